@@ -1,0 +1,67 @@
+//! What takes seconds once everything is compiled: format, clippy, documentation, house rules.
+
+use crate::models::Checker;
+use crate::repo::Repo;
+use crate::{rules, run};
+use anyhow::Result;
+
+/// A check and its name.
+type Step = (&'static str, fn(&Repo) -> Result<()>);
+
+/// All of them, each also when one before it failed.
+pub(crate) fn all(repo: &Repo) -> Result<()> {
+    let steps: [Step; 4] = [
+        ("format", format),
+        ("clippy", clippy),
+        ("documentation", documentation),
+        ("rules", rules::run),
+    ];
+    let mut failed = Vec::new();
+    for (name, step) in steps {
+        run::heading(name);
+        if let Err(error) = step(repo) {
+            println!("{error:#}");
+            failed.push(name.to_owned());
+        }
+    }
+    run::complain("of the checks failed", &failed)
+}
+
+/// Every file is as rustfmt would write it.
+pub(crate) fn format(repo: &Repo) -> Result<()> {
+    run::run(run::cargo(&repo.root).args(["fmt", "--all", "--check"]))
+}
+
+/// No warning in any target, nor in what is compiled for the checkers only.
+pub(crate) fn clippy(repo: &Repo) -> Result<()> {
+    let all = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    run::run(run::cargo(&repo.root).args(all))?;
+    for checker in [Checker::Loom, Checker::Shuttle] {
+        let mut command = run::cargo(&repo.root);
+        command
+            .args(["clippy", "--tests"])
+            .args(repo.library().flat_map(|package| ["-p", &package.name]));
+        // The checkers' atomics and locks are large; that says nothing of the product.
+        let sizes = [
+            "-A",
+            "clippy::result_large_err",
+            "-A",
+            "clippy::large_enum_variant",
+        ];
+        command.args(["--", "-D", "warnings"]).args(sizes);
+        command
+            .env("RUSTFLAGS", run::rustflags(checker.cfg()))
+            .env("CARGO_TARGET_DIR", repo.target.join(checker.name()));
+        run::run(&mut command)?;
+    }
+    Ok(())
+}
+
+/// The documentation builds without a warning.
+pub(crate) fn documentation(repo: &Repo) -> Result<()> {
+    run::run(
+        run::cargo(&repo.root)
+            .args(["doc", "--no-deps", "--workspace"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )
+}

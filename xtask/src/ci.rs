@@ -1,0 +1,155 @@
+//! All checks of continuous integration, each also when one before it failed, and real counts at the end.
+
+use crate::models::{self, Checker};
+use crate::repo::Repo;
+use crate::{asm, check, planted, rules, run};
+use anyhow::{Result, ensure};
+use std::time::Instant;
+
+/// Sums of the `test result:` lines.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Tests {
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+}
+
+impl Tests {
+    /// Adds a line like `test result: ok. 6 passed; 0 failed; 1 ignored; 0 measured; …`.
+    fn add(&mut self, line: &str) {
+        let Some(rest) = line.trim_start().strip_prefix("test result:") else {
+            return;
+        };
+        for part in rest.split(['.', ';']) {
+            let mut words = part.split_whitespace();
+            if let (Some(Ok(number)), Some(what)) = (words.next().map(str::parse::<usize>), words.next()) {
+                match what {
+                    "passed" => self.passed += number,
+                    "failed" => self.failed += number,
+                    "ignored" => self.ignored += number,
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// Runs the checks and prints what each came to.
+pub(crate) fn run(repo: &Repo) -> Result<()> {
+    let models = models::Options {
+        filter: None,
+        jobs: None,
+        limit: 600,
+    };
+    let plants = planted::Options {
+        name: None,
+        structure: None,
+        limit: 300,
+    };
+    let mut summary = Vec::new();
+    let mut failed = Vec::new();
+    let mut step = |name: &str, work: &mut dyn FnMut() -> (String, Result<()>)| {
+        run::heading(name);
+        let start = Instant::now();
+        let (count, result) = work();
+        if let Err(error) = &result {
+            println!("{error:#}");
+            failed.push(name.to_owned());
+        }
+        let verdict = if result.is_ok() { "ok" } else { "FAILED" };
+        summary.push(format!(
+            "{name:14} {verdict:7} {:>10}  {count}",
+            run::seconds(start.elapsed())
+        ));
+    };
+
+    step("tests", &mut || {
+        let mut tests = Tests::default();
+        let result = test(repo, &mut tests);
+        (
+            format!(
+                "{} passed, {} failed, {} ignored",
+                tests.passed, tests.failed, tests.ignored
+            ),
+            result,
+        )
+    });
+    step("format", &mut || (String::new(), check::format(repo)));
+    step("clippy", &mut || (String::new(), check::clippy(repo)));
+    step("documentation", &mut || {
+        (String::new(), check::documentation(repo))
+    });
+    step("rules", &mut || (String::new(), rules::run(repo)));
+    for checker in [Checker::Loom, Checker::Shuttle] {
+        step(
+            checker.name(),
+            &mut || match models::run(repo, checker, &models) {
+                Ok(tally) => (
+                    format!("{} models passed, {} failed", tally.passed, tally.failed),
+                    tally.verdict(),
+                ),
+                Err(error) => (String::new(), Err(error)),
+            },
+        );
+    }
+    step("planted", &mut || match planted::run(repo, &plants) {
+        Ok(tally) => (
+            format!("{} bugs found, {} survived", tally.found, tally.survived),
+            tally.verdict(),
+        ),
+        Err(error) => (String::new(), Err(error)),
+    });
+    step("smoke", &mut || (String::new(), smoke(repo)));
+    step("asm", &mut || {
+        (String::new(), asm::run(repo, &asm::Options::default()))
+    });
+
+    run::heading("summary");
+    summary.iter().for_each(|line| println!("{line}"));
+    run::complain("of the checks failed", &failed)
+}
+
+/// What the README says, `cargo test`, and the tests of the checks themselves.
+fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
+    let mut success = true;
+    for arguments in [
+        ["test", "--no-fail-fast"].as_slice(),
+        &["test", "--package", "xtask"],
+    ] {
+        success &= run::tee(run::cargo(&repo.root).args(arguments), |line| {
+            tests.add(line);
+        })?;
+    }
+    ensure!(success, "`cargo test` failed");
+    ensure!(tests.passed > 0, "no test ran");
+    Ok(())
+}
+
+/// The main job of the lab, small.
+fn smoke(repo: &Repo) -> Result<()> {
+    run::run(run::cargo(&repo.root).args(["run", "--release", "--", "explore", "--smoke"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tests;
+
+    #[test]
+    fn result_lines_are_summed() {
+        let mut tests = Tests::default();
+        tests.add(
+            "test result: ok. 6 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 1.54s",
+        );
+        tests.add("test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.13s");
+        tests.add("running 6 tests");
+        tests.add("99 passed; 99 failed");
+        assert_eq!(
+            tests,
+            Tests {
+                passed: 11,
+                failed: 2,
+                ignored: 1
+            }
+        );
+    }
+}

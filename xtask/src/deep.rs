@@ -1,0 +1,86 @@
+//! The long explorations, for the night before a release.
+
+use crate::models::{self, Checker};
+use crate::planted;
+use crate::repo::Repo;
+use crate::run;
+use anyhow::{Result, ensure};
+
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Options {
+    /// Preemptions per execution of the loom models.
+    #[arg(long, default_value_t = 5)]
+    preemptions: u32,
+    /// Schedules per shuttle model and scheduler.
+    #[arg(long, default_value_t = 1_000_000)]
+    iterations: u64,
+    /// How often the tests run with random delays at the named points.
+    #[arg(long, default_value_t = 20)]
+    rounds: u32,
+    /// Seconds after which one model is stopped and counts as failed.
+    #[arg(long, default_value_t = 4 * 3600)]
+    limit: u64,
+}
+
+/// All of them, each also when one before it failed.
+pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
+    let models = models::Options {
+        filter: None,
+        jobs: None,
+        limit: options.limit,
+    };
+    let mut failed = Vec::new();
+    let mut step = |name: &str, result: Result<()>| {
+        if let Err(error) = result {
+            println!("{error:#}");
+            failed.push(name.to_owned());
+        }
+    };
+
+    run::heading("loom, deep");
+    let bound = [("LOOM_MAX_PREEMPTIONS", options.preemptions.to_string())];
+    step(
+        "loom",
+        models::run_with(repo, Checker::Loom, &models, &bound).and_then(models::Tally::verdict),
+    );
+
+    run::heading("shuttle, deep");
+    let number = [("WARPWEFT_SHUTTLE_ITERATIONS", options.iterations.to_string())];
+    step(
+        "shuttle",
+        models::run_with(repo, Checker::Shuttle, &models, &number).and_then(models::Tally::verdict),
+    );
+
+    run::heading("tests with random delays");
+    step("chaos", chaos(repo, options.rounds));
+
+    run::heading("planted bugs");
+    let plants = planted::Options {
+        name: None,
+        structure: None,
+        limit: 300,
+    };
+    step(
+        "planted",
+        planted::run(repo, &plants).and_then(planted::Tally::verdict),
+    );
+    run::complain("of the long explorations failed", &failed)
+}
+
+/// The tests of the library with `--cfg warpweft_chaos`, again and again: each round has other delays.
+fn chaos(repo: &Repo, rounds: u32) -> Result<()> {
+    let names: Vec<_> = repo.library().map(|package| package.name.as_str()).collect();
+    let mut failed = 0;
+    for round in 1..=rounds {
+        let mut command = run::cargo(&repo.root);
+        command
+            .args(["test", "--quiet", "--tests"])
+            .args(names.iter().flat_map(|name| ["-p", name]));
+        command.env("RUSTFLAGS", run::rustflags(Some("warpweft_chaos")));
+        command.env("CARGO_TARGET_DIR", repo.target.join("chaos"));
+        println!("round {round} of {rounds}");
+        failed += u32::from(!run::tee(&mut command, |_| {})?);
+    }
+    ensure!(failed == 0, "{failed} of {rounds} rounds failed");
+    Ok(())
+}

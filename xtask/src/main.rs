@@ -1,0 +1,87 @@
+//! Every check of the project as a command that a person can run: `cargo xtask --help`.
+//!
+//! ```text
+//!  main       the commands              repo     where things are: packages, targets, files
+//!  check      fmt, clippy, docs         rules/   house rules: lengths, doors, imports, links
+//!  models     loom and shuttle          run      child processes, logs, time limits
+//!  planted    bugs that must be found   source   Rust files as syntax trees
+//!  asm        the worker loop           size     the inventory of `unsafe`
+//!  ci, deep   all of it, short and long
+//! ```
+#![forbid(unsafe_code)]
+
+mod asm;
+mod check;
+mod ci;
+mod deep;
+mod models;
+mod planted;
+mod repo;
+mod rules;
+mod run;
+mod size;
+mod source;
+
+use clap::{Parser, Subcommand};
+use models::Checker;
+use repo::Repo;
+use std::process::ExitCode;
+
+/// Every check of the project as a command.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Format, clippy, documentation and house rules: what takes seconds once everything is compiled.
+    Check,
+    /// Explore the loom models (`tests/loom_*.rs`): all interleavings and weak-memory outcomes, within their bounds.
+    ///
+    /// `LOOM_MAX_PREEMPTIONS` overrides the bounds.
+    Loom(models::Options),
+    /// Run the shuttle models (`tests/shuttle_*.rs`): seeded random schedules.
+    ///
+    /// `WARPWEFT_SHUTTLE_ITERATIONS` overrides the number of schedules.
+    Shuttle(models::Options),
+    /// Plant each bug of `planted/*.toml` in a copy of the tree and demand that its test finds it.
+    Planted(planted::Options),
+    /// Count the instructions and the indirect calls of the worker loops in the release binary of the lab.
+    Asm(asm::Options),
+    /// Check the house rules: file lengths, the one door to std and the checkers, directions of imports, links, plants.
+    Rules,
+    /// Print the inventory of `unsafe`: blocks, functions, impls and traits, by crate and file.
+    Size,
+    /// The long explorations: deeper loom and shuttle, stress with random delays, all planted bugs.
+    Deep(deep::Options),
+    /// All checks of continuous integration, with real counts at the end.
+    Ci,
+}
+
+fn main() -> ExitCode {
+    match start(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(command: Command) -> anyhow::Result<()> {
+    let repo = Repo::open()?;
+    match command {
+        Command::Check => check::all(&repo),
+        Command::Loom(options) => models::run(&repo, Checker::Loom, &options)?.verdict(),
+        Command::Shuttle(options) => models::run(&repo, Checker::Shuttle, &options)?.verdict(),
+        Command::Planted(options) => planted::run(&repo, &options)?.verdict(),
+        Command::Asm(options) => asm::run(&repo, &options),
+        Command::Rules => rules::run(&repo),
+        Command::Size => size::run(&repo),
+        Command::Deep(options) => deep::run(&repo, &options),
+        Command::Ci => ci::run(&repo),
+    }
+}

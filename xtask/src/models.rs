@@ -1,0 +1,296 @@
+//! The model checkers: every `tests/loom_*.rs` and `tests/shuttle_*.rs`, one process per model.
+//!
+//! Each checker has a target folder of its own, because its `--cfg` changes every crate.
+
+use crate::repo::{self, Repo};
+use crate::run::{self, End};
+use anyhow::{Context as _, Result, ensure};
+use cargo_metadata::{Artifact, Message, Package};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Which world a test is built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Checker {
+    Loom,
+    Shuttle,
+    Std,
+}
+
+impl Checker {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Checker::Loom => "loom",
+            Checker::Shuttle => "shuttle",
+            Checker::Std => "std",
+        }
+    }
+
+    /// The `--cfg` that selects it in `warpweft-platform`.
+    pub(crate) fn cfg(self) -> Option<&'static str> {
+        match self {
+            Checker::Loom => Some("warpweft_loom"),
+            Checker::Shuttle => Some("warpweft_shuttle"),
+            Checker::Std => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Options {
+    /// Only models with this text in `package::file::test`.
+    pub(crate) filter: Option<String>,
+    /// How many models at a time [default: number of CPUs].
+    #[arg(long)]
+    pub(crate) jobs: Option<usize>,
+    /// Seconds after which a model is stopped and counts as failed.
+    #[arg(long, default_value_t = 600)]
+    pub(crate) limit: u64,
+}
+
+/// A test executable.
+#[derive(Debug, Clone)]
+pub(crate) struct Binary {
+    pub(crate) package: String,
+    /// The integration test, or `lib`.
+    pub(crate) target: String,
+    pub(crate) path: PathBuf,
+    /// Where cargo would run it.
+    pub(crate) folder: PathBuf,
+}
+
+/// How many models ran and how many of them failed.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Tally {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+}
+
+impl Tally {
+    pub(crate) fn verdict(self) -> Result<()> {
+        ensure!(
+            self.failed == 0,
+            "{} of {} models failed",
+            self.failed,
+            self.passed + self.failed
+        );
+        Ok(())
+    }
+}
+
+/// Explores all models that match, and prints the wall time of each.
+pub(crate) fn run(repo: &Repo, checker: Checker, options: &Options) -> Result<Tally> {
+    run_with(repo, checker, options, &[])
+}
+
+/// The same with more variables in the environment of the models.
+pub(crate) fn run_with(
+    repo: &Repo,
+    checker: Checker,
+    options: &Options,
+    variables: &[(&str, String)],
+) -> Result<Tally> {
+    let filter = options.filter.as_deref().unwrap_or("");
+    let prefix = format!("{}_", checker.name());
+    let all: Vec<(&Package, &str)> = repo
+        .library()
+        .flat_map(|package| repo::integration_tests(package).map(move |test| (package, test)))
+        .filter(|(_, test)| test.starts_with(&prefix))
+        .collect();
+    // A filter that names files spares the others' compilation; otherwise it names tests, which only they can list.
+    let mut wanted: Vec<_> = all
+        .iter()
+        .copied()
+        .filter(|(package, test)| format!("{}::{test}", package.name).contains(filter))
+        .collect();
+    if wanted.is_empty() {
+        wanted = all;
+    }
+    ensure!(!wanted.is_empty(), "there is no {prefix}*.rs in crates/*/tests");
+    let start = Instant::now();
+    let wanted: Vec<_> = wanted
+        .into_iter()
+        .map(|(package, test)| (package.name.as_str(), test))
+        .collect();
+    let workshop = Workshop {
+        sources: repo.root.clone(),
+        products: repo.target.join(checker.name()),
+        checker,
+        broken: false,
+    };
+    let binaries = build(&workshop, &wanted)?;
+    println!(
+        "built {} files of models in {}",
+        binaries.len(),
+        run::seconds(start.elapsed())
+    );
+
+    let mut models = Vec::new();
+    for binary in &binaries {
+        for test in list(binary)? {
+            let name = format!("{}::{}::{test}", binary.package, binary.target);
+            if name.contains(filter) {
+                models.push((binary, test, name));
+            }
+        }
+    }
+    ensure!(!models.is_empty(), "no model matches {filter:?}");
+
+    let (start, limit) = (Instant::now(), Duration::from_secs(options.limit));
+    let logs = repo.target.join("xtask").join(checker.name());
+    let width = models.iter().map(|(.., name)| name.len()).max().unwrap_or(0);
+    let ends = run::parallel(models, run::jobs(options.jobs), |(binary, test, name)| {
+        let log = logs.join(format!("{}.log", name.replace("::", ".")));
+        let (end, time) = run::limited(one(binary, &test).envs(variables.iter().cloned()), &log, limit)?;
+        let verdict = match end {
+            End::Success => "ok",
+            End::Failure => "FAILED",
+            End::Limit => "STOPPED at the limit",
+        };
+        println!("{name:width$} {:>10}  {verdict}", run::seconds(time));
+        if end != End::Success {
+            print!("{}", run::tail(&log, 40));
+        }
+        Ok(end)
+    })?;
+    let passed = ends.iter().filter(|end| **end == End::Success).count();
+    let tally = Tally {
+        passed,
+        failed: ends.len() - passed,
+    };
+    let time = run::seconds(start.elapsed());
+    println!(
+        "{}: {} models passed, {} failed, {time}",
+        checker.name(),
+        tally.passed,
+        tally.failed
+    );
+    Ok(tally)
+}
+
+/// Where test executables are built, and for which world.
+pub(crate) struct Workshop {
+    pub(crate) sources: PathBuf,
+    pub(crate) products: PathBuf,
+    pub(crate) checker: Checker,
+    /// Sources that are broken on purpose: no progress, and no warnings of what is unused now.
+    pub(crate) broken: bool,
+}
+
+/// Builds test executables, optimised and with debug assertions: `(package, integration test)`, or `lib` for the
+/// unit tests of the package.
+pub(crate) fn build(workshop: &Workshop, wanted: &[(&str, &str)]) -> Result<Vec<Binary>> {
+    let mut command = run::cargo(&workshop.sources);
+    command.args([
+        "test",
+        "--release",
+        "--no-run",
+        "--message-format=json-render-diagnostics",
+    ]);
+    let mut flags = run::rustflags(workshop.checker.cfg());
+    if workshop.broken {
+        command.arg("--quiet");
+        flags.push_str(" --cap-lints allow");
+    }
+    for package in wanted.iter().map(|(package, _)| package).collect::<BTreeSet<_>>() {
+        command.args(["-p", package]);
+    }
+    for target in wanted.iter().map(|(_, target)| *target).collect::<BTreeSet<_>>() {
+        match target {
+            "lib" => command.arg("--lib"),
+            test => command.args(["--test", test]),
+        };
+    }
+    command
+        .env("RUSTFLAGS", flags.trim())
+        .env("CARGO_TARGET_DIR", &workshop.products);
+    // What the release profile spends on the last few per cent would be paid for each file of models.
+    command
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
+        .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
+    let output = run::capture(&mut command)?;
+    let mut binaries = Vec::new();
+    for message in Message::parse_stream(output.as_slice()) {
+        if let Message::CompilerArtifact(artifact) = message?
+            && let Some(binary) = test_binary(&artifact)
+            && wanted.contains(&(binary.package.as_str(), binary.target.as_str()))
+        {
+            binaries.push(binary);
+        }
+    }
+    binaries.sort_by(|a, b| (&a.package, &a.target).cmp(&(&b.package, &b.target)));
+    Ok(binaries)
+}
+
+fn test_binary(artifact: &Artifact) -> Option<Binary> {
+    let path = artifact.executable.as_ref().filter(|_| artifact.profile.test)?;
+    let folder = artifact.manifest_path.parent()?;
+    let target = if artifact.target.is_lib() {
+        "lib"
+    } else {
+        artifact.target.name.as_str()
+    };
+    Some(Binary {
+        package: package_name(&artifact.package_id.repr)?.to_owned(),
+        target: target.to_owned(),
+        path: path.clone().into_std_path_buf(),
+        folder: folder.to_owned().into_std_path_buf(),
+    })
+}
+
+/// The package in an identifier: `path+file:///a/name#0.1.0` or `path+file:///a/folder#name@0.1.0`.
+fn package_name(id: &str) -> Option<&str> {
+    let (url, rest) = id.split_once('#')?;
+    rest.split_once('@')
+        .map(|(name, _)| name)
+        .or_else(|| url.rsplit('/').next())
+}
+
+/// The tests in an executable.
+pub(crate) fn list(binary: &Binary) -> Result<Vec<String>> {
+    let mut command = Command::new(&binary.path);
+    command
+        .args(["--list", "--format", "terse"])
+        .current_dir(&binary.folder)
+        .stderr(Stdio::null());
+    let text = String::from_utf8(run::capture(&mut command)?).context("test names are text")?;
+    Ok(text
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"))
+        .map(str::to_owned)
+        .collect())
+}
+
+/// One test of an executable, as cargo would run it.
+pub(crate) fn one(binary: &Binary, test: &str) -> Command {
+    let mut command = Command::new(&binary.path);
+    command
+        .args(["--exact", test, "--nocapture"])
+        .current_dir(&binary.folder)
+        .env("CARGO_MANIFEST_DIR", &binary.folder)
+        .env("RUST_BACKTRACE", "0");
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::package_name;
+
+    #[test]
+    fn names_of_packages() {
+        assert_eq!(
+            package_name("path+file:///w/crates/warpweft-queue#0.1.0"),
+            Some("warpweft-queue")
+        );
+        assert_eq!(
+            package_name("path+file:///w/lab#warpweft-lab@0.1.0"),
+            Some("warpweft-lab")
+        );
+        assert_eq!(package_name("nonsense"), None);
+    }
+}

@@ -1,0 +1,38 @@
+//! House rules that neither the compiler nor clippy checks.
+
+mod directions;
+mod doors;
+mod lengths;
+mod links;
+
+use crate::repo::Repo;
+use crate::{planted, run};
+use anyhow::Result;
+
+/// A rule and what it says; it lists what breaks it.
+type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
+
+/// Checks all rules and lists what breaks them.
+pub(crate) fn run(repo: &Repo) -> Result<()> {
+    let rules: [Rule; 5] = [
+        ("files are short", lengths::check),
+        ("one door to std and the checkers", doors::check),
+        ("arrows point downwards", directions::check),
+        ("links lead somewhere", links::check),
+        ("planted bugs fit their sources", planted::fit),
+    ];
+    let mut complaints = Vec::new();
+    for (name, rule) in rules {
+        let broken = rule(repo)?;
+        println!(
+            "{name}: {}",
+            if broken.is_empty() {
+                "ok".to_owned()
+            } else {
+                format!("{} broken", broken.len())
+            }
+        );
+        complaints.extend(broken);
+    }
+    run::complain("breaches of the house rules", &complaints)
+}
