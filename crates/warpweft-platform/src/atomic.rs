@@ -1,0 +1,21 @@
+//! Atomic integers, pointers and fences of the build's memory model.
+
+#[cfg(warpweft_loom)]
+pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+#[cfg(warpweft_shuttle)]
+pub use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+
+/// Tells the processor, and a model checker, that the caller spins until another thread moves on.
+///
+/// Every retry loop calls it: a checker cannot bound a loop without it.
+#[inline]
+pub fn spin_loop() {
+    #[cfg(warpweft_loom)]
+    loom::thread::yield_now();
+    #[cfg(warpweft_shuttle)]
+    shuttle::hint::spin_loop();
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+    std::hint::spin_loop();
+}

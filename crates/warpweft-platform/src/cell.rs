@@ -1,0 +1,39 @@
+//! An `UnsafeCell` whose accesses loom can watch.
+
+/// Interior mutability with loom's closure interface: loom reports an access that races with another.
+///
+/// The closures receive a raw pointer; what may be done with it is the caller's `unsafe` affair.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct UnsafeCell<T>(Inner<T>);
+
+#[cfg(warpweft_loom)]
+type Inner<T> = loom::cell::UnsafeCell<T>;
+#[cfg(not(warpweft_loom))]
+type Inner<T> = std::cell::UnsafeCell<T>;
+
+impl<T> UnsafeCell<T> {
+    /// Wraps `value`.
+    #[inline]
+    pub fn new(value: T) -> Self {
+        Self(Inner::new(value))
+    }
+
+    /// Calls `f` with a pointer for reading.
+    #[inline]
+    pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        #[cfg(warpweft_loom)]
+        return self.0.with(f);
+        #[cfg(not(warpweft_loom))]
+        f(self.0.get())
+    }
+
+    /// Calls `f` with a pointer for reading and writing.
+    #[inline]
+    pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        #[cfg(warpweft_loom)]
+        return self.0.with_mut(f);
+        #[cfg(not(warpweft_loom))]
+        f(self.0.get())
+    }
+}

@@ -1,0 +1,32 @@
+//! Counters that cost as good as nothing.
+
+// Not the checkers' atomics: counters order nothing and decide nothing, and would only multiply the executions.
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A count that one thread keeps and any thread may read.
+///
+/// It synchronises nothing: a reader sees some recent value.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `n`; only the thread that keeps the counter calls this. A load and a store, no read-modify-write.
+    #[inline]
+    pub fn add(&self, n: u64) {
+        self.0
+            .store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+
+    /// Adds `n` to a counter that several threads keep. One atomic read-modify-write.
+    #[inline]
+    pub fn add_shared(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// A recent value.
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,28 @@
+//! Named delay points: where a preempted thread would hurt most.
+//!
+//! A lock-free protocol is most fragile between the store that publishes something and the next access.
+//! `point` marks such places. In the product it is nothing; with `--cfg warpweft_chaos` it now and then yields
+//! or sleeps, so that a stress test on two cores meets the interleavings of a machine with two hundred.
+
+/// Marks a place where a delay is interesting. `name` says which protocol step was just done.
+#[inline(always)]
+pub fn point(name: &'static str) {
+    #[cfg(warpweft_chaos)]
+    chaos::delay(name);
+    #[cfg(not(warpweft_chaos))]
+    let _ = name;
+}
+
+#[cfg(warpweft_chaos)]
+mod chaos {
+    use std::time::Duration;
+
+    pub(super) fn delay(_name: &'static str) {
+        match fastrand::u32(..1024) {
+            0..2 => std::thread::sleep(Duration::from_micros(fastrand::u64(1..200))),
+            2..64 => std::thread::yield_now(),
+            64..128 => (0..fastrand::u32(..500)).for_each(|_| std::hint::spin_loop()),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The only door of Warpweft to `std`, `loom` and `shuttle`.
+//!
+//! Every atomic, cell, lock, thread and park of the other crates goes through this one, so that the
+//! model checkers see all of them. Three builds exist of the same source:
+//!
+//! | build | chosen by | atomics, cells, threads |
+//! |---|---|---|
+//! | product | nothing | `std`, at no cost |
+//! | loom | `--cfg warpweft_loom` | loom: every interleaving and every weak-memory outcome of a small program |
+//! | shuttle | `--cfg warpweft_shuttle` | shuttle: seeded random schedules of a whole pool, sequentially consistent |
+//!
+//! A fourth, `--cfg warpweft_chaos`, is the product with random delays at the [named delay points](delay).
+//!
+//! # Invariants
+//!
+//! - No other crate of the library names `std::sync::atomic`, `std::thread`, `std::sync::Mutex`, `loom` or
+//!   `shuttle`; `clippy.toml` forbids it.
+//! - In the product build everything here is a re-export or an `#[inline]` wrapper.
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("Warpweft packs indices and generations into 64-bit words: it runs on 64-bit targets only");
+
+#[cfg(all(warpweft_loom, warpweft_shuttle))]
+compile_error!("warpweft_loom and warpweft_shuttle exclude each other: choose one");
+
+pub mod atomic;
+pub mod barrier;
+pub mod cell;
+pub mod clock;
+pub mod counter;
+pub mod delay;
+pub mod park;
+pub mod process;
+pub mod random;
+pub mod sync;
+pub mod thread;
+mod tls;
+
+pub use crossbeam_utils::CachePadded;
+pub use tls::LocalCell;
+
+#[cfg(warpweft_loom)]
+#[doc(hidden)]
+pub use loom;
+#[cfg(warpweft_shuttle)]
+#[doc(hidden)]
+pub use shuttle;
