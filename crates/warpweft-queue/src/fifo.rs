@@ -1,0 +1,378 @@
+//! A stealable queue: the owner takes the oldest element, thieves take the oldest half.
+//!
+//! ```text
+//!        claimed by thieves        the queue          free
+//!     ... [ w ][ 0 ][ w ]  [ w ][ w ][ w ][ w ]  [ 0 ][ 0 ] ...
+//!                          ^head                 ^tail
+//!            head: owner's pop adds 1, thieves CAS    tail: stored by the owner alone
+//! ```
+//!
+//! The algorithm is the work-stealing queue of EBSL (B. Modelski, *Using effect handlers for efficient
+//! parallel scheduling*, 2022, appendices B.5 and B.7), with another way of growing.
+//!
+//! # Invariants
+//!
+//! - Indices only grow, and are 64 bits wide: they never come back. Index `i` lives in slot `i` modulo
+//!   capacity.
+//! - Whoever moves `head` over an index has claimed its slot, alone.
+//! - Only the owner's pop may move `head` beyond `tail`, by one, and puts it back before it returns. Thieves
+//!   move `head` by compare-and-swap and never beyond the `tail` they have read. So nobody can change `head`
+//!   while it is beyond `tail`, and a plain store puts it back.
+//!
+//! # Growth
+//!
+//! The owner throws `head` far beyond `tail`, which locks thieves out; what is between is the owner's alone,
+//! and moves to a ring of twice the size. Then `head` restarts at the old `tail`: behind every index that
+//! ever was an element's. Thieves that had claimed elements before carry them out of the old ring in their
+//! own time: unlike EBSL's B.7, the owner waits for nobody; the old ring is freed later (see `ring.rs`).
+//!
+//! A thief reads `head`, `tail` and the address of the ring, in this order, and follows the address only when
+//! its compare-and-swap of `head` has succeeded. Then it has the address of the ring that was live at that
+//! moment, even if it slept through growths, because
+//!
+//! - `head` is the current one, so it is not less than the index at which the present epoch began;
+//! - `tail` is greater than `head`, so it was stored in this epoch, and so was the address read behind it;
+//! - the address is not one of a later epoch: the owner locks `head` before it stores a new address, so who
+//!   has read that address (Acquire) can only swap a `head` that came after the lock.
+
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+
+use warpweft_platform::CachePadded;
+use warpweft_platform::atomic::{AtomicU64, Ordering};
+use warpweft_platform::delay;
+use warpweft_platform::sync::Arc;
+
+use crate::Word;
+use crate::end::{Amount, CapacityError, Full, Glance, Owner, Steal, Thief};
+use crate::ring::{Claim, Ring, Slots, View};
+
+/// How far a growth throws `head`. No queue lives for so many operations, so a locked `head` is never
+/// mistaken for a real one.
+const LOCK: u64 = 1 << 62;
+
+struct Shared<T: Word> {
+    head: CachePadded<AtomicU64>,
+    tail: CachePadded<AtomicU64>,
+    ring: Ring<T>,
+}
+
+/// What lies between two indices.
+enum Between {
+    Locked,
+    Nothing,
+    Elements(usize),
+}
+
+impl Between {
+    #[inline]
+    fn of(head: u64, tail: u64) -> Self {
+        const LOCKED: i64 = -((LOCK / 2) as i64);
+        match tail.wrapping_sub(head) as i64 {
+            ..LOCKED => Self::Locked,
+            // -1 while the owner's pop finds out that it came too late.
+            LOCKED..=0 => Self::Nothing,
+            distance => Self::Elements(distance as usize),
+        }
+    }
+}
+
+/// The owner's end of a stealable first-in first-out queue.
+///
+/// ```
+/// use warpweft_queue::{Amount, Fifo, Owner, Steal, Thief};
+/// # use std::num::NonZeroUsize;
+/// # let n = |x| NonZeroUsize::new(x).unwrap();
+/// let mut mine = Fifo::with_capacity(8)?;
+/// for i in 1..=5 {
+///     mine.push(n(i)).unwrap();
+/// }
+/// assert_eq!(mine.pop(), Some(n(1)));
+///
+/// let mut other = Fifo::with_capacity(8)?;
+/// let stolen = mine.thief().steal_into(&mut other, Amount::Half);
+/// assert_eq!(stolen, Steal::Taken { first: n(2), moved: 1 });
+/// assert_eq!((other.pop(), mine.pop()), (Some(n(3)), Some(n(4))));
+/// # Ok::<(), warpweft_queue::CapacityError>(())
+/// ```
+///
+/// The owner's end moves between threads, and is used by one at a time:
+///
+/// ```compile_fail,E0277
+/// # use warpweft_queue::Fifo;
+/// fn shared<T: Sync>() {}
+/// shared::<Fifo<Box<u8>>>();
+/// ```
+///
+/// ```compile_fail,E0277
+/// # use warpweft_queue::Fifo;
+/// fn cloned<T: Clone>() {}
+/// cloned::<Fifo<Box<u8>>>();
+/// ```
+///
+/// Its elements move between threads too, so they have to be `Send`:
+///
+/// ```compile_fail,E0277
+/// # use warpweft_queue::{Fifo, Owner};
+/// Fifo::<Box<std::rc::Rc<u8>>>::with_capacity(8);
+/// ```
+pub struct Fifo<T: Word> {
+    shared: Arc<Shared<T>>,
+    /// The live ring; only this owner replaces it.
+    slots: View,
+    /// The same as `shared.tail`, which only this owner writes.
+    tail: u64,
+    /// Not `Sync`.
+    one_thread: PhantomData<Cell<()>>,
+}
+
+impl<T: Word> Fifo<T> {
+    /// As [`with_capacity`](Owner::with_capacity), with the indices starting at `start`: for tests of their
+    /// wrap.
+    #[doc(hidden)]
+    pub fn with_start(capacity: usize, start: u64) -> Result<Self, CapacityError> {
+        let slots = Slots::new(capacity)?;
+        let view = slots.view();
+        let shared = Arc::new(Shared {
+            head: CachePadded::new(AtomicU64::new(start)),
+            tail: CachePadded::new(AtomicU64::new(start)),
+            ring: Ring::new(slots),
+        });
+        Ok(Self {
+            shared,
+            slots: view,
+            tail: start,
+            one_thread: PhantomData,
+        })
+    }
+
+    /// Makes `count` more elements visible, which are in their slots already.
+    #[inline]
+    fn publish(&mut self, count: usize) {
+        self.tail = self.tail.wrapping_add(count as u64);
+        // Ordering: Release; a thief that sees this tail sees the words in the slots (partner: `claim`).
+        self.shared.tail.store(self.tail, Ordering::Release);
+    }
+}
+
+impl<T: Word> Owner<T> for Fifo<T> {
+    type Thief = FifoThief<T>;
+
+    fn with_capacity(capacity: usize) -> Result<Self, CapacityError> {
+        Self::with_start(capacity, 0)
+    }
+
+    #[inline]
+    fn push(&mut self, element: T) -> Result<(), Full<T>> {
+        let index = self.tail as usize;
+        // SAFETY: the live ring is not freed before its owner replaces it; the owner is here.
+        if unsafe { !self.slots.is_free(index) } {
+            return Err(Full(element));
+        }
+        // SAFETY: as before, and the slot is free.
+        unsafe { self.slots.put(index, element.into_word()) };
+        self.publish(1);
+        Ok(())
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<T> {
+        let head = &self.shared.head;
+        // An empty queue is found so without a read-modify-write instruction.
+        // Ordering: Relaxed; a stale head is below the true one, and the next step decides.
+        if head.load(Ordering::Relaxed) == self.tail {
+            return None;
+        }
+        // Ordering: Release; with the Acquire in `claim`: a thief that reads this head sees a tail that is
+        // not older, and so does not find the queue emptier than it is.
+        let claimed = head.fetch_add(1, Ordering::Release);
+        if claimed == self.tail {
+            delay::point("fifo.pop.overshot");
+            // Thieves took the rest meanwhile. Nobody else can have changed `head` since: to a thief that
+            // reads it the queue is empty, and one that read it before cannot swap, for it has changed.
+            // Ordering: Release; a plain store must go on publishing what the last growth has published here.
+            head.store(claimed, Ordering::Release);
+            return None;
+        }
+        // SAFETY: the ring is live; `head` was moved over this index by us.
+        let word = unsafe { self.slots.take(claimed as usize, Ordering::Relaxed) };
+        // SAFETY: the word was put by `push`, or moved from where `push` had put it; we alone took it out.
+        Some(unsafe { T::from_word(word) })
+    }
+
+    #[cold]
+    fn grow(&mut self) -> Result<(), CapacityError> {
+        let bigger = Slots::new(self.capacity() * 2)?;
+        let view = bigger.view();
+
+        // Ordering: Relaxed; only owner operations follow until the stores below, which are Release.
+        let head = self.shared.head.fetch_add(LOCK, Ordering::Relaxed);
+        delay::point("fifo.grow.locked");
+        let count = self.tail.wrapping_sub(head) as usize;
+        // Behind every index that was an element's: see "Growth" above.
+        let start = self.tail;
+        // SAFETY: thieves see a queue that is locked, and claims of before end at `head`; so the range is
+        // ours. `bigger` is new and twice as large.
+        unsafe { self.slots.relocate(head as usize, count, view, start as usize) };
+        let old = self.shared.ring.publish(bigger);
+        delay::point("fifo.grow.published");
+        self.slots = view;
+        self.publish(count);
+        // Ordering: Release; a thief that sees this head sees the new ring and tail (partner: `claim`).
+        self.shared.head.store(start, Ordering::Release);
+
+        // SAFETY: we are the owner; nobody can claim in the old ring any more, see "Growth" above.
+        unsafe { self.shared.ring.retire(old) };
+        Ok(())
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        // Ordering: Relaxed; the answer may be old before the caller looks at it.
+        let head = self.shared.head.load(Ordering::Relaxed);
+        self.tail.wrapping_sub(head) as usize
+    }
+
+    #[inline]
+    fn capacity(&self) -> usize {
+        self.slots.capacity()
+    }
+
+    fn thief(&self) -> FifoThief<T> {
+        FifoThief {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<T: Word> fmt::Debug for Fifo<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fifo")
+            .field("len", &self.len())
+            .field("capacity", &self.capacity())
+            .finish()
+    }
+}
+
+/// A thief's end of a [`Fifo`].
+pub struct FifoThief<T: Word> {
+    shared: Arc<Shared<T>>,
+}
+
+impl<T: Word> FifoThief<T> {
+    /// Claims as many of the oldest elements as `want` says of the number that is there.
+    #[inline]
+    fn claim(&self, want: impl FnOnce(usize) -> usize) -> Result<Claim, Steal<T>> {
+        // Ordering: Acquire; what follows is not older than this head (partners: `pop`, `grow`, and below).
+        let head = self.shared.head.load(Ordering::Acquire);
+        // Ordering: Acquire, for the words in the slots and the ring of this tail's epoch (partner:
+        // `publish`).
+        let tail = self.shared.tail.load(Ordering::Acquire);
+        let available = match Between::of(head, tail) {
+            Between::Locked => return Err(Steal::Lost),
+            Between::Nothing => return Err(Steal::Empty),
+            Between::Elements(count) => count,
+        };
+        let count = want(available);
+        if count == 0 {
+            return Err(Steal::Few(available));
+        }
+        // Before the swap, and not followed before it: see "Growth" above.
+        let ring = self.shared.ring.current();
+        delay::point("fifo.steal.read");
+        let next = head.wrapping_add(count as u64);
+        // Ordering: Release as in `pop`. Success needs no Acquire: what the claimer reads was published by
+        // `tail`.
+        if self
+            .shared
+            .head
+            .compare_exchange(head, next, Ordering::Release, Ordering::Relaxed)
+            .is_err()
+        {
+            return Err(Steal::Lost);
+        }
+        delay::point("fifo.steal.claimed");
+        // SAFETY: the claim has succeeded, so this was the live ring at that moment, and the claimed words in
+        // it keep it from being freed.
+        let slots = unsafe { &*ring }.view();
+        Ok(Claim {
+            slots,
+            start: head as usize,
+            count,
+        })
+    }
+}
+
+impl<T: Word> Thief<T> for FifoThief<T> {
+    type Owner = Fifo<T>;
+
+    #[inline]
+    fn glance(&self) -> Glance {
+        // Ordering: Acquire, so that the tail is not older than the head, and the queue not emptier than it
+        // is.
+        let head = self.shared.head.load(Ordering::Acquire);
+        // Ordering: Acquire; who sees an element here sees it in a steal that follows.
+        let tail = self.shared.tail.load(Ordering::Acquire);
+        let len = match Between::of(head, tail) {
+            Between::Locked => 1,
+            Between::Nothing => 0,
+            Between::Elements(count) => count,
+        };
+        Glance { len, mark: head }
+    }
+
+    fn steal_into(&self, into: &mut Fifo<T>, amount: Amount) -> Steal<T> {
+        let to_itself = Arc::ptr_eq(&self.shared, &into.shared);
+        let index = into.tail as usize;
+        let claim = self.claim(|available| match amount.of(available) {
+            few @ (0 | 1) => few,
+            _ if to_itself => 1,
+            // SAFETY: `into` is the owner, with its live ring and its next index.
+            wanted => 1 + unsafe { into.slots.room(index, wanted - 1) },
+        });
+        let claim = match claim {
+            Ok(claim) => claim,
+            Err(refused) => return refused,
+        };
+        let moved = claim.count - 1;
+        // SAFETY: the claim is fresh; `room` has found the slots free, and only the owner `into` fills them.
+        let word = unsafe { claim.carry(into.slots, index) };
+        if moved > 0 {
+            into.publish(moved);
+        }
+        // SAFETY: the word was put by `push`, or moved from where `push` had put it; we alone took it out.
+        let first = unsafe { T::from_word(word) };
+        Steal::Taken { first, moved }
+    }
+
+    fn steal_one(&self) -> Steal<T> {
+        match self.claim(|_| 1) {
+            Ok(claim) => {
+                // SAFETY: the claim is fresh and for one element.
+                let word = unsafe { claim.only() };
+                // SAFETY: the word was put by `push`, or moved from where `push` had put it; we alone took it
+                // out.
+                let first = unsafe { T::from_word(word) };
+                Steal::Taken { first, moved: 0 }
+            }
+            Err(refused) => refused,
+        }
+    }
+}
+
+impl<T: Word> Clone for FifoThief<T> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<T: Word> fmt::Debug for FifoThief<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FifoThief")
+            .field("glance", &self.glance())
+            .finish()
+    }
+}

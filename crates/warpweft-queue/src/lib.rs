@@ -1,0 +1,26 @@
+//! Lock-free queues of one-word elements, one structure per file, each usable alone.
+#![deny(missing_docs)]
+
+mod backoff;
+mod end;
+pub mod event_count;
+mod fifo;
+mod inbox;
+mod lifo;
+mod locked;
+mod mpmc;
+mod multi;
+mod ring;
+mod transfer;
+mod word;
+
+pub use end::{Amount, CapacityError, Full, Glance, MAX_CAPACITY, Owner, Steal, Thief};
+pub use event_count::EventCount;
+pub use fifo::{Fifo, FifoThief};
+pub use inbox::{InboxOwner, InboxSender};
+pub use lifo::{Lifo, LifoThief};
+pub use locked::Locked;
+pub use mpmc::Mpmc;
+pub use multi::{Multi, Shard};
+pub use transfer::{Claim, Transfer};
+pub use word::Word;

@@ -1,0 +1,156 @@
+//! An unbounded queue under a lock, whose length can be read without the lock.
+//!
+//! This is the overflow queue of the Go and tokio schedulers: off the hot path, where a lock held for one batch
+//! beats a read-modify-write instruction per element.
+//!
+//! ```text
+//!   push, pop ──lock──▶ VecDeque ──unlock──▶      len: written by whoever holds the lock, as its last act
+//!   len, is_empty ─────────────────────────────────▶ one load
+//! ```
+//!
+//! # Invariants
+//!
+//! - `len` is stored only under the lock, after the change: its modification order is that of the changes, and
+//!   whoever reads the value of a change or a later one reads no older truth.
+//! - Hence a push that *happens before* [`is_empty`](Locked::is_empty) or [`pop`](Locked::pop) is not overlooked.
+//!   Nor is one that is ordered to it by a pair of `SeqCst` fences only, as in the idle protocol: a pusher that
+//!   pushes, fences and then looks for sleepers, and a sleeper that announces itself, fences and then pops, do
+//!   not both miss the other.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use warpweft_platform::CachePadded;
+use warpweft_platform::atomic::{AtomicUsize, Ordering};
+use warpweft_platform::sync::{Mutex, MutexGuard};
+
+use crate::Word;
+
+/// An unbounded multi-producer multi-consumer FIFO under a lock.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use warpweft_queue::Locked;
+///
+/// let queue = Locked::new();
+/// queue.push_batch((1..=5).filter_map(NonZeroUsize::new));
+/// let mut oldest = Vec::new();
+/// assert_eq!(queue.pop_batch(&mut oldest, 3), 3);
+/// assert_eq!(oldest, [1, 2, 3].map(|n| NonZeroUsize::new(n).unwrap()));
+/// assert_eq!(queue.pop(), NonZeroUsize::new(4));
+/// assert_eq!(queue.len(), 1);
+/// ```
+pub struct Locked<T: Word> {
+    queue: Mutex<VecDeque<T>>,
+    /// On a cache line of its own: those who only look do not slow down those who hold the lock.
+    len: CachePadded<AtomicUsize>,
+}
+
+impl<T: Word> Locked<T> {
+    /// An empty queue. Allocates with the first push.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            queue: Mutex::new(VecDeque::new()),
+            len: CachePadded::new(AtomicUsize::new(0)),
+        }
+    }
+
+    /// Adds an element. Amortised O(1).
+    pub fn push(&self, element: T) {
+        self.lock().push_back(element);
+    }
+
+    /// Adds elements in their order, under one lock: no element of another thread comes between them.
+    ///
+    /// `elements` is iterated under the lock and must not use this queue. If it panics, the elements that it gave
+    /// until then are in the queue.
+    pub fn push_batch(&self, elements: impl IntoIterator<Item = T>) {
+        let elements = elements.into_iter();
+        self.lock().extend(elements);
+    }
+
+    /// Takes the oldest element. An empty queue costs one load, and is not locked.
+    pub fn pop(&self) -> Option<T> {
+        if self.is_empty() {
+            return None;
+        }
+        self.lock().pop_front()
+    }
+
+    /// Takes the oldest elements, `max` at most, under one lock, and returns their number.
+    ///
+    /// `into` is extended under the lock and must not use this queue. If it panics, elements that it has not
+    /// received are dropped.
+    pub fn pop_batch(&self, into: &mut impl Extend<T>, max: usize) -> usize {
+        if max == 0 || self.is_empty() {
+            return 0;
+        }
+        let mut queue = self.lock();
+        let taken = max.min(queue.len());
+        into.extend(queue.drain(..taken));
+        taken
+    }
+
+    /// The number of elements. One load; other threads may have changed it by the time the caller looks at it.
+    pub fn len(&self) -> usize {
+        // Ordering: Acquire pairs with the Release in `Held::drop`, so that whoever sees elements also sees what
+        // their pusher did before. Not to overlook a push, Relaxed would do: see the module's invariants.
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// Whether there is no element. One load. Never true after a push that happens before the call, unless the
+    /// element was taken.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn lock(&self) -> Held<'_, T> {
+        Held {
+            queue: self.queue.lock(),
+            len: &self.len,
+        }
+    }
+}
+
+impl<T: Word> Default for Locked<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Word> fmt::Debug for Locked<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Locked")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The lock, held. It tells the new length before it is given back, in a panic too.
+struct Held<'a, T> {
+    queue: MutexGuard<'a, VecDeque<T>>,
+    len: &'a AtomicUsize,
+}
+
+impl<T> Drop for Held<'_, T> {
+    fn drop(&mut self) {
+        // Ordering: Release pairs with the Acquire in `len`. The lock, still held, orders it among the other stores.
+        self.len.store(self.queue.len(), Ordering::Release);
+    }
+}
+
+impl<T> Deref for Held<'_, T> {
+    type Target = VecDeque<T>;
+
+    fn deref(&self) -> &VecDeque<T> {
+        &self.queue
+    }
+}
+
+impl<T> DerefMut for Held<'_, T> {
+    fn deref_mut(&mut self) -> &mut VecDeque<T> {
+        &mut self.queue
+    }
+}

@@ -1,0 +1,379 @@
+//! What the growable queues share: a ring of slots, and the former rings that thieves may still read.
+//!
+//! ```text
+//!   Ring::current ──> Slots   [ 0 ][ w ][ w ][ 0 ]...[ 0 ]     the live one: owner and thieves
+//!   Ring::retired ──> Slots   [ 0 ][ w ][ 0 ][ 0 ]             a thief that claimed `w` before the growth
+//!                                                              is still busy here
+//! ```
+//!
+//! # Invariants
+//!
+//! - A slot holds 0 or the word of exactly one element.
+//! - Only the owner turns 0 into a word, and only in the live ring. A word becomes 0 only by the one who has
+//!   *claimed* it (by moving an index of the queue over it): the owner or one thief.
+//! - So a slot that was seen 0 by the owner stays 0 until the owner fills it, and a claimed slot stays filled
+//!   until its claimer empties it. No other index or flag has to say so.
+//! - A ring is freed when it is not live any more and all its slots are 0. A thief reads a ring only between
+//!   its claim and the moment at which it empties the last claimed slot, so it never reads a freed one.
+//!
+//! # Orderings
+//!
+//! The words in the slots need no ordering of their own: an element is seen by a thief because the owner
+//! publishes an index (Release) behind it. And a refilled slot cannot deceive the thief that emptied it: it
+//! read the slot before it stored the 0, and the owner's store comes after that 0 in the slot's modification
+//! order.
+//!
+//! What needs an order is the freeing of a ring: all that thieves did there has to come before. So thieves
+//! empty slots with Release, and the owner looks at slots with Acquire, both in [`Ring::retire`] and in
+//! [`View::is_free`]. The latter because the owner may fill a slot again that a thief has emptied, and empty
+//! it itself later: then `retire` sees the owner's 0, which says nothing about the thief.
+
+use std::marker::PhantomData;
+use std::num::NonZeroUsize;
+
+use warpweft_platform::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use warpweft_platform::cell::UnsafeCell;
+
+use crate::Word;
+use crate::end::{CapacityError, MAX_CAPACITY};
+
+/// An array of slots, a power of two of them.
+pub(crate) struct Slots {
+    // A thief reads the cell when it starts to work here, the owner "writes" it to free the ring: the cell
+    // costs nothing, and loom reports a ring freed too early as a race on it.
+    slots: UnsafeCell<Box<[AtomicUsize]>>,
+}
+
+impl Slots {
+    /// Empty slots for at least `capacity` elements.
+    pub(crate) fn new(capacity: usize) -> Result<Box<Self>, CapacityError> {
+        if capacity == 0 {
+            return Err(CapacityError::Zero);
+        }
+        if capacity > MAX_CAPACITY {
+            return Err(CapacityError::TooLarge {
+                asked: capacity,
+                limit: MAX_CAPACITY,
+            });
+        }
+        let capacity = capacity.next_power_of_two();
+        let mut slots = Vec::new();
+        if slots.try_reserve_exact(capacity).is_err() {
+            return Err(CapacityError::Memory { asked: capacity });
+        }
+        slots.extend((0..capacity).map(|_| AtomicUsize::new(0)));
+        Ok(Box::new(Self {
+            slots: UnsafeCell::new(slots.into_boxed_slice()),
+        }))
+    }
+
+    /// The slots, to be used without this header.
+    pub(crate) fn view(&self) -> View {
+        // SAFETY: the cell is written only when the ring is freed; whoever has `&self` keeps it from that.
+        let slots = self.slots.with(|slots| unsafe { &**slots });
+        View {
+            first: slots.as_ptr(),
+            mask: slots.len() - 1,
+        }
+    }
+}
+
+/// A copy of a ring's address and size: what the hot paths use.
+#[derive(Clone, Copy)]
+pub(crate) struct View {
+    first: *const AtomicUsize,
+    mask: usize,
+}
+
+// SAFETY: a view is an address; the unsafe functions that follow it say when that is allowed, on any thread.
+unsafe impl Send for View {}
+
+impl View {
+    /// The number of slots.
+    #[inline]
+    pub(crate) fn capacity(self) -> usize {
+        self.mask + 1
+    }
+
+    /// The slot of an index; all indices equal modulo the capacity share it.
+    ///
+    /// # Safety
+    ///
+    /// The ring is not freed while the result is used.
+    #[inline]
+    pub(crate) unsafe fn slot<'a>(self, index: usize) -> &'a AtomicUsize {
+        let slot = self.first.wrapping_add(index & self.mask);
+        // SAFETY: `mask` is the number of slots less one, so `slot` is one of them; the ring lives by
+        // contract.
+        unsafe { &*slot }
+    }
+
+    /// Whether the owner may fill the slot of `index`.
+    ///
+    /// # Safety
+    ///
+    /// The ring lives; the caller is its owner.
+    #[inline]
+    pub(crate) unsafe fn is_free(self, index: usize) -> bool {
+        // SAFETY: by this function's contract.
+        let slot = unsafe { self.slot(index) };
+        // Ordering: Acquire; the thief that emptied the slot is done with it before the ring can be freed
+        // (partner: `take`; why here already: see the head of this file).
+        slot.load(Ordering::Acquire) == 0
+    }
+
+    /// Fills the slot of `index`.
+    ///
+    /// # Safety
+    ///
+    /// The ring lives; the caller is its owner and found the slot [free](View::is_free).
+    #[inline]
+    pub(crate) unsafe fn put(self, index: usize, word: NonZeroUsize) {
+        // SAFETY: by this function's contract.
+        let slot = unsafe { self.slot(index) };
+        // Ordering: Relaxed; the index that the owner stores next publishes the word.
+        slot.store(word.get(), Ordering::Relaxed);
+    }
+
+    /// How many slots from `index` on are free, up to `limit`. One load for each.
+    ///
+    /// # Safety
+    ///
+    /// The ring lives; the caller is its owner and `index` is the next that it will fill.
+    pub(crate) unsafe fn room(self, index: usize, limit: usize) -> usize {
+        let limit = limit.min(self.capacity());
+        (0..limit)
+            // SAFETY: by this function's contract.
+            .position(|offset| unsafe { !self.is_free(index.wrapping_add(offset)) })
+            .unwrap_or(limit)
+    }
+
+    /// Empties the slot of `index`. `ordering` is that of the store of 0: Relaxed for the owner, in whose own
+    /// program order the ring is freed later; Release for a thief (partners: [`View::is_free`],
+    /// [`Ring::retire`]).
+    ///
+    /// # Safety
+    ///
+    /// The ring lives; the caller has claimed the slot.
+    #[inline]
+    pub(crate) unsafe fn take(self, index: usize, ordering: Ordering) -> NonZeroUsize {
+        // SAFETY: by this function's contract.
+        let slot = unsafe { self.slot(index) };
+        // Ordering: Relaxed; the index that was read before the claim (Acquire) published the word.
+        let word = slot.load(Ordering::Relaxed);
+        slot.store(0, ordering);
+        NonZeroUsize::new(word).unwrap_or_else(|| claimed_slot_was_empty())
+    }
+
+    /// Moves the `count` words from `from` on, which nobody else sees, into empty slots of `new` from `to`
+    /// on.
+    ///
+    /// # Safety
+    ///
+    /// Both rings live; the caller owns both and has locked thieves out; `new` is empty and large enough.
+    pub(crate) unsafe fn relocate(self, from: usize, count: usize, new: Self, to: usize) {
+        for offset in 0..count {
+            // SAFETY: nobody but the caller can claim this slot, by this function's contract.
+            let word = unsafe { self.take(from.wrapping_add(offset), Ordering::Relaxed) };
+            // SAFETY: `new` is empty and belongs to the caller.
+            unsafe { new.put(to.wrapping_add(offset), word) };
+        }
+    }
+}
+
+/// A claimed slot is filled until its claimer empties it: 0 in it means that two have claimed it.
+#[cold]
+#[inline(never)]
+fn claimed_slot_was_empty() -> ! {
+    panic!("a claimed slot was empty: this is a bug of the queue, please report it")
+}
+
+/// The slots that a thief has claimed. It has to empty them all.
+#[must_use]
+pub(crate) struct Claim {
+    /// Where they are.
+    pub(crate) slots: View,
+    /// The index of the oldest.
+    pub(crate) start: usize,
+    /// How many; at least one.
+    pub(crate) count: usize,
+}
+
+impl Claim {
+    /// Empties the slots in order. The first word is returned, the others go to `into` from `index` on; their
+    /// publication is left to the caller.
+    ///
+    /// # Safety
+    ///
+    /// The claim was made by a compare-and-swap, `slots` is the ring that was live then. The caller owns the
+    /// ring `into`, which has [room](View::room) for `count - 1` words at `index`.
+    pub(crate) unsafe fn carry(self, into: View, index: usize) -> NonZeroUsize {
+        // SAFETY: the slot is claimed, so the ring is not freed before it is emptied here.
+        let first = unsafe { self.slots.take(self.start, Ordering::Release) };
+        for offset in 1..self.count {
+            // SAFETY: as before.
+            let word = unsafe {
+                self.slots
+                    .take(self.start.wrapping_add(offset), Ordering::Release)
+            };
+            // SAFETY: by this function's contract the slot is free and the caller's to fill.
+            unsafe { into.put(index.wrapping_add(offset - 1), word) };
+        }
+        first
+    }
+
+    /// Empties the one slot of the claim.
+    ///
+    /// # Safety
+    ///
+    /// As for [`carry`](Claim::carry), and `count` is 1.
+    pub(crate) unsafe fn only(self) -> NonZeroUsize {
+        debug_assert_eq!(
+            self.count, 1,
+            "a claim of more than one element needs a place for the others"
+        );
+        // SAFETY: the slot is claimed, so the ring is not freed before it is emptied here.
+        unsafe { self.slots.take(self.start, Ordering::Release) }
+    }
+}
+
+/// The live ring of a queue and the former ones.
+pub(crate) struct Ring<T: Word> {
+    /// From `Box::into_raw`; replaced by the owner only.
+    current: AtomicPtr<Slots>,
+    /// From `Box::into_raw`; touched by the owner only.
+    retired: UnsafeCell<Vec<*mut Slots>>,
+    /// `fn() -> T`: the ring hands elements out, and holds them as words.
+    elements: PhantomData<fn() -> T>,
+}
+
+// SAFETY: the elements are `Send` (`Word` demands it) and each is given to one thread; `retired` is the
+// owner's.
+unsafe impl<T: Word> Send for Ring<T> {}
+// SAFETY: as for `Send`.
+unsafe impl<T: Word> Sync for Ring<T> {}
+
+impl<T: Word> Ring<T> {
+    /// Makes `slots` the live ring.
+    pub(crate) fn new(slots: Box<Slots>) -> Self {
+        Self {
+            current: AtomicPtr::new(Box::into_raw(slots)),
+            retired: UnsafeCell::new(Vec::new()),
+            elements: PhantomData,
+        }
+    }
+
+    /// The address of the live ring, which may be freed already: not to be followed before a claim was made.
+    #[inline]
+    pub(crate) fn current(&self) -> *const Slots {
+        // Ordering: Acquire, for the contents of `Slots`, and so that a thief that sees a new ring also sees
+        // the queue locked or in its next epoch (partner: the Release in `publish`).
+        self.current.load(Ordering::Acquire)
+    }
+
+    /// Makes `slots` the live ring and returns the former one, for [`retire`](Ring::retire).
+    pub(crate) fn publish(&self, slots: Box<Slots>) -> *mut Slots {
+        // Ordering: Release (partner: `current`).
+        self.current.swap(Box::into_raw(slots), Ordering::Release)
+    }
+
+    /// Keeps a former ring until its slots are all empty; frees those for which that is so now.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the owner; `old` came from [`publish`](Ring::publish), once; no claim can be made on it.
+    pub(crate) unsafe fn retire(&self, old: *mut Slots) {
+        self.retired.with_mut(|retired| {
+            // SAFETY: only the owner comes here, and there is one.
+            let retired = unsafe { &mut *retired };
+            retired.push(old);
+            // SAFETY: they are all from `publish`, and leave the list when they are freed.
+            retired.retain(|&ring| unsafe { !free_if_empty(ring) });
+        });
+    }
+}
+
+/// Frees a ring if nobody uses it.
+///
+/// # Safety
+///
+/// `ring` came from `Box::into_raw` and was not freed; it is not live and belongs to the caller; no claim can
+/// be made on it any more.
+unsafe fn free_if_empty(ring: *mut Slots) -> bool {
+    // SAFETY: by this function's contract it was not freed.
+    let view = unsafe { &*ring }.view();
+    for index in 0..view.capacity() {
+        // SAFETY: the ring lives.
+        let slot = unsafe { view.slot(index) };
+        // Ordering: Acquire; the thief that emptied the slot has done everything else before (partner:
+        // `take`).
+        if slot.load(Ordering::Acquire) != 0 {
+            return false;
+        }
+    }
+    // SAFETY: all claimers are done.
+    unsafe { free(ring) };
+    true
+}
+
+/// Frees a ring.
+///
+/// # Safety
+///
+/// `ring` came from `Box::into_raw` and was not freed; nobody else uses it, then or later.
+unsafe fn free(ring: *mut Slots) {
+    // SAFETY: by this function's contract.
+    let slots = unsafe { Box::from_raw(ring) };
+    // Nothing but a notice to loom: this is an exclusive access.
+    slots.slots.with_mut(|_| ());
+}
+
+impl<T: Word> Drop for Ring<T> {
+    fn drop(&mut self) {
+        /// Takes the elements out one by one; if the drop of one panics, the others follow during unwinding.
+        struct Rest<T: Word>(View, usize, PhantomData<fn() -> T>);
+        impl<T: Word> Rest<T> {
+            fn drop_all(&mut self) {
+                while self.1 < self.0.capacity() {
+                    // SAFETY: the ring lives until after this.
+                    let slot = unsafe { self.0.slot(self.1) };
+                    self.1 += 1;
+                    // Ordering: Relaxed; the last handle is going, everything happened before.
+                    if let Some(word) = NonZeroUsize::new(slot.load(Ordering::Relaxed)) {
+                        // SAFETY: a word in a slot is an element that nobody has taken back.
+                        drop(unsafe { T::from_word(word) });
+                    }
+                }
+            }
+        }
+        impl<T: Word> Drop for Rest<T> {
+            fn drop(&mut self) {
+                self.drop_all();
+            }
+        }
+
+        /// Frees the rings, also when an element's drop panics.
+        struct Rings(*mut Slots, Vec<*mut Slots>);
+        impl Drop for Rings {
+            fn drop(&mut self) {
+                for &ring in &self.1 {
+                    // SAFETY: no handle is left, so every claim was carried out, and nobody uses the rings.
+                    let empty = unsafe { free_if_empty(ring) };
+                    debug_assert!(empty, "a thief claimed elements and did not take them");
+                }
+                // SAFETY: as before.
+                unsafe { free(self.0) };
+            }
+        }
+
+        let retired = self.retired.with_mut(|retired| {
+            // SAFETY: `&mut self`.
+            std::mem::take(unsafe { &mut *retired })
+        });
+        // Ordering: Relaxed, `&mut self`.
+        let rings = Rings(self.current.load(Ordering::Relaxed), retired);
+        // SAFETY: the live ring is not freed before `rings` goes.
+        let view = unsafe { &*rings.0 }.view();
+        Rest::<T>(view, 0, PhantomData).drop_all();
+    }
+}

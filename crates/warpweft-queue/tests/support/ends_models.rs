@@ -1,0 +1,385 @@
+//! The models of the stealable queues for loom and shuttle: one text for both queues, since they promise the
+//! same up to the owner's order.
+//!
+//! Each model gives numbered elements to a queue of two or four slots and lets owner and thieves loose on it.
+//! At the end every number must have come out exactly once, to thieves in ascending order. Loom itself
+//! watches that no ring is freed while a thief reads it, and that nothing leaks. Shuttle knows no weak
+//! memory, but draws its schedules at random, so that what loom overlooks (see [`First`]) has no place to
+//! hide.
+
+use std::num::NonZeroUsize;
+#[cfg(warpweft_loom)]
+use std::sync::Arc;
+#[cfg(warpweft_loom)]
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use warpweft_platform::thread::{JoinHandle, spawn, yield_now};
+use warpweft_queue::{Amount, Full, Owner, Steal, Thief};
+
+type Element = NonZeroUsize;
+
+/// Which queue.
+pub(crate) trait Kind: 'static {
+    type Queue: Owner<Element, Thief: 'static> + 'static;
+
+    /// The order of what is left, from `oldest` to `youngest`, when the owner pops it.
+    const YOUNGEST_FIRST: bool;
+
+    fn make(capacity: usize, start: u64) -> Self::Queue;
+}
+
+/// Who runs first in the execution that loom starts from.
+///
+/// It should not matter, but loom (0.7.2) remembers only the last access to an atomic: where one thread loads
+/// it, and another one loads it and then stores to it, loom sees no conflict between the first load and the
+/// store, and does not try the other order (tokio-rs/loom#166 and #392). From the opposite beginning it does.
+/// So each model is explored from both.
+#[derive(Clone, Copy, PartialEq)]
+enum First {
+    Owner,
+    Thieves,
+}
+
+impl First {
+    /// To be called by the owner when it has started the thieves.
+    fn go(self) {
+        if self == Self::Thieves {
+            yield_now();
+        }
+    }
+}
+
+/// Explores every schedule and every weak-memory outcome, with no bound; `LOOM_MAX_PREEMPTIONS` sets one.
+#[cfg(warpweft_loom)]
+fn explore(model: impl Fn(First) + Copy + Send + Sync + 'static) {
+    explore_with(&loom::model::Builder::new(), model);
+}
+
+/// As [`explore`], but only the schedules with at most so many preemptions (a switch away from a thread that
+/// could have gone on): for three threads with long programs.
+#[cfg(warpweft_loom)]
+fn explore_bounded(preemptions: usize, model: impl Fn(First) + Copy + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(preemptions);
+    explore_with(&builder, model);
+}
+
+/// Runs the model and prints (with `--nocapture`) in how many ways it went.
+#[cfg(warpweft_loom)]
+fn explore_with(builder: &loom::model::Builder, model: impl Fn(First) + Copy + Send + Sync + 'static) {
+    // Not an atomic of loom's: it counts across executions.
+    let executions = Arc::new(AtomicU64::new(0));
+    for first in [First::Owner, First::Thieves] {
+        let counter = Arc::clone(&executions);
+        builder.check(move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            model(first);
+        });
+    }
+    let executions = executions.load(Ordering::Relaxed);
+    println!("{executions} executions");
+    assert!(executions > 10, "{executions} executions: nothing was explored");
+}
+
+/// Draws schedules: uniformly, and by PCT, which finds a bug that takes few preemptions with a known
+/// probability.
+#[cfg(warpweft_shuttle)]
+fn explore(model: impl Fn(First) + Copy + Send + Sync + 'static) {
+    shuttle::check_random(move || model(First::Owner), 2000);
+    shuttle::check_pct(move || model(First::Thieves), 2000, 3);
+}
+
+/// The same: there is no bound to set.
+#[cfg(warpweft_shuttle)]
+fn explore_bounded(_preemptions: usize, model: impl Fn(First) + Copy + Send + Sync + 'static) {
+    explore(model);
+}
+
+fn element(id: usize) -> Element {
+    Element::new(id).expect("numbers start at 1")
+}
+
+fn push_all<Q: Owner<Element>>(queue: &mut Q, ids: impl IntoIterator<Item = usize>) {
+    for id in ids {
+        queue.push(element(id)).expect("there is room");
+    }
+}
+
+/// Pushes and grows if there is no room.
+fn push_or_grow<Q: Owner<Element>>(queue: &mut Q, id: usize) {
+    if let Err(Full(back)) = queue.push(element(id)) {
+        queue.grow().expect("there is memory");
+        queue.push(back).expect("a larger ring has room");
+    }
+}
+
+/// Steals into a queue of its own, so often, and says what it got, in order.
+fn thief<K: Kind>(victim: &K::Queue, tries: usize, amount: Amount) -> JoinHandle<Vec<usize>> {
+    let victim = victim.thief();
+    spawn(move || {
+        let mut own = K::make(2, 0);
+        let mut got = Vec::new();
+        for _ in 0..tries {
+            if let Steal::Taken { first, moved } = victim.steal_into(&mut own, amount) {
+                got.push(first.get());
+                let mut rest: Vec<_> = std::iter::from_fn(|| own.pop()).map(Element::get).collect();
+                assert_eq!(rest.len(), moved);
+                if K::YOUNGEST_FIRST {
+                    rest.reverse();
+                }
+                got.append(&mut rest);
+            }
+        }
+        got
+    })
+}
+
+/// Steals one by one, without a queue of its own.
+fn picker<K: Kind>(victim: &K::Queue, tries: usize) -> JoinHandle<Vec<usize>> {
+    let victim = victim.thief();
+    spawn(move || {
+        (0..tries)
+            .filter_map(|_| victim.steal_one().taken())
+            .map(Element::get)
+            .collect()
+    })
+}
+
+/// Waits for the thieves, empties the queue, and compares all that came out with `1..=count`.
+fn account<K: Kind>(
+    mut queue: K::Queue,
+    mut got: Vec<usize>,
+    thieves: impl IntoIterator<Item = JoinHandle<Vec<usize>>>,
+    count: usize,
+) {
+    for thief in thieves {
+        let mut stolen = thief.join().expect("a thief panicked");
+        assert!(stolen.is_sorted(), "thieves take the oldest first: {stolen:?}");
+        got.append(&mut stolen);
+    }
+    assert_eq!(
+        queue.thief().glance().len,
+        queue.len(),
+        "thieves see what the owner sees"
+    );
+    let left: Vec<_> = std::iter::from_fn(|| queue.pop()).map(Element::get).collect();
+    if K::YOUNGEST_FIRST {
+        assert!(
+            left.is_sorted_by(|a, b| a > b),
+            "what is left comes youngest first: {left:?}"
+        );
+    } else {
+        assert!(left.is_sorted(), "what is left comes oldest first: {left:?}");
+    }
+    got.extend(left);
+    got.sort_unstable();
+    assert_eq!(
+        got,
+        (1..=count).collect::<Vec<_>>(),
+        "each element comes out once"
+    );
+}
+
+fn pop_into<Q: Owner<Element>>(queue: &mut Q, got: &mut Vec<usize>) {
+    got.extend(queue.pop().map(Element::get));
+}
+
+/// A thief takes half of four elements while the owner pops so many of them; from index `start` on.
+pub(crate) fn steal_against_pop<K: Kind>(start: u64, pops: usize) {
+    explore(move |first| {
+        let mut queue = K::make(4, start);
+        push_all(&mut queue, 1..=4);
+        let thief = thief::<K>(&queue, 1, Amount::Half);
+        first.go();
+        let mut got = Vec::new();
+        for _ in 0..pops {
+            pop_into(&mut queue, &mut got);
+        }
+        account::<K>(queue, got, [thief], 4);
+    });
+}
+
+/// The owner pushes while a thief steals: what the thief sees is there.
+pub(crate) fn steal_against_push<K: Kind>() {
+    explore(|first| {
+        let mut queue = K::make(2, 0);
+        let thief = thief::<K>(&queue, 2, Amount::Half);
+        first.go();
+        push_all(&mut queue, 1..=2);
+        account::<K>(queue, Vec::new(), [thief], 2);
+    });
+}
+
+/// The owner's pop comes too late, puts the index back, and the queue works on.
+pub(crate) fn overshoot_and_rollback<K: Kind>() {
+    explore(|first| {
+        let mut queue = K::make(4, 0);
+        push_all(&mut queue, [1]);
+        let thief = thief::<K>(&queue, 2, Amount::One);
+        first.go();
+        let mut got = Vec::new();
+        pop_into(&mut queue, &mut got);
+        push_all(&mut queue, 2..=3);
+        pop_into(&mut queue, &mut got);
+        account::<K>(queue, got, [thief], 3);
+    });
+}
+
+/// Two thieves at once, one for half and one for one, and the owner.
+pub(crate) fn two_thieves_and_owner<K: Kind>() {
+    explore(|first| {
+        let mut queue = K::make(4, 0);
+        push_all(&mut queue, 1..=4);
+        let thieves = [thief::<K>(&queue, 1, Amount::Half), picker::<K>(&queue, 1)];
+        first.go();
+        let mut got = Vec::new();
+        pop_into(&mut queue, &mut got);
+        pop_into(&mut queue, &mut got);
+        account::<K>(queue, got, thieves, 4);
+    });
+}
+
+/// The owner refills slots that a thief has claimed and not emptied: it must not, until they are empty.
+pub(crate) fn push_behind_a_slow_thief<K: Kind>(start: u64) {
+    explore(move |first| {
+        let mut queue = K::make(2, start);
+        push_all(&mut queue, 1..=2);
+        let two = Amount::AtLeast(element(2));
+        let thief = thief::<K>(&queue, 1, two);
+        first.go();
+        let mut got = Vec::new();
+        for id in 3..=4 {
+            if let Err(Full(back)) = queue.push(element(id)) {
+                got.push(back.get());
+            }
+        }
+        account::<K>(queue, got, [thief], 4);
+    });
+}
+
+/// The owner grows the ring under a thief that reads, claims or carries away.
+pub(crate) fn steal_during_growth<K: Kind>(start: u64) {
+    explore(move |first| {
+        let mut queue = K::make(2, start);
+        push_all(&mut queue, 1..=2);
+        let thief = thief::<K>(&queue, 2, Amount::Half);
+        first.go();
+        queue.grow().expect("there is memory");
+        push_all(&mut queue, [3]);
+        let mut got = Vec::new();
+        pop_into(&mut queue, &mut got);
+        account::<K>(queue, got, [thief], 3);
+    });
+}
+
+/// A thief that sees the queue reopened after a growth sees the new ring.
+pub(crate) fn growth_publishes_the_ring<K: Kind>() {
+    explore(|first| {
+        let mut queue = K::make(4, 0);
+        push_all(&mut queue, 1..=3);
+        let thief = picker::<K>(&queue, 1);
+        first.go();
+        queue.grow().expect("there is memory");
+        account::<K>(queue, Vec::new(), [thief], 3);
+    });
+}
+
+/// Two growths while a thief carries elements out of the first ring: it is freed when that is done, not
+/// before.
+pub(crate) fn retired_ring_waits_for_thief<K: Kind>() {
+    explore(|first| {
+        let mut queue = K::make(1, 0);
+        push_all(&mut queue, [1]);
+        let thief = picker::<K>(&queue, 1);
+        first.go();
+        push_or_grow(&mut queue, 2);
+        queue.grow().expect("there is memory");
+        queue.grow().expect("there is memory");
+        account::<K>(queue, Vec::new(), [thief], 2);
+    });
+}
+
+/// Two thieves, a growth between their steps, and the owner goes on in the new ring.
+pub(crate) fn two_thieves_and_growth<K: Kind>() {
+    explore_bounded(3, |first| {
+        let mut queue = K::make(2, 0);
+        push_all(&mut queue, 1..=2);
+        let thieves = [picker::<K>(&queue, 1), thief::<K>(&queue, 1, Amount::Half)];
+        first.go();
+        let mut got = Vec::new();
+        push_or_grow(&mut queue, 3);
+        pop_into(&mut queue, &mut got);
+        account::<K>(queue, got, thieves, 3);
+    });
+}
+
+/// Two workers steal from each other: each is owner of one queue and thief of the other.
+pub(crate) fn mutual_steal<K: Kind>() {
+    explore(|first| {
+        let (mut left, mut right) = (K::make(2, 0), K::make(2, 0));
+        push_all(&mut left, 1..=2);
+        push_all(&mut right, 3..=4);
+        let (of_left, of_right) = (left.thief(), right.thief());
+        let other = spawn(move || {
+            let mut got = Vec::new();
+            pop_into(&mut right, &mut got);
+            got.extend(
+                of_left
+                    .steal_into(&mut right, Amount::Half)
+                    .taken()
+                    .map(Element::get),
+            );
+            (right, got)
+        });
+        first.go();
+        let mut got = Vec::new();
+        pop_into(&mut left, &mut got);
+        got.extend(
+            of_right
+                .steal_into(&mut left, Amount::Half)
+                .taken()
+                .map(Element::get),
+        );
+        let (mut right, more) = other.join().expect("the other worker panicked");
+        got.extend(more);
+        for queue in [&mut left, &mut right] {
+            got.extend(std::iter::from_fn(|| queue.pop()).map(Element::get));
+        }
+        got.sort_unstable();
+        assert_eq!(got, [1, 2, 3, 4], "each element comes out once");
+    });
+}
+
+/// A thief remembers the word that a pop showed for a moment when it came too late, then sees elements, then
+/// sleeps through a growth: its claim must fail.
+pub(crate) fn growth_after_overshoot<K: Kind>() {
+    explore(|first| {
+        let mut queue = K::make(4, 0);
+        push_all(&mut queue, [1]);
+        let thief = picker::<K>(&queue, 2);
+        first.go();
+        let mut got = Vec::new();
+        pop_into(&mut queue, &mut got);
+        push_all(&mut queue, 2..=3);
+        queue.grow().expect("there is memory");
+        account::<K>(queue, got, [thief], 3);
+    });
+}
+
+/// The owner goes first: the thief still gets what is left, and the last handle drops the rest.
+pub(crate) fn owner_leaves_first<K: Kind>() {
+    explore(|first| {
+        let mut queue = K::make(2, 0);
+        push_all(&mut queue, 1..=2);
+        let thief = picker::<K>(&queue, 1);
+        first.go();
+        let mut got = Vec::new();
+        pop_into(&mut queue, &mut got);
+        drop(queue);
+        got.extend(thief.join().expect("the thief panicked"));
+        got.sort_unstable();
+        got.dedup();
+        // The thief may have lost its race; whatever came out is different elements.
+        assert!(!got.is_empty() && got.len() <= 2 && got.iter().all(|id| (1..=2).contains(id)));
+    });
+}
