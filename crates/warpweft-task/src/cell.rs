@@ -1,0 +1,256 @@
+//! The whole task: a header, and behind it the work that becomes the result.
+
+use crate::fate;
+use crate::header::{Header, Step, TaskVtable, UNREGISTERED};
+use crate::origin::Origin;
+use crate::pool::PoolHeader;
+use crate::state::{Completed, State};
+use crate::waker;
+use crate::{JoinError, kinds::Work};
+use std::any::Any;
+use std::mem::{self, ManuallyDrop, MaybeUninit};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::task::{Poll, Waker};
+use warpweft_platform::cell::UnsafeCell;
+
+/// A task of one kind. `repr(C)`: a pointer to the header is a pointer to the cell.
+#[repr(C)]
+struct Cell<W: Work> {
+    header: Header,
+    stage: UnsafeCell<Stage<W>>,
+}
+
+/// The work until it has ended, its result afterwards; which of them, the state word and `link` say.
+union Stage<W: Work> {
+    work: ManuallyDrop<W>,
+    result: ManuallyDrop<W::Output>,
+}
+
+/// Allocates a fresh task. The caller owns its token, and its handle if it asked for one.
+pub(crate) fn allocate<W: Work>(
+    work: W,
+    pool: NonNull<PoolHeader>,
+    origin: Origin,
+    handle: bool,
+) -> NonNull<Header> {
+    let cell = Box::new(Cell {
+        header: Header {
+            state: State::new(handle),
+            vtable: const {
+                &TaskVtable {
+                    step: step::<W>,
+                    abandon: abandon::<W>,
+                    take: take::<W>,
+                    drop_result: drop_result::<W>,
+                    free: free::<W>,
+                }
+            },
+            pool: UnsafeCell::new(pool),
+            policy: UnsafeCell::new(0),
+            origin,
+            link: UnsafeCell::new(UNREGISTERED),
+            waker: UnsafeCell::new(MaybeUninit::uninit()),
+        },
+        stage: UnsafeCell::new(Stage {
+            work: ManuallyDrop::new(work),
+        }),
+    });
+    NonNull::from(Box::leak(cell)).cast()
+}
+
+/// # Safety
+///
+/// `header` is the front of a live `Cell<W>`.
+unsafe fn stage<'a, W: Work>(header: NonNull<Header>) -> &'a UnsafeCell<Stage<W>> {
+    let cell = header.cast::<Cell<W>>();
+    // SAFETY: by contract the cell is alive; only the field's address is taken, through a shared reference to it.
+    unsafe { &(*cell.as_ptr()).stage }
+}
+
+/// # Safety
+///
+/// As [`TaskVtable::step`].
+unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
+    // SAFETY: the token keeps the cell alive.
+    let stage = unsafe { stage::<W>(header) };
+    let outcome = stage.with_mut(|stage| {
+        // SAFETY: the token's holder alone touches the work, which is there until its last step; the allocation never
+        // moves, so it is pinned.
+        unsafe { run(stage.cast::<W>(), header) }
+    });
+    let fate = match outcome {
+        Poll::Pending => return Step::Pending,
+        Poll::Ready(Ok(result)) => {
+            let result = Stage {
+                result: ManuallyDrop::new(result),
+            };
+            stage.with_mut(|stage| {
+                // SAFETY: the last step left the place empty; it is the token holder's and is valid for a write.
+                unsafe { stage.write(result) };
+            });
+            fate::RETURNED
+        }
+        Poll::Ready(Err(payload)) => fate::panicked(payload),
+    };
+    // SAFETY: the caller passed its token on; work is gone and the result is in its place, or the fate says why not.
+    unsafe { finish::<W>(header, fate) };
+    Step::Ended
+}
+
+/// Runs one step; after the last one the work is gone. Its panic is its result, also if it comes from its `Drop`.
+///
+/// # Safety
+///
+/// As [`Work::step`]; and if the outcome is `Ready`, `work` is not used again.
+unsafe fn run<W: Work>(
+    work: *mut W,
+    header: NonNull<Header>,
+) -> Poll<Result<W::Output, Box<dyn Any + Send>>> {
+    // Unwind: what the work did not consume stays in its place, and is dropped below.
+    let outcome = match catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: by contract.
+        unsafe { W::step(work, header) }
+    })) {
+        Ok(Poll::Pending) => return Poll::Pending,
+        Ok(Poll::Ready(result)) => Ok(result),
+        Err(payload) => Err(payload),
+    };
+    if W::CONSUMED {
+        return Poll::Ready(outcome);
+    }
+    // Unwind: the work counts as dropped, whatever its `Drop` does; it is not dropped again.
+    let dropped = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the last step left the work in its place, and by contract nobody touches it afterwards.
+        unsafe { work.drop_in_place() };
+    }));
+    Poll::Ready(match (outcome, dropped) {
+        (Ok(result), Err(payload)) => {
+            contain(|| drop(result));
+            Err(payload)
+        }
+        (Err(first), Err(second)) => {
+            contain(|| drop(second));
+            Err(first)
+        }
+        (outcome, Ok(())) => outcome,
+    })
+}
+
+/// Calls `f`, which drops or wakes something of the user's. A panic ends here: the panic hook has reported it.
+fn contain(f: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(f))
+        // Unwind: what a panic was thrown with may panic in its own `Drop`. What that one was thrown with is leaked.
+        && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
+    {
+        mem::forget(payload);
+    }
+}
+
+/// # Safety
+///
+/// As [`TaskVtable::abandon`].
+unsafe fn abandon<W: Work>(header: NonNull<Header>, fate: usize) {
+    // SAFETY: the token keeps the cell alive.
+    let stage = unsafe { stage::<W>(header) };
+    let work = stage.with_mut(<*mut Stage<W>>::cast::<W>);
+    contain(|| {
+        // SAFETY: an unfinished task has its work in place, the token's holder alone touches it, and nobody afterwards.
+        unsafe { work.drop_in_place() };
+    });
+    // SAFETY: the caller passed its token on, and the work is gone.
+    unsafe { finish::<W>(header, fate) };
+}
+
+/// # Safety
+///
+/// As [`TaskVtable::take`].
+unsafe fn take<W: Work>(header: NonNull<Header>, to: *mut ()) {
+    // SAFETY: the handle's reference keeps the cell alive.
+    let fate = unsafe { header.as_ref() }.link.with(|link| {
+        // SAFETY: after the end the link is the handle's.
+        unsafe { *link }
+    });
+    // SAFETY: the handle takes the result, and so the fate, once.
+    let outcome = match unsafe { fate::into_error(fate) } {
+        Some(error) => Err(error),
+        None => {
+            // SAFETY: the handle's reference keeps the cell alive.
+            let stage = unsafe { stage::<W>(header) };
+            // SAFETY: the fate says that the result is there, and by contract it was not taken before.
+            Ok(stage.with(|stage| unsafe { stage.cast::<W::Output>().read() }))
+        }
+    };
+    let to = to.cast::<Result<W::Output, JoinError>>();
+    // SAFETY: by contract `to` is valid for a write of this type.
+    unsafe { to.write(outcome) };
+}
+
+/// # Safety
+///
+/// As [`TaskVtable::drop_result`].
+unsafe fn drop_result<W: Work>(header: NonNull<Header>) {
+    let mut outcome = MaybeUninit::<Result<W::Output, JoinError>>::uninit();
+    // SAFETY: the caller owns the result, and the place is valid for a write.
+    unsafe { take::<W>(header, outcome.as_mut_ptr().cast()) };
+    // SAFETY: `take` has written it.
+    let outcome = unsafe { outcome.assume_init() };
+    contain(|| drop(outcome));
+}
+
+/// # Safety
+///
+/// As [`TaskVtable::free`].
+unsafe fn free<W: Work>(header: NonNull<Header>) {
+    let cell = header.cast::<Cell<W>>();
+    // SAFETY: `allocate` made it from a box of this type, and the last reference frees it, once. The stage is a union
+    // of `ManuallyDrop`s and drops nothing.
+    drop(unsafe { Box::from_raw(cell.as_ptr()) });
+}
+
+/// Ends a task whose work is gone, and gives its token up.
+///
+/// # Safety
+///
+/// `header` is the front of a `Cell<W>` whose token the caller holds. The result is in its place if `fate` says so.
+unsafe fn finish<W: Work>(header: NonNull<Header>, fate: usize) {
+    // SAFETY: the token keeps the task alive until `complete` below gives it up.
+    let task = unsafe { header.as_ref() };
+    let place = task.link.with_mut(|link| {
+        // SAFETY: before the end the link is the token holder's.
+        unsafe { link.replace(fate) }
+    });
+    if place != UNREGISTERED {
+        // SAFETY: a registered task's pool waits for it, so it is alive.
+        unsafe { waker::unregister(header, place) };
+    }
+    let mut unwanted = false;
+    if task.state.is_sole_owner() {
+        // SAFETY: there is no handle, so the result is the token holder's, and nobody else has a reference.
+        unsafe { drop_result::<W>(header) };
+        // SAFETY: the only reference is the token's, and work and result are gone.
+        return unsafe { free::<W>(header) };
+    }
+    loop {
+        match task.state.complete(unwanted) {
+            Completed::Published => return,
+            // SAFETY: the last reference is ours, and the result went to nobody because it was dropped before.
+            Completed::Free => return unsafe { free::<W>(header) },
+            Completed::Unwanted => {
+                // SAFETY: the handle is gone for good, so the result is the token holder's; `unwanted` says it once.
+                unsafe { drop_result::<W>(header) };
+                unwanted = true;
+            }
+            Completed::Wake => {
+                let joiner = task.waker.with(|waker| {
+                    // SAFETY: `complete` over a set WAKER makes the waker ours, and it was written before it was set.
+                    unsafe { waker.cast::<Waker>().read() }
+                });
+                // Publish last: the reference goes before the wake, which may run anything.
+                // SAFETY: this reference is the token's, given up here.
+                unsafe { waker::drop_reference(header) };
+                return contain(|| joiner.wake());
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The header: the part of a task that is the same for every kind of task.
+//!
+//! ```text
+//!   one allocation
+//!  ┌───────┬────────┬──────┬────────┬────────┬──────┬───────────────┬────────────────────────────┐
+//!  │ state │ vtable │ pool │ policy │ origin │ link │ joiner's waker│ closure or future ─▶ result│
+//!  └───────┴────────┴──────┴────────┴────────┴──────┴───────────────┴────────────────────────────┘
+//!    8       8        8      8        8        8      16              as large as the larger one
+//! ```
+//!
+//! # Who may touch what
+//!
+//! | field | who |
+//! |---|---|
+//! | `state` | everyone who has a reference |
+//! | `vtable`, `origin` | everyone; never changes |
+//! | `pool` | the token's holder changes it, and only while RUNNING; read by whoever made the task QUEUED |
+//! | `policy`, `link` before the end | the token's holder |
+//! | `link` after the end | the handle |
+//! | `waker` | see `state`: the handle while WAKER is clear, then whoever completes over it |
+//! | closure, future | the token's holder |
+//! | result | the token's holder until COMPLETE; then the handle, or the token's holder if there is none |
+
+use crate::origin::Origin;
+use crate::pool::PoolHeader;
+use crate::state::State;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::task::Waker;
+use warpweft_platform::cell::UnsafeCell;
+
+/// The common front of every task. Opaque: a pool handles it by pointer only.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Header {
+    pub(crate) state: State,
+    pub(crate) vtable: &'static TaskVtable,
+    pub(crate) pool: UnsafeCell<NonNull<PoolHeader>>,
+    /// One word that belongs to the policy: a deque, a preferred worker, a priority.
+    pub(crate) policy: UnsafeCell<u64>,
+    pub(crate) origin: Origin,
+    /// Before the end: the place in the pool's register, or [`UNREGISTERED`]. After it: how the task ended.
+    pub(crate) link: UnsafeCell<usize>,
+    pub(crate) waker: UnsafeCell<MaybeUninit<Waker>>,
+}
+
+/// `link` of a task that has never been suspended.
+pub(crate) const UNREGISTERED: usize = usize::MAX;
+
+/// What a kind of task can do. One static table per closure or future type.
+#[derive(Debug)]
+pub(crate) struct TaskVtable {
+    /// Runs one step. The token is consumed, unless the task is pending: then the caller still holds it.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the token, and the task is RUNNING.
+    pub(crate) step: unsafe fn(NonNull<Header>) -> Step,
+    /// Ends the task without running it: drops the closure or future and completes with `fate`. Consumes the token.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the token.
+    pub(crate) abandon: unsafe fn(NonNull<Header>, fate: usize),
+    /// Moves the result into `*mut Result<T, JoinError>`.
+    ///
+    /// # Safety
+    ///
+    /// The task is complete, the caller is its handle, the result was not taken, and the pointer is valid for a write
+    /// of that type.
+    pub(crate) take: unsafe fn(NonNull<Header>, *mut ()),
+    /// Drops the result where it lies.
+    ///
+    /// # Safety
+    ///
+    /// The result is there, the caller owns it, and nobody takes or drops it again.
+    pub(crate) drop_result: unsafe fn(NonNull<Header>),
+    /// Frees the allocation.
+    ///
+    /// # Safety
+    ///
+    /// The caller had the last reference; work and result are gone.
+    pub(crate) free: unsafe fn(NonNull<Header>),
+}
+
+/// What one step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The task has ended and the token is gone: it may be freed already.
+    Ended,
+    /// The future is pending; the caller still holds the token.
+    Pending,
+}

@@ -1,0 +1,202 @@
+//! The handle of a task: its result as a future, or awaited by a plain thread.
+//!
+//! It is also the *promise* of EBSL: `schedule` gives one, `await` redeems it.
+
+use crate::block_on::block_on;
+use crate::fate::JoinError;
+use crate::header::Header;
+use crate::info::TaskInfo;
+use crate::state::HandleDropped;
+use crate::waker;
+use crate::why::Why;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::task::{Context, Poll, Waker};
+
+/// The right to a task's result.
+///
+/// Await it, or [`wait`](JoinHandle::wait) for it from a thread that is not a worker. **Dropping it detaches the
+/// task**, which goes on; its result is dropped when it ends. Cancelling needs a word: [`cancel`](JoinHandle::cancel).
+///
+/// A panic of the task arrives here, as [`JoinError::Panicked`].
+///
+/// # Panics
+///
+/// Polling it again after it has given its result panics, as with most futures.
+#[must_use = "dropping a handle detaches its task; say `drop(handle)` or `.detach()` if that is meant"]
+pub struct JoinHandle<T> {
+    task: NonNull<Header>,
+    taken: bool,
+    result: PhantomData<fn() -> T>,
+}
+
+// SAFETY: the handle moves the result to another thread, hence `T: Send`; all else goes through the state word.
+unsafe impl<T: Send> Send for JoinHandle<T> {}
+// SAFETY: what `&JoinHandle` can do (`cancel`, `is_finished`, `info`) touches no `T` and is synchronised.
+unsafe impl<T: Send> Sync for JoinHandle<T> {}
+// The result is only handed over, never seen through the handle, whatever panics meanwhile.
+impl<T> UnwindSafe for JoinHandle<T> {}
+impl<T> RefUnwindSafe for JoinHandle<T> {}
+impl<T> Unpin for JoinHandle<T> {}
+
+impl<T: Send + 'static> JoinHandle<T> {
+    /// # Safety
+    ///
+    /// The caller passes on the handle's reference to a task whose result is a `T`.
+    pub(crate) unsafe fn from_header(task: NonNull<Header>) -> Self {
+        Self {
+            task,
+            taken: false,
+            result: PhantomData,
+        }
+    }
+
+    /// Blocks this thread until the task has ended, and gives its result.
+    ///
+    /// For threads outside the runtime. A worker that blocked here would be missing from its pool, and with one
+    /// worker would wait for itself: await the handle there.
+    ///
+    /// # Errors
+    ///
+    /// The task panicked, was cancelled, or its pool shut down.
+    ///
+    /// # Panics
+    ///
+    /// On a worker's thread.
+    pub fn wait(self) -> Result<T, JoinError> {
+        block_on(self)
+    }
+
+    /// Lets the task go on alone. The same as dropping the handle, but says so.
+    pub fn detach(self) {
+        drop(self);
+    }
+
+    /// Moves the result out.
+    ///
+    /// # Safety
+    ///
+    /// The task is complete and the result not taken.
+    unsafe fn take(&mut self) -> Result<T, JoinError> {
+        self.taken = true;
+        let mut outcome = MaybeUninit::<Result<T, JoinError>>::uninit();
+        let vtable = self.header().vtable;
+        // SAFETY: complete, by contract; we are its only handle; the place is valid and of the result's type.
+        unsafe { (vtable.take)(self.task, outcome.as_mut_ptr().cast()) };
+        // SAFETY: `take` has written it.
+        unsafe { outcome.assume_init() }
+    }
+
+    /// Leaves `waker` for whoever completes the task. `Err`: the task has ended.
+    fn leave(&self, waker: &Waker) -> Result<(), ()> {
+        let task = self.header();
+        if task.state.look()? {
+            let same = task.waker.with(|place| {
+                // SAFETY: WAKER is set, so the field is written; while it is set nobody writes it. Who completes the
+                // task meanwhile moves the waker out, but leaves the bytes, and `will_wake` looks at nothing else.
+                unsafe { &*place.cast::<Waker>() }.will_wake(waker)
+            });
+            if same {
+                return Ok(());
+            }
+            task.state.unset_waker()?;
+            task.waker.with_mut(|place| {
+                // SAFETY: WAKER is clear and the task unfinished, so the written field is the handle's.
+                unsafe { place.cast::<Waker>().drop_in_place() };
+            });
+        }
+        let waker = waker.clone();
+        task.waker.with_mut(|place| {
+            // SAFETY: WAKER is clear, so the field is the handle's.
+            unsafe { place.cast::<Waker>().write(waker) };
+        });
+        task.state.set_waker().inspect_err(|()| {
+            task.waker.with_mut(|place| {
+                // SAFETY: WAKER was never set, so the field that we wrote is the handle's still.
+                unsafe { place.cast::<Waker>().drop_in_place() };
+            });
+        })
+    }
+}
+
+impl<T> JoinHandle<T> {
+    fn header(&self) -> &Header {
+        // SAFETY: the handle has a reference.
+        unsafe { self.task.as_ref() }
+    }
+
+    /// Whether the task has ended, so that awaiting it would not wait.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.header().state.is_complete()
+    }
+
+    /// Asks the task to end. A task that has not started never does; a future is dropped at its next suspension
+    /// point; a closure that runs goes on to its end. The joiner of a task that ended for it gets
+    /// [`JoinError::Cancelled`].
+    ///
+    /// Returns whether the task was still unfinished.
+    pub fn cancel(&self) -> bool {
+        // SAFETY: the handle has a reference.
+        unsafe { waker::cancel(self.task) }
+    }
+
+    /// The task's name and spawn site.
+    #[must_use]
+    pub fn info(&self) -> TaskInfo<'_> {
+        // The policy's word belongs to the token's holder: it is not read here.
+        TaskInfo::new(&self.header().origin, 0)
+    }
+}
+
+impl<T: Send + 'static> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        assert!(
+            !self.taken,
+            "a JoinHandle was polled after it had given its result"
+        );
+        match self.leave(cx.waker()) {
+            Ok(()) => Poll::Pending,
+            // SAFETY: the state says that the task is complete, and `taken` that its result is there.
+            Err(()) => Poll::Ready(unsafe { self.take() }),
+        }
+    }
+}
+
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        let task = self.header();
+        if !self.taken {
+            match task.state.drop_handle() {
+                HandleDropped::Nothing => return,
+                // SAFETY: the handle's reference became the token's.
+                HandleDropped::Orphan => return unsafe { waker::push(self.task, Why::Woken) },
+                HandleDropped::TakeWaker => task.waker.with_mut(|place| {
+                    // SAFETY: `drop_handle` cleared WAKER on an unfinished task, so the written field is ours.
+                    unsafe { place.cast::<Waker>().drop_in_place() };
+                }),
+                HandleDropped::Ended => {
+                    // SAFETY: the task has ended while the handle existed, so the result is ours; it was not taken.
+                    unsafe { (task.vtable.drop_result)(self.task) };
+                }
+            }
+        }
+        // SAFETY: the handle's reference is given up here, once; if the task has ended, its result is gone.
+        unsafe { waker::drop_reference(self.task) };
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle")
+            .field("task", &self.header().origin)
+            .field("finished", &self.is_finished())
+            .finish()
+    }
+}

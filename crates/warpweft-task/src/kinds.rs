@@ -1,0 +1,54 @@
+//! The kinds of work: a job (closure) and a future.
+
+use crate::header::Header;
+use crate::waker::BorrowedWaker;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::task::{Context, Poll};
+
+/// Something that runs in steps until it has a result.
+pub(crate) trait Work: Send + 'static {
+    type Output: Send + 'static;
+
+    /// Whether the last step, the one that returns `Ready` or panics, moves the work out of its place. If not, the
+    /// caller drops it there.
+    const CONSUMED: bool;
+
+    /// Runs until the work waits or has ended.
+    ///
+    /// # Safety
+    ///
+    /// `this` is valid, pinned, and touched by nobody else during the call. `step` is not called again after `Ready` or
+    /// a panic. `header` is its task's, alive during the call.
+    unsafe fn step(this: *mut Self, header: NonNull<Header>) -> Poll<Self::Output>;
+}
+
+pub(crate) struct Job<F>(pub(crate) F);
+
+impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static> Work for Job<F> {
+    type Output = T;
+    const CONSUMED: bool = true;
+
+    unsafe fn step(this: *mut Self, _header: NonNull<Header>) -> Poll<T> {
+        // SAFETY: a job has one step; the closure is moved out here and the place not used again.
+        let Self(closure) = unsafe { this.read() };
+        Poll::Ready(closure())
+    }
+}
+
+pub(crate) struct Async<F>(pub(crate) F);
+
+impl<F: Future<Output: Send + 'static> + Send + 'static> Work for Async<F> {
+    type Output = F::Output;
+    const CONSUMED: bool = false;
+
+    unsafe fn step(this: *mut Self, header: NonNull<Header>) -> Poll<F::Output> {
+        // SAFETY: the token's holder keeps a reference during the call.
+        let waker = unsafe { BorrowedWaker::new(header) };
+        // SAFETY: `this` is valid and ours alone during the call.
+        let future = unsafe { &mut (*this).0 };
+        // SAFETY: the allocation never moves, and the future is dropped in place.
+        let future = unsafe { Pin::new_unchecked(future) };
+        future.poll(&mut Context::from_waker(&waker))
+    }
+}

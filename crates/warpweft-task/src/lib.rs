@@ -1,0 +1,53 @@
+//! What a Warpweft task is: one header, one state word, one allocation.
+//!
+//! A task is a closure (*job*) or a future, with room for its result. Three kinds of reference lead to it:
+//!
+//! ```text
+//!             ┌───────────── one allocation ────────────┐
+//!  TaskRef ──▶│ state │ … │ closure or future ─▶ result │◀── JoinHandle
+//!  (token)    └─────────────────────────────────────────┘
+//!                              ▲ ▲ ▲
+//!                           wakers (futures only)
+//! ```
+//!
+//! - The *token* ([`TaskRef`], one word) is the right to run it. Exactly one exists while the task is runnable or runs,
+//!   none while it sleeps. Queues hold tokens.
+//! - *Wakers* make a sleeping task runnable: whoever wakes it first gets the token and pushes it to the task's pool.
+//! - The *handle* ([`JoinHandle`]) is the right to the result.
+//!
+//! The state word (`state.rs`) says who may touch what; the header (`header.rs`) has the table.
+//!
+//! # Invariants
+//!
+//! - A spawned task costs one allocation; a named one two.
+//! - A closure that nobody joins ends without an atomic read-modify-write; one with a handle needs one.
+//! - Publish last: after the token, the result or a waker became visible to another thread, nothing is touched that is
+//!   reachable through it.
+//! - A panic inside a task never leaves it: it is the task's result.
+#![deny(missing_docs)]
+
+mod block_on;
+mod cell;
+mod fate;
+mod header;
+mod info;
+mod join;
+mod kinds;
+#[cfg(doctest)]
+mod must_not_compile;
+mod origin;
+pub mod pool;
+pub mod probe;
+pub mod spawn;
+mod state;
+mod task_ref;
+mod waker;
+mod why;
+
+pub use block_on::{block_on, set_worker_thread};
+pub use fate::JoinError;
+pub use header::Header;
+pub use info::TaskInfo;
+pub use join::JoinHandle;
+pub use task_ref::{Abandon, Pending, Ran, Suspended, TaskRef, reclaim};
+pub use why::Why;

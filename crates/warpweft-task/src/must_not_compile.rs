@@ -1,0 +1,118 @@
+//! What the compiler must reject, each beside its twin that it accepts, so that it fails for the right reason.
+//!
+//! A handle goes to another thread only with a result that may:
+//!
+//! ```
+//! fn assert_send_and_sync<T: Send + Sync>() {}
+//! assert_send_and_sync::<warpweft_task::JoinHandle<std::cell::Cell<u8>>>();
+//! ```
+//!
+//! ```compile_fail
+//! fn assert_send<T: Send>() {}
+//! assert_send::<warpweft_task::JoinHandle<std::rc::Rc<u8>>>();
+//! ```
+//!
+//! ```compile_fail
+//! fn assert_sync<T: Sync>() {}
+//! assert_sync::<warpweft_task::JoinHandle<std::rc::Rc<u8>>>();
+//! ```
+//!
+//! A closure runs on another thread, so what it captures and what it returns must be `Send`:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use warpweft_task::spawn::{Birth, job};
+//! fn spawn(birth: Birth) {
+//!     let shared = Arc::new(1);
+//!     // SAFETY: never called.
+//!     let _ = unsafe { job(move || *shared, birth) };
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! use std::rc::Rc;
+//! use warpweft_task::spawn::{Birth, job};
+//! fn spawn(birth: Birth) {
+//!     let shared = Rc::new(1);
+//!     // SAFETY: never called.
+//!     let _ = unsafe { job(move || *shared, birth) };
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! use std::rc::Rc;
+//! use warpweft_task::spawn::{Birth, job};
+//! fn spawn(birth: Birth) {
+//!     // SAFETY: never called.
+//!     let _ = unsafe { job(move || Rc::new(1), birth) };
+//! }
+//! ```
+//!
+//! It outlives the function that spawned it:
+//!
+//! ```compile_fail
+//! use warpweft_task::spawn::{Birth, job};
+//! fn spawn(birth: Birth) {
+//!     let local = 1;
+//!     // SAFETY: never called.
+//!     let _ = unsafe { job(|| local + 1, birth) };
+//! }
+//! ```
+//!
+//! So does a future, which must not keep anything across an `await` that is bound to its thread:
+//!
+//! ```
+//! use std::rc::Rc;
+//! use warpweft_task::spawn::{Birth, future};
+//! fn spawn(birth: Birth) {
+//!     // SAFETY: never called.
+//!     let _ = unsafe {
+//!         future(
+//!             async {
+//!                 drop(Rc::new(1));
+//!                 std::future::ready(()).await;
+//!             },
+//!             birth,
+//!         )
+//!     };
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! use std::rc::Rc;
+//! use warpweft_task::spawn::{Birth, future};
+//! fn spawn(birth: Birth) {
+//!     // SAFETY: never called.
+//!     let _ = unsafe {
+//!         future(
+//!             async {
+//!                 let kept = Rc::new(1);
+//!                 std::future::ready(()).await;
+//!                 drop(kept);
+//!             },
+//!             birth,
+//!         )
+//!     };
+//! }
+//! ```
+//!
+//! A token is not copied: no safe code runs a task twice.
+//!
+//! ```
+//! fn run(token: warpweft_task::TaskRef) {
+//!     let _ = token.run();
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! fn run(token: warpweft_task::TaskRef) {
+//!     let _ = token.run();
+//!     let _ = token.run();
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! fn run(token: &warpweft_task::TaskRef) {
+//!     let _ = token.clone().run();
+//! }
+//! ```

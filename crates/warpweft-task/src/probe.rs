@@ -1,0 +1,160 @@
+//! Numbered tasks, for the test of policies without a runtime.
+//!
+//! ```text
+//!   Probe::task(7) ──▶ TaskRef ──▶ policy under test ──▶ TaskRef ──▶ number, run
+//!         │                            │ drops it
+//!         ▼                            ▼
+//!   runs(7), lost(7)  ◀── counted by what the task holds ──┘
+//! ```
+//!
+//! # Invariants
+//!
+//! - Each task counts exactly once: as run when it runs, as lost when it is dropped without having run.
+//! - All belong to one static pool, which keeps nothing: a token that is dropped, or handed back to the pool, ends
+//!   its task at once.
+
+use crate::header::Header;
+use crate::pool::{PoolHeader, PoolVtable};
+use crate::spawn::{Birth, detached_job};
+use crate::task_ref::{Abandon, TaskRef};
+use crate::why::Why;
+use std::borrow::Cow;
+use std::panic::Location;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use warpweft_platform::counter::Counter;
+
+/// Makes numbered tasks that do nothing, and knows what became of each.
+///
+/// ```
+/// use warpweft_task::probe::{Probe, number};
+/// let probe = Probe::new(2);
+/// let (first, second) = (probe.task(0), probe.task(1));
+/// assert_eq!(number(&first), Some(0));
+/// let _ = first.run();
+/// drop(second);
+/// assert_eq!((probe.runs(0), probe.lost(0)), (1, 0));
+/// assert_eq!((probe.runs(1), probe.lost(1)), (0, 1));
+/// assert_eq!(probe.lost_in_all(), 1);
+/// ```
+#[derive(Debug)]
+pub struct Probe(Arc<Records>);
+
+#[derive(Debug)]
+struct Records {
+    tasks: Box<[Record]>,
+    lost: Counter,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    runs: Counter,
+    lost: Counter,
+}
+
+/// What a task holds: it counts when it runs, or when it goes without having run.
+struct Mark {
+    records: Arc<Records>,
+    number: usize,
+    ran: bool,
+}
+
+impl Mark {
+    fn run(mut self) {
+        self.ran = true;
+        self.records.tasks[self.number].runs.add_shared(1);
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        if !self.ran {
+            self.records.tasks[self.number].lost.add_shared(1);
+            self.records.lost.add_shared(1);
+        }
+    }
+}
+
+impl Probe {
+    /// A probe for tasks with the numbers 0 to `tasks - 1`.
+    #[must_use]
+    pub fn new(tasks: usize) -> Self {
+        let records = std::iter::repeat_with(Record::default).take(tasks).collect();
+        Self(Arc::new(Records {
+            tasks: records,
+            lost: Counter::default(),
+        }))
+    }
+
+    /// A new task with this number.
+    ///
+    /// # Panics
+    ///
+    /// `number` is not less than what [`new`](Probe::new) was given.
+    #[must_use]
+    pub fn task(&self, number: usize) -> TaskRef {
+        assert!(
+            number < self.0.tasks.len(),
+            "the probe was made for {} tasks",
+            self.0.tasks.len()
+        );
+        let mark = Mark {
+            records: Arc::clone(&self.0),
+            number,
+            ran: false,
+        };
+        let name = Some(Cow::Owned(number.to_string()));
+        let birth = Birth {
+            pool: NonNull::from(&POOL),
+            location: Location::caller(),
+            name,
+        };
+        // SAFETY: the pool is static.
+        unsafe { detached_job(move || mark.run(), birth) }
+    }
+
+    /// How often tasks with this number have run.
+    #[must_use]
+    pub fn runs(&self, number: usize) -> u64 {
+        self.0.tasks[number].runs.get()
+    }
+
+    /// How many tasks with this number went without having run.
+    #[must_use]
+    pub fn lost(&self, number: usize) -> u64 {
+        self.0.tasks[number].lost.get()
+    }
+
+    /// How many tasks went without having run.
+    #[must_use]
+    pub fn lost_in_all(&self) -> u64 {
+        self.0.lost.get()
+    }
+}
+
+/// The number of a [`Probe`]'s task; `None` for any other task.
+#[must_use]
+pub fn number(task: &TaskRef) -> Option<usize> {
+    task.info().name()?.parse().ok()
+}
+
+static POOL: PoolHeader = PoolHeader {
+    vtable: &PoolVtable {
+        push,
+        dropped,
+        unregister,
+    },
+};
+
+fn push(_pool: NonNull<PoolHeader>, token: TaskRef, _why: Why) {
+    // A closure has no waker; only a policy that hands a token back to its pool comes here.
+    token.abandon(Abandon::Dropped);
+}
+
+fn dropped(_pool: NonNull<PoolHeader>, token: TaskRef) {
+    token.abandon(Abandon::Dropped);
+}
+
+fn unregister(_pool: NonNull<PoolHeader>, _task: NonNull<Header>, _place: usize) {
+    unreachable!("a closure is never suspended, so it is in no register");
+}

@@ -1,0 +1,71 @@
+//! Making tasks.
+
+use crate::cell::allocate;
+use crate::join::JoinHandle;
+use crate::kinds::{Async, Job, Work};
+use crate::origin::Origin;
+use crate::pool::PoolHeader;
+use crate::task_ref::TaskRef;
+use std::borrow::Cow;
+use std::panic::Location;
+use std::ptr::NonNull;
+
+/// Where a new task comes from and which pool it belongs to.
+#[derive(Debug)]
+pub struct Birth {
+    /// The pool that its wakers push it to.
+    pub pool: NonNull<PoolHeader>,
+    /// The spawn site.
+    pub location: &'static Location<'static>,
+    /// A name for dumps and traces. A name costs one allocation more.
+    pub name: Option<Cow<'static, str>>,
+}
+
+/// A task that calls `closure` once.
+///
+/// # Safety
+///
+/// The pool outlives its unfinished tasks: it ends none of them later than itself.
+pub unsafe fn job<T, F>(closure: F, birth: Birth) -> (TaskRef, JoinHandle<T>)
+where
+    T: Send + 'static,
+    F: FnOnce() -> T + Send + 'static,
+{
+    with_handle(Job(closure), birth)
+}
+
+/// A task that calls `closure` once and tells nobody. Its end costs no atomic read-modify-write.
+///
+/// # Safety
+///
+/// As for [`job`].
+#[must_use]
+pub unsafe fn detached_job<F>(closure: F, birth: Birth) -> TaskRef
+where
+    F: FnOnce() + Send + 'static,
+{
+    let origin = Origin::new(birth.location, birth.name);
+    let header = allocate(Job(closure), birth.pool, origin, false);
+    // SAFETY: the token of a fresh task is ours.
+    unsafe { TaskRef::from_header(header) }
+}
+
+/// A task that drives `future` to its end.
+///
+/// # Safety
+///
+/// As for [`job`].
+pub unsafe fn future<F>(future: F, birth: Birth) -> (TaskRef, JoinHandle<F::Output>)
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    with_handle(Async(future), birth)
+}
+
+fn with_handle<W: Work>(work: W, birth: Birth) -> (TaskRef, JoinHandle<W::Output>) {
+    let header = allocate(work, birth.pool, Origin::new(birth.location, birth.name), true);
+    // SAFETY: the token of a fresh task is ours.
+    let token = unsafe { TaskRef::from_header(header) };
+    // SAFETY: so is its handle, which `allocate` counted.
+    (token, unsafe { JoinHandle::from_header(header) })
+}

@@ -1,0 +1,265 @@
+//! The token: the right to run a task.
+
+use crate::fate;
+use crate::header::{Header, Step, UNREGISTERED};
+use crate::info::TaskInfo;
+use crate::pool::PoolHeader;
+use crate::state::{Start, Suspend};
+use crate::why::Why;
+use std::mem::ManuallyDrop;
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+use warpweft_queue::Word;
+
+/// A runnable task: one word, an owned token.
+///
+/// It is neither `Copy` nor `Clone`, so code without `unsafe` cannot run a task twice. Dropping it does not run the
+/// task: the pool cancels it, counts it, and its joiner gets [`JoinError::Dropped`](crate::JoinError::Dropped).
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct TaskRef(NonNull<Header>);
+
+// SAFETY: a token may be run on any thread, because the work inside is `Send` (the constructors demand it).
+unsafe impl Send for TaskRef {}
+// SAFETY: a shared token only gives immutable views: `info` reads fields that only the holder of a unique token
+// changes.
+unsafe impl Sync for TaskRef {}
+
+// SAFETY: the word is the header's address, exposed so that the pointer can be rebuilt; it is never zero.
+unsafe impl Word for TaskRef {
+    #[inline]
+    fn into_word(self) -> NonZeroUsize {
+        ManuallyDrop::new(self).0.expose_provenance()
+    }
+
+    #[inline]
+    unsafe fn from_word(word: NonZeroUsize) -> Self {
+        let header = std::ptr::with_exposed_provenance_mut(word.get());
+        // SAFETY: `into_word` made the word from a pointer that is not null.
+        Self(unsafe { NonNull::new_unchecked(header) })
+    }
+}
+
+/// What running a task once came to.
+#[derive(Debug)]
+pub enum Ran {
+    /// It has ended, and its joiner was told.
+    Ended,
+    /// It waits. Tell the policy, [register](Pending::register) it if need be, then [suspend](Pending::suspend) it.
+    Pending(Pending),
+}
+
+/// A task whose step is over and which waits for something: the token of the moment between running and sleeping.
+///
+/// While it exists the task counts as RUNNING: a wake is remembered and does not push.
+#[derive(Debug)]
+pub struct Pending(TaskRef);
+
+/// What became of a task that was to be suspended.
+#[derive(Debug)]
+pub enum Suspended {
+    /// It sleeps; a waker will push it.
+    Asleep,
+    /// It was woken meanwhile: push it again.
+    Again(TaskRef),
+    /// Nobody was left who could wake or join it, so it was cancelled.
+    Cancelled,
+}
+
+/// Why a token is not to be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Abandon {
+    /// Somebody asked for its cancellation.
+    Cancelled,
+    /// The pool shuts down.
+    Shutdown,
+    /// The policy dropped the token.
+    Dropped,
+    /// The pool's workers stayed in the parent of a forked process.
+    Forked,
+}
+
+impl TaskRef {
+    /// # Safety
+    ///
+    /// The caller owns the task's token and passes it on.
+    #[inline]
+    pub(crate) unsafe fn from_header(header: NonNull<Header>) -> Self {
+        Self(header)
+    }
+
+    fn into_header(self) -> NonNull<Header> {
+        ManuallyDrop::new(self).0
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the token is a reference to the task.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Runs one step on this thread.
+    ///
+    /// A panic of the task ends the task, not the caller. Costs one indirect call; a closure, or a future's first
+    /// step, starts without an atomic read-modify-write.
+    #[inline]
+    #[must_use]
+    pub fn run(self) -> Ran {
+        let header = self.into_header();
+        // SAFETY: the token keeps the task alive until it is passed on.
+        let task = unsafe { header.as_ref() };
+        let step = match task.state.start() {
+            // SAFETY: we hold the token and `start` made the task RUNNING.
+            Start::Go => unsafe { (task.vtable.step)(header) },
+            Start::Cancelled => {
+                // SAFETY: the token stays with us.
+                unsafe { Self::from_header(header) }.abandon(Abandon::Cancelled);
+                Step::Ended
+            }
+        };
+        match step {
+            Step::Ended => Ran::Ended,
+            // SAFETY: a pending step leaves the token with us.
+            Step::Pending => Ran::Pending(Pending(unsafe { Self::from_header(header) })),
+        }
+    }
+
+    /// Ends the task without running it; its joiner gets the matching error.
+    #[cold]
+    #[inline(never)]
+    pub fn abandon(self, why: Abandon) {
+        let fate = match why {
+            Abandon::Cancelled => fate::CANCELLED,
+            Abandon::Shutdown => fate::SHUTDOWN,
+            Abandon::Dropped => fate::DROPPED,
+            Abandon::Forked => fate::FORKED,
+        };
+        let header = self.into_header();
+        // SAFETY: the token keeps the task alive.
+        let vtable = unsafe { header.as_ref() }.vtable;
+        // SAFETY: we hold the token and pass it on.
+        unsafe { (vtable.abandon)(header, fate) };
+    }
+
+    /// Hands the token to its pool, from any thread.
+    pub fn push(self, why: Why) {
+        let pool = self.pool();
+        // SAFETY: a pool outlives its unfinished tasks, and this one is unfinished.
+        let vtable = unsafe { pool.as_ref() }.vtable;
+        // SAFETY: the pool is of this table, and alive as above.
+        unsafe { (vtable.push)(pool, self, why) };
+    }
+
+    fn pool(&self) -> NonNull<PoolHeader> {
+        self.header().pool.with(|pool| {
+            // SAFETY: the field changes only in the hands of the token's holder.
+            unsafe { *pool }
+        })
+    }
+
+    /// What may be known of the task.
+    #[must_use]
+    pub fn info(&self) -> TaskInfo<'_> {
+        TaskInfo::new(&self.header().origin, self.policy_word())
+    }
+
+    /// The word that travels with the task and belongs to the policy; 0 at first.
+    #[must_use]
+    pub fn policy_word(&self) -> u64 {
+        self.header().policy.with(|word| {
+            // SAFETY: the word is written only through `&mut` of the token.
+            unsafe { *word }
+        })
+    }
+
+    /// Sets the policy's word.
+    pub fn set_policy_word(&mut self, word: u64) {
+        self.header().policy.with_mut(|place| {
+            // SAFETY: `&mut self` of the only token.
+            unsafe { *place = word };
+        });
+    }
+}
+
+impl Drop for TaskRef {
+    // A token is run, pushed or abandoned; to drop it is a policy's mistake or a pool's end.
+    #[cold]
+    #[inline(never)]
+    fn drop(&mut self) {
+        let pool = self.pool();
+        // SAFETY: a pool outlives its unfinished tasks, and this one is unfinished.
+        let vtable = unsafe { pool.as_ref() }.vtable;
+        // SAFETY: this value is not used again, so the token is passed on.
+        let token = unsafe { Self::from_header(self.0) };
+        // SAFETY: the pool is of this table, and alive as above.
+        unsafe { (vtable.dropped)(pool, token) };
+    }
+}
+
+impl Pending {
+    /// The task that waits; a policy may look at it and set its word.
+    pub fn task(&mut self) -> &mut TaskRef {
+        &mut self.0
+    }
+
+    /// Whether the task was woken already, so that it will not sleep.
+    #[must_use]
+    pub fn is_notified(&self) -> bool {
+        self.0.header().state.is_notified()
+    }
+
+    /// Whether the task is in its pool's register of those that were once suspended.
+    #[must_use]
+    pub fn is_registered(&self) -> bool {
+        self.0.header().link.with(|link| {
+            // SAFETY: before the end the link is the token holder's.
+            unsafe { *link != UNREGISTERED }
+        })
+    }
+
+    /// Notes the task's place in its pool's register. `place` is not `usize::MAX`.
+    pub fn register(&mut self, place: usize) {
+        debug_assert_ne!(place, UNREGISTERED);
+        self.0.header().link.with_mut(|link| {
+            // SAFETY: before the end the link is the token holder's.
+            unsafe { *link = place };
+        });
+    }
+
+    /// A pointer for the pool's register, to be turned into a token by [`reclaim`] when the pool shuts down.
+    #[must_use]
+    pub fn register_entry(&self) -> NonNull<Header> {
+        self.0.0
+    }
+
+    /// Puts the task to sleep, unless it was woken meanwhile. Costs one compare-and-swap.
+    #[must_use]
+    pub fn suspend(self) -> Suspended {
+        let header = self.0.into_header();
+        // SAFETY: the token keeps the task alive until `suspend` gives it up.
+        let task = unsafe { header.as_ref() };
+        match task.state.suspend() {
+            Suspend::Idle => Suspended::Asleep,
+            // SAFETY: the token stays with us.
+            Suspend::Again => Suspended::Again(unsafe { TaskRef::from_header(header) }),
+            Suspend::Orphan => {
+                // SAFETY: the token stays with us.
+                unsafe { TaskRef::from_header(header) }.abandon(Abandon::Cancelled);
+                Suspended::Cancelled
+            }
+        }
+    }
+}
+
+/// Turns the register's entry of a suspended task into its token, if it sleeps. `None`: somebody else has its token
+/// or is about to push it.
+///
+/// # Safety
+///
+/// `entry` came from [`Pending::register_entry`], and the task is still registered for the whole call.
+#[must_use]
+pub unsafe fn reclaim(entry: NonNull<Header>) -> Option<TaskRef> {
+    // SAFETY: a registered task has not ended, so its allocation is alive.
+    let made_token = unsafe { entry.as_ref() }.state.cancel() == Some(true);
+    // SAFETY: `cancel` made the token for us.
+    made_token.then(|| unsafe { TaskRef::from_header(entry) })
+}

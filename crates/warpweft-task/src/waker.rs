@@ -1,0 +1,144 @@
+//! Wakers: references that can make a sleeping task runnable, from any thread, at any time.
+//!
+//! # Invariants
+//!
+//! - A waker owns one reference; it may outlive the task's end, and its pool.
+//! - Whoever makes a task QUEUED has a token then, and pushes it to the task's pool. That pool is alive: it waits for
+//!   every task that was ever suspended.
+
+use crate::header::Header;
+use crate::state::{Dropped, Woken};
+use crate::task_ref::TaskRef;
+use crate::why::Why;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::task::{RawWaker, RawWakerVTable, Waker};
+
+/// One static, so that `will_wake` can compare addresses.
+static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
+
+/// A waker that lives on the reference of a running step: making it costs nothing, only cloning it does.
+pub(crate) struct BorrowedWaker(ManuallyDrop<Waker>);
+
+impl BorrowedWaker {
+    /// # Safety
+    ///
+    /// The caller holds a reference to the task for as long as the value lives.
+    pub(crate) unsafe fn new(header: NonNull<Header>) -> Self {
+        // SAFETY: the table's functions expect a header; the value is never dropped, so no reference is given up.
+        Self(ManuallyDrop::new(unsafe {
+            Waker::new(header.as_ptr().cast_const().cast(), &VTABLE)
+        }))
+    }
+}
+
+impl Deref for BorrowedWaker {
+    type Target = Waker;
+
+    fn deref(&self) -> &Waker {
+        &self.0
+    }
+}
+
+fn header(data: *const ()) -> NonNull<Header> {
+    NonNull::new(data.cast_mut().cast()).unwrap_or_else(|| unreachable!("wakers are made of headers"))
+}
+
+unsafe fn clone(data: *const ()) -> RawWaker {
+    // SAFETY: the waker that is cloned holds a reference.
+    unsafe { header(data).as_ref() }.state.add_reference();
+    RawWaker::new(data, &VTABLE)
+}
+
+unsafe fn wake(data: *const ()) {
+    let header = header(data);
+    // SAFETY: the waker holds a reference until `wake_by_value` consumes it.
+    match unsafe { header.as_ref() }.state.wake_by_value() {
+        Woken::Nothing => {}
+        // SAFETY: the waker's reference became the token's.
+        Woken::Push => unsafe { push(header, Why::Woken) },
+        // SAFETY: the last reference was the waker's, and the task has ended.
+        Woken::Free => unsafe { free(header) },
+    }
+}
+
+unsafe fn wake_by_ref(data: *const ()) {
+    let header = header(data);
+    // SAFETY: the waker holds a reference.
+    if unsafe { header.as_ref() }.state.wake_by_ref() {
+        // SAFETY: `wake_by_ref` made the token.
+        unsafe { push(header, Why::Woken) };
+    }
+}
+
+unsafe fn drop_waker(data: *const ()) {
+    // SAFETY: the waker's reference is given up here, once.
+    unsafe { drop_reference(header(data)) };
+}
+
+/// Asks for cancellation; false if the task had ended.
+///
+/// # Safety
+///
+/// The caller holds a reference.
+pub(crate) unsafe fn cancel(header: NonNull<Header>) -> bool {
+    // SAFETY: by contract.
+    let outcome = unsafe { header.as_ref() }.state.cancel();
+    if outcome == Some(true) {
+        // SAFETY: `cancel` made the token.
+        unsafe { push(header, Why::Woken) };
+    }
+    outcome.is_some()
+}
+
+/// Gives up one reference.
+///
+/// # Safety
+///
+/// The caller owns it. If it is the last one of an ended task, work and result are gone.
+pub(crate) unsafe fn drop_reference(header: NonNull<Header>) {
+    // SAFETY: by contract the reference is there until `drop_reference` gives it up.
+    match unsafe { header.as_ref() }.state.drop_reference() {
+        Dropped::Nothing => {}
+        // SAFETY: the last reference was ours, and the task has ended.
+        Dropped::Free => unsafe { free(header) },
+        // SAFETY: our reference became the token's.
+        Dropped::Orphan => unsafe { push(header, Why::Woken) },
+    }
+}
+
+/// # Safety
+///
+/// The caller had the last reference to a task that has ended; work and result are gone.
+unsafe fn free(header: NonNull<Header>) {
+    // SAFETY: the allocation is still there.
+    let vtable = unsafe { header.as_ref() }.vtable;
+    // SAFETY: by contract.
+    unsafe { (vtable.free)(header) };
+}
+
+/// Hands a token to the task's pool.
+///
+/// # Safety
+///
+/// The caller owns the token, and the task was suspended before.
+pub(crate) unsafe fn push(header: NonNull<Header>, why: Why) {
+    // SAFETY: the caller passes its token on.
+    unsafe { TaskRef::from_header(header) }.push(why);
+}
+
+/// # Safety
+///
+/// The caller holds the token of a task that is registered at `place`.
+pub(crate) unsafe fn unregister(header: NonNull<Header>, place: usize) {
+    // SAFETY: the token keeps the task alive.
+    let pool = unsafe { header.as_ref() }.pool.with(|pool| {
+        // SAFETY: the pool field changes only in the hands of the token's holder.
+        unsafe { *pool }
+    });
+    // SAFETY: a pool outlives its registered tasks.
+    let vtable = unsafe { pool.as_ref() }.vtable;
+    // SAFETY: the pool is of this table, alive, and the task is registered at `place`.
+    unsafe { (vtable.unregister)(pool, header, place) };
+}

@@ -1,0 +1,574 @@
+//! The task's state word under every interleaving of two or three threads.
+//!
+//! Each model ends with the same accounts: the future or closure, the result, and the joiner's waker were dropped
+//! once, the allocation was freed once, and no runnable task is left.
+#![cfg(warpweft_loom)]
+
+mod common;
+
+use common::{Count, Guard, Pool, alone, counting_waker};
+use std::future::{pending, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use warpweft_platform::atomic::{AtomicBool, Ordering};
+use warpweft_platform::loom;
+use warpweft_platform::loom::thread;
+use warpweft_platform::sync::{Arc, Mutex};
+use warpweft_task::{JoinError, JoinHandle, Ran, Suspended, reclaim};
+
+/// Every schedule.
+fn model(body: impl Fn() + Send + Sync + 'static) {
+    let _alone = alone();
+    loom::model(body);
+}
+
+/// Every schedule with up to so many preemptions: for models of three threads.
+fn bounded_model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    let _alone = alone();
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(body);
+}
+
+/// What a sleeping task waits for: flags that others raise, and the wakers that it left for them.
+struct Bell {
+    rung: [AtomicBool; 2],
+    wakers: Mutex<Vec<Waker>>,
+}
+
+impl Bell {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            rung: [AtomicBool::new(false), AtomicBool::new(false)],
+            wakers: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Raises a flag, `Relaxed`: only the wake that follows makes it visible.
+    fn raise(&self, flag: usize) {
+        self.rung[flag].store(true, Ordering::Relaxed);
+    }
+
+    fn is_raised(&self, flag: usize) -> bool {
+        self.rung[flag].load(Ordering::Relaxed)
+    }
+
+    fn waker(&self) -> Option<Waker> {
+        self.wakers.lock().pop()
+    }
+}
+
+/// A future that leaves `wakers` wakers at its first step and ends when the first `flags` flags are raised.
+fn sleeper(
+    bell: &Arc<Bell>,
+    wakers: usize,
+    flags: usize,
+    work: Guard,
+    result: Guard,
+) -> impl Future<Output = Guard> + Send + Unpin + use<> {
+    let bell = Arc::clone(bell);
+    let mut first = true;
+    let mut result = Some(result);
+    poll_fn(move |cx| {
+        let _ = &work;
+        if std::mem::take(&mut first) {
+            bell.wakers.lock().extend((0..wakers).map(|_| cx.waker().clone()));
+        }
+        if (0..flags).all(|flag| bell.is_raised(flag)) {
+            Poll::Ready(
+                result
+                    .take()
+                    .unwrap_or_else(|| unreachable!("polled after the end")),
+            )
+        } else {
+            Poll::Pending
+        }
+    })
+}
+
+/// How a waker is used.
+#[derive(Clone, Copy)]
+enum How {
+    ByValue,
+    ByRef,
+}
+
+impl How {
+    fn wake(self, waker: Waker) {
+        match self {
+            Self::ByValue => waker.wake(),
+            Self::ByRef => waker.wake_by_ref(),
+        }
+    }
+}
+
+fn poll_once<T: Send + 'static>(handle: &mut JoinHandle<T>, waker: &Waker) -> Poll<Result<T, JoinError>> {
+    Pin::new(handle).poll(&mut Context::from_waker(waker))
+}
+
+/// The accounts of a task's work and result.
+fn assert_each_once(work: &Count, result: &Count) {
+    assert_eq!(
+        (work.get(), result.get()),
+        (1, 1),
+        "drops of the work, of the result"
+    );
+}
+
+/// A wake before, during or after the end of the step that waits for it: the task runs again, once.
+fn wake_against_suspend(how: How) {
+    model(move || {
+        let (pool, bell) = (Pool::open(), Bell::new());
+        let (work, result) = (Count::default(), Count::default());
+        let (token, handle) = pool.future(sleeper(&bell, 1, 1, work.guard(), result.guard()));
+        let ringer = thread::spawn({
+            let bell = Arc::clone(&bell);
+            move || {
+                // It may come before the first step; then the flag is all that counts.
+                bell.raise(0);
+                if let Some(waker) = bell.waker() {
+                    how.wake(waker);
+                }
+            }
+        });
+        pool.step(token);
+        ringer.join().unwrap();
+        // A waker that came too late for the ringer: its wake is the last one.
+        if let Some(waker) = bell.waker() {
+            waker.wake();
+        }
+        pool.run();
+        assert!(handle.is_finished(), "a wake was lost");
+        drop(handle.wait());
+        assert_each_once(&work, &result);
+        pool.close();
+    });
+}
+
+#[test]
+fn a_wake_by_value_against_the_suspension() {
+    wake_against_suspend(How::ByValue);
+}
+
+#[test]
+fn a_wake_by_reference_against_the_suspension() {
+    wake_against_suspend(How::ByRef);
+}
+
+/// A sleeper is woken twice, each time after a `Relaxed` store. The second wake finds it QUEUED, or even running: what
+/// was stored before must be visible to a step that follows.
+fn second_wake(how: How) {
+    model(move || {
+        let (pool, bell) = (Pool::open(), Bell::new());
+        let (work, result) = (Count::default(), Count::default());
+        let (token, handle) = pool.future(sleeper(&bell, 2, 2, work.guard(), result.guard()));
+        pool.step(token);
+        bell.raise(0);
+        how.wake(bell.waker().unwrap());
+        let waker = bell.waker().unwrap();
+        let ringer = thread::spawn({
+            let bell = Arc::clone(&bell);
+            move || {
+                bell.raise(1);
+                how.wake(waker);
+            }
+        });
+        pool.run();
+        ringer.join().unwrap();
+        pool.run();
+        assert!(handle.is_finished(), "a wake was lost, or did not publish");
+        drop(handle.wait());
+        assert_each_once(&work, &result);
+        pool.close();
+    });
+}
+
+#[test]
+fn a_wake_that_finds_the_task_queued_publishes_by_value() {
+    second_wake(How::ByValue);
+}
+
+#[test]
+fn a_wake_that_finds_the_task_queued_publishes_by_reference() {
+    second_wake(How::ByRef);
+}
+
+/// Two threads wake a sleeper at once while a third runs it. (Every schedule of up to two preemptions.)
+#[test]
+fn two_wakes_at_once() {
+    bounded_model(2, || {
+        let (pool, bell) = (Pool::open(), Bell::new());
+        let (work, result) = (Count::default(), Count::default());
+        let (token, handle) = pool.future(sleeper(&bell, 2, 2, work.guard(), result.guard()));
+        pool.step(token);
+        let ringers = [(0, How::ByValue), (1, How::ByRef)].map(|(flag, how)| {
+            let waker = bell.waker().unwrap();
+            let bell = Arc::clone(&bell);
+            thread::spawn(move || {
+                bell.raise(flag);
+                how.wake(waker);
+            })
+        });
+        // Runs what was pushed until now, in the midst of the wakes.
+        pool.run();
+        ringers.into_iter().for_each(|ringer| ringer.join().unwrap());
+        pool.run();
+        assert!(handle.is_finished(), "a wake was lost, or did not publish");
+        drop(handle.wait());
+        assert_each_once(&work, &result);
+        pool.close();
+    });
+}
+
+/// One thread wakes, another drops its waker: the task is neither lost nor ended twice.
+#[test]
+fn a_wake_against_the_drop_of_another_waker() {
+    model(|| {
+        let (pool, bell) = (Pool::open(), Bell::new());
+        let (work, result) = (Count::default(), Count::default());
+        let (token, handle) = pool.future(sleeper(&bell, 2, 1, work.guard(), result.guard()));
+        drop(handle);
+        pool.step(token);
+        let dropped = bell.waker().unwrap();
+        let dropper = thread::spawn(move || drop(dropped));
+        bell.raise(0);
+        bell.waker().unwrap().wake();
+        pool.run();
+        dropper.join().unwrap();
+        pool.run();
+        assert_each_once(&work, &result);
+        assert_eq!(pool.pushed.get(), 1);
+        pool.close();
+    });
+}
+
+/// Nobody can join a task, and the last who could wake it does not: it is cancelled, whenever that happens.
+#[test]
+fn the_last_waker_is_dropped_against_the_suspension() {
+    model(|| {
+        let (pool, bell) = (Pool::open(), Bell::new());
+        let (work, result) = (Count::default(), Count::default());
+        let (token, handle) = pool.future(sleeper(&bell, 1, 1, work.guard(), result.guard()));
+        drop(handle);
+        let dropper = thread::spawn({
+            let bell = Arc::clone(&bell);
+            move || drop(bell.waker())
+        });
+        pool.step(token);
+        dropper.join().unwrap();
+        drop(bell.waker());
+        pool.run();
+        assert_each_once(&work, &result);
+        pool.close();
+    });
+}
+
+/// Two wakers are the last references to a sleeper, and both are dropped: one of them leaves a token.
+#[test]
+fn the_last_two_wakers_are_dropped_at_once() {
+    model(|| {
+        let (pool, bell) = (Pool::open(), Bell::new());
+        let (work, result) = (Count::default(), Count::default());
+        let (token, handle) = pool.future(sleeper(&bell, 2, 1, work.guard(), result.guard()));
+        drop(handle);
+        pool.step(token);
+        let waker = bell.waker().unwrap();
+        let dropper = thread::spawn(move || drop(waker));
+        drop(bell.waker());
+        dropper.join().unwrap();
+        pool.run();
+        assert_each_once(&work, &result);
+        pool.close();
+    });
+}
+
+/// Wakers outlive the end of their task: the last of them frees it.
+#[test]
+fn wakers_after_the_end() {
+    model(|| {
+        let (pool, bell) = (Pool::open(), Bell::new());
+        let (work, result) = (Count::default(), Count::default());
+        let (token, handle) = pool.future(sleeper(&bell, 2, 1, work.guard(), result.guard()));
+        pool.step(token);
+        let waker = bell.waker().unwrap();
+        bell.raise(0);
+        bell.waker().unwrap().wake();
+        let late = thread::spawn(move || {
+            waker.wake_by_ref();
+            waker.wake();
+        });
+        pool.run();
+        drop(handle);
+        late.join().unwrap();
+        pool.run();
+        assert_each_once(&work, &result);
+        pool.close();
+    });
+}
+
+/// A thread sleeps in `wait` while another runs the task.
+#[test]
+fn wait_against_completion() {
+    model(|| {
+        let pool = Pool::open();
+        let (work, result) = (Count::default(), Count::default());
+        let (guard, value) = (work.guard(), result.guard());
+        let (token, handle) = pool.job(move || {
+            drop(guard);
+            value
+        });
+        let runner = thread::spawn(move || pool.step(token));
+        assert!(handle.wait().is_ok());
+        runner.join().unwrap();
+        assert_each_once(&work, &result);
+        pool.close();
+    });
+}
+
+/// The handle is polled while the task ends, perhaps spuriously a second time, and then goes away: with `second`,
+/// with another waker than the first time. Whoever is left with the waker drops it; the one left last is woken.
+fn poll_against_completion(second: bool) {
+    model(move || {
+        let pool = Pool::open();
+        let (work, result) = (Count::default(), Count::default());
+        let (guard, value) = (work.guard(), result.guard());
+        let (token, mut handle) = pool.job(move || {
+            drop(guard);
+            value
+        });
+        let runner = thread::spawn(move || pool.step(token));
+        let (one, ones) = counting_waker();
+        let (two, twos) = counting_waker();
+        let again = if second { &two } else { &one };
+        let pending = poll_once(&mut handle, &one).is_pending() && poll_once(&mut handle, again).is_pending();
+        if pending {
+            runner.join().unwrap();
+            let left = if second { &twos } else { &ones };
+            assert_eq!(left.wakes.get(), 1, "the waker that was left last wakes once");
+            assert!(poll_once(&mut handle, &one).is_ready());
+            drop(handle);
+        } else {
+            // At once: the runner may be just about to wake.
+            drop(handle);
+            runner.join().unwrap();
+        }
+        drop((one, two));
+        assert_eq!(
+            (
+                std::sync::Arc::strong_count(&ones),
+                std::sync::Arc::strong_count(&twos)
+            ),
+            (1, 1)
+        );
+        assert_each_once(&work, &result);
+        pool.close();
+    });
+}
+
+#[test]
+fn a_handle_polled_twice_against_completion() {
+    poll_against_completion(false);
+}
+
+#[test]
+fn a_waker_replaced_against_completion() {
+    poll_against_completion(true);
+}
+
+/// The handle goes away while the task ends: with `polled`, after it has left a waker.
+fn drop_against_completion(polled: bool) {
+    model(move || {
+        let pool = Pool::open();
+        let (work, result) = (Count::default(), Count::default());
+        let (guard, value) = (work.guard(), result.guard());
+        let (token, mut handle) = pool.job(move || {
+            drop(guard);
+            value
+        });
+        let (waker, counts) = counting_waker();
+        if polled {
+            assert!(poll_once(&mut handle, &waker).is_pending());
+        }
+        drop(waker);
+        let runner = thread::spawn(move || pool.step(token));
+        drop(handle);
+        runner.join().unwrap();
+        assert_eq!(
+            std::sync::Arc::strong_count(&counts),
+            1,
+            "the joiner's waker was not dropped"
+        );
+        assert_each_once(&work, &result);
+        pool.close();
+    });
+}
+
+#[test]
+fn a_handle_dropped_against_completion() {
+    drop_against_completion(false);
+}
+
+#[test]
+fn a_polled_handle_dropped_against_completion() {
+    drop_against_completion(true);
+}
+
+/// Nobody can wake a task any more, and the last who could join it goes away: it is cancelled, asleep or not yet.
+#[test]
+fn the_only_handle_is_dropped_against_the_suspension() {
+    model(|| {
+        let pool = Pool::open();
+        let work = Count::default();
+        let guard = work.guard();
+        let (token, handle) = pool.future(Box::pin(async move {
+            let _guard = guard;
+            pending::<()>().await;
+        }));
+        let dropper = thread::spawn(move || drop(handle));
+        pool.step(token);
+        dropper.join().unwrap();
+        pool.run();
+        assert_eq!(work.get(), 1);
+        pool.close();
+    });
+}
+
+/// Cancelling a task that another thread starts: it runs to its end, or not at all.
+#[test]
+fn cancel_against_a_job() {
+    model(|| {
+        let pool = Pool::open();
+        let (work, result) = (Count::default(), Count::default());
+        let (guard, value) = (work.guard(), result.guard());
+        let (token, handle) = pool.job(move || {
+            drop(guard);
+            value
+        });
+        let runner = thread::spawn(move || pool.step(token));
+        let unfinished = handle.cancel();
+        match handle.wait() {
+            Ok(value) => drop(value),
+            Err(error) => assert!(error.is_cancelled() && unfinished),
+        }
+        runner.join().unwrap();
+        assert_each_once(&work, &result);
+        pool.close();
+    });
+}
+
+/// Cancelling a future in the middle of a step that will wait for ever: it must not fall asleep.
+#[test]
+fn cancel_against_the_suspension() {
+    model(|| {
+        let pool = Pool::open();
+        let work = Count::default();
+        let guard = work.guard();
+        let (token, handle) = pool.future(Box::pin(async move {
+            let _guard = guard;
+            pending::<()>().await;
+        }));
+        let runner = thread::spawn(move || {
+            pool.step(token);
+            pool.run();
+        });
+        assert!(handle.cancel());
+        runner.join().unwrap();
+        pool.run();
+        assert!(handle.is_finished(), "a cancelled task fell asleep");
+        assert!(handle.wait().is_err_and(|error| error.is_cancelled()));
+        assert_eq!(work.get(), 1);
+        pool.close();
+    });
+}
+
+/// Cancel, wake and run at the same time: one token, one end.
+#[test]
+fn cancel_against_wake_against_run() {
+    model(|| {
+        let (pool, bell) = (Pool::open(), Bell::new());
+        let (work, result) = (Count::default(), Count::default());
+        let (token, handle) = pool.future(sleeper(&bell, 1, 1, work.guard(), result.guard()));
+        pool.step(token);
+        let waker = bell.waker().unwrap();
+        let ringer = thread::spawn({
+            let bell = Arc::clone(&bell);
+            move || {
+                bell.raise(0);
+                waker.wake();
+                pool.run();
+            }
+        });
+        handle.cancel();
+        pool.run();
+        ringer.join().unwrap();
+        pool.run();
+        assert!(handle.is_finished());
+        match handle.wait() {
+            Ok(value) => drop(value),
+            Err(error) => assert!(error.is_cancelled()),
+        }
+        assert_each_once(&work, &result);
+        pool.close();
+    });
+}
+
+/// A pool that shuts down reclaims a registered sleeper while somebody wakes it: one of the two has its token.
+#[test]
+fn reclaim_against_wake() {
+    model(|| {
+        let (pool, bell) = (Pool::open(), Bell::new());
+        let (work, result) = (Count::default(), Count::default());
+        let (token, handle) = pool.future(sleeper(&bell, 1, 1, work.guard(), result.guard()));
+        let Ran::Pending(mut pending) = token.run() else {
+            unreachable!("it waits for the bell")
+        };
+        assert!(!pending.is_registered());
+        pending.register(Pool::PLACE);
+        assert!(pending.is_registered());
+        let entry = pending.register_entry();
+        assert!(matches!(pending.suspend(), Suspended::Asleep));
+        let waker = bell.waker().unwrap();
+        let ringer = thread::spawn(move || waker.wake());
+        // SAFETY: nobody runs the task before the call returns, so it is registered.
+        let reclaimed = unsafe { reclaim(entry) };
+        ringer.join().unwrap();
+        let tokens = [reclaimed, pool.take(), pool.take()];
+        assert_eq!(tokens.iter().flatten().count(), 1, "the sleeper has one token");
+        tokens.into_iter().flatten().for_each(|token| pool.step(token));
+        assert_eq!(pool.unregistered.get(), 1);
+        assert!(handle.wait().is_err_and(|error| error.is_cancelled()));
+        assert_each_once(&work, &result);
+        pool.close();
+    });
+}
+
+/// A task waits for another one, both on threads of their own: the join handle's waker is itself a task's.
+#[test]
+fn a_task_awaits_a_task() {
+    model(|| {
+        let pool = Pool::open();
+        let (work, result) = (Count::default(), Count::default());
+        let (guard, value) = (work.guard(), result.guard());
+        let (inner, inner_handle) = pool.job(move || {
+            drop(guard);
+            value
+        });
+        let (outer, outer_handle) = pool.future(Box::pin(async move { inner_handle.await.is_ok() }));
+        let runner = thread::spawn(move || pool.step(inner));
+        pool.step(outer);
+        runner.join().unwrap();
+        pool.run();
+        assert!(
+            outer_handle.is_finished(),
+            "the end of the inner task did not wake the outer one"
+        );
+        assert!(
+            pin!(outer_handle)
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_ready()
+        );
+        assert_each_once(&work, &result);
+        pool.close();
+    });
+}

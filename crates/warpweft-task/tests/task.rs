@@ -1,0 +1,422 @@
+//! What a task does in one thread, above all when user code panics in it.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+
+mod common;
+
+use common::{Count, Pool, alone, counting_waker, tasks_alive};
+use std::future::{pending, poll_fn};
+use std::panic::panic_any;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use warpweft_task::{Abandon, Header, JoinError, JoinHandle, Ran, TaskRef};
+
+/// Panics when it is dropped.
+struct Mine(Count);
+
+/// Panics with a value that panics when it is dropped.
+struct DoubleMine(Count);
+
+impl Drop for DoubleMine {
+    fn drop(&mut self) {
+        self.0.add();
+        panic_any(Mine(self.0.clone()));
+    }
+}
+
+impl Drop for Mine {
+    fn drop(&mut self) {
+        self.0.add();
+        panic!("a mine");
+    }
+}
+
+fn poll_once<T: Send + 'static>(handle: &mut JoinHandle<T>, waker: &Waker) -> Poll<Result<T, JoinError>> {
+    Pin::new(handle).poll(&mut Context::from_waker(waker))
+}
+
+#[test]
+fn the_sizes_are_what_they_are_meant_to_be() {
+    assert_eq!(size_of::<Header>(), 64, "one cache line");
+    assert_eq!(
+        (size_of::<TaskRef>(), size_of::<Option<TaskRef>>()),
+        (8, 8),
+        "a queue's slot"
+    );
+    assert_eq!(size_of::<JoinHandle<[u64; 8]>>(), 16);
+}
+
+#[test]
+fn a_job_gives_its_result() {
+    let _alone = alone();
+    let pool = Pool::open();
+    let (token, handle) = pool.job(|| 42);
+    assert_eq!(tasks_alive(), 1);
+    assert!(!handle.is_finished());
+    pool.step(token);
+    assert!(handle.is_finished());
+    assert_eq!(handle.wait().unwrap(), 42);
+    pool.close();
+}
+
+#[test]
+fn a_future_runs_in_steps() {
+    let _alone = alone();
+    let pool = Pool::open();
+    let mut steps = 0;
+    let (token, handle) = pool.future(poll_fn(move |cx| {
+        steps += 1;
+        if steps == 3 {
+            return Poll::Ready(steps);
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }));
+    pool.step(token);
+    assert!(!handle.is_finished());
+    pool.run();
+    assert_eq!(handle.wait().unwrap(), 3);
+    assert_eq!(
+        pool.pushed.get(),
+        0,
+        "a task that wakes itself goes back without a waker's push"
+    );
+    pool.close();
+}
+
+#[test]
+fn a_panic_of_a_job_is_its_result() {
+    let _alone = alone();
+    let pool = Pool::open();
+    let (token, handle) = pool.job(|| -> u32 { panic!("bad {}", std::hint::black_box(7)) });
+    pool.step(token);
+    let error = handle.wait().unwrap_err();
+    assert!(error.is_panic() && !error.is_cancelled());
+    assert_eq!(error.to_string(), "the task panicked: bad 7");
+    assert_eq!(
+        *error.into_panic().unwrap().downcast::<String>().unwrap(),
+        "bad 7"
+    );
+    pool.close();
+}
+
+#[test]
+fn a_payload_of_any_type_arrives() {
+    let _alone = alone();
+    let pool = Pool::open();
+    let (token, handle) = pool.job(|| panic_any(1234_u64));
+    pool.step(token);
+    let payload = handle.wait().unwrap_err().into_panic().unwrap();
+    assert_eq!(*payload.downcast::<u64>().unwrap(), 1234);
+    pool.close();
+}
+
+#[test]
+fn a_panic_of_a_future_drops_it() {
+    let _alone = alone();
+    let (pool, dropped) = (Pool::open(), Count::default());
+    let guard = dropped.guard();
+    let (token, handle) = pool.future(Box::pin(async move {
+        let _guard = guard;
+        panic!("in a step");
+    }));
+    pool.step(token);
+    assert_eq!(dropped.get(), 1);
+    let result: Result<(), JoinError> = handle.wait();
+    assert!(result.unwrap_err().is_panic());
+    pool.close();
+}
+
+#[test]
+fn a_panic_in_the_drop_of_a_future_that_panicked_stays_inside() {
+    let _alone = alone();
+    let (pool, dropped) = (Pool::open(), Count::default());
+    let mine = Mine(dropped.clone());
+    let (token, handle) = pool.future(poll_fn(move |_| -> Poll<()> {
+        let _ = &mine;
+        panic!("the first panic")
+    }));
+    pool.step(token);
+    assert_eq!(dropped.get(), 1);
+    assert_eq!(
+        handle.wait().unwrap_err().to_string(),
+        "the task panicked: the first panic"
+    );
+    pool.close();
+}
+
+#[test]
+fn a_panic_in_the_drop_of_a_future_that_ended_is_its_result() {
+    let _alone = alone();
+    let (pool, dropped, result) = (Pool::open(), Count::default(), Count::default());
+    let (mine, mut value) = (Mine(dropped.clone()), Some(result.guard()));
+    let (token, handle) = pool.future(poll_fn(move |_| {
+        let _ = &mine;
+        Poll::Ready(value.take())
+    }));
+    pool.step(token);
+    assert_eq!((dropped.get(), result.get()), (1, 1));
+    assert_eq!(
+        handle.wait().map(drop).unwrap_err().to_string(),
+        "the task panicked: a mine"
+    );
+    pool.close();
+}
+
+#[test]
+fn a_panic_in_the_drop_of_a_cancelled_future_stays_inside() {
+    let _alone = alone();
+    let (pool, dropped) = (Pool::open(), Count::default());
+    let mine = Mine(dropped.clone());
+    let (token, handle) = pool.future(Box::pin(async move {
+        let _mine = mine;
+        pending::<()>().await;
+    }));
+    assert!(handle.cancel());
+    pool.step(token);
+    assert_eq!(dropped.get(), 1);
+    assert!(handle.wait().unwrap_err().is_cancelled());
+    pool.close();
+}
+
+#[test]
+fn a_panic_in_the_drop_of_a_result_stays_inside() {
+    let _alone = alone();
+    let (pool, dropped) = (Pool::open(), Count::default());
+    let mine = dropped.clone();
+    // Nobody wants the result: its task's runner drops it.
+    let (token, handle) = pool.job(move || Mine(mine));
+    handle.detach();
+    pool.step(token);
+    assert_eq!(dropped.get(), 1);
+    // The handle goes after the end: it drops the result.
+    let mine = dropped.clone();
+    let (token, handle) = pool.job(move || Mine(mine));
+    pool.step(token);
+    drop(handle);
+    assert_eq!(dropped.get(), 2);
+    pool.close();
+}
+
+#[test]
+fn a_panic_thrown_with_something_that_panics_stays_inside() {
+    let _alone = alone();
+    let (pool, dropped) = (Pool::open(), Count::default());
+    let mine = dropped.clone();
+    // Dropped by the runner: the result, and what its `Drop` threw.
+    let (token, handle) = pool.job(move || DoubleMine(mine));
+    handle.detach();
+    pool.step(token);
+    assert_eq!(dropped.get(), 2);
+    // Dropped with the cancelled future.
+    let mine = DoubleMine(dropped.clone());
+    let (token, handle) = pool.future(Box::pin(async move {
+        let _mine = mine;
+        pending::<()>().await;
+    }));
+    token.abandon(Abandon::Shutdown);
+    assert_eq!(dropped.get(), 4);
+    assert!(handle.wait().unwrap_err().is_cancelled());
+    pool.close();
+}
+
+#[test]
+fn a_detached_job_ends_alone() {
+    let _alone = alone();
+    let (pool, ran) = (Pool::open(), Count::default());
+    let guard = ran.guard();
+    pool.step(pool.detached_job(move || drop(guard)));
+    assert_eq!((ran.get(), tasks_alive()), (1, 0));
+    pool.step(pool.detached_job(|| panic!("nobody hears it")));
+    pool.close();
+}
+
+#[test]
+fn a_token_that_is_dropped_goes_to_its_pool() {
+    let _alone = alone();
+    let (pool, dropped) = (Pool::open(), Count::default());
+    let guard = dropped.guard();
+    let (token, handle) = pool.job(move || drop(guard));
+    drop(token);
+    assert_eq!((pool.dropped.get(), dropped.get()), (1, 1));
+    assert!(matches!(handle.wait(), Err(JoinError::Dropped)));
+    pool.close();
+}
+
+#[test]
+fn an_abandoned_task_says_why() {
+    let _alone = alone();
+    let pool = Pool::open();
+    for (why, text) in [
+        (Abandon::Cancelled, "the task was cancelled"),
+        (Abandon::Shutdown, "the pool shut down before the task ended"),
+        (
+            Abandon::Dropped,
+            "the pool's policy dropped the task instead of keeping it",
+        ),
+    ] {
+        let (token, handle) = pool.job(|| ());
+        token.abandon(why);
+        assert_eq!(handle.wait().unwrap_err().to_string(), text);
+    }
+    pool.close();
+}
+
+#[test]
+fn a_task_that_nobody_can_wake_or_join_is_cancelled() {
+    let _alone = alone();
+    let (pool, dropped) = (Pool::open(), Count::default());
+    let guard = dropped.guard();
+    let (token, handle) = pool.future(Box::pin(async move {
+        let _guard = guard;
+        pending::<()>().await;
+    }));
+    pool.step(token);
+    assert_eq!(dropped.get(), 0, "it may still be joined, or cancelled");
+    drop(handle);
+    pool.run();
+    assert_eq!(dropped.get(), 1);
+    pool.close();
+}
+
+#[test]
+fn cancelling_an_ended_task_does_nothing() {
+    let _alone = alone();
+    let pool = Pool::open();
+    let (token, handle) = pool.job(|| 1);
+    pool.step(token);
+    assert!(!handle.cancel());
+    assert_eq!(handle.wait().unwrap(), 1);
+    pool.close();
+}
+
+#[test]
+fn the_end_wakes_the_waker_of_the_last_poll_only() {
+    let _alone = alone();
+    let pool = Pool::open();
+    let ((one, ones), (two, twos)) = (counting_waker(), counting_waker());
+    let (token, mut handle) = pool.job(|| 5);
+    for waker in [&one, &one, &two] {
+        assert!(poll_once(&mut handle, waker).is_pending());
+    }
+    assert_eq!(
+        Arc::strong_count(&ones),
+        2,
+        "the handle keeps one waker, the last"
+    );
+    assert_eq!(Arc::strong_count(&twos), 3);
+    pool.step(token);
+    assert_eq!((ones.wakes.get(), twos.wakes.get()), (0, 1));
+    assert_eq!(Arc::strong_count(&twos), 2);
+    assert!(matches!(poll_once(&mut handle, &one), Poll::Ready(Ok(5))));
+    drop(handle);
+    pool.close();
+}
+
+#[test]
+fn a_panic_of_the_joiners_waker_is_not_the_runners() {
+    struct Broken;
+    impl Wake for Broken {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker that panics");
+        }
+    }
+    let _alone = alone();
+    let pool = Pool::open();
+    let (token, mut handle) = pool.job(|| 5);
+    assert!(poll_once(&mut handle, &Waker::from(Arc::new(Broken))).is_pending());
+    pool.step(token);
+    assert_eq!(handle.wait().unwrap(), 5);
+    pool.close();
+}
+
+#[test]
+#[should_panic(expected = "polled after it had given its result")]
+fn a_handle_gives_its_result_once() {
+    let _alone = alone();
+    let pool = Pool::open();
+    let (token, mut handle) = pool.job(|| 5);
+    pool.step(token);
+    assert!(poll_once(&mut handle, Waker::noop()).is_ready());
+    let _ = poll_once(&mut handle, Waker::noop());
+}
+
+#[test]
+fn the_policy_word_travels_with_the_token() {
+    let _alone = alone();
+    let pool = Pool::open();
+    let (mut token, handle) = pool.future(Box::pin(pending::<()>()));
+    assert_eq!(token.policy_word(), 0);
+    token.set_policy_word(u64::MAX);
+    let Ran::Pending(mut pending) = token.run() else {
+        unreachable!("it is always pending")
+    };
+    assert_eq!(pending.task().policy_word(), u64::MAX);
+    assert_eq!(pending.task().info().policy_word(), u64::MAX);
+    pending.task().set_policy_word(3);
+    handle.cancel();
+    drop(pending.suspend());
+    assert!(handle.wait().is_err(), "a dropped token ends its task");
+    pool.close();
+}
+
+#[test]
+fn wakers_outlive_the_task_and_the_pool() {
+    let _alone = alone();
+    let pool = Pool::open();
+    let (sender, wakers) = channel();
+    let mut first = true;
+    let (token, handle) = pool.future(poll_fn(move |cx| {
+        let _ = sender.send(cx.waker().clone());
+        if std::mem::take(&mut first) {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    }));
+    pool.step(token);
+    let waker: Waker = wakers.recv().unwrap();
+    let second = waker.clone();
+    assert!(waker.will_wake(&second));
+    waker.wake();
+    pool.run();
+    handle.wait().unwrap();
+    let third = wakers.recv().unwrap();
+    assert_eq!(tasks_alive(), 1, "its wakers keep the allocation");
+    second.wake_by_ref();
+    second.wake();
+    drop(third);
+    assert_eq!(tasks_alive(), 0);
+    assert_eq!(pool.pushed.get(), 1);
+    pool.close();
+}
+
+#[test]
+fn a_thread_waits_for_a_task_of_another() {
+    let _alone = alone();
+    let pool = Pool::open();
+    for round in 0..200 {
+        let (token, handle) = pool.job(move || round);
+        let runner = thread::spawn(move || pool.step(token));
+        assert_eq!(handle.wait().unwrap(), round);
+        runner.join().unwrap();
+    }
+    pool.close();
+}
+
+#[test]
+fn names_and_spawn_sites_are_kept() {
+    let _alone = alone();
+    let pool = Pool::open();
+    let (token, handle) = pool.job(|| ());
+    assert_eq!(token.info().name(), None);
+    assert!(token.info().location().file().ends_with("mod.rs"));
+    assert_eq!(handle.info().location(), token.info().location());
+    assert!(format!("{handle:?}").contains("finished: false"));
+    pool.step(token);
+    assert!(format!("{handle:?}").contains("finished: true"));
+    drop(handle);
+    pool.close();
+}
