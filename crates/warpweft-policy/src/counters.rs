@@ -1,0 +1,175 @@
+//! What a worker counts. Always compiled: a count is a load and a store on a line that the worker owns.
+
+use warpweft_platform::counter::Counter;
+
+/// Something that is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Count {
+    /// Tasks spawned from this worker.
+    Spawned,
+    /// Tasks that came from outside the pool.
+    Injected,
+    /// Steps of tasks run.
+    Ran,
+    /// Tasks taken from the worker's own queue.
+    LocalPops,
+    /// Tasks taken because they were overdue: from outside, yielded, or at the bottom of a stack.
+    Overdue,
+    /// Attempts to steal from one victim.
+    StealAttempts,
+    /// Attempts that brought something.
+    Steals,
+    /// Tasks that changed worker by stealing.
+    Stolen,
+    /// Attempts that lost a race.
+    StealsLost,
+    /// Lone tasks left to an owner who was about to take them.
+    Spared,
+    /// Times that a queue grew in place.
+    Grown,
+    /// Tasks that found no room and went to the overflow queue.
+    Overflowed,
+    /// Tasks that gave way of their own accord.
+    Yields,
+    /// Tasks that began to wait.
+    Suspensions,
+    /// Tasks that were woken.
+    Resumptions,
+    /// Times that the worker began to search for others' work.
+    Searches,
+    /// Times that the worker went to sleep.
+    Parks,
+    /// Sleepers woken by this worker.
+    Wakes,
+    /// Tokens that the policy dropped, and the pool cancelled.
+    Dropped,
+}
+
+impl Count {
+    /// Everything that is counted, in the order of declaration.
+    pub const ALL: [Self; 19] = [
+        Self::Spawned,
+        Self::Injected,
+        Self::Ran,
+        Self::LocalPops,
+        Self::Overdue,
+        Self::StealAttempts,
+        Self::Steals,
+        Self::Stolen,
+        Self::StealsLost,
+        Self::Spared,
+        Self::Grown,
+        Self::Overflowed,
+        Self::Yields,
+        Self::Suspensions,
+        Self::Resumptions,
+        Self::Searches,
+        Self::Parks,
+        Self::Wakes,
+        Self::Dropped,
+    ];
+
+    /// A short name, for tables and JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Spawned => "spawned",
+            Self::Injected => "injected",
+            Self::Ran => "ran",
+            Self::LocalPops => "local_pops",
+            Self::Overdue => "overdue",
+            Self::StealAttempts => "steal_attempts",
+            Self::Steals => "steals",
+            Self::Stolen => "stolen",
+            Self::StealsLost => "steals_lost",
+            Self::Spared => "spared",
+            Self::Grown => "grown",
+            Self::Overflowed => "overflowed",
+            Self::Yields => "yields",
+            Self::Suspensions => "suspensions",
+            Self::Resumptions => "resumptions",
+            Self::Searches => "searches",
+            Self::Parks => "parks",
+            Self::Wakes => "wakes",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
+/// The counters of one worker, or of everyone outside the pool.
+#[derive(Debug, Default)]
+pub struct Counters([Counter; Count::ALL.len()]);
+
+impl Counters {
+    /// Adds `n`, as the worker whose counters these are.
+    #[inline]
+    pub fn add(&self, count: Count, n: u64) {
+        self.0[count as usize].add(n);
+    }
+
+    /// Adds `n` to counters that several threads keep.
+    #[inline]
+    pub fn add_shared(&self, count: Count, n: u64) {
+        self.0[count as usize].add_shared(n);
+    }
+
+    /// The values of this moment; each is exact if the worker stands still.
+    #[must_use]
+    pub fn snapshot(&self) -> CounterSet {
+        CounterSet(std::array::from_fn(|index| self.0[index].get()))
+    }
+}
+
+/// Values of counters at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CounterSet([u64; Count::ALL.len()]);
+
+impl CounterSet {
+    /// One value.
+    #[must_use]
+    pub fn get(&self, count: Count) -> u64 {
+        self.0[count as usize]
+    }
+
+    /// Names and values, in the order of [`Count::ALL`].
+    pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        Count::ALL.iter().map(|&count| (count.name(), self.get(count)))
+    }
+
+    /// The sum of two sets.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|index| {
+            self.0[index].wrapping_add(other.0[index])
+        }))
+    }
+
+    /// What was counted since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self(std::array::from_fn(|index| {
+            self.0[index].wrapping_sub(earlier.0[index])
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_count_has_its_own_place_and_name() {
+        let counters = Counters::default();
+        for (index, count) in Count::ALL.into_iter().enumerate() {
+            assert_eq!(count as usize, index);
+            counters.add(count, index as u64 + 1);
+        }
+        let values: Vec<u64> = counters.snapshot().fields().map(|(_, value)| value).collect();
+        assert_eq!(values, (1..=Count::ALL.len() as u64).collect::<Vec<_>>());
+        let mut names: Vec<_> = Count::ALL.map(Count::name).to_vec();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Count::ALL.len());
+    }
+}

@@ -1,0 +1,26 @@
+//! Scheduling policies: which task next, from where, and where a ready task is put.
+//!
+//! A [`Policy`] is the handler of a pool's scheduling events. It decides; it never synchronises: it owns queues from
+//! `warpweft-queue`, but no thread, no lock order, no sleep. The same source runs in the runtime, under the model
+//! checkers and in the conformance kit.
+//!
+//! - [`Policy`] is the trait, [`Cx`] what a policy may observe.
+//! - [`Stealing`] is the family of work-stealing policies; [`Fifo`] and [`Lifo`] are its two orders.
+//! - [`PolicySpec`] is the text form: `lifo+steal=half+overflow=grow`.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod counters;
+mod cx;
+mod order;
+mod policy;
+mod spec;
+mod stealing;
+
+pub use counters::{Count, CounterSet, Counters};
+pub use cx::{Clock, Cx};
+pub use order::{FifoOrder, LifoOrder, Order};
+pub use policy::{Policy, PolicyError, PoolEnv, Wake, WorkerId};
+pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor};
+pub use stealing::{Fifo, Lifo, Overflow, Stealing, YieldTo};
+pub use warpweft_task::{Pending, TaskInfo, TaskRef, Why};

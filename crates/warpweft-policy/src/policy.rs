@@ -1,0 +1,188 @@
+//! The trait that every scheduler is written against.
+
+use crate::Cx;
+use std::fmt;
+use warpweft_queue::CapacityError;
+use warpweft_task::{TaskRef, Why};
+
+/// The number of a worker in its pool, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkerId(pub usize);
+
+/// Whom the framework should wake after a push.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Wake {
+    /// Nobody: somebody who is awake will find the task for certain.
+    None,
+    /// A sleeper, if there is one and nobody is searching.
+    Any,
+    /// That worker, if it sleeps; else as [`Any`](Wake::Any).
+    Worker(WorkerId),
+}
+
+/// What a policy is built for.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct PoolEnv {
+    /// How many workers the pool has; at least 1.
+    pub workers: usize,
+}
+
+impl PoolEnv {
+    /// An environment of `workers` workers.
+    #[must_use]
+    pub fn new(workers: usize) -> Self {
+        Self { workers }
+    }
+}
+
+/// Why a policy could not be built.
+#[derive(Debug)]
+pub enum PolicyError {
+    /// A queue of the asked capacity cannot be had.
+    Capacity(CapacityError),
+    /// Something else; the text says what was wrong and what would be right.
+    Other(String),
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capacity(error) => write!(f, "the policy's queue: {error}"),
+            Self::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for PolicyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Capacity(error) => Some(error),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+impl From<CapacityError> for PolicyError {
+    fn from(error: CapacityError) -> Self {
+        Self::Capacity(error)
+    }
+}
+
+/// A scheduling policy: the handler of one pool's scheduling events.
+///
+/// The framework keeps what no policy may break: the task's state machine, the idle protocol (announce, fence,
+/// [`scan`](Policy::scan), sleep), shutdown, panic containment. A policy that breaks its own duties can waste time or
+/// starve a task; it cannot corrupt memory or lose a wake-up. The conformance kit checks the duties.
+///
+/// # Duties
+///
+/// - *Nothing lost*: a task that was pushed comes out of `next`, `overdue`, `search` or `scan` of some worker, once.
+///   A token that a policy drops is cancelled, counted, and reported to its joiner as dropped.
+/// - *Nothing starved*: `overdue` hands out, oldest first, what the order of `next` may pass over for ever: tasks from
+///   outside, yielded tasks, the bottom of a stack. The framework calls it once in [`INTERVAL`](Policy::INTERVAL)
+///   tasks and whenever `next` has nothing.
+/// - *`scan` is exhaustive*: it returns `None` only if every place where a task could lie was seen empty during the
+///   call. It is the last look before sleep; a `scan` that gives up loses wake-ups.
+/// - *Purity*: no thread, no sleeping, no blocking. Hooks run on the hot path; they must be short.
+///
+/// A hook that panics shuts the pool down: every task ends, joiners get an error, nothing hangs.
+///
+/// # Examples
+///
+/// One locked queue for all workers, as in a textbook:
+///
+/// ```
+/// use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};
+/// use warpweft_queue::Locked;
+///
+/// struct Central;
+///
+/// impl Policy for Central {
+///     type Shared = Locked<TaskRef>;
+///     type Local = ();
+///
+///     fn build(&self, env: &PoolEnv) -> Result<(Self::Shared, Vec<()>), PolicyError> {
+///         Ok((Locked::new(), vec![(); env.workers]))
+///     }
+///     fn push(queue: &Self::Shared, _: Option<&mut ()>, task: TaskRef, _: Why, _: &Cx<'_>) -> Wake {
+///         queue.push(task);
+///         Wake::Any
+///     }
+///     fn next(queue: &Self::Shared, _: &mut (), _: &Cx<'_>) -> Option<TaskRef> {
+///         queue.pop()
+///     }
+///     fn scan(queue: &Self::Shared, _: &mut (), _: &Cx<'_>) -> Option<TaskRef> {
+///         queue.pop()
+///     }
+/// }
+/// ```
+pub trait Policy: Send + Sync + Sized + 'static {
+    /// What all workers of a pool share.
+    type Shared: Send + Sync;
+    /// The owner's half: one per worker.
+    type Local: Send;
+
+    /// Every how many tasks of a worker the framework asks [`overdue`](Policy::overdue).
+    const INTERVAL: u32 = 61;
+
+    /// Whether [`retired`](Policy::retired) wants to be called; it costs a look at every task before it runs.
+    const WATCHES_ENDS: bool = false;
+
+    /// Makes the state of a pool: one `Local` per worker.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is impossible, or memory is short. The error says what would be right.
+    fn build(&self, env: &PoolEnv) -> Result<(Self::Shared, Vec<Self::Local>), PolicyError>;
+
+    /// A task is runnable: put it somewhere, and say whom to wake.
+    ///
+    /// `local` is the pushing worker's; `None` for a push from outside the pool.
+    fn push(
+        shared: &Self::Shared,
+        local: Option<&mut Self::Local>,
+        task: TaskRef,
+        why: Why,
+        cx: &Cx<'_>,
+    ) -> Wake;
+
+    /// The running task of this worker waits. Called before it can be woken: a wake that came earlier becomes a
+    /// `push(Woken)` after this returns.
+    fn suspended(shared: &Self::Shared, local: &mut Self::Local, task: &mut TaskRef, cx: &Cx<'_>) {
+        let _ = (shared, local, task, cx);
+    }
+
+    /// The next task of this worker's own; cheap.
+    fn next(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef>;
+
+    /// The oldest of what `next` may pass over: from outside, yielded, at the bottom. Called every
+    /// [`INTERVAL`](Policy::INTERVAL) tasks, and when `next` has nothing.
+    fn overdue(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        let _ = (shared, local, cx);
+        None
+    }
+
+    /// A task of someone else's; may be random, may give up. Called again and again, with growing pauses, until the
+    /// worker's patience ends.
+    fn search(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        Self::scan(shared, local, cx)
+    }
+
+    /// The last look before sleep: every place, in a fixed order, whatever it takes.
+    fn scan(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef>;
+
+    /// Whether nothing else is ready for this worker, so that a yield may return at once. A hint: `false` is always
+    /// right.
+    fn alone(shared: &Self::Shared, local: &Self::Local) -> bool {
+        let _ = (shared, local);
+        false
+    }
+
+    /// A task ended that carried `policy_word`: take back what travelled with it. Only if
+    /// [`WATCHES_ENDS`](Policy::WATCHES_ENDS).
+    fn retired(shared: &Self::Shared, local: &mut Self::Local, policy_word: u64) {
+        let _ = (shared, local, policy_word);
+    }
+}
