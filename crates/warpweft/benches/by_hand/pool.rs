@@ -1,0 +1,339 @@
+//! FIFO work stealing written by hand into the loop: no policy trait anywhere.
+//!
+//! It does what `Runtime` with `Fifo` does, with the same tasks, queues, event count and counters, so that the
+//! difference of the two is the price of the trait. It is a yardstick, not a runtime: it never shuts down before its
+//! tasks have ended.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "outside the checkers the system's own threads and locks are what is tested against"
+)]
+
+use std::cell::{Cell, UnsafeCell};
+use std::panic::Location;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use warpweft_platform::CachePadded;
+use warpweft_platform::atomic::{AtomicBool, Ordering, spin_loop};
+use warpweft_platform::barrier::Asymmetric;
+use warpweft_platform::random::Rng;
+use warpweft_policy::{Count, Counters};
+use warpweft_queue::{Amount, EventCount, Fifo, FifoThief, Full, Glance, Locked, Owner, Steal, Thief};
+use warpweft_task::pool::{PoolHeader, PoolVtable};
+use warpweft_task::spawn::{self, Birth};
+use warpweft_task::{Header, JoinHandle, Ran, Suspended, TaskRef, Why};
+
+#[repr(C)]
+pub(crate) struct Hand {
+    header: PoolHeader,
+    lanes: Box<[FifoThief<TaskRef>]>,
+    injector: Locked<TaskRef>,
+    overflow: Locked<TaskRef>,
+    events: EventCount,
+    closing: CachePadded<AtomicBool>,
+    /// Once suspended, unfinished tasks.
+    register: Mutex<Vec<usize>>,
+    workers: Box<[CachePadded<Worker>]>,
+}
+
+struct Worker {
+    id: usize,
+    lane: UnsafeCell<Option<Fifo<TaskRef>>>,
+    spared: UnsafeCell<Vec<Option<Glance>>>,
+    random: UnsafeCell<Rng>,
+    counters: Counters,
+}
+
+// SAFETY: the cells of a worker are touched by its own thread only.
+unsafe impl Sync for Worker {}
+// SAFETY: a header's pointers are only used as the task crate demands.
+unsafe impl Sync for Hand {}
+// SAFETY: as above.
+unsafe impl Send for Hand {}
+
+thread_local! { static CURRENT: Cell<(*const Hand, usize)> = const { Cell::new((std::ptr::null(), 0)) }; }
+
+static VTABLE: PoolVtable = PoolVtable {
+    push,
+    dropped,
+    unregister,
+};
+
+unsafe fn hand<'a>(pool: NonNull<PoolHeader>) -> &'a Hand {
+    // SAFETY: headers of this table are the first field of a `Hand` that outlives its tasks.
+    unsafe { pool.cast::<Hand>().as_ref() }
+}
+
+unsafe fn push(pool: NonNull<PoolHeader>, task: TaskRef, why: Why) {
+    // SAFETY: by the table's contract.
+    unsafe { hand(pool) }.push(task, why);
+}
+
+unsafe fn dropped(_: NonNull<PoolHeader>, _: TaskRef) {
+    unreachable!("the yardstick drops no token");
+}
+
+unsafe fn unregister(pool: NonNull<PoolHeader>, _: NonNull<Header>, place: usize) {
+    // SAFETY: by the table's contract.
+    let hand = unsafe { hand(pool) };
+    hand.register.lock().expect("unpoisoned")[place] = 0;
+}
+
+impl Hand {
+    pub(crate) fn start(workers: usize) -> (Arc<Self>, Vec<thread::JoinHandle<()>>) {
+        let lanes: Vec<Fifo<TaskRef>> = (0..workers)
+            .map(|_| Fifo::with_capacity(256).expect("room"))
+            .collect();
+        let hand = Arc::new(Self {
+            header: PoolHeader { vtable: &VTABLE },
+            lanes: lanes.iter().map(Owner::thief).collect(),
+            injector: Locked::new(),
+            overflow: Locked::new(),
+            events: EventCount::new(workers, (workers / 2).max(1), Asymmetric::new()),
+            closing: CachePadded::new(AtomicBool::new(false)),
+            register: Mutex::new(Vec::new()),
+            workers: lanes
+                .into_iter()
+                .enumerate()
+                .map(|(id, lane)| {
+                    CachePadded::new(Worker {
+                        id,
+                        lane: UnsafeCell::new(Some(lane)),
+                        spared: UnsafeCell::new(vec![None; workers]),
+                        random: UnsafeCell::new(Rng::seeded(0x9e37_79b9_7f4a_7c15 ^ id as u64)),
+                        counters: Counters::default(),
+                    })
+                })
+                .collect(),
+        });
+        let threads = (0..workers)
+            .map(|id| {
+                let hand = Arc::clone(&hand);
+                thread::spawn(move || {
+                    CURRENT.with(|current| current.set((Arc::as_ptr(&hand), id)));
+                    run_loop(&hand, &hand.workers[id]);
+                })
+            })
+            .collect();
+        (hand, threads)
+    }
+
+    pub(crate) fn stop(&self, threads: Vec<thread::JoinHandle<()>>) {
+        self.closing.store(true, Ordering::Release);
+        self.events.notify_all();
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().expect("a worker's thread"));
+    }
+
+    fn birth(&self) -> Birth {
+        Birth {
+            pool: NonNull::from(self).cast(),
+            location: Location::caller(),
+            name: None,
+        }
+    }
+
+    pub(crate) fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        // SAFETY: the yardstick waits for its tasks before it goes.
+        let (task, handle) = unsafe { spawn::future(future, self.birth()) };
+        self.push(task, Why::Spawned);
+        handle
+    }
+
+    pub(crate) fn spawn_job<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        // SAFETY: the yardstick waits for its tasks before it goes.
+        let (task, handle) = unsafe { spawn::job(job, self.birth()) };
+        self.push(task, Why::Spawned);
+        handle
+    }
+
+    #[inline]
+    fn push(&self, task: TaskRef, why: Why) {
+        let (pool, id) = CURRENT.with(Cell::get);
+        if !std::ptr::eq(pool, self) {
+            self.injector.push(task);
+            self.events.notify_one();
+            return;
+        }
+        let worker = &self.workers[id];
+        worker.push(self, task, why);
+        if self.events.notify_one() {
+            worker.counters.add(Count::Wakes, 1);
+        }
+    }
+}
+
+impl Worker {
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the worker's own thread asks, one use at a time"
+    )]
+    fn lane(&self) -> &mut Fifo<TaskRef> {
+        // SAFETY: only the worker's own thread is here, and no other borrow is alive during a use.
+        let lane = unsafe { &mut *self.lane.get() };
+        lane.as_mut().unwrap_or_else(|| unreachable!("the lane is there"))
+    }
+
+    #[inline]
+    fn push(&self, hand: &Hand, task: TaskRef, why: Why) {
+        match why {
+            Why::Spawned => self.counters.add(Count::Spawned, 1),
+            Why::Woken => self.counters.add(Count::Resumptions, 1),
+            Why::Yielded => self.counters.add(Count::Yields, 1),
+            Why::Forked | Why::Injected => {}
+        }
+        if let Err(Full(task)) = self.lane().push(task) {
+            self.no_room(hand, task);
+        }
+    }
+
+    #[cold]
+    fn no_room(&self, hand: &Hand, task: TaskRef) {
+        self.counters.add(Count::Grown, 1);
+        if self.lane().grow().is_ok() {
+            match self.lane().push(task) {
+                Ok(()) => {}
+                Err(Full(task)) => hand.overflow.push(task),
+            }
+        } else {
+            hand.overflow.push(task);
+        }
+    }
+
+    #[cold]
+    fn wait(&self, hand: &Hand) -> Option<TaskRef> {
+        self.counters.add(Count::Searches, 1);
+        let rounds = if hand.workers.len() == 1 { 1 } else { 40 };
+        let mut searching = hand.events.try_search();
+        loop {
+            if hand.closing.load(Ordering::Acquire) {
+                if searching && hand.events.found() {
+                    hand.events.notify_one();
+                }
+                return None;
+            }
+            let mut pause = 4;
+            for round in 1..=rounds {
+                if !searching {
+                    break;
+                }
+                if let Some(task) = self.search(hand) {
+                    if hand.events.found() {
+                        hand.events.notify_one();
+                    }
+                    return Some(task);
+                }
+                if round < rounds {
+                    (0..pause).for_each(|_| spin_loop());
+                    pause = (pause * 2).min(64);
+                }
+            }
+            hand.events.prepare(self.id, searching);
+            if hand.closing.load(Ordering::Acquire) {
+                hand.events.cancel(self.id);
+            } else if let Some(task) = self.scan(hand) {
+                hand.events.cancel(self.id);
+                if hand.events.found() {
+                    hand.events.notify_one();
+                }
+                return Some(task);
+            } else {
+                self.counters.add(Count::Parks, 1);
+                hand.events.park(self.id);
+            }
+            searching = true;
+        }
+    }
+
+    fn search(&self, hand: &Hand) -> Option<TaskRef> {
+        if let Some(task) = hand.injector.pop().or_else(|| hand.overflow.pop()) {
+            return Some(task);
+        }
+        // SAFETY: only the worker's own thread is here.
+        let first = unsafe { &mut *self.random.get() }.below(hand.lanes.len());
+        // SAFETY: only the worker's own thread is here.
+        let spared = unsafe { &mut *self.spared.get() };
+        (first..hand.lanes.len()).chain(0..first).find_map(|victim| {
+            let glance = hand.lanes[victim].glance();
+            if victim == self.id || glance.len == 0 {
+                return None;
+            }
+            if glance.len == 1 && spared[victim] != Some(glance) {
+                spared[victim] = Some(glance);
+                self.counters.add(Count::Spared, 1);
+                return None;
+            }
+            self.counters.add(Count::StealAttempts, 1);
+            let Steal::Taken { first, moved } = hand.lanes[victim].steal_into(self.lane(), Amount::Half)
+            else {
+                return None;
+            };
+            self.counters.add(Count::Steals, 1);
+            self.counters.add(Count::Stolen, moved as u64 + 1);
+            Some(first)
+        })
+    }
+
+    fn scan(&self, hand: &Hand) -> Option<TaskRef> {
+        let near = self
+            .lane()
+            .pop()
+            .or_else(|| hand.injector.pop())
+            .or_else(|| hand.overflow.pop());
+        near.or_else(|| {
+            hand.lanes.iter().find_map(|lane| {
+                loop {
+                    match lane.steal_one() {
+                        Steal::Taken { first, .. } => return Some(first),
+                        Steal::Empty | Steal::Few(_) => return None,
+                        Steal::Lost => spin_loop(),
+                    }
+                }
+            })
+        })
+    }
+}
+
+#[inline(never)]
+fn run_loop(hand: &Hand, worker: &Worker) {
+    let mut until_overdue = 61;
+    while !hand.closing.load(Ordering::Acquire) {
+        until_overdue -= 1;
+        let mut task = None;
+        if until_overdue == 0 {
+            until_overdue = 61;
+            task = hand.injector.pop().or_else(|| hand.overflow.pop());
+            worker.counters.add(Count::Overdue, u64::from(task.is_some()));
+        }
+        if task.is_none() {
+            task = worker.lane().pop();
+            worker.counters.add(Count::LocalPops, u64::from(task.is_some()));
+        }
+        let Some(task) = task.or_else(|| worker.wait(hand)) else {
+            return;
+        };
+        worker.counters.add(Count::Ran, 1);
+        if let Ran::Pending(mut pending) = task.run() {
+            if !pending.is_notified() {
+                worker.counters.add(Count::Suspensions, 1);
+                if !pending.is_registered() {
+                    let mut register = hand.register.lock().expect("unpoisoned");
+                    register.push(1);
+                    pending.register(register.len() - 1);
+                }
+            }
+            if let Suspended::Again(task) = pending.suspend() {
+                worker.push(hand, task, Why::Woken);
+                hand.events.notify_one();
+            }
+        }
+    }
+}

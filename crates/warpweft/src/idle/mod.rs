@@ -1,0 +1,133 @@
+#![doc = include_str!("README.md")]
+
+use warpweft_platform::atomic::spin_loop;
+use warpweft_platform::barrier::Asymmetric;
+use warpweft_queue::EventCount;
+
+/// How a worker without work waits for some, and how it is woken.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    events: EventCount,
+    /// Looks at others' work before sleep is announced.
+    rounds: u32,
+}
+
+/// What waiting came to.
+#[derive(Debug)]
+pub(crate) enum Waited<T> {
+    /// Work.
+    Found(T),
+    /// The pool closes.
+    Stop,
+}
+
+/// The longest pause between two looks, in spin hints: about a microsecond.
+const LONGEST_PAUSE: u32 = 64;
+
+impl Idle {
+    /// For workers `0..workers`, all awake.
+    pub(crate) fn new(workers: usize) -> Self {
+        // At most half of the workers search: one finds what there is, and leaves a successor when it does.
+        let searchers = (workers / 2).max(1);
+        // A worker alone has nobody to rob: what comes from outside wakes it.
+        let rounds = match workers {
+            1 => 1,
+            _ if cfg!(any(warpweft_loom, warpweft_shuttle)) => 2,
+            _ => 40,
+        };
+        Self {
+            events: EventCount::new(workers, searchers, Asymmetric::new()),
+            rounds,
+        }
+    }
+
+    /// Worker `w` has nothing of its own: waits until `look` or `scan` finds something, or `stop` says so.
+    ///
+    /// `look` is called again and again and may miss things; `scan` is the last look before sleep and may not.
+    /// `parks` is told when the worker goes to sleep.
+    pub(crate) fn wait<T>(
+        &self,
+        w: usize,
+        mut look: impl FnMut() -> Option<T>,
+        mut scan: impl FnMut() -> Option<T>,
+        stop: impl Fn() -> bool,
+        parks: impl Fn(),
+    ) -> Waited<T> {
+        // Registered searchers keep pushes from waking sleepers. With nobody asleep there is nothing to keep, and the
+        // word, which every push reads, is left alone.
+        let nobody_sleeps = self.events.snapshot().1 == 0;
+        let mut registered = !nobody_sleeps && self.events.try_search();
+        let mut searching = nobody_sleeps || registered;
+        loop {
+            if stop() {
+                if registered {
+                    self.end_search();
+                }
+                return Waited::Stop;
+            }
+            if searching && let Some(found) = self.search(&mut look) {
+                if registered {
+                    self.end_search();
+                }
+                return Waited::Found(found);
+            }
+            self.events.prepare(w, registered);
+            // From here to `cancel` or `park` this worker is announced as asleep: look at everything once more.
+            if stop() {
+                self.events.cancel(w);
+            } else if let Some(found) = scan() {
+                self.events.cancel(w);
+                self.end_search();
+                return Waited::Found(found);
+            } else {
+                parks();
+                self.events.park(w);
+            }
+            // After `cancel` and after `park` alike.
+            registered = true;
+            searching = true;
+        }
+    }
+
+    fn search<T>(&self, look: &mut impl FnMut() -> Option<T>) -> Option<T> {
+        let mut pause = 4;
+        for round in 1..=self.rounds {
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            if round < self.rounds {
+                (0..pause).for_each(|_| spin_loop());
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+        None
+    }
+
+    /// The last searcher leaves a successor, for nobody else was told of what came in while it searched.
+    fn end_search(&self) {
+        if self.events.found() {
+            self.events.notify_one();
+        }
+    }
+
+    /// Work that anybody can do became visible. Returns whether a sleeper was woken.
+    #[inline]
+    pub(crate) fn wake_one(&self) -> bool {
+        self.events.notify_one()
+    }
+
+    /// Work became visible that worker `w` should do.
+    pub(crate) fn wake(&self, w: usize) -> bool {
+        self.events.notify(w)
+    }
+
+    /// `stop` became true.
+    pub(crate) fn wake_all(&self) {
+        self.events.notify_all();
+    }
+
+    /// How many workers search and how many sleep at this moment.
+    pub(crate) fn snapshot(&self) -> (usize, usize) {
+        self.events.snapshot()
+    }
+}

@@ -1,0 +1,52 @@
+//! One runtime for compute and I/O, under a scheduling policy that you pick, compose or write.
+//!
+//! A [`Runtime`] is a pool of workers. Its tasks are futures and closures; what runs next, and where, its policy says:
+//! [`Fifo`], [`Lifo`], a text such as `lifo+steal=one`, or your own [`Policy`].
+//!
+//! ```
+//! use warpweft::{Lifo, Runtime};
+//!
+//! let runtime = Runtime::builder().workers(2).policy(Lifo::new()).build()?;
+//! let handle = runtime.spawn(async {
+//!     let halves = [warpweft::spawn_job(|| (1..=50).sum::<u32>()), warpweft::spawn_job(|| (51..=100).sum())];
+//!     let mut sum = 0;
+//!     for half in halves {
+//!         sum += half.await?;
+//!     }
+//!     Ok::<_, warpweft::JoinError>(sum)
+//! });
+//! assert_eq!(handle.wait()??, 5050);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Which kind of task
+//!
+//! | you have | say | its result |
+//! |---|---|---|
+//! | a future | [`spawn`] | by awaiting the handle |
+//! | a closure that computes | [`spawn_job`] | by awaiting the handle |
+//! | a closure that nobody waits for | [`spawn_detached`] | none; the cheapest |
+//!
+//! From a thread that is no worker: [`Runtime::spawn`], [`JoinHandle::wait`], [`block_on`].
+//!
+//! # What is promised
+//!
+//! - A panic in a task is its joiner's [`JoinError::Panicked`]; it harms no other task.
+//! - Dropping a handle detaches its task. Dropping the runtime ends every task; no joiner waits for ever.
+//! - A task from outside, or one that yielded, runs after a bounded number of others, whatever the order of the policy.
+//! - An idle pool makes no wake-ups: no timer, no polling.
+#![deny(missing_docs)]
+
+mod idle;
+mod observe;
+mod runtime;
+
+pub use observe::PoolCounters;
+pub use runtime::{
+    BuildError, Builder, Runtime, SpawnError, TaskBuilder, YieldNow, default_runtime, spawn, spawn_detached,
+    spawn_job, yield_now,
+};
+pub use warpweft_policy as policy;
+pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec};
+pub use warpweft_queue as queue;
+pub use warpweft_task::{JoinError, JoinHandle, TaskInfo, block_on};

@@ -1,0 +1,261 @@
+//! What a runtime may be asked to be, and starting it.
+
+use super::handle::{Runtime, set_default};
+use super::pool::Pool;
+use super::worker::carry;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use warpweft_platform::process::watch_forks;
+use warpweft_platform::thread::{available_cpus, spawn_named};
+use warpweft_policy::{Policy, PolicyError, PolicySpec, PolicyVisitor, PoolEnv};
+
+/// The most workers that a pool may have.
+const MOST_WORKERS: usize = 4096;
+
+/// Asks for a runtime.
+///
+/// ```
+/// use warpweft::{PolicySpec, Runtime};
+/// let runtime = Runtime::builder()
+///     .name("io")
+///     .workers(2)
+///     .policy_spec("lifo+steal=one".parse::<PolicySpec>()?)
+///     .build()?;
+/// assert_eq!(runtime.workers(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a builder builds nothing until `build`"]
+pub struct Builder {
+    config: Config,
+    launch: Box<dyn FnOnce(Config) -> Result<Runtime, BuildError> + Send>,
+}
+
+struct Config {
+    workers: Option<usize>,
+    name: String,
+    stack_bytes: Option<usize>,
+    policy: String,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Builder {
+    /// One worker for each CPU that this process may use, and the default policy, FIFO.
+    pub fn new() -> Self {
+        let config = Config {
+            workers: None,
+            name: String::from("warpweft"),
+            stack_bytes: None,
+            policy: String::new(),
+        };
+        let default = PolicySpec::default();
+        Self {
+            config,
+            launch: Box::new(|config| launch_spec(default, config)),
+        }
+    }
+
+    /// How many workers: 1 to 4096. The default is the number of CPUs that this process may use, its affinity mask and
+    /// its cgroup quota included.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.config.workers = Some(workers);
+        self
+    }
+
+    /// A name for the runtime; its threads are called `name-0`, `name-1`, …. Linux shows the first 15 bytes.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.config.name = name.into();
+        self
+    }
+
+    /// The size of a worker's stack in bytes; the system's default is 2 MiB.
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.config.stack_bytes = Some(bytes);
+        self
+    }
+
+    /// The scheduling policy, as a type: one of ours or your own.
+    pub fn policy<P: Policy>(mut self, policy: P) -> Self {
+        self.config.policy = String::from(std::any::type_name::<P>());
+        self.launch = Box::new(move |config| launch(&policy, config));
+        self
+    }
+
+    /// The scheduling policy, from its text form. Costs nothing at run time: each policy has a pool of its own type.
+    pub fn policy_spec(mut self, spec: PolicySpec) -> Self {
+        self.config.policy = spec.to_string();
+        self.launch = Box::new(|config| launch_spec(spec, config));
+        self
+    }
+
+    /// Starts the workers' threads.
+    ///
+    /// # Errors
+    ///
+    /// The number of workers is out of range, the policy cannot be built, or the system gives no more threads. What was
+    /// started is ended again.
+    pub fn build(self) -> Result<Runtime, BuildError> {
+        (self.launch)(self.config)
+    }
+
+    /// Builds the runtime that free functions use outside of any pool, for the rest of the process.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Builder::build), and [`BuildError::DefaultExists`] if there is one already, built by this function
+    /// or by its first use.
+    pub fn build_default(self) -> Result<&'static Runtime, BuildError> {
+        set_default(self.build()?).map_err(|_surplus| BuildError::DefaultExists)
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("workers", &self.config.workers)
+            .field("name", &self.config.name)
+            .field("stack_size", &self.config.stack_bytes)
+            .field("policy", &self.config.policy)
+            .finish()
+    }
+}
+
+/// Why a runtime was not built.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The number of workers is out of range.
+    Workers {
+        /// What was asked for.
+        asked: usize,
+        /// The most there may be.
+        most: usize,
+    },
+    /// The policy cannot be built.
+    Policy(PolicyError),
+    /// The policy made a wrong number of local states.
+    Locals {
+        /// How many it made.
+        made: usize,
+        /// How many workers there are.
+        workers: usize,
+    },
+    /// The system gave no thread.
+    Thread {
+        /// Which worker's, from 0.
+        worker: usize,
+        /// How many workers were asked for.
+        workers: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is a default runtime already.
+    DefaultExists,
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Workers { asked, most } => {
+                write!(
+                    f,
+                    "a pool of {asked} workers: it may have 1 to {most} (this process may use {} CPUs)",
+                    available_cpus()
+                )
+            }
+            Self::Policy(error) => error.fmt(f),
+            Self::Locals { made, workers } => {
+                write!(
+                    f,
+                    "the policy made {made} local states for {workers} workers: `build` makes one for each"
+                )
+            }
+            Self::Thread {
+                worker,
+                workers,
+                source,
+            } => {
+                write!(
+                    f,
+                    "no thread for worker {worker} of {workers}: {source}; ask for fewer workers or a smaller stack"
+                )
+            }
+            Self::DefaultExists => {
+                f.write_str("there is a default runtime already: build it before its first use, and once")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Policy(error) => Some(error),
+            Self::Thread { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<Runtime, BuildError> {
+    struct Launch(Config);
+    impl PolicyVisitor for Launch {
+        type Output = Result<Runtime, BuildError>;
+
+        fn visit<P: Policy>(self, policy: P) -> Self::Output {
+            launch(&policy, self.0)
+        }
+    }
+    config.policy = spec.to_string();
+    spec.visit(Launch(config))
+}
+
+fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> {
+    let workers = config.workers.unwrap_or_else(available_cpus);
+    if !(1..=MOST_WORKERS).contains(&workers) {
+        return Err(BuildError::Workers {
+            asked: workers,
+            most: MOST_WORKERS,
+        });
+    }
+    let (shared, locals) = policy.build(&PoolEnv::new(workers)).map_err(BuildError::Policy)?;
+    if locals.len() != workers {
+        return Err(BuildError::Locals {
+            made: locals.len(),
+            workers,
+        });
+    }
+    watch_forks();
+    let pool = Pool::<P>::new(shared, locals);
+    let mut threads = Vec::with_capacity(workers);
+    for worker in 0..workers {
+        let thread_pool = Arc::clone(&pool);
+        let body = move || carry(&thread_pool, worker);
+        match spawn_named(&format!("{}-{worker}", config.name), config.stack_bytes, body) {
+            Ok(thread) => threads.push(thread),
+            Err(source) => {
+                pool.close();
+                for absent in &pool.workers[worker..] {
+                    // SAFETY: no thread carries this worker, nor ever will.
+                    unsafe { absent.retire() };
+                }
+                // Those that never came are counted out, so that the last of the others ends the pool.
+                pool.leave(workers - worker);
+                for thread in threads {
+                    let _ = thread.join();
+                }
+                return Err(BuildError::Thread {
+                    worker,
+                    workers,
+                    source,
+                });
+            }
+        }
+    }
+    Ok(Runtime::new(pool, threads, config.name, config.policy))
+}

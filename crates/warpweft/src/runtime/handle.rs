@@ -1,0 +1,232 @@
+//! The runtime, as its owner and everyone outside sees it.
+
+use super::builder::Builder;
+use super::context::{Carry, with_current};
+use super::pool::AnyPool;
+use super::spawn::{SpawnError, TaskBuilder};
+use crate::observe::PoolCounters;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+use warpweft_platform::sync::Mutex;
+use warpweft_platform::thread::JoinHandle as Thread;
+use warpweft_task::pool::PoolHeader;
+use warpweft_task::{JoinHandle, block_on};
+
+/// A pool of workers under one policy.
+///
+/// Several may exist in a process; they share nothing. **Dropping it shuts it down**: see
+/// [`shutdown`](Runtime::shutdown).
+///
+/// ```
+/// use warpweft::{Fifo, Runtime};
+/// let runtime = Runtime::builder().workers(2).policy(Fifo::new()).build()?;
+/// let handle = runtime.spawn_job(|| 6 * 7);
+/// assert_eq!(handle.wait().ok(), Some(42));
+/// # Ok::<(), warpweft::BuildError>(())
+/// ```
+pub struct Runtime {
+    pool: Arc<dyn AnyPool>,
+    threads: Mutex<Vec<Thread<()>>>,
+    name: String,
+    policy: String,
+}
+
+impl Runtime {
+    pub(super) fn new(
+        pool: Arc<dyn AnyPool>,
+        threads: Vec<Thread<()>>,
+        name: String,
+        policy: String,
+    ) -> Self {
+        Self {
+            pool,
+            threads: Mutex::new(threads),
+            name,
+            policy,
+        }
+    }
+
+    /// What a runtime may be asked to be.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(super) fn header(&self) -> NonNull<PoolHeader> {
+        self.pool.header()
+    }
+
+    /// Spawns a future on this runtime. Dropping the handle detaches the task.
+    ///
+    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        TaskBuilder::new().on(self).spawn(future)
+    }
+
+    /// Spawns a closure on this runtime. Dropping the handle detaches the task.
+    ///
+    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    #[track_caller]
+    pub fn spawn_job<T, F>(&self, job: F) -> JoinHandle<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        TaskBuilder::new().on(self).spawn_job(job)
+    }
+
+    /// Spawns a future, unless the runtime is shutting down.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]; the future is dropped.
+    #[track_caller]
+    pub fn try_spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, SpawnError>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.admit()?;
+        Ok(self.spawn(future))
+    }
+
+    /// Spawns a closure, unless the runtime is shutting down.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]; the closure is dropped.
+    #[track_caller]
+    pub fn try_spawn_job<T, F>(&self, job: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        self.admit()?;
+        Ok(self.spawn_job(job))
+    }
+
+    fn admit(&self) -> Result<(), SpawnError> {
+        if self.pool.is_forked() {
+            Err(SpawnError::Forked)
+        } else if self.pool.is_closing() {
+            Err(SpawnError::Closed)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Runs `future` on the calling thread until it has a result. What it spawns, by the free [`spawn`](crate::spawn)
+    /// too, runs on this runtime's workers.
+    ///
+    /// The future itself stays on this thread, so it need not be `Send`, and it may borrow.
+    ///
+    /// # Panics
+    ///
+    /// On a worker's thread: the worker would be missing from its pool.
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let front = self.pool.visitor();
+        // SAFETY: `self` keeps the pool alive, and the value is dropped at the end of this function.
+        let _carry = unsafe { Carry::new(&front) };
+        block_on(future)
+    }
+
+    /// How many workers it has.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.pool.workers()
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its policy, as text.
+    #[must_use]
+    pub fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    /// What its workers, and those outside, have counted so far. Costs O(workers); slows nobody down.
+    #[must_use]
+    pub fn counters(&self) -> PoolCounters {
+        self.pool.counters()
+    }
+
+    /// How many workers search for work and how many sleep, at this moment.
+    #[must_use]
+    pub fn idle_workers(&self) -> (usize, usize) {
+        self.pool.idle()
+    }
+
+    /// Ends the runtime: spawns are refused, every worker leaves after the step that it is in, and every task that has
+    /// not ended is dropped; their joiners get [`JoinError::Shutdown`](crate::JoinError::Shutdown). Waits for the
+    /// workers' threads. To let the work end first, wait for its handles first.
+    ///
+    /// Called by one of the runtime's own tasks it does not wait, since it would wait for itself: the threads leave by
+    /// themselves.
+    ///
+    /// A task that never returns keeps its worker, and this function waits for it.
+    ///
+    /// In a child made by `fork()` it does nothing: the workers are the parent's.
+    pub fn shutdown(&self) {
+        if self.pool.is_forked() {
+            return;
+        }
+        self.pool.close();
+        let own_task =
+            with_current(|front| front.is_some_and(|front| front.is_worker && front.pool == self.header()));
+        let threads = std::mem::take(&mut *self.threads.lock());
+        if own_task {
+            return;
+        }
+        for thread in threads {
+            // A worker's thread ends every panic itself; there is nothing to learn from its result.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("name", &self.name)
+            .field("policy", &self.policy)
+            .field("workers", &self.workers())
+            .field("closing", &self.pool.is_closing())
+            .finish()
+    }
+}
+
+static DEFAULT: OnceLock<Runtime> = OnceLock::new();
+
+/// The runtime that free functions use outside of any pool: one worker per CPU, the default policy. Built at its first
+/// use, unless [`Builder::build_default`] has built another one.
+///
+/// # Panics
+///
+/// If it cannot be built; `Builder::build_default` gives the error instead.
+#[must_use]
+pub fn default_runtime() -> &'static Runtime {
+    DEFAULT.get_or_init(|| match Builder::new().name("warpweft").build() {
+        Ok(runtime) => runtime,
+        Err(error) => panic!("the default runtime: {error}"),
+    })
+}
+
+/// Makes `runtime` the default one; gives it back if there is one already.
+pub(super) fn set_default(runtime: Runtime) -> Result<&'static Runtime, Box<Runtime>> {
+    DEFAULT.set(runtime).map_err(Box::new)?;
+    Ok(default_runtime())
+}

@@ -1,0 +1,99 @@
+//! A pool's life: open, closing, closed; and who is inside from outside.
+//!
+//! ```text
+//!   OPEN ──close──▶ CLOSING ──last worker left──▶ CLOSED
+//!   spawns accepted  workers leave after their     the last worker has ended every task;
+//!                    present task                  the memory waits for its last handle
+//! ```
+//!
+//! A thread that is no worker of the pool and pushes into it is a *visitor* for as long as it touches the pool. After
+//! CLOSING a visitor keeps its task away from the policy and ends it at once.
+//!
+//! # Invariants
+//!
+//! - The policy's state is dropped after the last worker left and no visitor is inside; a visitor that comes later sees
+//!   CLOSING.
+//! - Every unfinished task that was ever suspended is in the register until it ends, and the pool waits for the register
+//!   to be empty and then for the visitors to leave: so a wake never touches a pool that is gone.
+
+use warpweft_platform::CachePadded;
+use warpweft_platform::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use warpweft_platform::thread::yield_now;
+
+#[derive(Debug)]
+pub(crate) struct Life {
+    /// Alone on its line: every worker looks at it before each task.
+    closing: CachePadded<AtomicBool>,
+    visitors: AtomicUsize,
+    /// Workers whose threads have not left.
+    workers: AtomicUsize,
+}
+
+/// A visit from outside; the pool stays alive for its length.
+#[derive(Debug)]
+pub(crate) struct Visit<'a> {
+    life: &'a Life,
+    open: bool,
+}
+
+impl Visit<'_> {
+    /// Whether the visitor may give tasks to the policy.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        // Ordering: Release pairs with the Acquire in `no_visitors`. The last touch of the pool.
+        self.life.visitors.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl Life {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            closing: CachePadded::new(AtomicBool::new(false)),
+            visitors: AtomicUsize::new(0),
+            workers: AtomicUsize::new(workers),
+        }
+    }
+
+    /// Begins the end; true for the caller who began it.
+    pub(crate) fn close(&self) -> bool {
+        // Ordering: the fence in `no_visitors` orders it against visitors; workers see it by the idle protocol.
+        !self.closing.swap(true, Ordering::AcqRel)
+    }
+
+    #[inline]
+    pub(crate) fn is_closing(&self) -> bool {
+        // Ordering: Acquire pairs with `close`, so that its reason may be read.
+        self.closing.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn visit(&self) -> Visit<'_> {
+        self.visitors.fetch_add(1, Ordering::Relaxed);
+        // Dekker: the visitor writes `visitors` and reads `closing`; the last worker the other way round.
+        fence(Ordering::SeqCst);
+        Visit {
+            life: self,
+            open: !self.is_closing(),
+        }
+    }
+
+    /// Waits until nobody from outside is inside. Visits are short, so it spins.
+    pub(crate) fn no_visitors(&self) {
+        // Pairs with the fence in `visit`: a visitor that is not seen here has seen `closing`.
+        fence(Ordering::SeqCst);
+        // Ordering: Acquire pairs with the Release at the end of a visit.
+        while self.visitors.load(Ordering::Acquire) != 0 {
+            yield_now();
+        }
+    }
+
+    /// `count` workers have left, or never came; true if they were the last.
+    pub(crate) fn leave(&self, count: usize) -> bool {
+        // Ordering: AcqRel, so that the last one sees what the others did.
+        self.workers.fetch_sub(count, Ordering::AcqRel) == count
+    }
+}

@@ -1,0 +1,291 @@
+//! The pool: workers under one policy, and everything that they share.
+//!
+//! ```text
+//!                    ┌──────────────────────── Pool<P> ────────────────────────┐
+//!  other threads ───▶│ header (vtable)   policy's Shared   idle   life         │
+//!  wakers, handles   │ worker 0 [Local]  worker 1 [Local]  …   register  lost  │
+//!                    └─────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! A pool is one type per policy: its loop, pushes and steals are monomorphised. Whoever does not know the type has
+//! the header with its table, or an `Arc<dyn AnyPool>`.
+
+use super::context::{Front, FrontOps, with_current};
+use super::life::Life;
+use super::register::Register;
+use super::worker::Worker;
+use crate::idle::Idle;
+use crate::observe::PoolCounters;
+use std::cell::UnsafeCell;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::sync::{Arc, Weak};
+use warpweft_platform::thread::yield_now;
+use warpweft_platform::{CachePadded, process};
+use warpweft_policy::{Clock, Count, Counters, Cx, Policy, Wake};
+use warpweft_queue::Locked;
+use warpweft_task::pool::{PoolHeader, PoolVtable};
+use warpweft_task::{Abandon, Header, TaskRef, Why};
+
+/// `repr(C)`: a pointer to the header is a pointer to the pool.
+#[repr(C)]
+pub(crate) struct Pool<P: Policy> {
+    header: PoolHeader,
+    /// Dropped by `finish`, once, when nobody can touch it any more.
+    shared: UnsafeCell<ManuallyDrop<P::Shared>>,
+    pub(crate) workers: Box<[CachePadded<Worker<P>>]>,
+    pub(crate) idle: Idle,
+    pub(crate) life: Life,
+    pub(crate) register: Register,
+    /// Tokens that the policy dropped. They are cancelled where none of its code is on the stack.
+    lost: Locked<TaskRef>,
+    outside: Counters,
+    /// Of the process that the workers run in.
+    generation: u64,
+}
+
+// SAFETY: `shared` is reached by `&` only, and `P::Shared: Sync`, until `finish` has it alone; what belongs to one
+// worker is touched by the one thread that carries it (see `Worker`).
+unsafe impl<P: Policy> Sync for Pool<P> {}
+// SAFETY: as above; nothing is tied to the thread that made it.
+unsafe impl<P: Policy> Send for Pool<P> {}
+
+impl<P: Policy> Pool<P> {
+    const VTABLE: &'static PoolVtable = &PoolVtable {
+        push: Self::push_any,
+        dropped: Self::dropped,
+        unregister: Self::unregister,
+    };
+    const VISITOR: &'static FrontOps = &FrontOps {
+        push: Self::push_visitor,
+        alone: |_| false,
+    };
+
+    pub(crate) fn new(shared: P::Shared, locals: Vec<P::Local>) -> Arc<Self> {
+        let count = locals.len();
+        Arc::new_cyclic(|pool: &Weak<Self>| {
+            let pool = NonNull::new(pool.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());
+            let worker = |(id, local)| CachePadded::new(Worker::new(pool, id, count, local));
+            Self {
+                header: PoolHeader { vtable: Self::VTABLE },
+                shared: UnsafeCell::new(ManuallyDrop::new(shared)),
+                workers: locals.into_iter().enumerate().map(worker).collect(),
+                idle: Idle::new(count),
+                life: Life::new(count),
+                register: Register::new(count),
+                lost: Locked::new(),
+                outside: Counters::default(),
+                generation: process::generation(),
+            }
+        })
+    }
+
+    /// What the policy shares between workers. Not to be called once `finish` has begun to drop it.
+    #[inline]
+    pub(crate) fn shared(&self) -> &P::Shared {
+        // SAFETY: nobody has `&mut` before `finish`; workers have left by then, and visitors see that it is closed.
+        unsafe { &*self.shared.get() }
+    }
+
+    /// Wakes whom the policy named, and counts it for the worker if there is one.
+    #[inline]
+    pub(crate) fn wake(&self, wake: Wake, counters: Option<&Counters>) {
+        let woken = match wake {
+            Wake::None => false,
+            Wake::Any => self.idle.wake_one(),
+            // A policy that names a worker that is not there gets any.
+            Wake::Worker(worker) if worker.0 < self.workers.len() => self.idle.wake(worker.0),
+            Wake::Worker(_) => self.idle.wake_one(),
+        };
+        if woken {
+            match counters {
+                Some(counters) => counters.add(Count::Wakes, 1),
+                None => self.outside.add_shared(Count::Wakes, 1),
+            }
+        }
+    }
+
+    /// A push by a thread that carries none of this pool's workers, or by one whose worker is inside its policy.
+    pub(crate) fn push_from_outside(&self, task: TaskRef, why: Why) {
+        if self.is_forked() {
+            return task.abandon(Abandon::Forked);
+        }
+        let visit = self.life.visit();
+        if !visit.is_open() {
+            // The policy takes no more; the waker's or spawner's thread ends the task itself.
+            return task.abandon(Abandon::Shutdown);
+        }
+        if why == Why::Injected {
+            self.outside.add_shared(Count::Injected, 1);
+        }
+        let cx = Cx::from_outside(self.workers.len(), &self.outside, Clock::Machine);
+        // Unwind: a policy that panics must not unwind through a waker. The token is dropped on the way, and the
+        // pool cancels it when it closes.
+        let pushed = catch_unwind(AssertUnwindSafe(|| P::push(self.shared(), None, task, why, &cx)));
+        match pushed {
+            Ok(wake) => self.wake(wake, None),
+            Err(_) => self.close(),
+        }
+    }
+
+    /// Ends the tasks whose tokens the policy dropped.
+    pub(crate) fn end_lost(&self) {
+        while let Some(task) = self.lost.pop() {
+            task.abandon(if self.life.is_closing() {
+                Abandon::Shutdown
+            } else {
+                Abandon::Dropped
+            });
+        }
+    }
+
+    /// Begins the end: spawns are refused, workers leave after their present task.
+    pub(crate) fn close(&self) {
+        self.life.close();
+        self.idle.wake_all();
+    }
+
+    /// A worker's thread is done, or `count` threads never came. The last one ends what has not ended.
+    pub(crate) fn leave(&self, count: usize) {
+        if self.life.leave(count) {
+            self.finish();
+        }
+    }
+
+    fn finish(&self) {
+        // No visitor is inside the policy, and those to come see that it is closed.
+        self.life.no_visitors();
+        let shared = self.shared.get();
+        // Unwind: what the policy's `Drop` does wrong must not keep tasks from ending.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: all workers have left and no visitor reaches it, so we have it alone; this runs once, as the
+            // last `leave` is the last only once.
+            unsafe { shared.cast::<P::Shared>().drop_in_place() };
+        }));
+        self.end_lost();
+        // Sleeping tasks are ended here. A task whose token is elsewhere is about to be pushed by a visitor, who will
+        // end it.
+        while self.register.len() != 0 {
+            let sleeping = self.register.reclaim(1024);
+            if sleeping.is_empty() {
+                yield_now();
+            }
+            sleeping
+                .into_iter()
+                .for_each(|task| task.abandon(Abandon::Shutdown));
+            self.end_lost();
+        }
+        self.life.no_visitors();
+    }
+
+    /// # Safety
+    ///
+    /// As [`PoolVtable::push`].
+    unsafe fn push_any(pool: NonNull<PoolHeader>, task: TaskRef, why: Why) {
+        with_current(|front| match front {
+            // Known to be a worker of this type, so that the call is direct.
+            // SAFETY: the front is a worker's of the pool whose table this is, and the calling thread carries it.
+            Some(front) if front.is_worker && front.pool == pool => unsafe {
+                Worker::<P>::push_front(front, task, why);
+            },
+            _ => {
+                // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
+                let pool = unsafe { pool.cast::<Self>().as_ref() };
+                pool.push_from_outside(task, why);
+            }
+        });
+    }
+
+    /// # Safety
+    ///
+    /// As [`FrontOps::push`].
+    unsafe fn push_visitor(front: &Front, task: TaskRef, why: Why) {
+        // SAFETY: by contract the front is of this table: it was made by `visitor`, whose pool is alive.
+        let pool = unsafe { front.pool.cast::<Self>().as_ref() };
+        pool.push_from_outside(task, if why == Why::Spawned { Why::Injected } else { why });
+    }
+
+    /// # Safety
+    ///
+    /// As [`PoolVtable::dropped`].
+    unsafe fn dropped(pool: NonNull<PoolHeader>, task: TaskRef) {
+        // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
+        let pool = unsafe { pool.cast::<Self>().as_ref() };
+        pool.outside.add_shared(Count::Dropped, 1);
+        pool.lost.push(task);
+        // Somebody has to end it; the caller may be deep inside the policy.
+        pool.idle.wake_one();
+    }
+
+    /// # Safety
+    ///
+    /// As [`PoolVtable::unregister`].
+    unsafe fn unregister(pool: NonNull<PoolHeader>, task: NonNull<Header>, place: usize) {
+        // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
+        let pool = unsafe { pool.cast::<Self>().as_ref() };
+        pool.register.strike(place, task);
+    }
+}
+
+/// A pool whose policy is not known to the holder.
+pub(crate) trait AnyPool: Send + Sync {
+    /// The front of the pool, for its tasks.
+    fn header(&self) -> NonNull<PoolHeader>;
+    /// What free functions are to find on a thread that is no worker but has chosen this pool.
+    fn visitor(&self) -> Front;
+    /// Whether this is a forked child of the process that the workers run in.
+    fn is_forked(&self) -> bool;
+    /// Whether spawns are refused.
+    fn is_closing(&self) -> bool;
+    /// Begins the end.
+    fn close(&self);
+    /// How many workers it has.
+    fn workers(&self) -> usize;
+    /// What was counted so far.
+    fn counters(&self) -> PoolCounters;
+    /// How many workers search and sleep.
+    fn idle(&self) -> (usize, usize);
+}
+
+impl<P: Policy> AnyPool for Pool<P> {
+    fn header(&self) -> NonNull<PoolHeader> {
+        // From `self`, not from its first field: the pointer is good for the whole pool.
+        NonNull::from(self).cast()
+    }
+
+    fn visitor(&self) -> Front {
+        Front::new(self.header(), Self::VISITOR, false)
+    }
+
+    fn is_forked(&self) -> bool {
+        process::generation() != self.generation
+    }
+
+    fn is_closing(&self) -> bool {
+        self.life.is_closing()
+    }
+
+    fn close(&self) {
+        Self::close(self);
+    }
+
+    fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    fn counters(&self) -> PoolCounters {
+        PoolCounters {
+            workers: self
+                .workers
+                .iter()
+                .map(|worker| worker.counters().snapshot())
+                .collect(),
+            outside: self.outside.snapshot(),
+        }
+    }
+
+    fn idle(&self) -> (usize, usize) {
+        self.idle.snapshot()
+    }
+}

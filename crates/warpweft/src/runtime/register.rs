@@ -1,0 +1,195 @@
+//! The register of tasks that were once suspended.
+//!
+//! A runnable task lies in a queue, where shutdown finds it. A sleeping one is known to its wakers only; so a task is
+//! entered here before its first sleep, and struck off at its end. Tasks that never sleep never come here.
+//!
+//! One shard per worker, so that the lock is its own as long as tasks end where they first slept. A shard is a list of
+//! fixed segments: entries never move, and cost one word each.
+//!
+//! # Invariants
+//!
+//! - An entry points at an unfinished task: it is struck off before the task completes.
+//! - A place is `shard << 48 | index`; it is never `usize::MAX`.
+
+use std::ptr::NonNull;
+use warpweft_platform::CachePadded;
+use warpweft_platform::atomic::{AtomicUsize, Ordering};
+use warpweft_platform::sync::Mutex;
+use warpweft_task::{Header, Pending, TaskRef, reclaim};
+
+const SEGMENT: usize = 1024;
+const SHARD_BITS: u32 = 48;
+
+#[derive(Debug)]
+pub(crate) struct Register {
+    shards: Box<[CachePadded<Shard>]>,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    slots: Mutex<Slots>,
+    /// Entries, readable without the lock.
+    live: AtomicUsize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Slot {
+    /// The next vacant slot, plus one; 0 ends the list.
+    Vacant(usize),
+    Task(NonNull<Header>),
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    segments: Vec<Box<[usize; SEGMENT]>>,
+    used: usize,
+    /// The first vacant slot, plus one.
+    vacant: usize,
+}
+
+impl Slot {
+    /// A header's address is even; a vacant slot's word is odd.
+    fn encode(self) -> usize {
+        match self {
+            Self::Vacant(next) => next << 1 | 1,
+            Self::Task(task) => task.expose_provenance().get(),
+        }
+    }
+
+    fn decode(word: usize) -> Self {
+        match NonNull::new(std::ptr::with_exposed_provenance_mut::<Header>(word)) {
+            Some(task) if word & 1 == 0 => Self::Task(task),
+            _ => Self::Vacant(word >> 1),
+        }
+    }
+}
+
+impl Slots {
+    fn place(&mut self, index: usize) -> &mut usize {
+        &mut self.segments[index / SEGMENT][index % SEGMENT]
+    }
+
+    fn insert(&mut self, task: NonNull<Header>) -> usize {
+        let index = if self.vacant != 0 {
+            let index = self.vacant - 1;
+            let Slot::Vacant(next) = Slot::decode(*self.place(index)) else {
+                unreachable!("the list of vacant slots led to a task")
+            };
+            self.vacant = next;
+            index
+        } else {
+            if self.used == self.segments.len() * SEGMENT {
+                self.segments.push(Box::new([0; SEGMENT]));
+            }
+            self.used += 1;
+            self.used - 1
+        };
+        *self.place(index) = Slot::Task(task).encode();
+        index
+    }
+
+    fn remove(&mut self, index: usize, task: NonNull<Header>) {
+        let next = Slot::Vacant(self.vacant).encode();
+        let slot = self.place(index);
+        debug_assert!(matches!(Slot::decode(*slot), Slot::Task(found) if found == task));
+        *slot = next;
+        self.vacant = index + 1;
+    }
+
+    fn tasks(&self) -> impl Iterator<Item = NonNull<Header>> + '_ {
+        self.segments
+            .iter()
+            .flat_map(|segment| segment.iter())
+            .take(self.used)
+            .filter_map(|&word| match Slot::decode(word) {
+                Slot::Task(task) => Some(task),
+                Slot::Vacant(_) => None,
+            })
+    }
+}
+
+impl Register {
+    pub(crate) fn new(shards: usize) -> Self {
+        Self {
+            shards: (0..shards).map(|_| CachePadded::default()).collect(),
+        }
+    }
+
+    /// Enters a task before its first sleep.
+    pub(crate) fn enter(&self, shard: usize, task: &mut Pending) {
+        let index = {
+            let mut slots = self.shards[shard].slots.lock();
+            self.shards[shard].count(1);
+            slots.insert(task.register_entry())
+        };
+        task.register(shard << SHARD_BITS | index);
+    }
+
+    /// Strikes a task off at its end.
+    pub(crate) fn strike(&self, place: usize, task: NonNull<Header>) {
+        let shard = &self.shards[place >> SHARD_BITS];
+        let mut slots = shard.slots.lock();
+        slots.remove(place & ((1 << SHARD_BITS) - 1), task);
+        shard.count(-1);
+    }
+
+    /// How many tasks are in the register.
+    pub(crate) fn len(&self) -> usize {
+        // Ordering: Acquire pairs with the Release in `count`: who sees none left also sees what their ends did.
+        self.shards
+            .iter()
+            .map(|shard| shard.live.load(Ordering::Acquire))
+            .sum()
+    }
+
+    /// The tokens of up to `max` tasks that sleep. Those that do not have their token elsewhere.
+    pub(crate) fn reclaim(&self, max: usize) -> Vec<TaskRef> {
+        let mut tokens = Vec::new();
+        for shard in &self.shards {
+            let slots = shard.slots.lock();
+            // SAFETY: the task is in the register, and cannot be struck off while its shard is locked.
+            let sleeping = slots.tasks().filter_map(|task| unsafe { reclaim(task) });
+            tokens.extend(sleeping.take(max - tokens.len()));
+        }
+        tokens
+    }
+}
+
+impl Shard {
+    /// Changes the count, under the shard's lock.
+    fn count(&self, change: isize) {
+        // Ordering: Relaxed load, because the lock is held; Release pairs with `len`.
+        let live = self.live.load(Ordering::Relaxed).wrapping_add_signed(change);
+        self.live.store(live, Ordering::Release);
+    }
+}
+
+// SAFETY: the entries are addresses; they are turned into tokens only by `reclaim`, and tokens are `Send`.
+unsafe impl Send for Slots {}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::*;
+
+    fn fake(number: usize) -> NonNull<Header> {
+        NonNull::new(std::ptr::without_provenance_mut(number * 64)).unwrap_or_else(|| unreachable!())
+    }
+
+    #[test]
+    fn slots_are_reused_and_never_move() {
+        let mut slots = Slots::default();
+        let places: Vec<usize> = (1..=3000).map(|number| slots.insert(fake(number))).collect();
+        assert_eq!(slots.segments.len(), 3);
+        for (number, &place) in (1..=3000).zip(&places) {
+            if number % 3 != 0 {
+                slots.remove(place, fake(number));
+            }
+        }
+        assert_eq!(slots.tasks().count(), 1000);
+        assert!(slots.tasks().all(|task| task.addr().get() % 192 == 0));
+        for number in 1..=2000 {
+            slots.insert(fake(number));
+        }
+        assert_eq!((slots.segments.len(), slots.tasks().count()), (3, 3000));
+    }
+}

@@ -1,0 +1,228 @@
+//! Spawning: from inside a task, from outside, with a name.
+
+use super::context::with_current;
+use super::handle::{Runtime, default_runtime};
+use std::borrow::Cow;
+use std::fmt;
+use std::panic::Location;
+use warpweft_task::spawn::{self as births, Birth};
+use warpweft_task::{JoinHandle, TaskRef, Why};
+
+/// Why a task was not spawned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// The pool is shutting down, or has.
+    Closed,
+    /// This is a child made by `fork()`, and the pool's workers stayed in its parent.
+    Forked,
+}
+
+impl fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("the pool is shutting down: it takes no more tasks"),
+            Self::Forked => f.write_str(
+                "the pool's workers stayed in the parent of this forked process: build a runtime here",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SpawnError {}
+
+/// Spawns a future on the pool of the calling task; outside of any, on the [default runtime](default_runtime).
+///
+/// Costs one allocation. Dropping the handle detaches the task.
+///
+/// # Panics
+///
+/// Outside of any pool, if the default runtime cannot be built.
+///
+/// ```
+/// let runtime = warpweft::Runtime::builder().workers(2).build()?;
+/// let sum = runtime.block_on(async {
+///     let parts: Vec<_> = (0..10u64).map(|n| warpweft::spawn(async move { n * n })).collect();
+///     let mut sum = 0;
+///     for part in parts {
+///         sum += part.await?;
+///     }
+///     Ok::<_, warpweft::JoinError>(sum)
+/// });
+/// assert_eq!(sum.ok(), Some(285));
+/// # Ok::<(), warpweft::BuildError>(())
+/// ```
+#[track_caller]
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    TaskBuilder::new().spawn(future)
+}
+
+/// Spawns a closure on the pool of the calling task; outside of any, on the [default runtime](default_runtime).
+///
+/// Costs one allocation. Dropping the handle detaches the task.
+///
+/// # Panics
+///
+/// Outside of any pool, if the default runtime cannot be built.
+#[track_caller]
+pub fn spawn_job<T, F>(job: F) -> JoinHandle<T>
+where
+    T: Send + 'static,
+    F: FnOnce() -> T + Send + 'static,
+{
+    TaskBuilder::new().spawn_job(job)
+}
+
+/// Spawns a closure that nobody waits for, on the pool of the calling task; outside of any, on the
+/// [default runtime](default_runtime).
+///
+/// The cheapest form: its end costs no atomic read-modify-write. A panic in it is reported by the panic hook.
+///
+/// # Panics
+///
+/// Outside of any pool, if the default runtime cannot be built.
+#[track_caller]
+pub fn spawn_detached<F>(job: F)
+where
+    F: FnOnce() + Send + 'static,
+{
+    TaskBuilder::new().spawn_detached(job);
+}
+
+/// Spawning with a name.
+///
+/// ```
+/// use warpweft::{Runtime, TaskBuilder};
+/// let runtime = Runtime::builder().workers(1).build()?;
+/// let handle = TaskBuilder::new().name("answer").on(&runtime).spawn(async { 42 });
+/// assert_eq!(handle.info().name(), Some("answer"));
+/// assert_eq!(handle.wait().ok(), Some(42));
+/// # Ok::<(), warpweft::BuildError>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a task builder spawns nothing by itself"]
+pub struct TaskBuilder<'a> {
+    name: Option<Cow<'static, str>>,
+    location: &'static Location<'static>,
+    runtime: Option<&'a Runtime>,
+}
+
+impl Default for TaskBuilder<'_> {
+    #[track_caller]
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<'a> TaskBuilder<'a> {
+    /// A task of the calling task's pool, without a name; its spawn site is the caller of this function.
+    #[track_caller]
+    #[inline]
+    pub fn new() -> Self {
+        Self {
+            name: None,
+            location: Location::caller(),
+            runtime: None,
+        }
+    }
+
+    /// Names the task in errors, dumps and traces. Costs one more allocation.
+    pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Spawns on `runtime`, wherever the caller is.
+    #[inline]
+    pub fn on(mut self, runtime: &'a Runtime) -> Self {
+        self.runtime = Some(runtime);
+        self
+    }
+
+    /// Spawns a future.
+    ///
+    /// On a pool that is shutting down the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    ///
+    /// # Panics
+    ///
+    /// As [`spawn`].
+    #[inline]
+    pub fn spawn<F>(self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        // SAFETY: a runtime's pool ends its tasks before itself.
+        self.place(|birth| unsafe { births::future(future, birth) })
+    }
+
+    /// Spawns a closure.
+    ///
+    /// On a pool that is shutting down the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    ///
+    /// # Panics
+    ///
+    /// As [`spawn`].
+    #[inline]
+    pub fn spawn_job<T, F>(self, job: F) -> JoinHandle<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        // SAFETY: a runtime's pool ends its tasks before itself.
+        self.place(|birth| unsafe { births::job(job, birth) })
+    }
+
+    /// Spawns a closure that nobody waits for.
+    ///
+    /// On a pool that is shutting down it is dropped.
+    ///
+    /// # Panics
+    ///
+    /// As [`spawn`].
+    #[inline]
+    pub fn spawn_detached<F>(self, job: F)
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        // SAFETY: a runtime's pool ends its tasks before itself.
+        self.place(|birth| (unsafe { births::detached_job(job, birth) }, ()));
+    }
+
+    /// Finds the pool, lets `bear` make the task, and pushes it.
+    #[inline]
+    fn place<H>(self, bear: impl FnOnce(Birth) -> (TaskRef, H)) -> H {
+        let Self {
+            name,
+            location,
+            runtime,
+        } = self;
+        with_current(|front| {
+            // The worker on whose thread we are, if the task is to be of its pool.
+            let front = front.filter(|front| runtime.is_none_or(|runtime| runtime.header() == front.pool));
+            match front {
+                Some(front) => {
+                    let (task, handle) = bear(Birth {
+                        pool: front.pool,
+                        location,
+                        name,
+                    });
+                    front.push(task, Why::Spawned);
+                    handle
+                }
+                None => {
+                    let runtime = runtime.unwrap_or_else(|| default_runtime());
+                    let (task, handle) = bear(Birth {
+                        pool: runtime.header(),
+                        location,
+                        name,
+                    });
+                    task.push(Why::Injected);
+                    handle
+                }
+            }
+        })
+    }
+}

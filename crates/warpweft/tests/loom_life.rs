@@ -1,0 +1,94 @@
+//! A pool's end against visitors, under loom: every interleaving and every weak-memory outcome.
+#![cfg(warpweft_loom)]
+
+#[path = "../src/runtime/life.rs"]
+mod life;
+
+use life::Life;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread;
+use warpweft_platform::cell::UnsafeCell;
+
+/// What the last worker drops: loom reports an access that races with that.
+struct Policy(UnsafeCell<bool>);
+
+// SAFETY: that accesses do not race is what the models show.
+unsafe impl Sync for Policy {}
+// SAFETY: a plain value.
+unsafe impl Send for Policy {}
+
+impl Policy {
+    fn push(&self) {
+        let alive = self.0.with(|alive| {
+            // SAFETY: loom checks that nobody writes meanwhile.
+            unsafe { *alive }
+        });
+        assert!(alive, "a visitor met a policy that was dropped");
+    }
+
+    fn drop(&self) {
+        self.0.with_mut(|alive| {
+            // SAFETY: loom checks that nobody else is there.
+            unsafe { *alive = false };
+        });
+    }
+}
+
+/// One visitor per entry of `visitors`, each visiting so many times, against the end of the pool.
+fn end_against(visitors: &'static [usize]) {
+    let mut model = loom::model::Builder::new();
+    // Three preemptions; the models end within seconds.
+    model.preemption_bound.get_or_insert(3);
+    model.check(move || {
+        let pool = Arc::new((Life::new(1), Policy(UnsafeCell::new(true)), AtomicUsize::new(0)));
+        let visitors: Vec<_> = visitors
+            .iter()
+            .map(|&visits| {
+                let pool = Arc::clone(&pool);
+                thread::spawn(move || {
+                    for _ in 0..visits {
+                        let visit = pool.0.visit();
+                        if visit.is_open() {
+                            pool.1.push();
+                        } else {
+                            pool.2.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                })
+            })
+            .collect();
+        assert!(pool.0.close());
+        assert!(!pool.0.close(), "only one caller begins the end");
+        assert!(pool.0.leave(1), "the last worker");
+        pool.0.no_visitors();
+        pool.1.drop();
+        visitors
+            .into_iter()
+            .for_each(|visitor| visitor.join().expect("no panic"));
+        assert!(!pool.0.visit().is_open());
+    });
+}
+
+#[test]
+fn the_policy_is_dropped_after_the_visitors_left() {
+    end_against(&[2]);
+}
+
+#[test]
+fn two_visitors_and_the_end() {
+    end_against(&[1, 1]);
+}
+
+#[test]
+fn one_of_two_workers_is_the_last() {
+    loom::model(|| {
+        let life = Arc::new(Life::new(2));
+        let other = {
+            let life = Arc::clone(&life);
+            thread::spawn(move || life.leave(1))
+        };
+        let me = life.leave(1);
+        assert!(me ^ other.join().expect("no panic"));
+    });
+}
