@@ -1,0 +1,270 @@
+//! A pool without threads: the policy's state, a seat per worker, and a ledger of the tasks inside.
+//!
+//! ```text
+//!   push ──▶ policy ──▶ next, overdue, search, scan
+//!     └── number into the ledger    └── number out of the ledger, or a violation
+//! ```
+
+use crate::duty::{Duty, Verdict, Violation};
+use crate::seat::{Hook, Seat, build};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Wake, Why};
+use warpweft_task::probe::{Probe, number};
+
+impl Hook {
+    pub(crate) const ALL: [Self; 4] = [Self::Next, Self::Overdue, Self::Search, Self::Scan];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Next => "next",
+            Self::Overdue => "overdue",
+            Self::Search => "search",
+            Self::Scan => "scan",
+        }
+    }
+}
+
+/// The pool. `None` for a worker means: from outside.
+pub(crate) struct Bench<'n, P: Policy> {
+    name: &'n str,
+    shared: P::Shared,
+    seats: Vec<Seat<P>>,
+    outside: Counters,
+    now: Cell<u64>,
+    probe: Probe,
+    numbers: usize,
+    /// Numbers of the tasks that the policy holds.
+    held: BTreeSet<usize>,
+    /// Who pushed with `Wake::None`, and so may have put a task where only he finds it.
+    private: Vec<usize>,
+}
+
+impl<'n, P: Policy> Bench<'n, P> {
+    /// A pool for at most `tasks` tasks.
+    pub(crate) fn new(
+        name: &'n str,
+        policy: &P,
+        workers: usize,
+        tasks: usize,
+        seed: u64,
+    ) -> Result<Self, Violation> {
+        let (shared, locals) = build(name, policy, workers)?;
+        Ok(Self {
+            name,
+            shared,
+            seats: Seat::all(locals, seed),
+            outside: Counters::default(),
+            now: Cell::new(0),
+            probe: Probe::new(tasks),
+            numbers: 0,
+            held: BTreeSet::new(),
+            private: Vec::new(),
+        })
+    }
+
+    pub(crate) fn violation(&self, duty: Duty, how: impl Into<String>) -> Violation {
+        Violation::new(self.name, duty, how)
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.seats.len()
+    }
+
+    /// Numbers of the tasks that the policy holds.
+    pub(crate) fn held(&self) -> &BTreeSet<usize> {
+        &self.held
+    }
+
+    pub(crate) fn pass_time(&self, ns: u64) {
+        self.now.set(self.now.get() + ns);
+    }
+
+    /// A task that was never pushed, and its number.
+    pub(crate) fn new_task(&mut self) -> (TaskRef, usize) {
+        let number = self.numbers;
+        self.numbers += 1;
+        (self.probe.task(number), number)
+    }
+
+    /// How many tasks the policy may hold where this worker cannot take them.
+    pub(crate) fn private_to_others(&self, worker: usize) -> usize {
+        self.private.iter().filter(|&&owner| owner != worker).count()
+    }
+
+    pub(crate) fn push(&mut self, by: Option<usize>, task: TaskRef, why: Why) -> Verdict {
+        self.push_for(by, task, why).map(drop)
+    }
+
+    /// As `push`; the policy's answer matters.
+    pub(crate) fn push_for(&mut self, by: Option<usize>, task: TaskRef, why: Why) -> Result<Wake, Violation> {
+        let number = self.number_of(&task)?;
+        self.held.insert(number);
+        let clock = Clock::Virtual(&self.now);
+        let wake = match by {
+            Some(worker) => {
+                let (local, cx) = self.seats[worker].parts(clock);
+                P::push(&self.shared, Some(local), task, why, &cx)
+            }
+            None => {
+                let cx = Cx::from_outside(self.seats.len(), &self.outside, clock);
+                P::push(&self.shared, None, task, why, &cx)
+            }
+        };
+        self.nothing_dropped("push")?;
+        match (wake, by) {
+            (Wake::None, None) => {
+                let how =
+                    format!("`push({why:?})` from outside said `Wake::None`: all workers may be asleep.");
+                return Err(self.violation(Duty::HonestWake, how));
+            }
+            (Wake::None, Some(worker)) => self.private.push(worker),
+            (Wake::Worker(worker), _) if worker.0 >= self.workers() => {
+                let how = format!(
+                    "`push({why:?})` wants to wake worker {} of {}.",
+                    worker.0,
+                    self.workers()
+                );
+                return Err(self.violation(Duty::HonestWake, how));
+            }
+            (Wake::Any | Wake::Worker(_), _) => {}
+        }
+        Ok(wake)
+    }
+
+    /// Calls a hook of a worker.
+    pub(crate) fn take(&mut self, worker: usize, hook: Hook) -> Result<Option<TaskRef>, Violation> {
+        let alone = P::alone(&self.shared, &self.seats[worker].local);
+        let clock = Clock::Virtual(&self.now);
+        let (local, cx) = self.seats[worker].parts(clock);
+        let task = hook.call::<P>(&self.shared, local, &cx);
+        self.nothing_dropped(hook.name())?;
+        let Some(task) = task else { return Ok(None) };
+        let number = self.number_of(&task)?;
+        if !self.held.remove(&number) {
+            let how = format!(
+                "`{}` of worker {worker} handed out task {number}, which it did not hold.",
+                hook.name()
+            );
+            return Err(self.violation(Duty::NothingTwice, how));
+        }
+        if alone && matches!(hook, Hook::Next | Hook::Overdue) {
+            let how = format!(
+                "It was true of worker {worker}, and then `{}` had task {number}.",
+                hook.name()
+            );
+            return Err(self.violation(Duty::HonestAlone, how));
+        }
+        if self.held.is_empty() {
+            self.private.clear();
+        }
+        Ok(Some(task))
+    }
+
+    /// The running task of a worker waits.
+    pub(crate) fn suspend(&mut self, worker: usize, task: &mut TaskRef) -> Verdict {
+        let clock = Clock::Virtual(&self.now);
+        let (local, cx) = self.seats[worker].parts(clock);
+        P::suspended(&self.shared, local, task, &cx);
+        self.nothing_dropped("suspended")
+    }
+
+    /// Runs a task to its end, on a worker.
+    pub(crate) fn run(&mut self, worker: usize, task: TaskRef) -> Verdict {
+        let number = self.number_of(&task)?;
+        let word = task.policy_word();
+        // A probe's task is a closure: it ends in one step.
+        drop(task.run());
+        if P::WATCHES_ENDS {
+            P::retired(&self.shared, &mut self.seats[worker].local, word);
+            self.nothing_dropped("retired")?;
+        }
+        if self.probe.runs(number) != 1 {
+            let how = format!("Task {number} ran {} times.", self.probe.runs(number));
+            return Err(self.violation(Duty::NothingTwice, how));
+        }
+        Ok(())
+    }
+
+    /// One task by the framework's rule: `overdue` first if its turn has come, else `next`, `overdue`, `search`,
+    /// `scan`.
+    pub(crate) fn find(&mut self, worker: usize, overdue_first: bool) -> Result<Option<TaskRef>, Violation> {
+        if overdue_first && let Some(task) = self.take(worker, Hook::Overdue)? {
+            return Ok(Some(task));
+        }
+        for hook in Hook::ALL {
+            if let Some(task) = self.take(worker, hook)? {
+                return Ok(Some(task));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes and runs all that is left, by scans: by `first` alone as long as it finds something, then by all.
+    pub(crate) fn drain(&mut self, first: usize) -> Verdict {
+        self.drain_by_scan(first)?;
+        loop {
+            let before = self.held.len();
+            for worker in 0..self.workers() {
+                self.drain_by_scan(worker)?;
+            }
+            if self.held.is_empty() {
+                return Ok(());
+            }
+            if self.held.len() == before {
+                let how = format!("No `scan` of any worker finds the tasks {:?}.", self.held);
+                return Err(self.violation(Duty::NothingLost, how));
+            }
+        }
+    }
+
+    /// Takes and runs what scans of `worker` find, which must be all that is not private to others.
+    fn drain_by_scan(&mut self, worker: usize) -> Verdict {
+        while let Some(task) = self.take(worker, Hook::Scan)? {
+            self.run(worker, task)?;
+        }
+        if self.held.len() > self.private_to_others(worker) {
+            let how = format!(
+                "`scan` of worker {worker} said `None` while the policy held the tasks {:?}.",
+                self.held
+            );
+            return Err(self.violation(Duty::ExhaustiveScan, how));
+        }
+        Ok(())
+    }
+
+    /// Every task has run once.
+    pub(crate) fn settle(&self) -> Verdict {
+        match (0..self.numbers).find(|&number| self.probe.runs(number) != 1) {
+            Some(number) => {
+                let how = format!(
+                    "At the end task {number} had run {} times.",
+                    self.probe.runs(number)
+                );
+                Err(self.violation(Duty::NothingLost, how))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn number_of(&self, task: &TaskRef) -> Result<usize, Violation> {
+        number(task).ok_or_else(|| {
+            self.violation(
+                Duty::NothingTwice,
+                "A hook handed out a task that was never pushed.",
+            )
+        })
+    }
+
+    fn nothing_dropped(&self, hook: &str) -> Verdict {
+        if self.probe.lost_in_all() == 0 {
+            return Ok(());
+        }
+        let number = (0..self.numbers).find(|&number| self.probe.lost(number) > 0);
+        let how = format!(
+            "`{hook}` dropped the token of task {}.",
+            number.unwrap_or_default()
+        );
+        Err(self.violation(Duty::NothingLost, how))
+    }
+}

@@ -1,0 +1,14 @@
+//! The checks that need no model checker.
+
+mod bench;
+mod events;
+mod panics;
+mod scan;
+mod starvation;
+mod threads;
+
+pub use events::nothing_lost;
+pub use panics::panics_end_cleanly;
+pub use scan::{scan_is_exhaustive, wakes_are_honest};
+pub use starvation::{MOST_STEPS, TURNS, nothing_starves, steps};
+pub use threads::nothing_lost_with_threads;

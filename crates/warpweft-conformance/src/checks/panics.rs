@@ -1,0 +1,202 @@
+//! What becomes of a pool whose policy panics.
+//!
+//! The policy under test is wrapped into one that panics in a given call of a given hook. The duty is the runtime's as
+//! much as the policy's: a policy whose own state or `Drop` cannot stand a hook that was cut short shows here.
+
+use crate::duty::{Duty, Verdict, Violation};
+use std::panic::resume_unwind;
+use warpweft::{JoinError, Runtime, SpawnError, spawn_job, yield_now};
+use warpweft_platform::atomic::{AtomicUsize, Ordering};
+use warpweft_platform::clock::now_ns;
+use warpweft_platform::sync::Arc;
+use warpweft_platform::thread::{spawn, yield_now as yield_thread};
+use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};
+
+/// Whoever waits longer than this waits for ever.
+const PATIENCE_NS: u64 = 60_000_000_000;
+
+const WORKERS: usize = 2;
+const TASKS: usize = 30;
+
+/// Which call of the hook panics. The last one is a push by a worker, in the middle of a step.
+const CALLS: [usize; 4] = [1, 2, 10, 2 * TASKS];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spot {
+    Push,
+    Suspended,
+    Next,
+    Overdue,
+    Search,
+    Scan,
+    Alone,
+    Retired,
+}
+
+const SPOTS: [Spot; 8] = [
+    Spot::Push,
+    Spot::Suspended,
+    Spot::Next,
+    Spot::Overdue,
+    Spot::Search,
+    Spot::Scan,
+    Spot::Alone,
+    Spot::Retired,
+];
+
+/// Where and when to panic, and how often that place was reached.
+struct Fuse {
+    spot: Spot,
+    call: usize,
+    calls: AtomicUsize,
+}
+
+impl Fuse {
+    fn reach(&self, spot: Spot) {
+        // Ordering: Relaxed; the count decides alone, and orders nothing.
+        if spot == self.spot && self.calls.fetch_add(1, Ordering::Relaxed) + 1 == self.call {
+            // Without the panic hook's report: it is expected.
+            resume_unwind(Box::new("the fuse of the conformance kit"));
+        }
+    }
+
+    fn has_blown(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) >= self.call
+    }
+}
+
+struct Fused<P> {
+    inner: P,
+    fuse: Arc<Fuse>,
+}
+
+impl<P: Policy> Policy for Fused<P> {
+    type Shared = (P::Shared, Arc<Fuse>);
+    type Local = P::Local;
+    const INTERVAL: u32 = P::INTERVAL;
+    const WATCHES_ENDS: bool = true;
+
+    fn build(&self, env: &PoolEnv) -> Result<(Self::Shared, Vec<P::Local>), PolicyError> {
+        let (shared, locals) = self.inner.build(env)?;
+        Ok(((shared, Arc::clone(&self.fuse)), locals))
+    }
+
+    fn push(
+        (shared, fuse): &Self::Shared,
+        local: Option<&mut P::Local>,
+        task: TaskRef,
+        why: Why,
+        cx: &Cx<'_>,
+    ) -> Wake {
+        fuse.reach(Spot::Push);
+        P::push(shared, local, task, why, cx)
+    }
+
+    fn suspended((shared, fuse): &Self::Shared, local: &mut P::Local, task: &mut TaskRef, cx: &Cx<'_>) {
+        fuse.reach(Spot::Suspended);
+        P::suspended(shared, local, task, cx);
+    }
+
+    fn next((shared, fuse): &Self::Shared, local: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        fuse.reach(Spot::Next);
+        P::next(shared, local, cx)
+    }
+
+    fn overdue((shared, fuse): &Self::Shared, local: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        fuse.reach(Spot::Overdue);
+        P::overdue(shared, local, cx)
+    }
+
+    fn search((shared, fuse): &Self::Shared, local: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        fuse.reach(Spot::Search);
+        P::search(shared, local, cx)
+    }
+
+    fn scan((shared, fuse): &Self::Shared, local: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        fuse.reach(Spot::Scan);
+        P::scan(shared, local, cx)
+    }
+
+    fn alone((shared, fuse): &Self::Shared, local: &P::Local) -> bool {
+        fuse.reach(Spot::Alone);
+        P::alone(shared, local)
+    }
+
+    fn retired((shared, fuse): &Self::Shared, local: &mut P::Local, policy_word: u64) {
+        fuse.reach(Spot::Retired);
+        if P::WATCHES_ENDS {
+            P::retired(shared, local, policy_word);
+        }
+    }
+}
+
+/// A policy that panics, in any hook, ends its pool: every joiner gets an answer, every thread ends, nothing hangs.
+///
+/// # Errors
+///
+/// The hook after whose panic somebody waited for a minute, got a wrong answer, or could still spawn.
+pub fn panics_end_cleanly<P: Policy>(name: &str, make: impl Fn() -> P) -> Verdict {
+    for spot in SPOTS {
+        for call in CALLS {
+            let fuse = Arc::new(Fuse {
+                spot,
+                call,
+                calls: AtomicUsize::new(0),
+            });
+            let policy = Fused {
+                inner: make(),
+                fuse: Arc::clone(&fuse),
+            };
+            // On a thread of its own: if it hangs, we do not.
+            let life = spawn(move || live(policy, &fuse));
+            let start = now_ns();
+            while !life.is_finished() && now_ns() - start < PATIENCE_NS {
+                yield_thread();
+            }
+            let complaint = if life.is_finished() {
+                life.join().unwrap_or_else(|panic| resume_unwind(panic)).err()
+            } else {
+                Some(String::from("somebody waits for ever"))
+            };
+            if let Some(complaint) = complaint {
+                let how = format!("After a panic in call {call} of {spot:?}: {complaint}.");
+                return Err(Violation::new(name, Duty::CleanPanic, how));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The life of a runtime with that policy; an error says what went wrong.
+fn live<P: Policy>(policy: Fused<P>, fuse: &Fuse) -> Result<(), String> {
+    let runtime = Runtime::builder()
+        .workers(WORKERS)
+        .policy(policy)
+        .build()
+        .map_err(|error| error.to_string())?;
+    let tasks = (0..TASKS).map(|number| {
+        runtime.spawn(async move {
+            let half = spawn_job(move || number / 2);
+            yield_now().await;
+            Ok::<_, JoinError>(half.await? + spawn_job(move || number - number / 2).await?)
+        })
+    });
+    let tasks: Vec<_> = tasks.collect();
+    for (number, task) in tasks.into_iter().enumerate() {
+        match task.wait().and_then(|inner| inner) {
+            Ok(sum) if sum == number => {}
+            // The pool ended before it did; the hook that panicked had its token; the panic went through its step.
+            Err(JoinError::Shutdown | JoinError::Dropped | JoinError::Panicked(_)) if fuse.has_blown() => {}
+            wrong => return Err(format!("task {number} gave {wrong:?}")),
+        }
+    }
+    let start = now_ns();
+    while fuse.has_blown() && !matches!(runtime.try_spawn_job(|| ()), Err(SpawnError::Closed)) {
+        if now_ns() - start > PATIENCE_NS {
+            return Err(String::from("the pool still takes tasks"));
+        }
+        yield_thread();
+    }
+    runtime.shutdown();
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! Whether a task runs in bounded time while every worker is kept busy for ever.
+//!
+//! ```text
+//!   worker 0:  run ─▶ push a successor ─▶ run ─▶ push a successor ─▶ …      a chain that never ends
+//!   worker 1:  run ─▶ push a successor ─▶ …
+//!   and at some moment, from somewhere: the task that waits its turn
+//! ```
+//!
+//! The workers take tasks by the framework's rule: `overdue` every [`INTERVAL`](Policy::INTERVAL) tasks, and
+//! whenever `next` has nothing.
+
+use super::bench::Bench;
+use crate::duty::{Duty, Verdict};
+use warpweft_policy::{Policy, TaskRef, Why};
+
+/// Among how many kinds of places (from outside, yielded, the bottom of a stack, …) a policy may let `overdue` go
+/// round. A task is overdue when, for each one before it and for itself, `overdue` has been once round all of them:
+/// [`steps`] of its worker.
+pub const TURNS: u64 = 8;
+
+/// A bound beyond so many steps is none: at a microsecond a task it would be a second.
+pub const MOST_STEPS: u64 = 1 << 20;
+
+/// Within how many steps of every worker a task must run that came when the policy held `ahead` others:
+/// `TURNS * INTERVAL * (ahead + 1)`.
+///
+/// *Why so many.* `overdue` is asked once in `INTERVAL` steps, whatever `next` has. A policy with several places that
+/// `next` may pass over serves them by turns, or by chance; [`TURNS`] leaves room for eight. In one place the oldest is
+/// first, so at most the `ahead` others come before.
+#[must_use]
+pub fn steps(interval: u32, ahead: usize) -> u64 {
+    (TURNS * u64::from(interval.max(1)))
+        .saturating_mul(ahead as u64 + 1)
+        .min(MOST_STEPS)
+}
+
+/// What the tasks do that keep the workers busy.
+#[derive(Debug, Clone, Copy)]
+enum Busy {
+    /// Each spawns its successor.
+    Spawning,
+    /// Each spawns two.
+    Multiplying,
+    /// Each gives way, and is run again.
+    Yielding,
+    /// Each waits, and is woken at once.
+    Waking,
+    /// Each spawns its successor, and at every step somebody outside spawns something.
+    SpawningUnderInjection,
+    /// Each spawns its successor, and gives way once.
+    SpawningAndYielding,
+}
+
+const BUSY: [Busy; 6] = [
+    Busy::Spawning,
+    Busy::Multiplying,
+    Busy::Yielding,
+    Busy::Waking,
+    Busy::SpawningUnderInjection,
+    Busy::SpawningAndYielding,
+];
+
+/// Where the task that waits comes from: pushed by worker 0 or from outside.
+const VICTIMS: [(Option<usize>, Why); 6] = [
+    (None, Why::Injected),
+    (None, Why::Woken),
+    (Some(0), Why::Spawned),
+    (Some(0), Why::Forked),
+    (Some(0), Why::Yielded),
+    (Some(0), Why::Woken),
+];
+
+/// Steps before the waiting task comes, so that the policy is in the middle of something.
+const WARM_UP: u64 = 10;
+
+/// While chains of tasks keep every worker busy for ever, a task from outside, one that yielded, was woken, or was
+/// spawned earlier runs within [`steps`].
+///
+/// # Errors
+///
+/// The task that starved, and beside what.
+pub fn nothing_starves<P: Policy>(name: &str, policy: &P) -> Verdict {
+    for workers in 1..=3 {
+        for busy in BUSY {
+            for (by, why) in VICTIMS {
+                for before in [0, 7] {
+                    starve(name, policy, workers, busy, by, why, before)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn starve<P: Policy>(
+    name: &str,
+    policy: &P,
+    workers: usize,
+    busy: Busy,
+    by: Option<usize>,
+    why: Why,
+    before: usize,
+) -> Verdict {
+    // Each step of a worker makes two tasks at most; before the victim there is a chain per worker, and `before`.
+    let most = (WARM_UP as usize * 2 + 3) * workers + before + 1;
+    let limit = steps(P::INTERVAL, most);
+    let capacity = most + (limit as usize + 1) * 2 * workers;
+    let mut bench = Bench::<P>::new(name, policy, workers, capacity, 1)?;
+    let mut endless = Endless {
+        busy,
+        numbers: vec![false; capacity],
+    };
+    for worker in 0..workers {
+        endless.push(&mut bench, Some(worker), Why::Spawned, true)?;
+    }
+    let mut tick = 0;
+    while tick < WARM_UP {
+        tick += 1;
+        endless.round(&mut bench, tick)?;
+    }
+    // In the middle of a step of worker 0: what its task pushes afterwards may pass the victim. A task gives way at the
+    // end of its own step, though.
+    tick += 1;
+    let mut running = bench.find(0, false)?;
+    if why == Why::Yielded
+        && let Some(running) = running.take()
+    {
+        endless.step(&mut bench, 0, running)?;
+    }
+    for _ in 0..before {
+        endless.push(&mut bench, by, why, false)?;
+    }
+    let ahead = bench.held().len();
+    let (victim, number) = bench.new_task();
+    bench.push(by, victim, why)?;
+    if let Some(running) = running {
+        endless.step(&mut bench, 0, running)?;
+    }
+    let limit = steps(P::INTERVAL, ahead);
+    for _ in 0..limit {
+        tick += 1;
+        endless.round(&mut bench, tick)?;
+        if !bench.held().contains(&number) {
+            return Ok(());
+        }
+    }
+    let from = by.map_or(String::from("from outside"), |worker| {
+        format!("by worker {worker}")
+    });
+    let how = format!(
+        "A task pushed {from} as {why:?}, with {ahead} tasks ahead, had not run after {limit} steps of each of \
+         {workers} workers that were busy {busy:?}."
+    );
+    Err(bench.violation(Duty::NothingStarves, how))
+}
+
+struct Endless {
+    busy: Busy,
+    /// Which tasks have successors, by number.
+    numbers: Vec<bool>,
+}
+
+impl Endless {
+    /// One step of each worker.
+    fn round<P: Policy>(&mut self, bench: &mut Bench<'_, P>, tick: u64) -> Verdict {
+        bench.pass_time(1_000);
+        for worker in 0..bench.workers() {
+            if let Some(task) = bench.find(worker, tick.is_multiple_of(u64::from(P::INTERVAL.max(1))))? {
+                self.step(bench, worker, task)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn step<P: Policy>(&mut self, bench: &mut Bench<'_, P>, worker: usize, mut task: TaskRef) -> Verdict {
+        let number = bench.number_of(&task)?;
+        if !self.numbers[number] {
+            return bench.run(worker, task);
+        }
+        match self.busy {
+            Busy::Yielding => {
+                bench.push(Some(worker), task, Why::Yielded)?;
+                return Ok(());
+            }
+            Busy::Waking => {
+                bench.suspend(worker, &mut task)?;
+                bench.push(Some(worker), task, Why::Woken)?;
+                return Ok(());
+            }
+            Busy::Spawning => {}
+            Busy::Multiplying => self.push(bench, Some(worker), Why::Spawned, true)?,
+            Busy::SpawningUnderInjection => self.push(bench, None, Why::Injected, false)?,
+            Busy::SpawningAndYielding => {
+                self.push(bench, Some(worker), Why::Spawned, true)?;
+                self.numbers[number] = false;
+                bench.push(Some(worker), task, Why::Yielded)?;
+                return Ok(());
+            }
+        }
+        self.push(bench, Some(worker), Why::Spawned, true)?;
+        bench.run(worker, task)
+    }
+
+    fn push<P: Policy>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        by: Option<usize>,
+        why: Why,
+        endless: bool,
+    ) -> Verdict {
+        let (task, number) = bench.new_task();
+        self.numbers[number] = endless;
+        bench.push(by, task, why)
+    }
+}

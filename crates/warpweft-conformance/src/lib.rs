@@ -1,0 +1,160 @@
+//! The tests that every scheduling policy must pass: ours, and yours.
+//!
+//! The runtime relies on a policy for little, but for that little entirely: a task that is pushed comes out once, in
+//! bounded time, and the last look before sleep overlooks nothing. One line holds a policy to it:
+//!
+//! ```
+//! # use warpweft_policy::Fifo;
+//! warpweft_conformance::conformance!(mod fifo = Fifo::new().capacity(2));
+//! ```
+//!
+//! That is a module of tests. Which ones, the build says:
+//!
+//! | build | tests |
+//! |---|---|
+//! | `cargo test` | all of those below, with threads where they matter |
+//! | `RUSTFLAGS="--cfg warpweft_loom" cargo test --release` | owner, thieves and outsiders in every interleaving |
+//! | `RUSTFLAGS="--cfg warpweft_shuttle" cargo test --release` | whole small pools in many random schedules |
+//!
+//! | check | what it demands |
+//! |---|---|
+//! | `nothing_lost` | random histories of up to four workers: every task comes out, once; `alone` tells the truth |
+//! | `nothing_lost_with_threads` | the same with real threads |
+//! | `nothing_starves` | a task runs within `steps` steps while every worker is kept busy for ever |
+//! | `scan_is_exhaustive` | any single worker's `scan` finds what lies in any place |
+//! | `wakes_are_honest` | `push` says `Wake::None` only if the pusher itself will find the task |
+//! | `panics_end_cleanly` | a hook that panics ends the pool, and nobody waits for ever |
+//! | `owner_and_thieves` (loom) | nothing lost, nothing twice, nothing overlooked, whatever the interleaving |
+//! | `small_pool` (shuttle) | trees, yields, wakes and spawners come to their end |
+//!
+//! A policy that fails gets a [`Violation`], which names the policy, the [`Duty`] and the shortest history found.
+//!
+//! # A policy of your own
+//!
+//! `examples/own_policy.rs` is a complete one, with its tests, in less than 60 lines: `cargo test --example own_policy
+//! -p warpweft-conformance`. What a policy may and must do says [`Policy`](warpweft_policy::Policy). Three hints:
+//!
+//! - *Tests and sizes.* Give the kit the policy with small queues too (a capacity of 2): what happens when they are
+//!   full happens then after three pushes, and loom can follow it.
+//! - *A private place*, such as a slot in `Local`, is allowed if the push that puts a task there says
+//!   [`Wake::None`](warpweft_policy::Wake::None): the pusher is awake, and will take it. Every other task must be found by
+//!   the `scan` of every worker.
+//! - *Chance.* Take it from [`Cx::random`](warpweft_policy::Cx::random): a worker's is seeded, so that a history that
+//!   failed fails again.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+mod checks;
+mod duty;
+#[cfg(warpweft_shuttle)]
+mod pool;
+#[cfg(warpweft_loom)]
+mod roles;
+#[cfg(not(warpweft_shuttle))]
+mod seat;
+
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+pub use checks::{
+    MOST_STEPS, TURNS, nothing_lost, nothing_lost_with_threads, nothing_starves, panics_end_cleanly,
+    scan_is_exhaustive, steps, wakes_are_honest,
+};
+pub use duty::{Duty, Verdict, Violation};
+#[cfg(warpweft_shuttle)]
+pub use pool::small_pool;
+#[cfg(warpweft_loom)]
+pub use roles::owner_and_thieves;
+
+/// Expands to a module with the tests of one policy: `conformance!(mod small = MyPolicy::new(2))`, or
+/// `conformance!(MyPolicy)` for a module called `conformance`.
+///
+/// The policy is an expression; it is evaluated once per test, and must make the same policy each time. Its text is the
+/// name in the messages.
+///
+/// ```
+/// use warpweft_conformance::conformance;
+/// use warpweft_policy::{Fifo, Lifo};
+///
+/// conformance!(Fifo::new());
+/// conformance!(mod lifo = Lifo::new());
+/// ```
+#[macro_export]
+macro_rules! conformance {
+    (mod $name:ident = $policy:expr) => {
+        #[cfg(test)]
+        mod $name {
+            #[allow(unused_imports, reason = "the policy may be written with full paths")]
+            use super::*;
+            $crate::__tests!($policy);
+        }
+    };
+    ($policy:expr) => {
+        $crate::conformance!(mod conformance = $policy);
+    };
+}
+
+/// The tests of this build.
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tests {
+    ($policy:expr) => {
+        const NAME: &str = stringify!($policy);
+
+        #[test]
+        fn nothing_lost() -> $crate::Verdict {
+            $crate::nothing_lost(NAME, &$policy)
+        }
+
+        #[test]
+        fn nothing_lost_with_threads() -> $crate::Verdict {
+            $crate::nothing_lost_with_threads(NAME, &$policy)
+        }
+
+        #[test]
+        fn nothing_starves() -> $crate::Verdict {
+            $crate::nothing_starves(NAME, &$policy)
+        }
+
+        #[test]
+        fn scan_is_exhaustive() -> $crate::Verdict {
+            $crate::scan_is_exhaustive(NAME, &$policy)
+        }
+
+        #[test]
+        fn wakes_are_honest() -> $crate::Verdict {
+            $crate::wakes_are_honest(NAME, &$policy)
+        }
+
+        #[test]
+        fn panics_end_cleanly() -> $crate::Verdict {
+            $crate::panics_end_cleanly(NAME, || $policy)
+        }
+    };
+}
+
+/// The tests of this build.
+#[cfg(warpweft_loom)]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tests {
+    ($policy:expr) => {
+        #[test]
+        fn owner_and_thieves() {
+            $crate::owner_and_thieves(stringify!($policy), $policy);
+        }
+    };
+}
+
+/// The tests of this build.
+#[cfg(warpweft_shuttle)]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tests {
+    ($policy:expr) => {
+        #[test]
+        fn small_pool() {
+            $crate::small_pool(|| $policy);
+        }
+    };
+}

@@ -1,0 +1,326 @@
+//! Owner and thieves on one policy, under every interleaving that loom can think of.
+//!
+//! Small casts of two or three threads: worker 0 owns what it pushed, the others are thieves or outsiders. Each does
+//! two or three things. Afterwards every task has run once, and no `scan` overlooked a task that lay still.
+
+use crate::duty::{Duty, Violation};
+use crate::seat::{Hook, Seat, build};
+use std::sync::Arc as StdArc;
+use warpweft_platform::atomic::{Ordering, fence};
+use warpweft_platform::counter::Counter;
+use warpweft_platform::loom;
+use warpweft_platform::sync::Arc;
+use warpweft_platform::thread;
+use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Wake as WakeUp, Why};
+use warpweft_task::probe::Probe;
+
+/// How many preemptions a schedule may have, unless `LOOM_MAX_PREEMPTIONS` says otherwise. Two find nearly every bug
+/// of a lock-free structure; each one more costs several times as much.
+const PREEMPTIONS: usize = 3;
+
+/// Steps of one schedule after which loom suspects an endless loop. A queue of 256 slots takes about a thousand to
+/// build and drop.
+const BRANCHES: usize = 100_000;
+
+/// One thing that a thread does.
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    Push(Why),
+    /// Pushes what fell asleep before.
+    Wake,
+    Take(Hook),
+    /// Takes by `scan`, and must find something: there are more tasks than others can take meanwhile. Unless a push was
+    /// under way that wakes somebody afterwards.
+    Find,
+}
+
+use Act::{Find, Push, Take, Wake};
+
+struct Scene {
+    name: &'static str,
+    /// What worker 0 pushes and the outsider pushes before the threads begin.
+    before: (&'static [Why], usize),
+    /// Whether worker 0 takes one task then, which falls asleep.
+    asleep: bool,
+    /// What each worker does.
+    workers: &'static [&'static [Act]],
+    outsider: &'static [Act],
+}
+
+use Why::{Injected, Spawned, Yielded};
+
+const SCENES: &[Scene] = &[
+    Scene {
+        name: "the owner pushes and takes, a thief searches and scans",
+        before: (&[Spawned], 0),
+        asleep: false,
+        workers: &[
+            &[Push(Spawned), Take(Hook::Next), Push(Spawned)],
+            &[Take(Hook::Search), Take(Hook::Scan)],
+        ],
+        outsider: &[],
+    },
+    Scene {
+        name: "the owner takes one of two while a thief scans",
+        before: (&[Spawned, Spawned], 0),
+        asleep: false,
+        workers: &[&[Take(Hook::Next)], &[Find]],
+        outsider: &[],
+    },
+    Scene {
+        name: "the owner's queue grows while a thief scans",
+        before: (&[Spawned, Spawned], 0),
+        asleep: false,
+        workers: &[&[Push(Spawned), Push(Spawned)], &[Find, Find]],
+        outsider: &[],
+    },
+    Scene {
+        name: "two thieves scan for two tasks",
+        before: (&[Spawned, Spawned], 0),
+        asleep: false,
+        workers: &[
+            &[],
+            &[Take(Hook::Scan), Take(Hook::Scan)],
+            &[Take(Hook::Search), Take(Hook::Scan)],
+        ],
+        outsider: &[],
+    },
+    Scene {
+        name: "an outsider pushes while a worker looks everywhere",
+        before: (&[], 1),
+        asleep: false,
+        workers: &[&[Find, Take(Hook::Overdue)]],
+        outsider: &[Push(Injected), Push(Injected)],
+    },
+    Scene {
+        name: "two workers take what comes from outside",
+        before: (&[], 2),
+        asleep: false,
+        workers: &[
+            &[Take(Hook::Overdue), Take(Hook::Next)],
+            &[Take(Hook::Scan), Take(Hook::Next)],
+        ],
+        outsider: &[],
+    },
+    Scene {
+        name: "the owner yields what a thief scans for",
+        before: (&[Yielded], 0),
+        asleep: false,
+        workers: &[
+            &[Push(Yielded), Take(Hook::Overdue)],
+            &[Take(Hook::Search), Take(Hook::Scan)],
+        ],
+        outsider: &[],
+    },
+    Scene {
+        name: "a sleeper is woken from outside while its worker goes on",
+        before: (&[Spawned, Spawned], 0),
+        asleep: true,
+        workers: &[&[Take(Hook::Next), Push(Spawned)], &[Take(Hook::Scan)]],
+        outsider: &[Wake],
+    },
+];
+
+/// Plays every scene under loom: all schedules with up to three preemptions (or `LOOM_MAX_PREEMPTIONS`).
+///
+/// Give it a policy with small queues: loom's time grows fast with the number of steps.
+///
+/// # Panics
+///
+/// With the [`Violation`]'s message, in the schedule that shows it; loom says how to play that one again.
+pub fn owner_and_thieves<P: Policy>(name: &'static str, policy: P) {
+    let policy = StdArc::new(policy);
+    for scene in SCENES {
+        let policy = StdArc::clone(&policy);
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = builder.preemption_bound.or(Some(PREEMPTIONS));
+        builder.max_branches = BRANCHES;
+        builder.check(move || play(name, &*policy, scene));
+    }
+}
+
+/// What the threads share.
+struct Cast<P: Policy> {
+    name: &'static str,
+    scene: &'static Scene,
+    shared: P::Shared,
+    probe: Probe,
+    /// Pushes that have begun, and that have ended; loom does not see these counters, its threads take turns.
+    begun: Counter,
+    ended: Counter,
+    /// Scans that found nothing while a push was under way. A push may move tasks about, from a slot to a queue, and
+    /// hide one for a moment; then it has to wake somebody.
+    excused: Counter,
+}
+
+impl<P: Policy> Cast<P> {
+    fn fail(&self, duty: Duty, how: &str) -> ! {
+        panic!(
+            "{}",
+            Violation::new(self.name, duty, format!("{how} Scene: {}.", self.scene.name))
+        );
+    }
+
+    fn end(&self, local: &mut P::Local, task: TaskRef) {
+        let word = task.policy_word();
+        drop(task.run());
+        if P::WATCHES_ENDS {
+            P::retired(&self.shared, local, word);
+        }
+    }
+
+    /// The part of a worker.
+    fn work(&self, seat: &mut Seat<P>, acts: &[Act], mut numbers: impl Iterator<Item = usize>) {
+        let worker = seat.worker;
+        let (local, cx) = seat.parts(Clock::Machine);
+        for act in acts {
+            let hook = match act {
+                Push(why) => {
+                    let number = numbers
+                        .next()
+                        .unwrap_or_else(|| unreachable!("a number for each push"));
+                    self.push(Some(local), self.probe.task(number), *why, &cx);
+                    continue;
+                }
+                Wake => unreachable!("sleepers are woken from outside"),
+                Take(hook) => *hook,
+                Find => Hook::Scan,
+            };
+            // As the idle protocol does between the announcement of sleep and the last look: a push that ended before is
+            // seen, all of it.
+            fence(Ordering::SeqCst);
+            let ended = self.ended.get();
+            match hook.call::<P>(&self.shared, local, &cx) {
+                Some(task) => self.end(local, task),
+                None if matches!(act, Find) => {
+                    if self.begun.get() == ended {
+                        let how = format!("`scan` of worker {worker} said `None` while a task lay still.");
+                        self.fail(Duty::ExhaustiveScan, &how);
+                    }
+                    self.excused.add_shared(1);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The part of somebody outside.
+    fn push_from_outside(&self, task: TaskRef, why: Why) {
+        let counters = Counters::default();
+        let cx = Cx::from_outside(self.scene.workers.len(), &counters, Clock::Machine);
+        self.push(None, task, why, &cx);
+    }
+
+    fn push(&self, local: Option<&mut P::Local>, task: TaskRef, why: Why, cx: &Cx<'_>) {
+        let (outside, excused) = (local.is_none(), self.excused.get());
+        self.begun.add_shared(1);
+        let wake = P::push(&self.shared, local, task, why, cx);
+        // As the idle protocol does between a push and the look for sleepers; its partner is in `work`.
+        fence(Ordering::SeqCst);
+        self.ended.add_shared(1);
+        if wake == WakeUp::None && (outside || self.excused.get() != excused) {
+            let how =
+                format!("`push({why:?})` said `Wake::None`, but a worker that found nothing may be asleep.");
+            self.fail(Duty::HonestWake, &how);
+        }
+    }
+}
+
+fn play<P: Policy>(name: &'static str, policy: &P, scene: &'static Scene) {
+    let (shared, locals) =
+        build(name, policy, scene.workers.len()).unwrap_or_else(|violation| panic!("{violation}"));
+    let pushes = |acts: &[Act]| acts.iter().filter(|act| matches!(act, Push(_))).count();
+    let (own, outside) = scene.before;
+    let tasks = own.len()
+        + outside
+        + scene.workers.iter().map(|acts| pushes(acts)).sum::<usize>()
+        + pushes(scene.outsider);
+    let cast = Arc::new(Cast::<P> {
+        name,
+        scene,
+        shared,
+        probe: Probe::new(tasks),
+        begun: Counter::default(),
+        ended: Counter::default(),
+        excused: Counter::default(),
+    });
+    let mut seats = Seat::<P>::all(locals, 1).into_iter();
+    let mut numbers = 0..tasks;
+
+    let mut owner = seats
+        .next()
+        .unwrap_or_else(|| unreachable!("every scene has a worker"));
+    let before: Vec<Act> = own.iter().map(|&why| Push(why)).collect();
+    cast.work(&mut owner, &before, numbers.by_ref().take(own.len()));
+    numbers
+        .by_ref()
+        .take(outside)
+        .for_each(|number| cast.push_from_outside(cast.probe.task(number), Injected));
+    let asleep = if scene.asleep {
+        fall_asleep(&cast, &mut owner)
+    } else {
+        None
+    };
+
+    // The outsider is the thread that we are.
+    let parts = std::iter::once(owner)
+        .chain(seats)
+        .zip(scene.workers)
+        .map(|(mut seat, &acts)| {
+            let cast = Arc::clone(&cast);
+            let own: Vec<usize> = numbers.by_ref().take(pushes(acts)).collect();
+            thread::spawn(move || {
+                cast.work(&mut seat, acts, own.into_iter());
+                seat
+            })
+        });
+    let parts: Vec<_> = parts.collect();
+    let mut asleep = asleep;
+    for act in scene.outsider {
+        match (act, asleep.take()) {
+            (Wake, Some(task)) => cast.push_from_outside(task, Why::Woken),
+            (Push(why), sleeper) => {
+                asleep = sleeper;
+                let number = numbers
+                    .next()
+                    .unwrap_or_else(|| unreachable!("a number for each push"));
+                cast.push_from_outside(cast.probe.task(number), *why);
+            }
+            (act, _) => unreachable!("an outsider does not {act:?}"),
+        }
+    }
+    let mut seats: Vec<_> = parts
+        .into_iter()
+        .map(|part| {
+            part.join()
+                .unwrap_or_else(|_| cast.fail(Duty::NothingLost, "A thread panicked."))
+        })
+        .collect();
+
+    // Twice round, and each seat until it finds nothing: what is private to one is found by that one.
+    for seat in &mut seats {
+        let (local, cx) = seat.parts(Clock::Machine);
+        while let Some(task) = P::scan(&cast.shared, local, &cx) {
+            cast.end(local, task);
+        }
+    }
+    for number in 0..tasks {
+        match (cast.probe.runs(number), cast.probe.lost(number)) {
+            (1, 0) => {}
+            (0, 0) => cast.fail(
+                Duty::NothingLost,
+                &format!("Task {number} is in no place that a scan finds."),
+            ),
+            (0, _) => cast.fail(Duty::NothingLost, &format!("Task {number} was dropped.")),
+            (runs, _) => cast.fail(Duty::NothingTwice, &format!("Task {number} ran {runs} times.")),
+        }
+    }
+}
+
+/// Worker 0 takes a task, which then waits.
+fn fall_asleep<P: Policy>(cast: &Cast<P>, owner: &mut Seat<P>) -> Option<TaskRef> {
+    let (local, cx) = owner.parts(Clock::Machine);
+    let mut task = P::next(&cast.shared, local, &cx)?;
+    P::suspended(&cast.shared, local, &mut task, &cx);
+    Some(task)
+}

@@ -1,0 +1,85 @@
+//! What a check brings to a policy's hooks: a seat per worker, with its local state, its chance and its counters.
+
+use crate::duty::{Duty, Violation};
+use std::cell::RefCell;
+use warpweft_platform::random::Rng;
+use warpweft_policy::{Clock, Counters, Cx, Policy, PoolEnv, TaskRef, WorkerId};
+
+/// A hook that hands tasks out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hook {
+    Next,
+    Overdue,
+    Search,
+    Scan,
+}
+
+impl Hook {
+    pub(crate) fn call<P: Policy>(
+        self,
+        shared: &P::Shared,
+        local: &mut P::Local,
+        cx: &Cx<'_>,
+    ) -> Option<TaskRef> {
+        match self {
+            Self::Next => P::next(shared, local, cx),
+            Self::Overdue => P::overdue(shared, local, cx),
+            Self::Search => P::search(shared, local, cx),
+            Self::Scan => P::scan(shared, local, cx),
+        }
+    }
+}
+
+/// Builds the policy's state for `workers` workers.
+pub(crate) fn build<P: Policy>(
+    name: &str,
+    policy: &P,
+    workers: usize,
+) -> Result<(P::Shared, Vec<P::Local>), Violation> {
+    let (shared, locals) = policy
+        .build(&PoolEnv::new(workers))
+        .map_err(|error| Violation::new(name, Duty::Build, format!("For {workers} workers: {error}")))?;
+    if locals.len() != workers {
+        let how = format!("For {workers} workers it made {} of them.", locals.len());
+        return Err(Violation::new(name, Duty::Build, how));
+    }
+    Ok((shared, locals))
+}
+
+/// What a worker brings to a hook besides the shared state.
+pub(crate) struct Seat<P: Policy> {
+    pub(crate) worker: usize,
+    pub(crate) workers: usize,
+    pub(crate) local: P::Local,
+    pub(crate) counters: Counters,
+    pub(crate) random: RefCell<Rng>,
+}
+
+impl<P: Policy> Seat<P> {
+    pub(crate) fn all(locals: Vec<P::Local>, seed: u64) -> Vec<Self> {
+        let workers = locals.len();
+        let seat = |(worker, local)| Self {
+            worker,
+            workers,
+            local,
+            counters: Counters::default(),
+            random: RefCell::new(Rng::seeded(seed.wrapping_add(worker as u64))),
+        };
+        locals.into_iter().enumerate().map(seat).collect()
+    }
+
+    /// The local state, and the context of a call.
+    pub(crate) fn parts<'a>(&'a mut self, clock: Clock<'a>) -> (&'a mut P::Local, Cx<'a>) {
+        let Self {
+            worker,
+            workers,
+            local,
+            counters,
+            random,
+        } = self;
+        (
+            local,
+            Cx::for_worker(WorkerId(*worker), *workers, counters, random, clock),
+        )
+    }
+}

@@ -1,0 +1,323 @@
+//! The kit rejects broken policies, and says by name which duty each of them breaks.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+
+use std::marker::PhantomData;
+use warpweft_conformance::{
+    Duty, Verdict, nothing_lost, nothing_lost_with_threads, nothing_starves, scan_is_exhaustive,
+    wakes_are_honest,
+};
+use warpweft_policy::{Cx, Lifo, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why, WorkerId};
+use warpweft_queue::Locked;
+use warpweft_task::probe::Probe;
+
+type Shared = <Lifo as Policy>::Shared;
+type Local = <Lifo as Policy>::Local;
+
+/// A deviation from a good policy: whatever it does not say is as in `Lifo`.
+trait Fault: Send + Sync + 'static {
+    fn workers(env: &PoolEnv) -> usize {
+        env.workers
+    }
+    fn push(shared: &Shared, local: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+        Lifo::push(shared, local, task, why, cx)
+    }
+    fn overdue(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        Lifo::overdue(shared, local, cx)
+    }
+    fn scan(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        Lifo::scan(shared, local, cx)
+    }
+    fn alone(shared: &Shared, local: &Local) -> bool {
+        Lifo::alone(shared, local)
+    }
+}
+
+struct Broken<F>(PhantomData<F>);
+
+impl<F: Fault> Policy for Broken<F> {
+    type Shared = Shared;
+    type Local = Local;
+
+    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Local>), PolicyError> {
+        let (shared, mut locals) = Lifo::new().build(env)?;
+        locals.truncate(F::workers(env));
+        Ok((shared, locals))
+    }
+    fn push(shared: &Shared, local: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+        F::push(shared, local, task, why, cx)
+    }
+    fn next(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        Lifo::next(shared, local, cx)
+    }
+    fn overdue(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        F::overdue(shared, local, cx)
+    }
+    fn search(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        Lifo::search(shared, local, cx)
+    }
+    fn scan(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        F::scan(shared, local, cx)
+    }
+    fn alone(shared: &Shared, local: &Local) -> bool {
+        F::alone(shared, local)
+    }
+}
+
+/// The policy with this fault.
+fn broken<F: Fault>() -> Broken<F> {
+    Broken(PhantomData)
+}
+
+/// The check must find this very duty broken, and name policy and duty in its message, which has this in it.
+#[track_caller]
+fn rejects(verdict: Verdict, name: &str, duty: Duty, message: &str) {
+    let violation = verdict.expect_err("the kit accepted a broken policy");
+    assert_eq!(
+        (violation.policy(), violation.duty()),
+        (name, duty),
+        "{violation}"
+    );
+    let text = violation.to_string();
+    assert!(
+        text.contains(name) && text.contains(&duty.to_string()) && text.contains(message),
+        "{text}"
+    );
+}
+
+/// Drops a token now and then.
+struct Forgetful;
+
+impl Fault for Forgetful {
+    fn push(shared: &Shared, local: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+        if cx.random(16) == 0 {
+            drop(task);
+            return Wake::Any;
+        }
+        Lifo::push(shared, local, task, why, cx)
+    }
+}
+
+#[test]
+fn a_policy_that_drops_a_task_is_rejected() {
+    let policy = broken::<Forgetful>();
+    rejects(
+        nothing_lost("Forgetful", &policy),
+        "Forgetful",
+        Duty::NothingLost,
+        "`push` dropped the token of task",
+    );
+    rejects(
+        nothing_lost_with_threads("Forgetful", &policy),
+        "Forgetful",
+        Duty::NothingLost,
+        "was dropped",
+    );
+}
+
+/// Hands out a task that it made itself.
+struct Forging;
+
+impl Fault for Forging {
+    fn overdue(_: &Shared, _: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
+        Some(Probe::new(1_000).task(999))
+    }
+}
+
+#[test]
+fn a_policy_that_hands_out_what_it_was_not_given_is_rejected() {
+    let verdict = nothing_lost("Forging", &broken::<Forging>());
+    rejects(verdict, "Forging", Duty::NothingTwice, "which it did not hold");
+}
+
+/// Never looks at what `next` passes over.
+struct Favouring;
+
+impl Fault for Favouring {
+    fn overdue(_: &Shared, _: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
+        None
+    }
+}
+
+#[test]
+fn a_policy_that_starves_outsiders_is_rejected() {
+    let verdict = nothing_starves("Favouring", &broken::<Favouring>());
+    rejects(
+        verdict,
+        "Favouring",
+        Duty::NothingStarves,
+        "A task pushed from outside as Injected",
+    );
+}
+
+/// As long as tasks come from outside, those that yielded wait: the mistake of a fixed order.
+struct FixedOrder;
+
+/// Own tasks, tasks from outside, yielded ones.
+#[derive(Default)]
+struct Places([Locked<TaskRef>; 3]);
+
+impl Policy for FixedOrder {
+    type Shared = Places;
+    type Local = ();
+
+    fn build(&self, env: &PoolEnv) -> Result<(Places, Vec<()>), PolicyError> {
+        Ok((Places::default(), vec![(); env.workers]))
+    }
+    fn push(places: &Places, local: Option<&mut ()>, task: TaskRef, why: Why, _: &Cx<'_>) -> Wake {
+        let place = if local.is_none() {
+            1
+        } else {
+            usize::from(why == Why::Yielded) * 2
+        };
+        places.0[place].push(task);
+        Wake::Any
+    }
+    fn next(places: &Places, _: &mut (), _: &Cx<'_>) -> Option<TaskRef> {
+        places.0[0].pop()
+    }
+    fn overdue(places: &Places, _: &mut (), _: &Cx<'_>) -> Option<TaskRef> {
+        places.0[1].pop().or_else(|| places.0[2].pop())
+    }
+    fn scan(places: &Places, _: &mut (), _: &Cx<'_>) -> Option<TaskRef> {
+        places.0.iter().find_map(Locked::pop)
+    }
+}
+
+#[test]
+fn a_policy_that_starves_yielders_while_outsiders_come_is_rejected() {
+    let verdict = nothing_starves("FixedOrder", &FixedOrder);
+    rejects(
+        verdict,
+        "FixedOrder",
+        Duty::NothingStarves,
+        "pushed by worker 0 as Yielded",
+    );
+}
+
+/// Its last look before sleep is a glance.
+struct Hasty;
+
+impl Fault for Hasty {
+    fn scan(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        // A search spares the only task of a victim.
+        Lifo::search(shared, local, cx)
+    }
+}
+
+#[test]
+fn a_policy_whose_scan_gives_up_is_rejected() {
+    let policy = broken::<Hasty>();
+    rejects(
+        scan_is_exhaustive("Hasty", &policy),
+        "Hasty",
+        Duty::ExhaustiveScan,
+        "said `None` while the policy held",
+    );
+    rejects(
+        nothing_lost("Hasty", &policy),
+        "Hasty",
+        Duty::ExhaustiveScan,
+        "The shortest history that shows it",
+    );
+}
+
+/// Wakes nobody.
+struct Silent;
+
+impl Fault for Silent {
+    fn push(shared: &Shared, local: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+        let _ = Lifo::push(shared, local, task, why, cx);
+        Wake::None
+    }
+}
+
+#[test]
+fn a_policy_that_wakes_nobody_for_an_outsider_is_rejected() {
+    let verdict = wakes_are_honest("Silent", &broken::<Silent>());
+    rejects(
+        verdict,
+        "Silent",
+        Duty::HonestWake,
+        "`push(Spawned)` from outside said `Wake::None`",
+    );
+}
+
+/// Wakes nobody for a task that it hands to others.
+struct Sly;
+
+impl Fault for Sly {
+    fn push(shared: &Shared, local: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+        match local {
+            Some(local) => {
+                let _ = Lifo::push(shared, Some(local), task, why, cx);
+                Wake::None
+            }
+            None => Lifo::push(shared, None, task, why, cx),
+        }
+    }
+    fn overdue(_: &Shared, _: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
+        None
+    }
+}
+
+#[test]
+fn a_policy_that_wakes_nobody_though_the_pusher_will_not_find_the_task_is_rejected() {
+    let verdict = wakes_are_honest("Sly", &broken::<Sly>());
+    rejects(
+        verdict,
+        "Sly",
+        Duty::HonestWake,
+        "`push(Yielded)` of worker 0 said `Wake::None`",
+    );
+}
+
+/// Wakes somebody who is not there.
+struct Dreaming;
+
+impl Fault for Dreaming {
+    fn push(shared: &Shared, local: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+        let _ = Lifo::push(shared, local, task, why, cx);
+        Wake::Worker(WorkerId(cx.workers()))
+    }
+}
+
+#[test]
+fn a_policy_that_wakes_a_worker_that_does_not_exist_is_rejected() {
+    let verdict = wakes_are_honest("Dreaming", &broken::<Dreaming>());
+    rejects(
+        verdict,
+        "Dreaming",
+        Duty::HonestWake,
+        "wants to wake worker 1 of 1",
+    );
+}
+
+/// Believes that nothing else is ready.
+struct Lonely;
+
+impl Fault for Lonely {
+    fn alone(_: &Shared, _: &Local) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_policy_that_overlooks_ready_tasks_is_rejected() {
+    let verdict = nothing_lost("Lonely", &broken::<Lonely>());
+    rejects(verdict, "Lonely", Duty::HonestAlone, "It was true of worker");
+}
+
+/// Has no state for the last worker.
+struct Short;
+
+impl Fault for Short {
+    fn workers(env: &PoolEnv) -> usize {
+        env.workers - 1
+    }
+}
+
+#[test]
+fn a_policy_without_a_state_for_each_worker_is_rejected() {
+    let verdict = scan_is_exhaustive("Short", &broken::<Short>());
+    rejects(verdict, "Short", Duty::Build, "For 1 workers it made 0 of them.");
+}

@@ -1,0 +1,86 @@
+//! Policies that are only wrong when two hooks run at the same time: loom finds them, and the kit says what they break.
+#![cfg(warpweft_loom)]
+
+use warpweft_conformance::owner_and_thieves;
+use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};
+use warpweft_queue::{Fifo, FifoThief, Full, Locked, Owner, Thief};
+
+/// Its `next` takes everything out of the common queue, keeps one, and puts the others back: who scans in between
+/// sees nothing.
+struct Juggling;
+
+impl Policy for Juggling {
+    type Shared = Locked<TaskRef>;
+    type Local = ();
+
+    fn build(&self, env: &PoolEnv) -> Result<(Self::Shared, Vec<()>), PolicyError> {
+        Ok((Locked::new(), vec![(); env.workers]))
+    }
+    fn push(queue: &Self::Shared, _: Option<&mut ()>, task: TaskRef, _: Why, _: &Cx<'_>) -> Wake {
+        queue.push(task);
+        Wake::Any
+    }
+    fn next(queue: &Self::Shared, _: &mut (), _: &Cx<'_>) -> Option<TaskRef> {
+        let mut all = Vec::new();
+        queue.pop_batch(&mut all, usize::MAX);
+        let mut all = all.into_iter();
+        let first = all.next();
+        queue.push_batch(all);
+        first
+    }
+    fn scan(queue: &Self::Shared, _: &mut (), _: &Cx<'_>) -> Option<TaskRef> {
+        queue.pop()
+    }
+}
+
+#[test]
+#[should_panic(expected = "policy `Juggling` breaks a duty: `scan` is exhaustive")]
+fn a_policy_that_hides_tasks_for_a_moment_is_rejected() {
+    owner_and_thieves("Juggling", Juggling);
+}
+
+/// Its `scan` takes a lost race for an empty queue.
+struct Discouraged;
+
+struct Lanes(Box<[FifoThief<TaskRef>]>, Locked<TaskRef>);
+
+impl Policy for Discouraged {
+    type Shared = Lanes;
+    type Local = Fifo<TaskRef>;
+
+    fn build(&self, env: &PoolEnv) -> Result<(Lanes, Vec<Fifo<TaskRef>>), PolicyError> {
+        let lanes = (0..env.workers)
+            .map(|_| Fifo::with_capacity(2))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok((
+            Lanes(lanes.iter().map(Fifo::thief).collect(), Locked::new()),
+            lanes,
+        ))
+    }
+    fn push(lanes: &Lanes, lane: Option<&mut Fifo<TaskRef>>, task: TaskRef, _: Why, _: &Cx<'_>) -> Wake {
+        let homeless = match lane {
+            Some(lane) => lane.push(task).err().map(|Full(task)| task),
+            None => Some(task),
+        };
+        if let Some(task) = homeless {
+            lanes.1.push(task);
+        }
+        Wake::Any
+    }
+    fn next(_: &Lanes, lane: &mut Fifo<TaskRef>, _: &Cx<'_>) -> Option<TaskRef> {
+        lane.pop()
+    }
+    fn scan(lanes: &Lanes, _: &mut Fifo<TaskRef>, _: &Cx<'_>) -> Option<TaskRef> {
+        // `taken` makes no difference between `Empty` and `Lost`.
+        lanes
+            .1
+            .pop()
+            .or_else(|| lanes.0.iter().find_map(|lane| lane.steal_one().taken()))
+    }
+}
+
+#[test]
+#[should_panic(expected = "policy `Discouraged` breaks a duty: `scan` is exhaustive")]
+fn a_policy_whose_scan_gives_up_after_a_lost_race_is_rejected() {
+    owner_and_thieves("Discouraged", Discouraged);
+}

@@ -1,0 +1,19 @@
+//! The presets of `warpweft-policy` and all their options, and the tests of this build for each.
+
+use std::num::NonZeroUsize;
+use warpweft_conformance::conformance;
+use warpweft_policy::{Fifo, Lifo, Overflow, YieldTo};
+use warpweft_queue::Amount;
+
+const THREE: NonZeroUsize = NonZeroUsize::new(3).unwrap();
+
+conformance!(mod fifo = Fifo::new());
+conformance!(mod fifo_one = Fifo::new().steal(Amount::One).capacity(4));
+conformance!(mod fifo_at_least = Fifo::new().steal(Amount::AtLeast(THREE)).capacity(2));
+conformance!(mod fifo_locked = Fifo::new().capacity(2).overflow(Overflow::Locked));
+conformance!(mod fifo_global_yield = Fifo::new().yield_to(YieldTo::Global));
+conformance!(mod lifo = Lifo::new());
+conformance!(mod lifo_one = Lifo::new().steal(Amount::One).capacity(4));
+conformance!(mod lifo_at_least = Lifo::new().steal(Amount::AtLeast(THREE)).capacity(2));
+conformance!(mod lifo_locked = Lifo::new().capacity(2).overflow(Overflow::Locked));
+conformance!(mod lifo_local_yield = Lifo::new().yield_to(YieldTo::Local));

@@ -1,0 +1,4 @@
+//! The presets of `warpweft-policy` and their options in whole small pools.
+#![cfg(warpweft_shuttle)]
+
+mod policies;
