@@ -1,0 +1,3 @@
+module warpweft/peer
+
+go 1.22

@@ -1,0 +1,431 @@
+// The Go contestant of the lab: the same workloads, a goroutine per task.
+//
+// One JSON request on standard input, one JSON answer on standard output; the lab checks nothing that this program has
+// not checked itself first. GOMAXPROCS is the number of workers.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/bits"
+	"math/rand"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+type request struct {
+	Kind    string         `json:"kind"`
+	Params  map[string]any `json:"params"`
+	Workers int            `json:"workers"`
+}
+
+func (r *request) number(name string) uint64 { return uint64(r.Params[name].(float64)) }
+func (r *request) word(name string) string   { return r.Params[name].(string) }
+
+type answer struct {
+	Version    string             `json:"version"`
+	Operations uint64             `json:"operations"`
+	Nanos      uint64             `json:"nanos"`
+	Latencies  map[string]uint64  `json:"latencies"` // nanoseconds (three digits kept): how many
+	Measures   map[string]float64 `json:"measures"`
+}
+
+func fail(format string, values ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", values...)
+	os.Exit(1)
+}
+
+var base = time.Now()
+
+func now() uint64 { return uint64(time.Since(base)) }
+
+// counter is a counter in parts, so that handlers on different processors seldom meet on one line.
+type counter struct {
+	parts [16]struct {
+		value atomic.Uint64
+		_     [120]byte
+	}
+}
+
+func (c *counter) add(part, value uint64) { c.parts[part%16].value.Add(value) }
+
+func (c *counter) sum() (sum uint64) {
+	for part := range c.parts {
+		sum += c.parts[part].value.Load()
+	}
+	return sum
+}
+
+// lane is what one spawner has under way.
+type lane struct {
+	window    uint64
+	start     uint64
+	waits     uint64
+	seen      uint64
+	done      counter
+	tally     counter
+	ends      []uint64
+	latencies []uint64
+}
+
+func newLane(share, window uint64) *lane {
+	if window == 0 {
+		window = 1 << 62
+	}
+	return &lane{window: window, ends: make([]uint64, share), latencies: make([]uint64, share)}
+}
+
+// admit lets others run until the window has room for packet number i.
+func (l *lane) admit(i uint64) {
+	for i-l.seen >= l.window {
+		l.seen = l.done.sum()
+		if i-l.seen >= l.window {
+			l.waits++
+			runtime.Gosched()
+		}
+	}
+}
+
+func (l *lane) finish(i, started, tally uint64) {
+	end := now()
+	l.ends[i] = end
+	l.latencies[i] = end - started
+	l.tally.add(i, tally)
+	l.done.add(i, 1)
+}
+
+// land waits for all lanes and adds up what they hold.
+func land(lanes []*lane, share uint64, timed bool) (*answer, uint64) {
+	for _, l := range lanes {
+		for l.done.sum() < share {
+			time.Sleep(200 * time.Microsecond)
+		}
+	}
+	start, end, waits, tally := lanes[0].start, uint64(0), uint64(0), uint64(0)
+	latencies := map[string]uint64{}
+	counts := map[uint64]uint64{}
+	for _, l := range lanes {
+		start = min(start, l.start)
+		waits += l.waits
+		tally += l.tally.sum()
+		for i := range l.ends {
+			end = max(end, l.ends[i])
+			shift := max(bits.Len64(l.latencies[i]), 11) - 11
+			counts[l.latencies[i]>>shift<<shift]++
+		}
+	}
+	if timed {
+		for value, count := range counts {
+			latencies[strconv.FormatUint(value, 10)] = count
+		}
+	}
+	return &answer{
+		Operations: share * uint64(len(lanes)),
+		Nanos:      end - start,
+		Latencies:  latencies,
+		Measures:   map[string]float64{"window_full": float64(waits)},
+	}, tally
+}
+
+// makePackets makes 100 packets of 2 to 3 KiB with newlines scattered over the first 300 bytes.
+func makePackets() [][]byte {
+	random := rand.New(rand.NewSource(1))
+	packets := make([][]byte, 100)
+	for p := range packets {
+		packet := make([]byte, 2048+random.Intn(1025))
+		for at := range packet {
+			if at < 300 && random.Intn(10) == 0 {
+				packet[at] = '\n'
+			} else {
+				packet[at] = byte(' ' + random.Intn(94))
+			}
+		}
+		packets[p] = packet
+	}
+	return packets
+}
+
+// scramble is the next random number (splitmix64).
+func scramble(state uint64) uint64 {
+	z := state + 0x9e3779b97f4a7c15
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
+	return z ^ (z >> 31)
+}
+
+var (
+	packets = makePackets()
+	newline = []byte{'\n'}
+	sink    []byte
+)
+
+func perSpawner(r *request, n uint64) (spawners, share, window uint64) {
+	spawners = r.number("spawners")
+	share = max(n/spawners, 1)
+	window = r.number("window")
+	if window > 0 {
+		window = max(window/spawners, 1)
+	}
+	return
+}
+
+func packet(r *request, n uint64) *answer {
+	spawners, share, window := perSpawner(r, n)
+	spin, null := time.Duration(r.number("spin")), r.word("handlers") == "none"
+	expected := uint64(0)
+	of := make([]uint64, len(packets))
+	for i, p := range packets {
+		of[i] = uint64(bytes.Count(p, newline))
+	}
+	for s := uint64(0); s < spawners && !null; s++ {
+		state := s + 1
+		for i := uint64(0); i < share; i++ {
+			state = scramble(state)
+			expected += of[state%uint64(len(packets))]
+		}
+	}
+	lanes := make([]*lane, spawners)
+	for s := range lanes {
+		l := newLane(share, window)
+		lanes[s] = l
+		state := uint64(s + 1)
+		go func() {
+			l.start = now()
+			for i := uint64(0); i < share; i++ {
+				l.admit(i)
+				state = scramble(state)
+				copied := bytes.Clone(packets[state%uint64(len(packets))])
+				started := now()
+				if null {
+					sink = copied
+					l.finish(i, started, 0)
+					continue
+				}
+				go func() {
+					found := uint64(bytes.Count(copied, newline))
+					if spin > 0 {
+						for begin := time.Now(); time.Since(begin) < spin; {
+						}
+					}
+					l.finish(i, started, found)
+				}()
+			}
+		}()
+	}
+	result, tally := land(lanes, share, !null)
+	if tally != expected {
+		fail("newlines: %d counted, %d expected", tally, expected)
+	}
+	return result
+}
+
+func work(packet []byte, state uint64) uint64 {
+	random := scramble(state)
+	read := uint64(0)
+	if random&1 == 0 {
+		for i := 0; i < 20; i++ {
+			random = scramble(random)
+			read += uint64(packet[(random>>32)*uint64(len(packet))>>32])
+		}
+	} else {
+		for _, b := range packet {
+			read += uint64(b)
+		}
+	}
+	return scramble(state ^ read)
+}
+
+func link(l *lane, packet []byte, i, started, state, left uint64) {
+	state = work(packet, state)
+	if left == 1 {
+		l.finish(i, started, state)
+	} else {
+		go link(l, packet, i, started, state, left-1)
+	}
+}
+
+func packetCache(r *request, n uint64) *answer {
+	spawners, share, window := perSpawner(r, n)
+	chain, null := r.number("chain"), r.word("handlers") == "none"
+	first := func(s, i uint64) ([]byte, uint64) {
+		state := scramble(s<<40 | i)
+		return packets[state%uint64(len(packets))], state
+	}
+	expected := uint64(0)
+	for s := uint64(0); s < spawners && !null; s++ {
+		for i := uint64(0); i < share; i++ {
+			packet, state := first(s, i)
+			for c := uint64(0); c < chain; c++ {
+				state = work(packet, state)
+			}
+			expected += state
+		}
+	}
+	lanes := make([]*lane, spawners)
+	for s := range lanes {
+		l := newLane(share, window)
+		lanes[s] = l
+		go func() {
+			l.start = now()
+			for i := uint64(0); i < share; i++ {
+				l.admit(i)
+				packet, state := first(uint64(s), i)
+				copied := bytes.Clone(packet)
+				started := now()
+				if null {
+					sink = copied
+					l.finish(i, started, 0)
+					continue
+				}
+				go link(l, copied, i, started, state, chain)
+			}
+		}()
+	}
+	result, tally := land(lanes, share, !null)
+	if tally != expected {
+		fail("sum over all chains: %d counted, %d expected", tally, expected)
+	}
+	result.Measures["tasks_per_second"] = float64(result.Operations*chain) / (float64(result.Nanos) / 1e9)
+	return result
+}
+
+func fib(n uint64) uint64 {
+	if n < 2 {
+		return n
+	}
+	first, second := make(chan uint64, 1), make(chan uint64, 1)
+	go func() { first <- fib(n - 1) }()
+	go func() { second <- fib(n - 2) }()
+	return <-first + <-second
+}
+
+func fibPromise(_ *request, n uint64) *answer {
+	a, b := uint64(0), uint64(1)
+	for i := uint64(0); i < n; i++ {
+		a, b = b, a+b
+	}
+	start := now()
+	result := fib(n)
+	elapsed := now() - start
+	if result != a {
+		fail("fib: %d computed, %d expected", result, a)
+	}
+	calls := 2*b - 1
+	return &answer{Operations: calls, Nanos: elapsed, Measures: map[string]float64{"ns_per_task": float64(elapsed) / float64(calls)}}
+}
+
+func spawn(r *request, n uint64) *answer {
+	start := now()
+	switch r.word("mode") {
+	case "batch":
+		handles := make([]chan struct{}, 0, n)
+		for i := uint64(0); i < n; i++ {
+			done := make(chan struct{})
+			handles = append(handles, done)
+			go func() { close(done) }()
+		}
+		for _, done := range handles {
+			<-done
+		}
+	case "one":
+		for i := uint64(0); i < n; i++ {
+			done := make(chan struct{})
+			go func() { close(done) }()
+			<-done
+		}
+	default:
+		var count counter
+		for i := uint64(0); i < n; i++ {
+			go func() { count.add(i, 1) }()
+		}
+		for count.sum() < n {
+			runtime.Gosched()
+		}
+	}
+	elapsed := now() - start
+	return &answer{Operations: n, Nanos: elapsed, Measures: map[string]float64{"ns_per_task": float64(elapsed) / float64(n)}}
+}
+
+func resident() uint64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		fail("the memory of this process is unknown: %v", err)
+	}
+	pages, err := strconv.ParseUint(strings.Fields(string(text))[1], 10, 64)
+	if err != nil {
+		fail("the memory of this process is unknown: %v", err)
+	}
+	return pages * uint64(os.Getpagesize())
+}
+
+func parked(_ *request, n uint64) *answer {
+	gate := make(chan struct{})
+	var waiting, ended counter
+	runtime.GC()
+	before := resident()
+	start := now()
+	for i := uint64(0); i < n; i++ {
+		go func() {
+			waiting.add(i, 1)
+			<-gate
+			ended.add(i, 1)
+		}()
+	}
+	for waiting.sum() < n {
+		time.Sleep(200 * time.Microsecond)
+	}
+	created := now() - start
+	grown := resident() - before
+	start = now()
+	close(gate)
+	for ended.sum() < n {
+		time.Sleep(200 * time.Microsecond)
+	}
+	woken := now() - start
+	return &answer{Operations: n, Nanos: created + woken, Measures: map[string]float64{
+		"create_ns":      float64(created) / float64(n),
+		"wake_ns":        float64(woken) / float64(n),
+		"bytes_per_task": float64(grown) / float64(n),
+	}}
+}
+
+func main() {
+	var r request
+	if err := json.NewDecoder(os.Stdin).Decode(&r); err != nil {
+		fail("the request is not understood: %v", err)
+	}
+	// Who asked keeps the pipe open until it has its answer: if it ends, so do we.
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		os.Exit(3)
+	}()
+	runtime.GOMAXPROCS(r.Workers)
+	programs := map[string]func(*request, uint64) *answer{
+		"packet": packet, "packet-cache": packetCache, "fib-promise": fibPromise, "spawn": spawn, "parked": parked,
+	}
+	program, ok := programs[r.Kind]
+	if !ok {
+		fail("there is no workload %q here", r.Kind)
+	}
+	n := r.number("n")
+	// A part of the work beforehand, which is not measured; as the other contestants do.
+	switch r.Kind {
+	case "packet", "packet-cache":
+		program(&r, min(max(n/10, 1), 20000))
+	case "fib-promise":
+		program(&r, min(max(n, 6)-5, 20))
+	case "spawn":
+		program(&r, max(n/10, 1))
+	}
+	result := program(&r, n)
+	result.Version = runtime.Version()
+	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
+		fail("the answer cannot be written: %v", err)
+	}
+}

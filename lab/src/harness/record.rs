@@ -1,0 +1,149 @@
+//! What a run leaves behind: one JSON object, with everything that is needed to judge its figures.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::latency::{self, Latency};
+use super::machine::{Machine, Versions};
+use crate::workloads::params::Params;
+
+/// The counters of a scheduler over the measured part of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Counters {
+    /// Summed over the workers.
+    pub(crate) total: Map<String, Value>,
+    /// Worker by worker.
+    pub(crate) workers: Vec<Map<String, Value>>,
+}
+
+impl Counters {
+    /// What was counted since `before`.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        let empty = Map::new();
+        Self {
+            total: difference(&self.total, &before.total),
+            workers: self
+                .workers
+                .iter()
+                .enumerate()
+                .map(|(at, after)| difference(after, before.workers.get(at).unwrap_or(&empty)))
+                .collect(),
+        }
+    }
+}
+
+/// `after - before`, counter by counter.
+fn difference(after: &Map<String, Value>, before: &Map<String, Value>) -> Map<String, Value> {
+    after
+        .iter()
+        .map(|(name, value)| {
+            let earlier = before.get(name).and_then(Value::as_u64).unwrap_or(0);
+            let later = value.as_u64().unwrap_or(0);
+            (name.clone(), Value::from(later.saturating_sub(earlier)))
+        })
+        .collect()
+}
+
+/// What one run came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    /// Pieces of work done: packets, tasks.
+    pub(crate) operations: u64,
+    /// Length of the measured part.
+    pub(crate) seconds: f64,
+    /// Operations per second.
+    pub(crate) throughput: f64,
+    /// Latencies, where the workload has any.
+    pub(crate) latency: Option<Latency>,
+    /// Further figures by name; the unit is part of the name.
+    pub(crate) measures: BTreeMap<String, f64>,
+    /// The scheduler's counters, where it has some.
+    pub(crate) counters: Option<Counters>,
+    /// What a reader of the figures must know.
+    pub(crate) remarks: Vec<String>,
+}
+
+impl Outcome {
+    /// An outcome without latencies or counters.
+    pub(crate) fn new(operations: u64, elapsed: Duration) -> Self {
+        let seconds = elapsed.as_secs_f64();
+        Self {
+            operations,
+            seconds,
+            throughput: operations as f64 / seconds.max(1e-9),
+            ..Self::default()
+        }
+    }
+
+    /// Adds the latencies of a histogram.
+    pub(crate) fn with_latency(mut self, histogram: &Histogram<u64>) -> Self {
+        self.latency = latency::read(histogram);
+        self
+    }
+
+    /// Adds a figure.
+    pub(crate) fn with_measure(mut self, name: &str, value: f64) -> Self {
+        self.measures.insert(name.to_owned(), value);
+        self
+    }
+}
+
+/// One run, complete.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// The workload with its variant.
+    pub(crate) workload: String,
+    /// All its parameters.
+    pub(crate) parameters: Params,
+    /// The capture, if it was not the bundled one.
+    pub(crate) capture: Option<String>,
+    /// The runtime.
+    pub(crate) runtime: String,
+    /// Its policy, for the one that has policies.
+    pub(crate) policy: Option<String>,
+    /// The workers asked for.
+    pub(crate) workers: usize,
+    /// The round, from 0.
+    pub(crate) round: usize,
+    /// Whether the run counts. The first round does not, unless it is the only one.
+    pub(crate) kept: bool,
+    /// Why it does not count although its round does.
+    pub(crate) set_aside: Option<String>,
+    /// The cache-line round trip just before the run, in nanoseconds.
+    pub(crate) probe_ns: Option<f64>,
+    /// The usual round trip of the session.
+    pub(crate) probe_usual_ns: Option<f64>,
+    /// What the run came to.
+    #[serde(flatten)]
+    pub(crate) outcome: Outcome,
+    /// Compiler, allocator, contestants.
+    pub(crate) versions: Versions,
+    /// Where it ran.
+    pub(crate) machine: Machine,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_taken_over_the_measured_part_only() {
+        let counters = |ran: u64| Counters {
+            total: Map::from_iter([(String::from("ran"), Value::from(ran))]),
+            workers: vec![Map::from_iter([(String::from("ran"), Value::from(ran))])],
+        };
+        let measured = counters(150).since(&counters(100));
+        assert_eq!(measured.total["ran"], 50);
+        assert_eq!(measured.workers[0]["ran"], 50);
+    }
+
+    #[test]
+    fn throughput_is_operations_over_seconds() {
+        let outcome = Outcome::new(1000, Duration::from_millis(500));
+        assert!((outcome.throughput - 2000.0).abs() < 1e-6);
+    }
+}

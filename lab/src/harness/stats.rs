@@ -1,0 +1,190 @@
+//! Statistics over repeated runs: medians, quartiles, paired ratios, and what may be said about them.
+//!
+//! Runs on a shared machine are neither normal nor independent of the minute they ran in. So everything here is
+//! by rank (medians, quartiles), and contestants are compared within a round (paired), where the machine was the
+//! same for both.
+
+use serde::Serialize;
+
+/// Fewer pairs than this show nothing: see [`Ratio::interval`].
+pub(crate) const PAIRS_NEEDED: usize = 6;
+
+/// Median and quartiles of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Spread {
+    /// A quarter of the sample is no greater.
+    pub(crate) low: f64,
+    /// The middle.
+    pub(crate) median: f64,
+    /// A quarter of the sample is no smaller.
+    pub(crate) high: f64,
+    /// The size of the sample.
+    pub(crate) runs: usize,
+}
+
+/// The quantile of an ascending sample, linear between neighbours; `sorted` is not empty.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let at = share * (sorted.len() - 1) as f64;
+    let below = at.floor() as usize;
+    let above = at.ceil() as usize;
+    sorted[below] + (sorted[above] - sorted[below]) * (at - below as f64)
+}
+
+/// The sample in ascending order, without what is no number.
+fn ascending(sample: &[f64]) -> Vec<f64> {
+    let mut sorted: Vec<f64> = sample.iter().copied().filter(|value| value.is_finite()).collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted
+}
+
+/// Median and quartiles; `None` for an empty sample.
+pub(crate) fn spread(sample: &[f64]) -> Option<Spread> {
+    let sorted = ascending(sample);
+    if sorted.is_empty() {
+        return None;
+    }
+    Some(Spread {
+        low: quantile(&sorted, 0.25),
+        median: quantile(&sorted, 0.5),
+        high: quantile(&sorted, 0.75),
+        runs: sorted.len(),
+    })
+}
+
+/// The median; `None` for an empty sample.
+pub(crate) fn median(sample: &[f64]) -> Option<f64> {
+    spread(sample).map(|spread| spread.median)
+}
+
+/// A ratio of two contestants, measured in pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Ratio {
+    /// The median of the ratios.
+    pub(crate) median: f64,
+    /// The interval that holds the true median with at least 95 %; `None` below six pairs.
+    pub(crate) interval: Option<(f64, f64)>,
+    /// How many pairs there are.
+    pub(crate) pairs: usize,
+}
+
+impl Ratio {
+    /// Whether the pairs show a difference at all: the interval lies on one side of 1.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.interval.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
+    }
+}
+
+/// The ratio `above / below` over the rounds in which both ran; `None` when there is no such round.
+///
+/// Both slices hold one entry per round; `None` stands for a run that was set aside or failed.
+pub(crate) fn paired_ratio(above: &[Option<f64>], below: &[Option<f64>]) -> Option<Ratio> {
+    let ratios: Vec<f64> = above
+        .iter()
+        .zip(below)
+        .filter_map(|(a, b)| Some((*a)? / (*b)?))
+        .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+        .collect();
+    let sorted = ascending(&ratios);
+    if sorted.is_empty() {
+        return None;
+    }
+    let interval = interval_rank(sorted.len()).map(|rank| (sorted[rank], sorted[sorted.len() - 1 - rank]));
+    Some(Ratio {
+        median: quantile(&sorted, 0.5),
+        interval,
+        pairs: sorted.len(),
+    })
+}
+
+/// How many values to leave out at each end so that the rest holds the true median with at least 95 %.
+///
+/// The number of values below the true median is binomial(n, 1/2); the interval from the (k+1)-th smallest to
+/// the (k+1)-th greatest misses it with probability 2·P(B ≤ k). No assumption about the distribution. Below six
+/// values even the whole range is not enough.
+fn interval_rank(n: usize) -> Option<usize> {
+    let mut probability = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
+    let mut tail = probability;
+    if 2.0 * tail > 0.05 {
+        return None;
+    }
+    let mut rank = 0;
+    loop {
+        probability *= (n - rank) as f64 / (rank + 1) as f64;
+        tail += probability;
+        if 2.0 * tail > 0.05 {
+            return Some(rank);
+        }
+        rank += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quartiles_lie_between_neighbours() {
+        let spread = spread(&[4.0, 1.0, 3.0, 2.0]).unwrap();
+        assert_eq!(
+            (spread.low, spread.median, spread.high, spread.runs),
+            (1.75, 2.5, 3.25, 4)
+        );
+    }
+
+    #[test]
+    fn one_value_is_its_own_spread_and_none_has_none() {
+        let one = spread(&[5.0]).unwrap();
+        assert_eq!((one.low, one.median, one.high), (5.0, 5.0, 5.0));
+        assert!(spread(&[]).is_none());
+        assert!(spread(&[f64::NAN, f64::INFINITY]).is_none());
+    }
+
+    #[test]
+    fn the_interval_of_ten_leaves_one_out_at_each_end() {
+        // 2·P(B ≤ 1) = 2·11/1024 = 2.1 %, 2·P(B ≤ 2) = 2·56/1024 = 10.9 %.
+        assert_eq!(interval_rank(10), Some(1));
+        assert_eq!(interval_rank(PAIRS_NEEDED - 1), None);
+        assert_eq!(interval_rank(PAIRS_NEEDED), Some(0));
+        assert_eq!(interval_rank(20), Some(5));
+    }
+
+    #[test]
+    fn a_steady_difference_is_shown_and_noise_is_not() {
+        let slow: Vec<Option<f64>> = (0..10).map(|i| Some(100.0 + f64::from(i))).collect();
+        let fast: Vec<Option<f64>> = slow.iter().map(|v| v.map(|v| v * 1.1)).collect();
+        let ratio = paired_ratio(&fast, &slow).unwrap();
+        assert!((ratio.median - 1.1).abs() < 1e-9 && ratio.is_shown());
+
+        let noisy: Vec<Option<f64>> = slow
+            .iter()
+            .enumerate()
+            .map(|(i, v)| v.map(|v| if i % 2 == 0 { v * 1.1 } else { v * 0.9 }))
+            .collect();
+        assert!(!paired_ratio(&noisy, &slow).unwrap().is_shown());
+    }
+
+    #[test]
+    fn pairing_takes_the_machine_out() {
+        // The machine gets ten times slower half-way; the ratio within a round does not notice.
+        let phase = |i: usize| if i < 5 { 1.0 } else { 10.0 };
+        let a: Vec<Option<f64>> = (0..10).map(|i| Some(2.0 * phase(i))).collect();
+        let b: Vec<Option<f64>> = (0..10).map(|i| Some(phase(i))).collect();
+        let ratio = paired_ratio(&a, &b).unwrap();
+        assert_eq!((ratio.median, ratio.interval), (2.0, Some((2.0, 2.0))));
+    }
+
+    #[test]
+    fn rounds_that_one_missed_are_no_pairs() {
+        let a = [Some(2.0), None, Some(4.0)];
+        let b = [Some(1.0), Some(1.0), None];
+        assert_eq!(paired_ratio(&a, &b).unwrap().pairs, 1);
+        assert!(paired_ratio(&[None], &[Some(1.0)]).is_none());
+    }
+
+    #[test]
+    fn few_pairs_show_nothing() {
+        let a = [Some(2.0); 5];
+        let b = [Some(1.0); 5];
+        assert!(!paired_ratio(&a, &b).unwrap().is_shown());
+    }
+}

@@ -1,0 +1,252 @@
+//! The contestants: the runtimes on which a workload can run, each behind the same narrow boundary.
+//!
+//! A workload is written twice, once per idiom, and each peer says what the idiom's verbs are called there:
+//!
+//! | idiom | verbs | contestants |
+//! |---|---|---|
+//! | [`Tasks`]: tasks are futures with handles | spawn, launch, yield, await a handle | warpweft, tokio, smol |
+//! | [`Jobs`]: tasks are closures without handles | launch, yield, both | rayon, rayon-fifo, threads |
+//! | a program of its own | | go |
+//!
+//! Invariants
+//! - All verbs are static calls that the compiler sees through: the boundary costs nothing.
+//! - No contestant gets a hand-over, a batch or a hint that another is denied. Where an idiom lacks something (a
+//!   handle), the row says so ([`crate::workloads::remark`]).
+
+use std::future::Future;
+
+use crate::error::{LabError, choose};
+use crate::harness::record::{Counters, Outcome};
+use crate::workloads::{Program, Request};
+
+mod go;
+mod rayon;
+mod smol;
+mod threads;
+mod tokio;
+mod warpweft;
+
+pub(crate) use warpweft::{check_policy, default_policy, policy_grammar, preset_policies};
+
+/// From inside a pool whose tasks are futures: the verbs of a task.
+pub(crate) trait Tasks: Copy + Send + Sync + Unpin + 'static {
+    /// The handle of a task; awaiting it gives the task's value. A task's panic is passed on.
+    type Handle<T: Send + 'static>: Future<Output = T> + Unpin + Send + 'static;
+
+    /// Starts a future as a task.
+    fn spawn<T: Send + 'static>(self, future: impl Future<Output = T> + Send + 'static) -> Self::Handle<T>;
+
+    /// Starts a closure as a task.
+    fn spawn_job<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T>;
+
+    /// Starts a future as a task that nobody waits for.
+    fn launch(self, future: impl Future<Output = ()> + Send + 'static);
+
+    /// Starts a closure as a task that nobody waits for.
+    fn launch_job(self, job: impl FnOnce() + Send + 'static);
+
+    /// Lets other tasks run.
+    fn yield_now(self) -> impl Future<Output = ()> + Send + 'static;
+}
+
+/// From outside: a pool whose tasks are futures.
+pub(crate) trait TaskPool {
+    /// The verbs of its tasks.
+    type Tasks: Tasks;
+
+    /// The verbs of its tasks.
+    fn tasks(&self) -> Self::Tasks;
+
+    /// Starts a future as a task, from this foreign thread, that nobody waits for.
+    fn start(&self, root: impl Future<Output = ()> + Send + 'static);
+
+    /// Starts a closure as a task from this foreign thread.
+    fn submit<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> <Self::Tasks as Tasks>::Handle<T>;
+
+    /// Starts a closure as a task from this foreign thread; nobody waits for it.
+    fn submit_and_forget(&self, job: impl FnOnce() + Send + 'static);
+
+    /// Drives a future on this foreign thread.
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> T;
+
+    /// The scheduler's counters, where it has some.
+    fn counters(&self) -> Option<Counters> {
+        None
+    }
+}
+
+/// From inside a pool whose tasks are closures: the verbs of a job.
+pub(crate) trait Jobs: Copy + Send + Sync + 'static {
+    /// Starts a closure as a task.
+    fn launch(self, job: impl FnOnce() + Send + 'static);
+
+    /// Lets other tasks run.
+    fn yield_now(self);
+
+    /// Runs both, in parallel if somebody is free, and returns when both have ended.
+    fn both<A: Send, B: Send>(
+        self,
+        first: impl FnOnce() -> A + Send,
+        second: impl FnOnce() -> B + Send,
+    ) -> (A, B);
+}
+
+/// From outside: a pool whose tasks are closures.
+pub(crate) trait JobPool {
+    /// The verbs of its jobs.
+    type Jobs: Jobs;
+
+    /// The verbs of its jobs.
+    fn jobs(&self) -> Self::Jobs;
+
+    /// Starts a closure as a task from this foreign thread.
+    fn start(&self, job: impl FnOnce() + Send + 'static);
+}
+
+/// A runtime of the lab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Runtime {
+    /// This project's.
+    Warpweft,
+    /// rayon, newest job first.
+    Rayon,
+    /// rayon, oldest job first.
+    RayonFifo,
+    /// tokio's multi-thread scheduler.
+    Tokio,
+    /// async-executor, on which smol is built.
+    Smol,
+    /// One thread of the system per task.
+    Threads,
+    /// Go, a process of its own.
+    Go,
+}
+
+/// All runtimes, in the order of the tables.
+pub(crate) const RUNTIMES: [Runtime; 7] = [
+    Runtime::Warpweft,
+    Runtime::Rayon,
+    Runtime::RayonFifo,
+    Runtime::Tokio,
+    Runtime::Smol,
+    Runtime::Threads,
+    Runtime::Go,
+];
+
+/// Pools have at most this many workers, whatever the runtime: above it nothing but the kernel's limits is measured.
+pub(crate) const MOST_WORKERS: usize = 4096;
+
+impl Runtime {
+    /// Its name on the command line and in the records.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Warpweft => "warpweft",
+            Self::Rayon => "rayon",
+            Self::RayonFifo => "rayon-fifo",
+            Self::Tokio => "tokio",
+            Self::Smol => "smol",
+            Self::Threads => "threads",
+            Self::Go => "go",
+        }
+    }
+
+    /// One line for the list.
+    pub(crate) fn about(self) -> &'static str {
+        match self {
+            Self::Warpweft => "this runtime, under each of its policies",
+            Self::Rayon => "rayon's spawn: newest first, closures without handles",
+            Self::RayonFifo => "rayon's spawn_fifo: oldest first",
+            Self::Tokio => "tokio, multi_thread",
+            Self::Smol => "async-executor, the executor of smol, driven by as many threads as workers",
+            Self::Threads => "a thread of the system per task, 64 KiB stacks; one worker means one core",
+            Self::Go => "Go, a program of its own, built when it is first asked for",
+        }
+    }
+
+    /// The runtime of that name, or an error that lists all.
+    pub(crate) fn parse(name: &str) -> Result<Self, LabError> {
+        let names: Vec<&str> = RUNTIMES.iter().map(|runtime| runtime.name()).collect();
+        Ok(RUNTIMES[choose("runtimes", name, &names)?])
+    }
+
+    /// Why this runtime cannot run here at all, if so.
+    pub(crate) fn missing(self) -> Option<String> {
+        match self {
+            Self::Go => go::missing(),
+            _ => None,
+        }
+    }
+
+    /// Makes ready what must not be timed: for Go, builds its program.
+    pub(crate) fn prepare(self) -> Result<(), LabError> {
+        match self {
+            Self::Go => go::program().map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Checks a number of workers before any pool is built.
+pub(crate) fn check_workers(workers: usize) -> Result<(), LabError> {
+    if (1..=MOST_WORKERS).contains(&workers) {
+        return Ok(());
+    }
+    Err(LabError::Usage(format!(
+        "{workers} workers: a pool has from 1 to {MOST_WORKERS} of them"
+    )))
+}
+
+/// Runs a request on its runtime, in this process.
+pub(crate) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
+    check_workers(request.workers)?;
+    match request.runtime()? {
+        Runtime::Warpweft => warpweft::run(request, program),
+        Runtime::Rayon => rayon::run::<rayon::Lifo>(request, program),
+        Runtime::RayonFifo => rayon::run::<rayon::Fifo>(request, program),
+        Runtime::Tokio => tokio::run(request, program),
+        Runtime::Smol => smol::run(request, program),
+        Runtime::Threads => threads::run(request, program),
+        Runtime::Go => go::run(request),
+    }
+}
+
+/// Something went wrong while a contestant was built.
+fn not_built(request: &Request, reason: &(impl ToString + ?Sized)) -> LabError {
+    LabError::Run {
+        contestant: request.contestant(),
+        workload: request.workload.clone(),
+        reason: reason.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_runtime_is_found_by_its_name() {
+        for runtime in RUNTIMES {
+            assert_eq!(Runtime::parse(runtime.name()).unwrap(), runtime);
+        }
+        let text = Runtime::parse("tokyo").unwrap_err().to_string();
+        assert!(
+            text.contains("did you mean `tokio`?") && text.contains("rayon-fifo"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn no_workers_and_too_many_are_refused() {
+        assert!(check_workers(1).is_ok() && check_workers(MOST_WORKERS).is_ok());
+        for workers in [0, MOST_WORKERS + 1, 1_000_000] {
+            let text = check_workers(workers).unwrap_err().to_string();
+            assert!(
+                text.contains(&workers.to_string()) && text.contains("from 1 to"),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! rayon's pool, with `spawn` (newest first) and with `spawn_fifo` (oldest first).
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use super::{JobPool, Jobs, not_built};
+use crate::error::LabError;
+use crate::harness::record::Outcome;
+use crate::workloads::{Program, Request};
+
+/// Which of the two spawns.
+pub(super) trait Order: Jobs + Default {
+    /// Starts a job from outside.
+    fn start_in(pool: &ThreadPool, job: impl FnOnce() + Send + 'static);
+}
+
+/// `spawn`: a worker takes its newest job.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Lifo;
+
+/// `spawn_fifo`: a worker takes its oldest job.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Fifo;
+
+/// Lets a worker run another job; from a worker only.
+fn yield_now() {
+    rayon::yield_now();
+}
+
+impl Jobs for Lifo {
+    #[inline]
+    fn launch(self, job: impl FnOnce() + Send + 'static) {
+        rayon::spawn(job);
+    }
+
+    #[inline]
+    fn yield_now(self) {
+        yield_now();
+    }
+
+    #[inline]
+    fn both<A: Send, B: Send>(
+        self,
+        first: impl FnOnce() -> A + Send,
+        second: impl FnOnce() -> B + Send,
+    ) -> (A, B) {
+        rayon::join(first, second)
+    }
+}
+
+impl Order for Lifo {
+    fn start_in(pool: &ThreadPool, job: impl FnOnce() + Send + 'static) {
+        pool.spawn(job);
+    }
+}
+
+impl Jobs for Fifo {
+    #[inline]
+    fn launch(self, job: impl FnOnce() + Send + 'static) {
+        rayon::spawn_fifo(job);
+    }
+
+    #[inline]
+    fn yield_now(self) {
+        yield_now();
+    }
+
+    #[inline]
+    fn both<A: Send, B: Send>(
+        self,
+        first: impl FnOnce() -> A + Send,
+        second: impl FnOnce() -> B + Send,
+    ) -> (A, B) {
+        rayon::join(first, second)
+    }
+}
+
+impl Order for Fifo {
+    fn start_in(pool: &ThreadPool, job: impl FnOnce() + Send + 'static) {
+        pool.spawn_fifo(job);
+    }
+}
+
+/// The pool, seen from outside.
+struct Pool<O> {
+    pool: ThreadPool,
+    order: O,
+}
+
+impl<O: Order> JobPool for Pool<O> {
+    type Jobs = O;
+
+    fn jobs(&self) -> O {
+        self.order
+    }
+
+    fn start(&self, job: impl FnOnce() + Send + 'static) {
+        O::start_in(&self.pool, job);
+    }
+}
+
+/// Runs a request on a fresh pool.
+pub(super) fn run<O: Order>(request: &Request, program: &Program) -> Result<Outcome, LabError> {
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(request.workers)
+        .build()
+        .map_err(|error| not_built(request, &error))?;
+    program.run_jobs(&Pool {
+        pool,
+        order: O::default(),
+    })
+}

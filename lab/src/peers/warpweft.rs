@@ -1,0 +1,177 @@
+//! This project's runtime, under each of its policies.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use ::warpweft::{JoinHandle, PolicySpec, Runtime, TaskBuilder};
+use serde_json::{Map, Value};
+
+use super::{TaskPool, Tasks, not_built};
+use crate::error::LabError;
+use crate::harness::record::{Counters, Outcome};
+use crate::workloads::{Program, Request};
+
+/// The policy that is taken when none is named.
+pub(crate) fn default_policy() -> String {
+    String::from("fifo")
+}
+
+/// The policies worth comparing at first sight, with what each is for.
+pub(crate) fn preset_policies() -> Vec<(&'static str, &'static str)> {
+    PolicySpec::presets().to_vec()
+}
+
+/// Checks the text of a policy; the error says where it is wrong and which words are right.
+pub(crate) fn check_policy(text: &str) -> Result<PolicySpec, LabError> {
+    text.parse()
+        .map_err(|error: ::warpweft::ParsePolicyError| LabError::Usage(error.to_string()))
+}
+
+/// How policies are written.
+pub(crate) fn policy_grammar() -> &'static str {
+    "POLICY = fifo | lifo, then any of +steal=one|half|atleast:K +overflow=grow|locked +capacity=N +yield=local|global"
+}
+
+/// The verbs of a task.
+#[derive(Clone, Copy)]
+struct Verbs;
+
+/// A join handle whose output is the task's value; the task's panic is passed on.
+struct Handle<T>(JoinHandle<T>);
+
+impl<T: Send + 'static> Future for Handle<T> {
+    type Output = T;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        Poll::Ready(ready!(Pin::new(&mut self.0).poll(context)).expect("a task of the workload panicked"))
+    }
+}
+
+impl Tasks for Verbs {
+    type Handle<T: Send + 'static> = Handle<T>;
+
+    #[inline]
+    fn spawn<T: Send + 'static>(self, future: impl Future<Output = T> + Send + 'static) -> Handle<T> {
+        Handle(::warpweft::spawn(future))
+    }
+
+    #[inline]
+    fn spawn_job<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Handle<T> {
+        Handle(::warpweft::spawn_job(job))
+    }
+
+    #[inline]
+    fn launch(self, future: impl Future<Output = ()> + Send + 'static) {
+        drop(::warpweft::spawn(future));
+    }
+
+    #[inline]
+    fn launch_job(self, job: impl FnOnce() + Send + 'static) {
+        ::warpweft::spawn_detached(job);
+    }
+
+    #[inline]
+    fn yield_now(self) -> impl Future<Output = ()> + Send + 'static {
+        ::warpweft::yield_now()
+    }
+}
+
+/// A runtime, seen from outside.
+struct Pool(Runtime);
+
+impl TaskPool for Pool {
+    type Tasks = Verbs;
+
+    fn tasks(&self) -> Verbs {
+        Verbs
+    }
+
+    fn start(&self, root: impl Future<Output = ()> + Send + 'static) {
+        drop(self.0.spawn(root));
+    }
+
+    fn submit<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Handle<T> {
+        Handle(self.0.spawn_job(job))
+    }
+
+    fn submit_and_forget(&self, job: impl FnOnce() + Send + 'static) {
+        TaskBuilder::new().on(&self.0).spawn_detached(job);
+    }
+
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.0.block_on(future)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        let counters = self.0.counters();
+        let read = |fields: &mut dyn Iterator<Item = (&'static str, u64)>| -> Map<String, Value> {
+            fields
+                .map(|(name, value)| (name.to_owned(), Value::from(value)))
+                .collect()
+        };
+        Some(Counters {
+            total: read(&mut counters.total().fields()),
+            workers: counters
+                .workers
+                .iter()
+                .map(|worker| read(&mut worker.fields()))
+                .collect(),
+        })
+    }
+}
+
+/// Runs a request on a fresh runtime.
+pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
+    let policy = check_policy(request.policy.as_deref().unwrap_or(&default_policy()))?;
+    let runtime = Runtime::builder()
+        .workers(request.workers)
+        .policy_spec(policy)
+        .name("bench")
+        .build()
+        .map_err(|error| not_built(request, &error))?;
+    program.run_tasks(&Pool(runtime))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_and_all_presets_are_policies() {
+        check_policy(&default_policy()).unwrap();
+        let presets = preset_policies();
+        assert!(presets.len() >= 4, "{presets:?}");
+        for (name, about) in presets {
+            check_policy(name).unwrap();
+            assert!(!about.is_empty());
+        }
+    }
+
+    #[test]
+    fn the_grammar_is_the_one_that_is_understood() {
+        let text = policy_grammar()
+            .replace("atleast:K", "atleast:4")
+            .replace("capacity=N", "capacity=64");
+        let (orders, options) = text.split_once(", then any of ").unwrap();
+        for order in orders.trim_start_matches("POLICY = ").split(" | ") {
+            check_policy(order).unwrap();
+        }
+        let mut understood = 0;
+        for option in options.split(" +") {
+            let (name, values) = option.trim_start_matches('+').split_once('=').unwrap();
+            for value in values.split('|') {
+                check_policy(&format!("fifo+{name}={value}")).unwrap();
+                understood += 1;
+            }
+        }
+        assert!(understood >= 8, "{understood} of {options}");
+    }
+
+    #[test]
+    fn a_wrong_policy_is_told_what_would_be_right() {
+        let text = check_policy("lifo+stael=one").unwrap_err().to_string();
+        assert!(text.contains("steal="), "{text}");
+    }
+}

@@ -1,0 +1,464 @@
+//! The report of an exploration: one HTML file that needs nothing else, not even a script.
+//!
+//! ```text
+//!  mod.rs     the page            svg.rs     scales, ticks, marks, labels
+//!  tables.rs  figures, counters   plane.rs   throughput against p99
+//!  style.css  light and dark      lines.rs   latency by percentile, throughput over workers
+//! ```
+
+use crate::explore::table;
+use crate::harness::session::Session;
+use crate::harness::summary::Row;
+use crate::text::workers;
+use crate::workloads::Request;
+use crate::workloads::capture::BUNDLED_NAME;
+use crate::workloads::spec::{Chosen, Kind};
+
+mod lines;
+mod plane;
+mod svg;
+mod tables;
+
+use svg::{escape, put};
+
+/// Width of a chart.
+const WIDTH: f64 = 960.0;
+/// Height of a chart that stands alone.
+const HEIGHT: f64 = 470.0;
+/// The room around the plot.
+const MARGIN: Margin = Margin {
+    left: 84.0,
+    right: 36.0,
+    top: 14.0,
+    bottom: 56.0,
+};
+
+/// Room on each side, in pixels.
+struct Margin {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+/// Everything the page shows.
+pub(crate) struct Page<'a> {
+    /// The workload and its parameters.
+    pub(crate) chosen: &'a Chosen,
+    /// What all runs had in common.
+    pub(crate) template: &'a Request,
+    /// The runs.
+    pub(crate) session: &'a Session,
+    /// What they came to.
+    pub(crate) rows: &'a [Row],
+    /// The sentence.
+    pub(crate) advice: &'a str,
+    /// What was left out, and why.
+    pub(crate) notes: &'a [String],
+    /// The command line.
+    pub(crate) command: &'a str,
+}
+
+/// A contestant with its colour.
+struct Series {
+    name: String,
+    class: String,
+}
+
+impl Series {
+    /// The contestants in order. Policies have colours, peers are grey.
+    fn of(rows: &[Row]) -> Vec<Self> {
+        let mut series: Vec<Self> = Vec::new();
+        let (mut policies, mut peers) = (0, 0);
+        for row in rows {
+            if series.iter().any(|one| one.name == row.contestant) {
+                continue;
+            }
+            let (letter, number) = if row.is_policy {
+                ("s", &mut policies)
+            } else {
+                ("p", &mut peers)
+            };
+            series.push(Self {
+                name: row.contestant.clone(),
+                class: format!("{letter}{}", *number % 7),
+            });
+            *number += 1;
+        }
+        series
+    }
+
+    /// The class of a contestant.
+    fn class_of<'a>(series: &'a [Self], name: &str) -> &'a str {
+        series
+            .iter()
+            .find(|one| one.name == name)
+            .map_or("", |one| one.class.as_str())
+    }
+}
+
+/// The worker counts that occur, rising.
+fn worker_counts(rows: &[Row]) -> Vec<usize> {
+    let counts: std::collections::BTreeSet<usize> = rows.iter().map(|row| row.workers).collect();
+    counts.into_iter().collect()
+}
+
+/// An SVG element, begun: grid, ticks and the names of the axes. `x` and `y` are places and texts of the ticks.
+fn frame(
+    height: f64,
+    x: &[(f64, String)],
+    y: &[(f64, String)],
+    x_name: &str,
+    y_name: &str,
+    title: &str,
+) -> String {
+    let mut svg = String::new();
+    let (left, right, top, bottom) = (
+        MARGIN.left,
+        WIDTH - MARGIN.right,
+        MARGIN.top,
+        height - MARGIN.bottom,
+    );
+    put(
+        &mut svg,
+        format_args!(
+            r#"<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{}">"#,
+            escape(title)
+        ),
+    );
+    for (place, text) in y {
+        put(
+            &mut svg,
+            format_args!(r#"<path class="grid" d="M{left:.1} {place:.1}H{right:.1}"/>"#),
+        );
+        put(
+            &mut svg,
+            format_args!(
+                r#"<text class="tick" x="{:.1}" y="{:.1}" text-anchor="end">{}</text>"#,
+                left - 10.0,
+                place + 4.0,
+                escape(text)
+            ),
+        );
+    }
+    for (place, text) in x {
+        put(
+            &mut svg,
+            format_args!(r#"<path class="grid" d="M{place:.1} {top:.1}V{bottom:.1}"/>"#),
+        );
+        put(
+            &mut svg,
+            format_args!(
+                r#"<text class="tick" x="{place:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
+                bottom + 20.0,
+                escape(text)
+            ),
+        );
+    }
+    put(
+        &mut svg,
+        format_args!(r#"<path class="axis" d="M{left:.1} {top:.1}V{bottom:.1}H{right:.1}"/>"#),
+    );
+    put(
+        &mut svg,
+        format_args!(
+            r#"<text class="name" x="{:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
+            (left + right) / 2.0,
+            height - 12.0,
+            escape(x_name)
+        ),
+    );
+    put(
+        &mut svg,
+        format_args!(
+            r#"<text class="name" transform="translate(16 {:.1}) rotate(-90)" text-anchor="middle">{}</text>"#,
+            (top + bottom) / 2.0,
+            escape(y_name)
+        ),
+    );
+    svg
+}
+
+/// The whole page.
+pub(crate) fn html(page: &Page<'_>) -> String {
+    let series = Series::of(page.rows);
+    let workload = page.chosen.workload;
+    let name = escape(&page.chosen.name);
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <title>{name} · warpweft explore</title><style>{}</style></head><body><main>\
+         <header><p class=\"over\">warpweft explore</p><h1>{name}</h1><p class=\"lead\">{}.</p>",
+        include_str!("style.css"),
+        escape(&capitalised(workload.about)),
+    );
+    html.push_str("<p class=\"params\">");
+    for (key, value) in page.chosen.params.iter() {
+        put(&mut html, format_args!("<code>{} = {value}</code>", escape(key)));
+    }
+    if workload.kind == Kind::Pcap {
+        let capture = page
+            .template
+            .capture
+            .as_ref()
+            .map_or(BUNDLED_NAME.into(), |path| path.to_string_lossy());
+        put(
+            &mut html,
+            format_args!("<code>capture = {}</code>", escape(&capture)),
+        );
+    }
+    put(
+        &mut html,
+        format_args!(
+            "</p></header><section class=\"advice\"><p>{}</p></section>",
+            quoted(page.advice)
+        ),
+    );
+    if page.session.versions.profile != "release" {
+        put(
+            &mut html,
+            format_args!(
+                "<p class=\"warning\">This is a {} build: its figures mean nothing.</p>",
+                page.session.versions.profile
+            ),
+        );
+    }
+    charts(&mut html, page, &series);
+    put(
+        &mut html,
+        format_args!(
+            "<section><h2>Figures</h2>{}<p class=\"small\">Medians. ◆ marks the frontier.</p></section>",
+            tables::figures(page, &series)
+        ),
+    );
+    if let Some(table) = tables::counters(page, &series) {
+        put(
+            &mut html,
+            format_args!(
+                "<section><h2>Scheduler counters</h2><p>Events per thousand {}.</p>{table}</section>",
+                escape(workload.unit)
+            ),
+        );
+    }
+    how(&mut html, page);
+    html.push_str("</main></body></html>\n");
+    html
+}
+
+fn charts(html: &mut String, page: &Page<'_>, series: &[Series]) {
+    let unit = page.chosen.workload.unit;
+    let counts = worker_counts(page.rows);
+    if let Some(plane) = plane::plane(page.rows, series, unit) {
+        put(
+            html,
+            format_args!(
+                "<section><h2>Throughput against p99</h2>\
+                 <p>Each mark is a contestant with a number of workers. Nothing measured lies below and to the right of the \
+                 dashed frontier: what is on it is the best choice for somebody.</p>{}{plane}</section>",
+                legend(page.rows, series, &counts)
+            ),
+        );
+    }
+    let curves: Vec<String> = counts
+        .iter()
+        .filter_map(|count| lines::percentiles(page.rows, series, *count))
+        .collect();
+    if let (Some(what), false) = (page.chosen.workload.latency, curves.is_empty()) {
+        put(
+            html,
+            format_args!(
+                "<section><h2>Latency by percentile</h2><p>Latency is {}. Each step to the right is ten times rarer.</p>{}{}</section>",
+                escape(what),
+                legend(page.rows, series, &[]),
+                curves.concat()
+            ),
+        );
+    }
+    put(
+        html,
+        format_args!(
+            "<section><h2>Throughput over workers</h2><p>Medians with quartiles.</p>{}{}</section>",
+            legend(page.rows, series, &[]),
+            lines::over_workers(page.rows, series, unit)
+        ),
+    );
+}
+
+/// Colours, and shapes if worker counts are given.
+fn legend(rows: &[Row], series: &[Series], counts: &[usize]) -> String {
+    let mut html = String::from("<ul class=\"legend\">");
+    for one in series {
+        let peer = rows
+            .iter()
+            .any(|row| row.contestant == one.name && !row.is_policy);
+        let kind = if peer {
+            " <span class=\"kind\">peer</span>"
+        } else {
+            ""
+        };
+        put(
+            &mut html,
+            format_args!(
+                "<li><i class=\"key {}\"></i>{}{kind}</li>",
+                one.class,
+                escape(&one.name)
+            ),
+        );
+    }
+    for (shape, count) in counts.iter().enumerate() {
+        let mut drawn = String::new();
+        svg::mark(&mut drawn, shape, 9.0, 9.0, "shape", "");
+        put(
+            &mut html,
+            format_args!(
+                "<li><svg class=\"shape\" viewBox=\"0 0 18 18\">{drawn}</svg>{}</li>",
+                workers(*count)
+            ),
+        );
+    }
+    html.push_str("</ul>");
+    html
+}
+
+/// Where, with what, and how it was measured.
+fn how(html: &mut String, page: &Page<'_>) {
+    let Session {
+        machine, versions, ..
+    } = page.session;
+    html.push_str("<section class=\"how\"><h2>How this was measured</h2><ul>");
+    for note in table::footnotes(page.session, page.rows).iter().chain(page.notes) {
+        put(html, format_args!("<li>{}</li>", escape(note)));
+    }
+    html.push_str(
+        "<li>Every run has a process of its own, does up to a tenth of its work beforehand unmeasured, and checks its result.</li>\
+         <li>“No difference that this machine can show”: the 95 % interval of the median of the ratios within a round holds 1. \
+         “Both”: the smallest loss in the worse of the two, against the best throughput and the best p99 of the policies.</li></ul><dl>",
+    );
+    let mut fact = |name: &str, value: &str| put(html, format_args!("<dt>{name}<dd>{}", escape(value)));
+    fact(
+        "machine",
+        &format!(
+            "{}, {} CPUs, {} MiB",
+            machine.processor, machine.cpus, machine.memory_mib
+        ),
+    );
+    fact("system", &format!("{}, {}", machine.system, machine.architecture));
+    fact(
+        "compiler",
+        &format!("{}, {} build", versions.rustc, versions.profile),
+    );
+    fact("allocator", &versions.allocator);
+    fact(
+        "contestants",
+        &format!(
+            "warpweft {}, rayon {}, tokio {}, {}",
+            versions.warpweft, versions.rayon, versions.tokio, versions.smol
+        ),
+    );
+    put(
+        html,
+        format_args!(
+            "<dt>command<dd><code>{}</code></dl></section>",
+            escape(page.command)
+        ),
+    );
+}
+
+/// The text with its first letter large.
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Escaped, with what stands between backticks as code.
+fn quoted(text: &str) -> String {
+    text.split('`')
+        .enumerate()
+        .map(|(at, part)| {
+            if at % 2 == 1 {
+                format!("<code>{}</code>", escape(part))
+            } else {
+                escape(part)
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::summary::{
+        rows,
+        tests::{Contestant, session},
+    };
+    use crate::peers::Runtime;
+    use crate::workloads::spec;
+
+    fn page(workload: &str, contestants: &[Contestant<'_>], strip: bool) -> String {
+        let mut session = session(contestants);
+        if strip {
+            for record in session.cells.iter_mut().flat_map(|cell| &mut cell.records) {
+                record.outcome.latency = None;
+            }
+        }
+        let chosen = spec::parse(workload, true, &[]).unwrap();
+        html(&Page {
+            chosen: &chosen,
+            template: &session.cells[0].request,
+            session: &session,
+            rows: &rows(&session),
+            advice: "Take `lifo` <now>.",
+            notes: &[String::from("go is left out")],
+            command: "warpweft explore \"x\"",
+        })
+    }
+
+    const STEADY: [f64; 6] = [1.0e6; 6];
+
+    #[test]
+    fn the_page_is_whole_and_needs_nothing_else() {
+        let html = page(
+            "packet",
+            &[
+                (Runtime::Warpweft, Some("fifo"), 1, &STEADY, 10),
+                (Runtime::Warpweft, Some("lifo"), 2, &STEADY, 20),
+                (Runtime::Rayon, None, 2, &STEADY, 30),
+            ],
+            false,
+        );
+        for part in [
+            "Throughput against p99",
+            "Latency by percentile",
+            "Throughput over workers",
+            "Figures",
+            "frontier",
+        ] {
+            assert!(html.contains(part), "{part} is missing");
+        }
+        assert!(
+            html.contains("<code>lifo</code> &lt;now&gt;"),
+            "advice is quoted and escaped"
+        );
+        for foreign in ["<script", "http://", "https://", "src=", "@import", "url("] {
+            assert!(
+                !html.contains(foreign),
+                "{foreign} makes the page depend on something"
+            );
+        }
+        assert_eq!(html.matches("<svg").count(), html.matches("</svg>").count());
+        assert!(!html.contains("NaN") && !html.contains("inf"));
+    }
+
+    #[test]
+    fn workloads_without_latencies_have_a_page_too() {
+        let html = page(
+            "spawn",
+            &[(Runtime::Warpweft, Some("fifo"), 1, &STEADY, 10)],
+            true,
+        );
+        assert!(!html.contains("Throughput against p99") && html.contains("Throughput over workers"));
+        assert!(!html.contains("NaN"));
+    }
+}

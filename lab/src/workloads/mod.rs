@@ -1,0 +1,212 @@
+//! The workloads: programs against the public interface of a runtime, the same work for every contestant.
+//!
+//! ```text
+//!  spec.rs     what exists: names, parameters, variants   ──▶ Request  (one run, as data)
+//!                                                               │ load
+//!  packet.rs pcap.rs packet_cache.rs                            ▼
+//!  fib_promise.rs spawn.rs parked.rs                      ──▶ Program  (ready to run)
+//!                                                               │ run_tasks / run_jobs, called by a peer
+//!                                                               ▼
+//!                                                            Outcome   (checked)
+//! ```
+//!
+//! Ground rules
+//! - Equal work and an equal window of tasks under way for every contestant.
+//! - Each run checks its result and fails loudly.
+//! - A tenth of the work, at most, is done beforehand on the same pool and not measured: threads are up, the
+//!   allocator has its pages. (Not for `parked`, where memory is what is measured.)
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LabError;
+use crate::harness::record::{Counters, Outcome};
+use crate::peers::{JobPool, Runtime, TaskPool};
+
+pub(crate) mod capture;
+mod fib_promise;
+pub(crate) mod gate;
+pub(crate) mod lane;
+mod listener;
+mod packet;
+mod packet_cache;
+mod packets;
+pub(crate) mod params;
+mod parked;
+mod pcap;
+mod spawn;
+pub(crate) mod spec;
+
+use params::Params;
+use spec::Kind;
+
+/// One run, as data: what a fresh process needs to make it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Request {
+    /// The workload with its variant, for messages.
+    pub(crate) workload: String,
+    /// Which program it is.
+    pub(crate) kind: Kind,
+    /// All its parameters.
+    pub(crate) params: Params,
+    /// The capture; the bundled one if none.
+    pub(crate) capture: Option<PathBuf>,
+    /// The runtime's name.
+    pub(crate) runtime: String,
+    /// The policy, for the runtime that has policies.
+    pub(crate) policy: Option<String>,
+    /// Worker threads.
+    pub(crate) workers: usize,
+}
+
+impl Request {
+    /// The runtime.
+    pub(crate) fn runtime(&self) -> Result<Runtime, LabError> {
+        Runtime::parse(&self.runtime)
+    }
+
+    /// Runtime, policy and workers, for messages.
+    pub(crate) fn contestant(&self) -> String {
+        let policy = self
+            .policy
+            .as_ref()
+            .map(|policy| format!(" {policy}"))
+            .unwrap_or_default();
+        let plural = if self.workers == 1 { "" } else { "s" };
+        format!("{}{policy}, {} worker{plural}", self.runtime, self.workers)
+    }
+
+    /// The same request, as it will really run on this contestant: a thread per task bounds how many there are.
+    pub(crate) fn fitted(mut self) -> Result<Self, LabError> {
+        if self.runtime()? == Runtime::Threads && self.kind != Kind::FibPromise {
+            let n = self.params.number("n").min(MOST_THREADS);
+            self.params = self.params.with_number("n", n);
+        }
+        Ok(self)
+    }
+}
+
+/// More threads than this are never started in one run.
+const MOST_THREADS: u64 = 20_000;
+/// The threads of fib double with each step of n; fib(15) starts 986 of them.
+const MOST_THREAD_FIB: u64 = 15;
+
+/// Why this runtime cannot run this workload, if so.
+pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
+    let runtime = request.runtime()?;
+    let reason = match (request.kind, runtime) {
+        (Kind::Parked, Runtime::Rayon | Runtime::RayonFifo) => {
+            "its jobs cannot wait without holding a worker"
+        }
+        (Kind::Pcap, Runtime::Go) => "the handler's parsers are Rust libraries",
+        (Kind::Spawn, Runtime::Go) if request.params.word("from") == "outside" => {
+            "all its threads are its own: there is no outside"
+        }
+        (Kind::FibPromise, Runtime::Threads) if request.params.number("n") > MOST_THREAD_FIB => {
+            "a thread per call: n is 15 at most"
+        }
+        _ => return Ok(runtime.missing()),
+    };
+    Ok(Some(reason.to_owned()))
+}
+
+/// What a reader of this contestant's figures on this workload must know, if anything.
+pub(crate) fn remark(request: &Request) -> Result<Option<&'static str>, LabError> {
+    let runtime = request.runtime()?;
+    let remark = match (request.kind, runtime) {
+        (Kind::Spawn, Runtime::Rayon | Runtime::RayonFifo | Runtime::Threads)
+            if spawn::has_handles(&request.params) =>
+        {
+            "no handles: a counter stands for them"
+        }
+        (Kind::FibPromise, Runtime::Rayon | Runtime::RayonFifo) => "no promises: join stands for them",
+        (_, Runtime::Threads) => "a thread per task; n is bounded",
+        _ => return Ok(None),
+    };
+    Ok(Some(remark))
+}
+
+/// A workload, ready to run.
+pub(crate) enum Program {
+    /// See `packet`.
+    Packet(packet::Plan),
+    /// See `pcap`.
+    Pcap(pcap::Plan),
+    /// See `packet_cache`.
+    PacketCache(packet_cache::Plan),
+    /// See `fib_promise`.
+    FibPromise(fib_promise::Plan),
+    /// See `spawn`.
+    Spawn(spawn::Plan),
+    /// See `parked`.
+    Parked(parked::Plan),
+}
+
+impl Program {
+    /// Loads what the request needs: captures are read, reference results computed.
+    pub(crate) fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
+        Ok(match request.kind {
+            Kind::Packet => Self::Packet(packet::Plan::new(params)),
+            Kind::Pcap => Self::Pcap(pcap::Plan::new(params, request.capture.as_deref())?),
+            Kind::PacketCache => Self::PacketCache(packet_cache::Plan::new(params)),
+            Kind::FibPromise => Self::FibPromise(fib_promise::Plan::new(params)),
+            Kind::Spawn => Self::Spawn(spawn::Plan::new(params)),
+            Kind::Parked => Self::Parked(parked::Plan::new(params)),
+        })
+    }
+
+    /// Runs it on a pool whose tasks are futures.
+    pub(crate) fn run_tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        match self {
+            Self::Packet(plan) => measured(pool, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
+            Self::Pcap(plan) => measured(pool, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
+            Self::PacketCache(plan) => measured(pool, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
+            Self::FibPromise(plan) => measured(pool, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
+            Self::Spawn(plan) => measured(pool, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
+            Self::Parked(plan) => plan.tasks(pool),
+        }
+    }
+
+    /// Runs it on a pool whose tasks are closures.
+    pub(crate) fn run_jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        match self {
+            Self::Packet(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
+            Self::Pcap(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
+            Self::PacketCache(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
+            Self::FibPromise(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
+            Self::Spawn(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
+            Self::Parked(plan) => plan.jobs(pool),
+        }
+    }
+}
+
+/// Warms up, then measures, and counts over the measured part.
+fn measured<P: TaskPool>(
+    pool: &P,
+    warm_up: impl FnOnce() -> Result<Outcome, LabError>,
+    run: impl FnOnce() -> Result<Outcome, LabError>,
+) -> Result<Outcome, LabError> {
+    warm_up()?;
+    let before = pool.counters().unwrap_or_default();
+    let mut outcome = run()?;
+    outcome.counters = pool.counters().map(|after: Counters| after.since(&before));
+    Ok(outcome)
+}
+
+/// Fails unless what was counted is what was expected.
+fn check<T: PartialEq + std::fmt::Debug>(what: &str, counted: &T, expected: &T) -> Result<(), LabError> {
+    if counted == expected {
+        return Ok(());
+    }
+    Err(LabError::Wrong(format!(
+        "{what}: {counted:?} counted, {expected:?} expected"
+    )))
+}
+
+/// The time zero of a run's lanes.
+fn base() -> Instant {
+    Instant::now()
+}

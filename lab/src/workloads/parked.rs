@@ -1,0 +1,164 @@
+//! *parked*: tasks that wait for one event. What each costs in memory, and how long it takes to create and to wake
+//! all of them.
+//!
+//! The memory is the growth of the process's resident set from just before the first task to when all wait, divided
+//! by their number: the runtime's task with a future of two words in it. The list of wakers is the workload's, lies
+//! in pages that were touched before, and is not in the figure. A run has a process of its own, so nothing that an
+//! earlier run left behind is used again.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::check;
+use super::gate::{Gate, Wait};
+use super::lane::Lane;
+use super::params::Params;
+use crate::error::LabError;
+use crate::harness::machine::resident_bytes;
+use crate::harness::record::Outcome;
+use crate::peers::{JobPool, Jobs, TaskPool, Tasks};
+
+/// The workload, ready to run.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    n: u64,
+}
+
+/// The waiting task: two words and a state.
+async fn parked(wait: Wait, lane: &'static Lane) {
+    wait.await;
+    lane.count();
+}
+
+/// What the three stages came to.
+struct Stages {
+    create: Duration,
+    wake: Duration,
+    bytes: Option<u64>,
+}
+
+impl Plan {
+    /// Reads the parameters.
+    pub(super) fn new(params: &Params) -> Self {
+        Self {
+            n: params.number("n"),
+        }
+    }
+
+    /// Runs with tasks that are futures.
+    pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let (tasks, n) = (pool.tasks(), self.n);
+        // Gate and lane live as long as the process: the tasks hold plain references.
+        let gate: &'static Gate = Box::leak(Box::new(Gate::for_waiters(n as usize)));
+        let lane = Lane::leaked(super::base(), 0);
+        wake_once(pool);
+
+        let before = resident_bytes();
+        let start = Instant::now();
+        pool.start(async move {
+            for _ in 0..n {
+                tasks.launch(parked(gate.wait(), lane));
+            }
+        });
+        let create = until(start, || gate.waiting() as u64 == n);
+        let bytes = grown(before);
+
+        let start = Instant::now();
+        // From a task, as one task wakes another.
+        pool.start(async move { gate.open() });
+        let wake = until(start, || lane.done() == n);
+        self.outcome(&Stages { create, wake, bytes }, lane.done())
+    }
+
+    /// Runs with tasks that are closures; only threads can wait.
+    pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let (jobs, n) = (pool.jobs(), self.n);
+        let bell: &'static Bell = Box::leak(Box::new(Bell::default()));
+        let lane = Lane::leaked(super::base(), 0);
+
+        let before = resident_bytes();
+        let start = Instant::now();
+        pool.start(move || {
+            for _ in 0..n {
+                jobs.launch(move || {
+                    bell.wait();
+                    lane.count();
+                });
+            }
+        });
+        let create = until(start, || bell.waiting() == n);
+        let bytes = grown(before);
+
+        let start = Instant::now();
+        pool.start(move || bell.ring());
+        let wake = until(start, || lane.done() == n);
+        self.outcome(&Stages { create, wake, bytes }, lane.done())
+    }
+
+    fn outcome(&self, stages: &Stages, ended: u64) -> Result<Outcome, LabError> {
+        check("tasks that ended", &ended, &self.n)?;
+        let each = |duration: Duration| duration.as_nanos() as f64 / self.n as f64;
+        let mut outcome = Outcome::new(self.n, stages.create + stages.wake)
+            .with_measure("create_ns", each(stages.create))
+            .with_measure("wake_ns", each(stages.wake));
+        if let Some(bytes) = stages.bytes {
+            outcome = outcome.with_measure("bytes_per_task", bytes as f64 / self.n as f64);
+        }
+        Ok(outcome)
+    }
+}
+
+/// Lets every part of the pool run once before memory is looked at: its threads' stacks are touched, its queues there.
+fn wake_once<P: TaskPool>(pool: &P) {
+    let tasks = pool.tasks();
+    let lane = Lane::leaked(super::base(), 0);
+    pool.start(async move {
+        for _ in 0..64 {
+            tasks.launch(async move {
+                tasks.yield_now().await;
+                lane.count();
+            });
+        }
+    });
+    until(Instant::now(), || lane.done() == 64);
+}
+
+/// Sleeps until something is so; returns how long it took since `start`, to a fifth of a millisecond.
+fn until(start: Instant, so: impl Fn() -> bool) -> Duration {
+    while !so() {
+        thread::sleep(Duration::from_micros(200));
+    }
+    start.elapsed()
+}
+
+/// How many bytes the resident set has grown, if the system tells.
+fn grown(before: Option<u64>) -> Option<u64> {
+    Some(resident_bytes()?.saturating_sub(before?))
+}
+
+/// The gate of threads: a condition variable.
+#[derive(Default)]
+struct Bell {
+    state: Mutex<(bool, u64)>,
+    rung: Condvar,
+}
+
+impl Bell {
+    fn wait(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.1 += 1;
+        while !state.0 {
+            state = self.rung.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn waiting(&self) -> u64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+
+    fn ring(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).0 = true;
+        self.rung.notify_all();
+    }
+}

@@ -1,0 +1,228 @@
+//! *pcap*: a real capture, replayed. The handler of each packet really parses it: Ethernet, IP, TCP, and the HTTP
+//! head if the segment begins with one.
+//!
+//! Each handler sees one packet, as a network function would: streams are not put together again, so a head that
+//! spreads over two segments, or begins inside one, is not counted. The counts of a run must be those of a sequential
+//! pass over the same packets.
+
+use std::path::Path;
+
+use etherparse::{SlicedPacket, TransportSlice};
+
+use super::capture::Capture;
+use super::check;
+use super::lane::{Landed, TALLIES, Tally};
+use super::listener::{Feed, Listening};
+use super::params::Params;
+use crate::error::LabError;
+use crate::harness::record::Outcome;
+use crate::peers::{JobPool, TaskPool};
+
+/// Headers that a head may have; one with more is not counted.
+const HEADERS: usize = 64;
+
+/// What a handler finds, as indices of its tally.
+const TCP: usize = 0;
+const REQUEST: usize = 1;
+const RESPONSE: usize = 2;
+const BODY: usize = 3;
+
+/// The workload, ready to run.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    listening: Listening,
+    replay: Replay,
+}
+
+/// The capture, round after round.
+#[derive(Clone, Copy)]
+struct Replay {
+    frames: &'static [Vec<u8>],
+}
+
+impl Feed for Replay {
+    type Picker = Laps;
+
+    fn picker(self, spawner: u64) -> Laps {
+        // Spawners start at different places, so that they do not send the same packet at the same time.
+        Laps {
+            frames: self.frames,
+            at: (spawner as usize * 7919) % self.frames.len(),
+        }
+    }
+
+    #[inline]
+    fn handle(self, packet: &[u8]) -> Tally {
+        parse(packet)
+    }
+}
+
+/// The frames in order, then again from the first.
+struct Laps {
+    frames: &'static [Vec<u8>],
+    at: usize,
+}
+
+impl Iterator for Laps {
+    type Item = &'static [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'static [u8]> {
+        let frame = &self.frames[self.at];
+        self.at += 1;
+        if self.at == self.frames.len() {
+            self.at = 0;
+        }
+        Some(frame)
+    }
+}
+
+/// Parses a frame: whether it is TCP, begins an HTTP request or response, and how many bytes follow the head.
+fn parse(frame: &[u8]) -> Tally {
+    let mut tally = [0; TALLIES];
+    let Ok(sliced) = SlicedPacket::from_ethernet(frame) else {
+        return tally;
+    };
+    let Some(TransportSlice::Tcp(segment)) = sliced.transport else {
+        return tally;
+    };
+    tally[TCP] = 1;
+    let payload = segment.payload();
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    if payload.starts_with(b"HTTP/") {
+        let mut response = httparse::Response::new(&mut headers);
+        if let Ok(httparse::Status::Complete(head)) = response.parse(payload) {
+            tally[RESPONSE] = 1;
+            tally[BODY] = (payload.len() - head) as u64;
+        }
+    } else if !payload.is_empty() {
+        let mut request = httparse::Request::new(&mut headers);
+        if let Ok(httparse::Status::Complete(head)) = request.parse(payload) {
+            tally[REQUEST] = 1;
+            tally[BODY] = (payload.len() - head) as u64;
+        }
+    }
+    tally
+}
+
+impl Plan {
+    /// Reads the parameters and the capture.
+    pub(super) fn new(params: &Params, capture: Option<&Path>) -> Result<Self, LabError> {
+        let frames = Capture::load(capture)?.frames.leak();
+        Ok(Self {
+            listening: Listening::new(params),
+            replay: Replay { frames },
+        })
+    }
+
+    /// The part that is not measured.
+    pub(super) fn warm_up(&self) -> Self {
+        Self {
+            listening: self.listening.warm_up(),
+            ..*self
+        }
+    }
+
+    /// What a sequential pass over the same packets finds.
+    fn expected(&self) -> Tally {
+        if !self.listening.handlers {
+            return [0; TALLIES];
+        }
+        let of_frame: Vec<Tally> = self.replay.frames.iter().map(|frame| parse(frame)).collect();
+        let frames = of_frame.len() as u64;
+        let mut sum = [0; TALLIES];
+        for spawner in 0..self.listening.spawners {
+            let first = self.replay.picker(spawner).at;
+            for (at, tally) in of_frame.iter().enumerate() {
+                // How often this frame comes among the packets of the spawner.
+                let place = (at + of_frame.len() - first) as u64 % frames;
+                let times =
+                    self.listening.share() / frames + u64::from(place < self.listening.share() % frames);
+                for (sum, found) in sum.iter_mut().zip(tally) {
+                    *sum += found * times;
+                }
+            }
+        }
+        sum
+    }
+
+    /// Runs with tasks that are futures.
+    pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        self.outcome(&self.listening.tasks(pool, self.replay))
+    }
+
+    /// Runs with tasks that are closures.
+    pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        self.outcome(&self.listening.jobs(pool, self.replay))
+    }
+
+    fn outcome(&self, landed: &Landed) -> Result<Outcome, LabError> {
+        check(
+            "TCP segments, requests, responses, body bytes",
+            &landed.tally,
+            &self.expected(),
+        )?;
+        Ok(Outcome::new(self.listening.total(), landed.elapsed)
+            .with_latency(&landed.histogram)
+            .with_measure("window_full", landed.waits as f64)
+            .with_measure("tcp_segments", landed.tally[TCP] as f64)
+            .with_measure("http_requests", landed.tally[REQUEST] as f64)
+            .with_measure("http_responses", landed.tally[RESPONSE] as f64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workloads::spec;
+
+    #[test]
+    fn the_bundled_capture_has_requests_responses_and_what_lies_between() {
+        let frames = Capture::load(None).unwrap().frames;
+        let sum = frames
+            .iter()
+            .map(|frame| parse(frame))
+            .fold([0; TALLIES], |mut sum, tally| {
+                sum.iter_mut().zip(tally).for_each(|(sum, found)| *sum += found);
+                sum
+            });
+        assert!(sum[TCP] > sum[REQUEST] + sum[RESPONSE], "{sum:?}");
+        assert!(
+            sum[REQUEST] >= 50 && sum[RESPONSE] >= 50 && sum[BODY] > 0,
+            "{sum:?}"
+        );
+    }
+
+    #[test]
+    fn the_expected_counts_are_those_of_a_replay() {
+        for (n, spawners) in [("1", "1"), ("777", "1"), ("5000", "3")] {
+            let settings = [format!("n={n}"), format!("spawners={spawners}")];
+            let params = spec::parse("pcap", false, &settings).unwrap().params;
+            let plan = Plan::new(&params, None).unwrap();
+            let mut replayed = [0; TALLIES];
+            for spawner in 0..plan.listening.spawners {
+                for frame in plan.replay.picker(spawner).take(plan.listening.share() as usize) {
+                    replayed
+                        .iter_mut()
+                        .zip(parse(frame))
+                        .for_each(|(sum, found)| *sum += found);
+                }
+            }
+            assert_eq!(plan.expected(), replayed);
+        }
+    }
+
+    #[test]
+    fn garbage_is_parsed_without_a_panic() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let frames = Capture::load(None).unwrap().frames;
+        for _ in 0..20_000 {
+            let mut frame = frames[random.usize(..frames.len())].clone();
+            let at = random.usize(..frame.len());
+            frame[at] = random.u8(..);
+            frame.truncate(random.usize(..=frame.len()));
+            parse(&frame);
+        }
+        assert_eq!(parse(b""), [0; TALLIES]);
+    }
+}

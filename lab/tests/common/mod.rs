@@ -1,0 +1,80 @@
+//! What the integration tests share: running the command and looking at what it says.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The command, in a folder of its own.
+pub(crate) fn command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpweft"));
+    command.current_dir(folder);
+    command
+}
+
+/// What the command said.
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// Runs the command with these words.
+pub(crate) fn say(folder: &Path, words: &str) -> Said {
+    command(folder)
+        .args(words.split_whitespace())
+        .output()
+        .expect("the command starts")
+        .into()
+}
+
+/// An error: its exit code, nothing on standard output, one message without a backtrace.
+pub(crate) fn complaint(folder: &Path, words: &str, code: i32) -> String {
+    let said = say(folder, words);
+    assert_eq!(said.code, Some(code), "{words}: {}{}", said.out, said.err);
+    assert!(said.out.is_empty(), "{words} printed: {}", said.out);
+    assert!(said.err.starts_with("error: "), "{words}: {}", said.err);
+    assert!(!said.err.contains("panicked"), "{words}: {}", said.err);
+    said.err
+}
+
+/// A folder that is removed in the end.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("warpweft-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("the temporary folder takes folders");
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes a file into it.
+    pub(crate) fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, bytes).expect("the temporary folder takes files");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is the system's to clear.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// The bundled capture.
+pub(crate) const CAPTURE: &[u8] = include_bytes!("../../captures/http.pcap");

@@ -1,0 +1,286 @@
+//! Every workload on every runtime that can run it, in tiny sizes. Each run checks its own result; these tests check that
+//! what is reported is complete and that contestants agree on it.
+
+mod common;
+
+use common::{Folder, command, say};
+use serde_json::Value;
+
+/// The records of one `bench --json`.
+fn records(folder: &Folder, words: &str) -> Vec<Value> {
+    let said = say(folder.path(), &format!("bench {words} --json"));
+    assert_eq!(said.code, Some(0), "{words}: {}", said.err);
+    said.out
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line is a JSON object"))
+        .collect()
+}
+
+/// All runtimes but Go, which may be missing.
+const RUNTIMES: &str = "warpweft,rayon,rayon-fifo,tokio,smol,threads";
+
+fn each_runs(words: &str, runtimes: &str, operations: u64) {
+    let folder = Folder::new(&format!("runs-{}", words.replace(['/', ' ', '='], "-")));
+    let policies = "--policy fifo,lifo,lifo+steal=one,fifo+overflow=locked+capacity=16";
+    let records = records(
+        &folder,
+        &format!("{words} --runtime {runtimes} {policies} --workers 1,3 --repeat 1"),
+    );
+    let contestants = runtimes.split(',').count() + 3;
+    assert!(
+        records.len() >= 2 * contestants,
+        "{} records of {contestants} contestants",
+        records.len()
+    );
+    for record in &records {
+        assert_eq!(record["operations"], operations, "{record}");
+    }
+}
+
+#[test]
+fn packet_runs_everywhere() {
+    each_runs("packet n=300 window=32", RUNTIMES, 300);
+}
+
+#[test]
+fn packet_without_a_window_runs_everywhere() {
+    each_runs("packet/spawners4 n=400 window=0", RUNTIMES, 400);
+}
+
+#[test]
+fn packet_heavier_and_the_null_run_work() {
+    each_runs("packet/heavier n=100", RUNTIMES, 100);
+    for workload in ["packet", "pcap", "packet-cache"] {
+        each_runs(&format!("{workload}/null n=200"), RUNTIMES, 200);
+    }
+}
+
+#[test]
+fn pcap_runs_everywhere() {
+    each_runs("pcap n=2000 spawners=2", RUNTIMES, 2000);
+}
+
+#[test]
+fn packet_cache_runs_everywhere() {
+    each_runs("packet-cache n=100 window=20", RUNTIMES, 100);
+}
+
+#[test]
+fn fib_promise_runs_everywhere() {
+    each_runs("fib-promise n=10", RUNTIMES, 177);
+}
+
+#[test]
+fn spawn_runs_everywhere_in_all_modes() {
+    for variant in ["batch", "one", "fire", "outside", "one-outside", "fire-outside"] {
+        each_runs(&format!("spawn/{variant} n=200"), RUNTIMES, 200);
+    }
+}
+
+#[test]
+fn parked_runs_where_tasks_can_wait() {
+    each_runs("parked n=500", "warpweft,tokio,smol,threads", 500);
+}
+
+#[test]
+fn go_runs_what_it_can_if_it_is_installed() {
+    let folder = Folder::new("go");
+    for words in [
+        "packet n=300",
+        "packet-cache n=100",
+        "fib-promise n=10",
+        "spawn n=200",
+        "spawn/one n=50",
+        "parked n=100",
+    ] {
+        let said = say(
+            folder.path(),
+            &format!("bench {words} --runtime go --workers 2 --repeat 1 --json"),
+        );
+        if said.err.contains("not installed") {
+            assert_eq!(said.code, Some(2));
+            return;
+        }
+        assert_eq!(said.code, Some(0), "{words}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_record_holds_everything_that_is_needed_to_judge_it() {
+    let folder = Folder::new("record");
+    let records = records(
+        &folder,
+        "packet n=500 --policy lifo+steal=one --workers 2 --repeat 2",
+    );
+    let kept: Vec<bool> = records
+        .iter()
+        .filter_map(|record| record["kept"].as_bool())
+        .collect();
+    assert!(
+        !kept[0] && kept[kept.len() - 1],
+        "the first round does not count: {kept:?}"
+    );
+    let record = &records[records.len() - 1];
+    assert_eq!(record["workload"], "packet");
+    assert_eq!(record["parameters"]["n"], 500);
+    assert_eq!(record["parameters"]["window"], 1024);
+    assert_eq!(record["runtime"], "warpweft");
+    assert_eq!(record["policy"], "lifo+steal=one");
+    assert_eq!(record["workers"], 2);
+    assert_eq!(record["operations"], 500);
+    let number = |path: &str| {
+        record
+            .pointer(path)
+            .and_then(Value::as_f64)
+            .unwrap_or_else(|| panic!("{path} is missing in {record}"))
+    };
+    assert!((number("/throughput") * number("/seconds") - 500.0).abs() < 0.5);
+    assert_eq!(number("/latency/count"), 500.0);
+    let percentiles = ["p50", "p99", "p999", "p9999", "max"].map(|name| number(&format!("/latency/{name}")));
+    assert!(percentiles.is_sorted() && percentiles[0] > 0.0, "{percentiles:?}");
+    let total = record["counters"]["total"].as_object().unwrap();
+    assert!(total.len() >= 10, "{total:?}");
+    assert_eq!(record["counters"]["workers"].as_array().map(Vec::len), Some(2));
+    for path in [
+        "/versions/rustc",
+        "/versions/tokio",
+        "/versions/allocator",
+        "/machine/processor",
+        "/machine/system",
+    ] {
+        assert!(
+            record
+                .pointer(path)
+                .is_some_and(|value| value.as_str().is_some_and(|text| !text.is_empty())),
+            "{path}"
+        );
+    }
+    assert!(number("/machine/cpus") >= 1.0);
+    if number("/machine/cpus") > 1.0 {
+        assert!(number("/probe_ns") > 1.0 && number("/probe_usual_ns") > 1.0);
+    }
+}
+
+#[test]
+fn counters_count_the_measured_part() {
+    let folder = Folder::new("counters");
+    let record = &records(&folder, "packet n=1000 --policy fifo --workers 1 --repeat 1")[0];
+    let ran = record["counters"]["total"]["ran"].as_u64().unwrap();
+    // The handlers and the listener, which may be run several times because it yields; not the warm-up.
+    assert!((1000..1400).contains(&ran), "{ran} of 1000 handlers");
+}
+
+#[test]
+fn contestants_agree_on_what_the_capture_holds() {
+    let folder = Folder::new("agree");
+    let all = records(
+        &folder,
+        "pcap n=5000 --runtime warpweft,rayon,tokio,smol --workers 2 --repeat 1",
+    );
+    let found = |record: &Value| {
+        ["tcp_segments", "http_requests", "http_responses"]
+            .map(|name| record["measures"][name].as_f64().unwrap_or(-1.0))
+    };
+    let first = found(&all[0]);
+    assert!(first.iter().all(|count| *count > 0.0), "{first:?}");
+    assert!(all.iter().all(|record| found(record) == first));
+}
+
+#[test]
+fn the_summary_goes_where_the_records_do_not() {
+    let folder = Folder::new("summary");
+    let said = say(
+        folder.path(),
+        "bench packet n=200 --runtime rayon,tokio --workers 2 --repeat 2",
+    );
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(
+        said.out.contains("rayon") && said.out.contains("× best peer"),
+        "{}",
+        said.out
+    );
+    let said = say(
+        folder.path(),
+        "bench packet n=200 --runtime rayon --workers 2 --repeat 2 --json",
+    );
+    assert!(
+        said.out.lines().all(|line| line.starts_with('{')) && said.err.contains("packets/s"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn exploring_writes_table_report_and_document() {
+    let folder = Folder::new("explore");
+    let said = say(folder.path(), "explore --smoke --workers 1,2 --json all.json");
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    for part in [
+        "fifo",
+        "lifo",
+        "rayon",
+        "tokio",
+        "smol",
+        "Report: reports/explore-pcap.html",
+    ] {
+        assert!(said.out.contains(part), "{part} is missing: {}", said.out);
+    }
+    let html = std::fs::read_to_string(folder.path().join("reports/explore-pcap.html")).unwrap();
+    assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"));
+    for foreign in ["<script", "http://", "https://"] {
+        assert!(!html.contains(foreign), "{foreign} in the report");
+    }
+    let document: Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.path().join("all.json")).unwrap()).unwrap();
+    assert!(!document["frontier"].as_array().unwrap().is_empty());
+    assert!(document["runs"].as_array().unwrap().len() >= document["rows"].as_array().unwrap().len());
+    let advice = document["advice"].as_str().unwrap();
+    assert!(
+        advice.starts_with("Nothing can be told apart in so few rounds") && said.out.contains(advice),
+        "{advice}"
+    );
+}
+
+#[test]
+fn another_capture_can_be_explored() {
+    let folder = Folder::new("other");
+    // The first packets of the bundled one, as a file of its own.
+    let mut end = 24;
+    for _ in 0..50 {
+        let length = u32::from_le_bytes(common::CAPTURE[end + 8..end + 12].try_into().unwrap());
+        end += 16 + length as usize;
+    }
+    folder.file("other.pcap", &common::CAPTURE[..end]);
+    let said = say(
+        folder.path(),
+        "explore --smoke --pcap other.pcap --runtime warpweft --workers 1 --report r.html",
+    );
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(
+        std::fs::read_to_string(folder.path().join("r.html"))
+            .unwrap()
+            .contains("other.pcap")
+    );
+}
+
+#[test]
+fn the_list_names_everything() {
+    let folder = Folder::new("list");
+    let said = say(folder.path(), "list");
+    assert_eq!(said.code, Some(0));
+    for part in [
+        "pcap",
+        "packet/heavier",
+        "packet-cache",
+        "fib-promise",
+        "spawn/one",
+        "parked",
+        "rayon-fifo",
+        "go",
+        "lifo",
+    ] {
+        assert!(said.out.contains(part), "{part} is missing");
+    }
+    let help = command(folder.path()).arg("--help").output().unwrap();
+    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("explore"));
+}
