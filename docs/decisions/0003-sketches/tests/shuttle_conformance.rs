@@ -1,0 +1,4 @@
+//! Every sketch in whole small pools.
+#![cfg(warpweft_shuttle)]
+
+mod sketches;
