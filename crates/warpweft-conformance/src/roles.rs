@@ -16,7 +16,7 @@ use warpweft_task::probe::Probe;
 
 /// How many preemptions a schedule may have, unless `LOOM_MAX_PREEMPTIONS` says otherwise. Two find nearly every bug
 /// of a lock-free structure; each one more costs several times as much.
-const PREEMPTIONS: usize = 3;
+const PREEMPTIONS: usize = 2;
 
 /// Steps of one schedule after which loom suspects an endless loop. A queue of 256 slots takes about a thousand to
 /// build and drop.
@@ -121,7 +121,7 @@ const SCENES: &[Scene] = &[
     },
 ];
 
-/// Plays every scene under loom: all schedules with up to three preemptions (or `LOOM_MAX_PREEMPTIONS`).
+/// Plays every scene under loom: all schedules with up to two preemptions (or `LOOM_MAX_PREEMPTIONS`).
 ///
 /// Give it a policy with small queues: loom's time grows fast with the number of steps.
 ///

@@ -1,11 +1,16 @@
 //! Atomic integers, pointers and fences of the build's memory model.
 
 #[cfg(warpweft_loom)]
-pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+mod watched;
+
+#[cfg(warpweft_loom)]
+pub use loom::sync::atomic::{Ordering, fence};
 #[cfg(warpweft_shuttle)]
 pub use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+#[cfg(warpweft_loom)]
+pub use watched::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
 /// Tells the processor, and a model checker, that the caller spins until another thread moves on.
 ///

@@ -22,7 +22,7 @@ pub enum Wake {
 }
 
 /// What a policy is built for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PoolEnv {
     /// How many workers the pool has; at least 1.
@@ -171,6 +171,9 @@ pub trait Policy: Send + Sync + Sized + 'static {
     }
 
     /// The last look before sleep: every place, in a fixed order, whatever it takes.
+    ///
+    /// The one exception: a place that only its owner can reach, such as a slot for the latest spawn. It may be left out
+    /// where the push into it answered [`Wake::None`], because its owner is awake and looks there before it sleeps.
     fn scan(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef>;
 
     /// Whether nothing else is ready for this worker, so that a yield may return at once. A hint: `false` is always
@@ -180,8 +183,9 @@ pub trait Policy: Send + Sync + Sized + 'static {
         false
     }
 
-    /// A task ended that carried `policy_word`: take back what travelled with it. Only if
-    /// [`WATCHES_ENDS`](Policy::WATCHES_ENDS).
+    /// A task of this pool ended on this worker, having run or been cancelled: take back what travelled with it.
+    /// `policy_word` is what it carried when it was last taken or suspended. Only if
+    /// [`WATCHES_ENDS`](Policy::WATCHES_ENDS); not for tasks that end with their pool.
     fn retired(shared: &Self::Shared, local: &mut Self::Local, policy_word: u64) {
         let _ = (shared, local, policy_word);
     }

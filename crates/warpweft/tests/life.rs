@@ -6,11 +6,12 @@
     reason = "outside the checkers the system's own threads and locks are what is tested against"
 )]
 
+use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use warpweft::policy::{Cx, PolicyError, PoolEnv, TaskRef, Wake, Why};
+use warpweft::policy::{Count, Cx, PolicyError, PoolEnv, TaskRef, Wake, Why};
 use warpweft::queue::Locked;
 use warpweft::{BuildError, Fifo, JoinError, Policy, Runtime, SpawnError, spawn, spawn_job, yield_now};
 
@@ -246,10 +247,7 @@ fn tokens_that_a_policy_drops_are_reported_to_their_joiners() {
     let results = handles.into_iter().map(warpweft::JoinHandle::wait);
     let dropped = results.filter(|result| matches!(result, Err(JoinError::Dropped)));
     assert_eq!(dropped.count(), 100);
-    assert_eq!(
-        runtime.counters().outside.get(warpweft::policy::Count::Dropped),
-        100
-    );
+    assert_eq!(runtime.counters().outside.get(Count::Dropped), 100);
 }
 
 #[test]
@@ -319,6 +317,97 @@ fn a_policy_that_panics_closes_its_pool_and_nothing_hangs() {
 }
 
 #[test]
+fn a_hook_that_panics_below_a_task_closes_the_pool_at_once() {
+    struct SecondPush(AtomicUsize);
+    impl Hooks for SecondPush {
+        fn push(&self, task: TaskRef) -> Option<TaskRef> {
+            assert_ne!(
+                self.0.fetch_add(1, Ordering::Relaxed),
+                1,
+                "the policy's push panics"
+            );
+            Some(task)
+        }
+    }
+    let policy = Central(Arc::new(SecondPush(AtomicUsize::new(0))));
+    let runtime = Runtime::builder()
+        .workers(1)
+        .policy(policy)
+        .build()
+        .expect("one worker");
+    let runtime = Arc::new(runtime);
+    let inside = Arc::clone(&runtime);
+    let seen = runtime.spawn_job(move || {
+        let spawned = catch_unwind(|| spawn_job(|| ()).detach());
+        (spawned.is_err(), inside.try_spawn_job(|| ()).err())
+    });
+    assert_eq!(
+        seen.wait().expect("the job caught the panic"),
+        (true, Some(SpawnError::Closed))
+    );
+}
+
+#[test]
+fn a_policy_hears_of_the_end_of_every_task() {
+    /// Gives each task the word 7, and counts those that come back.
+    struct Watching(Arc<AtomicUsize>);
+    impl Policy for Watching {
+        type Shared = (Locked<TaskRef>, Arc<AtomicUsize>);
+        type Local = ();
+        const WATCHES_ENDS: bool = true;
+
+        fn build(&self, env: &PoolEnv) -> Result<(Self::Shared, Vec<()>), PolicyError> {
+            Ok(((Locked::new(), Arc::clone(&self.0)), vec![(); env.workers]))
+        }
+        fn push(shared: &Self::Shared, _: Option<&mut ()>, task: TaskRef, _: Why, _: &Cx<'_>) -> Wake {
+            shared.0.push(task);
+            Wake::Any
+        }
+        fn suspended(_: &Self::Shared, (): &mut (), task: &mut TaskRef, _: &Cx<'_>) {
+            task.set_policy_word(7);
+        }
+        fn next(shared: &Self::Shared, (): &mut (), _: &Cx<'_>) -> Option<TaskRef> {
+            shared.0.pop()
+        }
+        fn scan(shared: &Self::Shared, (): &mut (), _: &Cx<'_>) -> Option<TaskRef> {
+            shared.0.pop()
+        }
+        fn retired((_, words): &Self::Shared, (): &mut (), word: u64) {
+            words.fetch_add(1 + usize::try_from(word).expect("small"), Ordering::Relaxed);
+        }
+    }
+    let words = Arc::new(AtomicUsize::new(0));
+    let runtime = Runtime::builder()
+        .workers(1)
+        .policy(Watching(Arc::clone(&words)))
+        .build()
+        .expect("one worker");
+    let heard = |n| {
+        let start = Instant::now();
+        while words.load(Ordering::Relaxed) != n {
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "{words:?} instead of {n}"
+            );
+            thread::yield_now();
+        }
+    };
+    runtime.spawn_job(|| ()).detach();
+    heard(1);
+    // Nobody could ever wake it: it is cancelled when it suspends.
+    runtime.spawn(std::future::pending::<()>()).detach();
+    heard(1 + 8);
+    // It sleeps, and is cancelled later.
+    let sleeper = runtime.spawn(std::future::pending::<()>());
+    while runtime.counters().total().get(Count::Suspensions) < 2 {
+        thread::yield_now();
+    }
+    sleeper.cancel();
+    drop(sleeper);
+    heard(1 + 8 + 8);
+}
+
+#[test]
 fn a_policy_that_spawns_from_a_hook_is_an_outsider_there() {
     struct Respawns(AtomicUsize);
     impl Hooks for Respawns {
@@ -336,7 +425,7 @@ fn a_policy_that_spawns_from_a_hook_is_an_outsider_there() {
         .expect("one worker");
     assert!(runtime.spawn_job(|| ()).wait().is_ok());
     let start = Instant::now();
-    while runtime.counters().total().get(warpweft::policy::Count::Ran) < 2 {
+    while runtime.counters().total().get(Count::Ran) < 2 {
         assert!(
             start.elapsed() < Duration::from_secs(60),
             "the hook's task never ran"

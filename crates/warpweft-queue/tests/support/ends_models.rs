@@ -4,8 +4,7 @@
 //! Each model gives numbered elements to a queue of two or four slots and lets owner and thieves loose on it.
 //! At the end every number must have come out exactly once, to thieves in ascending order. Loom itself
 //! watches that no ring is freed while a thief reads it, and that nothing leaks. Shuttle knows no weak
-//! memory, but draws its schedules at random, so that what loom overlooks (see [`First`]) has no place to
-//! hide.
+//! memory, but draws its schedules at random and without a bound on preemptions.
 
 use std::num::NonZeroUsize;
 #[cfg(warpweft_loom)]
@@ -13,7 +12,7 @@ use std::sync::Arc;
 #[cfg(warpweft_loom)]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use warpweft_platform::thread::{JoinHandle, spawn, yield_now};
+use warpweft_platform::thread::{JoinHandle, spawn};
 use warpweft_queue::{Amount, Full, Owner, Steal, Thief};
 
 type Element = NonZeroUsize;
@@ -28,54 +27,19 @@ pub(crate) trait Kind: 'static {
     fn make(capacity: usize, start: u64) -> Self::Queue;
 }
 
-/// Who runs first in the execution that loom starts from.
-///
-/// It should not matter, but loom (0.7.2) remembers only the last access to an atomic: where one thread loads
-/// it, and another one loads it and then stores to it, loom sees no conflict between the first load and the
-/// store, and does not try the other order (tokio-rs/loom#166 and #392). From the opposite beginning it does.
-/// So each model is explored from both.
-#[derive(Clone, Copy, PartialEq)]
-enum First {
-    Owner,
-    Thieves,
-}
-
-impl First {
-    /// To be called by the owner when it has started the thieves.
-    fn go(self) {
-        if self == Self::Thieves {
-            yield_now();
-        }
-    }
-}
-
-/// Explores every schedule and every weak-memory outcome, with no bound; `LOOM_MAX_PREEMPTIONS` sets one.
+/// Explores every weak-memory outcome of every schedule with at most three preemptions (a switch away from a thread that
+/// could have gone on), and prints (with `--nocapture`) in how many ways it went. `LOOM_MAX_PREEMPTIONS` sets the bound.
 #[cfg(warpweft_loom)]
-fn explore(model: impl Fn(First) + Copy + Send + Sync + 'static) {
-    explore_with(&loom::model::Builder::new(), model);
-}
-
-/// As [`explore`], but only the schedules with at most so many preemptions (a switch away from a thread that
-/// could have gone on): for three threads with long programs.
-#[cfg(warpweft_loom)]
-fn explore_bounded(preemptions: usize, model: impl Fn(First) + Copy + Send + Sync + 'static) {
+fn explore(model: impl Fn() + Copy + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound.get_or_insert(preemptions);
-    explore_with(&builder, model);
-}
-
-/// Runs the model and prints (with `--nocapture`) in how many ways it went.
-#[cfg(warpweft_loom)]
-fn explore_with(builder: &loom::model::Builder, model: impl Fn(First) + Copy + Send + Sync + 'static) {
+    builder.preemption_bound.get_or_insert(3);
     // Not an atomic of loom's: it counts across executions.
     let executions = Arc::new(AtomicU64::new(0));
-    for first in [First::Owner, First::Thieves] {
-        let counter = Arc::clone(&executions);
-        builder.check(move || {
-            counter.fetch_add(1, Ordering::Relaxed);
-            model(first);
-        });
-    }
+    let counter = Arc::clone(&executions);
+    builder.check(move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+        model();
+    });
     let executions = executions.load(Ordering::Relaxed);
     println!("{executions} executions");
     assert!(executions > 10, "{executions} executions: nothing was explored");
@@ -84,15 +48,9 @@ fn explore_with(builder: &loom::model::Builder, model: impl Fn(First) + Copy + S
 /// Draws schedules: uniformly, and by PCT, which finds a bug that takes few preemptions with a known
 /// probability.
 #[cfg(warpweft_shuttle)]
-fn explore(model: impl Fn(First) + Copy + Send + Sync + 'static) {
-    shuttle::check_random(move || model(First::Owner), 2000);
-    shuttle::check_pct(move || model(First::Thieves), 2000, 3);
-}
-
-/// The same: there is no bound to set.
-#[cfg(warpweft_shuttle)]
-fn explore_bounded(_preemptions: usize, model: impl Fn(First) + Copy + Send + Sync + 'static) {
-    explore(model);
+fn explore(model: impl Fn() + Copy + Send + Sync + 'static) {
+    shuttle::check_random(model, 2000);
+    shuttle::check_pct(model, 2000, 3);
 }
 
 fn element(id: usize) -> Element {
@@ -186,11 +144,10 @@ fn pop_into<Q: Owner<Element>>(queue: &mut Q, got: &mut Vec<usize>) {
 
 /// A thief takes half of four elements while the owner pops so many of them; from index `start` on.
 pub(crate) fn steal_against_pop<K: Kind>(start: u64, pops: usize) {
-    explore(move |first| {
+    explore(move || {
         let mut queue = K::make(4, start);
         push_all(&mut queue, 1..=4);
         let thief = thief::<K>(&queue, 1, Amount::Half);
-        first.go();
         let mut got = Vec::new();
         for _ in 0..pops {
             pop_into(&mut queue, &mut got);
@@ -201,10 +158,9 @@ pub(crate) fn steal_against_pop<K: Kind>(start: u64, pops: usize) {
 
 /// The owner pushes while a thief steals: what the thief sees is there.
 pub(crate) fn steal_against_push<K: Kind>() {
-    explore(|first| {
+    explore(|| {
         let mut queue = K::make(2, 0);
         let thief = thief::<K>(&queue, 2, Amount::Half);
-        first.go();
         push_all(&mut queue, 1..=2);
         account::<K>(queue, Vec::new(), [thief], 2);
     });
@@ -212,11 +168,10 @@ pub(crate) fn steal_against_push<K: Kind>() {
 
 /// The owner's pop comes too late, puts the index back, and the queue works on.
 pub(crate) fn overshoot_and_rollback<K: Kind>() {
-    explore(|first| {
+    explore(|| {
         let mut queue = K::make(4, 0);
         push_all(&mut queue, [1]);
         let thief = thief::<K>(&queue, 2, Amount::One);
-        first.go();
         let mut got = Vec::new();
         pop_into(&mut queue, &mut got);
         push_all(&mut queue, 2..=3);
@@ -227,11 +182,10 @@ pub(crate) fn overshoot_and_rollback<K: Kind>() {
 
 /// Two thieves at once, one for half and one for one, and the owner.
 pub(crate) fn two_thieves_and_owner<K: Kind>() {
-    explore(|first| {
+    explore(|| {
         let mut queue = K::make(4, 0);
         push_all(&mut queue, 1..=4);
         let thieves = [thief::<K>(&queue, 1, Amount::Half), picker::<K>(&queue, 1)];
-        first.go();
         let mut got = Vec::new();
         pop_into(&mut queue, &mut got);
         pop_into(&mut queue, &mut got);
@@ -241,12 +195,11 @@ pub(crate) fn two_thieves_and_owner<K: Kind>() {
 
 /// The owner refills slots that a thief has claimed and not emptied: it must not, until they are empty.
 pub(crate) fn push_behind_a_slow_thief<K: Kind>(start: u64) {
-    explore(move |first| {
+    explore(move || {
         let mut queue = K::make(2, start);
         push_all(&mut queue, 1..=2);
         let two = Amount::AtLeast(element(2));
         let thief = thief::<K>(&queue, 1, two);
-        first.go();
         let mut got = Vec::new();
         for id in 3..=4 {
             if let Err(Full(back)) = queue.push(element(id)) {
@@ -259,11 +212,10 @@ pub(crate) fn push_behind_a_slow_thief<K: Kind>(start: u64) {
 
 /// The owner grows the ring under a thief that reads, claims or carries away.
 pub(crate) fn steal_during_growth<K: Kind>(start: u64) {
-    explore(move |first| {
+    explore(move || {
         let mut queue = K::make(2, start);
         push_all(&mut queue, 1..=2);
         let thief = thief::<K>(&queue, 2, Amount::Half);
-        first.go();
         queue.grow().expect("there is memory");
         push_all(&mut queue, [3]);
         let mut got = Vec::new();
@@ -274,11 +226,10 @@ pub(crate) fn steal_during_growth<K: Kind>(start: u64) {
 
 /// A thief that sees the queue reopened after a growth sees the new ring.
 pub(crate) fn growth_publishes_the_ring<K: Kind>() {
-    explore(|first| {
+    explore(|| {
         let mut queue = K::make(4, 0);
         push_all(&mut queue, 1..=3);
         let thief = picker::<K>(&queue, 1);
-        first.go();
         queue.grow().expect("there is memory");
         account::<K>(queue, Vec::new(), [thief], 3);
     });
@@ -287,11 +238,10 @@ pub(crate) fn growth_publishes_the_ring<K: Kind>() {
 /// Two growths while a thief carries elements out of the first ring: it is freed when that is done, not
 /// before.
 pub(crate) fn retired_ring_waits_for_thief<K: Kind>() {
-    explore(|first| {
+    explore(|| {
         let mut queue = K::make(1, 0);
         push_all(&mut queue, [1]);
         let thief = picker::<K>(&queue, 1);
-        first.go();
         push_or_grow(&mut queue, 2);
         queue.grow().expect("there is memory");
         queue.grow().expect("there is memory");
@@ -301,11 +251,10 @@ pub(crate) fn retired_ring_waits_for_thief<K: Kind>() {
 
 /// Two thieves, a growth between their steps, and the owner goes on in the new ring.
 pub(crate) fn two_thieves_and_growth<K: Kind>() {
-    explore_bounded(3, |first| {
+    explore(|| {
         let mut queue = K::make(2, 0);
         push_all(&mut queue, 1..=2);
         let thieves = [picker::<K>(&queue, 1), thief::<K>(&queue, 1, Amount::Half)];
-        first.go();
         let mut got = Vec::new();
         push_or_grow(&mut queue, 3);
         pop_into(&mut queue, &mut got);
@@ -315,7 +264,7 @@ pub(crate) fn two_thieves_and_growth<K: Kind>() {
 
 /// Two workers steal from each other: each is owner of one queue and thief of the other.
 pub(crate) fn mutual_steal<K: Kind>() {
-    explore(|first| {
+    explore(|| {
         let (mut left, mut right) = (K::make(2, 0), K::make(2, 0));
         push_all(&mut left, 1..=2);
         push_all(&mut right, 3..=4);
@@ -331,7 +280,6 @@ pub(crate) fn mutual_steal<K: Kind>() {
             );
             (right, got)
         });
-        first.go();
         let mut got = Vec::new();
         pop_into(&mut left, &mut got);
         got.extend(
@@ -353,11 +301,10 @@ pub(crate) fn mutual_steal<K: Kind>() {
 /// A thief remembers the word that a pop showed for a moment when it came too late, then sees elements, then
 /// sleeps through a growth: its claim must fail.
 pub(crate) fn growth_after_overshoot<K: Kind>() {
-    explore(|first| {
+    explore(|| {
         let mut queue = K::make(4, 0);
         push_all(&mut queue, [1]);
         let thief = picker::<K>(&queue, 2);
-        first.go();
         let mut got = Vec::new();
         pop_into(&mut queue, &mut got);
         push_all(&mut queue, 2..=3);
@@ -368,11 +315,10 @@ pub(crate) fn growth_after_overshoot<K: Kind>() {
 
 /// The owner goes first: the thief still gets what is left, and the last handle drops the rest.
 pub(crate) fn owner_leaves_first<K: Kind>() {
-    explore(|first| {
+    explore(|| {
         let mut queue = K::make(2, 0);
         push_all(&mut queue, 1..=2);
         let thief = picker::<K>(&queue, 1);
-        first.go();
         let mut got = Vec::new();
         pop_into(&mut queue, &mut got);
         drop(queue);

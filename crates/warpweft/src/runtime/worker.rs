@@ -185,6 +185,19 @@ impl<P: Policy> Worker<P> {
         }
     }
 
+    /// A task ended on this worker.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[inline]
+    unsafe fn retired(&self, policy_word: u64) {
+        if P::WATCHES_ENDS {
+            // SAFETY: by contract.
+            unsafe { self.call(|shared, local, _| P::retired(shared, local, policy_word)) };
+        }
+    }
+
     /// The step left the task pending: it sleeps, or goes back if it was woken meanwhile.
     ///
     /// # Safety
@@ -200,8 +213,15 @@ impl<P: Policy> Worker<P> {
                 self.pool().register.enter(self.id.0, &mut pending);
             }
         }
+        let word = if P::WATCHES_ENDS {
+            pending.task().policy_word()
+        } else {
+            0
+        };
         match pending.suspend() {
-            Suspended::Asleep | Suspended::Cancelled => {}
+            Suspended::Asleep => {}
+            // SAFETY: by contract.
+            Suspended::Cancelled => unsafe { self.retired(word) },
             Suspended::Again(task) => self.push(task, if yielded { Why::Yielded } else { Why::Woken }),
         }
     }
@@ -252,11 +272,8 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, worker: &Worker<P>) {
         worker.counters.add(Count::Ran, 1);
         let word = if P::WATCHES_ENDS { task.policy_word() } else { 0 };
         match task.run() {
-            Ran::Ended if P::WATCHES_ENDS => {
-                // SAFETY: as above.
-                unsafe { worker.call(|shared, local, _| P::retired(shared, local, word)) };
-            }
-            Ran::Ended => {}
+            // SAFETY: as above.
+            Ran::Ended => unsafe { worker.retired(word) },
             // SAFETY: as above.
             Ran::Pending(pending) => unsafe { worker.suspend(pending) },
         }
