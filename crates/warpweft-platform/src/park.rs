@@ -71,6 +71,30 @@ impl Parker {
         }
     }
 
+    /// Sleeps until there is a token, which it leaves, or until about `ns` nanoseconds have passed. Whether there is one.
+    ///
+    /// Under the checkers, where no time passes, it does not sleep.
+    #[must_use]
+    pub fn wait_for(&self, ns: u64) -> bool {
+        let is_notified = || self.state.load(Ordering::Relaxed) == NOTIFIED;
+        if cfg!(any(warpweft_loom, warpweft_shuttle)) || is_notified() {
+            return is_notified();
+        }
+        let guard = self.lock.lock();
+        if self
+            .state
+            .compare_exchange(EMPTY, PARKED, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+        {
+            drop(self.wake.wait_for(guard, ns));
+            // If a token came after all, it stays: `park` takes it, and acquires what came with it.
+            let _ = self
+                .state
+                .compare_exchange(PARKED, EMPTY, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        is_notified()
+    }
+
     /// Leaves a token, and wakes the sleeper if there is one.
     ///
     /// Costs one atomic swap when nobody sleeps, a system call otherwise.

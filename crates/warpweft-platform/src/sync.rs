@@ -52,6 +52,20 @@ impl Condvar {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// As [`wait`](Self::wait), for about `ns` nanoseconds at most. Under the checkers no time passes: as `wait`.
+    pub fn wait_for<'a, T>(&self, guard: MutexGuard<'a, T>, ns: u64) -> MutexGuard<'a, T> {
+        #[cfg(any(warpweft_loom, warpweft_shuttle))]
+        {
+            let _ = ns;
+            self.wait(guard)
+        }
+        #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+        self.0
+            .wait_timeout(guard, std::time::Duration::from_nanos(ns))
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
+
     /// Wakes one sleeper, if there is one.
     pub fn notify_one(&self) {
         self.0.notify_one();

@@ -22,8 +22,7 @@ fn outcomes(
         other.join().unwrap();
         met.lock().unwrap().insert(value);
     });
-    let met = all.lock().unwrap().clone();
-    met
+    all.lock().unwrap().clone()
 }
 
 #[test]

@@ -44,11 +44,15 @@ pub enum Count {
     Wakes,
     /// Tokens that the policy dropped, and the pool cancelled.
     Dropped,
+    /// Tasks run on top of a frame that waits, because no spare thread could be had.
+    Stacked,
+    /// Forks taken from another worker's offer.
+    ForksTaken,
 }
 
 impl Count {
     /// Everything that is counted, in the order of declaration.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::Spawned,
         Self::Injected,
         Self::Ran,
@@ -68,6 +72,8 @@ impl Count {
         Self::Parks,
         Self::Wakes,
         Self::Dropped,
+        Self::Stacked,
+        Self::ForksTaken,
     ];
 
     /// A short name, for tables and JSON.
@@ -93,6 +99,8 @@ impl Count {
             Self::Parks => "parks",
             Self::Wakes => "wakes",
             Self::Dropped => "dropped",
+            Self::Stacked => "stacked",
+            Self::ForksTaken => "forks_taken",
         }
     }
 }

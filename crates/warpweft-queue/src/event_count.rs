@@ -203,6 +203,17 @@ impl EventCount {
         self.take_token(&self.places[w]);
     }
 
+    /// As [`park`](Self::park), but not for longer than `ns` nanoseconds: for a worker that has to look again whether or
+    /// not somebody wakes it. No substitute for a wake-up: who makes work visible calls `notify_one` all the same.
+    pub fn nap(&self, w: usize, ns: u64) {
+        let place = &self.places[w];
+        if !place.parker.wait_for(ns) {
+            self.cancel(w);
+        } else {
+            self.take_token(place);
+        }
+    }
+
     /// Call after work was made visible: wakes a sleeper, unless somebody searches already or nobody sleeps.
     ///
     /// Returns whether it woke one. Costs the light half of the barrier and one load if there is nothing to do;

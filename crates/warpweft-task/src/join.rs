@@ -19,7 +19,7 @@ use std::task::{Context, Poll, Waker};
 
 /// The right to a task's result.
 ///
-/// Await it, or [`wait`](JoinHandle::wait) for it from a thread that is not a worker. **Dropping it detaches the
+/// Await it, or [`wait`](JoinHandle::wait) for it where there is nothing to await in. **Dropping it detaches the
 /// task**, which goes on; its result is dropped when it ends. Cancelling needs a word: [`cancel`](JoinHandle::cancel).
 ///
 /// A panic of the task arrives here, as [`JoinError::Panicked`].
@@ -57,16 +57,12 @@ impl<T: Send + 'static> JoinHandle<T> {
 
     /// Blocks this thread until the task has ended, and gives its result.
     ///
-    /// For threads outside the runtime. A worker that blocked here would be missing from its pool, and with one
-    /// worker would wait for itself: await the handle there.
+    /// In a task the thread gives its worker away meanwhile, as [`block_on`] says: await the handle
+    /// where you can.
     ///
     /// # Errors
     ///
     /// The task panicked, was cancelled, or its pool shut down.
-    ///
-    /// # Panics
-    ///
-    /// On a worker's thread.
     pub fn wait(self) -> Result<T, JoinError> {
         block_on(self)
     }

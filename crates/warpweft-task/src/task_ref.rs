@@ -201,6 +201,12 @@ impl Pending {
         &mut self.0
     }
 
+    /// The token, to be abandoned: the task will not be suspended.
+    #[must_use]
+    pub fn into_task(self) -> TaskRef {
+        self.0
+    }
+
     /// Whether the task was woken already, so that it will not sleep.
     #[must_use]
     pub fn is_notified(&self) -> bool {

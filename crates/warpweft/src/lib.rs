@@ -37,14 +37,16 @@
 //! - An idle pool makes no wake-ups: no timer, no polling.
 #![deny(missing_docs)]
 
+mod fork;
 mod idle;
 mod observe;
 mod runtime;
 
+pub use fork::{ForkCx, Scope, join, scope};
 pub use observe::PoolCounters;
 pub use runtime::{
-    BuildError, Builder, Runtime, SpawnError, TaskBuilder, YieldNow, default_runtime, spawn, spawn_detached,
-    spawn_job, yield_now,
+    BuildError, Builder, Runtime, SpawnError, TaskBuilder, Threads, YieldNow, default_runtime, spawn,
+    spawn_detached, spawn_job, yield_now,
 };
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec};

@@ -3,73 +3,15 @@
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
 
-use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+mod support;
+
+use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
-use shuttle::sync::{Arc, Mutex};
-use shuttle::{Config, Runner, thread};
-use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use shuttle::thread;
+use support::{Gate, check, runtime};
 use warpweft::policy::{Cx, PolicyError, PoolEnv, TaskRef, Wake, Why};
 use warpweft::queue::Locked;
 use warpweft::{JoinError, Policy, Runtime, spawn, spawn_detached, spawn_job, yield_now};
-
-fn iterations() -> usize {
-    std::env::var("WARPWEFT_SHUTTLE_ITERATIONS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(200)
-}
-
-/// Runs `model` under random and under probabilistic-concurrency-testing schedules. A hang is a deadlock that shuttle
-/// reports.
-fn check(model: fn()) {
-    run(RandomScheduler::new(iterations()), model);
-    run(PctScheduler::new(3, iterations()), model);
-}
-
-fn run(scheduler: impl Scheduler + 'static, model: fn()) {
-    let mut config = Config::new();
-    config.stack_size = 1 << 18;
-    Runner::new(scheduler, config).run(model);
-}
-
-fn runtime(workers: usize, policy: &str) -> Runtime {
-    let spec = policy.parse().expect("a policy");
-    Runtime::builder()
-        .workers(workers)
-        .policy_spec(spec)
-        .build()
-        .expect("a small pool")
-}
-
-#[derive(Clone, Default)]
-struct Gate(Arc<Mutex<(bool, Option<Waker>)>>);
-
-impl Gate {
-    fn open(&self) {
-        let waker = {
-            let mut gate = self.0.lock().expect("unpoisoned");
-            gate.0 = true;
-            gate.1.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
-
-impl Future for Gate {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut gate = self.0.lock().expect("unpoisoned");
-        if gate.0 {
-            return Poll::Ready(());
-        }
-        gate.1 = Some(cx.waker().clone());
-        Poll::Pending
-    }
-}
 
 #[test]
 fn a_job_from_outside_is_run_and_the_pool_ends() {

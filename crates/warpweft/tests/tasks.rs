@@ -391,13 +391,3 @@ fn detached_jobs_all_run() {
         }
     }
 }
-
-#[test]
-fn waiting_on_a_worker_is_refused_in_words() {
-    let runtime = Runtime::builder().workers(1).build().expect("one worker");
-    let error = runtime
-        .spawn_job(|| spawn_job(|| ()).wait().is_ok())
-        .wait()
-        .expect_err("it must not wait");
-    assert!(error.to_string().contains("await it instead"), "{error}");
-}

@@ -44,7 +44,8 @@ impl Idle {
     /// Worker `w` has nothing of its own: waits until `look` or `scan` finds something, or `stop` says so.
     ///
     /// `look` is called again and again and may miss things; `scan` is the last look before sleep and may not.
-    /// `parks` is told when the worker goes to sleep.
+    /// `parks` is told when the worker goes to sleep. Before that `nap_ns` may say that it is to look again after so many
+    /// nanoseconds, because something is there that is not yet to be taken.
     pub(crate) fn wait<T>(
         &self,
         w: usize,
@@ -52,12 +53,14 @@ impl Idle {
         mut scan: impl FnMut() -> Option<T>,
         stop: impl Fn() -> bool,
         parks: impl Fn(),
+        mut nap_ns: impl FnMut() -> Option<u64>,
     ) -> Waited<T> {
         // Registered searchers keep pushes from waking sleepers. With nobody asleep there is nothing to keep, and the
         // word, which every push reads, is left alone.
         let nobody_sleeps = self.events.snapshot().1 == 0;
         let mut registered = !nobody_sleeps && self.events.try_search();
         let mut searching = nobody_sleeps || registered;
+        let mut rounds = self.rounds;
         loop {
             if stop() {
                 if registered {
@@ -65,7 +68,7 @@ impl Idle {
                 }
                 return Waited::Stop;
             }
-            if searching && let Some(found) = self.search(&mut look) {
+            if searching && let Some(found) = self.search(rounds, &mut look) {
                 if registered {
                     self.end_search();
                 }
@@ -80,8 +83,18 @@ impl Idle {
                 self.end_search();
                 return Waited::Found(found);
             } else {
-                parks();
-                self.events.park(w);
+                match nap_ns() {
+                    Some(0) => self.events.cancel(w),
+                    Some(ns) => {
+                        self.events.nap(w, ns);
+                        rounds = 1;
+                    }
+                    None => {
+                        parks();
+                        self.events.park(w);
+                        rounds = self.rounds;
+                    }
+                }
             }
             // After `cancel` and after `park` alike.
             registered = true;
@@ -89,13 +102,13 @@ impl Idle {
         }
     }
 
-    fn search<T>(&self, look: &mut impl FnMut() -> Option<T>) -> Option<T> {
+    fn search<T>(&self, rounds: u32, look: &mut impl FnMut() -> Option<T>) -> Option<T> {
         let mut pause = 4;
-        for round in 1..=self.rounds {
+        for round in 1..=rounds {
             if let Some(found) = look() {
                 return Some(found);
             }
-            if round < self.rounds {
+            if round < rounds {
                 (0..pause).for_each(|_| spin_loop());
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }

@@ -1,13 +1,13 @@
 //! What a runtime may be asked to be, and starting it.
 
+use super::crew::Crew;
 use super::handle::{Runtime, set_default};
-use super::pool::Pool;
-use super::worker::carry;
+use super::pool::{AnyPool, Pool};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use warpweft_platform::process::watch_forks;
-use warpweft_platform::thread::{available_cpus, spawn_named};
+use warpweft_platform::thread::available_cpus;
 use warpweft_policy::{Policy, PolicyError, PolicySpec, PolicyVisitor, PoolEnv};
 
 /// The most workers that a pool may have.
@@ -35,6 +35,7 @@ struct Config {
     workers: Option<usize>,
     name: String,
     stack_bytes: Option<usize>,
+    max_threads: Option<usize>,
     policy: String,
 }
 
@@ -51,6 +52,7 @@ impl Builder {
             workers: None,
             name: String::from("warpweft"),
             stack_bytes: None,
+            max_threads: None,
             policy: String::new(),
         };
         let default = PolicySpec::default();
@@ -76,6 +78,17 @@ impl Builder {
     /// The size of a worker's stack in bytes; the system's default is 2 MiB.
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.config.stack_bytes = Some(bytes);
+        self
+    }
+
+    /// The most threads that there may be at a time; at least one per worker. The default is no limit.
+    ///
+    /// Beyond the workers' there is a thread for each frame of a task that waits without awaiting ([`block_on`](crate::block_on),
+    /// [`JoinHandle::wait`](crate::JoinHandle::wait)). Where no thread can be had for the next one, the frame's thread
+    /// keeps its worker and runs other tasks on top of the frame, which is counted as `stacked`: it may deadlock if they
+    /// need what the frame holds.
+    pub fn max_threads(mut self, threads: usize) -> Self {
+        self.config.max_threads = Some(threads);
         self
     }
 
@@ -120,6 +133,7 @@ impl fmt::Debug for Builder {
             .field("workers", &self.config.workers)
             .field("name", &self.config.name)
             .field("stack_size", &self.config.stack_bytes)
+            .field("max_threads", &self.config.max_threads)
             .field("policy", &self.config.policy)
             .finish()
     }
@@ -231,13 +245,13 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
         });
     }
     watch_forks();
-    let pool = Pool::<P>::new(shared, locals);
-    let mut threads = Vec::with_capacity(workers);
+    let limit = config.max_threads.unwrap_or(usize::MAX).max(workers);
+    let crew = Crew::new(config.name.clone(), config.stack_bytes, limit);
+    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew);
+    let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
     for worker in 0..workers {
-        let thread_pool = Arc::clone(&pool);
-        let body = move || carry(&thread_pool, worker);
-        match spawn_named(&format!("{}-{worker}", config.name), config.stack_bytes, body) {
-            Ok(thread) => threads.push(thread),
+        match any.crew().start(&any) {
+            Ok(berth) => berth.assign(Some(worker)),
             Err(source) => {
                 pool.close();
                 for absent in &pool.workers[worker..] {
@@ -246,9 +260,7 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
                 }
                 // Those that never came are counted out, so that the last of the others ends the pool.
                 pool.leave(workers - worker);
-                for thread in threads {
-                    let _ = thread.join();
-                }
+                any.crew().join_all();
                 return Err(BuildError::Thread {
                     worker,
                     workers,
@@ -257,5 +269,5 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
             }
         }
     }
-    Ok(Runtime::new(pool, threads, config.name, config.policy))
+    Ok(Runtime::new(any, config.name, config.policy))
 }

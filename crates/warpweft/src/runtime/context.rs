@@ -1,10 +1,11 @@
-//! Which worker this thread carries, or which pool it has chosen while it blocks on a future.
+//! What free functions find on this thread: the worker that it carries, or the pool that it visits.
 
+use super::seat;
 use std::cell::Cell;
 use std::ptr::NonNull;
 use warpweft_platform::thread_word;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{TaskRef, Why, set_worker_thread};
+use warpweft_task::{TaskRef, Why};
 
 /// What free functions know of the place where they are called, whatever the policy: a worker, whose first field it is,
 /// or a visitor of a pool.
@@ -13,10 +14,12 @@ use warpweft_task::{TaskRef, Why, set_worker_thread};
 pub(crate) struct Front {
     pub(crate) pool: NonNull<PoolHeader>,
     pub(crate) ops: &'static FrontOps,
-    /// Whether this is a worker.
-    pub(crate) is_worker: bool,
+    /// The number of the worker; a visitor has none.
+    pub(crate) worker: Option<usize>,
     /// The running task gave way of its own accord.
     pub(crate) yielding: Cell<bool>,
+    /// A hook of the policy is on the stack of the thread that carries the worker.
+    pub(crate) in_policy: Cell<bool>,
 }
 
 /// What a worker can be asked to do by its own thread, and a visitor by its.
@@ -34,15 +37,22 @@ pub(crate) struct FrontOps {
     ///
     /// As for `push`.
     pub(crate) alone: unsafe fn(&Front) -> bool,
+    /// Runs one task, if there is one.
+    ///
+    /// # Safety
+    ///
+    /// As for `push`.
+    pub(crate) step: unsafe fn(&Front) -> bool,
 }
 
 impl Front {
-    pub(crate) fn new(pool: NonNull<PoolHeader>, ops: &'static FrontOps, is_worker: bool) -> Self {
+    pub(crate) fn new(pool: NonNull<PoolHeader>, ops: &'static FrontOps, worker: Option<usize>) -> Self {
         Self {
             pool,
             ops,
-            is_worker,
+            worker,
             yielding: Cell::new(false),
+            in_policy: Cell::new(false),
         }
     }
 
@@ -57,50 +67,70 @@ impl Front {
         // SAFETY: as above.
         unsafe { (self.ops.alone)(self) }
     }
+
+    pub(crate) fn step(&self) -> bool {
+        debug_assert!(is_current(self));
+        // SAFETY: as above.
+        unsafe { (self.ops.step)(self) }
+    }
 }
 
 thread_word!(static CURRENT: *const Front = std::ptr::null());
 
 fn is_current(front: &Front) -> bool {
-    CURRENT.with(|current| std::ptr::eq(current.get(), front))
+    is(front)
 }
 
-/// Makes `front` what this thread's free functions find, for as long as the value lives.
+/// Whether that is what free functions find here.
+pub(crate) fn is(front: *const Front) -> bool {
+    std::ptr::eq(get(), front)
+}
+
+/// What free functions find here.
+pub(crate) fn get() -> *const Front {
+    CURRENT.with(Cell::get)
+}
+
+/// Makes it what free functions find here. It stays alive until the next call.
+pub(crate) fn set(front: *const Front) {
+    CURRENT.with(|current| current.set(front));
+}
+
+/// A thread visits a pool: free functions find it for as long as the value lives.
 #[derive(Debug)]
-pub(crate) struct Carry<'a> {
+pub(crate) struct Visiting<'a> {
     front: &'a Front,
-    before: *const Front,
+    /// The visit in which this one began; `None` if there was none.
+    before: Option<*const Front>,
 }
 
-impl<'a> Carry<'a> {
+impl<'a> Visiting<'a> {
     /// # Safety
     ///
-    /// No other thread carries the worker of `front` meanwhile; a visitor's pool stays alive. The value is dropped on
-    /// this thread, in reverse order of several, and not leaked.
+    /// The visitor's pool stays alive. The value is dropped on this thread, in reverse order of several, and not leaked.
     pub(crate) unsafe fn new(front: &'a Front) -> Self {
-        let before = CURRENT.with(|current| current.replace(front));
-        if front.is_worker {
-            set_worker_thread(true);
+        let before = get();
+        let visited = before != seat::found_here();
+        set(front);
+        Self {
+            front,
+            before: visited.then_some(before),
         }
-        Self { front, before }
     }
 }
 
-impl Drop for Carry<'_> {
+impl Drop for Visiting<'_> {
     fn drop(&mut self) {
         debug_assert!(is_current(self.front));
-        CURRENT.with(|current| current.set(self.before));
-        if self.front.is_worker {
-            set_worker_thread(false);
-        }
+        // The thread may carry another worker than when the visit began: it waited.
+        set(self.before.unwrap_or_else(seat::found_here));
     }
 }
 
 /// Calls `f` with the worker that this thread carries, or the pool that it visits, if any.
 #[inline]
 pub(crate) fn with_current<R>(f: impl FnOnce(Option<&Front>) -> R) -> R {
-    let current = CURRENT.with(Cell::get);
-    // SAFETY: the pointer is null, or a `Carry` of this thread set it, whose borrow of the front is still alive: it
-    // resets the pointer when it goes.
-    f(unsafe { current.as_ref() })
+    // SAFETY: null; or of a visit of this thread, whose borrow of the front is still alive; or of its seat's pool, which
+    // the seat keeps alive.
+    f(unsafe { get().as_ref() })
 }

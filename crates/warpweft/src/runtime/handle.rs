@@ -1,15 +1,17 @@
 //! The runtime, as its owner and everyone outside sees it.
 
 use super::builder::Builder;
-use super::context::{Carry, with_current};
+use super::context::Visiting;
+use super::crew::Threads;
+use super::install::install;
 use super::pool::AnyPool;
+use super::seat;
 use super::spawn::{SpawnError, TaskBuilder};
+use crate::fork::ForkCx;
 use crate::observe::PoolCounters;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
-use warpweft_platform::sync::Mutex;
-use warpweft_platform::thread::JoinHandle as Thread;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{JoinHandle, block_on};
 
@@ -27,24 +29,13 @@ use warpweft_task::{JoinHandle, block_on};
 /// ```
 pub struct Runtime {
     pool: Arc<dyn AnyPool>,
-    threads: Mutex<Vec<Thread<()>>>,
     name: String,
     policy: String,
 }
 
 impl Runtime {
-    pub(super) fn new(
-        pool: Arc<dyn AnyPool>,
-        threads: Vec<Thread<()>>,
-        name: String,
-        policy: String,
-    ) -> Self {
-        Self {
-            pool,
-            threads: Mutex::new(threads),
-            name,
-            policy,
-        }
+    pub(super) fn new(pool: Arc<dyn AnyPool>, name: String, policy: String) -> Self {
+        Self { pool, name, policy }
     }
 
     /// What a runtime may be asked to be.
@@ -121,17 +112,29 @@ impl Runtime {
     /// Runs `future` on the calling thread until it has a result. What it spawns, by the free [`spawn`](crate::spawn)
     /// too, runs on this runtime's workers.
     ///
-    /// The future itself stays on this thread, so it need not be `Send`, and it may borrow.
-    ///
-    /// # Panics
-    ///
-    /// On a worker's thread: the worker would be missing from its pool.
-    #[track_caller]
+    /// The future itself stays on this thread, so it need not be `Send`, and it may borrow. In a task, of this runtime
+    /// or another one, the thread gives its worker away while the future waits: see [`block_on`](crate::block_on).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let front = self.pool.visitor();
         // SAFETY: `self` keeps the pool alive, and the value is dropped at the end of this function.
-        let _carry = unsafe { Carry::new(&front) };
+        let _visiting = unsafe { Visiting::new(&front) };
         block_on(future)
+    }
+
+    /// Runs `body` on a worker, with the right to fork there, and gives its result. Called on one of this runtime's own
+    /// workers it calls `body` at once; elsewhere the calling thread waits, and if it carries another runtime's worker it
+    /// gives that one away meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// The runtime is shutting down, or this is a forked child: `body` was dropped.
+    ///
+    /// # Panics
+    ///
+    /// If `body` does.
+    pub fn install<R: Send>(&self, body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
+        self.admit()?;
+        install(self, body)
     }
 
     /// How many workers it has.
@@ -158,6 +161,13 @@ impl Runtime {
         self.pool.counters()
     }
 
+    /// How many threads it has, and what they do: one carries each worker, a few are spare, and each frame of a task
+    /// that waits without awaiting keeps one.
+    #[must_use]
+    pub fn threads(&self) -> Threads {
+        self.pool.crew().snapshot()
+    }
+
     /// How many workers search for work and how many sleep, at this moment.
     #[must_use]
     pub fn idle_workers(&self) -> (usize, usize) {
@@ -179,15 +189,8 @@ impl Runtime {
             return;
         }
         self.pool.close();
-        let own_task =
-            with_current(|front| front.is_some_and(|front| front.is_worker && front.pool == self.header()));
-        let threads = std::mem::take(&mut *self.threads.lock());
-        if own_task {
-            return;
-        }
-        for thread in threads {
-            // A worker's thread ends every panic itself; there is nothing to learn from its result.
-            let _ = thread.join();
+        if !seat::is_of(self.header()) {
+            self.pool.crew().join_all();
         }
     }
 }

@@ -11,9 +11,12 @@
 //! the header with its table, or an `Arc<dyn AnyPool>`.
 
 use super::context::{Front, FrontOps, with_current};
+use super::crew::Crew;
 use super::life::Life;
 use super::register::Register;
-use super::worker::Worker;
+use super::seat::Seat;
+use super::worker::{Worker, live};
+use crate::fork::{Market, Offer, Runnable};
 use crate::idle::Idle;
 use crate::observe::PoolCounters;
 use std::cell::UnsafeCell;
@@ -38,6 +41,8 @@ pub(crate) struct Pool<P: Policy> {
     pub(crate) idle: Idle,
     pub(crate) life: Life,
     pub(crate) register: Register,
+    crew: Crew,
+    pub(crate) market: Market,
     /// Tokens that the policy dropped. They are cancelled where none of its code is on the stack.
     lost: Locked<TaskRef>,
     outside: Counters,
@@ -60,9 +65,10 @@ impl<P: Policy> Pool<P> {
     const VISITOR: &'static FrontOps = &FrontOps {
         push: Self::push_visitor,
         alone: |_| false,
+        step: |_| false,
     };
 
-    pub(crate) fn new(shared: P::Shared, locals: Vec<P::Local>) -> Arc<Self> {
+    pub(crate) fn new(shared: P::Shared, locals: Vec<P::Local>, crew: Crew) -> Arc<Self> {
         let count = locals.len();
         Arc::new_cyclic(|pool: &Weak<Self>| {
             let pool = NonNull::new(pool.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());
@@ -74,6 +80,8 @@ impl<P: Policy> Pool<P> {
                 idle: Idle::new(count),
                 life: Life::new(count),
                 register: Register::new(count),
+                crew,
+                market: Market::new(count),
                 lost: Locked::new(),
                 outside: Counters::default(),
                 generation: process::generation(),
@@ -177,6 +185,7 @@ impl<P: Policy> Pool<P> {
             self.end_lost();
         }
         self.life.no_visitors();
+        self.crew.dismiss();
     }
 
     /// # Safety
@@ -186,7 +195,7 @@ impl<P: Policy> Pool<P> {
         with_current(|front| match front {
             // Known to be a worker of this type, so that the call is direct.
             // SAFETY: the front is a worker's of the pool whose table this is, and the calling thread carries it.
-            Some(front) if front.is_worker && front.pool == pool => unsafe {
+            Some(front) if front.worker.is_some() && front.pool == pool => unsafe {
                 Worker::<P>::push_front(front, task, why);
             },
             _ => {
@@ -246,6 +255,16 @@ pub(crate) trait AnyPool: Send + Sync {
     fn counters(&self) -> PoolCounters;
     /// How many workers search and sleep.
     fn idle(&self) -> (usize, usize);
+    /// Its threads.
+    fn crew(&self) -> &Crew;
+    /// The front of a worker.
+    fn front(&self, worker: usize) -> NonNull<Front>;
+    /// Where a worker offers its forks; null if nobody could take them.
+    fn offer(&self, worker: usize) -> *const Offer<Runnable>;
+    /// A worker has offered a fork: wakes somebody if nobody would notice.
+    fn offered(&self);
+    /// The life of one of its threads.
+    fn live(&self, seat: &Seat);
 }
 
 impl<P: Policy> AnyPool for Pool<P> {
@@ -255,7 +274,7 @@ impl<P: Policy> AnyPool for Pool<P> {
     }
 
     fn visitor(&self) -> Front {
-        Front::new(self.header(), Self::VISITOR, false)
+        Front::new(self.header(), Self::VISITOR, None)
     }
 
     fn is_forked(&self) -> bool {
@@ -287,5 +306,28 @@ impl<P: Policy> AnyPool for Pool<P> {
 
     fn idle(&self) -> (usize, usize) {
         self.idle.snapshot()
+    }
+
+    fn crew(&self) -> &Crew {
+        &self.crew
+    }
+
+    fn front(&self, worker: usize) -> NonNull<Front> {
+        // From the whole worker: the pointer is good for all of it.
+        NonNull::from(&*self.workers[worker]).cast()
+    }
+
+    fn offer(&self, worker: usize) -> *const Offer<Runnable> {
+        self.market.of(worker)
+    }
+
+    fn offered(&self) {
+        if self.market.is_unwatched() {
+            self.wake(Wake::Any, None);
+        }
+    }
+
+    fn live(&self, seat: &Seat) {
+        live(self, seat);
     }
 }

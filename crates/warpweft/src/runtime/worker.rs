@@ -11,17 +11,20 @@
 //!   a hook that spawns or wakes, against the rules, reaches the policy as an outsider and not through a second `&mut`.
 //! - The loop makes one indirect call per task: the task's body.
 
-use super::context::{Carry, Front, FrontOps};
-use super::pool::Pool;
+use super::context::{Front, FrontOps};
+use super::pool::{AnyPool as _, Pool};
+use super::seat::{self, Seat};
+use crate::fork::{Seen, Stolen};
 use crate::idle::Waited;
-use std::cell::{Cell, RefCell, UnsafeCell};
+use std::cell::{RefCell, UnsafeCell};
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
+use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::random::Rng;
-use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
+use warpweft_policy::{Clock, Count, Counters, Cx, Policy, Wake, WorkerId};
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Pending, Ran, Suspended, TaskRef, Why};
+use warpweft_task::{Abandon, Pending, Ran, Suspended, TaskRef, Why};
 
 /// `repr(C)`: a pointer to the front is a pointer to the worker.
 #[repr(C)]
@@ -31,10 +34,10 @@ pub(crate) struct Worker<P: Policy> {
     workers: usize,
     /// The policy's half of this worker; dropped when its thread leaves.
     local: UnsafeCell<ManuallyDrop<P::Local>>,
-    /// A hook of the policy is on this thread's stack.
-    in_policy: Cell<bool>,
     random: RefCell<Rng>,
     counters: Counters,
+    /// What it saw of others' forks.
+    seen: Seen,
 }
 
 // SAFETY: everything but `counters`, `id` and `front`'s plain fields is touched only by the thread that carries the
@@ -47,17 +50,18 @@ impl<P: Policy> Worker<P> {
     const OPS: &'static FrontOps = &FrontOps {
         push: Self::push_front,
         alone: Self::alone_front,
+        step: Self::step_front,
     };
 
     pub(crate) fn new(pool: NonNull<PoolHeader>, id: usize, workers: usize, local: P::Local) -> Self {
         Self {
-            front: Front::new(pool, Self::OPS, true),
+            front: Front::new(pool, Self::OPS, Some(id)),
             id: WorkerId(id),
             workers,
             local: UnsafeCell::new(ManuallyDrop::new(local)),
-            in_policy: Cell::new(false),
             random: RefCell::new(Rng::seeded(0x9e37_79b9_7f4a_7c15 ^ id as u64)),
             counters: Counters::default(),
+            seen: Seen::default(),
         }
     }
 
@@ -77,8 +81,8 @@ impl<P: Policy> Worker<P> {
     /// The calling thread carries the worker, and no hook of the policy is on its stack.
     #[inline]
     unsafe fn call<R>(&self, hook: impl FnOnce(&P::Shared, &mut P::Local, &Cx<'_>) -> R) -> R {
-        debug_assert!(!self.in_policy.get());
-        self.in_policy.set(true);
+        debug_assert!(!self.front.in_policy.get());
+        self.front.in_policy.set(true);
         // SAFETY: by contract this thread alone touches the worker, and with no hook on its stack there is no other
         // borrow; `in_policy` keeps others away until the hook returns.
         let local = unsafe { &mut *self.local.get() };
@@ -95,7 +99,7 @@ impl<P: Policy> Worker<P> {
         let cut_short = CloseOnUnwind(pool);
         let result = hook(pool.shared(), local, &cx);
         std::mem::forget(cut_short);
-        self.in_policy.set(false);
+        self.front.in_policy.set(false);
         result
     }
 
@@ -107,7 +111,7 @@ impl<P: Policy> Worker<P> {
             Why::Yielded => self.counters.add(Count::Yields, 1),
             Why::Forked | Why::Injected => {}
         }
-        if self.in_policy.get() {
+        if self.front.in_policy.get() {
             return self.pool().push_from_outside(task, why);
         }
         // SAFETY: workers are pushed to by the thread that carries them, and no hook is on its stack.
@@ -130,11 +134,32 @@ impl<P: Policy> Worker<P> {
     unsafe fn alone_front(front: &Front) -> bool {
         // SAFETY: by contract the front is a worker's of this table, so of this type.
         let worker = unsafe { Self::from_front(front) };
-        if worker.in_policy.get() {
+        if worker.front.in_policy.get() {
             return false;
         }
         // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
         unsafe { worker.call(|shared, local, _| P::alone(shared, local)) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`FrontOps::step`].
+    unsafe fn step_front(front: &Front) -> bool {
+        // SAFETY: by contract the front is a worker's of this table, so of this type.
+        let worker = unsafe { Self::from_front(front) };
+        // SAFETY: by contract the calling thread carries the worker, and tasks are not run inside hooks.
+        let task = unsafe { worker.call(P::next) }
+            // SAFETY: as above.
+            .or_else(|| unsafe { worker.call(P::overdue) })
+            // SAFETY: as above.
+            .or_else(|| unsafe { worker.call(P::scan) });
+        let found = task.is_some();
+        if let Some(task) = task {
+            worker.counters.add(Count::Stacked, 1);
+            // SAFETY: as above.
+            seat::with_seat(|seat| seat.map(|seat| unsafe { worker.run(task, seat) }));
+        }
+        found
     }
 
     /// # Safety
@@ -158,30 +183,82 @@ impl<P: Policy> Worker<P> {
         }));
     }
 
-    /// The next task; sleeps until there is one. `None`: the pool closes.
+    /// The next work; sleeps until there is some. `None`: the pool closes.
     ///
     /// # Safety
     ///
     /// As [`call`](Self::call).
     #[cold]
-    unsafe fn wait(&self) -> Option<TaskRef> {
+    unsafe fn wait(&self) -> Option<Work> {
         let pool = self.pool();
         self.counters.add(Count::Searches, 1);
         let waited = pool.idle.wait(
             self.id.0,
             // SAFETY: by contract, and `wait` calls one closure after another.
-            || unsafe { self.call(P::search) },
+            || {
+                // SAFETY: as above.
+                let task = unsafe { self.call(P::search) };
+                task.map(Work::Task).or_else(|| self.rob())
+            },
             || {
                 pool.end_lost();
                 // SAFETY: as above.
-                unsafe { self.call(P::scan) }
+                let task = unsafe { self.call(P::scan) };
+                task.map(Work::Task).or_else(|| self.rob())
             },
             || pool.life.is_closing(),
             || self.counters.add(Count::Parks, 1),
+            || pool.market.nap_ns(&self.seen),
         );
+        if pool.market.leave(&self.seen) {
+            pool.wake(Wake::Any, Some(&self.counters));
+        }
         match waited {
-            Waited::Found(task) => Some(task),
+            Waited::Found(work) => Some(work),
             Waited::Stop => None,
+        }
+    }
+
+    /// Takes a fork that another worker offers.
+    fn rob(&self) -> Option<Work> {
+        let market = &self.pool().market;
+        loop {
+            let fork = market.rob(self.id.0, &self.seen);
+            if fork.is_some() || !market.insists() {
+                return fork.map(Work::Fork);
+            }
+            spin_loop();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_fork(&self, fork: Stolen) {
+        self.counters.add(Count::ForksTaken, 1);
+        fork.run();
+    }
+
+    /// Runs a step of `task` and puts it where it belongs afterwards: perhaps by another worker, if it waited.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call), and the thread sits in `seat`.
+    #[inline]
+    unsafe fn run(&self, task: TaskRef, seat: &Seat) {
+        self.counters.add(Count::Ran, 1);
+        let word = if P::WATCHES_ENDS { task.policy_word() } else { 0 };
+        let ran = task.run();
+        let worker = match seat.front() {
+            Some(front) if std::ptr::eq(front, &self.front) => self,
+            // SAFETY: the seat's fronts are its pool's workers, so of this type.
+            Some(other) => unsafe { Self::from_front(other) },
+            None => return adrift(ran),
+        };
+        match ran {
+            // SAFETY: the seat says that this thread carries the worker, and no hook is on its stack.
+            Ran::Ended => unsafe { worker.retired(word) },
+            // SAFETY: as above.
+            Ran::Pending(pending) => unsafe { worker.suspend(pending) },
         }
     }
 
@@ -227,6 +304,22 @@ impl<P: Policy> Worker<P> {
     }
 }
 
+/// What a worker without tasks of its own finds.
+enum Work {
+    Task(TaskRef),
+    /// A fork that was on offer.
+    Fork(Stolen),
+}
+
+/// A step is over and the thread has no worker any more. A token that gave it away has ended; a task that came back from
+/// a wait without a worker, because the pool closes, cannot go on.
+#[cold]
+fn adrift(ran: Ran) {
+    if let Ran::Pending(pending) = ran {
+        pending.into_task().abandon(Abandon::Shutdown);
+    }
+}
+
 /// Closes the pool if a hook of its policy panics.
 struct CloseOnUnwind<'a, P: Policy>(&'a Pool<P>);
 
@@ -236,22 +329,29 @@ impl<P: Policy> Drop for CloseOnUnwind<'_, P> {
     }
 }
 
-/// Takes tasks and runs them until the pool closes.
+/// Takes tasks and runs them until the pool closes, or the thread gives its worker to another one.
 ///
 /// # Safety
 ///
-/// The calling thread carries the worker, and no hook of the policy is on its stack.
+/// The calling thread sits in `seat`, a seat of `pool`, and no hook of the policy is on its stack.
 // Not inlined, so that its one indirect call can be counted in the assembly.
 #[inline(never)]
-unsafe fn run_loop<P: Policy>(pool: &Pool<P>, worker: &Worker<P>) {
+unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
     let mut until_overdue = P::INTERVAL.max(1);
-    while !pool.life.is_closing() {
+    // Read anew for each task: one that waited may have come back with another worker.
+    while let Some(front) = seat.front() {
+        if pool.life.is_closing() {
+            return;
+        }
+        // SAFETY: the seat's fronts are its pool's workers, so of this type.
+        let worker = unsafe { Worker::<P>::from_front(front) };
         until_overdue -= 1;
         let mut task = None;
         if until_overdue == 0 {
             until_overdue = P::INTERVAL.max(1);
             pool.end_lost();
-            // SAFETY: by contract; here and below, tasks and hooks return before the next hook is called.
+            // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return before
+            // the next hook is called.
             task = unsafe { worker.call(P::overdue) };
             worker.counters.add(Count::Overdue, u64::from(task.is_some()));
         }
@@ -265,35 +365,43 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, worker: &Worker<P>) {
             task = unsafe { worker.call(P::overdue) };
             worker.counters.add(Count::Overdue, u64::from(task.is_some()));
         }
-        // SAFETY: as above.
-        let Some(task) = task.or_else(|| unsafe { worker.wait() }) else {
-            return;
+        let work = match task {
+            Some(task) => Some(Work::Task(task)),
+            // SAFETY: as above.
+            None => unsafe { worker.wait() },
         };
-        worker.counters.add(Count::Ran, 1);
-        let word = if P::WATCHES_ENDS { task.policy_word() } else { 0 };
-        match task.run() {
+        match work {
             // SAFETY: as above.
-            Ran::Ended => unsafe { worker.retired(word) },
-            // SAFETY: as above.
-            Ran::Pending(pending) => unsafe { worker.suspend(pending) },
+            Some(Work::Task(task)) => unsafe { worker.run(task, seat) },
+            Some(Work::Fork(fork)) => worker.run_fork(fork),
+            None => return,
         }
     }
 }
 
-/// The body of a worker's thread.
-pub(crate) fn carry<P: Policy>(pool: &Pool<P>, id: usize) {
-    let worker = &pool.workers[id];
-    {
-        // SAFETY: the builder starts one thread per worker, and this block ends on it.
-        let _carry = unsafe { Carry::new(&worker.front) };
+/// The life of a thread of the pool: it waits for a worker, carries it until it gives it away or the pool closes, and
+/// becomes a spare.
+pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
+    loop {
+        seat.take_up(seat.berth().wait());
         // Unwind: tasks keep their panics to themselves, so this one is the policy's: the pool closes.
-        // SAFETY: this thread carries the worker, and nothing of the policy is on its stack.
-        if catch_unwind(AssertUnwindSafe(|| unsafe { run_loop(pool, worker) })).is_err() {
+        // SAFETY: this thread sits in `seat`, and nothing of the policy is on its stack.
+        if catch_unwind(AssertUnwindSafe(|| unsafe { run_loop(pool, seat) })).is_err() {
             pool.close();
         }
+        if let Some(id) = seat.lay_down() {
+            // What the tasks' and the policy's `Drop` spawn or wake from here on comes from outside.
+            seat.take_up(None);
+            // SAFETY: the worker is in this thread's hands, no hook is on its stack, and this is its last use.
+            unsafe { pool.workers[id].retire() };
+            pool.leave(1);
+        }
+        if !pool.crew().enlist(seat.berth()) {
+            break;
+        }
     }
-    // The thread carries the worker no longer: what the tasks' and the policy's `Drop` spawn or wake comes from outside.
-    // SAFETY: this thread alone touches the worker, no hook is on its stack, and this is its last use.
-    unsafe { worker.retire() };
-    pool.leave(1);
+    // It may have been a visitor who sent this thread on its way, and who is still inside the pool.
+    if pool.life.is_closing() {
+        pool.life.no_visitors();
+    }
 }

@@ -1,0 +1,272 @@
+//! The latent forks of one stack.
+//!
+//! ```text
+//!   foot ──▶ ● ──▶ ● ──▶ ○ ──▶ ○ ──▶ ○          ● was offered or promoted   ○ latent: nobody knows of it
+//!            oldest ▲                 ▲ youngest
+//!                   public            tail
+//! ```
+//!
+//! A join appends its second half and removes it when its first half has returned: a few stores. The oldest latent fork
+//! is on offer whenever the worker's offer is free; when the stack has to wait, all become tickets.
+//!
+//! # Invariants
+//!
+//! - The list is the thread's own; nobody else follows its pointers.
+//! - Records are removed youngest first, by the frames that hold them, so all of them are alive.
+//! - Public records come before latent ones. What is on offer is `public`, or a job of an open scope.
+//! - Scopes are opened and closed like frames; each knows the tail that it found, and so what is older than its jobs.
+//! - `*watch == expect` says: the offer is free and something may be put there. With nothing to watch `watch` points to
+//!   `always`.
+
+use super::offer::{Offer, taken};
+use super::record::{Record, State};
+use super::runnable::Runnable;
+use super::scope::Jobs;
+use super::ticket::Claim;
+use std::cell::{Cell, RefCell};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use warpweft_platform::atomic::{AtomicU64, Ordering};
+use warpweft_task::Signal;
+
+/// The value of `always`: no decision has it.
+const FREE: u64 = u64::MAX;
+/// Never the value of `always`, and no decision: nothing is to be put on offer.
+const CLOSED: u64 = u64::MAX - 1;
+
+/// What became of a fork when its owner came back to it.
+pub(crate) enum Back<'a> {
+    /// It is the owner's to run.
+    Mine,
+    /// Somebody else runs it, and sets the signal when it is done.
+    Taken(&'a Signal),
+}
+
+/// What is on offer.
+#[derive(Debug, Clone, Copy)]
+struct Offered {
+    what: NonNull<Runnable>,
+    turn: u64,
+    /// The scope whose job it is; null for a fork.
+    scope: *const Jobs,
+}
+
+pub(crate) struct List {
+    tail: Cell<*const Record>,
+    watch: Cell<*const AtomicU64>,
+    expect: Cell<u64>,
+    public: Cell<*const Record>,
+    offered: Cell<Option<Offered>>,
+    /// Of the worker that the thread carries; null where nobody could take anything.
+    offer: Cell<*const Offer<Runnable>>,
+    /// Open scopes of this stack, the outermost first.
+    scopes: RefCell<Vec<NonNull<Jobs>>>,
+    always: AtomicU64,
+    foot: Record,
+}
+
+impl List {
+    pub(crate) fn new() -> Self {
+        Self {
+            tail: Cell::new(ptr::null()),
+            watch: Cell::new(ptr::null()),
+            expect: Cell::new(CLOSED),
+            public: Cell::new(ptr::null()),
+            offered: Cell::new(None),
+            offer: Cell::new(ptr::null()),
+            scopes: RefCell::new(Vec::new()),
+            always: AtomicU64::new(FREE),
+            foot: Record::foot(),
+        }
+    }
+
+    /// From now on forks are offered there, or nowhere. Nothing is on offer.
+    ///
+    /// # Safety
+    ///
+    /// The list does not move any more. The offer is valid until the next call, and this thread's.
+    pub(crate) unsafe fn attach(&self, offer: *const Offer<Runnable>) {
+        debug_assert!(self.offered.get().is_none());
+        if self.tail.get().is_null() {
+            self.tail.set(&self.foot);
+            self.public.set(&self.foot);
+        }
+        self.offer.set(offer);
+        self.close();
+    }
+
+    /// Nothing is on offer: what the next fork finds.
+    fn close(&self) {
+        self.offered.set(None);
+        self.watch.set(&self.always);
+        self.expect
+            .set(if self.offer.get().is_null() { CLOSED } else { FREE });
+    }
+
+    /// Appends a latent record; gives its predecessor, and whether it is time to [offer](Self::offer) something.
+    ///
+    /// # Safety
+    ///
+    /// The list is attached. `record` stays valid, and is removed by [`pop`](Self::pop) or [`back`](Self::back), youngest
+    /// first.
+    #[inline]
+    pub(crate) unsafe fn push(&self, record: NonNull<Record>) -> (*const Record, bool) {
+        let before = self.tail.get();
+        // SAFETY: the tail is the foot or a record that its frame has not removed, so it is alive.
+        unsafe { &*before }.set_next(record);
+        self.tail.set(record.as_ptr());
+        // SAFETY: by contract.
+        (before, unsafe { self.is_free() })
+    }
+
+    /// Whether it is time to [offer](Self::offer) something.
+    ///
+    /// # Safety
+    ///
+    /// The list is attached.
+    #[inline]
+    pub(crate) unsafe fn is_free(&self) -> bool {
+        // SAFETY: attached: `watch` is a word of this list or of its offer.
+        let watch = unsafe { &*self.watch.get() };
+        // Ordering: Relaxed; it is a hint, and the offer's own accesses decide.
+        watch.load(Ordering::Relaxed) == self.expect.get()
+    }
+
+    /// Removes the youngest record, which is latent.
+    #[inline]
+    pub(crate) fn pop(&self, before: *const Record) {
+        self.tail.set(before);
+    }
+
+    /// Puts the oldest fork or job that nobody was told of on offer, if there is one. Whether it did.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn offer(&self) -> bool {
+        // What was on offer is taken.
+        self.close();
+        // SAFETY: valid by the contract of `attach`.
+        let Some(offer) = (unsafe { self.offer.get().as_ref() }) else {
+            return false;
+        };
+        let Some((what, scope)) = self.oldest() else {
+            return false;
+        };
+        let turn = offer.publish(what);
+        self.offered.set(Some(Offered { what, turn, scope }));
+        self.watch.set(offer.decision());
+        self.expect.set(taken(turn));
+        true
+    }
+
+    /// Takes the oldest fork or job out of the latent ones.
+    fn oldest(&self) -> Option<(NonNull<Runnable>, *const Jobs)> {
+        let latent = self.oldest_latent();
+        for &jobs in &*self.scopes.borrow() {
+            // SAFETY: an open scope is alive.
+            let jobs = unsafe { jobs.as_ref() };
+            // SAFETY: what a scope found as tail is the foot or in the list, because frames end in order.
+            let found = unsafe { &*jobs.found() };
+            if latent.is_some() && found.state.get() == State::Latent {
+                break;
+            }
+            if let Some(job) = jobs.give_oldest() {
+                return Some((job, jobs));
+            }
+        }
+        let record = latent?;
+        // SAFETY: it is in the list, so it is alive.
+        unsafe { record.as_ref() }.publish(State::Offered);
+        self.public.set(record.as_ptr());
+        Some((record.cast(), ptr::null()))
+    }
+
+    fn oldest_latent(&self) -> Option<NonNull<Record>> {
+        if self.public.get() == self.tail.get() {
+            return None;
+        }
+        // SAFETY: `public` is the foot or in the list, so it is alive.
+        let public = unsafe { &*self.public.get() };
+        // SAFETY: it is not the tail.
+        Some(unsafe { public.next() })
+    }
+
+    /// Removes the youngest record, which is not latent any more.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn back<'a>(&self, record: &'a Record, before: *const Record) -> Back<'a> {
+        debug_assert!(ptr::eq(self.tail.get(), record));
+        // All that is left in the list is older than a public record, so public too.
+        self.tail.set(before);
+        self.public.set(before);
+        let mine = match record.take_claim() {
+            Some(claim) => claim.take(),
+            None => self.offered.get().is_some_and(|offered| {
+                ptr::eq(offered.what.as_ptr().cast(), record) && self.withdraw(offered)
+            }),
+        };
+        if mine {
+            Back::Mine
+        } else {
+            Back::Taken(record.done())
+        }
+    }
+
+    /// Takes back what is on offer: true if nobody has taken it.
+    fn withdraw(&self, offered: Offered) -> bool {
+        // SAFETY: valid by the contract of `attach`; something was published there.
+        let mine = unsafe { &*self.offer.get() }.withdraw(offered.turn);
+        self.close();
+        mine
+    }
+
+    /// Takes the job of that scope back which is on offer, if there is one and nobody has taken it.
+    pub(super) fn job_back(&self, jobs: &Jobs) -> Option<NonNull<Runnable>> {
+        let offered = self
+            .offered
+            .get()
+            .filter(|offered| ptr::eq(offered.scope, jobs))?;
+        self.withdraw(offered).then_some(offered.what)
+    }
+
+    /// Takes back what is on offer and makes a claim of each fork and job that nobody has taken, oldest fork first: the
+    /// stack is about to wait.
+    pub(crate) fn promote(&self, mut ticket: impl FnMut(Arc<Claim>)) {
+        if let Some(offered) = self.offered.get()
+            && self.withdraw(offered)
+        {
+            ticket(if offered.scope.is_null() {
+                Record::claimable(offered.what.cast())
+            } else {
+                // The scope counted it when it was offered: it is the ticket's now.
+                Arc::new(Claim::new(offered.what))
+            });
+        }
+        while let Some(record) = self.oldest_latent() {
+            self.public.set(record.as_ptr());
+            ticket(Record::claimable(record));
+        }
+        for &jobs in &*self.scopes.borrow() {
+            // SAFETY: an open scope is alive.
+            unsafe { jobs.as_ref() }.promote(&mut ticket);
+        }
+    }
+
+    /// A scope is opened on this stack.
+    ///
+    /// # Safety
+    ///
+    /// It stays where it is until it is [closed](Self::close_scope), in reverse order of several.
+    pub(super) unsafe fn open_scope(&self, jobs: &Jobs) {
+        self.scopes.borrow_mut().push(NonNull::from(jobs));
+    }
+
+    /// The innermost scope has ended.
+    pub(super) fn close_scope(&self) {
+        self.scopes.borrow_mut().pop();
+    }
+
+    /// The youngest record, or the foot.
+    pub(super) fn tail(&self) -> *const Record {
+        self.tail.get()
+    }
+}

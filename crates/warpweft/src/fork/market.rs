@@ -1,0 +1,167 @@
+//! The offers of a pool, from a thief's side.
+//!
+//! # When a fork is taken
+//!
+//! Not at once: to take one costs a system call here and an interruption there, some microseconds, and a small fork is
+//! done by then. A thief takes what it has seen on offer for [`RIPE_NS`]. Small trees are never disturbed, large ones
+//! spread within microseconds.
+//!
+//! # Who notices an offer
+//!
+//! A worker that searches, or the *watcher*: one worker without work that takes naps instead of a sleep as long as forks
+//! come and go. So an owner that offers a fork wakes nobody, unless there is no watcher.
+//!
+//! ```text
+//!   owner: offer; light barrier; is there a watcher? no: wake a sleeper
+//!   watcher that leaves: no watcher; heavy barrier (its next sleep announces itself, or it takes a fork); look at all offers
+//! ```
+
+use super::offer::Offer;
+use super::runnable::{Runnable, Stolen};
+use std::cell::Cell;
+use std::ptr;
+use warpweft_platform::atomic::{AtomicBool, Ordering};
+use warpweft_platform::barrier::Asymmetric;
+use warpweft_platform::{CachePadded, clock};
+
+/// How long a fork is on offer before a thief takes it, in nanoseconds. Under the checkers, where no clock runs, it is
+/// taken at once.
+const RIPE_NS: Option<u64> = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    None
+} else {
+    Some(5_000)
+};
+
+/// The length of a nap, in nanoseconds.
+const NAP_NS: u64 = 40_000;
+
+/// After so many naps in which nothing was forked, the watcher sleeps.
+const NAPS: u32 = 25;
+
+/// What a thief remembers from one look to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// The victim whose offer is ripening, the turn, and since when.
+    ripening: Cell<Option<(usize, u64, u64)>>,
+    /// All turns of the pool, when this worker looked last.
+    turns: Cell<u64>,
+    naps: Cell<u32>,
+    watches: Cell<bool>,
+}
+
+impl Seen {
+    /// Whether this worker saw that offer at least so long ago. If not, it remembers it.
+    fn has_ripened(&self, victim: usize, turn: u64, ripe_ns: u64) -> bool {
+        let now = clock::now_ns();
+        match self.ripening.get() {
+            Some((who, which, since)) if (who, which) == (victim, turn) => {
+                now.saturating_sub(since) >= ripe_ns
+            }
+            _ => {
+                self.ripening.set(Some((victim, turn, now)));
+                false
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Market {
+    offers: Box<[CachePadded<Offer<Runnable>>]>,
+    /// Somebody takes naps.
+    watched: CachePadded<AtomicBool>,
+    barrier: Asymmetric,
+}
+
+impl Market {
+    pub(crate) fn new(workers: usize) -> Self {
+        let barrier = Asymmetric::new();
+        Self {
+            offers: (0..workers)
+                .map(|_| CachePadded::new(Offer::new(barrier)))
+                .collect(),
+            watched: CachePadded::new(AtomicBool::new(false)),
+            barrier,
+        }
+    }
+
+    /// Where `worker` offers its forks; null if nobody could take them.
+    pub(crate) fn of(&self, worker: usize) -> *const Offer<Runnable> {
+        if self.offers.len() == 1 {
+            ptr::null()
+        } else {
+            &*self.offers[worker]
+        }
+    }
+
+    /// After an offer: whether somebody has to be woken for it.
+    pub(crate) fn is_unwatched(&self) -> bool {
+        self.barrier.light();
+        // Ordering: Relaxed; the barrier orders it after the offer.
+        !self.watched.load(Ordering::Relaxed)
+    }
+
+    /// Takes a ripe fork of somebody else's.
+    pub(crate) fn rob(&self, me: usize, seen: &Seen) -> Option<Stolen> {
+        let count = self.offers.len();
+        let (victim, turn) = (1..count)
+            .map(|distance| (me + distance) % count)
+            .find_map(|victim| self.offers[victim].look().map(|turn| (victim, turn)))?;
+        if RIPE_NS.is_some_and(|ripe_ns| !seen.has_ripened(victim, turn, ripe_ns)) {
+            return None;
+        }
+        let taken = self.offers[victim].take(turn)?;
+        // SAFETY: the offer gave it to us alone.
+        Some(unsafe { Stolen::new(taken) })
+    }
+
+    /// Worker `me` found nothing anywhere and has announced that it sleeps: for how long it should, in nanoseconds.
+    /// `None`: until it is woken.
+    pub(crate) fn nap_ns(&self, seen: &Seen) -> Option<u64> {
+        if self.offers.len() == 1 || RIPE_NS.is_none() {
+            return None;
+        }
+        let turns = self
+            .offers
+            .iter()
+            .fold(0, |sum: u64, offer| sum.wrapping_add(offer.turns()));
+        let forked = seen.turns.replace(turns) != turns || self.any();
+        seen.naps.set(if forked { 0 } else { seen.naps.get() + 1 });
+        if seen.watches.get() {
+            if seen.naps.get() > NAPS {
+                self.stop_watching(seen);
+                // Not asleep yet: the next announcement orders a last look after this.
+                return Some(0);
+            }
+            return Some(NAP_NS);
+        }
+        // Ordering: Relaxed; who reads it true relies on the next look of the watcher, which is after it.
+        let watches = forked && !self.watched.swap(true, Ordering::Relaxed);
+        seen.watches.set(watches);
+        watches.then_some(NAP_NS)
+    }
+
+    /// The worker has work, or is about to sleep. Whether there are offers that relied on its watch.
+    pub(crate) fn leave(&self, seen: &Seen) -> bool {
+        if !seen.watches.get() {
+            return false;
+        }
+        self.stop_watching(seen);
+        self.barrier.heavy();
+        self.any()
+    }
+
+    fn stop_watching(&self, seen: &Seen) {
+        seen.watches.set(false);
+        self.watched.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a thief looks again at once: under the checkers, where no clock lets a fork ripen.
+    pub(crate) fn insists(&self) -> bool {
+        RIPE_NS.is_none() && self.any()
+    }
+
+    fn any(&self) -> bool {
+        self.offers.iter().any(|offer| offer.look().is_some())
+    }
+}

@@ -1,0 +1,33 @@
+//! Fork-join: halves that others may take, and waits that run nobody else's work.
+//!
+//! | file | job |
+//! |---|---|
+//! | `join` | the two forms of `join` |
+//! | `list` | the latent forks of one stack |
+//! | `offer` | one fork on offer per worker: given and taken back without a read-modify-write |
+//! | `record` | a fork in its frame |
+//! | `scope` | any number of jobs that borrow |
+//! | `runnable` | what a thief gets |
+//! | `ticket` | a fork as a task, for when its owner has to wait |
+//! | `market` | the offers of a pool, from a thief's side |
+//!
+//! The fork list belongs to the stack, the offer to the worker. Why it is built like this, with the numbers, is in
+//! `docs/decisions/0008-fork-join.md`.
+
+mod join;
+mod list;
+mod market;
+#[cfg(doctest)]
+mod must_not_compile;
+mod offer;
+mod record;
+mod runnable;
+mod scope;
+mod ticket;
+
+pub use join::{ForkCx, join};
+pub(crate) use list::List;
+pub(crate) use market::{Market, Seen};
+pub(crate) use offer::Offer;
+pub(crate) use runnable::{Runnable, Stolen};
+pub use scope::{Scope, scope};

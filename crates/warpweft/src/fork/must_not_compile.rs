@@ -1,0 +1,98 @@
+//! Programs that the compiler must refuse. `cargo test --doc` checks that it does, each for its own reason.
+
+/// Both halves write to the same place.
+///
+/// ```compile_fail,E0499
+/// let mut n = 0;
+/// warpweft::join(|| n += 1, || n += 1);
+/// ```
+///
+/// With a place for each it compiles.
+///
+/// ```
+/// let (mut n, mut m) = (0, 0);
+/// warpweft::join(|| n += 1, || m += 1);
+/// ```
+struct BothHalvesWrite;
+
+/// The second half may run on another thread: no `Rc`.
+///
+/// ```compile_fail,E0277
+/// let runtime = warpweft::Runtime::builder().build().unwrap();
+/// let _ = runtime.install(|cx| {
+///     let shared = std::rc::Rc::new(1);
+///     cx.join(|_| (), |_| drop(shared));
+/// });
+/// ```
+struct RcInTheSecondHalf;
+
+/// Nor may its result be tied to the thread that it ran on.
+///
+/// ```compile_fail,E0277
+/// let runtime = warpweft::Runtime::builder().build().unwrap();
+/// let _ = runtime.install(|cx| {
+///     let (_, shared) = cx.join(|_| (), |_| std::rc::Rc::new(1));
+/// });
+/// ```
+struct RcOutOfTheSecondHalf;
+
+/// The right to fork on this stack does not go to another thread.
+///
+/// ```compile_fail,E0277
+/// let runtime = warpweft::Runtime::builder().build().unwrap();
+/// let _ = runtime.install(|cx| {
+///     cx.join(|_| (), |_| { cx.join(|_| (), |_| ()); });
+/// });
+/// ```
+struct ContextInTheSecondHalf;
+
+/// Nor does it leave the closure that it was given to.
+///
+/// ```compile_fail,E0521
+/// let runtime = warpweft::Runtime::builder().build().unwrap();
+/// let _ = runtime.install(|cx| {
+///     let mut kept = None;
+///     cx.join(|inner| kept = Some(inner), |_| ());
+/// });
+/// ```
+struct ContextKept;
+
+/// A job of a scope does not borrow from inside the scope's body, which ends before the job.
+///
+/// ```compile_fail,E0373
+/// warpweft::scope(|scope| {
+///     let n = 1;
+///     scope.spawn(|_| println!("{n}"));
+/// });
+/// ```
+struct JobBorrowsFromTheBody;
+
+/// A scope is not kept.
+///
+/// ```compile_fail,E0521
+/// let mut kept = None;
+/// warpweft::scope(|scope| kept = Some(scope));
+/// ```
+struct ScopeKept;
+
+/// Jobs of a scope may run on other threads.
+///
+/// ```compile_fail,E0277
+/// let runtime = warpweft::Runtime::builder().build().unwrap();
+/// let _ = runtime.install(|cx| {
+///     let shared = std::cell::Cell::new(1);
+///     cx.scope(|scope| scope.spawn(|_| shared.set(2)));
+/// });
+/// ```
+struct CellInAJob;
+
+/// Two jobs write to the same place.
+///
+/// ```compile_fail,E0499
+/// let mut n = 0;
+/// warpweft::scope(|scope| {
+///     scope.spawn(|_| n += 1);
+///     scope.spawn(|_| n += 1);
+/// });
+/// ```
+struct TwoJobsWrite;

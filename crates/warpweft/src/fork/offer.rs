@@ -1,0 +1,159 @@
+//! One fork on offer: a thief takes it, or its owner takes it back for the price of a store and a load.
+//!
+//! ```text
+//!   owner                                thief
+//!   publish:  word ← null; turn ← t;     look:  word is not null, turn is t
+//!             word ← fork
+//!   withdraw: word ← null                take:  want ← (t, WANTED)
+//!             light barrier                     heavy barrier
+//!             read want ── (t, …)? ──┐          word is still not null, turn still t?
+//!             no: it is mine         │          want: (t, WANTED) → (t, TAKEN) by CAS
+//!             yes: (t, WANTED) → (t, OWNER) by CAS decides
+//! ```
+//!
+//! Dekker with an asymmetric barrier: either the owner's read sees the wish, or the thief sees that the offer is gone.
+//! Only where both see each other, a compare-and-swap decides. The owner waits for nobody.
+//!
+//! # Invariants
+//!
+//! - `turn` and `word` are written by whoever carries the worker; `want` by thieves, and by the owner in a contested turn.
+//! - A turn is decided once: OWNER and TAKEN are final, and no wish regresses to an earlier turn.
+//! - A fork that was withdrawn is never touched by a thief: it reads the fork's address after it has won.
+//!
+//! The idea of an offer that its owner takes back without a read-modify-write is that of THE protocol (Cilk-5) and of the
+//! split deque (Lace); the process-wide barrier is the kernel's `membarrier`.
+
+use std::ptr::{self, NonNull};
+use warpweft_platform::atomic::{AtomicPtr, AtomicU64, Ordering};
+use warpweft_platform::barrier::Asymmetric;
+
+/// A thief asks for the fork of this turn.
+const WANTED: u64 = 1;
+/// A thief has it.
+const TAKEN: u64 = 2;
+/// The owner has it back, after a thief had asked.
+const OWNER: u64 = 3;
+
+const fn word(turn: u64, state: u64) -> u64 {
+    turn << 2 | state
+}
+
+const fn turn_of(want: u64) -> u64 {
+    want >> 2
+}
+
+/// What [`Offer::decision`] shows when a thief has taken the fork of `turn`.
+pub(crate) const fn taken(turn: u64) -> u64 {
+    word(turn, TAKEN)
+}
+
+/// The place where one worker offers one fork at a time. `T` is opaque here.
+#[derive(Debug)]
+pub(crate) struct Offer<T> {
+    word: AtomicPtr<T>,
+    turn: AtomicU64,
+    want: AtomicU64,
+    barrier: Asymmetric,
+}
+
+impl<T> Offer<T> {
+    pub(crate) fn new(barrier: Asymmetric) -> Self {
+        Self {
+            word: AtomicPtr::new(ptr::null_mut()),
+            turn: AtomicU64::new(0),
+            want: AtomicU64::new(0),
+            barrier,
+        }
+    }
+
+    /// The owner offers `fork`; nothing else is on offer. Gives the number of the turn.
+    ///
+    /// `fork` stays valid until [`withdraw`](Self::withdraw) says that it is back, or until its thief is done with it.
+    pub(crate) fn publish(&self, fork: NonNull<T>) -> u64 {
+        let turn = self.turn.load(Ordering::Relaxed) + 1;
+        // What a thief took was never withdrawn.
+        self.word.store(ptr::null_mut(), Ordering::Relaxed);
+        // Ordering: Release, so that a thief that sees this turn does not see an earlier one's word any more.
+        self.turn.store(turn, Ordering::Release);
+        // Ordering: Release publishes what `fork` points to, and the turn.
+        self.word.store(fork.as_ptr(), Ordering::Release);
+        turn
+    }
+
+    /// The word in which [`taken`]`(turn)` appears when a thief has the fork. Owners compare it before each fork.
+    pub(crate) fn decision(&self) -> &AtomicU64 {
+        &self.want
+    }
+
+    /// The owner takes the fork of `turn` back: true. Or a thief has it: false. Called once per turn.
+    pub(crate) fn withdraw(&self, turn: u64) -> bool {
+        self.word.store(ptr::null_mut(), Ordering::Relaxed);
+        self.barrier.light();
+        // Ordering: Relaxed; the barrier orders it after the store, and nothing is read through it.
+        let want = self.want.load(Ordering::Relaxed);
+        turn_of(want) != turn || self.contest(turn, want)
+    }
+
+    #[cold]
+    fn contest(&self, turn: u64, want: u64) -> bool {
+        // Ordering: Relaxed; the fork did not leave the owner's hands. If it did, its end is waited for elsewhere.
+        want == word(turn, WANTED)
+            && self
+                .want
+                .compare_exchange(want, word(turn, OWNER), Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// The turn of what is on offer, for thieves.
+    pub(crate) fn look(&self) -> Option<u64> {
+        // Ordering: Acquire on both pairs with `publish`; the turn is read last, so it is not older than the word.
+        let there = !self.word.load(Ordering::Acquire).is_null();
+        let turn = self.turn.load(Ordering::Acquire);
+        (there && turn_of(self.want.load(Ordering::Relaxed)) != turn).then_some(turn)
+    }
+
+    /// How many forks were offered so far.
+    pub(crate) fn turns(&self) -> u64 {
+        self.turn.load(Ordering::Relaxed)
+    }
+
+    /// A thief takes the fork of `turn`, if it is still there. Costs a system call, and an interruption of the owner.
+    pub(crate) fn take(&self, turn: u64) -> Option<NonNull<T>> {
+        let mut want = self.want.load(Ordering::Relaxed);
+        loop {
+            if turn_of(want) > turn || want == word(turn, TAKEN) || want == word(turn, OWNER) {
+                return None;
+            }
+            if want == word(turn, WANTED) {
+                // Another thief asked, and may be asleep: this one goes on as if it had asked itself.
+                break;
+            }
+            match self.want.compare_exchange_weak(
+                want,
+                word(turn, WANTED),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => break,
+                Err(now) => want = now,
+            }
+        }
+        self.barrier.heavy();
+        // Ordering: Acquire pairs with `publish`. A word that is not null, read between two looks at the same turn, is of
+        // that turn: that of the next one is published after its turn, that of the last one was null before.
+        let fork = NonNull::new(self.word.load(Ordering::Acquire))?;
+        if self.turn.load(Ordering::Acquire) != turn {
+            return None;
+        }
+        // Ordering: Relaxed; what the fork needs was acquired with the word.
+        self.want
+            .compare_exchange(
+                word(turn, WANTED),
+                word(turn, TAKEN),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            )
+            .ok()?;
+        Some(fork)
+    }
+}

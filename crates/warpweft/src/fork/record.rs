@@ -1,0 +1,188 @@
+//! A latent fork: the second half of a join, in the frame that runs the first half.
+//!
+//! # Invariants
+//!
+//! - A record stays where it is, and valid, until its owner has it back or its thief has set `done`.
+//! - `next`, `state` and `claim` are the owner's. `told` is written before the record becomes visible to anybody else.
+//! - Publish last: after `done` the thief touches nothing of the frame.
+
+use super::join::ForkCx;
+use super::runnable::{By, Runnable};
+use super::ticket::Claim;
+use crate::runtime::seat;
+use std::any::Any;
+use std::cell::{Cell, UnsafeCell};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use warpweft_task::Signal;
+
+/// What a half came to: its value, or what it panicked with.
+pub(super) type Outcome<R> = Result<R, Box<dyn Any + Send>>;
+
+/// Who may have a record, as far as its owner knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    /// Nobody was told.
+    Latent,
+    /// It is, or was, on offer.
+    Offered,
+    /// A ticket for it is in a queue.
+    Ticket,
+}
+
+/// What is the same for all forks.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Record {
+    head: Runnable,
+    pub(super) state: Cell<State>,
+    /// The next younger one; written when there is one.
+    next: UnsafeCell<MaybeUninit<NonNull<Record>>>,
+    /// Written when others are told. A join that nobody hears of does not pay for it.
+    told: UnsafeCell<MaybeUninit<Told>>,
+}
+
+/// What a fork needs when its owner is not alone with it.
+struct Told {
+    /// Set when whoever took it is done with it.
+    done: Signal,
+    /// The owner's share of its claim.
+    claim: Cell<Option<Arc<Claim>>>,
+}
+
+impl Record {
+    #[inline]
+    fn new(run: unsafe fn(NonNull<Runnable>, By)) -> Self {
+        Self {
+            head: Runnable { run },
+            state: Cell::new(State::Latent),
+            next: UnsafeCell::new(MaybeUninit::uninit()),
+            told: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    #[inline]
+    pub(super) fn set_next(&self, next: NonNull<Self>) {
+        // SAFETY: the list is its thread's alone, and no reference to the field is ever kept.
+        unsafe { self.next.get().write(MaybeUninit::new(next)) };
+    }
+
+    /// # Safety
+    ///
+    /// It is not the youngest: `set_next` was called.
+    pub(super) unsafe fn next(&self) -> NonNull<Self> {
+        // SAFETY: by contract.
+        unsafe { self.next.get().cast::<NonNull<Self>>().read() }
+    }
+
+    /// The foot of a list; it is never offered.
+    pub(super) fn foot() -> Self {
+        unsafe fn nothing(_: NonNull<Runnable>, _: By) {}
+        let foot = Self::new(nothing);
+        foot.state.set(State::Offered);
+        foot
+    }
+
+    /// It is about to become visible to others.
+    pub(super) fn publish(&self, state: State) {
+        if self.state.replace(state) == State::Latent {
+            let told = Told {
+                done: Signal::new(),
+                claim: Cell::new(None),
+            };
+            // SAFETY: a latent record is its owner's alone.
+            unsafe { self.told.get().cast::<Told>().write(told) };
+        }
+    }
+
+    fn told(&self) -> &Told {
+        debug_assert_ne!(self.state.get(), State::Latent);
+        // SAFETY: written by `publish`, and afterwards only reached by `&`.
+        unsafe { &*self.told.get().cast::<Told>() }
+    }
+
+    /// Set when whoever took it is done with it.
+    pub(super) fn done(&self) -> &Signal {
+        &self.told().done
+    }
+
+    /// Makes a claim that others may use.
+    pub(super) fn claimable(this: NonNull<Self>) -> Arc<Claim> {
+        let claim = Arc::new(Claim::new(this.cast()));
+        // SAFETY: by the module's first invariant the record is valid.
+        let record = unsafe { this.as_ref() };
+        record.publish(State::Ticket);
+        record.told().claim.set(Some(Arc::clone(&claim)));
+        claim
+    }
+
+    /// The owner's share of the claim.
+    pub(super) fn take_claim(&self) -> Option<Arc<Claim>> {
+        self.told().claim.take()
+    }
+}
+
+/// A fork of one kind. `repr(C)`: a pointer to the record is a pointer to the fork.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Fork<B, R> {
+    pub(super) record: Record,
+    body: UnsafeCell<ManuallyDrop<B>>,
+    result: UnsafeCell<MaybeUninit<Outcome<R>>>,
+}
+
+impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> Fork<B, R> {
+    #[inline]
+    pub(super) fn new(body: B) -> Self {
+        Self {
+            record: Record::new(Self::run),
+            body: UnsafeCell::new(ManuallyDrop::new(body)),
+            result: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// A pointer that is good for the whole fork.
+    #[inline]
+    pub(super) fn as_record(&self) -> NonNull<Record> {
+        NonNull::from(self).cast()
+    }
+
+    /// # Safety
+    ///
+    /// As for [`Runnable::run`], by a taker; the record is the head of a fork of this kind.
+    unsafe fn run(record: NonNull<Runnable>, _by: By) {
+        // SAFETY: by contract the fork is alive until `done` is set below.
+        let fork = unsafe { record.cast::<Self>().as_ref() };
+        // SAFETY: by contract the body was taken by this call alone.
+        let body = unsafe { fork.take() };
+        // Unwind: it goes on in the owner's frame.
+        let outcome = catch_unwind(AssertUnwindSafe(|| seat::with_forks(body)));
+        // SAFETY: the result is the thief's to write until `done`.
+        unsafe { (*fork.result.get()).write(outcome) };
+        fork.record.done().set();
+    }
+
+    /// Moves the body out.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the fork, as its owner or its thief, and nobody has moved the body out before.
+    #[inline]
+    pub(super) unsafe fn take(&self) -> B {
+        // SAFETY: by contract.
+        unsafe { self.body.get().cast::<B>().read() }
+    }
+
+    /// Moves the result out.
+    ///
+    /// # Safety
+    ///
+    /// A thief has set `done`, and nobody has moved the result out before.
+    pub(super) unsafe fn result(&self) -> Outcome<R> {
+        // SAFETY: the thief wrote it before `done`.
+        unsafe { self.result.get().cast::<Outcome<R>>().read() }
+    }
+}

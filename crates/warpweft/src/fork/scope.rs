@@ -1,0 +1,365 @@
+//! `scope`: any number of jobs that borrow from the frame that waits for them.
+//!
+//! ```text
+//!   the owner's stack              others
+//!   spawn ─▶ jobs (youngest first) ─ oldest ─▶ on offer ─▶ a thief
+//!   end: runs what is left, then waits for what was given away
+//! ```
+//!
+//! # Invariants
+//!
+//! - `jobs` belongs to the stack that opened the scope. Other threads spawn through their pool's policy.
+//! - `given` counts the jobs that others may have, and one for the owner until it has run all of its own. Whoever brings it
+//!   to zero sets `done`, and touches nothing of the scope afterwards.
+//! - A job is a box of its own; who runs it frees it.
+
+use super::join::ForkCx;
+use super::list::List;
+use super::record::Record;
+use super::runnable::{By, Runnable, Stolen};
+use super::ticket::Claim;
+use crate::runtime::default_runtime;
+use crate::runtime::seat::{self, Seat};
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use warpweft_platform::atomic::{AtomicUsize, Ordering};
+use warpweft_platform::sync::Mutex;
+use warpweft_task::pool::PoolHeader;
+use warpweft_task::spawn::{self as births, Birth};
+use warpweft_task::{Signal, Why};
+
+type Panic = Box<dyn Any + Send>;
+
+/// A job as its owner has it.
+#[derive(Debug)]
+enum Entry {
+    /// Nobody was told.
+    Latent(NonNull<Runnable>),
+    /// A ticket for it is in a queue.
+    Ticket(Arc<Claim>),
+}
+
+/// What a scope has to do, for the stack that opened it.
+#[derive(Debug)]
+pub(crate) struct Jobs {
+    /// Oldest first. Touched by the owner's thread alone.
+    waiting: RefCell<VecDeque<Entry>>,
+    /// The youngest fork of the stack when the scope was opened: older than its jobs.
+    found: *const Record,
+    given: AtomicUsize,
+    done: Signal,
+    /// The first panic.
+    panic: Mutex<Option<Panic>>,
+}
+
+impl Jobs {
+    pub(super) fn found(&self) -> *const Record {
+        self.found
+    }
+
+    fn give(&self) {
+        // Ordering: Relaxed; the job becomes visible later, by an offer or a queue.
+        self.given.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives the oldest latent job away.
+    pub(super) fn give_oldest(&self) -> Option<NonNull<Runnable>> {
+        let mut waiting = self.waiting.borrow_mut();
+        match waiting.front()? {
+            Entry::Latent(job) => {
+                let job = *job;
+                waiting.pop_front();
+                self.give();
+                Some(job)
+            }
+            Entry::Ticket(_) => None,
+        }
+    }
+
+    /// Makes a claim of each latent job.
+    pub(super) fn promote(&self, ticket: &mut impl FnMut(Arc<Claim>)) {
+        for entry in &mut *self.waiting.borrow_mut() {
+            if let Entry::Latent(job) = entry {
+                let claim = Arc::new(Claim::new(*job));
+                self.give();
+                *entry = Entry::Ticket(Arc::clone(&claim));
+                ticket(claim);
+            }
+        }
+    }
+
+    /// One of those that were given away has ended, or the owner is through with its own.
+    fn end_one(&self) -> bool {
+        // Ordering: Release gives what the job did to the owner; Acquire takes it there.
+        self.given.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    fn note(&self, panic: Panic) {
+        let second = {
+            let mut first = self.panic.lock();
+            if first.is_none() {
+                *first = Some(panic);
+                None
+            } else {
+                Some(panic)
+            }
+        };
+        // Unwind: what a panic was thrown with may panic in its own `Drop`.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(second)));
+    }
+
+    /// The body of the scope has ended: runs what nobody has taken, youngest first, and waits for the rest.
+    fn finish(&self, forks: &List, seat: &Seat) {
+        loop {
+            let entry = self.waiting.borrow_mut().pop_back();
+            match entry {
+                // SAFETY: nobody was told of it.
+                Some(Entry::Latent(job)) => unsafe { run_own(job) },
+                Some(Entry::Ticket(claim)) => {
+                    if let Some(job) = claim.steal() {
+                        job.run();
+                    }
+                }
+                None => match forks.job_back(self) {
+                    // SAFETY: it was on offer, and nobody has taken it.
+                    Some(job) => unsafe { Stolen::new(job) }.run(),
+                    None => break,
+                },
+            }
+        }
+        forks.close_scope();
+        if !self.end_one() {
+            seat.wait_for_fork(&self.done);
+        }
+    }
+}
+
+/// # Safety
+///
+/// The job is its owner's, and nobody was told of it.
+unsafe fn run_own(job: NonNull<Runnable>) {
+    // SAFETY: a waiting job is there.
+    let run = unsafe { job.as_ref() }.run;
+    // SAFETY: by contract.
+    unsafe { run(job, By::Owner) };
+}
+
+/// A job in its box.
+#[repr(C)]
+struct Job<F> {
+    head: Runnable,
+    scope: NonNull<Jobs>,
+    body: F,
+}
+
+impl<F: FnOnce()> Job<F> {
+    /// # Safety
+    ///
+    /// As for [`Runnable::run`]; the pointer is to a boxed job of this kind, whose scope has not ended.
+    unsafe fn run(job: NonNull<Runnable>, by: By) {
+        // SAFETY: by contract it is a box of this kind, and the caller's alone.
+        let job = unsafe { Box::from_raw(job.cast::<Self>().as_ptr()) };
+        let Self { scope, body, .. } = *job;
+        // SAFETY: the scope waits for this job.
+        let jobs = unsafe { scope.as_ref() };
+        // Unwind: it goes on in the scope's frame.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
+            jobs.note(panic);
+        }
+        if by == By::Taker && jobs.end_one() {
+            jobs.done.set();
+        }
+    }
+}
+
+/// A job that was spawned on another stack: a task, which counts as ended also if it never runs.
+struct Errand(NonNull<Jobs>);
+
+// SAFETY: what it reaches of the scope is synchronised.
+unsafe impl Send for Errand {}
+
+impl Errand {
+    fn run(self, body: impl FnOnce()) {
+        // Unwind: it goes on in the scope's frame.
+        let outcome = catch_unwind(AssertUnwindSafe(body));
+        // SAFETY: the scope waits for this job.
+        let jobs = unsafe { self.0.as_ref() };
+        if let Err(panic) = outcome {
+            jobs.note(panic);
+        }
+        self.end();
+    }
+
+    fn end(self) {
+        // SAFETY: the scope waits for this job.
+        let jobs = unsafe { self.0.as_ref() };
+        std::mem::forget(self);
+        if jobs.end_one() {
+            jobs.done.set();
+        }
+    }
+}
+
+impl Drop for Errand {
+    fn drop(&mut self) {
+        // SAFETY: the scope waits for this job.
+        let jobs = unsafe { self.0.as_ref() };
+        jobs.note(Box::new(
+            "the pool was shut down before every job of a scope had run",
+        ));
+        if jobs.end_one() {
+            jobs.done.set();
+        }
+    }
+}
+
+/// A place to spawn jobs that may borrow whatever lives longer than it.
+///
+/// Made by [`scope`] and [`ForkCx::scope`]; it waits for all its jobs before it gives control back.
+pub struct Scope<'scope, 'env: 'scope> {
+    jobs: Jobs,
+    /// The seat that the scope was opened in, as an address: its thread may touch the waiting jobs.
+    owner: *const Seat,
+    /// The owner's, for jobs that are spawned elsewhere.
+    pool: NonNull<PoolHeader>,
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+// SAFETY: `owner` is compared only; the waiting jobs are touched by the owner's thread alone; all else is synchronised.
+unsafe impl Sync for Scope<'_, '_> {}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").finish_non_exhaustive()
+    }
+}
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    /// Adds a job. It runs on some worker before the scope ends: on this one at the end of the scope, youngest first, or
+    /// on another one, oldest first.
+    ///
+    /// On the stack that opened the scope it costs an allocation of the closure and two words, and no atomic
+    /// read-modify-write; on another stack, in a job of the scope, it costs what [`spawn_job`](crate::spawn_job) costs.
+    ///
+    /// A panic of the job is the scope's, when all have ended.
+    pub fn spawn<F>(&'scope self, job: F)
+    where
+        F: FnOnce(&'scope Scope<'scope, 'env>) + Send + 'scope,
+    {
+        match seat::here() {
+            Some(seat) if std::ptr::eq(seat, self.owner) => {
+                let entry = Entry::Latent(boxed(&self.jobs, move || job(self)));
+                self.jobs.waiting.borrow_mut().push_back(entry);
+                // SAFETY: a seat's list is attached for as long as its thread runs tasks.
+                if unsafe { seat.forks().is_free() } {
+                    seat.offer_fork();
+                }
+            }
+            _ => self.spawn_elsewhere(Box::new(move || job(self))),
+        }
+    }
+
+    fn spawn_elsewhere(&self, job: Box<dyn FnOnce() + Send + 'scope>) {
+        self.jobs.give();
+        let errand = Errand(NonNull::from(&self.jobs));
+        // SAFETY: only the lifetime changes. The job is run or dropped before its errand ends, and the scope waits for that.
+        let job = unsafe {
+            std::mem::transmute::<Box<dyn FnOnce() + Send + 'scope>, Box<dyn FnOnce() + Send>>(job)
+        };
+        let birth = Birth {
+            pool: self.pool,
+            location: Location::caller(),
+            name: None,
+        };
+        // In this order, so that the job is dropped before its errand.
+        let run = move || {
+            let (job, errand) = (job, errand);
+            errand.run(job);
+        };
+        // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
+        let task = unsafe { births::detached_job(run, birth) };
+        task.push(Why::Spawned);
+    }
+}
+
+fn boxed<F: FnOnce()>(jobs: &Jobs, body: F) -> NonNull<Runnable> {
+    let job = Box::new(Job {
+        head: Runnable { run: Job::<F>::run },
+        scope: NonNull::from(jobs),
+        body,
+    });
+    NonNull::from(Box::leak(job)).cast()
+}
+
+impl ForkCx<'_> {
+    /// Opens a scope on this stack: see [`scope`].
+    ///
+    /// # Panics
+    ///
+    /// As [`scope`].
+    pub fn scope<'env, T>(self, body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
+        let seat = self.seat();
+        let forks = seat.forks();
+        let scope = Scope {
+            jobs: Jobs {
+                waiting: RefCell::new(VecDeque::new()),
+                found: forks.tail(),
+                given: AtomicUsize::new(1),
+                done: Signal::new(),
+                panic: Mutex::new(None),
+            },
+            owner: seat,
+            pool: seat.pool(),
+            scope: PhantomData,
+            env: PhantomData,
+        };
+        // SAFETY: the scope stays in this frame, and is closed by `finish`, before which nothing unwinds.
+        unsafe { forks.open_scope(&scope.jobs) };
+        // Unwind: it goes on below, when every job has ended.
+        let outcome = catch_unwind(AssertUnwindSafe(|| body(&scope)));
+        scope.jobs.finish(forks, seat);
+        let panic = scope.jobs.panic.lock().take();
+        match (outcome, panic) {
+            (Err(panic), _) | (Ok(_), Some(panic)) => resume_unwind(panic),
+            (Ok(value), None) => value,
+        }
+    }
+}
+
+/// Calls `body` with a place to spawn jobs that borrow from here, and returns when it and all of them have ended.
+///
+/// The calling frame runs the jobs of its own scope that nobody has taken; then it waits, as in [`join`](crate::join), and
+/// nothing else runs on top of it. Outside of a task, `body` runs on the [default runtime](crate::default_runtime), and the
+/// calling thread waits.
+///
+/// ```
+/// let mut squares = [0; 8];
+/// warpweft::scope(|scope| {
+///     for (n, square) in squares.iter_mut().enumerate() {
+///         scope.spawn(move |_| *square = n * n);
+///     }
+/// });
+/// assert_eq!(squares, [0, 1, 4, 9, 16, 25, 36, 49]);
+/// ```
+///
+/// # Panics
+///
+/// If `body` or a job does, when all have ended: with the body's panic, or the first one of the jobs. If the pool is shut
+/// down before a job has run that was spawned by another job on another thread. Outside of a task, if the default runtime
+/// cannot be built or is shutting down.
+pub fn scope<'env, T: Send>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T + Send) -> T {
+    match seat::here() {
+        Some(seat) => ForkCx::new(seat).scope(body),
+        None => match default_runtime().install(|cx| cx.scope(body)) {
+            Ok(value) => value,
+            Err(error) => panic!("a scope outside of any pool: {error}"),
+        },
+    }
+}

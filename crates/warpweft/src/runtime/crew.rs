@@ -1,0 +1,187 @@
+//! The threads of a pool: one per worker, one spare per blocked frame, a few spares in reserve.
+//!
+//! # Invariants
+//!
+//! - A reserved spare is parked at its berth and belongs to who reserved it, until it is assigned a worker or released.
+//! - No more than [`Crew::KEPT`] spares stay when nobody needs them.
+//! - Every thread is joined by whoever ends the pool, or by a thread that retires after it.
+
+use super::pool::AnyPool;
+use super::seat::{Berth, Seat};
+use std::io;
+use std::sync::Arc;
+use warpweft_platform::sync::Mutex;
+use warpweft_platform::thread::{JoinHandle, spawn_named};
+
+/// How many threads a pool has, and what they do. A snapshot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Threads {
+    /// All of them.
+    pub all: usize,
+    /// Parked, and ready to take a worker over from a thread that has to wait.
+    pub spare: usize,
+    /// In the middle of a task that waits, without a worker.
+    pub blocked: usize,
+    /// The most that there were at any time.
+    pub most: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    spares: Vec<Arc<Berth>>,
+    running: Vec<(usize, JoinHandle<()>)>,
+    /// Threads that retired, to be joined: they are about to end.
+    retired: Vec<JoinHandle<()>>,
+    /// Numbers of threads.
+    next: usize,
+    blocked: usize,
+    most: usize,
+    /// The last worker has left: spares are needed no more.
+    over: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Crew {
+    name: String,
+    stack_bytes: Option<usize>,
+    /// The most threads that there may be at a time.
+    limit: usize,
+    state: Mutex<State>,
+}
+
+impl Crew {
+    /// How many spares wait for the next frame that blocks.
+    const KEPT: usize = 2;
+
+    pub(crate) fn new(name: String, stack_bytes: Option<usize>, limit: usize) -> Self {
+        Self {
+            name,
+            stack_bytes,
+            limit,
+            state: Mutex::new(State::default()),
+        }
+    }
+
+    /// Starts a thread that waits at a berth for its first worker.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no more threads, or the limit is reached.
+    pub(crate) fn start(&self, pool: &Arc<dyn AnyPool>) -> io::Result<Arc<Berth>> {
+        let mut state = self.state.lock();
+        if state.running.len() >= self.limit {
+            return Err(io::Error::new(
+                io::ErrorKind::QuotaExceeded,
+                format!("the pool has as many threads as it may have, {}", self.limit),
+            ));
+        }
+        let number = state.next;
+        let berth = Berth::new();
+        let (pool, seated) = (Arc::clone(pool), Arc::clone(&berth));
+        let body = move || {
+            let seat = Seat::new(Arc::clone(&pool), seated);
+            seat.occupy(|| pool.live(&seat));
+            pool.crew().retire(number);
+        };
+        let thread = spawn_named(&format!("{}-{number}", self.name), self.stack_bytes, body)?;
+        state.next += 1;
+        state.running.push((number, thread));
+        state.most = state.most.max(state.running.len());
+        Ok(berth)
+    }
+
+    /// A spare thread for a worker that is about to be given away.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub(crate) fn reserve(&self, pool: &Arc<dyn AnyPool>) -> io::Result<Arc<Berth>> {
+        let spare = self.state.lock().spares.pop();
+        spare.map_or_else(|| self.start(pool), Ok)
+    }
+
+    /// Gives a reserved spare back.
+    pub(crate) fn release(&self, spare: Arc<Berth>) {
+        self.state.lock().spares.push(spare);
+    }
+
+    /// A thread without a worker asks whether it should wait for one, at its berth. If not, it ends.
+    pub(crate) fn enlist(&self, berth: &Arc<Berth>) -> bool {
+        let mut state = self.state.lock();
+        let wanted = !state.over && state.spares.len() < Self::KEPT;
+        if wanted {
+            state.spares.push(Arc::clone(berth));
+        }
+        wanted
+    }
+
+    /// So many threads more, or fewer, wait in the middle of a task.
+    pub(crate) fn note_blocked(&self, more: isize) {
+        let mut state = self.state.lock();
+        state.blocked = state.blocked.wrapping_add_signed(more);
+    }
+
+    /// The last worker has left: spares end, and threads that become spare.
+    pub(crate) fn dismiss(&self) {
+        let spares = {
+            let mut state = self.state.lock();
+            state.over = true;
+            std::mem::take(&mut state.spares)
+        };
+        for spare in spares {
+            spare.assign(None);
+        }
+    }
+
+    /// The calling thread, of this number, is about to end.
+    fn retire(&self, number: usize) {
+        let ended = {
+            let mut state = self.state.lock();
+            let own = state.running.iter().position(|(of, _)| *of == number);
+            let own = own.map(|place| state.running.swap_remove(place).1);
+            let ended = std::mem::take(&mut state.retired);
+            state.retired.extend(own);
+            ended
+        };
+        join(ended);
+    }
+
+    /// Waits for all threads; those that are started meanwhile, too.
+    pub(crate) fn join_all(&self) {
+        loop {
+            let threads: Vec<_> = {
+                let mut state = self.state.lock();
+                let running = std::mem::take(&mut state.running)
+                    .into_iter()
+                    .map(|(_, thread)| thread);
+                running
+                    .collect::<Vec<_>>()
+                    .into_iter()
+                    .chain(std::mem::take(&mut state.retired))
+                    .collect()
+            };
+            if threads.is_empty() {
+                return;
+            }
+            join(threads);
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> Threads {
+        let state = self.state.lock();
+        Threads {
+            all: state.running.len(),
+            spare: state.spares.len(),
+            blocked: state.blocked,
+            most: state.most,
+        }
+    }
+}
+
+fn join(threads: Vec<JoinHandle<()>>) {
+    for thread in threads {
+        // A thread of a pool ends every panic itself; there is nothing to learn from its result.
+        let _ = thread.join();
+    }
+}

@@ -1,0 +1,216 @@
+//! Joins and scopes in whole pools, under every schedule that a seed can make.
+//!
+//! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
+#![cfg(warpweft_shuttle)]
+
+mod support;
+
+use shuttle::sync::Mutex;
+use shuttle::sync::atomic::{AtomicUsize, Ordering};
+use shuttle::thread;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use support::{Gate, check, runtime};
+use warpweft::{ForkCx, Runtime, Scope, SpawnError, block_on, spawn_job};
+
+fn fib(cx: ForkCx<'_>, n: u64) -> u64 {
+    if n < 2 {
+        return n;
+    }
+    let (a, b) = cx.join(|cx| fib(cx, n - 1), |cx| fib(cx, n - 2));
+    thread::yield_now();
+    a + b
+}
+
+#[test]
+fn a_tree_on_two_workers() {
+    check(|| assert_eq!(runtime(2, "fifo").install(|cx| fib(cx, 6)), Ok(8)));
+}
+
+#[test]
+fn a_tree_on_three_workers_last_in_first_out() {
+    check(|| assert_eq!(runtime(3, "lifo").install(|cx| fib(cx, 5)), Ok(5)));
+}
+
+#[test]
+fn a_panic_on_either_side() {
+    for first in [true, false] {
+        let model = move || {
+            let ended = Arc::new(AtomicUsize::new(0));
+            let caught = runtime(2, "fifo").install(|cx| {
+                let half = |panics: bool| {
+                    thread::yield_now();
+                    ended.fetch_add(1, Ordering::Relaxed);
+                    if panics {
+                        resume_unwind(Box::new(()));
+                    }
+                };
+                let both = || {
+                    cx.join(
+                        |_| half(first),
+                        |cx| {
+                            let ((), ()) = cx.join(|_| (), |_| ());
+                            half(!first);
+                        },
+                    )
+                };
+                catch_unwind(AssertUnwindSafe(both)).is_err()
+            });
+            assert_eq!(caught, Ok(true));
+        };
+        support::check_with(Arc::new(model));
+    }
+}
+
+/// Each half needs the other one, and there may be one worker.
+#[test]
+fn halves_that_wait_for_each_other() {
+    for workers in [1, 2] {
+        support::check_with(Arc::new(move || {
+            let (first, second) = (Gate::default(), Gate::default());
+            let both = runtime(workers, "fifo").install(|cx| {
+                cx.join(
+                    |_| {
+                        first.open();
+                        block_on(second.clone());
+                    },
+                    |_| {
+                        second.open();
+                        block_on(first.clone());
+                    },
+                )
+            });
+            assert_eq!(both, Ok(((), ())));
+        }));
+    }
+}
+
+/// What runs while a join waits must not need the lock that its frame holds.
+#[test]
+fn a_lock_is_held_across_a_join() {
+    check(|| {
+        let lock = Mutex::new(0);
+        let locked = |cx: ForkCx<'_>| {
+            let mut sum = lock.lock().expect("unpoisoned");
+            let (a, b) = cx.join(|_| thread::yield_now(), |_| thread::yield_now());
+            *sum += 1;
+            (a, b)
+        };
+        let both = runtime(2, "fifo").install(|cx| cx.join(locked, locked));
+        assert!(both.is_ok());
+        assert_eq!(*lock.lock().expect("unpoisoned"), 2);
+    });
+}
+
+#[test]
+fn a_fork_that_is_older_than_a_wait_is_run_by_others() {
+    check(|| {
+        let runtime = runtime(2, "lifo");
+        let gate = Gate::default();
+        let done = runtime.install(|cx| {
+            // The first half waits for the second one, which nobody may have noticed.
+            cx.join(
+                |cx| cx.join(|_| block_on(gate.clone()), |_| 1).1,
+                |_| {
+                    gate.open();
+                    2
+                },
+            )
+        });
+        assert_eq!(done, Ok((1, 2)));
+    });
+}
+
+#[test]
+fn without_a_spare_thread() {
+    check(|| {
+        let runtime = Runtime::builder()
+            .workers(2)
+            .max_threads(2)
+            .build()
+            .expect("a small pool");
+        let sum = runtime.install(|cx| {
+            let (a, b) = cx.join(|cx| fib(cx, 4), |_| spawn_job(|| 1).wait().expect("no panic"));
+            a + b
+        });
+        assert_eq!(sum, Ok(4));
+    });
+}
+
+#[test]
+fn a_scope_on_two_workers() {
+    check(|| {
+        let sum = AtomicUsize::new(0);
+        let opened = runtime(2, "fifo").install(|cx| {
+            cx.scope(|scope: &Scope<'_, '_>| {
+                for n in 1..=3 {
+                    let sum = &sum;
+                    scope.spawn(move |scope| {
+                        thread::yield_now();
+                        sum.fetch_add(n, Ordering::Relaxed);
+                        scope.spawn(move |_| {
+                            sum.fetch_add(10 * n, Ordering::Relaxed);
+                        });
+                    });
+                }
+            });
+        });
+        assert_eq!(opened, Ok(()));
+        assert_eq!(sum.load(Ordering::Relaxed), 66);
+    });
+}
+
+#[test]
+fn a_scope_that_waits_inside() {
+    check(|| {
+        let sum = AtomicUsize::new(0);
+        let opened = runtime(1, "fifo").install(|cx| {
+            cx.scope(|scope| {
+                let gate = Gate::default();
+                let other = gate.clone();
+                let sum = &sum;
+                scope.spawn(move |_| {
+                    sum.fetch_add(1, Ordering::Relaxed);
+                    other.open();
+                });
+                block_on(gate);
+                scope.spawn(move |_| {
+                    sum.fetch_add(1, Ordering::Relaxed);
+                });
+            });
+        });
+        assert_eq!(opened, Ok(()));
+        assert_eq!(sum.load(Ordering::Relaxed), 2);
+    });
+}
+
+#[test]
+fn the_pool_closes_under_a_tree() {
+    check(|| {
+        let runtime = Arc::new(runtime(2, "fifo"));
+        let other = Arc::clone(&runtime);
+        let tree = thread::spawn(move || other.install(|cx| fib(cx, 5)));
+        runtime.shutdown();
+        let tree = tree.join().expect("no panic");
+        assert!(matches!(tree, Ok(5) | Err(SpawnError::Closed)), "{tree:?}");
+    });
+}
+
+/// The first half waits, so the second becomes a ticket; when it comes back, it and the ticket want the same fork.
+#[test]
+fn a_ticket_and_its_joiner_meet() {
+    check(|| {
+        let runs = AtomicUsize::new(0);
+        let both = runtime(2, "fifo").install(|cx| {
+            cx.join(
+                |_| spawn_job(|| ()).wait().expect("no panic"),
+                |_| {
+                    thread::yield_now();
+                    runs.fetch_add(1, Ordering::Relaxed);
+                },
+            )
+        });
+        assert_eq!(both, Ok(((), ())));
+        assert_eq!(runs.load(Ordering::Relaxed), 1);
+    });
+}

@@ -1,0 +1,72 @@
+//! What the shuttle models of whole pools share.
+
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::sync::Mutex;
+use shuttle::{Config, Runner};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use warpweft::Runtime;
+
+fn iterations() -> usize {
+    std::env::var("WARPWEFT_SHUTTLE_ITERATIONS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(200)
+}
+
+/// Runs `model` under random and under probabilistic-concurrency-testing schedules. A hang is a deadlock that shuttle
+/// reports.
+pub(crate) fn check(model: fn()) {
+    check_with(Arc::new(model));
+}
+
+/// The same with a model that has parameters.
+pub(crate) fn check_with(model: Arc<impl Fn() + Send + Sync + 'static>) {
+    run(RandomScheduler::new(iterations()), Arc::clone(&model));
+    run(PctScheduler::new(3, iterations()), model);
+}
+
+fn run(scheduler: impl Scheduler + 'static, model: Arc<impl Fn() + Send + Sync + 'static>) {
+    let mut config = Config::new();
+    config.stack_size = 1 << 18;
+    Runner::new(scheduler, config).run(move || model());
+}
+
+pub(crate) fn runtime(workers: usize, policy: &str) -> Runtime {
+    let spec = policy.parse().expect("a policy");
+    Runtime::builder()
+        .workers(workers)
+        .policy_spec(spec)
+        .build()
+        .expect("a small pool")
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Gate(Arc<Mutex<(bool, Option<Waker>)>>);
+
+impl Gate {
+    pub(crate) fn open(&self) {
+        let waker = {
+            let mut gate = self.0.lock().expect("unpoisoned");
+            gate.0 = true;
+            gate.1.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Future for Gate {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut gate = self.0.lock().expect("unpoisoned");
+        if gate.0 {
+            return Poll::Ready(());
+        }
+        gate.1 = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
