@@ -42,7 +42,7 @@ mod idle;
 mod observe;
 mod runtime;
 
-pub use fork::{ForkCx, Scope, join, scope};
+pub use fork::{ForkCx, Scope, join, par_chunks_mut, par_for, scope};
 pub use observe::PoolCounters;
 pub use runtime::{
     BuildError, Builder, Runtime, SpawnError, TaskBuilder, Threads, YieldNow, default_runtime, spawn,

@@ -376,3 +376,78 @@ impl Receiver {
         }))
     }
 }
+
+#[test]
+fn a_broadcast_runs_once_on_each_worker() {
+    everywhere(|runtime| {
+        let names = runtime
+            .broadcast(|worker| (worker, thread::current().id()))
+            .expect("open");
+        assert!(names.iter().enumerate().all(|(n, (worker, _))| n == *worker));
+        assert_eq!(names.len(), runtime.workers());
+        // From inside, too, where it needs the caller's own worker.
+        let inside = runtime.install(|_| runtime.broadcast(|worker| worker).expect("open"));
+        assert_eq!(inside.expect("open"), (0..runtime.workers()).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_broadcast_reaches_busy_workers() {
+    let runtime = Runtime::builder().workers(2).build().expect("two");
+    let stop = std::sync::Arc::new(AtomicBool::new(false));
+    for _ in 0..4 {
+        let stop = std::sync::Arc::clone(&stop);
+        runtime
+            .spawn(async move {
+                while !stop.load(Ordering::Relaxed) {
+                    warpweft::yield_now().await;
+                }
+            })
+            .detach();
+    }
+    assert_eq!(runtime.broadcast(|worker| worker).expect("open"), [0, 1]);
+    stop.store(true, Ordering::Relaxed);
+}
+
+#[test]
+fn a_broadcast_on_a_closed_runtime_is_refused() {
+    let runtime = Runtime::builder().workers(2).build().expect("two");
+    runtime.shutdown();
+    assert_eq!(runtime.broadcast(|worker| worker), Err(SpawnError::Closed));
+}
+
+/// What a task finds below it on the stack does not depend on how many came before it.
+#[test]
+fn the_stack_does_not_grow_with_the_number_of_tasks() {
+    fn depth_of(tasks: usize) -> usize {
+        let runtime = Runtime::builder().workers(2).build().expect("two");
+        let deepest = AtomicUsize::new(0);
+        // Each thread has a stack of its own.
+        thread_local!(static FOOT: Cell<usize> = const { Cell::new(0) });
+        runtime
+            .install(|cx| {
+                cx.scope(|scope| {
+                    for _ in 0..tasks {
+                        let deepest = &deepest;
+                        scope.spawn(move |_| {
+                            let here = std::ptr::from_ref(&deepest).addr();
+                            let foot = FOOT.with(|foot| {
+                                foot.set(foot.get().max(here));
+                                foot.get()
+                            });
+                            deepest.fetch_max(foot - here, Ordering::Relaxed);
+                            // A wait, which elsewhere would take another task on top.
+                            spawn_job(|| ()).wait().expect("no panic");
+                        });
+                    }
+                });
+            })
+            .expect("open");
+        deepest.into_inner()
+    }
+    let (few, many) = (depth_of(10), depth_of(2000));
+    assert!(
+        many <= few.max(2048) * 2,
+        "{few} bytes with 10 tasks, {many} with 2000"
+    );
+}

@@ -38,6 +38,21 @@ impl<'stack> ForkCx<'stack> {
         Self(seat)
     }
 
+    /// Calls `body` with the right to fork on this stack, or on a worker of the default runtime.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a task, if the default runtime cannot be built or is shutting down. If `body` does.
+    pub(super) fn find<T: Send>(body: impl FnOnce(ForkCx<'_>) -> T + Send) -> T {
+        match seat::here() {
+            Some(seat) => body(ForkCx(seat)),
+            None => match default_runtime().install(body) {
+                Ok(value) => value,
+                Err(error) => panic!("a fork outside of any pool: {error}"),
+            },
+        }
+    }
+
     pub(super) fn seat(self) -> &'stack Seat {
         self.0
     }
@@ -201,20 +216,6 @@ where
 {
     match seat::here() {
         Some(seat) => ForkCx(seat).join(|_| first(), |_| second()),
-        None => join_from_outside(first, second),
-    }
-}
-
-#[cold]
-fn join_from_outside<A, B, RA, RB>(first: A, second: B) -> (RA, RB)
-where
-    A: FnOnce() -> RA + Send,
-    B: FnOnce() -> RB + Send,
-    RA: Send,
-    RB: Send,
-{
-    match default_runtime().install(|cx| cx.join(|_| first(), |_| second())) {
-        Ok(both) => both,
-        Err(error) => panic!("a join outside of any pool: {error}"),
+        None => ForkCx::find(|cx| cx.join(|_| first(), |_| second())),
     }
 }

@@ -29,7 +29,7 @@ use warpweft_platform::{CachePadded, clock};
 const RIPE_NS: Option<u64> = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     None
 } else {
-    Some(5_000)
+    Some(10_000)
 };
 
 /// The length of a nap, in nanoseconds.

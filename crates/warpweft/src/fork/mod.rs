@@ -3,6 +3,7 @@
 //! | file | job |
 //! |---|---|
 //! | `join` | the two forms of `join` |
+//! | `ranges` | loops in parallel |
 //! | `list` | the latent forks of one stack |
 //! | `offer` | one fork on offer per worker: given and taken back without a read-modify-write |
 //! | `record` | a fork in its frame |
@@ -20,6 +21,7 @@ mod market;
 #[cfg(doctest)]
 mod must_not_compile;
 mod offer;
+mod ranges;
 mod record;
 mod runnable;
 mod scope;
@@ -29,5 +31,6 @@ pub use join::{ForkCx, join};
 pub(crate) use list::List;
 pub(crate) use market::{Market, Seen};
 pub(crate) use offer::Offer;
+pub use ranges::{par_chunks_mut, par_for};
 pub(crate) use runnable::{Runnable, Stolen};
 pub use scope::{Scope, scope};

@@ -18,7 +18,6 @@ use super::list::List;
 use super::record::Record;
 use super::runnable::{By, Runnable, Stolen};
 use super::ticket::Claim;
-use crate::runtime::default_runtime;
 use crate::runtime::seat::{self, Seat};
 use std::any::Any;
 use std::cell::RefCell;
@@ -355,11 +354,5 @@ impl ForkCx<'_> {
 /// down before a job has run that was spawned by another job on another thread. Outside of a task, if the default runtime
 /// cannot be built or is shutting down.
 pub fn scope<'env, T: Send>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T + Send) -> T {
-    match seat::here() {
-        Some(seat) => ForkCx::new(seat).scope(body),
-        None => match default_runtime().install(|cx| cx.scope(body)) {
-            Ok(value) => value,
-            Err(error) => panic!("a scope outside of any pool: {error}"),
-        },
-    }
+    ForkCx::find(|cx| cx.scope(body))
 }

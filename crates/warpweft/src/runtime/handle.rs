@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::context::Visiting;
 use super::crew::Threads;
-use super::install::install;
+use super::install::{broadcast, install};
 use super::pool::AnyPool;
 use super::seat;
 use super::spawn::{SpawnError, TaskBuilder};
@@ -13,7 +13,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{JoinHandle, block_on};
+use warpweft_task::{JoinHandle, TaskRef, block_on};
 
 /// A pool of workers under one policy.
 ///
@@ -45,6 +45,10 @@ impl Runtime {
 
     pub(super) fn header(&self) -> NonNull<PoolHeader> {
         self.pool.header()
+    }
+
+    pub(super) fn errand(&self, worker: usize, task: TaskRef) {
+        self.pool.errand(worker, task);
     }
 
     /// Spawns a future on this runtime. Dropping the handle detaches the task.
@@ -135,6 +139,27 @@ impl Runtime {
     pub fn install<R: Send>(&self, body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
         self.admit()?;
         install(self, body)
+    }
+
+    /// Calls `body` once on each worker, with the worker's number, and gives the results in that order. The calling
+    /// thread waits; a worker that is busy gets to it between two tasks, after 61 of them at most.
+    ///
+    /// # Errors
+    ///
+    /// As [`install`](Runtime::install); some workers may have called `body`.
+    ///
+    /// # Panics
+    ///
+    /// If one of the calls does, when all have ended.
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(3).build()?;
+    /// assert_eq!(runtime.broadcast(|worker| 10 * worker)?, [0, 10, 20]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn broadcast<R: Send>(&self, body: impl Fn(usize) -> R + Sync) -> Result<Vec<R>, SpawnError> {
+        self.admit()?;
+        broadcast(self, body)
     }
 
     /// How many workers it has.

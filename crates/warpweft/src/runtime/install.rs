@@ -1,11 +1,11 @@
-//! A borrowed closure on another thread: the caller waits for it.
+//! Borrowed closures on other threads: the caller waits for them.
 
 use super::handle::Runtime;
 use super::seat;
 use super::spawn::{SpawnError, TaskBuilder};
 use crate::fork::ForkCx;
 use std::panic::resume_unwind;
-use warpweft_task::JoinError;
+use warpweft_task::{JoinError, JoinHandle};
 
 /// What the caller's frame lends to the job.
 struct Loan<F, R> {
@@ -36,6 +36,51 @@ impl Drop for Stay {
     }
 }
 
+/// Forgets what a closure borrows.
+///
+/// # Safety
+///
+/// It is run or dropped before what it borrows goes.
+unsafe fn unbound<'a>(job: Box<dyn FnOnce() + Send + 'a>) -> Box<dyn FnOnce() + Send> {
+    // SAFETY: only the lifetime changes.
+    unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + 'a>, Box<dyn FnOnce() + Send>>(job) }
+}
+
+/// What [`Runtime::broadcast`] does.
+pub(super) fn broadcast<R: Send>(
+    runtime: &Runtime,
+    body: impl Fn(usize) -> R + Sync,
+) -> Result<Vec<R>, SpawnError> {
+    assert!(
+        !seat::here().is_some_and(seat::Seat::is_in_policy),
+        "a hook of a policy cannot wait for a runtime"
+    );
+    let mut results: Vec<_> = (0..runtime.workers()).map(|_| None).collect();
+    let body = &body;
+    let stay = Stay;
+    let jobs: Vec<_> = results
+        .iter_mut()
+        .enumerate()
+        .map(|(worker, result)| {
+            let job = move || *result = Some(body(worker));
+            // SAFETY: each job is run or dropped before its `wait` below returns, and nothing unwinds before.
+            let job = unsafe { unbound(Box::new(job)) };
+            TaskBuilder::new().on(runtime).spawn_errand(worker, job)
+        })
+        .collect();
+    let ends: Vec<_> = jobs.into_iter().map(JoinHandle::wait).collect();
+    std::mem::forget(stay);
+    for end in ends {
+        match end {
+            Ok(()) => {}
+            Err(JoinError::Panicked(panic)) => resume_unwind(panic),
+            Err(JoinError::Forked) => return Err(SpawnError::Forked),
+            Err(_) => return Err(SpawnError::Closed),
+        }
+    }
+    Ok(results.into_iter().flatten().collect())
+}
+
 pub(super) fn install<R: Send>(
     runtime: &Runtime,
     body: impl FnOnce(ForkCx<'_>) -> R + Send,
@@ -54,9 +99,8 @@ pub(super) fn install<R: Send>(
         result: None,
     };
     let lent = Lent(&raw mut loan);
-    let job: Box<dyn FnOnce() + Send + '_> = Box::new(move || lent.run());
-    // SAFETY: only the lifetime changes. The job is run or dropped before `wait` returns, and nothing unwinds before.
-    let job = unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Box<dyn FnOnce() + Send>>(job) };
+    // SAFETY: the job is run or dropped before `wait` returns, and nothing unwinds before.
+    let job = unsafe { unbound(Box::new(move || lent.run())) };
     let stay = Stay;
     let end = TaskBuilder::new().on(runtime).spawn_job(job).wait();
     std::mem::forget(stay);

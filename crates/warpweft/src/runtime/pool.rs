@@ -26,7 +26,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 use warpweft_platform::thread::yield_now;
 use warpweft_platform::{CachePadded, process};
-use warpweft_policy::{Clock, Count, Counters, Cx, Policy, Wake};
+use warpweft_policy::{Clock, Count, Counters, Cx, Policy, Wake, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
 use warpweft_task::{Abandon, Header, TaskRef, Why};
@@ -172,6 +172,11 @@ impl<P: Policy> Pool<P> {
             unsafe { shared.cast::<P::Shared>().drop_in_place() };
         }));
         self.end_lost();
+        for worker in &self.workers {
+            while let Some(task) = worker.errands.pop() {
+                task.abandon(Abandon::Shutdown);
+            }
+        }
         // Sleeping tasks are ended here. A task whose token is elsewhere is about to be pushed by a visitor, who will
         // end it.
         while self.register.len() != 0 {
@@ -263,6 +268,8 @@ pub(crate) trait AnyPool: Send + Sync {
     fn offer(&self, worker: usize) -> *const Offer<Runnable>;
     /// A worker has offered a fork: wakes somebody if nobody would notice.
     fn offered(&self);
+    /// A task that only that worker may run.
+    fn errand(&self, worker: usize, task: TaskRef);
     /// The life of one of its threads.
     fn live(&self, seat: &Seat);
 }
@@ -325,6 +332,18 @@ impl<P: Policy> AnyPool for Pool<P> {
         if self.market.is_unwatched() {
             self.wake(Wake::Any, None);
         }
+    }
+
+    fn errand(&self, worker: usize, task: TaskRef) {
+        if self.is_forked() {
+            return task.abandon(Abandon::Forked);
+        }
+        let visit = self.life.visit();
+        if !visit.is_open() {
+            return task.abandon(Abandon::Shutdown);
+        }
+        self.workers[worker].errands.push(task);
+        self.wake(Wake::Worker(WorkerId(worker)), None);
     }
 
     fn live(&self, seat: &Seat) {

@@ -191,6 +191,20 @@ impl<'a> TaskBuilder<'a> {
         self.place(|birth| (unsafe { births::detached_job(job, birth) }, ()));
     }
 
+    /// Spawns a closure that one certain worker runs.
+    pub(super) fn spawn_errand(self, worker: usize, job: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
+        let runtime = self.runtime.unwrap_or_else(|| default_runtime());
+        let birth = Birth {
+            pool: runtime.header(),
+            location: self.location,
+            name: self.name,
+        };
+        // SAFETY: a runtime's pool ends its tasks before itself.
+        let (task, handle) = unsafe { births::job(job, birth) };
+        runtime.errand(worker, task);
+        handle
+    }
+
     /// Finds the pool, lets `bear` make the task, and pushes it.
     #[inline]
     fn place<H>(self, bear: impl FnOnce(Birth) -> (TaskRef, H)) -> H {

@@ -23,6 +23,7 @@ use std::ptr::NonNull;
 use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::random::Rng;
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, Wake, WorkerId};
+use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Abandon, Pending, Ran, Suspended, TaskRef, Why};
 
@@ -36,6 +37,8 @@ pub(crate) struct Worker<P: Policy> {
     local: UnsafeCell<ManuallyDrop<P::Local>>,
     random: RefCell<Rng>,
     counters: Counters,
+    /// Tasks that only this worker may run.
+    pub(crate) errands: Locked<TaskRef>,
     /// What it saw of others' forks.
     seen: Seen,
 }
@@ -61,6 +64,7 @@ impl<P: Policy> Worker<P> {
             local: UnsafeCell::new(ManuallyDrop::new(local)),
             random: RefCell::new(Rng::seeded(0x9e37_79b9_7f4a_7c15 ^ id as u64)),
             counters: Counters::default(),
+            errands: Locked::new(),
             seen: Seen::default(),
         }
     }
@@ -204,7 +208,9 @@ impl<P: Policy> Worker<P> {
                 pool.end_lost();
                 // SAFETY: as above.
                 let task = unsafe { self.call(P::scan) };
-                task.map(Work::Task).or_else(|| self.rob())
+                task.or_else(|| self.errands.pop())
+                    .map(Work::Task)
+                    .or_else(|| self.rob())
             },
             || pool.life.is_closing(),
             || self.counters.add(Count::Parks, 1),
@@ -352,7 +358,10 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
             pool.end_lost();
             // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return before
             // the next hook is called.
-            task = unsafe { worker.call(P::overdue) };
+            task = worker
+                .errands
+                .pop()
+                .or_else(|| unsafe { worker.call(P::overdue) });
             worker.counters.add(Count::Overdue, u64::from(task.is_some()));
         }
         if task.is_none() {
