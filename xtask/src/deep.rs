@@ -67,6 +67,9 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     run::complain("of the long explorations failed", &failed)
 }
 
+/// How often each program of a waiting task runs on each kind of pool.
+const PROGRAM_ROUNDS: u32 = 2_000;
+
 /// The tests of the library with `--cfg warpweft_chaos`, again and again: each round has other delays.
 fn chaos(repo: &Repo, rounds: u32) -> Result<()> {
     let names: Vec<_> = repo.library().map(|package| package.name.as_str()).collect();
@@ -81,6 +84,16 @@ fn chaos(repo: &Repo, rounds: u32) -> Result<()> {
         println!("round {round} of {rounds}");
         failed += u32::from(!run::tee(&mut command, |_| {})?);
     }
-    ensure!(failed == 0, "{failed} of {rounds} rounds failed");
+    // The programs that wait for each other are short: each runs on six kinds of pools, ten thousand times and more.
+    println!("joins, scopes and waits, each {PROGRAM_ROUNDS} times");
+    let mut command = run::cargo(&repo.root);
+    command.args(["test", "--quiet", "-p", "warpweft"]);
+    command.args(["--test", "joins", "--test", "scopes", "--test", "waits"]);
+    command
+        .env("RUSTFLAGS", run::rustflags(Some("warpweft_chaos")))
+        .env("CARGO_TARGET_DIR", repo.target.join("chaos"))
+        .env("WARPWEFT_ROUNDS", PROGRAM_ROUNDS.to_string());
+    failed += u32::from(!run::tee(&mut command, |_| {})?);
+    ensure!(failed == 0, "{failed} of the runs with random delays failed");
     Ok(())
 }

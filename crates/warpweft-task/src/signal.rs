@@ -20,6 +20,7 @@ use crate::task_ref::TaskRef;
 use crate::why::Why;
 use std::num::NonZeroUsize;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
+use warpweft_platform::delay;
 use warpweft_queue::Word;
 
 const EMPTY: usize = 0;
@@ -55,6 +56,7 @@ impl Signal {
     pub fn set(&self) {
         // Ordering: Release publishes what happened; Acquire takes the token's task.
         let before = self.0.swap(SET, Ordering::AcqRel);
+        delay::point("signal.set: said");
         if let Some(token) = token(before) {
             token.push(Why::Woken);
         }

@@ -6,28 +6,17 @@
     reason = "outside the checkers the system's own threads and locks are what is tested against"
 )]
 
+#[path = "support/everywhere.rs"]
+mod support;
+
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
+use support::everywhere;
 use warpweft::policy::Count;
-use warpweft::{ForkCx, PolicySpec, Runtime, SpawnError, join, spawn_job};
-
-/// Runs the program with 1, 2 and 4 workers, first in, first out and the other way round.
-fn everywhere(program: impl Fn(&Runtime)) {
-    for workers in [1, 2, 4] {
-        for policy in ["fifo", "lifo"] {
-            let policy: PolicySpec = policy.parse().expect("a preset");
-            let runtime = Runtime::builder()
-                .workers(workers)
-                .policy_spec(policy)
-                .build()
-                .expect("workers");
-            program(&runtime);
-        }
-    }
-}
+use warpweft::{ForkCx, Runtime, SpawnError, join, spawn_job};
 
 fn fib(cx: ForkCx<'_>, n: u64) -> u64 {
     if n < 2 {

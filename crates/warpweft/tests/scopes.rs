@@ -6,27 +6,16 @@
     reason = "outside the checkers the system's own threads and locks are what is tested against"
 )]
 
+#[path = "support/everywhere.rs"]
+mod support;
+
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
+use support::everywhere;
 use warpweft::policy::Count;
-use warpweft::{PolicySpec, Runtime, Scope, scope, spawn_job};
-
-/// Runs the program with 1, 2 and 4 workers, first in, first out and the other way round.
-fn everywhere(program: impl Fn(&Runtime)) {
-    for workers in [1, 2, 4] {
-        for policy in ["fifo", "lifo"] {
-            let policy: PolicySpec = policy.parse().expect("a preset");
-            let runtime = Runtime::builder()
-                .workers(workers)
-                .policy_spec(policy)
-                .build()
-                .expect("workers");
-            program(&runtime);
-        }
-    }
-}
+use warpweft::{Runtime, Scope, scope, spawn_job};
 
 #[test]
 fn jobs_borrow_from_the_frame() {

@@ -3,6 +3,7 @@
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
 
+#[path = "support/models.rs"]
 mod support;
 
 use shuttle::sync::Arc;

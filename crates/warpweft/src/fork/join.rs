@@ -10,6 +10,7 @@ use crate::runtime::seat::{self, Seat};
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use warpweft_platform::atomic::spin_loop;
+use warpweft_platform::delay;
 use warpweft_task::Signal;
 
 /// The right to fork on this stack. It costs nothing to pass on, and saves each [`join`](ForkCx::join) the look-up of the
@@ -114,6 +115,7 @@ fn come_back(seat: &Seat, record: &Record, before: *const Record) -> bool {
     match seat.forks().back(record, before) {
         Back::Mine => true,
         Back::Taken(done) => {
+            delay::point("join: taken");
             wait(seat, done);
             false
         }

@@ -26,6 +26,7 @@
 use std::ptr::{self, NonNull};
 use warpweft_platform::atomic::{AtomicPtr, AtomicU64, Ordering};
 use warpweft_platform::barrier::Asymmetric;
+use warpweft_platform::delay;
 
 /// A thief asks for the fork of this turn.
 const WANTED: u64 = 1;
@@ -75,6 +76,7 @@ impl<T> Offer<T> {
         self.word.store(ptr::null_mut(), Ordering::Relaxed);
         // Ordering: Release, so that a thief that sees this turn does not see an earlier one's word any more.
         self.turn.store(turn, Ordering::Release);
+        delay::point("offer.publish: turn");
         // Ordering: Release publishes what `fork` points to, and the turn.
         self.word.store(fork.as_ptr(), Ordering::Release);
         turn
@@ -88,6 +90,7 @@ impl<T> Offer<T> {
     /// The owner takes the fork of `turn` back: true. Or a thief has it: false. Called once per turn.
     pub(crate) fn withdraw(&self, turn: u64) -> bool {
         self.word.store(ptr::null_mut(), Ordering::Relaxed);
+        delay::point("offer.withdraw: gone");
         self.barrier.light();
         // Ordering: Relaxed; the barrier orders it after the store, and nothing is read through it.
         let want = self.want.load(Ordering::Relaxed);
@@ -138,7 +141,9 @@ impl<T> Offer<T> {
                 Err(now) => want = now,
             }
         }
+        delay::point("offer.take: asked");
         self.barrier.heavy();
+        delay::point("offer.take: everybody knows");
         // Ordering: Acquire pairs with `publish`. A word that is not null, read between two looks at the same turn, is of
         // that turn: that of the next one is published after its turn, that of the last one was null before.
         let fork = NonNull::new(self.word.load(Ordering::Acquire))?;

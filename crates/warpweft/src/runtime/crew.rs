@@ -101,9 +101,11 @@ impl Crew {
         spare.map_or_else(|| self.start(pool), Ok)
     }
 
-    /// Gives a reserved spare back.
-    pub(crate) fn release(&self, spare: Arc<Berth>) {
-        self.state.lock().spares.push(spare);
+    /// Gives a reserved spare back. If there are enough, it retires.
+    pub(crate) fn release(&self, spare: &Arc<Berth>) {
+        if !self.enlist(spare) {
+            spare.assign(None);
+        }
     }
 
     /// A thread without a worker asks whether it should wait for one, at its berth. If not, it ends.

@@ -25,6 +25,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
+use warpweft_platform::delay;
 use warpweft_platform::park::Parker;
 use warpweft_platform::thread::yield_now;
 use warpweft_platform::thread_word;
@@ -56,6 +57,7 @@ impl Berth {
     pub(crate) fn assign(&self, worker: Option<usize>) {
         // Ordering: Release hands over what the giver did with the worker.
         self.assigned.store(worker.unwrap_or(ADRIFT), Ordering::Release);
+        delay::point("berth.assign: said");
         self.parker.unpark();
     }
 
@@ -273,10 +275,11 @@ impl Seat {
             // It was set in the meantime. The token's end leaves an assignment behind, which is taken back here.
             token.abandon(Abandon::Cancelled);
             self.berth.wait();
-            self.pool.crew().release(spare);
+            self.pool.crew().release(&spare);
             visited.inspect(|&front| context::set(front));
             return true;
         }
+        delay::point("seat.wait: token hung");
         let worker = self.lay_down();
         self.pool.crew().note_blocked(1);
         spare.assign(worker);

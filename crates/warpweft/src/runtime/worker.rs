@@ -138,7 +138,8 @@ impl<P: Policy> Worker<P> {
     unsafe fn alone_front(front: &Front) -> bool {
         // SAFETY: by contract the front is a worker's of this table, so of this type.
         let worker = unsafe { Self::from_front(front) };
-        if worker.front.in_policy.get() {
+        // What the policy does not know of: the task would keep the worker from it.
+        if worker.front.in_policy.get() || !worker.errands.is_empty() || worker.pool().life.is_closing() {
             return false;
         }
         // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
