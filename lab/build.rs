@@ -6,11 +6,12 @@ use std::process::Command;
 use std::{env, fs, path::PathBuf};
 
 /// The packages whose versions stand in every record.
-const PEERS: [(&str, &str); 6] = [
+const PEERS: [(&str, &str); 7] = [
     ("rayon", "LAB_RAYON_VERSION"),
     ("rayon-core", "LAB_RAYON_CORE_VERSION"),
     ("tokio", "LAB_TOKIO_VERSION"),
     ("async-executor", "LAB_SMOL_VERSION"),
+    ("chili", "LAB_CHILI_VERSION"),
     ("mimalloc", "LAB_MIMALLOC_VERSION"),
     ("warpweft", "LAB_WARPWEFT_VERSION"),
 ];

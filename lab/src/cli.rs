@@ -12,7 +12,7 @@ use crate::harness::isolate;
 use crate::harness::machine::cpus;
 use crate::harness::session::{Cell, Pace};
 use crate::peers::{self, RUNTIMES, Runtime};
-use crate::workloads::spec::{self, Chosen};
+use crate::workloads::spec::{self, Chosen, Kind};
 use crate::workloads::{Request, capture};
 use crate::{bench, explore, list};
 
@@ -191,7 +191,7 @@ impl BenchArgs {
     /// What to run.
     pub(crate) fn job(&self) -> Result<Job, LabError> {
         let defaults = Defaults {
-            runtimes: vec![Runtime::Warpweft],
+            runtimes: |_| vec![Runtime::Warpweft],
             policies: vec![peers::default_policy()],
             workers: vec![cpus()],
         };
@@ -219,9 +219,9 @@ impl ExploreArgs {
         let pace = self.selection.pace(self.repeat.unwrap_or(repeat), budget)?;
         let defaults = Defaults {
             runtimes: if self.smoke {
-                RUNTIMES.to_vec()
+                |_| RUNTIMES.to_vec()
             } else {
-                vec![Runtime::Warpweft, Runtime::Rayon, Runtime::Tokio]
+                peers::explored
             },
             policies: peers::preset_policies()
                 .into_iter()
@@ -235,7 +235,7 @@ impl ExploreArgs {
 
 /// What is taken when nothing is said.
 struct Defaults {
-    runtimes: Vec<Runtime>,
+    runtimes: fn(Kind) -> Vec<Runtime>,
     policies: Vec<String>,
     workers: Vec<usize>,
 }
@@ -266,7 +266,7 @@ impl Selection {
         settings.extend(self.window.iter().map(|window| format!("window={window}")));
         let chosen = spec::parse(workload, smoke, &settings)?;
         if let Some(path) = &self.pcap {
-            if chosen.workload.kind != spec::Kind::Pcap {
+            if chosen.workload.kind != Kind::Pcap {
                 return Err(LabError::Usage(format!(
                     "--pcap is read by the workload pcap, not by {}",
                     chosen.name
@@ -275,7 +275,7 @@ impl Selection {
             // A file that is no capture is refused now, not by every run.
             capture::Capture::load(Some(path))?;
         }
-        let cells = self.cells(defaults)?;
+        let cells = self.cells(chosen.workload.kind, defaults)?;
         let template = Request {
             workload: chosen.name.clone(),
             kind: chosen.workload.kind,
@@ -298,12 +298,13 @@ impl Selection {
     }
 
     /// All contestants with all worker counts.
-    fn cells(&self, defaults: Defaults) -> Result<Vec<Cell>, LabError> {
+    fn cells(&self, kind: Kind, defaults: Defaults) -> Result<Vec<Cell>, LabError> {
+        let usual = (defaults.runtimes)(kind);
         let runtimes = match self.runtimes.as_slice() {
-            [] if !self.policies.is_empty() && !defaults.runtimes.contains(&Runtime::Warpweft) => {
+            [] if !self.policies.is_empty() && !usual.contains(&Runtime::Warpweft) => {
                 vec![Runtime::Warpweft]
             }
-            [] => defaults.runtimes,
+            [] => usual,
             names if names.iter().any(|name| name == "all") => RUNTIMES.to_vec(),
             names => names
                 .iter()
@@ -383,7 +384,7 @@ mod tests {
     fn without_words_it_explores_the_bundled_capture() {
         let bare = ExploreArgs::default().job().unwrap();
         let said = job("explore").unwrap();
-        assert_eq!(bare.template.kind, spec::Kind::Pcap);
+        assert_eq!(bare.template.kind, Kind::Pcap);
         assert_eq!(
             (bare.pace.limit, bare.cells.len()),
             (said.pace.limit, said.cells.len())
@@ -416,6 +417,22 @@ mod tests {
                 >= 2 * peers::preset_policies().len()
         );
         assert!(job.pace.budget.is_some());
+    }
+
+    #[test]
+    fn joins_are_explored_against_what_joins() {
+        let names = |line: &str| -> BTreeSet<&str> {
+            let cells = job(line).unwrap().cells;
+            cells.iter().map(|cell| cell.runtime.name()).collect()
+        };
+        assert_eq!(
+            names("explore fork-join"),
+            BTreeSet::from(["warpweft", "rayon", "chili", "sequential"])
+        );
+        assert_eq!(
+            names("explore packet"),
+            BTreeSet::from(["warpweft", "rayon", "tokio"])
+        );
     }
 
     #[test]

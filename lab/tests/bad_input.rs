@@ -13,7 +13,7 @@ fn wrong_names_list_the_right_ones_and_the_nearest() {
     let workload = complaint("bench pakcet");
     assert!(workload.contains("did you mean `packet`?"), "{workload}");
     assert!(
-        workload.contains("pcap, packet, packet-cache, fib-promise, spawn, parked"),
+        workload.contains("pcap, packet, packet-cache, fib-promise, spawn, parked, fork-join"),
         "{workload}"
     );
     assert!(complaint("explore pakcet").contains("did you mean `packet`?"));
@@ -37,7 +37,7 @@ fn numbers_that_make_no_sense_are_refused() {
     let folder = Folder::new("numbers");
     let complaint = |words: &str| complaint(folder.path(), words, 2);
     for workers in ["0", "1000000", "18446744073709551615"] {
-        for runtime in ["warpweft", "rayon", "tokio", "smol", "threads"] {
+        for runtime in ["warpweft", "rayon", "tokio", "smol", "threads", "chili"] {
             let text = complaint(&format!("bench packet --runtime {runtime} --workers {workers}"));
             assert!(text.contains(workers) && text.contains("from 1 to"), "{text}");
         }
@@ -45,6 +45,8 @@ fn numbers_that_make_no_sense_are_refused() {
     assert!(complaint("bench packet --workers two").contains("two"));
     assert!(complaint("bench packet --workers -1").contains("-1"));
     assert!(complaint("bench packet n=0").contains("from 1 to"));
+    assert!(complaint("bench fork-join/fib n=51").contains("from 2 to 50"));
+    assert!(complaint("bench fork-join/matmul n=5000").contains("rows and columns"));
     assert!(complaint("bench packet --repeat 0").contains("at least one"));
     assert!(complaint("bench packet --limit 0").contains("some time"));
     assert!(complaint("bench packet --policy fifo+capacity=0").contains("capacity"));
@@ -56,6 +58,14 @@ fn what_cannot_run_says_why() {
     let complaint = |words: &str| complaint(folder.path(), words, 2);
     assert!(complaint("bench parked --runtime rayon").contains("cannot wait without holding a worker"));
     assert!(complaint("bench fib-promise --runtime threads").contains("15 at most"));
+    for runtime in ["tokio", "smol", "threads", "rayon-fifo"] {
+        let text = complaint(&format!("bench fork-join --runtime {runtime}"));
+        assert!(text.contains(" join"), "{text}");
+    }
+    for runtime in ["chili", "sequential"] {
+        assert!(complaint(&format!("bench packet --runtime {runtime}")).contains("see fork-join"));
+    }
+    assert!(complaint("bench fork-join --runtime sequential --workers 2").contains("second worker"));
     assert!(complaint("bench packet --runtime rayon --policy fifo").contains("leaves that out"));
     assert!(complaint("bench packet --pcap some.pcap").contains("read by the workload pcap"));
 }

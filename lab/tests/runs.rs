@@ -21,14 +21,23 @@ const RUNTIMES: &str = "warpweft,rayon,rayon-fifo,tokio,smol,threads";
 
 fn each_runs(words: &str, runtimes: &str, operations: u64) {
     let folder = Folder::new(&format!("runs-{}", words.replace(['/', ' ', '='], "-")));
-    let policies = "--policy fifo,lifo,lifo+steal=one,fifo+overflow=locked+capacity=16";
+    let (policies, further) = if runtimes.contains("warpweft") {
+        (
+            "--policy fifo,lifo,lifo+steal=one,fifo+overflow=locked+capacity=16",
+            3,
+        )
+    } else {
+        ("", 0)
+    };
     let records = records(
         &folder,
         &format!("{words} --runtime {runtimes} {policies} --workers 1,3 --repeat 1"),
     );
-    let contestants = runtimes.split(',').count() + 3;
+    let contestants = runtimes.split(',').count() + further;
+    // Plain calls have one worker, all others have one and three.
+    let alone = usize::from(runtimes.contains("sequential"));
     assert!(
-        records.len() >= 2 * contestants,
+        records.len() >= 2 * contestants - alone,
         "{} records of {contestants} contestants",
         records.len()
     );
@@ -80,6 +89,63 @@ fn spawn_runs_everywhere_in_all_modes() {
 #[test]
 fn parked_runs_where_tasks_can_wait() {
     each_runs("parked n=500", "warpweft,tokio,smol,threads", 500);
+}
+
+#[test]
+fn fork_join_runs_where_there_is_a_join() {
+    for (words, operations) in [
+        ("fork-join n=12", 232),
+        ("fork-join/quicksort n=9000", 9000),
+        ("fork-join/mergesort n=9000", 9000),
+        ("fork-join/matmul n=70", 343_000),
+        ("fork-join/nbody n=50", 2500),
+        ("fork-join/treesum n=100 sums=7", 700),
+    ] {
+        each_runs(words, "rayon,chili,sequential", operations);
+    }
+}
+
+#[test]
+fn fork_join_says_what_each_operation_took_and_what_each_contestant_is() {
+    let folder = Folder::new("joins");
+    let said = say(
+        folder.path(),
+        "bench fork-join/treesum n=1 sums=1000 --runtime rayon,chili,sequential --workers 1 --repeat 1",
+    );
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    for part in [
+        "program=treesum sums=1000",
+        "nodes/s",
+        "ns per node",
+        "ns per sum",
+        "the caller is one of the workers",
+        "nothing is forked",
+    ] {
+        assert!(said.out.contains(part), "{part} is missing: {}", said.out);
+    }
+}
+
+#[test]
+fn fork_join_can_be_explored() {
+    let folder = Folder::new("explore-joins");
+    let said = say(
+        folder.path(),
+        "explore fork-join/quicksort --smoke --runtime rayon,chili,sequential --workers 1,2",
+    );
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    for part in [
+        "chili",
+        "elements/s",
+        "sequential is left out",
+        "Report: reports/explore-fork-join-quicksort.html",
+    ] {
+        assert!(
+            said.out.contains(part) || said.err.contains(part),
+            "{part} is missing: {}{}",
+            said.out,
+            said.err
+        );
+    }
 }
 
 #[test]
@@ -275,6 +341,9 @@ fn the_list_names_everything() {
         "fib-promise",
         "spawn/one",
         "parked",
+        "fork-join/treesum",
+        "chili",
+        "sequential",
         "rayon-fifo",
         "go",
         "lifo",

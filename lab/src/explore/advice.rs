@@ -172,7 +172,7 @@ fn no_difference(
 fn figures(verdict: &Verdict<'_>, chosen: &Chosen) -> String {
     let cell = verdict.best;
     let throughput = median(&cell.sample(throughput))
-        .map(|value| format!("{} {}/s", si(value), chosen.workload.unit))
+        .map(|value| format!("{} {}/s", si(value), chosen.unit))
         .unwrap_or_default();
     let p99 = median(&cell.sample(p99))
         .map(|value| format!("p99 {}", nanos(value)))

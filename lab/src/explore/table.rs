@@ -41,7 +41,7 @@ pub(crate) fn print(
     writeln!(output)?;
     let has_latency = rows.iter().any(|row| row.latency.is_some());
     let measures = shown_measures(rows, has_latency);
-    figures(rows, chosen.workload.unit, has_latency, &measures).print(output)?;
+    figures(rows, chosen.unit, has_latency, &measures).print(output)?;
     writeln!(output)?;
     for note in footnotes(session, rows) {
         writeln!(output, "{note}")?;

@@ -129,6 +129,8 @@ pub(crate) struct Versions {
     pub(crate) tokio: String,
     /// async-executor, the executor of smol.
     pub(crate) smol: String,
+    /// chili.
+    pub(crate) chili: String,
 }
 
 impl Versions {
@@ -153,6 +155,7 @@ impl Versions {
             .to_owned(),
             tokio: env!("LAB_TOKIO_VERSION").to_owned(),
             smol: concat!("async-executor ", env!("LAB_SMOL_VERSION")).to_owned(),
+            chili: env!("LAB_CHILI_VERSION").to_owned(),
         }
     }
 }
@@ -194,7 +197,7 @@ mod tests {
         assert!(machine.cpus >= 1 && !machine.architecture.is_empty());
         let versions = Versions::here();
         assert!(versions.rustc.starts_with("rustc "), "{}", versions.rustc);
-        for version in [&versions.rayon, &versions.tokio, &versions.smol] {
+        for version in [&versions.rayon, &versions.tokio, &versions.smol, &versions.chili] {
             assert!(
                 version.contains(|c: char| c.is_ascii_digit()),
                 "no version: {version}"

@@ -18,7 +18,7 @@ use super::probe::Prober;
 use super::record::{Outcome, Record};
 use crate::error::LabError;
 use crate::peers::Runtime;
-use crate::workloads::{self, Request};
+use crate::workloads::{self, Remark, Request};
 
 /// How often a run that began in a slow phase is tried again within its round.
 const RETRIES: usize = 2;
@@ -67,7 +67,7 @@ pub(crate) struct CellRuns {
     /// What each run was asked.
     pub(crate) request: Request,
     /// What a reader must know.
-    pub(crate) remark: Option<String>,
+    pub(crate) remark: Option<Remark>,
     /// The runs, in order.
     pub(crate) records: Vec<Record>,
     /// Why there are no more of them.
@@ -200,7 +200,7 @@ pub(crate) fn prepare(
             }
             continue;
         }
-        let remark = workloads::remark(&request)?.map(str::to_owned);
+        let remark = workloads::remark(&request)?;
         prepared.push(CellRuns {
             cell,
             request,
@@ -269,7 +269,9 @@ pub(crate) fn run(
                     }
                     Err(error) => return Err(error),
                 };
-                outcome.remarks.extend(cell.remark.clone());
+                outcome
+                    .remarks
+                    .extend(cell.remark.map(|remark| remark.text.to_owned()));
                 let record = Record {
                     workload: cell.request.workload.clone(),
                     parameters: cell.request.params.clone(),

@@ -114,18 +114,20 @@ fn row(session: &Session, cell: &CellRuns) -> Row {
         best_peer: best.map(|best| best.cell.contestant()),
         runs: cell.counted().len(),
         set_aside: cell.set_aside(),
-        remark: cell.remark.clone(),
+        remark: cell.remark.map(|remark| remark.text.to_owned()),
         failure: cell.failure.clone(),
     }
 }
 
-/// The best peer with as many workers by median throughput; a peer is compared with the best *other* one. A row that
-/// comes with a remark did not quite the same thing and is nobody's yardstick.
+/// The best peer with as many workers by median throughput; a peer is compared with the best *other* one. A row whose
+/// remark says that it did not quite the same thing is nobody's yardstick.
 fn best_peer<'a>(session: &'a Session, of: &CellRuns) -> Option<&'a CellRuns> {
     session
         .cells
         .iter()
-        .filter(|cell| cell.cell.runtime != Runtime::Warpweft && cell.remark.is_none())
+        .filter(|cell| {
+            cell.cell.runtime != Runtime::Warpweft && !cell.remark.is_some_and(|remark| remark.differs)
+        })
         .filter(|cell| cell.cell.workers == of.cell.workers && cell.cell != of.cell)
         .filter_map(|cell| Some((median(&cell.sample(throughput))?, cell)))
         .max_by(|a, b| a.0.total_cmp(&b.0))
@@ -218,6 +220,24 @@ pub(crate) mod tests {
             others: Some(0.5),
             elapsed: Duration::from_secs(1),
         }
+    }
+
+    #[test]
+    fn a_remark_takes_a_peer_out_of_the_comparison_only_if_it_did_something_else() {
+        let remark = |differs| {
+            let text = "remarkable";
+            Some(crate::workloads::Remark { text, differs })
+        };
+        let mut session = session(&[
+            (Runtime::Rayon, None, 1, &[10.0; 8], 20),
+            (Runtime::Chili, None, 1, &[30.0; 8], 20),
+            (Runtime::Sequential, None, 1, &[90.0; 8], 20),
+        ]);
+        session.cells[1].remark = remark(false);
+        session.cells[2].remark = remark(true);
+        let best: Vec<_> = rows(&session).into_iter().map(|row| row.best_peer).collect();
+        let [chili, rayon] = ["chili", "rayon"].map(|name| Some(name.to_owned()));
+        assert_eq!(best, [chili.clone(), rayon, chili]);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The contestants: the runtimes on which a workload can run, each behind the same narrow boundary.
 //!
-//! A workload is written twice, once per idiom, and each peer says what the idiom's verbs are called there:
+//! A workload is written once per idiom that can express it, and each peer says what the idiom's verbs are called there:
 //!
 //! | idiom | verbs | contestants |
 //! |---|---|---|
 //! | [`Tasks`]: tasks are futures with handles | spawn, launch, yield, await a handle | warpweft, tokio, smol |
 //! | [`Jobs`]: tasks are closures without handles | launch, yield, both | rayon, rayon-fifo, threads |
+//! | [`Fork`](forks::Fork): closures that borrow and wait for each other | join | rayon, chili, sequential |
 //! | a program of its own | | go |
 //!
 //! Invariants
@@ -17,10 +18,14 @@ use std::future::Future;
 
 use crate::error::{LabError, choose};
 use crate::harness::record::{Counters, Outcome};
+use crate::workloads::spec::Kind;
 use crate::workloads::{Program, Request};
 
+mod chili;
+pub(crate) mod forks;
 mod go;
 mod rayon;
+mod sequential;
 mod smol;
 mod threads;
 mod tokio;
@@ -123,10 +128,14 @@ pub(crate) enum Runtime {
     Threads,
     /// Go, a process of its own.
     Go,
+    /// chili, which joins.
+    Chili,
+    /// Plain calls.
+    Sequential,
 }
 
 /// All runtimes, in the order of the tables.
-pub(crate) const RUNTIMES: [Runtime; 7] = [
+pub(crate) const RUNTIMES: [Runtime; 9] = [
     Runtime::Warpweft,
     Runtime::Rayon,
     Runtime::RayonFifo,
@@ -134,6 +143,8 @@ pub(crate) const RUNTIMES: [Runtime; 7] = [
     Runtime::Smol,
     Runtime::Threads,
     Runtime::Go,
+    Runtime::Chili,
+    Runtime::Sequential,
 ];
 
 /// Pools have at most this many workers, whatever the runtime: above it nothing but the kernel's limits is measured.
@@ -150,6 +161,8 @@ impl Runtime {
             Self::Smol => "smol",
             Self::Threads => "threads",
             Self::Go => "go",
+            Self::Chili => "chili",
+            Self::Sequential => "sequential",
         }
     }
 
@@ -163,6 +176,10 @@ impl Runtime {
             Self::Smol => "async-executor, the executor of smol, driven by as many threads as workers",
             Self::Threads => "a thread of the system per task, 64 KiB stacks; one worker means one core",
             Self::Go => "Go, a program of its own, built when it is first asked for",
+            Self::Chili => {
+                "chili, for fork-join: joins shared on a heartbeat; the caller is one of the workers"
+            }
+            Self::Sequential => "no runtime, for fork-join: a join is two calls; one worker",
         }
     }
 
@@ -189,6 +206,19 @@ impl Runtime {
     }
 }
 
+/// Whom `explore` measures unless it is told: this runtime, and those that one would take instead of it.
+pub(crate) fn explored(kind: Kind) -> Vec<Runtime> {
+    match kind {
+        Kind::ForkJoin => vec![
+            Runtime::Warpweft,
+            Runtime::Rayon,
+            Runtime::Chili,
+            Runtime::Sequential,
+        ],
+        _ => vec![Runtime::Warpweft, Runtime::Rayon, Runtime::Tokio],
+    }
+}
+
 /// Checks a number of workers before any pool is built.
 pub(crate) fn check_workers(workers: usize) -> Result<(), LabError> {
     if (1..=MOST_WORKERS).contains(&workers) {
@@ -210,6 +240,8 @@ pub(crate) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         Runtime::Smol => smol::run(request, program),
         Runtime::Threads => threads::run(request, program),
         Runtime::Go => go::run(request),
+        Runtime::Chili => chili::run(request, program),
+        Runtime::Sequential => sequential::run(program),
     }
 }
 

@@ -1,7 +1,8 @@
-//! rayon's pool, with `spawn` (newest first) and with `spawn_fifo` (oldest first).
+//! rayon's pool, with `spawn` (newest first) and with `spawn_fifo` (oldest first); `join` is the same in both.
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use super::forks::{Branch, Fork, ForkPool};
 use super::{JobPool, Jobs, not_built};
 use crate::error::LabError;
 use crate::harness::record::Outcome;
@@ -98,14 +99,34 @@ impl<O: Order> JobPool for Pool<O> {
     }
 }
 
+/// A branch's way to fork: rayon finds the worker by itself.
+struct Context;
+
+impl Fork for Context {
+    #[inline]
+    fn join<A: Branch, B: Branch>(&mut self, a: A, b: B) -> (A::Out, B::Out) {
+        rayon::join(|| a.run(Context), || b.run(Context))
+    }
+}
+
+impl<O> ForkPool for Pool<O> {
+    fn run<R: Branch>(&self, root: R) -> R::Out {
+        self.pool.install(|| root.run(Context))
+    }
+}
+
 /// Runs a request on a fresh pool.
 pub(super) fn run<O: Order>(request: &Request, program: &Program) -> Result<Outcome, LabError> {
     let pool = ThreadPoolBuilder::new()
         .num_threads(request.workers)
         .build()
         .map_err(|error| not_built(request, &error))?;
-    program.run_jobs(&Pool {
+    let pool = Pool {
         pool,
         order: O::default(),
-    })
+    };
+    match program {
+        Program::ForkJoin(_) => program.run_forks(&pool),
+        _ => program.run_jobs(&pool),
+    }
 }

@@ -236,7 +236,7 @@ pub(crate) fn html(page: &Page<'_>) -> String {
             &mut html,
             format_args!(
                 "<section><h2>Scheduler counters</h2><p>Events per thousand {}.</p>{table}</section>",
-                escape(workload.unit)
+                escape(page.chosen.unit)
             ),
         );
     }
@@ -246,7 +246,7 @@ pub(crate) fn html(page: &Page<'_>) -> String {
 }
 
 fn charts(html: &mut String, page: &Page<'_>, series: &[Series]) {
-    let unit = page.chosen.workload.unit;
+    let unit = page.chosen.unit;
     let counts = worker_counts(page.rows);
     if let Some(plane) = plane::plane(page.rows, series, unit) {
         put(

@@ -19,10 +19,7 @@ pub(super) fn figures(page: &Page<'_>, series: &[Series]) -> String {
     let mut html = String::from("<div class=\"wide\"><table><thead><tr><th>contestant<th>workers");
     put(
         &mut html,
-        format_args!(
-            "<th>{}/s<th>quartiles<th>× best peer",
-            escape(page.chosen.workload.unit)
-        ),
+        format_args!("<th>{}/s<th>quartiles<th>× best peer", escape(page.chosen.unit)),
     );
     if has_latency {
         html.push_str("<th>p50<th>p99<th>× best peer<th>p99.9<th>p99.99<th>max");

@@ -4,8 +4,8 @@
 //!  spec.rs     what exists: names, parameters, variants   ──▶ Request  (one run, as data)
 //!                                                               │ load
 //!  packet.rs pcap.rs packet_cache.rs                            ▼
-//!  fib_promise.rs spawn.rs parked.rs                      ──▶ Program  (ready to run)
-//!                                                               │ run_tasks / run_jobs, called by a peer
+//!  fib_promise.rs spawn.rs parked.rs fork_join/           ──▶ Program  (ready to run)
+//!                                                               │ run_tasks / run_jobs / run_forks, called by a peer
 //!                                                               ▼
 //!                                                            Outcome   (checked)
 //! ```
@@ -23,10 +23,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
+use crate::peers::forks::ForkPool;
 use crate::peers::{JobPool, Runtime, TaskPool};
 
 pub(crate) mod capture;
 mod fib_promise;
+mod fork_join;
 pub(crate) mod gate;
 pub(crate) mod lane;
 mod listener;
@@ -107,15 +109,37 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
         (Kind::FibPromise, Runtime::Threads) if request.params.number("n") > MOST_THREAD_FIB => {
             "a thread per call: n is 15 at most"
         }
+        (Kind::ForkJoin, Runtime::Tokio | Runtime::Smol) => {
+            "its tasks cannot borrow from the one that waits for them: there is no join"
+        }
+        (Kind::ForkJoin, Runtime::RayonFifo) => "rayon's join is the same whatever the order: see rayon",
+        (Kind::ForkJoin, Runtime::Threads) => "a thread per join would be millions of threads",
+        (Kind::ForkJoin, Runtime::Go) => "it has no join, only goroutines and channels",
+        (Kind::ForkJoin, Runtime::Sequential) if request.workers > 1 => {
+            "plain calls have no use for a second worker"
+        }
+        (Kind::ForkJoin, Runtime::Chili | Runtime::Sequential) => return Ok(None),
+        (_, Runtime::Chili) => "it can only join: see fork-join",
+        (_, Runtime::Sequential) => "plain calls are no tasks: see fork-join",
         _ => return Ok(runtime.missing()),
     };
     Ok(Some(reason.to_owned()))
 }
 
+/// What a reader of a contestant's figures must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Remark {
+    /// The words.
+    pub(crate) text: &'static str,
+    /// Whether it did not quite the same thing as the others: then it is nobody's yardstick.
+    pub(crate) differs: bool,
+}
+
 /// What a reader of this contestant's figures on this workload must know, if anything.
-pub(crate) fn remark(request: &Request) -> Result<Option<&'static str>, LabError> {
+pub(crate) fn remark(request: &Request) -> Result<Option<Remark>, LabError> {
     let runtime = request.runtime()?;
-    let remark = match (request.kind, runtime) {
+    let mut differs = true;
+    let text = match (request.kind, runtime) {
         (Kind::Spawn, Runtime::Rayon | Runtime::RayonFifo | Runtime::Threads)
             if spawn::has_handles(&request.params) =>
         {
@@ -123,9 +147,14 @@ pub(crate) fn remark(request: &Request) -> Result<Option<&'static str>, LabError
         }
         (Kind::FibPromise, Runtime::Rayon | Runtime::RayonFifo) => "no promises: join stands for them",
         (_, Runtime::Threads) => "a thread per task; n is bounded",
+        (Kind::ForkJoin, Runtime::Chili) => {
+            differs = false;
+            "the caller is one of the workers"
+        }
+        (_, Runtime::Sequential) => "plain calls: nothing is forked",
         _ => return Ok(None),
     };
-    Ok(Some(remark))
+    Ok(Some(Remark { text, differs }))
 }
 
 /// A workload, ready to run.
@@ -142,6 +171,8 @@ pub(crate) enum Program {
     Spawn(spawn::Plan),
     /// See `parked`.
     Parked(parked::Plan),
+    /// See `fork_join`.
+    ForkJoin(fork_join::Plan),
 }
 
 impl Program {
@@ -155,18 +186,21 @@ impl Program {
             Kind::FibPromise => Self::FibPromise(fib_promise::Plan::new(params)),
             Kind::Spawn => Self::Spawn(spawn::Plan::new(params)),
             Kind::Parked => Self::Parked(parked::Plan::new(params)),
+            Kind::ForkJoin => Self::ForkJoin(fork_join::Plan::new(params)),
         })
     }
 
     /// Runs it on a pool whose tasks are futures.
     pub(crate) fn run_tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let counters = || pool.counters();
         match self {
-            Self::Packet(plan) => measured(pool, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
-            Self::Pcap(plan) => measured(pool, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
-            Self::PacketCache(plan) => measured(pool, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
-            Self::FibPromise(plan) => measured(pool, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
-            Self::Spawn(plan) => measured(pool, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
+            Self::Packet(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
+            Self::Pcap(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
+            Self::PacketCache(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
+            Self::FibPromise(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
+            Self::Spawn(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
             Self::Parked(plan) => plan.tasks(pool),
+            Self::ForkJoin(_) => Err(not_for("tasks that are futures")),
         }
     }
 
@@ -179,20 +213,37 @@ impl Program {
             Self::FibPromise(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
             Self::Spawn(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
             Self::Parked(plan) => plan.jobs(pool),
+            Self::ForkJoin(_) => Err(not_for("jobs without handles")),
+        }
+    }
+
+    /// Runs it on a pool that joins.
+    pub(crate) fn run_forks<P: ForkPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        match self {
+            Self::ForkJoin(plan) => {
+                let counters = || pool.counters();
+                measured(counters, || plan.warm_up().run(pool), || plan.run(pool))
+            }
+            _ => Err(not_for("joins")),
         }
     }
 }
 
+/// A program in an idiom in which it is not written. `refusal` keeps it from coming to this.
+fn not_for(idiom: &str) -> LabError {
+    LabError::Usage(format!("this workload is not written for {idiom}"))
+}
+
 /// Warms up, then measures, and counts over the measured part.
-fn measured<P: TaskPool>(
-    pool: &P,
+fn measured(
+    counters: impl Fn() -> Option<Counters>,
     warm_up: impl FnOnce() -> Result<Outcome, LabError>,
     run: impl FnOnce() -> Result<Outcome, LabError>,
 ) -> Result<Outcome, LabError> {
     warm_up()?;
-    let before = pool.counters().unwrap_or_default();
+    let before = counters().unwrap_or_default();
     let mut outcome = run()?;
-    outcome.counters = pool.counters().map(|after: Counters| after.since(&before));
+    outcome.counters = counters().map(|after| after.since(&before));
     Ok(outcome)
 }
 

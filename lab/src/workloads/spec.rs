@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::fork_join;
 use super::params::{Domain, Param, Params, Variant};
 use crate::error::{LabError, choose};
 
@@ -21,6 +22,8 @@ pub(crate) enum Kind {
     Spawn,
     /// Tasks that wait, and what each costs in memory.
     Parked,
+    /// Programs that split in two and wait for both.
+    ForkJoin,
 }
 
 /// A workload as users see it.
@@ -269,6 +272,16 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         }],
         smoke: &[("n", "2000")],
     },
+    Workload {
+        name: "fork-join",
+        kind: Kind::ForkJoin,
+        about: "programs that split in two and go on when both halves have ended; no tasks, no handles",
+        unit: "joins",
+        latency: None,
+        params: fork_join::PARAMS,
+        variants: fork_join::VARIANTS,
+        smoke: &[("sums", "5")],
+    },
 ];
 
 /// The workload that is explored when nothing is said.
@@ -282,6 +295,8 @@ pub(crate) struct Chosen {
     pub(crate) name: String,
     /// All parameters.
     pub(crate) params: Params,
+    /// What an operation is, with these parameters.
+    pub(crate) unit: &'static str,
 }
 
 /// Reads `packet`, `packet/heavier`, and the settings behind it; later settings win.
@@ -311,10 +326,15 @@ pub(crate) fn parse(text: &str, smoke: bool, settings: &[String]) -> Result<Chos
     for setting in settings {
         params.assign(workload.params, setting)?;
     }
+    let unit = match workload.kind {
+        Kind::ForkJoin => fork_join::settle(&mut params, smoke)?,
+        _ => workload.unit,
+    };
     Ok(Chosen {
         workload,
         name: text.to_owned(),
         params,
+        unit,
     })
 }
 
@@ -356,7 +376,8 @@ mod tests {
                 .unwrap_or_default()
         };
         assert!(
-            error("packets").contains("workloads: pcap, packet, packet-cache, fib-promise, spawn, parked")
+            error("packets")
+                .contains("workloads: pcap, packet, packet-cache, fib-promise, spawn, parked, fork-join")
         );
         assert!(error("packet/heavy").contains("did you mean `heavier`?"));
         assert!(error("fib-promise/x").contains("has no variants"));

@@ -10,7 +10,8 @@ use crate::runtime::seat::{self, Seat};
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use warpweft_platform::atomic::spin_loop;
-use warpweft_platform::delay;
+use warpweft_platform::thread::yield_now;
+use warpweft_platform::{clock, delay};
 use warpweft_task::Signal;
 
 /// The right to fork on this stack. It costs nothing to pass on, and saves each [`join`](ForkCx::join) the look-up of the
@@ -130,6 +131,10 @@ const LOOKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     400
 };
 
+/// How long it goes on looking if its worker would find nothing to do in other hands, in nanoseconds. To wake a thread
+/// takes a tenth of that, on a bad day half.
+const PATIENCE_NS: u64 = 300_000;
+
 /// Waits until whoever took the fork is done with it. Never unwinds.
 fn wait(seat: &Seat, done: &Signal) {
     for _ in 0..LOOKS {
@@ -137,6 +142,16 @@ fn wait(seat: &Seat, done: &Signal) {
             return;
         }
         spin_loop();
+    }
+    if !cfg!(any(warpweft_loom, warpweft_shuttle)) {
+        let start = clock::now_ns();
+        while seat.has_nothing_else_to_do() && clock::now_ns() - start < PATIENCE_NS {
+            if done.is_set() {
+                return;
+            }
+            // Whoever has the fork may need this CPU.
+            yield_now();
+        }
     }
     seat.wait_for_fork(done);
 }

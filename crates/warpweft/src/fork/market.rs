@@ -125,20 +125,22 @@ impl Market {
             .offers
             .iter()
             .fold(0, |sum: u64, offer| sum.wrapping_add(offer.turns()));
-        let forked = seen.turns.replace(turns) != turns || self.any();
+        let ripening = self.any();
+        let forked = seen.turns.replace(turns) != turns || ripening;
         seen.naps.set(if forked { 0 } else { seen.naps.get() + 1 });
+        let nap = RIPE_NS.filter(|_| ripening).unwrap_or(NAP_NS);
         if seen.watches.get() {
             if seen.naps.get() > NAPS {
                 self.stop_watching(seen);
                 // Not asleep yet: the next announcement orders a last look after this.
                 return Some(0);
             }
-            return Some(NAP_NS);
+            return Some(nap);
         }
         // Ordering: Relaxed; who reads it true relies on the next look of the watcher, which is after it.
         let watches = forked && !self.watched.swap(true, Ordering::Relaxed);
         seen.watches.set(watches);
-        watches.then_some(NAP_NS)
+        watches.then_some(nap)
     }
 
     /// The worker has work, or is about to sleep. Whether there are offers that relied on its watch.
@@ -161,7 +163,8 @@ impl Market {
         RIPE_NS.is_none() && self.any()
     }
 
-    fn any(&self) -> bool {
+    /// Whether somebody offers something.
+    pub(crate) fn any(&self) -> bool {
         self.offers.iter().any(|offer| offer.look().is_some())
     }
 }

@@ -268,6 +268,8 @@ pub(crate) trait AnyPool: Send + Sync {
     fn offer(&self, worker: usize) -> *const Offer<Runnable>;
     /// A worker has offered a fork: wakes somebody if nobody would notice.
     fn offered(&self);
+    /// Whether some worker offers a fork.
+    fn has_offers(&self) -> bool;
     /// A task that only that worker may run.
     fn errand(&self, worker: usize, task: TaskRef);
     /// The life of one of its threads.
@@ -332,6 +334,10 @@ impl<P: Policy> AnyPool for Pool<P> {
         if self.market.is_unwatched() {
             self.wake(Wake::Any, None);
         }
+    }
+
+    fn has_offers(&self) -> bool {
+        self.market.any()
     }
 
     fn errand(&self, worker: usize, task: TaskRef) {

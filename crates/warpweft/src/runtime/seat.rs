@@ -242,6 +242,12 @@ impl Seat {
         });
     }
 
+    /// Whether the worker would find neither task nor fork. A hint.
+    pub(crate) fn has_nothing_else_to_do(&self) -> bool {
+        self.front()
+            .is_some_and(|front| context::is(front) && front.alone() && !self.pool.has_offers())
+    }
+
     /// Waits until `signal` is set, which a thread that took a fork of this stack will do. Never unwinds.
     pub(crate) fn wait_for_fork(&self, signal: &Signal) {
         let may_wait = self.front().is_some_and(|front| !front.in_policy.get());
