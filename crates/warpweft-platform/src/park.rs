@@ -115,3 +115,26 @@ impl Parker {
             .is_ok()
     }
 }
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::Parker;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_wait_ends_without_a_token_and_leaves_one_that_came() {
+        let parker = Arc::new(Parker::new());
+        assert!(!parker.wait_for(1_000));
+        parker.unpark();
+        assert!(parker.wait_for(u64::MAX));
+        assert!(parker.wait_for(0));
+        // The token is still there, once.
+        parker.park();
+        assert!(!parker.wait_for(0));
+        let other = Arc::clone(&parker);
+        let waker = std::thread::spawn(move || other.unpark());
+        while !parker.wait_for(1_000_000) {}
+        parker.park();
+        waker.join().expect("no panic");
+    }
+}

@@ -427,3 +427,32 @@ fn parker_reuse() {
         other.join().unwrap();
     });
 }
+
+/// A worker that takes a nap before it sleeps, and is woken before, during or after it.
+#[test]
+fn a_nap_against_a_push() {
+    check(Some(3), || {
+        let pool = Pool::<1>::new(1);
+        let worker = thread::spawn({
+            let pool = pool.clone();
+            move || {
+                pool.idle.prepare(0, false);
+                if pool.take().is_some() {
+                    pool.idle.cancel(0);
+                } else {
+                    pool.idle.nap(0, 1);
+                    // Woken or not, it is awake and registered.
+                    pool.next(0, true);
+                    return;
+                }
+                if pool.idle.found() {
+                    pool.idle.notify_one();
+                }
+            }
+        });
+        pool.push(0);
+        pool.idle.notify_one();
+        worker.join().unwrap();
+        pool.assert_idle();
+    });
+}

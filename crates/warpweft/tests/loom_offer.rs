@@ -153,3 +153,26 @@ fn the_next_offer_follows_a_decision() {
         assert_eq!(world.forks[0].runs(), 1);
     });
 }
+
+/// A thief that looks while the next fork is being offered does not hide it from the others.
+#[test]
+fn an_offer_that_nobody_took_stays_visible() {
+    model(|| {
+        let world = world();
+        let other = Arc::clone(&world);
+        let other = thread::spawn(move || {
+            thief(&other);
+            thief(&other);
+        });
+        let turn = world.offer.publish(NonNull::from(&world.forks[0]));
+        if world.offer.decision().load(Ordering::Relaxed) == taken(turn) {
+            let turn = world.offer.publish(NonNull::from(&world.forks[1]));
+            other.join().expect("no panic");
+            let is_taken = world.offer.decision().load(Ordering::Relaxed) == taken(turn);
+            assert_ne!(is_taken, world.offer.look() == Some(turn));
+        } else {
+            world.offer.withdraw(turn);
+            other.join().expect("no panic");
+        }
+    });
+}

@@ -215,3 +215,52 @@ fn a_ticket_and_its_joiner_meet() {
         assert_eq!(runs.load(Ordering::Relaxed), 1);
     });
 }
+
+/// Somebody must notice an offer although its owner and the one who watched over offers are busy for good: the fork is
+/// what they wait for, where nobody sees it.
+#[test]
+fn an_offer_is_noticed_when_its_watcher_gets_other_work() {
+    support::check_fairly(|| {
+        let done = Arc::new(AtomicUsize::new(0));
+        let until_done = |done: &AtomicUsize| {
+            while done.load(Ordering::Relaxed) == 0 {
+                thread::yield_now();
+            }
+        };
+        let runtime = runtime(3, "fifo");
+        // Forks come and go, so that somebody watches.
+        assert_eq!(runtime.install(|cx| fib(cx, 2)), Ok(1));
+        let busy = Arc::clone(&done);
+        let busy = runtime.spawn_job(move || until_done(&busy));
+        let both = runtime.install(|cx| {
+            // Time for the third worker to go to sleep.
+            (0..60).for_each(|_| thread::yield_now());
+            cx.join(|_| until_done(&done), |_| done.store(1, Ordering::Relaxed))
+        });
+        assert_eq!(both, Ok(((), ())));
+        busy.wait().expect("no panic");
+    });
+}
+
+/// The same when the watcher took a task before the offer came.
+#[test]
+fn an_offer_is_noticed_when_its_watcher_takes_a_task() {
+    support::check_fairly(|| {
+        let done = Arc::new(AtomicUsize::new(0));
+        let until_done = |done: &AtomicUsize| {
+            while done.load(Ordering::Relaxed) == 0 {
+                thread::yield_now();
+            }
+        };
+        let both = runtime(3, "fifo").install(|cx| {
+            (0..40).for_each(|_| thread::yield_now());
+            // Somebody is woken, and watches from now on.
+            cx.join(|_| (0..5).for_each(|_| thread::yield_now()), |_| ());
+            let busy = Arc::clone(&done);
+            spawn_job(move || until_done(&busy)).detach();
+            (0..60).for_each(|_| thread::yield_now());
+            cx.join(|_| until_done(&done), |_| done.store(1, Ordering::Relaxed))
+        });
+        assert_eq!(both, Ok(((), ())));
+    });
+}

@@ -12,8 +12,9 @@
 //! come and go. So an owner that offers a fork wakes nobody, unless there is no watcher.
 //!
 //! ```text
-//!   owner: offer; light barrier; is there a watcher? no: wake a sleeper
-//!   watcher that leaves: no watcher; heavy barrier (its next sleep announces itself, or it takes a fork); look at all offers
+//!   owner:    offer; light barrier; is there a watcher? no: wake a sleeper, unless somebody searches
+//!   watcher:  no watcher; then it announces sleep and looks once more, or it has found work and leaves a successor
+//!             among the searchers, who will announce sleep and look once more
 //! ```
 
 use super::offer::Offer;
@@ -36,7 +37,11 @@ const RIPE_NS: Option<u64> = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 const NAP_NS: u64 = 40_000;
 
 /// After so many naps in which nothing was forked, the watcher sleeps.
-const NAPS: u32 = 25;
+const NAPS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    1
+} else {
+    25
+};
 
 /// What a thief remembers from one look to the next.
 #[derive(Debug, Default)]
@@ -118,7 +123,7 @@ impl Market {
     /// Worker `me` found nothing anywhere and has announced that it sleeps: for how long it should, in nanoseconds.
     /// `None`: until it is woken.
     pub(crate) fn nap_ns(&self, seen: &Seen) -> Option<u64> {
-        if self.offers.len() == 1 || RIPE_NS.is_none() {
+        if self.offers.len() == 1 {
             return None;
         }
         let turns = self
@@ -143,19 +148,13 @@ impl Market {
         watches.then_some(nap)
     }
 
-    /// The worker has work, or is about to sleep. Whether there are offers that relied on its watch.
-    pub(crate) fn leave(&self, seen: &Seen) -> bool {
-        if !seen.watches.get() {
-            return false;
+    /// The worker has found work, and does not watch any more. To be called before it ceases to be a searcher: the successor
+    /// that it leaves looks at all offers.
+    pub(crate) fn stop_watching(&self, seen: &Seen) {
+        if seen.watches.replace(false) {
+            // Ordering: Relaxed; what follows, leaving the searchers or announcing sleep, orders it before somebody's look.
+            self.watched.store(false, Ordering::Relaxed);
         }
-        self.stop_watching(seen);
-        self.barrier.heavy();
-        self.any()
-    }
-
-    fn stop_watching(&self, seen: &Seen) {
-        seen.watches.set(false);
-        self.watched.store(false, Ordering::Relaxed);
     }
 
     /// Whether a thief looks again at once: under the checkers, where no clock lets a fork ripen.

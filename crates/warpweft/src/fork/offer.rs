@@ -109,10 +109,13 @@ impl<T> Offer<T> {
 
     /// The turn of what is on offer, for thieves.
     pub(crate) fn look(&self) -> Option<u64> {
-        // Ordering: Acquire on both pairs with `publish`; the turn is read last, so it is not older than the word.
-        let there = !self.word.load(Ordering::Acquire).is_null();
+        // Ordering: Acquire pairs with `publish`. A word between two looks at the same turn is of that turn, and there: to
+        // ask for a fork that is still to come would hide it from everybody.
         let turn = self.turn.load(Ordering::Acquire);
-        (there && turn_of(self.want.load(Ordering::Relaxed)) != turn).then_some(turn)
+        let there = !self.word.load(Ordering::Acquire).is_null();
+        let want = self.want.load(Ordering::Relaxed);
+        let decided = want == word(turn, TAKEN) || want == word(turn, OWNER);
+        (there && !decided && self.turn.load(Ordering::Relaxed) == turn).then_some(turn)
     }
 
     /// How many forks were offered so far.

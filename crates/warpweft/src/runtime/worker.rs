@@ -22,7 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::random::Rng;
-use warpweft_policy::{Clock, Count, Counters, Cx, Policy, Wake, WorkerId};
+use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Abandon, Pending, Ran, Suspended, TaskRef, Why};
@@ -203,27 +203,30 @@ impl<P: Policy> Worker<P> {
             || {
                 // SAFETY: as above.
                 let task = unsafe { self.call(P::search) };
-                task.map(Work::Task).or_else(|| self.rob())
+                self.found(task.map(Work::Task).or_else(|| self.rob()))
             },
             || {
                 pool.end_lost();
                 // SAFETY: as above.
                 let task = unsafe { self.call(P::scan) };
-                task.or_else(|| self.errands.pop())
-                    .map(Work::Task)
-                    .or_else(|| self.rob())
+                let task = task.or_else(|| self.errands.pop());
+                self.found(task.map(Work::Task).or_else(|| self.rob()))
             },
             || pool.life.is_closing(),
             || self.counters.add(Count::Parks, 1),
             || pool.market.nap_ns(&self.seen),
         );
-        if pool.market.leave(&self.seen) {
-            pool.wake(Wake::Any, Some(&self.counters));
-        }
         match waited {
             Waited::Found(work) => Some(work),
             Waited::Stop => None,
         }
+    }
+
+    fn found(&self, work: Option<Work>) -> Option<Work> {
+        if work.is_some() {
+            self.pool().market.stop_watching(&self.seen);
+        }
+        work
     }
 
     /// Takes a fork that another worker offers.

@@ -27,6 +27,12 @@ pub(crate) fn check_with(model: Arc<impl Fn() + Send + Sync + 'static>) {
     run(PctScheduler::new(3, iterations()), model);
 }
 
+/// For models with loops that wait: random schedules only, which let everybody go on some time.
+#[allow(dead_code, reason = "not every file of models has such loops")]
+pub(crate) fn check_fairly(model: fn()) {
+    run(RandomScheduler::new(5 * iterations()), Arc::new(model));
+}
+
 fn run(scheduler: impl Scheduler + 'static, model: Arc<impl Fn() + Send + Sync + 'static>) {
     let mut config = Config::new();
     config.stack_size = 1 << 18;
