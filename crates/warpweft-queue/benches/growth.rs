@@ -1,0 +1,95 @@
+//! The pushes that grow a ring, while thieves run, more of them than there are CPUs.
+//!
+//! An owner that had to wait for a preempted thief would wait for a slice of the scheduler, some milliseconds, now and
+//! then. Here it waits for nobody: a stalled thief keeps the old ring alive, and the owner goes on in the new one. The
+//! table shows what that costs, beside threads that only take CPU time from the owner: each round fills a queue of 4 slots with 4096 elements, so it grows ten times.
+//!
+//! `cargo bench -p warpweft-queue --bench growth`
+
+// The model checkers have no benchmarks: nothing is left to compile, a `main` neither.
+#![cfg_attr(any(warpweft_loom, warpweft_shuttle), no_main)]
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the threads here are real ones of the system"
+)]
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Instant;
+use warpweft_queue::{Amount, Fifo, Full, Lifo, Owner, Thief};
+
+const ROUNDS: usize = 1000;
+const ELEMENTS: usize = 4096;
+
+/// Nanoseconds of each push that grew the ring, sorted.
+fn growing_pushes<Q: Owner<NonZeroUsize, Thief: 'static> + 'static>(
+    thieves: usize,
+    steal: bool,
+) -> Vec<u128> {
+    let mut times = Vec::new();
+    for _ in 0..ROUNDS {
+        let mut queue = Q::with_capacity(4).expect("a small ring");
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..thieves {
+                let (victim, stop) = (queue.thief(), &stop);
+                scope.spawn(move || {
+                    let mut own = Q::with_capacity(256).expect("a small ring");
+                    while !stop.load(Ordering::Relaxed) {
+                        if steal {
+                            let _ = victim.steal_into(&mut own, Amount::Half);
+                        }
+                        while own.pop().is_some() {}
+                    }
+                });
+            }
+            for element in (1..=ELEMENTS).filter_map(NonZeroUsize::new) {
+                let start = Instant::now();
+                if let Err(Full(element)) = queue.push(element) {
+                    queue.grow().expect("there is memory");
+                    assert!(queue.push(element).is_ok(), "a grown ring has room");
+                    times.push(start.elapsed().as_nanos());
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+    times.sort_unstable();
+    times
+}
+
+fn row<Q: Owner<NonZeroUsize, Thief: 'static> + 'static>(name: &str) {
+    for (thieves, steal) in [(0, true), (1, true), (8, true), (8, false)] {
+        let times = growing_pushes::<Q>(thieves, steal);
+        if times.is_empty() {
+            println!("{name:5} {thieves:8} never grew: the thieves kept it empty");
+            continue;
+        }
+        let at = |share: f64| {
+            // A position in the list: below its length, so exact.
+            let place = (share * (times.len() - 1) as f64) as usize;
+            times[place] as f64 / 1000.0
+        };
+        println!(
+            "{name:5} {thieves:8} {:8} {:8.2} {:8.2} {:8.2} {:10.2}{}",
+            times.len(),
+            at(0.5),
+            at(0.99),
+            at(0.999),
+            at(1.0),
+            if steal {
+                ""
+            } else {
+                "  (they spin, and steal nothing)"
+            }
+        );
+    }
+}
+
+fn main() {
+    println!("order  thieves  growths   p50 µs   p99 µs p99.9 µs longest µs");
+    row::<Fifo<NonZeroUsize>>("fifo");
+    row::<Lifo<NonZeroUsize>>("lifo");
+}
