@@ -19,7 +19,7 @@
 //!   `always`.
 
 use super::offer::{Offer, taken};
-use super::record::{Record, State};
+use super::record::Record;
 use super::runnable::Runnable;
 use super::scope::Jobs;
 use super::ticket::Claim;
@@ -132,6 +132,12 @@ impl List {
         watch.load(Ordering::Relaxed) == self.expect.get()
     }
 
+    /// Whether the youngest record is latent. Public ones come first, so it is public only if it is the last of them.
+    #[inline]
+    pub(crate) fn is_latent(&self, youngest: *const Record) -> bool {
+        self.public.get() != youngest
+    }
+
     /// Removes the youngest record, which is latent.
     #[inline]
     pub(crate) fn pop(&self, before: *const Record) {
@@ -164,9 +170,7 @@ impl List {
         for &jobs in &*self.scopes.borrow() {
             // SAFETY: an open scope is alive.
             let jobs = unsafe { jobs.as_ref() };
-            // SAFETY: what a scope found as tail is the foot or in the list, because frames end in order.
-            let found = unsafe { &*jobs.found() };
-            if latent.is_some() && found.state.get() == State::Latent {
+            if self.is_in_latent_part(jobs.found()) {
                 break;
             }
             if let Some(job) = jobs.give_oldest() {
@@ -175,9 +179,24 @@ impl List {
         }
         let record = latent?;
         // SAFETY: it is in the list, so it is alive.
-        unsafe { record.as_ref() }.publish(State::Offered);
+        unsafe { record.as_ref() }.tell();
         self.public.set(record.as_ptr());
         Some((record.cast(), ptr::null()))
+    }
+
+    /// Whether that record, which is in the list, is latent. Costs a walk; only scopes ask.
+    fn is_in_latent_part(&self, record: *const Record) -> bool {
+        let mut at = self.public.get();
+        while at != self.tail.get() {
+            // SAFETY: it is the foot or in the list, so it is alive.
+            let here = unsafe { &*at };
+            // SAFETY: it is not the tail.
+            at = unsafe { here.next() }.as_ptr();
+            if at == record {
+                return true;
+            }
+        }
+        false
     }
 
     fn oldest_latent(&self) -> Option<NonNull<Record>> {
@@ -198,7 +217,8 @@ impl List {
         // All that is left in the list is older than a public record, so public too.
         self.tail.set(before);
         self.public.set(before);
-        let mine = match record.take_claim() {
+        // SAFETY: it is not latent any more.
+        let mine = match unsafe { record.take_claim() } {
             Some(claim) => claim.take(),
             None => self.offered.get().is_some_and(|offered| {
                 ptr::eq(offered.what.as_ptr().cast(), record) && self.withdraw(offered)
@@ -207,7 +227,8 @@ impl List {
         if mine {
             Back::Mine
         } else {
-            Back::Taken(record.done())
+            // SAFETY: as above.
+            Back::Taken(unsafe { record.done() })
         }
     }
 
@@ -235,15 +256,19 @@ impl List {
             && self.withdraw(offered)
         {
             ticket(if offered.scope.is_null() {
-                Record::claimable(offered.what.cast())
+                // SAFETY: it was on offer, and nobody has taken it.
+                unsafe { Record::claimable(offered.what.cast()) }
             } else {
                 // The scope counted it when it was offered: it is the ticket's now.
                 Arc::new(Claim::new(offered.what))
             });
         }
         while let Some(record) = self.oldest_latent() {
+            // SAFETY: it is in the list, so it is alive.
+            unsafe { record.as_ref() }.tell();
             self.public.set(record.as_ptr());
-            ticket(Record::claimable(record));
+            // SAFETY: told just now.
+            ticket(unsafe { Record::claimable(record) });
         }
         for &jobs in &*self.scopes.borrow() {
             // SAFETY: an open scope is alive.
@@ -266,6 +291,7 @@ impl List {
     }
 
     /// The youngest record, or the foot.
+    #[inline]
     pub(super) fn tail(&self) -> *const Record {
         self.tail.get()
     }

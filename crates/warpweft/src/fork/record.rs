@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - A record stays where it is, and valid, until its owner has it back or its thief has set `done`.
-//! - `next`, `state` and `claim` are the owner's. `told` is written before the record becomes visible to anybody else.
+//! - `next` and `claim` are the owner's; whether a record is latent, its list knows. `told` is written before the record becomes visible to anybody else.
 //! - Publish last: after `done` the thief touches nothing of the frame.
 
 use super::join::ForkCx;
@@ -21,24 +21,11 @@ use warpweft_task::Signal;
 /// What a half came to: its value, or what it panicked with.
 pub(super) type Outcome<R> = Result<R, Box<dyn Any + Send>>;
 
-/// Who may have a record, as far as its owner knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum State {
-    /// Nobody was told.
-    Latent,
-    /// It is, or was, on offer.
-    Offered,
-    /// A ticket for it is in a queue.
-    Ticket,
-}
-
 /// What is the same for all forks.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Record {
     head: Runnable,
-    pub(super) state: Cell<State>,
     /// The next younger one; written when there is one.
     next: UnsafeCell<MaybeUninit<NonNull<Record>>>,
     /// Written when others are told. A join that nobody hears of does not pay for it.
@@ -58,7 +45,6 @@ impl Record {
     fn new(run: unsafe fn(NonNull<Runnable>, By)) -> Self {
         Self {
             head: Runnable { run },
-            state: Cell::new(State::Latent),
             next: UnsafeCell::new(MaybeUninit::uninit()),
             told: UnsafeCell::new(MaybeUninit::uninit()),
         }
@@ -81,47 +67,59 @@ impl Record {
     /// The foot of a list; it is never offered.
     pub(super) fn foot() -> Self {
         unsafe fn nothing(_: NonNull<Runnable>, _: By) {}
-        let foot = Self::new(nothing);
-        foot.state.set(State::Offered);
-        foot
+        Self::new(nothing)
     }
 
-    /// It is about to become visible to others.
-    pub(super) fn publish(&self, state: State) {
-        if self.state.replace(state) == State::Latent {
-            let told = Told {
-                done: Signal::new(),
-                claim: Cell::new(None),
-            };
-            // SAFETY: a latent record is its owner's alone.
-            unsafe { self.told.get().cast::<Told>().write(told) };
-        }
+    /// It is latent no more.
+    pub(super) fn tell(&self) {
+        let told = Told {
+            done: Signal::new(),
+            claim: Cell::new(None),
+        };
+        // SAFETY: a latent record is its owner's alone.
+        unsafe { self.told.get().cast::<Told>().write(told) };
     }
 
-    fn told(&self) -> &Told {
-        debug_assert_ne!(self.state.get(), State::Latent);
-        // SAFETY: written by `publish`, and afterwards only reached by `&`.
+    /// # Safety
+    ///
+    /// `tell` was called.
+    unsafe fn told(&self) -> &Told {
+        // SAFETY: written by `tell`, and afterwards only reached by `&`.
         unsafe { &*self.told.get().cast::<Told>() }
     }
 
     /// Set when whoever took it is done with it.
-    pub(super) fn done(&self) -> &Signal {
-        &self.told().done
+    ///
+    /// # Safety
+    ///
+    /// It is latent no more.
+    pub(super) unsafe fn done(&self) -> &Signal {
+        // SAFETY: by contract.
+        &unsafe { self.told() }.done
     }
 
     /// Makes a claim that others may use.
-    pub(super) fn claimable(this: NonNull<Self>) -> Arc<Claim> {
+    ///
+    /// # Safety
+    ///
+    /// It is latent no more, and its owner's alone.
+    pub(super) unsafe fn claimable(this: NonNull<Self>) -> Arc<Claim> {
         let claim = Arc::new(Claim::new(this.cast()));
         // SAFETY: by the module's first invariant the record is valid.
         let record = unsafe { this.as_ref() };
-        record.publish(State::Ticket);
-        record.told().claim.set(Some(Arc::clone(&claim)));
+        // SAFETY: by contract.
+        unsafe { record.told() }.claim.set(Some(Arc::clone(&claim)));
         claim
     }
 
     /// The owner's share of the claim.
-    pub(super) fn take_claim(&self) -> Option<Arc<Claim>> {
-        self.told().claim.take()
+    ///
+    /// # Safety
+    ///
+    /// It is latent no more.
+    pub(super) unsafe fn take_claim(&self) -> Option<Arc<Claim>> {
+        // SAFETY: by contract.
+        unsafe { self.told() }.claim.take()
     }
 }
 
@@ -162,7 +160,8 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> Fork<B, R> {
         let outcome = catch_unwind(AssertUnwindSafe(|| seat::with_forks(body)));
         // SAFETY: the result is the thief's to write until `done`.
         unsafe { (*fork.result.get()).write(outcome) };
-        fork.record.done().set();
+        // SAFETY: it was taken.
+        unsafe { fork.record.done() }.set();
     }
 
     /// Moves the body out.
