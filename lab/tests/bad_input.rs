@@ -27,7 +27,7 @@ fn wrong_names_list_the_right_ones_and_the_nearest() {
     assert!(complaint("bench packet/bursty").contains("did you mean `burst`?"));
     assert!(complaint("bench packet nn=5").contains("parameters of this workload: n, window"));
     assert!(complaint("bench packet n=lots").contains("whole number"));
-    assert!(complaint("bench spawn mode=twice").contains("batch, one, fire"));
+    assert!(complaint("bench spawn mode=twice").contains("batch, one, fire, scope"));
     assert!(complaint("banch").contains("did you mean `bench`?"));
     assert!(complaint("foo").contains("commands: explore, bench, list"));
 }
@@ -66,6 +66,11 @@ fn what_cannot_run_says_why() {
         assert!(complaint(&format!("bench packet --runtime {runtime}")).contains("see fork-join"));
     }
     assert!(complaint("bench fork-join --runtime sequential --workers 2").contains("second worker"));
+    for runtime in ["rayon-fifo", "tokio", "smol", "threads"] {
+        let text = complaint(&format!("bench spawn/scope --runtime {runtime}"));
+        assert!(text.contains("scope"), "{text}");
+    }
+    assert!(complaint("bench spawn/scope from=outside --runtime rayon").contains("from=inside"));
     assert!(complaint("bench packet --runtime rayon --policy fifo").contains("leaves that out"));
     assert!(complaint("bench packet --pcap some.pcap").contains("read by the workload pcap"));
 }

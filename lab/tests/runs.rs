@@ -87,6 +87,11 @@ fn spawn_runs_everywhere_in_all_modes() {
 }
 
 #[test]
+fn spawn_runs_in_a_scope_where_there_is_one() {
+    each_runs("spawn/scope n=200", "warpweft,rayon", 200);
+}
+
+#[test]
 fn parked_runs_where_tasks_can_wait() {
     each_runs("parked n=500", "warpweft,tokio,smol,threads", 500);
 }
@@ -101,8 +106,9 @@ fn fork_join_runs_where_there_is_a_join() {
         ("fork-join/nbody n=50", 2500),
         ("fork-join/treesum n=100 sums=7", 700),
     ] {
-        each_runs(words, "rayon,chili,sequential", operations);
+        each_runs(words, "warpweft,rayon,chili,sequential", operations);
     }
+    each_runs("fork-join n=12 form=free", "warpweft,rayon", 232);
 }
 
 #[test]
@@ -110,7 +116,7 @@ fn fork_join_says_what_each_operation_took_and_what_each_contestant_is() {
     let folder = Folder::new("joins");
     let said = say(
         folder.path(),
-        "bench fork-join/treesum n=1 sums=1000 --runtime rayon,chili,sequential --workers 1 --repeat 1",
+        "bench fork-join/treesum n=1 sums=1000 --runtime warpweft,rayon,chili,sequential --workers 1 --repeat 1",
     );
     assert_eq!(said.code, Some(0), "{}", said.err);
     for part in [
@@ -130,7 +136,7 @@ fn fork_join_can_be_explored() {
     let folder = Folder::new("explore-joins");
     let said = say(
         folder.path(),
-        "explore fork-join/quicksort --smoke --runtime rayon,chili,sequential --workers 1,2",
+        "explore fork-join/quicksort --smoke --runtime warpweft,rayon,chili,sequential --workers 1,2",
     );
     assert_eq!(said.code, Some(0), "{}", said.err);
     for part in [

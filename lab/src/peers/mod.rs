@@ -6,7 +6,8 @@
 //! |---|---|---|
 //! | [`Tasks`]: tasks are futures with handles | spawn, launch, yield, await a handle | warpweft, tokio, smol |
 //! | [`Jobs`]: tasks are closures without handles | launch, yield, both | rayon, rayon-fifo, threads |
-//! | [`Fork`](forks::Fork): closures that borrow and wait for each other | join | rayon, chili, sequential |
+//! | [`Fork`](forks::Fork): closures that borrow and wait for each other | join | warpweft, rayon, chili, sequential |
+//! | [`ScopePool`](forks::ScopePool): closures that borrow and end with their scope | scope, spawn | warpweft, rayon |
 //! | a program of its own | | go |
 //!
 //! Invariants

@@ -1,8 +1,10 @@
 //! rayon's pool, with `spawn` (newest first) and with `spawn_fifo` (oldest first); `join` is the same in both.
 
+use std::time::{Duration, Instant};
+
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::forks::{Branch, Fork, ForkPool};
+use super::forks::{Branch, Fork, ForkPool, ScopePool};
 use super::{JobPool, Jobs, not_built};
 use crate::error::LabError;
 use crate::harness::record::Outcome;
@@ -115,6 +117,20 @@ impl<O> ForkPool for Pool<O> {
     }
 }
 
+impl<O: Order> ScopePool for Pool<O> {
+    fn scope(&self, n: u64, job: impl Fn() + Copy + Send + Sync) -> Duration {
+        self.pool.install(|| {
+            let start = Instant::now();
+            rayon::scope(|scope| {
+                for _ in 0..n {
+                    scope.spawn(move |_| job());
+                }
+            });
+            start.elapsed()
+        })
+    }
+}
+
 /// Runs a request on a fresh pool.
 pub(super) fn run<O: Order>(request: &Request, program: &Program) -> Result<Outcome, LabError> {
     let pool = ThreadPoolBuilder::new()
@@ -127,6 +143,7 @@ pub(super) fn run<O: Order>(request: &Request, program: &Program) -> Result<Outc
     };
     match program {
         Program::ForkJoin(_) => program.run_forks(&pool),
+        Program::Scope(_) => program.run_scope(&pool),
         _ => program.run_jobs(&pool),
     }
 }

@@ -3,10 +3,12 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
-use ::warpweft::{JoinHandle, PolicySpec, Runtime, TaskBuilder};
+use ::warpweft::{ForkCx, JoinHandle, PolicySpec, Runtime, TaskBuilder};
 use serde_json::{Map, Value};
 
+use super::forks::{Branch, Fork, ForkPool, ScopePool};
 use super::{TaskPool, Tasks, not_built};
 use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
@@ -105,20 +107,86 @@ impl TaskPool for Pool {
     }
 
     fn counters(&self) -> Option<Counters> {
-        let counters = self.0.counters();
-        let read = |fields: &mut dyn Iterator<Item = (&'static str, u64)>| -> Map<String, Value> {
-            fields
-                .map(|(name, value)| (name.to_owned(), Value::from(value)))
-                .collect()
-        };
-        Some(Counters {
-            total: read(&mut counters.total().fields()),
-            workers: counters
-                .workers
-                .iter()
-                .map(|worker| read(&mut worker.fields()))
-                .collect(),
-        })
+        Some(counters(&self.0))
+    }
+}
+
+/// A branch's way to fork: the context is handed down.
+struct Handed<'a>(ForkCx<'a>);
+
+impl Fork for Handed<'_> {
+    #[inline]
+    fn join<A: Branch, B: Branch>(&mut self, a: A, b: B) -> (A::Out, B::Out) {
+        self.0.join(|cx| a.run(Handed(cx)), |cx| b.run(Handed(cx)))
+    }
+}
+
+/// A branch's other way to fork: each join finds the worker by itself.
+struct Free;
+
+impl Fork for Free {
+    #[inline]
+    fn join<A: Branch, B: Branch>(&mut self, a: A, b: B) -> (A::Out, B::Out) {
+        ::warpweft::join(|| a.run(Free), || b.run(Free))
+    }
+}
+
+/// A runtime, seen by programs that fork in one of the two forms.
+struct Forks {
+    runtime: Runtime,
+    free: bool,
+}
+
+impl ForkPool for Forks {
+    fn run<R: Branch>(&self, root: R) -> R::Out {
+        if self.free {
+            self.runtime.install(|_| root.run(Free)).expect(OPEN)
+        } else {
+            self.runtime.install(|cx| root.run(Handed(cx))).expect(OPEN)
+        }
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(counters(&self.runtime))
+    }
+}
+
+impl ScopePool for Pool {
+    fn scope(&self, n: u64, job: impl Fn() + Copy + Send + Sync) -> Duration {
+        let timed = self.0.install(|cx| {
+            let start = Instant::now();
+            cx.scope(|scope| {
+                for _ in 0..n {
+                    scope.spawn(move |_| job());
+                }
+            });
+            start.elapsed()
+        });
+        timed.expect(OPEN)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(counters(&self.0))
+    }
+}
+
+/// Nobody shuts the runtime of a run down before it has ended.
+const OPEN: &str = "the runtime is open";
+
+fn counters(runtime: &Runtime) -> Counters {
+    let counters = runtime.counters();
+    let read = |fields: &mut dyn Iterator<Item = (&'static str, u64)>| -> Map<String, Value> {
+        fields
+            .map(|(name, value)| (name.to_owned(), Value::from(value)))
+            .collect()
+    };
+    Counters {
+        total: read(&mut counters.total().fields()),
+        workers: counters
+            .workers
+            .iter()
+            .map(|worker| read(&mut worker.fields()))
+            .collect(),
     }
 }
 
@@ -131,7 +199,14 @@ pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         .name("bench")
         .build()
         .map_err(|error| not_built(request, &error))?;
-    program.run_tasks(&Pool(runtime))
+    match program {
+        Program::ForkJoin(_) => {
+            let free = request.params.word("form") == "free";
+            program.run_forks(&Forks { runtime, free })
+        }
+        Program::Scope(_) => program.run_scope(&Pool(runtime)),
+        _ => program.run_tasks(&Pool(runtime)),
+    }
 }
 
 #[cfg(test)]

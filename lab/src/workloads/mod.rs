@@ -4,8 +4,8 @@
 //!  spec.rs     what exists: names, parameters, variants   ──▶ Request  (one run, as data)
 //!                                                               │ load
 //!  packet.rs pcap.rs packet_cache.rs                            ▼
-//!  fib_promise.rs spawn.rs parked.rs fork_join/           ──▶ Program  (ready to run)
-//!                                                               │ run_tasks / run_jobs / run_forks, called by a peer
+//!  fib_promise.rs spawn.rs scope.rs parked.rs fork_join/  ──▶ Program  (ready to run)
+//!                                                               │ run_tasks / run_jobs / run_forks / run_scope, called by a peer
 //!                                                               ▼
 //!                                                            Outcome   (checked)
 //! ```
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
-use crate::peers::forks::ForkPool;
+use crate::peers::forks::{ForkPool, ScopePool};
 use crate::peers::{JobPool, Runtime, TaskPool};
 
 pub(crate) mod capture;
@@ -38,6 +38,7 @@ mod packets;
 pub(crate) mod params;
 mod parked;
 mod pcap;
+mod scope;
 mod spawn;
 pub(crate) mod spec;
 
@@ -106,6 +107,9 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
         (Kind::Spawn, Runtime::Go) if request.params.word("from") == "outside" => {
             "all its threads are its own: there is no outside"
         }
+        (Kind::Spawn, _) if spawn::in_scope(&request.params) => {
+            return Ok(scope::refusal(&request.params, runtime));
+        }
         (Kind::FibPromise, Runtime::Threads) if request.params.number("n") > MOST_THREAD_FIB => {
             "a thread per call: n is 15 at most"
         }
@@ -169,6 +173,8 @@ pub(crate) enum Program {
     FibPromise(fib_promise::Plan),
     /// See `spawn`.
     Spawn(spawn::Plan),
+    /// See `scope`.
+    Scope(scope::Plan),
     /// See `parked`.
     Parked(parked::Plan),
     /// See `fork_join`.
@@ -184,6 +190,7 @@ impl Program {
             Kind::Pcap => Self::Pcap(pcap::Plan::new(params, request.capture.as_deref())?),
             Kind::PacketCache => Self::PacketCache(packet_cache::Plan::new(params)),
             Kind::FibPromise => Self::FibPromise(fib_promise::Plan::new(params)),
+            Kind::Spawn if spawn::in_scope(params) => Self::Scope(scope::Plan::new(params)),
             Kind::Spawn => Self::Spawn(spawn::Plan::new(params)),
             Kind::Parked => Self::Parked(parked::Plan::new(params)),
             Kind::ForkJoin => Self::ForkJoin(fork_join::Plan::new(params)),
@@ -200,7 +207,7 @@ impl Program {
             Self::FibPromise(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
             Self::Spawn(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
             Self::Parked(plan) => plan.tasks(pool),
-            Self::ForkJoin(_) => Err(not_for("tasks that are futures")),
+            Self::Scope(_) | Self::ForkJoin(_) => Err(not_for("tasks that are futures")),
         }
     }
 
@@ -213,7 +220,7 @@ impl Program {
             Self::FibPromise(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
             Self::Spawn(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
             Self::Parked(plan) => plan.jobs(pool),
-            Self::ForkJoin(_) => Err(not_for("jobs without handles")),
+            Self::Scope(_) | Self::ForkJoin(_) => Err(not_for("jobs without handles")),
         }
     }
 
@@ -225,6 +232,14 @@ impl Program {
                 measured(counters, || plan.warm_up().run(pool), || plan.run(pool))
             }
             _ => Err(not_for("joins")),
+        }
+    }
+
+    /// Runs it on a pool with scopes.
+    pub(crate) fn run_scope<P: ScopePool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        match self {
+            Self::Scope(plan) => measured(|| pool.counters(), || plan.warm_up(pool), || plan.run(pool)),
+            _ => Err(not_for("scopes")),
         }
     }
 }

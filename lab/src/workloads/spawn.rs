@@ -1,7 +1,8 @@
 //! *spawn*: what a task costs that does nothing. A batch with handles, one by one, or fired and forgotten; from a task
 //! of the pool or from a foreign thread.
 //!
-//! Runtimes without handles count the tasks that ran instead; their rows say so.
+//! Runtimes without handles count the tasks that ran instead; their rows say so. A scope has no handles by design and is a
+//! plan of its own: see `scope`.
 
 use std::future::Future;
 use std::sync::mpsc;
@@ -35,7 +36,12 @@ pub(crate) struct Plan {
 
 /// Whether this setting needs handles.
 pub(super) fn has_handles(params: &Params) -> bool {
-    params.word("mode") != "fire"
+    matches!(params.word("mode"), "batch" | "one")
+}
+
+/// Whether this setting spawns into a scope.
+pub(super) fn in_scope(params: &Params) -> bool {
+    params.word("mode") == "scope"
 }
 
 impl Plan {

@@ -213,8 +213,8 @@ pub(crate) const WORKLOADS: &[Workload] = &[
             Param {
                 name: "mode",
                 about: "batch: all with handles, then all joined; one: spawned and awaited one by one; \
-                        fire: no handles, a counter",
-                domain: Domain::Word(&["batch", "one", "fire"]),
+                        fire: no handles, a counter; scope: no handles, into one scope that waits",
+                domain: Domain::Word(&["batch", "one", "fire", "scope"]),
                 default: "batch",
             },
             Param {
@@ -239,6 +239,11 @@ pub(crate) const WORKLOADS: &[Workload] = &[
                 name: "fire",
                 about: "without handles",
                 set: &[("mode", "fire")],
+            },
+            Variant {
+                name: "scope",
+                about: "closures into one scope, which waits for all",
+                set: &[("mode", "scope")],
             },
             Variant {
                 name: "outside",

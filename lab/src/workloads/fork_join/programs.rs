@@ -1,0 +1,264 @@
+//! Which programs there are: their sizes and what an operation of each is.
+
+use super::treesum;
+use crate::error::LabError;
+use crate::workloads::params::{Domain, Param, Params, Variant};
+
+/// Which program it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    /// See `fib`.
+    Fib,
+    /// See `sorts`.
+    Quicksort,
+    /// See `sorts`.
+    Mergesort,
+    /// See `matmul`.
+    Matmul,
+    /// See `nbody`.
+    Nbody,
+    /// See `treesum`.
+    Treesum,
+}
+
+/// A program as users see it.
+pub(super) struct Entry {
+    /// The program.
+    pub(super) which: Which,
+    /// Its name.
+    pub(super) name: &'static str,
+    /// What an operation is.
+    unit: &'static str,
+    /// What `n` is.
+    size: &'static str,
+    /// The least `n`.
+    pub(super) least: u64,
+    /// The greatest `n`.
+    most: u64,
+    /// The `n` that is taken when none is named.
+    pub(super) usual: u64,
+    /// The `n` that shows that it works, and nothing else.
+    smoke: u64,
+}
+
+/// The programs, the default one first.
+pub(super) const PROGRAMS: [Entry; 6] = [
+    Entry {
+        which: Which::Fib,
+        name: "fib",
+        unit: "joins",
+        size: "which Fibonacci number",
+        least: 2,
+        most: 50,
+        usual: 34,
+        smoke: 18,
+    },
+    Entry {
+        which: Which::Quicksort,
+        name: "quicksort",
+        unit: "elements",
+        size: "elements",
+        least: 1,
+        most: 100_000_000,
+        usual: 1_000_000,
+        smoke: 20_000,
+    },
+    Entry {
+        which: Which::Mergesort,
+        name: "mergesort",
+        unit: "elements",
+        size: "elements",
+        least: 1,
+        most: 100_000_000,
+        usual: 1_000_000,
+        smoke: 20_000,
+    },
+    Entry {
+        which: Which::Matmul,
+        name: "matmul",
+        unit: "multiply-adds",
+        size: "rows and columns",
+        least: 1,
+        most: 4096,
+        usual: 512,
+        smoke: 100,
+    },
+    Entry {
+        which: Which::Nbody,
+        name: "nbody",
+        unit: "pairs",
+        size: "bodies",
+        least: 1,
+        most: 50_000,
+        usual: 4000,
+        smoke: 200,
+    },
+    Entry {
+        which: Which::Treesum,
+        name: "treesum",
+        unit: "nodes",
+        size: "nodes",
+        least: 1,
+        most: 10_000_000,
+        usual: 100_000,
+        smoke: 1000,
+    },
+];
+
+/// The parameters.
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: "program",
+        about: "what is run",
+        domain: Domain::Word(&["fib", "quicksort", "mergesort", "matmul", "nbody", "treesum"]),
+        default: "fib",
+    },
+    Param {
+        name: "n",
+        about: "size of the problem; 0: the usual one of the program",
+        domain: Domain::Number {
+            least: 0,
+            most: 100_000_000,
+        },
+        default: "0",
+    },
+    Param {
+        name: "sums",
+        about: "treesum: how often the tree is summed up in a run; 0: as often as makes 20m nodes",
+        domain: Domain::Number {
+            least: 0,
+            most: 100_000_000,
+        },
+        default: "0",
+    },
+    Param {
+        name: "form",
+        about: "warpweft: whether branches hand the right to fork down (cx) or each join looks for it, as rayon's does \
+                (free); nobody else has both",
+        domain: Domain::Word(&["cx", "free"]),
+        default: "cx",
+    },
+];
+
+/// The variants: the programs.
+pub(crate) const VARIANTS: &[Variant] = &[
+    Variant {
+        name: "fib",
+        about: "fib(n) with a join at every call, n = 34; no cut-off (the default)",
+        set: &[("program", "fib")],
+    },
+    Variant {
+        name: "quicksort",
+        about: "n = 1m random u64 in place, ranges up to 1024 by sort_unstable",
+        set: &[("program", "quicksort")],
+    },
+    Variant {
+        name: "mergesort",
+        about: "n = 1m random u64 with a buffer, ranges up to 1024 by sort_unstable; merges are sequential",
+        set: &[("program", "mergesort")],
+    },
+    Variant {
+        name: "matmul",
+        about: "product of two n x n matrices of f64, n = 512, halved down to 64 x 64",
+        set: &[("program", "matmul")],
+    },
+    Variant {
+        name: "nbody",
+        about: "the forces between n = 4000 bodies, halved down to 16, each against all",
+        set: &[("program", "nbody")],
+    },
+    Variant {
+        name: "treesum",
+        about: "sum over a sparse tree of n = 100k nodes with a join at every node, again and again",
+        set: &[("program", "treesum")],
+    },
+];
+
+/// Fills in what depends on the program, and refuses sizes that do not fit it. Gives back what an operation is.
+pub(crate) fn settle(params: &mut Params, smoke: bool) -> Result<&'static str, LabError> {
+    let entry = named(params);
+    let Entry {
+        name,
+        size,
+        least,
+        most,
+        ..
+    } = entry;
+    let n = match params.number("n") {
+        0 if smoke => entry.smoke,
+        0 => entry.usual,
+        n => n,
+    };
+    if !(*least..=*most).contains(&n) {
+        return Err(LabError::Usage(format!(
+            "`n={n}`: for {name}, n ({size}) is a whole number from {least} to {most}"
+        )));
+    }
+    let sums = match (entry.which, params.number("sums")) {
+        (Which::Treesum, 0) => treesum::enough(n),
+        (_, sums) => sums,
+    };
+    *params = params.with_number("n", n).with_number("sums", sums);
+    Ok(entry.unit)
+}
+
+/// The program that these parameters name.
+pub(super) fn named(params: &Params) -> &'static Entry {
+    let name = params.word("program");
+    // The parameter's domain holds no other name.
+    PROGRAMS
+        .iter()
+        .find(|entry| entry.name == name)
+        .unwrap_or(&PROGRAMS[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workloads::spec;
+
+    #[test]
+    fn every_program_is_a_word_and_a_variant() {
+        let Domain::Word(words) = PARAMS[0].domain else {
+            panic!("{:?}", PARAMS[0]);
+        };
+        let names = PROGRAMS.map(|entry| entry.name);
+        assert_eq!(words, names);
+        assert_eq!(
+            VARIANTS.iter().map(|variant| variant.name).collect::<Vec<_>>(),
+            names
+        );
+        for variant in VARIANTS {
+            assert_eq!(variant.set, [("program", variant.name)]);
+        }
+    }
+
+    #[test]
+    fn sizes_units_and_repetitions_are_those_of_the_program() {
+        for (index, entry) in PROGRAMS.iter().enumerate() {
+            let parse = |smoke, settings: &[String]| {
+                spec::parse(&format!("fork-join/{}", entry.name), smoke, settings)
+            };
+            let chosen = parse(false, &[]).unwrap();
+            assert_eq!(
+                (chosen.params.number("n"), chosen.unit),
+                (entry.usual, entry.unit)
+            );
+            assert_eq!(parse(true, &[]).unwrap().params.number("n"), entry.smoke);
+            assert_eq!(named(&chosen.params).which, PROGRAMS[index].which);
+            for n in [entry.least, entry.most] {
+                parse(false, &[format!("n={n}")]).unwrap();
+            }
+            let beyond = parse(false, &[format!("n={}", entry.most + 1)]).err();
+            let text = beyond.map(|error| error.to_string()).unwrap_or_default();
+            assert!(text.contains(&format!("to {}", entry.most)), "{text}");
+        }
+        let sums = |settings: &[String]| {
+            let chosen = spec::parse("fork-join/treesum", false, settings).unwrap();
+            chosen.params.number("sums")
+        };
+        assert_eq!(sums(&[]), 200);
+        assert_eq!(sums(&[String::from("sums=7")]), 7);
+        assert_eq!(sums(&[String::from("n=1")]), 20_000_000);
+    }
+}

@@ -1,0 +1,71 @@
+//! The programs of the incidents come to their end on Warpweft, and without the incident. On the other runtime several of them
+//! hang or die by design: they are run by hand, see `examples/README.md`.
+#![allow(
+    dead_code,
+    clippy::duplicate_mod,
+    reason = "each example is a program of its own, with a copy of what they share and a main"
+)]
+
+#[path = "../examples/incident_1054.rs"]
+mod incident_1054;
+#[path = "../examples/incident_1105.rs"]
+mod incident_1105;
+#[path = "../examples/incident_592.rs"]
+mod incident_592;
+#[path = "../examples/incident_854.rs"]
+mod incident_854;
+#[path = "../examples/incident_957.rs"]
+mod incident_957;
+#[path = "../examples/incident_mutual.rs"]
+mod incident_mutual;
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// Whoever takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs a program with 1, 2 and 4 workers. What hangs is left behind: its thread ends with the tests.
+fn completes(program: fn(usize) -> Result<String, String>) {
+    for workers in [1, 2, 4] {
+        let (ended, end) = mpsc::channel();
+        thread::spawn(move || ended.send(program(workers)));
+        match end.recv_timeout(LIMIT) {
+            Ok(Ok(_)) => {}
+            Ok(Err(incident)) => panic!("with {workers} workers: {incident}"),
+            Err(mpsc::RecvTimeoutError::Timeout) => panic!("with {workers} workers: hangs"),
+            Err(mpsc::RecvTimeoutError::Disconnected) => panic!("with {workers} workers: panicked"),
+        }
+    }
+}
+
+#[test]
+fn a_lock_is_held_across_a_join() {
+    completes(incident_592::on_warpweft);
+}
+
+#[test]
+fn waits_do_not_pile_up_on_a_stack() {
+    completes(incident_854::on_warpweft);
+}
+
+#[test]
+fn a_short_join_is_not_kept_by_a_long_job() {
+    completes(incident_957::on_warpweft);
+}
+
+#[test]
+fn jobs_are_done_one_after_the_other() {
+    completes(incident_1054::on_warpweft);
+}
+
+#[test]
+fn nothing_begins_on_top_of_a_call_that_waits_for_another_pool() {
+    completes(incident_1105::on_warpweft);
+}
+
+#[test]
+fn halves_wait_for_each_other() {
+    completes(incident_mutual::on_warpweft);
+}
