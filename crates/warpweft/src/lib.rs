@@ -26,14 +26,18 @@
 //! | a future | [`spawn`] | by awaiting the handle |
 //! | a closure that computes | [`spawn_job`] | by awaiting the handle |
 //! | a closure that nobody waits for | [`spawn_detached`] | none; the cheapest |
+//! | two or many closures that borrow from here | [`join`], [`scope`], [`par_for`], [`par_chunks_mut`] | when all have ended |
 //!
-//! From a thread that is no worker: [`Runtime::spawn`], [`JoinHandle::wait`], [`block_on`].
+//! From a thread that is no worker: [`Runtime::spawn`], [`Runtime::install`], [`JoinHandle::wait`], [`block_on`]. These wait, and
+//! they may do so in a task, too: its thread gives its worker away meanwhile.
 //!
 //! # What is promised
 //!
 //! - A panic in a task is its joiner's [`JoinError::Panicked`]; it harms no other task.
 //! - Dropping a handle detaches its task. Dropping the runtime ends every task; no joiner waits for ever.
 //! - A task from outside, or one that yielded, runs after a bounded number of others, whatever the order of the policy.
+//! - A wait runs nobody else's work on top of the frame that waits: a lock may be held across a [`join`], and one worker is
+//!   enough for tasks that wait for each other. (A thread that blocks in a lock of the system itself keeps its worker.)
 //! - An idle pool makes no wake-ups: no timer, no polling.
 #![deny(missing_docs)]
 

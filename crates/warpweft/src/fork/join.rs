@@ -83,14 +83,14 @@ impl<'stack> ForkCx<'stack> {
         // SAFETY: a seat's list is attached for as long as its thread runs tasks. The fork stays in this frame, and leaves
         // the list before the frame ends: below, or by the guard.
         let (before, free) = unsafe { forks.push(fork.as_record()) };
-        if free {
-            self.0.offer_fork();
-        }
         let guard = Guard {
             seat: self.0,
             fork: &fork,
             before,
         };
+        if free {
+            self.0.offer_fork();
+        }
         let a = first(ForkCx(self.0));
         mem::forget(guard);
         if forks.is_latent(&raw const fork.record) {

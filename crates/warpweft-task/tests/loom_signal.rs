@@ -1,0 +1,108 @@
+//! A signal against its waiter, under every interleaving: the token is pushed once or comes back, and never stays behind.
+#![cfg(warpweft_loom)]
+
+use warpweft_platform::atomic::{AtomicU64, Ordering};
+use warpweft_platform::loom;
+use warpweft_platform::loom::thread;
+use warpweft_platform::sync::Arc;
+use warpweft_task::Signal;
+use warpweft_task::probe::Probe;
+
+struct World {
+    signal: Signal,
+    /// Relaxed: only the signal makes it visible.
+    news: AtomicU64,
+}
+
+impl World {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            signal: Signal::new(),
+            news: AtomicU64::new(0),
+        })
+    }
+
+    fn tell(&self) {
+        self.news.store(1, Ordering::Relaxed);
+        self.signal.set();
+    }
+
+    fn assert_heard(&self) {
+        assert_eq!(
+            self.news.load(Ordering::Relaxed),
+            1,
+            "set, and what came before it is not visible"
+        );
+    }
+}
+
+#[test]
+fn a_token_is_hung_while_the_signal_is_set() {
+    loom::model(|| {
+        let world = World::new();
+        let probe = Probe::new(1);
+        let other = Arc::clone(&world);
+        let teller = thread::spawn(move || other.tell());
+        match world.signal.hang(probe.task(0)) {
+            // The probe's pool ends what is pushed to it.
+            Ok(()) => {
+                teller.join().unwrap();
+                assert_eq!((probe.runs(0), probe.lost(0)), (0, 1));
+            }
+            Err(token) => {
+                world.assert_heard();
+                drop(token.run());
+                teller.join().unwrap();
+                assert_eq!((probe.runs(0), probe.lost(0)), (1, 0));
+            }
+        }
+        assert!(world.signal.is_set());
+        world.assert_heard();
+    });
+}
+
+#[test]
+fn two_who_set_push_one_token() {
+    loom::model(|| {
+        let world = World::new();
+        let probe = Probe::new(1);
+        world.signal.hang(probe.task(0)).expect("not set yet");
+        let tellers = [(); 2].map(|()| {
+            let other = Arc::clone(&world);
+            thread::spawn(move || other.tell())
+        });
+        for teller in tellers {
+            teller.join().unwrap();
+        }
+        assert_eq!((probe.runs(0), probe.lost(0)), (0, 1));
+        assert!(world.signal.take());
+        assert!(!world.signal.take());
+    });
+}
+
+#[test]
+fn whoever_sees_it_set_sees_what_came_before() {
+    loom::model(|| {
+        let world = World::new();
+        let other = Arc::clone(&world);
+        let teller = thread::spawn(move || other.tell());
+        if world.signal.is_set() {
+            world.assert_heard();
+        }
+        if world.signal.take() {
+            world.assert_heard();
+        }
+        teller.join().unwrap();
+    });
+}
+
+#[test]
+fn a_signal_that_goes_takes_its_token_along() {
+    loom::model(|| {
+        let probe = Probe::new(1);
+        let signal = Signal::new();
+        signal.hang(probe.task(0)).expect("not set yet");
+        drop(signal);
+        assert_eq!((probe.runs(0), probe.lost(0)), (0, 1));
+    });
+}
