@@ -156,9 +156,9 @@ fn a_wake_by_reference_against_the_suspension() {
 }
 
 /// A sleeper is woken twice, each time after a `Relaxed` store. The second wake finds it QUEUED, or even running: what
-/// was stored before must be visible to a step that follows.
+/// was stored before must be visible to a step that follows. (Every schedule of up to four preemptions.)
 fn second_wake(how: How) {
-    model(move || {
+    bounded_model(4, move || {
         let (pool, bell) = (Pool::open(), Bell::new());
         let (work, result) = (Count::default(), Count::default());
         let (token, handle) = pool.future(sleeper(&bell, 2, 2, work.guard(), result.guard()));
