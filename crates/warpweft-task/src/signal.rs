@@ -54,12 +54,18 @@ impl Signal {
 
     /// Sets it, and makes the token that hangs here runnable. Costs one swap.
     pub fn set(&self) {
+        if let Some(token) = self.set_and_take() {
+            token.push(Why::Woken);
+        }
+    }
+
+    /// Sets it, and gives the token that hangs here to the caller, who runs or pushes it.
+    #[must_use]
+    pub fn set_and_take(&self) -> Option<TaskRef> {
         // Ordering: Release publishes what happened; Acquire takes the token's task.
         let before = self.0.swap(SET, Ordering::AcqRel);
         delay::point("signal.set: said");
-        if let Some(token) = token(before) {
-            token.push(Why::Woken);
-        }
+        token(before)
     }
 
     /// Clears it; whether it was set. For the waiter, whose token does not hang here.

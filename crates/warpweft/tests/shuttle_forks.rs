@@ -264,3 +264,38 @@ fn an_offer_is_noticed_when_its_watcher_takes_a_task() {
         assert_eq!(both, Ok(((), ())));
     });
 }
+
+/// As many jobs as workers want the lock that a frame holds across its join, and come before the frame: it goes on all the
+/// same.
+#[test]
+fn a_lock_is_held_across_a_join_while_everybody_wants_it() {
+    check(|| {
+        let lock = Arc::new(Mutex::new(0));
+        let done = Arc::new(AtomicUsize::new(0));
+        let runtime = runtime(2, "fifo");
+        let (held, wanted, jobs) = (Arc::clone(&lock), Arc::clone(&lock), Arc::clone(&done));
+        let frame = runtime.spawn_job(move || {
+            let _guard = held.lock().expect("unpoisoned");
+            let ((), ()) = warpweft::join(
+                || (0..10).for_each(|_| thread::yield_now()),
+                || {
+                    (0..20).for_each(|_| thread::yield_now());
+                    for _ in 0..2 {
+                        let (wanted, done) = (Arc::clone(&wanted), Arc::clone(&jobs));
+                        spawn_job(move || {
+                            *wanted.lock().expect("unpoisoned") += 1;
+                            done.fetch_add(1, Ordering::Relaxed);
+                        })
+                        .detach();
+                    }
+                    (0..20).for_each(|_| thread::yield_now());
+                },
+            );
+        });
+        frame.wait().expect("no panic");
+        while done.load(Ordering::Relaxed) < 2 {
+            thread::yield_now();
+        }
+        assert_eq!(*lock.lock().expect("unpoisoned"), 2);
+    });
+}

@@ -9,7 +9,7 @@ mod support;
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
-use support::{Gate, check, runtime};
+use support::{Gate, check, check_often, runtime};
 use warpweft::policy::{Cx, PolicyError, PoolEnv, TaskRef, Wake, Why};
 use warpweft::queue::Locked;
 use warpweft::{JoinError, Policy, Runtime, spawn, spawn_detached, spawn_job, yield_now};
@@ -51,7 +51,7 @@ fn jobs_of_one_task_reach_both_workers_or_one() {
 
 #[test]
 fn spawners_outside_do_not_miss_workers_that_go_to_sleep() {
-    check(|| {
+    check_often(|| {
         let runtime = Arc::new(runtime(2, "fifo"));
         let spawners: Vec<_> = (0..2)
             .map(|n| {

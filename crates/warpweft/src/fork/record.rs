@@ -161,7 +161,9 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> Fork<B, R> {
         // SAFETY: the result is the thief's to write until `done`.
         unsafe { (*fork.result.get()).write(outcome) };
         // SAFETY: it was taken.
-        unsafe { fork.record.done() }.set();
+        let waiter = unsafe { fork.record.done() }.set_and_take();
+        // The frame may be gone. Its thread goes on with this worker, at once.
+        waiter.into_iter().for_each(seat::resume);
     }
 
     /// Moves the body out.

@@ -172,7 +172,7 @@ impl<F: FnOnce()> Job<F> {
             jobs.note(panic);
         }
         if by == By::Taker && jobs.end_one() {
-            jobs.done.set();
+            jobs.done.set_and_take().into_iter().for_each(seat::resume);
         }
     }
 }
@@ -200,7 +200,7 @@ impl Errand {
         let jobs = unsafe { self.0.as_ref() };
         std::mem::forget(self);
         if jobs.end_one() {
-            jobs.done.set();
+            jobs.done.set_and_take().into_iter().for_each(seat::resume);
         }
     }
 }

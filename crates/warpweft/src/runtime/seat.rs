@@ -358,6 +358,19 @@ impl Drop for Resume {
     }
 }
 
+/// A thread of this pool has done what a blocked frame waited for, and has nothing else on its stack: the frame goes on with
+/// its worker, at once.
+///
+/// Not through a queue, where other tasks come first: each of them might block in a lock that the frame holds, until no worker
+/// is left to run the token (rayon#592 by another way).
+pub(crate) fn resume(token: TaskRef) {
+    match here().and_then(Seat::front) {
+        // A token ends in one step.
+        Some(_) => drop(token.run()),
+        None => token.push(Why::Woken),
+    }
+}
+
 /// How a thread of a pool waits: by giving its worker away, until its token runs. `false`: it carries none.
 fn wait(signal: &Signal) -> bool {
     with_seat(|seat| seat.is_some_and(|seat| seat.wait(signal)))

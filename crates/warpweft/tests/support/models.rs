@@ -27,6 +27,14 @@ pub(crate) fn check_with(model: Arc<impl Fn() + Send + Sync + 'static>) {
     run(PctScheduler::new(3, iterations()), model);
 }
 
+/// [`check`] with twenty times as many schedules: for what only a rare one shows.
+#[allow(dead_code, reason = "not every file of models needs them")]
+pub(crate) fn check_often(model: fn()) {
+    let model = Arc::new(model);
+    run(RandomScheduler::new(20 * iterations()), Arc::clone(&model));
+    run(PctScheduler::new(3, 20 * iterations()), model);
+}
+
 /// For models with loops that wait: random schedules only, which let everybody go on some time.
 #[allow(dead_code, reason = "not every file of models has such loops")]
 pub(crate) fn check_fairly(model: fn()) {
