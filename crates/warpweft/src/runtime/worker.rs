@@ -366,12 +366,11 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         if until_overdue == 0 {
             until_overdue = P::INTERVAL.max(1);
             pool.end_lost();
-            // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return before
-            // the next hook is called.
-            task = worker
-                .errands
-                .pop()
-                .or_else(|| unsafe { worker.call(P::overdue) });
+            task = worker.errands.pop().or_else(|| {
+                // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return
+                // before the next hook is called.
+                unsafe { worker.call(P::overdue) }
+            });
             worker.counters.add(Count::Overdue, u64::from(task.is_some()));
         }
         if task.is_none() {
