@@ -28,15 +28,24 @@ pub fn spawn_named<T: Send + 'static>(
     builder.spawn(body)
 }
 
-/// Lets the calling thread wake from short sleeps about when it asked to. Linux otherwise adds up to 50 µs, to wake
-/// several threads at once; elsewhere this does nothing.
-pub fn sleep_sharply() {
-    #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
-    {
-        // SAFETY: it takes numbers by value and sets one of this thread.
-        let _ = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000_u64) };
-    }
+/// Calls `sleep`, a short sleep that should end about when it says. Linux otherwise adds up to 50 µs, to wake several threads
+/// at once. Afterwards the thread sleeps as before, and so do threads that it starts. Elsewhere this only calls `sleep`.
+pub fn sharply<R>(sleep: impl FnOnce() -> R) -> R {
+    set_timer_slack(1_000);
+    let result = sleep();
+    // 0 is the thread's default.
+    set_timer_slack(0);
+    result
 }
+
+#[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+fn set_timer_slack(ns: u64) {
+    // SAFETY: it takes numbers by value and sets one of this thread. Where it fails, sleeps are as blunt as before.
+    let _ = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
+}
+
+#[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle)))))]
+fn set_timer_slack(_ns: u64) {}
 
 /// The number of CPUs that this process may use: its affinity mask and its cgroup quota are respected.
 ///

@@ -2,6 +2,7 @@
 
 use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::barrier::Asymmetric;
+use warpweft_platform::thread::sharply;
 use warpweft_queue::EventCount;
 
 /// How a worker without work waits for some, and how it is woken.
@@ -86,7 +87,7 @@ impl Idle {
                 match nap_ns() {
                     Some(0) => self.events.cancel(w),
                     Some(ns) => {
-                        self.events.nap(w, ns);
+                        sharply(|| self.events.nap(w, ns));
                         rounds = 1;
                     }
                     None => {

@@ -11,7 +11,7 @@ use super::seat::{Berth, Seat};
 use std::io;
 use std::sync::Arc;
 use warpweft_platform::sync::Mutex;
-use warpweft_platform::thread::{JoinHandle, sleep_sharply, spawn_named};
+use warpweft_platform::thread::{JoinHandle, spawn_named};
 
 /// How many threads a pool has, and what they do. A snapshot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -81,7 +81,6 @@ impl Crew {
         let (pool, seated) = (Arc::clone(pool), Arc::clone(&berth));
         let body = move || {
             let seat = Seat::new(Arc::clone(&pool), seated);
-            sleep_sharply();
             seat.occupy(|| pool.live(&seat));
             pool.crew().retire(number);
         };

@@ -215,7 +215,12 @@ impl Seat {
             front.yielding.set(false);
             front.worker
         });
+        let visiting = !context::is(self.front.get());
         self.front.set(std::ptr::null());
+        if !visiting {
+            // What still runs here, a destructor perhaps, must not find a worker that is somebody else's.
+            context::set(self.found());
+        }
         // SAFETY: the seat is occupied, so it does not move.
         unsafe { self.forks.attach(std::ptr::null()) };
         worker.flatten()
