@@ -427,7 +427,7 @@ mod tests {
         };
         assert_eq!(
             names("explore fork-join"),
-            BTreeSet::from(["warpweft", "rayon", "chili", "sequential"])
+            BTreeSet::from(["warpweft", "rayon", "chili", "forte", "sequential"])
         );
         assert_eq!(
             names("explore packet"),

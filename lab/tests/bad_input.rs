@@ -37,7 +37,7 @@ fn numbers_that_make_no_sense_are_refused() {
     let folder = Folder::new("numbers");
     let complaint = |words: &str| complaint(folder.path(), words, 2);
     for workers in ["0", "1000000", "18446744073709551615"] {
-        for runtime in ["warpweft", "rayon", "tokio", "smol", "threads", "chili"] {
+        for runtime in ["warpweft", "rayon", "tokio", "smol", "threads", "chili", "forte"] {
             let text = complaint(&format!("bench packet --runtime {runtime} --workers {workers}"));
             assert!(text.contains(workers) && text.contains("from 1 to"), "{text}");
         }
@@ -62,7 +62,7 @@ fn what_cannot_run_says_why() {
         let text = complaint(&format!("bench fork-join --runtime {runtime}"));
         assert!(text.contains(" join"), "{text}");
     }
-    for runtime in ["chili", "sequential"] {
+    for runtime in ["chili", "forte", "sequential"] {
         assert!(complaint(&format!("bench packet --runtime {runtime}")).contains("see fork-join"));
     }
     assert!(complaint("bench fork-join --runtime sequential --workers 2").contains("second worker"));

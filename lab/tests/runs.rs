@@ -106,7 +106,7 @@ fn fork_join_runs_where_there_is_a_join() {
         ("fork-join/nbody n=50", 2500),
         ("fork-join/treesum n=100 sums=7", 700),
     ] {
-        each_runs(words, "warpweft,rayon,chili,sequential", operations);
+        each_runs(words, "warpweft,rayon,chili,forte,sequential", operations);
     }
     each_runs("fork-join n=12 form=free", "warpweft,rayon", 232);
 }
@@ -349,6 +349,7 @@ fn the_list_names_everything() {
         "parked",
         "fork-join/treesum",
         "chili",
+        "forte",
         "sequential",
         "rayon-fifo",
         "go",

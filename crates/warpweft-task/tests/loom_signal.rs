@@ -96,6 +96,40 @@ fn whoever_sees_it_set_sees_what_came_before() {
     });
 }
 
+/// The frame that holds a signal goes as soon as its waiter sees it set: whoever set it must not look at it again.
+#[test]
+fn a_signal_may_go_as_soon_as_it_is_set() {
+    loom::model(|| {
+        let signal = Box::new(Signal::new());
+        let there = At(&raw const *signal);
+        let teller = thread::spawn(move || {
+            // SAFETY: it is there until it is set.
+            unsafe { there.signal() }.set();
+        });
+        while !signal.is_set() {
+            thread::yield_now();
+        }
+        drop(signal);
+        teller.join().unwrap();
+    });
+}
+
+/// Where a signal is.
+struct At(*const Signal);
+
+// SAFETY: signals are for several threads.
+unsafe impl Send for At {}
+
+impl At {
+    /// # Safety
+    ///
+    /// It is still there.
+    unsafe fn signal(&self) -> &Signal {
+        // SAFETY: by contract.
+        unsafe { &*self.0 }
+    }
+}
+
 #[test]
 fn a_signal_that_goes_takes_its_token_along() {
     loom::model(|| {

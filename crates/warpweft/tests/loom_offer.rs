@@ -78,7 +78,7 @@ fn thief(world: &World) {
 fn owner(world: &World, which: usize) -> bool {
     let fork = &world.forks[which];
     let turn = world.offer.publish(NonNull::from(fork));
-    let back = world.offer.withdraw(turn);
+    let back = world.offer.withdraw();
     if back {
         fork.run();
     } else {
@@ -142,11 +142,12 @@ fn the_next_offer_follows_a_decision() {
         });
         let turn = world.offer.publish(NonNull::from(&world.forks[0]));
         if world.offer.decision().load(Ordering::Relaxed) == taken(turn) {
+            world.offer.clear();
             owner(&world, 1);
             while world.done[0].load(Ordering::Acquire) == 0 {
                 thread::yield_now();
             }
-        } else if world.offer.withdraw(turn) {
+        } else if world.offer.withdraw() {
             world.forks[0].run();
         }
         other.join().expect("no panic");
@@ -166,12 +167,13 @@ fn an_offer_that_nobody_took_stays_visible() {
         });
         let turn = world.offer.publish(NonNull::from(&world.forks[0]));
         if world.offer.decision().load(Ordering::Relaxed) == taken(turn) {
+            world.offer.clear();
             let turn = world.offer.publish(NonNull::from(&world.forks[1]));
             other.join().expect("no panic");
             let is_taken = world.offer.decision().load(Ordering::Relaxed) == taken(turn);
             assert_ne!(is_taken, world.offer.look() == Some(turn));
         } else {
-            world.offer.withdraw(turn);
+            world.offer.withdraw();
             other.join().expect("no panic");
         }
     });

@@ -131,6 +131,8 @@ pub(crate) struct Versions {
     pub(crate) smol: String,
     /// chili.
     pub(crate) chili: String,
+    /// forte.
+    pub(crate) forte: String,
 }
 
 impl Versions {
@@ -156,6 +158,7 @@ impl Versions {
             tokio: env!("LAB_TOKIO_VERSION").to_owned(),
             smol: concat!("async-executor ", env!("LAB_SMOL_VERSION")).to_owned(),
             chili: env!("LAB_CHILI_VERSION").to_owned(),
+            forte: env!("LAB_FORTE_VERSION").to_owned(),
         }
     }
 }
@@ -197,7 +200,13 @@ mod tests {
         assert!(machine.cpus >= 1 && !machine.architecture.is_empty());
         let versions = Versions::here();
         assert!(versions.rustc.starts_with("rustc "), "{}", versions.rustc);
-        for version in [&versions.rayon, &versions.tokio, &versions.smol, &versions.chili] {
+        for version in [
+            &versions.rayon,
+            &versions.tokio,
+            &versions.smol,
+            &versions.chili,
+            &versions.forte,
+        ] {
             assert!(
                 version.contains(|c: char| c.is_ascii_digit()),
                 "no version: {version}"

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | [`Tasks`]: tasks are futures with handles | spawn, launch, yield, await a handle | warpweft, tokio, smol |
 //! | [`Jobs`]: tasks are closures without handles | launch, yield, both | rayon, rayon-fifo, threads |
-//! | [`Fork`](forks::Fork): closures that borrow and wait for each other | join | warpweft, rayon, chili, sequential |
+//! | [`Fork`](forks::Fork): closures that borrow and wait for each other | join | warpweft, rayon, chili, forte, sequential |
 //! | [`ScopePool`](forks::ScopePool): closures that borrow and end with their scope | scope, spawn | warpweft, rayon |
 //! | a program of its own | | go |
 //!
@@ -24,6 +24,7 @@ use crate::workloads::{Program, Request};
 
 mod chili;
 pub(crate) mod forks;
+mod forte;
 mod go;
 mod rayon;
 mod sequential;
@@ -131,12 +132,14 @@ pub(crate) enum Runtime {
     Go,
     /// chili, which joins.
     Chili,
+    /// forte, for its joins and scopes.
+    Forte,
     /// Plain calls.
     Sequential,
 }
 
 /// All runtimes, in the order of the tables.
-pub(crate) const RUNTIMES: [Runtime; 9] = [
+pub(crate) const RUNTIMES: [Runtime; 10] = [
     Runtime::Warpweft,
     Runtime::Rayon,
     Runtime::RayonFifo,
@@ -145,6 +148,7 @@ pub(crate) const RUNTIMES: [Runtime; 9] = [
     Runtime::Threads,
     Runtime::Go,
     Runtime::Chili,
+    Runtime::Forte,
     Runtime::Sequential,
 ];
 
@@ -163,6 +167,7 @@ impl Runtime {
             Self::Threads => "threads",
             Self::Go => "go",
             Self::Chili => "chili",
+            Self::Forte => "forte",
             Self::Sequential => "sequential",
         }
     }
@@ -179,6 +184,9 @@ impl Runtime {
             Self::Go => "Go, a program of its own, built when it is first asked for",
             Self::Chili => {
                 "chili, for fork-join: joins shared on a heartbeat; the caller is one of the workers"
+            }
+            Self::Forte => {
+                "forte, for fork-join and scopes: shared on a heartbeat; the caller is one of the workers"
             }
             Self::Sequential => "no runtime, for fork-join: a join is two calls; one worker",
         }
@@ -214,6 +222,7 @@ pub(crate) fn explored(kind: Kind) -> Vec<Runtime> {
             Runtime::Warpweft,
             Runtime::Rayon,
             Runtime::Chili,
+            Runtime::Forte,
             Runtime::Sequential,
         ],
         _ => vec![Runtime::Warpweft, Runtime::Rayon, Runtime::Tokio],
@@ -242,6 +251,7 @@ pub(crate) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         Runtime::Threads => threads::run(request, program),
         Runtime::Go => go::run(request),
         Runtime::Chili => chili::run(request, program),
+        Runtime::Forte => forte::run(request, program),
         Runtime::Sequential => sequential::run(program),
     }
 }

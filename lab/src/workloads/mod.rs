@@ -122,8 +122,9 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
         (Kind::ForkJoin, Runtime::Sequential) if request.workers > 1 => {
             "plain calls have no use for a second worker"
         }
-        (Kind::ForkJoin, Runtime::Chili | Runtime::Sequential) => return Ok(None),
+        (Kind::ForkJoin, Runtime::Chili | Runtime::Forte | Runtime::Sequential) => return Ok(None),
         (_, Runtime::Chili) => "it can only join: see fork-join",
+        (_, Runtime::Forte) => "measured where closures borrow: see fork-join and spawn/scope",
         (_, Runtime::Sequential) => "plain calls are no tasks: see fork-join",
         _ => return Ok(runtime.missing()),
     };
@@ -151,7 +152,7 @@ pub(crate) fn remark(request: &Request) -> Result<Option<Remark>, LabError> {
         }
         (Kind::FibPromise, Runtime::Rayon | Runtime::RayonFifo) => "no promises: join stands for them",
         (_, Runtime::Threads) => "a thread per task; n is bounded",
-        (Kind::ForkJoin, Runtime::Chili) => {
+        (Kind::ForkJoin, Runtime::Chili) | (Kind::ForkJoin | Kind::Spawn, Runtime::Forte) => {
             differs = false;
             "the caller is one of the workers"
         }

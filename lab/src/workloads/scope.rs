@@ -21,7 +21,7 @@ pub(crate) struct Plan {
 pub(super) fn refusal(params: &Params, runtime: Runtime) -> Option<String> {
     let reason = match runtime {
         _ if params.word("from") == "outside" => "a scope is opened by a task of the pool: from=inside",
-        Runtime::Warpweft | Runtime::Rayon => return None,
+        Runtime::Warpweft | Runtime::Rayon | Runtime::Forte => return None,
         Runtime::RayonFifo => "rayon's scope is measured newest first: see rayon",
         Runtime::Tokio | Runtime::Smol => {
             "its tasks cannot borrow from the one that waits for them: there is no scope"

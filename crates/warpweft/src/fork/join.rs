@@ -118,17 +118,32 @@ fn on_the_default_runtime<T: Send>(body: impl FnOnce(ForkCx<'_>) -> T + Send) ->
 }
 
 /// Removes a fork that others were told of from the list. True: nobody has taken it. False: it is done.
-#[cold]
+// Out of line, and small: the outermost fork of each tree comes here.
 #[inline(never)]
 fn come_back(seat: &Seat, record: &Record, before: *const Record) -> bool {
     match seat.forks().back(record, before) {
         Back::Mine => true,
-        Back::Taken(done) => {
-            delay::point("join: taken");
-            wait(seat, done);
-            false
-        }
+        Back::Taken => taken(seat, record),
+        Back::Ticket => ticket_back(seat, record),
     }
+}
+
+/// A fork that is not on offer is its owner's by a claim, if at all.
+#[cold]
+#[inline(never)]
+fn ticket_back(seat: &Seat, record: &Record) -> bool {
+    // SAFETY: others were told of it.
+    unsafe { record.take_claim() }.is_some_and(|claim| claim.take()) || taken(seat, record)
+}
+
+/// Somebody else runs it.
+#[cold]
+#[inline(never)]
+fn taken(seat: &Seat, record: &Record) -> bool {
+    delay::point("join: taken");
+    // SAFETY: others were told of it.
+    wait(seat, unsafe { record.done() });
+    false
 }
 
 /// How often a frame looks whether its other half is done before it waits in earnest: some 20 µs, about what it costs to

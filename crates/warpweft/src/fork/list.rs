@@ -16,7 +16,7 @@
 //! - Public records come before latent ones. What is on offer is `public`, or a job of an open scope.
 //! - Scopes are opened and closed like frames; each knows the tail that it found, and so what is older than its jobs.
 //! - `*watch == expect` says: the offer is free and something may be put there. With nothing to watch `watch` points to
-//!   `always`.
+//!   `expect` itself; where nobody could take anything, to `never`.
 
 use super::offer::{Offer, taken};
 use super::record::Record;
@@ -27,41 +27,35 @@ use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
-use warpweft_task::Signal;
 
-/// The value of `always`: no decision has it.
-const FREE: u64 = u64::MAX;
-/// Never the value of `always`, and no decision: nothing is to be put on offer.
-const CLOSED: u64 = u64::MAX - 1;
+/// The value of `never`: no decision has it.
+const NEVER: u64 = u64::MAX;
 
 /// What became of a fork when its owner came back to it.
-pub(crate) enum Back<'a> {
-    /// It is the owner's to run.
+pub(crate) enum Back {
+    /// It was on offer, and is the owner's to run.
     Mine,
-    /// Somebody else runs it, and sets the signal when it is done.
-    Taken(&'a Signal),
-}
-
-/// What is on offer.
-#[derive(Debug, Clone, Copy)]
-struct Offered {
-    what: NonNull<Runnable>,
-    turn: u64,
-    /// The scope whose job it is; null for a fork.
-    scope: *const Jobs,
+    /// It was on offer. Somebody else runs it, and sets its signal when it is done.
+    Taken,
+    /// It is not on offer any more: taken, or claimed by whoever comes first.
+    Ticket,
 }
 
 pub(crate) struct List {
     tail: Cell<*const Record>,
     watch: Cell<*const AtomicU64>,
-    expect: Cell<u64>,
+    /// An atomic only because `watch` may point to it.
+    expect: AtomicU64,
     public: Cell<*const Record>,
-    offered: Cell<Option<Offered>>,
+    /// What is on offer, or was when it was taken; null if nothing is.
+    offered: Cell<*const Runnable>,
+    /// The scope whose job it is; null for a fork.
+    scope: Cell<*const Jobs>,
     /// Of the worker that the thread carries; null where nobody could take anything.
     offer: Cell<*const Offer<Runnable>>,
     /// Open scopes of this stack, the outermost first.
     scopes: RefCell<Vec<NonNull<Jobs>>>,
-    always: AtomicU64,
+    never: AtomicU64,
     foot: Record,
 }
 
@@ -70,12 +64,13 @@ impl List {
         Self {
             tail: Cell::new(ptr::null()),
             watch: Cell::new(ptr::null()),
-            expect: Cell::new(CLOSED),
+            expect: AtomicU64::new(0),
             public: Cell::new(ptr::null()),
-            offered: Cell::new(None),
+            offered: Cell::new(ptr::null()),
+            scope: Cell::new(ptr::null()),
             offer: Cell::new(ptr::null()),
             scopes: RefCell::new(Vec::new()),
-            always: AtomicU64::new(FREE),
+            never: AtomicU64::new(NEVER),
             foot: Record::foot(),
         }
     }
@@ -86,21 +81,25 @@ impl List {
     ///
     /// The list does not move any more. The offer is valid until the next call, and this thread's.
     pub(crate) unsafe fn attach(&self, offer: *const Offer<Runnable>) {
-        debug_assert!(self.offered.get().is_none());
+        debug_assert!(self.offered.get().is_null());
         if self.tail.get().is_null() {
             self.tail.set(&self.foot);
             self.public.set(&self.foot);
         }
         self.offer.set(offer);
-        self.close();
+        self.scope.set(ptr::null());
+        if offer.is_null() {
+            self.watch.set(&self.never);
+        } else {
+            self.nothing_on_offer();
+        }
     }
 
-    /// Nothing is on offer: what the next fork finds.
-    fn close(&self) {
-        self.offered.set(None);
-        self.watch.set(&self.always);
-        self.expect
-            .set(if self.offer.get().is_null() { CLOSED } else { FREE });
+    /// What the next fork finds: the offer is free.
+    #[inline]
+    fn nothing_on_offer(&self) {
+        self.offered.set(ptr::null());
+        self.watch.set(&self.expect);
     }
 
     /// Appends a latent record; gives its predecessor, and whether it is time to [offer](Self::offer) something.
@@ -129,7 +128,7 @@ impl List {
         // SAFETY: attached: `watch` is a word of this list or of its offer.
         let watch = unsafe { &*self.watch.get() };
         // Ordering: Relaxed; it is a hint, and the offer's own accesses decide.
-        watch.load(Ordering::Relaxed) == self.expect.get()
+        watch.load(Ordering::Relaxed) == self.expect.load(Ordering::Relaxed)
     }
 
     /// Whether the youngest record is latent. Public ones come first, so it is public only if it is the last of them.
@@ -145,23 +144,48 @@ impl List {
     }
 
     /// Puts the oldest fork or job that nobody was told of on offer, if there is one. Whether it did.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub(crate) fn offer(&self) -> bool {
-        // What was on offer is taken.
-        self.close();
-        // SAFETY: valid by the contract of `attach`.
-        let Some(offer) = (unsafe { self.offer.get().as_ref() }) else {
+        // SAFETY: valid by the contract of `attach`; where there is none, the offer never seems free.
+        let offer = unsafe { &*self.offer.get() };
+        if !self.offered.get().is_null() {
+            offer.clear();
+        }
+        if !self.scopes.borrow().is_empty() {
+            return self.offer_with_scopes(offer);
+        }
+        let Some(record) = self.oldest_latent() else {
+            self.nothing_on_offer();
             return false;
         };
-        let Some((what, scope)) = self.oldest() else {
-            return false;
-        };
-        let turn = offer.publish(what);
-        self.offered.set(Some(Offered { what, turn, scope }));
-        self.watch.set(offer.decision());
-        self.expect.set(taken(turn));
+        debug_assert!(self.scope.get().is_null(), "an open scope looks after its offer");
+        self.publish(offer, self.told(record));
         true
+    }
+
+    #[cold]
+    fn offer_with_scopes(&self, offer: &Offer<Runnable>) -> bool {
+        self.nothing_on_offer();
+        let (what, scope) = self.oldest().unzip();
+        self.scope.set(scope.unwrap_or(ptr::null()));
+        what.inspect(|&what| self.publish(offer, what)).is_some()
+    }
+
+    #[inline]
+    fn publish(&self, offer: &Offer<Runnable>, what: NonNull<Runnable>) {
+        let turn = offer.publish(what);
+        self.offered.set(what.as_ptr());
+        self.watch.set(offer.decision());
+        self.expect.store(taken(turn), Ordering::Relaxed);
+    }
+
+    /// The oldest latent record is latent no more.
+    #[inline]
+    fn told(&self, record: NonNull<Record>) -> NonNull<Runnable> {
+        // SAFETY: it is in the list, so it is alive.
+        unsafe { record.as_ref() }.tell();
+        self.public.set(record.as_ptr());
+        record.cast()
     }
 
     /// Takes the oldest fork or job out of the latent ones.
@@ -177,11 +201,7 @@ impl List {
                 return Some((job, jobs));
             }
         }
-        let record = latent?;
-        // SAFETY: it is in the list, so it is alive.
-        unsafe { record.as_ref() }.tell();
-        self.public.set(record.as_ptr());
-        Some((record.cast(), ptr::null()))
+        Some((self.told(latent?), ptr::null()))
     }
 
     /// Whether that record, which is in the list, is latent. Costs a walk; only scopes ask.
@@ -199,6 +219,7 @@ impl List {
         false
     }
 
+    #[inline]
     fn oldest_latent(&self) -> Option<NonNull<Record>> {
         if self.public.get() == self.tail.get() {
             return None;
@@ -210,63 +231,57 @@ impl List {
     }
 
     /// Removes the youngest record, which is not latent any more.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn back<'a>(&self, record: &'a Record, before: *const Record) -> Back<'a> {
+    #[inline]
+    pub(crate) fn back(&self, record: &Record, before: *const Record) -> Back {
         debug_assert!(ptr::eq(self.tail.get(), record));
         // All that is left in the list is older than a public record, so public too.
         self.tail.set(before);
         self.public.set(before);
-        // SAFETY: it is not latent any more.
-        let mine = match unsafe { record.take_claim() } {
-            Some(claim) => claim.take(),
-            None => self.offered.get().is_some_and(|offered| {
-                ptr::eq(offered.what.as_ptr().cast(), record) && self.withdraw(offered)
-            }),
-        };
-        if mine {
+        if !ptr::eq(self.offered.get().cast(), record) {
+            Back::Ticket
+        } else if self.withdraw() {
             Back::Mine
         } else {
-            // SAFETY: as above.
-            Back::Taken(unsafe { record.done() })
+            Back::Taken
         }
     }
 
     /// Takes back what is on offer: true if nobody has taken it.
-    fn withdraw(&self, offered: Offered) -> bool {
+    #[inline]
+    fn withdraw(&self) -> bool {
         // SAFETY: valid by the contract of `attach`; something was published there.
-        let mine = unsafe { &*self.offer.get() }.withdraw(offered.turn);
-        self.close();
+        let mine = unsafe { &*self.offer.get() }.withdraw();
+        self.nothing_on_offer();
         mine
     }
 
     /// Takes the job of that scope back which is on offer, if there is one and nobody has taken it.
     pub(super) fn job_back(&self, jobs: &Jobs) -> Option<NonNull<Runnable>> {
-        let offered = self
-            .offered
-            .get()
-            .filter(|offered| ptr::eq(offered.scope, jobs))?;
-        self.withdraw(offered).then_some(offered.what)
+        let offered = NonNull::new(self.offered.get().cast_mut())?;
+        if !ptr::eq(self.scope.get(), jobs) {
+            return None;
+        }
+        self.scope.set(ptr::null());
+        self.withdraw().then_some(offered)
     }
 
     /// Takes back what is on offer and makes a claim of each fork and job that nobody has taken, oldest fork first: the
     /// stack is about to wait.
     pub(crate) fn promote(&self, mut ticket: impl FnMut(Arc<Claim>)) {
-        if let Some(offered) = self.offered.get()
-            && self.withdraw(offered)
+        let scope = self.scope.replace(ptr::null());
+        if let Some(offered) = NonNull::new(self.offered.get().cast_mut())
+            && self.withdraw()
         {
-            ticket(if offered.scope.is_null() {
+            ticket(if scope.is_null() {
                 // SAFETY: it was on offer, and nobody has taken it.
-                unsafe { Record::claimable(offered.what.cast()) }
+                unsafe { Record::claimable(offered.cast()) }
             } else {
                 // The scope counted it when it was offered: it is the ticket's now.
-                Arc::new(Claim::new(offered.what))
+                Arc::new(Claim::new(offered))
             });
         }
         while let Some(record) = self.oldest_latent() {
-            // SAFETY: it is in the list, so it is alive.
-            unsafe { record.as_ref() }.tell();
-            self.public.set(record.as_ptr());
+            self.told(record);
             // SAFETY: told just now.
             ticket(unsafe { Record::claimable(record) });
         }

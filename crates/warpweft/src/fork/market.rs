@@ -4,7 +4,8 @@
 //!
 //! Not at once: to take one costs a system call here and an interruption there, some microseconds, and a small fork is
 //! done by then. A thief takes what it has seen on offer for [`RIPE_NS`]. Small trees are never disturbed, large ones
-//! spread within microseconds.
+//! spread within microseconds. If what it took was done sooner than that, it waits longer for the next, up to
+//! [`NAP_NS`]: a scope of a million empty jobs is not worth an interruption each.
 //!
 //! # Who notices an offer
 //!
@@ -33,7 +34,7 @@ const RIPE_NS: Option<u64> = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     Some(10_000)
 };
 
-/// The length of a nap, in nanoseconds.
+/// The length of a nap where nothing ripens, or small forks come and go, in nanoseconds.
 const NAP_NS: u64 = 40_000;
 
 /// After so many naps in which nothing was forked, the watcher sleeps.
@@ -43,9 +44,14 @@ const NAPS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     25
 };
 
+/// More forks than that between two looks come and go.
+const FEW: u64 = 4;
+
 /// What a thief remembers from one look to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
+    /// How much longer than [`RIPE_NS`] it lets forks ripen, in nanoseconds.
+    reluctance: Cell<u64>,
     /// The victim whose offer is ripening, the turn, and since when.
     ripening: Cell<Option<(usize, u64, u64)>>,
     /// All turns of the pool, when this worker looked last.
@@ -60,12 +66,21 @@ impl Seen {
         let now = clock::now_ns();
         match self.ripening.get() {
             Some((who, which, since)) if (who, which) == (victim, turn) => {
-                now.saturating_sub(since) >= ripe_ns
+                now.saturating_sub(since) >= ripe_ns + self.reluctance.get()
             }
             _ => {
                 self.ripening.set(Some((victim, turn, now)));
                 false
             }
+        }
+    }
+
+    /// What was taken at `start` is done: whether it was worth it.
+    pub(crate) fn learn(&self, start_ns: u64) {
+        if let Some(ripe_ns) = RIPE_NS {
+            let small = clock::now_ns() - start_ns < ripe_ns;
+            let more = (self.reluctance.get() + ripe_ns).min(NAP_NS - ripe_ns);
+            self.reluctance.set(if small { more } else { 0 });
         }
     }
 }
@@ -100,6 +115,7 @@ impl Market {
     }
 
     /// After an offer: whether somebody has to be woken for it.
+    #[inline]
     pub(crate) fn is_unwatched(&self) -> bool {
         self.barrier.light();
         // Ordering: Relaxed; the barrier orders it after the offer.
@@ -131,9 +147,10 @@ impl Market {
             .iter()
             .fold(0, |sum: u64, offer| sum.wrapping_add(offer.turns()));
         let ripening = self.any();
-        let forked = seen.turns.replace(turns) != turns || ripening;
+        let come = turns.wrapping_sub(seen.turns.replace(turns));
+        let forked = come != 0 || ripening;
         seen.naps.set(if forked { 0 } else { seen.naps.get() + 1 });
-        let nap = RIPE_NS.filter(|_| ripening).unwrap_or(NAP_NS);
+        let nap = RIPE_NS.filter(|_| ripening && come <= FEW).unwrap_or(NAP_NS);
         if seen.watches.get() {
             if seen.naps.get() > NAPS {
                 self.stop_watching(seen);

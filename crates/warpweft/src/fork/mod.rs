@@ -30,7 +30,6 @@ mod ticket;
 pub use join::{ForkCx, join};
 pub(crate) use list::List;
 pub(crate) use market::{Market, Seen};
-pub(crate) use offer::Offer;
 pub use ranges::{par_chunks_mut, par_for};
-pub(crate) use runnable::{Runnable, Stolen};
+pub(crate) use runnable::Stolen;
 pub use scope::{Scope, scope};

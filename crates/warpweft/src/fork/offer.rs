@@ -2,8 +2,7 @@
 //!
 //! ```text
 //!   owner                                thief
-//!   publish:  word ← null; turn ← t;     look:  word is not null, turn is t
-//!             word ← fork
+//!   publish:  turn ← t; word ← fork      look:  word is not null, turn is t
 //!   withdraw: word ← null                take:  want ← (t, WANTED)
 //!             light barrier                     heavy barrier
 //!             read want ── (t, …)? ──┐          word is still not null, turn still t?
@@ -17,6 +16,7 @@
 //! # Invariants
 //!
 //! - `turn` and `word` are written by whoever carries the worker; `want` by thieves, and by the owner in a contested turn.
+//! - The word is null when a turn begins.
 //! - A turn is decided once: OWNER and TAKEN are final, and no wish regresses to an earlier turn.
 //! - A fork that was withdrawn is never touched by a thief: it reads the fork's address after it has won.
 //!
@@ -67,13 +67,17 @@ impl<T> Offer<T> {
         }
     }
 
+    /// A thief has what was on offer, and its owner knows: makes room for the next. What was withdrawn needs no clearing.
+    pub(crate) fn clear(&self) {
+        self.word.store(ptr::null_mut(), Ordering::Relaxed);
+    }
+
     /// The owner offers `fork`; nothing else is on offer. Gives the number of the turn.
     ///
     /// `fork` stays valid until [`withdraw`](Self::withdraw) says that it is back, or until its thief is done with it.
+    #[inline]
     pub(crate) fn publish(&self, fork: NonNull<T>) -> u64 {
         let turn = self.turn.load(Ordering::Relaxed) + 1;
-        // What a thief took was never withdrawn.
-        self.word.store(ptr::null_mut(), Ordering::Relaxed);
         // Ordering: Release, so that a thief that sees this turn does not see an earlier one's word any more.
         self.turn.store(turn, Ordering::Release);
         delay::point("offer.publish: turn");
@@ -87,8 +91,10 @@ impl<T> Offer<T> {
         &self.want
     }
 
-    /// The owner takes the fork of `turn` back: true. Or a thief has it: false. Called once per turn.
-    pub(crate) fn withdraw(&self, turn: u64) -> bool {
+    /// The owner takes what it offered last back: true. Or a thief has it: false. Called once per turn, at most.
+    #[inline]
+    pub(crate) fn withdraw(&self) -> bool {
+        let turn = self.turn.load(Ordering::Relaxed);
         self.word.store(ptr::null_mut(), Ordering::Relaxed);
         delay::point("offer.withdraw: gone");
         self.barrier.light();

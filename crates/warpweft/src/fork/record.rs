@@ -71,6 +71,7 @@ impl Record {
     }
 
     /// It is latent no more.
+    #[inline]
     pub(super) fn tell(&self) {
         let told = Told {
             done: Signal::new(),

@@ -16,7 +16,7 @@ use super::life::Life;
 use super::register::Register;
 use super::seat::Seat;
 use super::worker::{Worker, live};
-use crate::fork::{Market, Offer, Runnable};
+use crate::fork::Market;
 use crate::idle::Idle;
 use crate::observe::PoolCounters;
 use std::cell::UnsafeCell;
@@ -264,12 +264,10 @@ pub(crate) trait AnyPool: Send + Sync {
     fn crew(&self) -> &Crew;
     /// The front of a worker.
     fn front(&self, worker: usize) -> NonNull<Front>;
-    /// Where a worker offers its forks; null if nobody could take them.
-    fn offer(&self, worker: usize) -> *const Offer<Runnable>;
-    /// A worker has offered a fork: wakes somebody if nobody would notice.
-    fn offered(&self);
-    /// Whether some worker offers a fork.
-    fn has_offers(&self) -> bool;
+    /// Where forks are on offer.
+    fn market(&self) -> &Market;
+    /// A fork is on offer, and nobody would notice.
+    fn wake_for_offer(&self);
     /// A task that only that worker may run.
     fn errand(&self, worker: usize, task: TaskRef);
     /// The life of one of its threads.
@@ -326,18 +324,12 @@ impl<P: Policy> AnyPool for Pool<P> {
         NonNull::from(&*self.workers[worker]).cast()
     }
 
-    fn offer(&self, worker: usize) -> *const Offer<Runnable> {
-        self.market.of(worker)
+    fn market(&self) -> &Market {
+        &self.market
     }
 
-    fn offered(&self) {
-        if self.market.is_unwatched() {
-            self.wake(Wake::Any, None);
-        }
-    }
-
-    fn has_offers(&self) -> bool {
-        self.market.any()
+    fn wake_for_offer(&self) {
+        self.wake(Wake::Any, None);
     }
 
     fn errand(&self, worker: usize, task: TaskRef) {

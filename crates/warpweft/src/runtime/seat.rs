@@ -18,7 +18,7 @@
 
 use super::context::{self, Front};
 use super::pool::AnyPool;
-use crate::fork::{ForkCx, List};
+use crate::fork::{ForkCx, List, Market};
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -84,6 +84,8 @@ pub(crate) struct Seat {
     front: Cell<*const Front>,
     /// What a thread finds that has to go on without a worker: a pool that takes nothing any more.
     adrift: Front,
+    /// The pool's.
+    market: NonNull<Market>,
     /// The latent forks of this thread's stack.
     forks: List,
 }
@@ -122,9 +124,11 @@ pub(crate) fn with_forks<R>(body: impl FnOnce(ForkCx<'_>) -> R) -> R {
 impl Seat {
     pub(crate) fn new(pool: Arc<dyn AnyPool>, berth: Arc<Berth>) -> Self {
         let adrift = pool.visitor();
+        let market = NonNull::from(pool.market());
         Self {
             berth,
             pool,
+            market,
             front: Cell::new(std::ptr::null()),
             adrift,
             forks: List::new(),
@@ -138,12 +142,19 @@ impl Seat {
     }
 
     /// Puts the oldest latent fork on offer, if there is one, and sees to it that somebody notices.
-    #[cold]
+    // Out of line, and small: the outermost fork of each tree comes here.
     #[inline(never)]
     pub(crate) fn offer_fork(&self) {
-        if self.forks.offer() {
-            self.pool.offered();
+        // SAFETY: the pool has the market, and the seat keeps the pool alive.
+        if self.forks.offer() && unsafe { self.market.as_ref() }.is_unwatched() {
+            self.wake_for_offer();
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_for_offer(&self) {
+        self.pool.wake_for_offer();
     }
 
     /// Calls `f`, the life of the thread, in which free functions find this seat.
@@ -187,13 +198,20 @@ impl Seat {
         unsafe { self.front.get().as_ref() }
     }
 
+    /// Whether the thread carries that worker.
+    pub(crate) fn carries(&self, front: *const Front) -> bool {
+        std::ptr::eq(self.front.get(), front)
+    }
+
     /// Carries what was assigned from now on.
     pub(crate) fn take_up(&self, assigned: Option<usize>) {
         let front = assigned.map_or(std::ptr::null(), |worker| {
             self.pool.front(worker).as_ptr().cast_const()
         });
         self.front.set(front);
-        let offer = assigned.map_or(std::ptr::null(), |worker| self.pool.offer(worker));
+        // SAFETY: as in `offer_fork`.
+        let market = unsafe { self.market.as_ref() };
+        let offer = assigned.map_or(std::ptr::null(), |worker| market.of(worker));
         // SAFETY: the seat is occupied, so it does not move; the pool, which it keeps alive, has the offer, and gives it to
         // the thread that carries the worker.
         unsafe { self.forks.attach(offer) };
@@ -250,7 +268,7 @@ impl Seat {
     /// Whether the worker would find neither task nor fork. A hint.
     pub(crate) fn has_nothing_else_to_do(&self) -> bool {
         self.front()
-            .is_some_and(|front| context::is(front) && front.alone() && !self.pool.has_offers())
+            .is_some_and(|front| context::is(front) && front.alone() && !self.pool.market().any())
     }
 
     /// Waits until `signal` is set, which a thread that took a fork of this stack will do. Never unwinds.

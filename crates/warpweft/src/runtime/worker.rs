@@ -21,6 +21,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use warpweft_platform::atomic::spin_loop;
+use warpweft_platform::clock;
 use warpweft_platform::random::Rng;
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
 use warpweft_queue::Locked;
@@ -243,9 +244,13 @@ impl<P: Policy> Worker<P> {
 
     #[cold]
     #[inline(never)]
-    fn run_fork(&self, fork: Stolen) {
+    fn run_fork(&self, fork: Stolen, seat: &Seat) {
         self.counters.add(Count::ForksTaken, 1);
+        let start = clock::now_ns();
         fork.run();
+        if seat.carries(&self.front) {
+            self.seen.learn(start);
+        }
     }
 
     /// Runs a step of `task` and puts it where it belongs afterwards: perhaps by another worker, if it waited.
@@ -389,7 +394,7 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
             None => match unsafe { worker.wait() } {
                 Some(Work::Task(task)) => task,
                 Some(Work::Fork(fork)) => {
-                    worker.run_fork(fork);
+                    worker.run_fork(fork, seat);
                     continue;
                 }
                 None => return,

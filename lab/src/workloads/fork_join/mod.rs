@@ -127,6 +127,8 @@ mod tests {
             ("rayon", 3),
             ("chili", 1),
             ("chili", 3),
+            ("forte", 1),
+            ("forte", 3),
         ]
         .map(|(runtime, workers)| request(runtime, workers))
         .map(|request| {
@@ -140,26 +142,26 @@ mod tests {
     fn programs_are_right_at_the_edges_of_their_sizes() {
         for n in [2, 3, 15] {
             let joins = [0, 0, 1, 2, 4, 7, 12, 20, 33, 54, 88, 143, 232, 376, 609, 986][n];
-            assert_eq!(operations("fork-join", &format!("n={n}")), [joins; 7]);
+            assert_eq!(operations("fork-join", &format!("n={n}")), [joins; 9]);
         }
         for n in [1, 2, 1024, 1025, 2050, 5000] {
             for program in ["quicksort", "mergesort"] {
                 assert_eq!(
                     operations(&format!("fork-join/{program}"), &format!("n={n}")),
-                    [n; 7]
+                    [n; 9]
                 );
             }
         }
         for n in [1, 64, 65, 129] {
-            assert_eq!(operations("fork-join/matmul", &format!("n={n}")), [n * n * n; 7]);
+            assert_eq!(operations("fork-join/matmul", &format!("n={n}")), [n * n * n; 9]);
         }
         for n in [1, 16, 17, 99] {
-            assert_eq!(operations("fork-join/nbody", &format!("n={n}")), [n * n; 7]);
+            assert_eq!(operations("fork-join/nbody", &format!("n={n}")), [n * n; 9]);
         }
         for n in (1..20).chain([1000]) {
             assert_eq!(
                 operations("fork-join/treesum", &format!("n={n} sums=3")),
-                [3 * n; 7]
+                [3 * n; 9]
             );
         }
     }
