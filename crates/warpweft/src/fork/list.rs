@@ -16,7 +16,7 @@
 //! - Public records come before latent ones. What is on offer is `public`, or a job of an open scope.
 //! - Scopes are opened and closed like frames; each knows the tail that it found, and so what is older than its jobs.
 //! - `*watch == expect` says: the offer is free and something may be put there. With nothing to watch `watch` points to
-//!   `expect` itself; where nobody could take anything, to `never`.
+//!   `always`.
 
 use super::offer::{Offer, taken};
 use super::record::Record;
@@ -28,8 +28,10 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 
-/// The value of `never`: no decision has it.
-const NEVER: u64 = u64::MAX;
+/// The value of `always`: no decision has it.
+const FREE: u64 = u64::MAX;
+/// Never the value of `always`, and no decision: nothing is to be put on offer.
+const CLOSED: u64 = u64::MAX - 1;
 
 /// What became of a fork when its owner came back to it.
 pub(crate) enum Back {
@@ -44,8 +46,7 @@ pub(crate) enum Back {
 pub(crate) struct List {
     tail: Cell<*const Record>,
     watch: Cell<*const AtomicU64>,
-    /// An atomic only because `watch` may point to it.
-    expect: AtomicU64,
+    expect: Cell<u64>,
     public: Cell<*const Record>,
     /// What is on offer, or was when it was taken; null if nothing is.
     offered: Cell<*const Runnable>,
@@ -55,7 +56,7 @@ pub(crate) struct List {
     offer: Cell<*const Offer<Runnable>>,
     /// Open scopes of this stack, the outermost first.
     scopes: RefCell<Vec<NonNull<Jobs>>>,
-    never: AtomicU64,
+    always: AtomicU64,
     foot: Record,
 }
 
@@ -64,13 +65,13 @@ impl List {
         Self {
             tail: Cell::new(ptr::null()),
             watch: Cell::new(ptr::null()),
-            expect: AtomicU64::new(0),
+            expect: Cell::new(CLOSED),
             public: Cell::new(ptr::null()),
             offered: Cell::new(ptr::null()),
             scope: Cell::new(ptr::null()),
             offer: Cell::new(ptr::null()),
             scopes: RefCell::new(Vec::new()),
-            never: AtomicU64::new(NEVER),
+            always: AtomicU64::new(FREE),
             foot: Record::foot(),
         }
     }
@@ -88,10 +89,9 @@ impl List {
         }
         self.offer.set(offer);
         self.scope.set(ptr::null());
+        self.nothing_on_offer();
         if offer.is_null() {
-            self.watch.set(&self.never);
-        } else {
-            self.nothing_on_offer();
+            self.expect.set(CLOSED);
         }
     }
 
@@ -99,7 +99,8 @@ impl List {
     #[inline]
     fn nothing_on_offer(&self) {
         self.offered.set(ptr::null());
-        self.watch.set(&self.expect);
+        self.watch.set(&self.always);
+        self.expect.set(FREE);
     }
 
     /// Appends a latent record; gives its predecessor, and whether it is time to [offer](Self::offer) something.
@@ -128,7 +129,7 @@ impl List {
         // SAFETY: attached: `watch` is a word of this list or of its offer.
         let watch = unsafe { &*self.watch.get() };
         // Ordering: Relaxed; it is a hint, and the offer's own accesses decide.
-        watch.load(Ordering::Relaxed) == self.expect.load(Ordering::Relaxed)
+        watch.load(Ordering::Relaxed) == self.expect.get()
     }
 
     /// Whether the youngest record is latent. Public ones come first, so it is public only if it is the last of them.
@@ -176,7 +177,7 @@ impl List {
         let turn = offer.publish(what);
         self.offered.set(what.as_ptr());
         self.watch.set(offer.decision());
-        self.expect.store(taken(turn), Ordering::Relaxed);
+        self.expect.set(taken(turn));
     }
 
     /// The oldest latent record is latent no more.
