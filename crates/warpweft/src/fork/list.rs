@@ -95,6 +95,11 @@ impl List {
         self.close();
     }
 
+    /// Where it offers forks.
+    pub(crate) fn offered_at(&self) -> *const Offer<Runnable> {
+        self.offer.get()
+    }
+
     /// Nothing is on offer: what the next fork finds.
     fn close(&self) {
         self.offered.set(None);
