@@ -28,6 +28,12 @@ pub fn spawn_named<T: Send + 'static>(
     builder.spawn(body)
 }
 
+/// Whether the calling thread unwinds because of a panic.
+#[must_use]
+pub fn panicking() -> bool {
+    std::thread::panicking()
+}
+
 /// Calls `sleep`, a short sleep that should end about when it says. Linux otherwise adds up to 50 µs, to wake several threads
 /// at once. Afterwards the thread sleeps as before, and so do threads that it starts. Elsewhere this only calls `sleep`.
 pub fn sharply<R>(sleep: impl FnOnce() -> R) -> R {

@@ -2,6 +2,7 @@
 
 use crate::fate;
 use crate::header::{Header, Step, TaskVtable, UNREGISTERED};
+use crate::mount::Mount;
 use crate::origin::Origin;
 use crate::pool::PoolHeader;
 use crate::state::{Completed, State};
@@ -39,7 +40,7 @@ pub(crate) fn allocate<W: Work>(
             state: State::new(handle),
             vtable: const {
                 &TaskVtable {
-                    step: step::<W>,
+                    step: if W::MOUNTED { mount::<W> } else { step::<W> },
                     abandon: abandon::<W>,
                     take: take::<W>,
                     drop_result: drop_result::<W>,
@@ -95,6 +96,22 @@ unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
     };
     // SAFETY: the caller passed its token on; work is gone and the result is in its place, or the fate says why not.
     unsafe { finish::<W>(header, fate) };
+    Step::Ended
+}
+
+/// What the loop calls instead of [`step`] where the work is to run on another stack.
+///
+/// # Safety
+///
+/// As [`TaskVtable::step`].
+unsafe fn mount<W: Work>(header: NonNull<Header>) -> Step {
+    // SAFETY: the token keeps the cell alive.
+    let stage = unsafe { stage::<W>(header) };
+    let work = stage.with_mut(<*mut Stage<W>>::cast::<W>);
+    // SAFETY: the caller passed its token on, and the step is of the task's kind.
+    let mounted = unsafe { Mount::new(header, step::<W>) };
+    // SAFETY: the work is there until its one step, and in the hands of the token's holder.
+    unsafe { W::mount(work, mounted) };
     Step::Ended
 }
 

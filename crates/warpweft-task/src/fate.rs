@@ -15,7 +15,13 @@ pub enum JoinError {
     Forked,
     /// Its pool's policy dropped it instead of keeping it: a bug of the policy.
     Dropped,
+    /// It is a fiber, and there was no memory for its stack, or as many stacks as there may be were in use. It never ran.
+    NoStack,
 }
+
+/// What a stack is unwound with when its pool shuts down: the task's joiner gets [`JoinError::Shutdown`].
+#[derive(Debug)]
+pub struct Unwound;
 
 impl JoinError {
     /// What the task panicked with, if that is why it has no result.
@@ -58,6 +64,7 @@ impl fmt::Debug for JoinError {
             Self::Shutdown => f.write_str("Shutdown"),
             Self::Forked => f.write_str("Forked"),
             Self::Dropped => f.write_str("Dropped"),
+            Self::NoStack => f.write_str("NoStack"),
         }
     }
 }
@@ -72,6 +79,9 @@ impl fmt::Display for JoinError {
                 "the pool's workers stayed in the parent of this forked process: build a runtime here",
             ),
             Self::Dropped => f.write_str("the pool's policy dropped the task instead of keeping it"),
+            Self::NoStack => f.write_str(
+                "no stack for the fiber: as many are in use as there may be, or the system gives no more memory or mappings",
+            ),
         }
     }
 }
@@ -84,13 +94,17 @@ pub(crate) const CANCELLED: usize = 1;
 pub(crate) const SHUTDOWN: usize = 2;
 pub(crate) const DROPPED: usize = 3;
 pub(crate) const FORKED: usize = 4;
-// Anything else is the address of a boxed panic payload, and those are aligned to more than 4.
-const _: () = assert!(align_of::<Payload>() > FORKED);
+pub(crate) const NO_STACK: usize = 5;
+// Anything else is the address of a boxed panic payload, and those are aligned to more than 5.
+const _: () = assert!(align_of::<Payload>() > NO_STACK);
 
 type Payload = Box<dyn Any + Send>;
 
-/// The fate of a task that panicked with `payload`.
+/// The fate of a task that panicked with `payload`, or was unwound.
 pub(crate) fn panicked(payload: Payload) -> usize {
+    if payload.is::<Unwound>() {
+        return SHUTDOWN;
+    }
     Box::into_raw(Box::new(payload)).expose_provenance()
 }
 
@@ -106,6 +120,7 @@ pub(crate) unsafe fn into_error(fate: usize) -> Option<JoinError> {
         SHUTDOWN => Some(JoinError::Shutdown),
         DROPPED => Some(JoinError::Dropped),
         FORKED => Some(JoinError::Forked),
+        NO_STACK => Some(JoinError::NoStack),
         address => {
             let payload = std::ptr::with_exposed_provenance_mut::<Payload>(address);
             // SAFETY: every other value was made by `panicked` from a box; by contract it is taken back once.

@@ -1,6 +1,7 @@
-//! The kinds of work: a job (closure) and a future.
+//! The kinds of work: a job (closure), a future, and a closure that runs on a stack of its own.
 
 use crate::header::Header;
+use crate::mount::{Host, Mount};
 use crate::waker::BorrowedWaker;
 use std::pin::Pin;
 use std::ptr::NonNull;
@@ -21,6 +22,18 @@ pub(crate) trait Work: Send + 'static {
     /// `this` is valid, pinned, and touched by nobody else during the call. `step` is not called again after `Ready` or
     /// a panic. `header` is its task's, alive during the call.
     unsafe fn step(this: *mut Self, header: NonNull<Header>) -> Poll<Self::Output>;
+
+    /// Whether the step is not called by the worker's loop, but by what [`mount`](Work::mount) passes it on to.
+    const MOUNTED: bool = false;
+
+    /// Passes the step on to who runs it, on this thread or wherever `mount` is taken.
+    ///
+    /// # Safety
+    ///
+    /// As for `step`, until the token in `mount` is used.
+    unsafe fn mount(_this: *mut Self, mount: Mount) {
+        mount.run();
+    }
 }
 
 pub(crate) struct Job<F>(pub(crate) F);
@@ -33,6 +46,34 @@ impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static> Work for Job<F> {
         // SAFETY: a job has one step; the closure is moved out here and the place not used again.
         let Self(closure) = unsafe { this.read() };
         Poll::Ready(closure())
+    }
+}
+
+/// A closure that somebody else runs, on a stack of his choice.
+pub(crate) struct Mounted<F, H> {
+    pub(crate) closure: F,
+    /// Until it was asked.
+    pub(crate) host: Option<H>,
+}
+
+impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static, H: Host> Work for Mounted<F, H> {
+    type Output = T;
+    const CONSUMED: bool = true;
+    const MOUNTED: bool = true;
+
+    unsafe fn step(this: *mut Self, _header: NonNull<Header>) -> Poll<T> {
+        // SAFETY: it has one step; the closure is moved out here and the place not used again.
+        let Self { closure, .. } = unsafe { this.read() };
+        Poll::Ready(closure())
+    }
+
+    unsafe fn mount(this: *mut Self, mount: Mount) {
+        // SAFETY: `this` is valid, and nobody else's until the token is used.
+        let host = unsafe { &mut (*this).host }.take();
+        match host {
+            Some(host) => host.host(mount),
+            None => mount.run(),
+        }
     }
 }
 

@@ -33,6 +33,7 @@ mod header;
 mod info;
 mod join;
 mod kinds;
+mod mount;
 #[cfg(doctest)]
 mod must_not_compile;
 mod origin;
@@ -46,10 +47,11 @@ mod waker;
 mod why;
 
 pub use block_on::{Wait, block_on, set_wait};
-pub use fate::JoinError;
+pub use fate::{JoinError, Unwound};
 pub use header::Header;
 pub use info::TaskInfo;
 pub use join::JoinHandle;
+pub use mount::{Host, Mount};
 pub use signal::Signal;
 pub use task_ref::{Abandon, Pending, Ran, Suspended, TaskRef, reclaim};
 pub use why::Why;

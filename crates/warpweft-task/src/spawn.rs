@@ -2,7 +2,8 @@
 
 use crate::cell::allocate;
 use crate::join::JoinHandle;
-use crate::kinds::{Async, Job, Work};
+use crate::kinds::{Async, Job, Mounted, Work};
+use crate::mount::Host;
 use crate::origin::Origin;
 use crate::pool::PoolHeader;
 use crate::task_ref::TaskRef;
@@ -44,10 +45,7 @@ pub unsafe fn detached_job<F>(closure: F, birth: Birth) -> TaskRef
 where
     F: FnOnce() + Send + 'static,
 {
-    let origin = Origin::new(birth.location, birth.name);
-    let header = allocate(Job(closure), birth.pool, origin, false);
-    // SAFETY: the token of a fresh task is ours.
-    unsafe { TaskRef::from_header(header) }
+    detached(Job(closure), birth)
 }
 
 /// A task that drives `future` to its end.
@@ -60,6 +58,40 @@ where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
     with_handle(Async(future), birth)
+}
+
+/// A task that `host` runs, once, with `closure` as its body.
+///
+/// # Safety
+///
+/// As for [`job`].
+pub unsafe fn mounted<T, F>(closure: F, host: impl Host, birth: Birth) -> (TaskRef, JoinHandle<T>)
+where
+    T: Send + 'static,
+    F: FnOnce() -> T + Send + 'static,
+{
+    let host = Some(host);
+    with_handle(Mounted { closure, host }, birth)
+}
+
+/// A [`mounted`] task that tells nobody of its end.
+///
+/// # Safety
+///
+/// As for [`job`].
+#[must_use]
+pub unsafe fn detached_mounted<F>(closure: F, host: impl Host, birth: Birth) -> TaskRef
+where
+    F: FnOnce() + Send + 'static,
+{
+    let host = Some(host);
+    detached(Mounted { closure, host }, birth)
+}
+
+fn detached<W: Work>(work: W, birth: Birth) -> TaskRef {
+    let header = allocate(work, birth.pool, Origin::new(birth.location, birth.name), false);
+    // SAFETY: the token of a fresh task is ours.
+    unsafe { TaskRef::from_header(header) }
 }
 
 fn with_handle<W: Work>(work: W, birth: Birth) -> (TaskRef, JoinHandle<W::Output>) {

@@ -77,6 +77,8 @@ pub enum Abandon {
     Dropped,
     /// The pool's workers stayed in the parent of a forked process.
     Forked,
+    /// There is no stack for it to run on.
+    NoStack,
 }
 
 impl TaskRef {
@@ -88,7 +90,7 @@ impl TaskRef {
         Self(header)
     }
 
-    fn into_header(self) -> NonNull<Header> {
+    pub(crate) fn into_header(self) -> NonNull<Header> {
         ManuallyDrop::new(self).0
     }
 
@@ -132,6 +134,7 @@ impl TaskRef {
             Abandon::Shutdown => fate::SHUTDOWN,
             Abandon::Dropped => fate::DROPPED,
             Abandon::Forked => fate::FORKED,
+            Abandon::NoStack => fate::NO_STACK,
         };
         let header = self.into_header();
         // SAFETY: the token keeps the task alive.

@@ -25,6 +25,7 @@
 //! |---|---|---|
 //! | a future | [`spawn`] | by awaiting the handle |
 //! | a closure that computes | [`spawn_job`] | by awaiting the handle |
+//! | a closure that waits, in direct style | [`fiber::spawn`] | by awaiting the handle |
 //! | a closure that nobody waits for | [`spawn_detached`] | none; the cheapest |
 //! | two or many closures that borrow from here | [`join`], [`scope`], [`par_for`], [`par_chunks_mut`] | when all have ended |
 //!
@@ -41,6 +42,7 @@
 //! - An idle pool makes no wake-ups: no timer, no polling.
 #![deny(missing_docs)]
 
+pub mod fiber;
 mod fork;
 mod idle;
 mod observe;

@@ -24,16 +24,68 @@ fn recursion_without_end_is_reported() {
         let _ = runtime.install(endless);
         unreachable!("it does not end");
     }
-    let executable = std::env::current_exe().expect("a test executable");
-    let child = Command::new(executable)
-        .args(["--exact", "recursion_without_end_is_reported", "--nocapture"])
-        .env(CHILD, "1")
-        .output()
-        .expect("a child process");
-    assert!(!child.status.success());
-    let report = String::from_utf8_lossy(&child.stderr);
+    let report = report_of("recursion_without_end_is_reported");
     assert!(
         report.contains("deep-") && report.contains("overflowed its stack"),
         "{report}"
     );
+}
+
+fn endless_fiber(n: u64) -> u64 {
+    warpweft::fiber::yield_now();
+    if n == 0 {
+        0
+    } else {
+        std::hint::black_box(endless_fiber(n + 1)) + 1
+    }
+}
+
+/// The report of a child process in which this test overflows a fiber.
+fn report_of(test: &str) -> String {
+    let executable = std::env::current_exe().expect("a test executable");
+    let child = Command::new(executable)
+        .args(["--exact", test, "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .expect("a child process");
+    assert!(!child.status.success());
+    String::from_utf8_lossy(&child.stderr).into_owned()
+}
+
+#[test]
+#[cfg(unix)]
+fn a_fiber_that_overflows_is_named() {
+    if std::env::var_os(CHILD).is_some() {
+        let runtime = Runtime::builder().workers(1).build().expect("one worker");
+        let ended = warpweft::TaskBuilder::new()
+            .name("parser")
+            .on(&runtime)
+            .spawn_fiber(|| endless_fiber(1))
+            .wait();
+        unreachable!("it does not end: {ended:?}");
+    }
+    let report = report_of("a_fiber_that_overflows_is_named");
+    assert!(
+        report.contains("fiber 'parser' (spawned at crates/warpweft/tests/overflow.rs:"),
+        "{report}"
+    );
+    assert!(report.contains("has overflowed its stack of 64 KiB"), "{report}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_wild_pointer_in_a_fiber_is_no_overflow() {
+    if std::env::var_os(CHILD).is_some() {
+        let runtime = Runtime::builder().workers(1).build().expect("one worker");
+        let ended = runtime
+            .spawn_fiber(|| {
+                let nowhere = std::hint::black_box(std::ptr::without_provenance::<u8>(4096));
+                // SAFETY: there is nothing there, which is what is tested: the process ends by the signal.
+                unsafe { nowhere.read_volatile() }
+            })
+            .wait();
+        unreachable!("it does not end: {ended:?}");
+    }
+    let report = report_of("a_wild_pointer_in_a_fiber_is_no_overflow");
+    assert!(!report.contains("overflowed"), "{report}");
 }

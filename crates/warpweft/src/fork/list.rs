@@ -95,6 +95,11 @@ impl List {
         }
     }
 
+    /// Where it offers forks.
+    pub(crate) fn offered_at(&self) -> *const Offer<Runnable> {
+        self.offer.get()
+    }
+
     /// What the next fork finds: the offer is free.
     #[inline]
     fn nothing_on_offer(&self) {

@@ -9,7 +9,7 @@
 use super::join::ForkCx;
 use super::runnable::{By, Runnable};
 use super::ticket::Claim;
-use crate::runtime::seat;
+use crate::runtime::{seat, wait};
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -164,7 +164,7 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> Fork<B, R> {
         // SAFETY: it was taken.
         let waiter = unsafe { fork.record.done() }.set_and_take();
         // The frame may be gone. Its thread goes on with this worker, at once.
-        waiter.into_iter().for_each(seat::resume);
+        waiter.into_iter().for_each(wait::resume);
     }
 
     /// Moves the body out.

@@ -18,7 +18,9 @@ use super::list::List;
 use super::record::Record;
 use super::runnable::{By, Runnable, Stolen};
 use super::ticket::Claim;
+use crate::fiber::Start;
 use crate::runtime::seat::{self, Seat};
+use crate::runtime::wait;
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -172,7 +174,7 @@ impl<F: FnOnce()> Job<F> {
             jobs.note(panic);
         }
         if by == By::Taker && jobs.end_one() {
-            jobs.done.set_and_take().into_iter().for_each(seat::resume);
+            jobs.done.set_and_take().into_iter().for_each(wait::resume);
         }
     }
 }
@@ -200,7 +202,7 @@ impl Errand {
         let jobs = unsafe { self.0.as_ref() };
         std::mem::forget(self);
         if jobs.end_one() {
-            jobs.done.set_and_take().into_iter().for_each(seat::resume);
+            jobs.done.set_and_take().into_iter().for_each(wait::resume);
         }
     }
 }
@@ -261,11 +263,28 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                     seat.offer_fork();
                 }
             }
-            _ => self.spawn_elsewhere(Box::new(move || job(self))),
+            _ => {
+                let (run, birth) = self.errand(Box::new(move || job(self)));
+                // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
+                unsafe { births::detached_job(move || run.go(), birth) }.push(Why::Spawned);
+            }
         }
     }
 
-    fn spawn_elsewhere(&self, job: Box<dyn FnOnce() + Send + 'scope>) {
+    /// Adds a fiber: any worker may start it.
+    #[track_caller]
+    pub(crate) fn spawn_fiber<F>(&'scope self, body: F)
+    where
+        F: FnOnce(&'scope Scope<'scope, 'env>) + Send + 'scope,
+    {
+        let (run, birth) = self.errand(Box::new(move || body(self)));
+        // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
+        unsafe { births::detached_mounted(move || run.go(), Start(None), birth) }.push(Why::Spawned);
+    }
+
+    /// A job for a task: it counts as ended when it has run or is dropped.
+    #[track_caller]
+    fn errand(&self, job: Box<dyn FnOnce() + Send + 'scope>) -> (Run, Birth) {
         self.jobs.give();
         let errand = Errand(NonNull::from(&self.jobs));
         // SAFETY: only the lifetime changes. The job is run or dropped before its errand ends, and the scope waits for that.
@@ -277,14 +296,20 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             location: Location::caller(),
             name: None,
         };
-        // In this order, so that the job is dropped before its errand.
-        let run = move || {
-            let (job, errand) = (job, errand);
-            errand.run(job);
-        };
-        // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
-        let task = unsafe { births::detached_job(run, birth) };
-        task.push(Why::Spawned);
+        (Run { job, errand }, birth)
+    }
+}
+
+/// In this order, so that the job is dropped before its errand.
+struct Run {
+    job: Box<dyn FnOnce() + Send>,
+    errand: Errand,
+}
+
+impl Run {
+    fn go(self) {
+        let Self { job, errand } = self;
+        errand.run(job);
     }
 }
 

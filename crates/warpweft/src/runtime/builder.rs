@@ -3,6 +3,7 @@
 use super::crew::Crew;
 use super::handle::{Runtime, set_default};
 use super::pool::{AnyPool, Pool};
+use crate::fiber::{LEAST_BYTES, MOST_BYTES, Stacks, USUAL_BYTES};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -36,6 +37,8 @@ struct Config {
     name: String,
     stack_bytes: Option<usize>,
     max_threads: Option<usize>,
+    fiber_stack_bytes: usize,
+    max_fiber_stacks: usize,
     policy: String,
 }
 
@@ -53,6 +56,8 @@ impl Builder {
             name: String::from("warpweft"),
             stack_bytes: None,
             max_threads: None,
+            fiber_stack_bytes: USUAL_BYTES,
+            max_fiber_stacks: usize::MAX,
             policy: String::new(),
         };
         let default = PolicySpec::default();
@@ -89,6 +94,20 @@ impl Builder {
     /// need what the frame holds.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.config.max_threads = Some(threads);
+        self
+    }
+
+    /// The size of a fiber's stack in bytes, its guard page included: 16 KiB to 1 GiB, rounded up to whole pages. The default is
+    /// 64 KiB. It is address space; memory is used as far as the stack is.
+    pub fn fiber_stack_size(mut self, bytes: usize) -> Self {
+        self.config.fiber_stack_bytes = bytes;
+        self
+    }
+
+    /// The most stacks that fibers may have at a time. The default is no limit. A fiber that would need one more ends with
+    /// [`JoinError::NoStack`](crate::JoinError::NoStack). Each thread keeps up to 64 stacks of its own for its next fibers.
+    pub fn max_fiber_stacks(mut self, stacks: usize) -> Self {
+        self.config.max_fiber_stacks = stacks;
         self
     }
 
@@ -134,6 +153,7 @@ impl fmt::Debug for Builder {
             .field("name", &self.config.name)
             .field("stack_size", &self.config.stack_bytes)
             .field("max_threads", &self.config.max_threads)
+            .field("fiber_stack_size", &self.config.fiber_stack_bytes)
             .field("policy", &self.config.policy)
             .finish()
     }
@@ -148,6 +168,15 @@ pub enum BuildError {
         /// What was asked for.
         asked: usize,
         /// The most there may be.
+        most: usize,
+    },
+    /// The size of the fibers' stacks is out of range.
+    FiberStack {
+        /// What was asked for, in bytes.
+        asked: usize,
+        /// The least it may be.
+        least: usize,
+        /// The most it may be.
         most: usize,
     },
     /// The policy cannot be built.
@@ -180,6 +209,12 @@ impl fmt::Display for BuildError {
                     f,
                     "a pool of {asked} workers: it may have 1 to {most} (this process may use {} CPUs)",
                     available_cpus()
+                )
+            }
+            Self::FiberStack { asked, least, most } => {
+                write!(
+                    f,
+                    "fibers with stacks of {asked} bytes: they may have {least} to {most}"
                 )
             }
             Self::Policy(error) => error.fmt(f),
@@ -237,6 +272,13 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
             most: MOST_WORKERS,
         });
     }
+    if !(LEAST_BYTES..=MOST_BYTES).contains(&config.fiber_stack_bytes) {
+        return Err(BuildError::FiberStack {
+            asked: config.fiber_stack_bytes,
+            least: LEAST_BYTES,
+            most: MOST_BYTES,
+        });
+    }
     let (shared, locals) = policy.build(&PoolEnv::new(workers)).map_err(BuildError::Policy)?;
     if locals.len() != workers {
         return Err(BuildError::Locals {
@@ -247,7 +289,8 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
     watch_forks();
     let limit = config.max_threads.unwrap_or(usize::MAX).max(workers);
     let crew = Crew::new(config.name.clone(), config.stack_bytes, limit);
-    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew);
+    let stacks = Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks);
+    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew, stacks);
     let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
     for worker in 0..workers {
         match any.crew().start(&any) {

@@ -6,9 +6,12 @@
 //! - No more than [`Crew::KEPT`] spares stay when nobody needs them.
 //! - Every thread is joined by whoever ends the pool, or by a thread that retires after it.
 
+use super::berth::Berth;
 use super::pool::AnyPool;
-use super::seat::{Berth, Seat};
+use super::seat::Seat;
+use crate::fiber::Home;
 use std::io;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::sync::Mutex;
 use warpweft_platform::thread::{JoinHandle, spawn_named};
@@ -33,6 +36,8 @@ struct State {
     running: Vec<(usize, JoinHandle<()>)>,
     /// Threads that retired, to be joined: they are about to end.
     retired: Vec<JoinHandle<()>>,
+    /// Of all that have not ended.
+    berths: Vec<(usize, Arc<Berth>)>,
     /// Numbers of threads.
     next: usize,
     blocked: usize,
@@ -77,16 +82,19 @@ impl Crew {
             ));
         }
         let number = state.next;
-        let berth = Berth::new();
+        let berth = Berth::new(pool);
         let (pool, seated) = (Arc::clone(pool), Arc::clone(&berth));
         let body = move || {
-            let seat = Seat::new(Arc::clone(&pool), seated);
+            let home = Home::new(Arc::clone(&pool), seated);
+            // SAFETY: the home is this thread's, and outlives the seat here.
+            let seat = unsafe { Seat::new(NonNull::from(&home), std::ptr::null()) };
             seat.occupy(|| pool.live(&seat));
             pool.crew().retire(number);
         };
         let thread = spawn_named(&format!("{}-{number}", self.name), self.stack_bytes, body)?;
         state.next += 1;
         state.running.push((number, thread));
+        state.berths.push((number, Arc::clone(&berth)));
         state.most = state.most.max(state.running.len());
         Ok(berth)
     }
@@ -103,19 +111,41 @@ impl Crew {
 
     /// Gives a reserved spare back. If there are enough, it retires.
     pub(crate) fn release(&self, spare: &Arc<Berth>) {
-        if !self.enlist(spare) {
+        if self.add_spare(spare) {
+            // A worker may have been asked for while it was reserved.
+            spare.ask_if_needed(false);
+        } else {
             spare.assign(None);
         }
     }
 
-    /// A thread without a worker asks whether it should wait for one, at its berth. If not, it ends.
+    /// The calling thread, without a worker, asks whether it should wait for one, at its berth. If not, it ends.
     pub(crate) fn enlist(&self, berth: &Arc<Berth>) -> bool {
+        berth.list(true);
+        let wanted = self.add_spare(berth);
+        if wanted {
+            berth.ask_if_needed(false);
+        } else {
+            berth.list(false);
+        }
+        wanted
+    }
+
+    /// A thread with fibers is always wanted: they are its own for as long as they live.
+    fn add_spare(&self, berth: &Arc<Berth>) -> bool {
         let mut state = self.state.lock();
-        let wanted = !state.over && state.spares.len() < Self::KEPT;
+        let wanted = !state.over && (state.spares.len() < Self::KEPT || berth.fibers() > 0);
         if wanted {
             state.spares.push(Arc::clone(berth));
         }
         wanted
+    }
+
+    /// Takes a thread out of the spares, for the caller to assign a worker to. `false`: it is none, or somebody has reserved it.
+    pub(crate) fn withdraw(&self, berth: &Arc<Berth>) -> bool {
+        let spares = &mut self.state.lock().spares;
+        let place = spares.iter().position(|spare| Arc::ptr_eq(spare, berth));
+        place.map(|place| spares.swap_remove(place)).is_some()
     }
 
     /// So many threads more, or fewer, wait in the middle of a task.
@@ -126,13 +156,20 @@ impl Crew {
 
     /// The last worker has left: spares end, and threads that become spare.
     pub(crate) fn dismiss(&self) {
-        let spares = {
+        let (spares, berths) = {
             let mut state = self.state.lock();
             state.over = true;
-            std::mem::take(&mut state.spares)
+            (
+                std::mem::take(&mut state.spares),
+                std::mem::take(&mut state.berths),
+            )
         };
         for spare in spares {
             spare.assign(None);
+        }
+        // Those in the middle of a task unwind their fibers, which others may wait for.
+        for (_, berth) in berths {
+            berth.end();
         }
     }
 
@@ -142,6 +179,7 @@ impl Crew {
             let mut state = self.state.lock();
             let own = state.running.iter().position(|(of, _)| *of == number);
             let own = own.map(|place| state.running.swap_remove(place).1);
+            state.berths.retain(|(of, _)| *of != number);
             let ended = std::mem::take(&mut state.retired);
             state.retired.extend(own);
             ended

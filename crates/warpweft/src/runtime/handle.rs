@@ -7,6 +7,7 @@ use super::install::{broadcast, install};
 use super::pool::AnyPool;
 use super::seat;
 use super::spawn::{SpawnError, TaskBuilder};
+use crate::fiber::{Fibers, Stacks};
 use crate::fork::ForkCx;
 use crate::observe::PoolCounters;
 use std::fmt;
@@ -72,6 +73,44 @@ impl Runtime {
         F: FnOnce() -> T + Send + 'static,
     {
         TaskBuilder::new().on(self).spawn_job(job)
+    }
+
+    /// Spawns a [fiber](crate::fiber) on this runtime. Dropping the handle detaches it.
+    ///
+    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown); if there is no stack
+    /// for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
+    #[track_caller]
+    pub fn spawn_fiber<T, F>(&self, body: F) -> JoinHandle<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        TaskBuilder::new().on(self).spawn_fiber(body)
+    }
+
+    /// Spawns a [fiber](crate::fiber), unless the runtime is shutting down or has no stack for it.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]; `body` was dropped.
+    #[track_caller]
+    pub fn try_spawn_fiber<T, F>(&self, body: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        self.admit()?;
+        TaskBuilder::new().on(self).try_spawn_fiber(body)
+    }
+
+    /// Its fibers and their stacks. Asks the system about each stack, some half a microsecond each: for reports, not for loops.
+    #[must_use]
+    pub fn fibers(&self) -> Fibers {
+        self.pool.stacks().snapshot()
+    }
+
+    pub(super) fn stacks(&self) -> &Arc<Stacks> {
+        self.pool.stacks()
     }
 
     /// Spawns a future, unless the runtime is shutting down.

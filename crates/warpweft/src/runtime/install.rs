@@ -3,6 +3,7 @@
 use super::handle::Runtime;
 use super::seat;
 use super::spawn::{SpawnError, TaskBuilder};
+use crate::fiber::Stay;
 use crate::fork::ForkCx;
 use std::panic::resume_unwind;
 use warpweft_task::{JoinError, JoinHandle};
@@ -27,15 +28,6 @@ impl<F: FnOnce(ForkCx<'_>) -> R, R> Lent<F, R> {
     }
 }
 
-/// Ends the process if the caller were to leave its frame before the job has ended.
-struct Stay;
-
-impl Drop for Stay {
-    fn drop(&mut self) {
-        std::process::abort();
-    }
-}
-
 /// Forgets what a closure borrows.
 ///
 /// # Safety
@@ -57,7 +49,7 @@ pub(super) fn broadcast<R: Send>(
     );
     let mut results: Vec<_> = (0..runtime.workers()).map(|_| None).collect();
     let body = &body;
-    let stay = Stay;
+    let stay = Stay::new();
     let jobs: Vec<_> = results
         .iter_mut()
         .enumerate()
@@ -69,7 +61,7 @@ pub(super) fn broadcast<R: Send>(
         })
         .collect();
     let ends: Vec<_> = jobs.into_iter().map(JoinHandle::wait).collect();
-    std::mem::forget(stay);
+    stay.end();
     for end in ends {
         match end {
             Ok(()) => {}
@@ -101,9 +93,9 @@ pub(super) fn install<R: Send>(
     let lent = Lent(&raw mut loan);
     // SAFETY: the job is run or dropped before `wait` returns, and nothing unwinds before.
     let job = unsafe { unbound(Box::new(move || lent.run())) };
-    let stay = Stay;
+    let stay = Stay::new();
     let end = TaskBuilder::new().on(runtime).spawn_job(job).wait();
-    std::mem::forget(stay);
+    stay.end();
     match (end, loan.result) {
         (Ok(()), Some(result)) => Ok(result),
         (Err(JoinError::Panicked(panic)), _) => resume_unwind(panic),

@@ -9,26 +9,32 @@
 //! | `pool` | what workers share; pushes; the end |
 //! | `worker` | the loop |
 //! | `context` | what free functions find on this thread |
-//! | `seat` | a thread of the pool, and how it waits without keeping its worker |
+//! | `seat` | a stack of a thread of the pool, and the worker that the thread carries |
+//! | `berth` | where a thread is given a worker, and told of its fibers |
 //! | `crew` | all threads of a pool, and the spares |
 //! | `life` | open, closing, closed |
 //! | `register` | tasks that sleep |
+//! | `wait` | how a stack waits |
 //! | `yields` | giving way |
 
+mod berth;
 mod builder;
 mod context;
 mod crew;
 mod handle;
 mod install;
 mod life;
-mod pool;
+pub(crate) mod pool;
 mod register;
 pub(crate) mod seat;
 mod spawn;
+pub(crate) mod wait;
 mod worker;
 mod yields;
 
+pub(crate) use berth::{Berth, Key};
 pub use builder::{BuildError, Builder};
+pub(crate) use context::Front;
 pub use crew::Threads;
 pub use handle::{Runtime, default_runtime};
 pub use spawn::{SpawnError, TaskBuilder, spawn, spawn_detached, spawn_job};

@@ -16,6 +16,7 @@ use super::life::Life;
 use super::register::Register;
 use super::seat::Seat;
 use super::worker::{Worker, live};
+use crate::fiber::Stacks;
 use crate::fork::Market;
 use crate::idle::Idle;
 use crate::observe::PoolCounters;
@@ -42,6 +43,7 @@ pub(crate) struct Pool<P: Policy> {
     pub(crate) life: Life,
     pub(crate) register: Register,
     crew: Crew,
+    stacks: Arc<Stacks>,
     pub(crate) market: Market,
     /// Tokens that the policy dropped. They are cancelled where none of its code is on the stack.
     lost: Locked<TaskRef>,
@@ -68,7 +70,7 @@ impl<P: Policy> Pool<P> {
         step: |_| false,
     };
 
-    pub(crate) fn new(shared: P::Shared, locals: Vec<P::Local>, crew: Crew) -> Arc<Self> {
+    pub(crate) fn new(shared: P::Shared, locals: Vec<P::Local>, crew: Crew, stacks: Stacks) -> Arc<Self> {
         let count = locals.len();
         Arc::new_cyclic(|pool: &Weak<Self>| {
             let pool = NonNull::new(pool.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());
@@ -81,6 +83,7 @@ impl<P: Policy> Pool<P> {
                 life: Life::new(count),
                 register: Register::new(count),
                 crew,
+                stacks: Arc::new(stacks),
                 market: Market::new(count),
                 lost: Locked::new(),
                 outside: Counters::default(),
@@ -268,6 +271,10 @@ pub(crate) trait AnyPool: Send + Sync {
     fn market(&self) -> &Market;
     /// A fork is on offer, and nobody would notice.
     fn wake_for_offer(&self);
+    /// Something became visible that only the thread that carries that worker looks at.
+    fn wake_worker(&self, worker: usize);
+    /// The stacks of its fibers.
+    fn stacks(&self) -> &Arc<Stacks>;
     /// A task that only that worker may run.
     fn errand(&self, worker: usize, task: TaskRef);
     /// The life of one of its threads.
@@ -332,6 +339,14 @@ impl<P: Policy> AnyPool for Pool<P> {
         self.wake(Wake::Any, None);
     }
 
+    fn wake_worker(&self, worker: usize) {
+        self.wake(Wake::Worker(WorkerId(worker)), None);
+    }
+
+    fn stacks(&self) -> &Arc<Stacks> {
+        &self.stacks
+    }
+
     fn errand(&self, worker: usize, task: TaskRef) {
         if self.is_forked() {
             return task.abandon(Abandon::Forked);
@@ -341,7 +356,7 @@ impl<P: Policy> AnyPool for Pool<P> {
             return task.abandon(Abandon::Shutdown);
         }
         self.workers[worker].errands.push(task);
-        self.wake(Wake::Worker(WorkerId(worker)), None);
+        self.wake_worker(worker);
     }
 
     fn live(&self, seat: &Seat) {

@@ -1,4 +1,4 @@
-//! A thread of a pool: which worker it carries, and how it waits without keeping the worker.
+//! A stack of a thread of a pool: which worker the thread carries, and how it waits without keeping the worker.
 //!
 //! ```text
 //!            assigned                 hand over                    token runs on another thread
@@ -11,83 +11,36 @@
 //!
 //! # Invariants
 //!
-//! - A worker is carried by one thread, or on its way to one; it changes hands by [`Berth::assign`] only, and after that
-//!   the giver does not touch it.
+//! - A worker is carried by one thread, or on its way to one; it changes hands by [`Berth::assign`] and [`Berth::offer`] only,
+//!   and after that the giver does not touch it.
 //! - A blocked thread has one token, which hangs on the signal that it waits for, lies in a queue, or runs.
 //! - A spare thread is reserved before anything is given away.
 
+use super::berth::Berth;
 use super::context::{self, Front};
-use super::pool::AnyPool;
+use super::wait::wait;
+use crate::fiber::{Fiber, Home, Label};
 use crate::fork::{ForkCx, List, Market};
 use std::cell::Cell;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use warpweft_platform::atomic::{AtomicUsize, Ordering};
-use warpweft_platform::delay;
-use warpweft_platform::park::Parker;
-use warpweft_platform::thread::yield_now;
 use warpweft_platform::thread_word;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::spawn::{self as births, Birth};
-use warpweft_task::{Abandon, Signal, TaskRef, Why, set_wait};
+use warpweft_task::set_wait;
 
-/// Nothing was assigned yet.
-const NOTHING: usize = usize::MAX;
-/// Go on without a worker: the pool closes.
-const ADRIFT: usize = usize::MAX - 1;
-
-/// Where a thread without a worker sleeps until it is given one.
-#[derive(Debug)]
-pub(crate) struct Berth {
-    assigned: AtomicUsize,
-    parker: Parker,
-}
-
-impl Berth {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            assigned: AtomicUsize::new(NOTHING),
-            parker: Parker::new(),
-        })
-    }
-
-    /// Gives the thread a worker, or `None`: it is to go on, or to end, without one. At most once per `wait`.
-    pub(crate) fn assign(&self, worker: Option<usize>) {
-        // Ordering: Release hands over what the giver did with the worker.
-        self.assigned.store(worker.unwrap_or(ADRIFT), Ordering::Release);
-        delay::point("berth.assign: said");
-        self.parker.unpark();
-    }
-
-    /// Sleeps until `assign`.
-    pub(crate) fn wait(&self) -> Option<usize> {
-        loop {
-            self.parker.park();
-            // Ordering: Acquire pairs with `assign`.
-            match self.assigned.swap(NOTHING, Ordering::Acquire) {
-                NOTHING => {}
-                ADRIFT => return None,
-                worker => return Some(worker),
-            }
-        }
-    }
-}
-
-/// What a thread of a pool knows of itself.
+/// What a stack of a thread of a pool knows of itself: the thread's own stack, or a fiber's.
 pub(crate) struct Seat {
-    berth: Arc<Berth>,
-    /// Keeps the pool alive as long as the thread.
-    pool: Arc<dyn AnyPool>,
-    /// Of the worker that the thread carries; null if it carries none.
+    /// Of the thread, for all of its stacks.
+    home: NonNull<Home>,
+    /// Of the worker that the thread carries; null if it carries none. A fiber's is right while the fiber runs.
     front: Cell<*const Front>,
-    /// What a thread finds that has to go on without a worker: a pool that takes nothing any more.
-    adrift: Front,
     /// The pool's.
     market: NonNull<Market>,
-    /// The latent forks of this thread's stack.
+    /// The latent forks of this stack.
     forks: List,
+    /// Whose stack it is; null: the thread's own.
+    fiber: *const Fiber,
 }
 
 impl fmt::Debug for Seat {
@@ -122,20 +75,41 @@ pub(crate) fn with_forks<R>(body: impl FnOnce(ForkCx<'_>) -> R) -> R {
 }
 
 impl Seat {
-    pub(crate) fn new(pool: Arc<dyn AnyPool>, berth: Arc<Berth>) -> Self {
-        let adrift = pool.visitor();
-        let market = NonNull::from(pool.market());
+    /// A seat on the stack of `fiber`, or on the thread's own.
+    ///
+    /// # Safety
+    ///
+    /// `home` is the calling thread's, and stays where it is for longer than the seat; so does the fiber.
+    pub(crate) unsafe fn new(home: NonNull<Home>, fiber: *const Fiber) -> Self {
         Self {
-            berth,
-            pool,
-            market,
+            home,
             front: Cell::new(std::ptr::null()),
-            adrift,
+            // SAFETY: by contract.
+            market: NonNull::from(unsafe { home.as_ref() }.pool().market()),
             forks: List::new(),
+            fiber,
         }
     }
 
-    /// The latent forks of this thread's stack.
+    /// What all stacks of the thread share.
+    #[inline]
+    pub(crate) fn home(&self) -> &Home {
+        // SAFETY: by the contract of `new`.
+        unsafe { self.home.as_ref() }
+    }
+
+    /// The fiber whose stack it is.
+    pub(super) fn fiber(&self) -> Option<&Fiber> {
+        // SAFETY: null, or by the contract of `new`.
+        unsafe { self.fiber.as_ref() }
+    }
+
+    /// What a report says of the fiber whose stack it is.
+    pub(crate) fn label(&self) -> Option<&Label> {
+        self.fiber().map(Fiber::label)
+    }
+
+    /// The latent forks of this stack.
     #[inline]
     pub(crate) fn forks(&self) -> &List {
         &self.forks
@@ -145,8 +119,7 @@ impl Seat {
     // Out of line, and small: the outermost fork of each tree comes here.
     #[inline(never)]
     pub(crate) fn offer_fork(&self) {
-        // SAFETY: the pool has the market, and the seat keeps the pool alive.
-        if self.forks.offer() && unsafe { self.market.as_ref() }.is_unwatched() {
+        if self.forks.offer() && self.market().is_unwatched() {
             self.wake_for_offer();
         }
     }
@@ -154,7 +127,13 @@ impl Seat {
     #[cold]
     #[inline(never)]
     fn wake_for_offer(&self) {
-        self.pool.wake_for_offer();
+        self.home().pool().wake_for_offer();
+    }
+
+    #[inline]
+    fn market(&self) -> &Market {
+        // SAFETY: the pool has it, which the thread's home keeps alive.
+        unsafe { self.market.as_ref() }
     }
 
     /// Calls `f`, the life of the thread, in which free functions find this seat.
@@ -166,20 +145,46 @@ impl Seat {
                 SEAT.with(|seat| seat.set(std::ptr::null()));
             }
         }
-        SEAT.with(|seat| seat.set(self));
-        set_wait(Some(wait));
+        self.sit();
         let _leave = Leave;
         f()
     }
 
+    /// Free functions find this seat on this thread from now on.
+    pub(crate) fn sit(&self) {
+        SEAT.with(|seat| seat.set(self));
+        set_wait(Some(wait));
+    }
+
+    /// The thread runs on this stack now, which is a fiber's: it carries what it carried on `base`.
+    pub(crate) fn board(&self, base: &Self) {
+        self.front.set(base.front.get());
+        // SAFETY: a fiber's seat does not move; the offer is that of `base`, whose thread this is.
+        unsafe { self.forks.attach(base.forks.offered_at()) };
+    }
+
+    /// Free functions find this stack here; called on it, when it begins or goes on.
+    pub(crate) fn arrive(&self) {
+        self.sit();
+        context::set(self.found());
+    }
+
+    /// The thread is back on this stack, its own, from that of a fiber, and carries what it carried there.
+    pub(crate) fn come_back(&self, from: &Self) {
+        self.front.set(from.front.replace(std::ptr::null()));
+        // SAFETY: the seat is occupied, so it does not move; the offer is that of the worker that the thread carries.
+        unsafe { self.forks.attach(from.forks.offered_at()) };
+        self.arrive();
+    }
+
     /// Its pool.
     pub(crate) fn pool(&self) -> NonNull<PoolHeader> {
-        self.pool.header()
+        self.home().pool().header()
     }
 
     /// Whether it is of the pool of `header`.
     pub(crate) fn is_of(&self, header: NonNull<PoolHeader>) -> bool {
-        self.pool.header() == header
+        self.pool() == header
     }
 
     /// Whether a hook of the policy is on this thread's stack.
@@ -187,8 +192,10 @@ impl Seat {
         self.front().is_some_and(|front| front.in_policy.get())
     }
 
+    /// Where its thread is reached.
+    #[inline]
     pub(crate) fn berth(&self) -> &Arc<Berth> {
-        &self.berth
+        self.home().berth()
     }
 
     /// The front of the worker that the thread carries.
@@ -206,22 +213,21 @@ impl Seat {
     /// Carries what was assigned from now on.
     pub(crate) fn take_up(&self, assigned: Option<usize>) {
         let front = assigned.map_or(std::ptr::null(), |worker| {
-            self.pool.front(worker).as_ptr().cast_const()
+            self.home().pool().front(worker).as_ptr().cast_const()
         });
         self.front.set(front);
-        // SAFETY: as in `offer_fork`.
-        let market = unsafe { self.market.as_ref() };
-        let offer = assigned.map_or(std::ptr::null(), |worker| market.of(worker));
+        let offer = assigned.map_or(std::ptr::null(), |worker| self.market().of(worker));
         // SAFETY: the seat is occupied, so it does not move; the pool, which it keeps alive, has the offer, and gives it to
         // the thread that carries the worker.
         unsafe { self.forks.attach(offer) };
         context::set(self.found());
+        self.berth().carry(assigned);
     }
 
     /// What free functions find here outside of any visit.
-    fn found(&self) -> *const Front {
+    pub(super) fn found(&self) -> *const Front {
         if self.front.get().is_null() {
-            &self.adrift
+            self.home().adrift()
         } else {
             self.front.get()
         }
@@ -241,167 +247,41 @@ impl Seat {
         }
         // SAFETY: the seat is occupied, so it does not move.
         unsafe { self.forks.attach(std::ptr::null()) };
+        self.berth().carry(None);
         worker.flatten()
-    }
-
-    /// Makes a task of each latent fork of this stack: it is about to wait, and they are others' to run.
-    fn promote_forks(&self, front: &Front) {
-        self.forks.promote(|claim| {
-            let birth = Birth {
-                pool: self.pool.header(),
-                location: Location::caller(),
-                name: None,
-            };
-            let ticket = move || {
-                if let Some(fork) = claim.steal() {
-                    fork.run();
-                }
-            };
-            // SAFETY: the seat keeps the pool alive.
-            let ticket = unsafe { births::detached_job(ticket, birth) };
-            // Unwind: a policy that panics closes the pool, and its worker's `Local` is not touched any more. Frames
-            // below wait for others, and must not be unwound.
-            let _ = catch_unwind(AssertUnwindSafe(|| front.push(ticket, Why::Forked)));
-        });
     }
 
     /// Whether the worker would find neither task nor fork. A hint.
     pub(crate) fn has_nothing_else_to_do(&self) -> bool {
         self.front()
-            .is_some_and(|front| context::is(front) && front.alone() && !self.pool.market().any())
-    }
-
-    /// Waits until `signal` is set, which a thread that took a fork of this stack will do. Never unwinds.
-    pub(crate) fn wait_for_fork(&self, signal: &Signal) {
-        let may_wait = self.front().is_some_and(|front| !front.in_policy.get());
-        if !(may_wait && self.wait(signal)) {
-            while !signal.is_set() {
-                yield_now();
-            }
-        }
-    }
-
-    /// Waits until `signal` is set; see [`wait`].
-    fn wait(&self, signal: &Signal) -> bool {
-        let Some(front) = self.front() else {
-            return false;
-        };
-        assert!(
-            !front.in_policy.get(),
-            "a hook of a policy cannot wait: its worker would be in nobody's hands"
-        );
-        if signal.is_set() {
-            return true;
-        }
-        let visited = (!context::is(front)).then(context::get);
-        context::set(front);
-        self.promote_forks(front);
-        let Ok(spare) = self.pool.crew().reserve(&self.pool) else {
-            self.work_meanwhile(signal, visited);
-            return true;
-        };
-        if let Err(token) = signal.hang(self.token()) {
-            // It was set in the meantime. The token's end leaves an assignment behind, which is taken back here.
-            token.abandon(Abandon::Cancelled);
-            self.berth.wait();
-            self.pool.crew().release(&spare);
-            visited.inspect(|&front| context::set(front));
-            return true;
-        }
-        delay::point("seat.wait: token hung");
-        let worker = self.lay_down();
-        self.pool.crew().note_blocked(1);
-        spare.assign(worker);
-        self.resume(visited);
-        true
-    }
-
-    /// Sleeps until the token of this thread has run; `visited` is what free functions are to find afterwards, if it is
-    /// not the worker.
-    fn resume(&self, visited: Option<*const Front>) {
-        let assigned = self.berth.wait();
-        self.pool.crew().note_blocked(-1);
-        self.take_up(assigned);
-        visited.inspect(|&front| context::set(front));
-    }
-
-    /// The last resort where no spare thread can be had: runs other tasks on top of this frame until the signal is set.
-    /// Counted, because it may deadlock where a task needs what a frame below it holds.
-    fn work_meanwhile(&self, signal: &Signal, visited: Option<*const Front>) {
-        while !signal.is_set() {
-            let Some(front) = self.front() else {
-                // A task gave the worker to a blocked thread: so this one can wait as it should.
-                if let Err(token) = signal.hang(self.token()) {
-                    token.push(Why::Woken);
-                }
-                self.pool.crew().note_blocked(1);
-                return self.resume(visited);
-            };
-            // Unwind: what panics here is the policy, which closes the pool and is not called any more.
-            let worked =
-                !front.in_policy.get() && catch_unwind(AssertUnwindSafe(|| front.step())).unwrap_or(false);
-            if !worked {
-                yield_now();
-            }
-        }
-        visited.inspect(|&front| context::set(front));
-    }
-
-    /// A task that gives the worker that runs it to this thread.
-    fn token(&self) -> TaskRef {
-        let resume = Resume(Some(Arc::clone(&self.berth)));
-        let birth = Birth {
-            pool: self.pool.header(),
-            location: Location::caller(),
-            name: None,
-        };
-        // SAFETY: the seat keeps the pool alive, and the thread does not end before its token has.
-        unsafe { births::detached_job(move || resume.run(), birth) }
+            .is_some_and(|front| context::is(front) && front.alone() && !self.market().any())
     }
 }
 
-/// The body of a blocked thread's token.
-struct Resume(Option<Arc<Berth>>);
-
-impl Resume {
-    fn run(mut self) {
-        let worker = with_seat(|seat| seat.and_then(Seat::lay_down));
-        if let Some(berth) = self.0.take() {
-            berth.assign(worker);
-        }
+/// Gives the worker that the calling thread carries to another one, by `take`; keeps it if that one does not take it.
+pub(super) fn give_to(take: impl FnOnce(Option<usize>) -> bool) {
+    let seat = here();
+    let worker = seat.and_then(Seat::lay_down);
+    if !take(worker) {
+        seat.inspect(|seat| seat.take_up(worker));
     }
-}
-
-impl Drop for Resume {
-    fn drop(&mut self) {
-        // The token ended without having run: the pool closes, or its policy lost it.
-        if let Some(berth) = self.0.take() {
-            berth.assign(None);
-        }
-    }
-}
-
-/// A thread of this pool has done what a blocked frame waited for, and has nothing else on its stack: the frame goes on with
-/// its worker, at once.
-///
-/// Not through a queue, where other tasks come first: each of them might block in a lock that the frame holds, until no worker
-/// is left to run the token (rayon#592 by another way).
-pub(crate) fn resume(token: TaskRef) {
-    match here().and_then(Seat::front) {
-        // A token ends in one step.
-        Some(_) => drop(token.run()),
-        None => token.push(Why::Woken),
-    }
-}
-
-/// How a thread of a pool waits: by giving its worker away, until its token runs. `false`: it carries none.
-fn wait(signal: &Signal) -> bool {
-    with_seat(|seat| seat.is_some_and(|seat| seat.wait(signal)))
 }
 
 /// What free functions find on a thread that no longer visits: the worker that it carries *now*.
 pub(crate) fn found_here() -> *const Front {
     with_seat(|seat| seat.map_or(std::ptr::null(), Seat::found))
+}
+
+/// A frame of the calling stack must not be unwound at its waits from now on, if it is a fiber's; or it may be again.
+pub(crate) fn hold(more: bool) {
+    if let Some(fiber) = here().and_then(Seat::fiber) {
+        fiber.hold(more);
+    }
+}
+
+/// Whether fibers of this thread may be ready.
+pub(crate) fn has_ready_fibers() -> bool {
+    with_seat(|seat| seat.is_some_and(|seat| seat.berth().may_be_ready()))
 }
 
 /// Whether this is a thread of the pool of `header`.

@@ -2,11 +2,13 @@
 
 use super::context::with_current;
 use super::handle::{Runtime, default_runtime};
+use super::seat;
+use crate::fiber::Start;
 use std::borrow::Cow;
 use std::fmt;
 use std::panic::Location;
 use warpweft_task::spawn::{self as births, Birth};
-use warpweft_task::{JoinHandle, TaskRef, Why};
+use warpweft_task::{JoinError, JoinHandle, TaskRef, Why};
 
 /// Why a task was not spawned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +18,14 @@ pub enum SpawnError {
     Closed,
     /// This is a child made by `fork()`, and the pool's workers stayed in its parent.
     Forked,
+    /// There is no stack for the fiber: as many are in use as there may be, or the system gives no more memory or mappings.
+    NoStack,
 }
 
 impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoStack => fmt::Display::fmt(&JoinError::NoStack, f),
             Self::Closed => f.write_str("the pool is shutting down: it takes no more tasks"),
             Self::Forked => f.write_str(
                 "the pool's workers stayed in the parent of this forked process: build a runtime here",
@@ -173,6 +178,48 @@ impl<'a> TaskBuilder<'a> {
     {
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.place(|birth| unsafe { births::job(job, birth) })
+    }
+
+    /// Spawns a [fiber](crate::fiber).
+    ///
+    /// On a pool that is shutting down the handle gives [`JoinError::Shutdown`]; if there is no stack for the fiber when it
+    /// starts, [`JoinError::NoStack`].
+    ///
+    /// # Panics
+    ///
+    /// As [`spawn`].
+    pub fn spawn_fiber<T, F>(self, body: F) -> JoinHandle<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        // SAFETY: a runtime's pool ends its tasks before itself.
+        self.place(|birth| unsafe { births::mounted(body, Start(None), birth) })
+    }
+
+    /// Spawns a [fiber](crate::fiber), with its stack taken at once.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError::NoStack`]; `body` was dropped.
+    ///
+    /// # Panics
+    ///
+    /// As [`spawn`].
+    pub fn try_spawn_fiber<T, F>(self, body: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let here =
+            seat::here().filter(|seat| self.runtime.is_none_or(|runtime| seat.is_of(runtime.header())));
+        let stack = match here {
+            Some(seat) => seat.home().pool().stacks().take(),
+            None => self.runtime.unwrap_or_else(|| default_runtime()).stacks().take(),
+        };
+        let stack = stack.map_err(|_| SpawnError::NoStack)?;
+        // SAFETY: a runtime's pool ends its tasks before itself.
+        Ok(self.place(|birth| unsafe { births::mounted(body, Start(Some(stack)), birth) }))
     }
 
     /// Spawns a closure that nobody waits for.

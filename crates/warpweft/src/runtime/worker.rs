@@ -140,7 +140,11 @@ impl<P: Policy> Worker<P> {
         // SAFETY: by contract the front is a worker's of this table, so of this type.
         let worker = unsafe { Self::from_front(front) };
         // What the policy does not know of: the task would keep the worker from it.
-        if worker.front.in_policy.get() || !worker.errands.is_empty() || worker.pool().life.is_closing() {
+        if worker.front.in_policy.get()
+            || !worker.errands.is_empty()
+            || worker.pool().life.is_closing()
+            || seat::has_ready_fibers()
+        {
             return false;
         }
         // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
@@ -195,7 +199,7 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`call`](Self::call).
     #[cold]
-    unsafe fn wait(&self) -> Option<Work> {
+    unsafe fn wait(&self, seat: &Seat) -> Option<Work> {
         let pool = self.pool();
         self.counters.add(Count::Searches, 1);
         let waited = pool.idle.wait(
@@ -203,15 +207,17 @@ impl<P: Policy> Worker<P> {
             // SAFETY: by contract, and `wait` calls one closure after another.
             || {
                 // SAFETY: as above.
-                let task = unsafe { self.call(P::search) };
-                self.found(task.map(Work::Task).or_else(|| self.rob()))
+                let task = unsafe { self.call(P::search) }.map(Work::Task);
+                let fiber = || seat.berth().may_be_ready().then_some(Work::Fiber);
+                self.found(task.or_else(fiber).or_else(|| self.rob()))
             },
             || {
                 pool.end_lost();
                 // SAFETY: as above.
                 let task = unsafe { self.call(P::scan) };
-                let task = task.or_else(|| self.errands.pop());
-                self.found(task.map(Work::Task).or_else(|| self.rob()))
+                let task = task.or_else(|| self.errands.pop()).map(Work::Task);
+                let fiber = || seat.berth().may_be_ready().then_some(Work::Fiber);
+                self.found(task.or_else(fiber).or_else(|| self.rob()))
             },
             || pool.life.is_closing(),
             || self.counters.add(Count::Parks, 1),
@@ -330,6 +336,8 @@ enum Work {
     Task(TaskRef),
     /// A fork that was on offer.
     Fork(Stolen),
+    /// A fiber of this thread is ready.
+    Fiber,
 }
 
 /// A step is over and the thread has no worker any more. A token that gave it away has ended; a task that came back from
@@ -364,6 +372,13 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         if pool.life.is_closing() {
             return;
         }
+        // A fiber and a task take turns.
+        if seat.berth().may_be_ready() {
+            seat.home().run_one(seat);
+            if seat.front().is_none_or(|now| !std::ptr::eq(now, front)) {
+                continue;
+            }
+        }
         // SAFETY: the seat's fronts are its pool's workers, so of this type.
         let worker = unsafe { Worker::<P>::from_front(front) };
         until_overdue -= 1;
@@ -391,12 +406,15 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         let task = match task {
             Some(task) => task,
             // SAFETY: as above.
-            None => match unsafe { worker.wait() } {
+            None if seat.berth().may_be_ready() => continue,
+            // SAFETY: as above.
+            None => match unsafe { worker.wait(seat) } {
                 Some(Work::Task(task)) => task,
                 Some(Work::Fork(fork)) => {
                     worker.run_fork(fork, seat);
                     continue;
                 }
+                Some(Work::Fiber) => continue,
                 None => return,
             },
         };
@@ -423,6 +441,8 @@ pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
             pool.leave(1);
         }
         if !pool.crew().enlist(seat.berth()) {
+            // Nobody gives this thread a worker any more: the pool has ended, or it has no fibers.
+            seat.home().unwind_all(seat);
             break;
         }
     }

@@ -1,0 +1,58 @@
+//! Running a closure elsewhere than on the stack of the worker's loop: on a fiber's.
+//!
+//! ```text
+//!   worker's loop ─▶ TaskRef::run ─▶ Host::host(mount) ─ switches stacks ─▶ mount.run() ─▶ the closure
+//!                                        ◀───────── when the closure has ended, or waits
+//! ```
+//!
+//! For the loop and its policy the step is over when `host` returns. The token is inside the [`Mount`], on the other stack; it
+//! ends the task there.
+
+use crate::header::{Header, Step};
+use crate::task_ref::{Abandon, TaskRef};
+use std::ptr::NonNull;
+
+/// Who runs a mounted task.
+pub trait Host: Send + 'static {
+    /// Runs it, or has it run. Called once, by the thread that runs the token.
+    fn host(self, mount: Mount);
+}
+
+/// A task that is about to run: its token, and its step.
+#[derive(Debug)]
+#[must_use = "somebody waits for the task"]
+pub struct Mount {
+    task: TaskRef,
+    step: unsafe fn(NonNull<Header>) -> Step,
+}
+
+impl Mount {
+    /// # Safety
+    ///
+    /// The caller passes the task's token on; the task is RUNNING; the step is of its kind, and was not called.
+    pub(crate) unsafe fn new(header: NonNull<Header>, step: unsafe fn(NonNull<Header>) -> Step) -> Self {
+        Self {
+            // SAFETY: by contract.
+            task: unsafe { TaskRef::from_header(header) },
+            step,
+        }
+    }
+
+    /// What may be known of the task.
+    #[must_use]
+    pub fn task(&self) -> &TaskRef {
+        &self.task
+    }
+
+    /// Runs it to its end, on the present stack. A panic is its joiner's.
+    pub fn run(self) {
+        let Self { task, step } = self;
+        // SAFETY: by the contract of `new`; the token is passed on.
+        unsafe { step(task.into_header()) };
+    }
+
+    /// Ends it without running it: there is no stack for it.
+    pub fn refuse(self) {
+        self.task.abandon(Abandon::NoStack);
+    }
+}

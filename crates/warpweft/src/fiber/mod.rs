@@ -1,0 +1,188 @@
+//! Fibers: tasks in direct style, each on a stack of its own.
+//!
+//! A fiber is a closure like a job, but when it waits it does not hold its thread up: it switches to its thread's loop, which
+//! runs other tasks on the same worker. Millions of waits cost no thread, and no `async`.
+//!
+//! ```
+//! use warpweft::{Runtime, fiber};
+//!
+//! let runtime = Runtime::builder().workers(1).build()?;
+//! let sum = runtime.spawn_fiber(|| {
+//!     let parts: Vec<_> = (1..=3u64).map(|n| fiber::spawn(move || n * n)).collect();
+//!     // Each of these waits switches to other fibers and tasks.
+//!     parts.into_iter().map(|part| part.wait()).sum::<Result<u64, _>>()
+//! });
+//! assert_eq!(sum.wait()??, 14);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What is promised, and what is not
+//!
+//! - **A fiber that has started stays on its thread**, its *home*; before, it is a task like any other, and is stolen. So
+//!   thread-locals mean the same before and after a wait, and what it holds need not be `Send`.
+//! - [`block_on`](crate::block_on), [`wait`], [`JoinHandle::wait`](crate::JoinHandle::wait), [`join`](crate::join()) and
+//!   [`scope`](crate::scope()) switch. **A lock of the standard library does not**: a fiber that waits while it holds one blocks
+//!   the thread if another task there wants the same lock, and then itself. Nor may a thread-local be in use across a wait by
+//!   code that counts on being left in order (a `RefCell` there may be found borrowed).
+//! - When it is ready and its home carries a worker, it runs after at most one other task and one fiber for each fiber that
+//!   was ready before it. If its home is spare or blocked in another task, it asks for a worker by a task that its policy orders. A
+//!   task that computes keeps the fibers of its thread from running.
+//! - While the thread is panicking (a wait in a destructor that runs because of a panic) nothing switches: the thread waits, and
+//!   gives its worker away. What such a wait waits for must not be a fiber of the same thread.
+//! - **Shutdown unwinds** fibers that wait, each on its home, so that what they hold is dropped; their joiners get
+//!   [`JoinError::Shutdown`](crate::JoinError::Shutdown). One that catches the unwinding and waits again is unwound again, at each wait;
+//!   one that never ends is a task that never returns.
+//!
+//! # Costs
+//!
+//! A fiber that never waits costs a job and two switches. One that waits keeps a stack: [`Builder::fiber_stack_size`](crate::Builder::fiber_stack_size) bytes of address
+//! space, one or two pages of memory. Linux since 6.13 guards stacks without mappings; before, each takes two of the
+//! process's 65 530 mappings (`vm.max_map_count`), so some 32 000 fibers are the end. A fiber that gets no stack ends with
+//! [`JoinError::NoStack`](crate::JoinError::NoStack).
+//!
+//! | file | job |
+//! |---|---|
+//! | `one` | one fiber, and how it waits |
+//! | `home` | a thread's fibers |
+//! | `scope` | fibers that borrow |
+//! | `coroutine`, `twin` | switching stacks; the same with threads, for the model checkers and where stacks cannot be switched |
+//! | `stack`, `memory` | stacks and the memory for them |
+//! | `overflow` | the report of an overflow |
+//! | `no_memory`, `no_overflow` | what goes with `twin` |
+
+#[cfg_attr(not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))), path = "twin.rs")]
+mod coroutine;
+mod home;
+#[cfg_attr(
+    not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
+    path = "no_memory.rs"
+)]
+mod memory;
+#[cfg(doctest)]
+mod must_not_compile;
+mod one;
+#[cfg_attr(
+    not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
+    path = "no_overflow.rs"
+)]
+mod overflow;
+mod scope;
+mod stack;
+
+pub(crate) use home::Home;
+pub(crate) use one::{Fiber, Held};
+pub(crate) use overflow::Label;
+pub use scope::{Scope, scope};
+pub use stack::Fibers;
+pub(crate) use stack::{LEAST_BYTES, MOST_BYTES, Stack, Stacks, USUAL_BYTES};
+
+use crate::runtime::{SpawnError, TaskBuilder, seat};
+use warpweft_task::{Host, JoinHandle, Mount, block_on};
+
+/// What a fiber is resumed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Input {
+    /// Go on.
+    Go,
+    /// Unwind.
+    Unwind,
+}
+
+/// Spawns a fiber on the pool of the calling task; outside of any, on the [default runtime](crate::default_runtime).
+///
+/// Costs one allocation, and a stack when it starts. Dropping the handle detaches it. If there is no stack for it, the handle gives
+/// [`JoinError::NoStack`](crate::JoinError::NoStack).
+///
+/// # Panics
+///
+/// Outside of any pool, if the default runtime cannot be built.
+#[track_caller]
+pub fn spawn<T, F>(body: F) -> JoinHandle<T>
+where
+    T: Send + 'static,
+    F: FnOnce() -> T + Send + 'static,
+{
+    TaskBuilder::new().spawn_fiber(body)
+}
+
+/// [`spawn`], with the stack taken at once.
+///
+/// # Errors
+///
+/// [`SpawnError::NoStack`]: there is no stack for it. `body` was dropped.
+///
+/// # Panics
+///
+/// As [`spawn`].
+#[track_caller]
+pub fn try_spawn<T, F>(body: F) -> Result<JoinHandle<T>, SpawnError>
+where
+    T: Send + 'static,
+    F: FnOnce() -> T + Send + 'static,
+{
+    TaskBuilder::new().try_spawn_fiber(body)
+}
+
+/// Waits for a future in direct style: in a fiber this switches to other work until the future has a result. Elsewhere it is
+/// [`block_on`].
+///
+/// ```
+/// use warpweft::{Runtime, fiber, yield_now};
+/// let runtime = Runtime::builder().workers(1).build()?;
+/// let answer = runtime.spawn_fiber(|| {
+///     fiber::wait(async {
+///         yield_now().await;
+///         42
+///     })
+/// });
+/// assert_eq!(answer.wait().ok(), Some(42));
+/// # Ok::<(), warpweft::BuildError>(())
+/// ```
+pub fn wait<F: Future>(future: F) -> F::Output {
+    block_on(future)
+}
+
+/// Gives way: other fibers of this thread, and tasks, have their turn. Whether this is a fiber that can; elsewhere nothing
+/// happens.
+pub fn yield_now() -> bool {
+    seat::here().is_some_and(seat::Seat::give_way)
+}
+
+/// Starts fibers on the thread that runs their task, on a stack that it has.
+pub(crate) struct Start(pub(crate) Option<Stack>);
+
+impl Host for Start {
+    fn host(self, mount: Mount) {
+        overflow::watch();
+        let Some(seat) = seat::here().filter(|seat| seat.label().is_none()) else {
+            // On top of a fiber that cannot switch, where no spare thread was to be had: it runs as a job.
+            return mount.run();
+        };
+        if let Err((mount, _)) = seat.home().start(seat, mount, self.0) {
+            mount.refuse();
+        }
+    }
+}
+
+/// Keeps the calling frame from being unwound at a wait, if it is on a fiber: somebody else works on it.
+pub(crate) struct Stay;
+
+impl Stay {
+    pub(crate) fn new() -> Self {
+        seat::hold(true);
+        Self
+    }
+
+    /// Nobody works on the frame any more.
+    pub(crate) fn end(self) {
+        std::mem::forget(self);
+        seat::hold(false);
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        // Something unwinds through the frame all the same.
+        std::process::abort();
+    }
+}

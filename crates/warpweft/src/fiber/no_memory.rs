@@ -1,0 +1,52 @@
+//! Where a fiber's stack is a thread's (see `twin.rs`): numbers instead of memory.
+
+use std::io;
+
+/// As in `memory.rs`; nothing is guarded here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guards {
+    None,
+}
+
+#[derive(Debug)]
+pub(super) struct Mapping(usize);
+
+impl Mapping {
+    #[allow(clippy::unnecessary_wraps, reason = "as in `memory.rs`")]
+    pub(super) fn new(bytes: usize) -> io::Result<Self> {
+        Ok(Self(bytes))
+    }
+
+    pub(super) fn start(&self) -> usize {
+        page()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.0
+    }
+}
+
+pub(super) fn page() -> usize {
+    4096
+}
+
+pub(super) fn guards() -> Guards {
+    Guards::None
+}
+
+/// # Safety
+///
+/// None; as in `memory.rs`.
+#[allow(clippy::unnecessary_wraps, reason = "as in `memory.rs`")]
+pub(super) unsafe fn guard(_address: usize, _guards: Guards) -> io::Result<()> {
+    Ok(())
+}
+
+/// # Safety
+///
+/// None; as in `memory.rs`.
+pub(super) unsafe fn forget(_address: usize, _bytes: usize) {}
+
+pub(super) fn used(_address: usize, _bytes: usize) -> Option<usize> {
+    None
+}

@@ -1,0 +1,20 @@
+//! Where a fiber's stack is a thread's (see `twin.rs`), the system reports its overflow.
+
+use super::stack::Stack;
+use warpweft_task::TaskInfo;
+
+/// As in `overflow.rs`: nothing is to be said of a fiber.
+#[derive(Debug)]
+pub(crate) struct Label;
+
+impl Label {
+    pub(super) fn of(stack: &Stack) -> Self {
+        debug_assert!(stack.limit() < stack.top());
+        Self
+    }
+
+    #[allow(clippy::unused_self, reason = "as in `overflow.rs`")]
+    pub(super) fn write(&self, _info: TaskInfo<'_>) {}
+}
+
+pub(super) fn watch() {}

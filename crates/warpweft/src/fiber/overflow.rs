@@ -1,0 +1,198 @@
+//! The report of a fiber that overflows its stack.
+//!
+//! The guard below a stack turns the overflow into a signal. The handler runs on the thread's alternate signal stack, which the
+//! standard library has given to each of its threads; it compares the address with the guard of the fiber that runs here, and
+//! writes a line and ends the process, or leaves the signal to the handler before it.
+//!
+//! # Invariants
+//!
+//! - The handler reads one thread-local word and the fiber that it leads to, allocates nothing, and calls `write` and `abort`.
+
+use super::stack::Stack;
+use std::cell::Cell;
+use std::fmt::{self, Write};
+use std::panic::Location;
+use warpweft_task::TaskInfo;
+
+/// How much of a name the report shows.
+const SHOWN: usize = 48;
+
+/// What the report says of a fiber.
+#[derive(Debug)]
+pub(crate) struct Label {
+    limit: usize,
+    top: usize,
+    location: Cell<Option<&'static Location<'static>>>,
+    /// A copy: the task may end before its stack does.
+    name: Cell<[u8; SHOWN]>,
+    length: Cell<usize>,
+}
+
+impl Label {
+    pub(super) fn of(stack: &Stack) -> Self {
+        Self {
+            limit: stack.limit(),
+            top: stack.top(),
+            location: Cell::new(None),
+            name: Cell::new([0; SHOWN]),
+            length: Cell::new(0),
+        }
+    }
+
+    /// A task begins on the stack.
+    #[inline]
+    pub(super) fn write(&self, info: TaskInfo<'_>) {
+        self.location.set(Some(info.location()));
+        let name = info.name().unwrap_or("").as_bytes();
+        self.length.set(name.len().min(SHOWN));
+        if !name.is_empty() {
+            let mut shown = [0; SHOWN];
+            shown[..self.length.get()].copy_from_slice(&name[..self.length.get()]);
+            self.name.set(shown);
+        }
+    }
+
+    fn report(&self, to: &mut Line) -> fmt::Result {
+        let name = self.name.get();
+        let name = name[..self.length.get()].utf8_chunks().next();
+        let name = name.map_or("", |chunk| chunk.valid());
+        write!(to, "\nfiber ")?;
+        if !name.is_empty() {
+            write!(to, "'{name}' ")?;
+        }
+        if let Some(location) = self.location.get() {
+            write!(to, "(spawned at {location}) ")?;
+        }
+        let kib = (self.top - self.limit) >> 10;
+        writeln!(
+            to,
+            "has overflowed its stack of {kib} KiB: see Builder::fiber_stack_size"
+        )
+    }
+}
+
+/// A text without an allocation. What does not fit is cut off.
+struct Line {
+    bytes: [u8; 512],
+    length: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.bytes.len() - self.length;
+        let part = &text.as_bytes()[..text.len().min(room)];
+        self.bytes[self.length..self.length + part.len()].copy_from_slice(part);
+        self.length += part.len();
+        Ok(())
+    }
+}
+
+mod handler {
+    use super::{Label, Line};
+    use crate::runtime::seat;
+    use std::mem::MaybeUninit;
+    use std::sync::OnceLock;
+
+    /// The handlers that were there before.
+    static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
+
+    const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+    /// Overflows of fibers are reported from now on.
+    pub(in super::super) fn watch() {
+        BEFORE.get_or_init(|| SIGNALS.map(install));
+    }
+
+    fn install(signal: libc::c_int) -> libc::sigaction {
+        // SAFETY: all zeroes are a valid `sigaction`.
+        let mut ours: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        ours.sa_sigaction = on_signal as *const () as usize;
+        ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+        let mut before = ours;
+        // SAFETY: both places are valid; the handler has the signature that the flags demand. Where it fails, `before` is
+        // ours, which is then never called.
+        let _ = unsafe { libc::sigaction(signal, &raw const ours, &raw mut before) };
+        before
+    }
+
+    extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+        // SAFETY: the system gives a valid one.
+        let told = unsafe { &*info };
+        // SAFETY: with these signals it has an address.
+        let address = unsafe { told.si_addr() }.addr();
+        if let Some(label) = seat::here().and_then(seat::Seat::label)
+            && label.is_guard(address)
+        {
+            end(label);
+        }
+        pass_on(signal, info, context);
+    }
+
+    fn end(label: &Label) -> ! {
+        let mut line = Line {
+            bytes: [0; 512],
+            length: 0,
+        };
+        let _ = label.report(&mut line);
+        // SAFETY: the bytes are there.
+        let _ = unsafe { libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.length) };
+        std::process::abort();
+    }
+
+    fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+        let place = usize::from(signal != SIGNALS[0]);
+        let before = BEFORE.get().map(|before| &before[place]);
+        match before {
+            Some(before)
+                if before.sa_sigaction > libc::SIG_IGN && before.sa_flags & libc::SA_SIGINFO != 0 =>
+            {
+                // SAFETY: a handler with this flag has this signature.
+                let handler = unsafe {
+                    std::mem::transmute::<
+                        usize,
+                        extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void),
+                    >(before.sa_sigaction)
+                };
+                handler(signal, info, context);
+            }
+            Some(before) if before.sa_sigaction > libc::SIG_IGN => {
+                // SAFETY: a handler without the flag has this signature.
+                let handler =
+                    unsafe { std::mem::transmute::<usize, extern "C" fn(libc::c_int)>(before.sa_sigaction) };
+                handler(signal);
+            }
+            _ => {
+                // The touch is repeated, and does what it would have done without us.
+                // SAFETY: the default action needs no handler.
+                let _ = unsafe { libc::signal(signal, libc::SIG_DFL) };
+            }
+        }
+    }
+
+    impl Label {
+        fn is_guard(&self, address: usize) -> bool {
+            // A frame is entered page by page, so the first touch below the stack is in the guard, its lowest page.
+            (self.limit..self.limit + super::super::memory::page()).contains(&address)
+        }
+    }
+}
+
+pub(super) use handler::watch;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_cut_off() {
+        let mut line = Line {
+            bytes: [0; 512],
+            length: 0,
+        };
+        for _ in 0..100 {
+            line.write_str("1234567").expect("cut off");
+        }
+        assert_eq!(line.length, 512);
+        assert!(line.bytes.chunks(7).take(73).all(|chunk| chunk == b"1234567"));
+    }
+}

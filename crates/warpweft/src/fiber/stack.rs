@@ -1,0 +1,280 @@
+//! The stacks of a pool's fibers.
+//!
+//! ```text
+//!   mapping  ┌─guard─┬──────── stack ────────┬─guard─┬──────── stack ────────┬ …      16 to 4096 stacks each
+//!            limit                         top                             top
+//! ```
+//!
+//! A stack that is given back keeps its first pages; what lies deeper goes back to the system.
+//!
+//! # Invariants
+//!
+//! - A stack belongs to one `Stack` value at a time, which gives it back when it is dropped; it holds its pool.
+//! - Mappings go when the last `Stack` and the pool are gone.
+
+use super::memory::{self, Guards, Mapping};
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use warpweft_platform::sync::Mutex;
+
+/// The least size of a stack, its guard included.
+pub(crate) const LEAST_BYTES: usize = 16 << 10;
+/// The largest.
+pub(crate) const MOST_BYTES: usize = 1 << 30;
+/// What a stack has if nothing else is said.
+pub(crate) const USUAL_BYTES: usize = 64 << 10;
+
+/// What a stack keeps resident while nobody uses it.
+const KEPT_BYTES: usize = 8 << 10;
+/// How many stacks the first mapping has.
+const FIRST: usize = 16;
+/// The most that a mapping has.
+const MOST_IN_ONE: usize = 4096;
+/// The most bytes of a mapping with more than one stack.
+const MOST_MAPPED: usize = 256 << 20;
+
+/// Why there is no stack.
+#[derive(Debug)]
+pub(crate) enum NoStack {
+    /// As many are in use as there may be.
+    Limit(usize),
+    /// What the system said.
+    System(io::Error),
+}
+
+impl fmt::Display for NoStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limit(most) => write!(f, "{most} stacks of fibers are in use, as many as there may be"),
+            Self::System(error) => write!(
+                f,
+                "no memory or mapping for a fiber's stack: {error}; see `ulimit -v` and vm.max_map_count"
+            ),
+        }
+    }
+}
+
+/// How many stacks a runtime's fibers have, and how much of them they use. A snapshot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fibers {
+    /// Fibers that have waited at least once and have not ended.
+    pub live: usize,
+    /// Stacks that were ever made.
+    pub stacks: usize,
+    /// Of these, how many are free for any thread; each thread keeps some more for itself.
+    pub free: usize,
+    /// The mappings that the stacks lie in.
+    pub mappings: usize,
+    /// The size of a stack in bytes, with its guard.
+    pub stack_bytes: usize,
+    /// The most bytes of its stack that any fiber has used, in whole pages. 0 where the system does not tell.
+    pub deepest: usize,
+    /// Fibers that were unwound because the runtime shut down.
+    pub unwound: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The limits of stacks that were used and are not in use.
+    free: Vec<usize>,
+    /// Stacks of the last mapping that were never used: from here, so many.
+    fresh: (usize, usize),
+    mappings: Vec<Mapping>,
+    made: usize,
+    deepest: usize,
+    live: usize,
+    unwound: usize,
+}
+
+/// All stacks of a pool.
+#[derive(Debug)]
+pub(crate) struct Stacks {
+    bytes: usize,
+    most: usize,
+    guards: Guards,
+    state: Mutex<State>,
+}
+
+impl Stacks {
+    /// Stacks of `bytes` bytes, rounded up to whole pages, and at most so many.
+    pub(crate) fn new(bytes: usize, most: usize) -> Self {
+        Self::with_guards(bytes, most, memory::guards())
+    }
+
+    fn with_guards(bytes: usize, most: usize, guards: Guards) -> Self {
+        Self {
+            bytes: bytes.next_multiple_of(memory::page()),
+            most,
+            guards,
+            state: Mutex::default(),
+        }
+    }
+
+    /// A stack.
+    ///
+    /// # Errors
+    ///
+    /// There are as many as there may be, or the system gives no more.
+    pub(crate) fn take(self: &Arc<Self>) -> Result<Stack, NoStack> {
+        let limit = self.take_limit()?;
+        Ok(Stack {
+            limit,
+            stacks: Arc::clone(self),
+        })
+    }
+
+    fn take_limit(&self) -> Result<usize, NoStack> {
+        let mut state = self.state.lock();
+        if let Some(limit) = state.free.pop() {
+            return Ok(limit);
+        }
+        if state.made >= self.most {
+            return Err(NoStack::Limit(self.most));
+        }
+        if state.fresh.1 == 0 {
+            let count = state
+                .made
+                .clamp(FIRST, MOST_IN_ONE)
+                .min(MOST_MAPPED / self.bytes)
+                .min(self.most - state.made)
+                .max(1);
+            let mapping = Mapping::new(count * self.bytes).map_err(NoStack::System)?;
+            state.fresh = (mapping.start(), count);
+            state.mappings.push(mapping);
+        }
+        let (limit, left) = state.fresh;
+        // SAFETY: the lowest page of a stack that was never used.
+        unsafe { memory::guard(limit, self.guards) }.map_err(NoStack::System)?;
+        state.fresh = (limit + self.bytes, left - 1);
+        state.made += 1;
+        Ok(limit)
+    }
+
+    fn put(&self, limit: usize) {
+        let used = self.used(limit);
+        if used > KEPT_BYTES {
+            let (from, bytes) = (limit + memory::page(), self.bytes - memory::page() - KEPT_BYTES);
+            // SAFETY: inside the stack, above its guard; nobody uses it.
+            unsafe { memory::forget(from, bytes) };
+        }
+        let mut state = self.state.lock();
+        state.deepest = state.deepest.max(used);
+        state.free.push(limit);
+    }
+
+    /// How much of a stack is in use.
+    fn used(&self, limit: usize) -> usize {
+        let guard = memory::page();
+        memory::used(limit + guard, self.bytes - guard).unwrap_or(0)
+    }
+
+    /// A fiber waits for the first time (1), or such a fiber has ended (-1).
+    pub(super) fn count_live(&self, change: isize) {
+        let mut state = self.state.lock();
+        state.live = state.live.wrapping_add_signed(change);
+    }
+
+    /// A fiber is unwound.
+    pub(super) fn count_unwound(&self) {
+        self.state.lock().unwound += 1;
+    }
+
+    pub(crate) fn snapshot(&self) -> Fibers {
+        let stacks = |mapping: &Mapping| {
+            let (start, bytes) = (mapping.start(), mapping.bytes());
+            (start..start + bytes).step_by(self.bytes)
+        };
+        let made: Vec<_> = {
+            let state = self.state.lock();
+            state.mappings.iter().flat_map(stacks).take(state.made).collect()
+        };
+        // Without the lock: fibers start and end meanwhile, but mappings stay.
+        let deepest = made.into_iter().map(|limit| self.used(limit)).max();
+        let mut state = self.state.lock();
+        state.deepest = state.deepest.max(deepest.unwrap_or(0));
+        Fibers {
+            live: state.live,
+            stacks: state.made,
+            free: state.free.len(),
+            mappings: state.mappings.len(),
+            stack_bytes: self.bytes,
+            deepest: state.deepest,
+            unwound: state.unwound,
+        }
+    }
+}
+
+/// The right to use a stack.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    limit: usize,
+    stacks: Arc<Stacks>,
+}
+
+impl Stack {
+    /// Its lowest address, that of its guard.
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The address behind its highest one.
+    pub(super) fn top(&self) -> usize {
+        self.limit + self.stacks.bytes
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        self.stacks.put(self.limit);
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_come_back_and_mappings_are_few() {
+        for guards in [memory::guards(), Guards::Protect] {
+            let stacks = Arc::new(Stacks::with_guards(USUAL_BYTES, 1000, guards));
+            let taken: Vec<_> = (0..1000).map(|_| stacks.take().expect("memory")).collect();
+            let mut limits: Vec<_> = taken.iter().map(Stack::limit).collect();
+            limits.sort_unstable();
+            limits.dedup();
+            assert_eq!(limits.len(), 1000);
+            let error = stacks.take().expect_err("there may be 1000").to_string();
+            assert!(error.contains("1000 stacks"), "{error}");
+            drop(taken);
+            let told = stacks.snapshot();
+            assert_eq!((told.stacks, told.free), (1000, 1000));
+            assert!(told.mappings <= 8, "{told:?}");
+            assert_eq!(
+                stacks.take().map(|stack| stack.top() - stack.limit()).ok(),
+                Some(USUAL_BYTES)
+            );
+            assert_eq!(stacks.snapshot().free, 1000);
+        }
+    }
+
+    #[test]
+    fn what_a_stack_used_is_remembered_and_given_back() {
+        let stacks = Arc::new(Stacks::new(USUAL_BYTES, 10));
+        let stack = stacks.take().expect("memory");
+        let deep = std::ptr::with_exposed_provenance_mut::<u8>(stack.top() - 30_000);
+        // SAFETY: inside the stack.
+        unsafe { deep.write(1) };
+        let limit = stack.limit();
+        drop(stack);
+        assert!(stacks.snapshot().deepest >= 30_000);
+        assert!(stacks.used(limit) <= KEPT_BYTES);
+    }
+
+    #[test]
+    fn a_stack_that_no_memory_can_hold_is_an_error() {
+        let stacks = Arc::new(Stacks::new(usize::MAX / 4, 10));
+        let error = stacks.take().expect_err("half of the address space").to_string();
+        assert!(error.contains("no memory or mapping"), "{error}");
+    }
+}

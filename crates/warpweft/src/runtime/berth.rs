@@ -1,0 +1,380 @@
+//! Where a thread of a pool is reached by others: to be given a worker, and to be told that a fiber of its own is ready.
+//!
+//! ```text
+//!            list                  assign (by who reserved it)
+//!   BUSY ───────────▶ SPARE ───────────────▶ w ──wait──▶ BUSY
+//!   BUSY ──open─────▶ OPEN ──offer─────────▶ w ──wait──▶ BUSY
+//!                      └────close──▶ BUSY
+//! ```
+//!
+//! # Invariants
+//!
+//! - A spare gets a worker from whoever took it out of the list of spares, and from nobody else. A thread that is OPEN takes
+//!   one from anybody, once. A BUSY one takes none: it looks at `called` and at its lane before it is OPEN or SPARE again.
+//! - A fiber that has started is resumed by its home thread. Its wake-ups lie in the lane; each names the suspension that it
+//!   ends, so that one that comes too late does nothing.
+//! - Who puts something into the lane of a thread without a worker sees to it that one comes: once (`Place::Away`).
+
+use super::pool::AnyPool;
+use super::seat;
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::Location;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use warpweft_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
+use warpweft_platform::delay;
+use warpweft_platform::park::Parker;
+use warpweft_platform::sync::Mutex;
+use warpweft_task::pool::{PoolHeader, PoolVtable};
+use warpweft_task::spawn::{self as births, Birth};
+use warpweft_task::{Abandon, TaskRef, Why};
+
+/// Carries a worker, or is not ready for one.
+const BUSY: usize = usize::MAX;
+/// In the list of spares, or reserved.
+const SPARE: usize = usize::MAX - 1;
+/// Takes a worker from anybody.
+const OPEN: usize = usize::MAX - 2;
+/// Unwinds its fibers, and takes no worker any more.
+const LAST: usize = usize::MAX - 3;
+/// Go on without a worker: the pool closes.
+const ADRIFT: usize = usize::MAX - 4;
+
+/// The frame of the thread's own stack that waits has not been called.
+const WAITING: usize = 0;
+/// Its token has run.
+const CALLED: usize = 1;
+/// Its token has ended without having run.
+const DROPPED: usize = 2;
+
+/// Where a fiber is in its home's table, and which of its suspensions is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) slot: u32,
+    pub(crate) turn: u64,
+}
+
+/// Where the worker is that the lane needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The thread carries it.
+    Carried(usize),
+    /// Neither: the thread will look at its lane before it waits.
+    Between,
+    /// The thread waits; whether a worker was asked for.
+    Away { asked: bool },
+}
+
+#[derive(Debug)]
+struct Lane {
+    ready: VecDeque<Key>,
+    place: Place,
+    /// The pool has ended: no worker will come.
+    over: bool,
+}
+
+/// A thread's address. `repr(C)`: tokens of fibers know the berth as their pool.
+#[repr(C)]
+pub(crate) struct Berth {
+    header: PoolHeader,
+    assigned: AtomicUsize,
+    called: AtomicUsize,
+    /// Something may be in the lane, or have yielded. Set by everybody, cleared by the thread.
+    ready: AtomicBool,
+    /// How many fibers of the thread have started and not ended. Written by the thread.
+    fibers: AtomicUsize,
+    parker: Parker,
+    lane: Mutex<Lane>,
+    pool: Arc<dyn AnyPool>,
+}
+
+impl fmt::Debug for Berth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Berth")
+            .field("lane", &self.lane)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Berth {
+    const VTABLE: &'static PoolVtable = &PoolVtable {
+        push: |_, wake, _| {
+            // What a fiber hangs on a signal does its work at once, on whatever thread: it enters the fiber in its lane.
+            let _ = wake.run();
+        },
+        dropped: |_, wake| wake.abandon(Abandon::Dropped),
+        unregister: |_, _, _| unreachable!("a wake-up is a closure, and in no register"),
+    };
+
+    /// Of a thread that is to be given a worker by whoever made it.
+    pub(crate) fn new(pool: &Arc<dyn AnyPool>) -> Arc<Self> {
+        Arc::new(Self {
+            header: PoolHeader { vtable: Self::VTABLE },
+            assigned: AtomicUsize::new(SPARE),
+            called: AtomicUsize::new(WAITING),
+            ready: AtomicBool::new(false),
+            fibers: AtomicUsize::new(0),
+            parker: Parker::new(),
+            lane: Mutex::new(Lane {
+                ready: VecDeque::new(),
+                place: Place::Between,
+                over: false,
+            }),
+            pool: Arc::clone(pool),
+        })
+    }
+
+    /// Gives a reserved spare a worker, or `None`: it is to end.
+    pub(crate) fn assign(&self, worker: Option<usize>) {
+        debug_assert_eq!(self.assigned.load(Ordering::Relaxed), SPARE);
+        // Ordering: Release hands over what the giver did with the worker.
+        self.assigned.store(worker.unwrap_or(ADRIFT), Ordering::Release);
+        delay::point("berth.assign: said");
+        self.parker.unpark();
+    }
+
+    /// Gives a thread that is OPEN a worker, or `None`: it is to go on without one. Whether it takes it.
+    pub(crate) fn offer(&self, worker: Option<usize>) -> bool {
+        let word = worker.unwrap_or(ADRIFT);
+        // Ordering: as in `assign`; who finds it not OPEN relies on what it published before, see `call`.
+        let give = |to| {
+            self.assigned
+                .compare_exchange(to, word, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok()
+        };
+        let taken = give(OPEN) || worker.is_none() && give(LAST);
+        if taken {
+            delay::point("berth.offer: said");
+            self.parker.unpark();
+        }
+        taken
+    }
+
+    /// The thread will wait, and takes a worker from anybody.
+    pub(crate) fn open(&self) {
+        // Ordering: SeqCst, as in `offer`: either the giver finds it OPEN, or the thread sees that it was called.
+        self.assigned.store(OPEN, Ordering::SeqCst);
+    }
+
+    /// The thread does not wait after all. `false`: it was given a worker meanwhile.
+    pub(crate) fn close(&self) -> bool {
+        self.assigned
+            .compare_exchange(OPEN, BUSY, Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok()
+    }
+
+    /// The thread enters itself in the list of spares, or was not wanted there.
+    pub(crate) fn list(&self, as_spare: bool) {
+        let word = if as_spare { SPARE } else { BUSY };
+        self.assigned.store(word, Ordering::Relaxed);
+    }
+
+    /// Sleeps until it is given a worker, or `None`.
+    pub(crate) fn wait(&self) -> Option<usize> {
+        loop {
+            self.parker.park();
+            // Ordering: Acquire pairs with `assign` and `offer`.
+            match self.assigned.load(Ordering::Acquire) {
+                BUSY | OPEN | LAST | SPARE => {}
+                given => {
+                    self.assigned.store(BUSY, Ordering::Relaxed);
+                    return (given != ADRIFT).then_some(given);
+                }
+            }
+        }
+    }
+
+    /// A frame of the thread's own stack is about to wait.
+    pub(crate) fn expect_call(&self) {
+        self.called.store(WAITING, Ordering::Relaxed);
+    }
+
+    /// The frame may go on.
+    pub(crate) fn call(&self) {
+        // Ordering: Release gives the frame what it waited for. SeqCst, as in `open`.
+        self.called.store(CALLED, Ordering::SeqCst);
+    }
+
+    /// The frame may go on, without a worker: its token has ended.
+    pub(crate) fn call_dropped(&self) {
+        // Ordering: as in `call`.
+        self.called.store(DROPPED, Ordering::SeqCst);
+    }
+
+    /// Whether the frame may go on.
+    pub(crate) fn was_called(&self) -> bool {
+        self.called.load(Ordering::SeqCst) != WAITING
+    }
+
+    /// Whether the frame may go on, but who called it found that the thread took no worker.
+    pub(crate) fn is_called_in_vain(&self) -> bool {
+        self.called.load(Ordering::SeqCst) == CALLED && self.assigned.load(Ordering::SeqCst) == OPEN
+    }
+
+    /// Whether the frame may go on because its token has ended.
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.called.load(Ordering::SeqCst) == DROPPED
+    }
+
+    /// What a fiber hangs on the signal that it waits for.
+    pub(crate) fn wake_of(self: &Arc<Self>, key: Key) -> TaskRef {
+        let wake = Wake(Arc::clone(self), key);
+        let birth = Birth {
+            pool: NonNull::from(&**self).cast(),
+            location: Location::caller(),
+            name: None,
+        };
+        // SAFETY: the wake-up keeps the berth, which it knows as its pool, alive until it ends; the berth keeps none of them.
+        unsafe { births::detached_job(move || wake.say(), birth) }
+    }
+
+    /// Enters a fiber, and sees to it that its thread comes. From any thread.
+    fn enter(self: &Arc<Self>, key: Key) {
+        let place = {
+            let mut lane = self.lane.lock();
+            lane.ready.push_back(key);
+            self.note_ready();
+            let place = lane.place;
+            if let Place::Away { asked } = &mut lane.place {
+                *asked = true;
+            }
+            place
+        };
+        delay::point("berth.enter: entered");
+        match place {
+            // It looks at its lane before each task, and once more before it sleeps.
+            Place::Carried(worker) => self.pool.wake_worker(worker),
+            Place::Between | Place::Away { asked: true } => {}
+            Place::Away { asked: false } => self.ask(),
+        }
+    }
+
+    /// Something is to be resumed.
+    pub(crate) fn note_ready(&self) {
+        // Ordering: Release, so that who sees it finds the entry. The idle protocol orders it against sleep.
+        self.ready.store(true, Ordering::Release);
+    }
+
+    /// Whether something may be ready. What the loop asks before each task: one load and a branch.
+    #[inline]
+    pub(crate) fn may_be_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// The next entry, for the thread itself. `others`: whether it has more to resume anyway.
+    pub(crate) fn next(&self, others: bool) -> Option<Key> {
+        let mut lane = self.lane.lock();
+        let key = lane.ready.pop_front();
+        if lane.ready.is_empty() && !others {
+            // Under the lock: an entry that comes now sets it again.
+            self.ready.store(false, Ordering::Relaxed);
+        }
+        key
+    }
+
+    /// The thread carries a worker, or does not carry it any more.
+    pub(crate) fn carry(&self, worker: Option<usize>) {
+        self.lane.lock().place = worker.map_or(Place::Between, Place::Carried);
+    }
+
+    /// The thread waits without a worker, and is OPEN or in the list of spares: it asks for one if it needs one.
+    pub(crate) fn ask_if_needed(self: &Arc<Self>, needed: bool) {
+        let (asks, over) = {
+            let mut lane = self.lane.lock();
+            if matches!(lane.place, Place::Carried(_)) {
+                return;
+            }
+            let asked = needed || self.may_be_ready();
+            lane.place = Place::Away { asked };
+            (asked, lane.over)
+        };
+        if over && self.fibers() > 0 {
+            self.offer(None);
+        } else if asks {
+            self.ask();
+        }
+    }
+
+    /// The pool has ended: a thread that waits unwinds its fibers.
+    pub(crate) fn end(&self) {
+        self.lane.lock().over = true;
+        self.offer(None);
+    }
+
+    /// The thread, which unwinds its fibers, sleeps until something may be ready.
+    pub(crate) fn wait_for_ready(&self) {
+        self.assigned.store(LAST, Ordering::SeqCst);
+        self.lane.lock().place = Place::Away { asked: false };
+        if self.may_be_ready() {
+            self.offer(None);
+        }
+        self.wait();
+        self.lane.lock().place = Place::Between;
+    }
+
+    /// Asks the pool for a worker, by a task whose body gives the one that runs it.
+    fn ask(self: &Arc<Self>) {
+        let claim = Claim(Arc::clone(self));
+        let birth = Birth {
+            pool: self.pool.header(),
+            location: Location::caller(),
+            name: None,
+        };
+        // SAFETY: the berth, which the claim keeps alive, keeps the pool alive.
+        let claim = unsafe { births::detached_job(move || claim.run(), birth) };
+        claim.push(Why::Woken);
+    }
+
+    /// How many fibers live on the thread.
+    pub(crate) fn fibers(&self) -> usize {
+        self.fibers.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_fibers(&self, fibers: usize) {
+        self.fibers.store(fibers, Ordering::Relaxed);
+    }
+}
+
+/// What wakes a fiber. It does so once, also if it ends without having run: then somebody gave the signal up.
+struct Wake(Arc<Berth>, Key);
+
+impl Wake {
+    fn say(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Wake {
+    fn drop(&mut self) {
+        self.0.enter(self.1);
+    }
+}
+
+/// The body of a task that gives the worker that runs it to a thread, because a fiber is ready there.
+struct Claim(Arc<Berth>);
+
+impl Claim {
+    fn run(&self) {
+        if self.0.assigned.load(Ordering::Relaxed) == SPARE {
+            if self.0.pool.crew().withdraw(&self.0) {
+                seat::give_to(|worker| {
+                    self.0.assign(worker);
+                    true
+                });
+            }
+            // Otherwise it is reserved: it gets a worker, or is listed again and then asks again.
+        } else {
+            seat::give_to(|worker| self.0.offer(worker));
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // It ended without having run, or the thread needs no worker any more.
+        if self.0.pool.is_closing() {
+            self.0.offer(None);
+        }
+    }
+}

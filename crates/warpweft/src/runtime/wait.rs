@@ -1,0 +1,256 @@
+//! How a stack waits: a fiber's switches away, a thread's own gives the worker to a spare thread and sleeps.
+//!
+//! ```text
+//!            hand over                     called: the token ran, on another thread
+//!   CARRYING(w) ───────────▶ OPEN ───────────────────────────────────▶ CARRYING(w') ─▶ goes on
+//!                             ▲ │ a worker was asked for, for a fiber
+//!                             │ ▼
+//!                        CARRYING(w'): runs the thread's fibers; when they wait, gives it away again
+//! ```
+
+use super::berth::Berth;
+use super::context::{self, Front};
+use super::seat::{Seat, give_to, here, with_seat};
+use crate::fiber::{Fiber, Held};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::Arc;
+use warpweft_platform::delay;
+use warpweft_platform::thread::yield_now;
+use warpweft_task::spawn::{self as births, Birth};
+use warpweft_task::{Abandon, Signal, TaskRef, Why};
+
+impl Seat {
+    /// Makes a task of each latent fork of this stack: it is about to wait, and they are others' to run.
+    fn promote_forks(&self, front: &Front) {
+        self.forks().promote(|claim| {
+            let birth = Birth {
+                pool: self.pool(),
+                location: Location::caller(),
+                name: None,
+            };
+            let ticket = move || {
+                if let Some(fork) = claim.steal() {
+                    fork.run();
+                }
+            };
+            // SAFETY: the seat keeps the pool alive.
+            let ticket = unsafe { births::detached_job(ticket, birth) };
+            // Unwind: a policy that panics closes the pool, and its worker's `Local` is not touched any more. Frames
+            // below wait for others, and must not be unwound.
+            let _ = catch_unwind(AssertUnwindSafe(|| front.push(ticket, Why::Forked)));
+        });
+    }
+
+    /// Waits until `signal` is set, which a thread that took a fork of this stack will do. Never unwinds.
+    pub(crate) fn wait_for_fork(&self, signal: &Signal) {
+        let may_wait = self
+            .front()
+            .map_or(self.fiber().is_some(), |front| !front.in_policy.get());
+        if !(may_wait && self.wait(signal, Held::Yes)) {
+            while !signal.is_set() {
+                yield_now();
+            }
+        }
+    }
+
+    /// Gives way to what else is ready on this thread, if this is a fiber. Whether it is.
+    pub(crate) fn give_way(&self) -> bool {
+        let Some(fiber) = self.fiber().filter(|fiber| fiber.may_switch()) else {
+            return false;
+        };
+        self.switch_away(fiber, Held::No, |held| fiber.give_way(held));
+        true
+    }
+
+    /// Waits until `signal` is set; see [`wait`]. The one place where a stack waits.
+    fn wait(&self, signal: &Signal, held: Held) -> bool {
+        assert!(
+            !self.is_in_policy(),
+            "a hook of a policy cannot wait: its worker would be in nobody's hands"
+        );
+        if signal.is_set() {
+            return true;
+        }
+        if let Some(fiber) = self.fiber().filter(|fiber| fiber.may_switch()) {
+            self.switch_away(fiber, held, |held| fiber.wait(signal, held));
+            return true;
+        }
+        let Some(front) = self.front() else {
+            return false;
+        };
+        let visited = (!context::is(front)).then(context::get);
+        context::set(front);
+        self.promote_forks(front);
+        let pool = self.home().pool();
+        let Ok(spare) = pool.crew().reserve(pool) else {
+            self.work_meanwhile(|| signal.is_set());
+            if self.front().is_none() {
+                // A task gave the worker to a blocked thread: so this one can wait as it should.
+                self.await_call(signal, None);
+            }
+            visited.inspect(|&front| context::set(front));
+            return true;
+        };
+        self.await_call(signal, Some(spare));
+        visited.inspect(|&front| context::set(front));
+        true
+    }
+
+    /// Switches to the thread's own stack by `switch`, which says whether this one is to be unwound.
+    fn switch_away(&self, fiber: &Fiber, held: Held, switch: impl FnOnce(Held) -> bool) {
+        let held = if fiber.is_held() { Held::Yes } else { held };
+        let found = self.found();
+        let visited = (!context::is(found)).then(context::get);
+        let unwinds = fiber.is_unwinding() && held == Held::No || {
+            context::set(found);
+            if let Some(front) = self.front() {
+                self.promote_forks(front);
+            }
+            switch(held)
+        };
+        visited.inspect(|&front| context::set(front));
+        if unwinds {
+            fiber.unwind();
+        }
+    }
+
+    /// Hangs the token on the signal, gives the worker, if there is one, to the spare thread, and sleeps until the token has
+    /// run. Meanwhile the thread may be given workers to run its fibers with.
+    fn await_call(&self, signal: &Signal, spare: Option<Arc<Berth>>) {
+        let pool = self.home().pool();
+        // A fiber that must not switch holds its thread up: nobody gives that thread a worker for anything else.
+        let berth = if self.fiber().is_none() {
+            Arc::clone(self.berth())
+        } else {
+            Berth::new(pool)
+        };
+        berth.expect_call();
+        berth.open();
+        let hung = signal.hang(self.token(&berth));
+        match (hung, spare) {
+            (Err(token), Some(spare)) => {
+                // It was set in the meantime.
+                token.abandon(Abandon::Cancelled);
+                // The token's end has left an assignment behind; or somebody else a worker, for the fibers.
+                match if berth.close() { None } else { berth.wait() } {
+                    None => pool.crew().release(&spare),
+                    worker => spare.assign(worker),
+                }
+                return;
+            }
+            (Err(token), None) => token.push(Why::Woken),
+            (Ok(()), Some(spare)) => {
+                delay::point("seat.wait: token hung");
+                let worker = self.lay_down();
+                spare.assign(worker);
+            }
+            (Ok(()), None) => {}
+        }
+        pool.crew().note_blocked(1);
+        self.sleep(&berth);
+        pool.crew().note_blocked(-1);
+    }
+
+    /// Sleeps until the token of this thread has run, or ended.
+    fn sleep(&self, berth: &Arc<Berth>) {
+        let pool = self.home().pool();
+        loop {
+            berth.ask_if_needed(berth.is_called_in_vain());
+            self.take_up(berth.wait());
+            if self.fiber().is_none() {
+                if self.front().is_some() {
+                    while !berth.was_called() && !pool.is_closing() && self.home().run_one(self) {}
+                } else if pool.is_closing() {
+                    self.home().unwind_all(self);
+                }
+            }
+            if berth.was_called() && (self.front().is_some() || pool.is_closing() || berth.is_dropped()) {
+                return;
+            }
+            if self.front().is_none() {
+                berth.open();
+                continue;
+            }
+            // The fibers wait, and so does this frame. OPEN first: who calls it from here on finds it so.
+            let Ok(spare) = pool.crew().reserve(pool) else {
+                return self.work_meanwhile(|| berth.was_called());
+            };
+            berth.open();
+            if berth.was_called() && berth.close() {
+                return pool.crew().release(&spare);
+            }
+            let worker = self.lay_down();
+            spare.assign(worker);
+        }
+    }
+
+    /// The last resort where no spare thread can be had: runs other tasks on top of this frame until it is `over`, or its
+    /// thread has no worker any more. Counted, because it may deadlock where a task needs what a frame below it holds.
+    fn work_meanwhile(&self, over: impl Fn() -> bool) {
+        while !over() {
+            let Some(front) = self.front() else {
+                return;
+            };
+            // Unwind: what panics here is the policy, which closes the pool and is not called any more.
+            let worked =
+                !front.in_policy.get() && catch_unwind(AssertUnwindSafe(|| front.step())).unwrap_or(false);
+            let resumed = self.fiber().is_none() && self.home().run_one(self);
+            if !worked && !resumed {
+                yield_now();
+            }
+        }
+    }
+
+    /// A task that calls the frame that waits at `berth`, and gives it the worker that runs it.
+    fn token(&self, berth: &Arc<Berth>) -> TaskRef {
+        let resume = Resume(Some(Arc::clone(berth)));
+        let birth = Birth {
+            pool: self.pool(),
+            location: Location::caller(),
+            name: None,
+        };
+        // SAFETY: the seat keeps the pool alive, and the thread does not end before its token has.
+        unsafe { births::detached_job(move || resume.run(), birth) }
+    }
+}
+
+/// The body of a blocked thread's token.
+struct Resume(Option<Arc<Berth>>);
+
+impl Resume {
+    fn run(mut self) {
+        if let Some(berth) = self.0.take() {
+            berth.call();
+            // If it is not taken, the thread has a worker already, for its fibers.
+            give_to(|worker| berth.offer(worker));
+        }
+    }
+}
+
+impl Drop for Resume {
+    fn drop(&mut self) {
+        // The token ended without having run: the pool closes, or its policy lost it.
+        if let Some(berth) = self.0.take() {
+            berth.call_dropped();
+            berth.offer(None);
+        }
+    }
+}
+
+/// A thread of this pool has done what a blocked frame waited for, and has nothing else on its stack: the frame goes on with
+/// its worker, at once.
+///
+/// Not through a queue, where other tasks come first: each of them might block in a lock that the frame holds, until no worker
+/// is left to run the token (rayon#592 by another way).
+pub(crate) fn resume(token: TaskRef) {
+    match here().and_then(Seat::front) {
+        // A token ends in one step.
+        Some(_) => drop(token.run()),
+        None => token.push(Why::Woken),
+    }
+}
+
+/// How a thread of a pool waits: by giving its worker away, until its token runs. `false`: it carries none.
+pub(super) fn wait(signal: &Signal) -> bool {
+    with_seat(|seat| seat.is_some_and(|seat| seat.wait(signal, Held::No)))
+}

@@ -1,0 +1,742 @@
+//! Fibers: every way to wait, on pools of several sizes.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "outside the checkers the system's own threads and locks are what is tested against"
+)]
+
+#[path = "support/everywhere.rs"]
+mod support;
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+use support::everywhere;
+use warpweft::{JoinError, Runtime, block_on, fiber, join, scope, spawn, spawn_job, yield_now};
+
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn here() -> ThreadId {
+    thread::current().id()
+}
+
+#[test]
+fn a_fiber_waits_for_handles_of_every_kind() {
+    everywhere(|runtime| {
+        let sum = runtime.spawn_fiber(|| {
+            let parts = [
+                fiber::spawn(|| {
+                    fiber::yield_now();
+                    1
+                }),
+                spawn_job(|| 2),
+                spawn(async {
+                    yield_now().await;
+                    3
+                }),
+            ];
+            parts
+                .map(|part| part.wait().expect("no panic"))
+                .iter()
+                .sum::<i32>()
+        });
+        assert_eq!(sum.wait().expect("no panic"), 6);
+    });
+}
+
+#[test]
+fn every_kind_waits_for_a_fiber() {
+    everywhere(|runtime| {
+        let slow = || {
+            fiber::spawn(|| {
+                for _ in 0..3 {
+                    fiber::wait(yield_now());
+                    fiber::yield_now();
+                }
+                1
+            })
+        };
+        let job = runtime.spawn_job(move || slow().wait().expect("no panic"));
+        let future = runtime.spawn(async move { slow().await.expect("no panic") });
+        let blocking = runtime.spawn(async move { slow().wait().expect("no panic") });
+        let outside = runtime.block_on(async move { slow().await.expect("no panic") });
+        assert_eq!(outside, 1);
+        for handle in [job, future, blocking] {
+            assert_eq!(handle.wait().expect("no panic"), 1);
+        }
+    });
+}
+
+#[test]
+fn a_fiber_stays_on_its_thread() {
+    everywhere(|runtime| {
+        let fibers: Vec<_> = (0..50)
+            .map(|n: usize| {
+                runtime.spawn_fiber(move || {
+                    let home = here();
+                    for round in 0..10 {
+                        match (n + round) % 5 {
+                            0 => block_on(yield_now()),
+                            1 => spawn_job(|| ()).wait().expect("no panic"),
+                            2 => {
+                                join(thread::yield_now, thread::yield_now);
+                            }
+                            3 => fiber::scope(|scope| scope.spawn(|_| assert!(fiber::yield_now()))),
+                            _ => assert!(fiber::yield_now()),
+                        }
+                        assert_eq!(here(), home, "moved in round {round}");
+                    }
+                })
+            })
+            .collect();
+        for fiber in fibers {
+            fiber.wait().expect("no panic");
+        }
+    });
+}
+
+#[test]
+fn joins_and_scopes_in_fibers() {
+    fn fib(n: u64) -> u64 {
+        if n < 2 {
+            return n;
+        }
+        if n.is_multiple_of(3) {
+            fiber::yield_now();
+        }
+        let (a, b) = join(|| fib(n - 1), || fib(n - 2));
+        a + b
+    }
+    everywhere(|runtime| {
+        let fibers: Vec<_> = (0..8).map(|_| runtime.spawn_fiber(|| fib(15))).collect();
+        for fiber in fibers {
+            assert_eq!(fiber.wait().expect("no panic"), 610);
+        }
+        let sum = runtime.spawn_fiber(|| {
+            let mut squares = [0; 64];
+            scope(|scope| {
+                for (n, square) in squares.iter_mut().enumerate() {
+                    scope.spawn(move |_| *square = n * n);
+                    if n % 16 == 0 {
+                        fiber::yield_now();
+                    }
+                }
+            });
+            squares.iter().sum::<usize>()
+        });
+        assert_eq!(sum.wait().expect("no panic"), (0..64).map(|n| n * n).sum());
+    });
+}
+
+#[test]
+fn latent_forks_are_run_by_others_while_their_fiber_waits() {
+    everywhere(|runtime| {
+        let fiber = runtime.spawn_fiber(|| {
+            let (sender, receiver) = gate();
+            // The first half waits for what the second does: with one worker, too.
+            join(|| block_on(receiver), || sender.open());
+        });
+        fiber.wait().expect("no panic");
+    });
+}
+
+#[test]
+fn a_scope_of_fibers_borrows() {
+    everywhere(|runtime| {
+        for from_a_fiber in [false, true] {
+            let body = || {
+                let mut words = vec![String::new(); 20];
+                let nested = AtomicUsize::new(0);
+                fiber::scope(|scope| {
+                    for (n, word) in words.iter_mut().enumerate() {
+                        let nested = &nested;
+                        scope.spawn(move |scope| {
+                            fiber::wait(yield_now());
+                            *word = n.to_string();
+                            scope.spawn(move |_| {
+                                fiber::yield_now();
+                                nested.fetch_add(1, Ordering::Relaxed);
+                            });
+                        });
+                    }
+                });
+                assert_eq!(nested.into_inner(), 20);
+                words.concat()
+            };
+            let words = if from_a_fiber {
+                runtime.spawn_fiber(body).wait()
+            } else {
+                runtime.spawn_job(body).wait()
+            };
+            assert_eq!(words.expect("no panic"), "012345678910111213141516171819");
+        }
+    });
+}
+
+#[test]
+fn a_lock_may_be_held_across_a_wait_that_others_do_not_want_meanwhile() {
+    everywhere(|runtime| {
+        let lock = Arc::new(Mutex::new(0));
+        let fibers: Vec<_> = (0..20)
+            .map(|_| {
+                let lock = Arc::clone(&lock);
+                runtime.spawn_fiber(move || {
+                    let one = fiber::spawn(|| 1);
+                    let Ok(mut sum) = lock.try_lock() else {
+                        return one.wait().map(drop).expect("no panic");
+                    };
+                    let (a, b) = join(|| one.wait().expect("no panic"), || 1);
+                    *sum += a + b;
+                })
+            })
+            .collect();
+        for fiber in fibers {
+            fiber.wait().expect("no panic");
+        }
+        assert!(*lock.lock().expect("not poisoned") >= 2);
+    });
+}
+
+#[test]
+fn a_fiber_runs_while_another_frame_of_its_thread_waits() {
+    everywhere(|runtime| {
+        let (open, closed) = gate();
+        let (first, second) = (closed.clone(), closed);
+        // The fiber waits; then a job waits on each thread, also on the fiber's.
+        let fiber = runtime.spawn_fiber(move || {
+            let home = here();
+            block_on(first);
+            for _ in 0..10 {
+                fiber::yield_now();
+                spawn_job(|| ()).wait().expect("no panic");
+            }
+            assert_eq!(here(), home);
+            7
+        });
+        let (told, ended) = gate();
+        let jobs: Vec<_> = (0..8)
+            .map(|_| {
+                let ended = ended.clone();
+                runtime.spawn_job(move || block_on(ended))
+            })
+            .collect();
+        eventually("all jobs wait", || runtime.threads().blocked == 8);
+        open.open();
+        block_on(second);
+        assert_eq!(fiber.wait().expect("no panic"), 7);
+        told.open();
+        for job in jobs {
+            job.wait().expect("no panic");
+        }
+    });
+}
+
+#[test]
+fn a_panic_three_frames_deep_is_the_joiners() {
+    fn deep(frames: usize) {
+        if frames == 0 {
+            fiber::yield_now();
+            panic_any(42_u32);
+        }
+        deep(frames - 1);
+    }
+    everywhere(|runtime| {
+        let fiber = runtime.spawn_fiber(|| deep(3));
+        let panic = fiber.wait().expect_err("it panics").into_panic();
+        assert_eq!(
+            panic.and_then(|panic| panic.downcast().ok()),
+            Some(Box::new(42_u32))
+        );
+        // Caught inside, the fiber goes on.
+        let fiber = runtime.spawn_fiber(|| {
+            let caught = catch_unwind(|| deep(3)).is_err();
+            fiber::wait(yield_now());
+            caught
+        });
+        assert!(fiber.wait().expect("no panic"));
+        // In one of a scope's, it is the scope's.
+        let fiber = runtime.spawn_fiber(|| fiber::scope(|scope| scope.spawn(|_| deep(3))));
+        assert!(fiber.wait().expect_err("it panics").is_panic());
+    });
+}
+
+#[test]
+fn a_wait_in_a_destructor_that_runs_because_of_a_panic() {
+    struct Waits;
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            assert!(thread::panicking());
+            let home = here();
+            assert_eq!(spawn_job(|| 5).wait().expect("no panic"), 5);
+            block_on(yield_now());
+            assert!(!fiber::yield_now(), "nothing switches while it is panicking");
+            assert_eq!(here(), home);
+        }
+    }
+    everywhere(|runtime| {
+        let fibers: Vec<_> = (0..10)
+            .map(|_| {
+                runtime.spawn_fiber(|| {
+                    let _waits = Waits;
+                    fiber::yield_now();
+                    resume_unwind(Box::new("on purpose"));
+                })
+            })
+            .collect();
+        let others: Vec<_> = (0..10)
+            .map(|_| {
+                runtime.spawn_fiber(|| {
+                    for _ in 0..10 {
+                        assert!(!thread::panicking(), "a fiber sees the panic of another one");
+                        fiber::yield_now();
+                    }
+                })
+            })
+            .collect();
+        for fiber in fibers {
+            let _: () = fiber.wait().map(|()| unreachable!()).unwrap_or_else(|error| {
+                assert!(error.is_panic());
+            });
+        }
+        for fiber in others {
+            fiber.wait().expect("no panic");
+        }
+    });
+}
+
+#[test]
+fn a_panic_in_a_destructor_at_the_end_of_a_fiber() {
+    struct Panics;
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            resume_unwind(Box::new("in a destructor"));
+        }
+    }
+    everywhere(|runtime| {
+        let fiber = runtime.spawn_fiber(|| {
+            let _panics = Panics;
+            fiber::yield_now();
+        });
+        assert!(fiber.wait().expect_err("it panics").is_panic());
+        let fiber = runtime.spawn_fiber(|| fiber::wait(yield_now()));
+        fiber.wait().expect("no panic");
+    });
+}
+
+#[test]
+fn thread_locals_are_the_same_before_and_after() {
+    thread_local!(static MINE: Cell<usize> = const { Cell::new(0) });
+    everywhere(|runtime| {
+        let fibers: Vec<_> = (1..=20)
+            .map(|n| {
+                runtime.spawn_fiber(move || {
+                    let place = MINE.with(|mine| std::ptr::from_ref(mine).addr());
+                    for _ in 0..5 {
+                        MINE.set(n);
+                        assert_eq!(MINE.get(), n);
+                        fiber::wait(yield_now());
+                        let now = MINE.with(|mine| std::ptr::from_ref(mine).addr());
+                        assert_eq!(now, place);
+                    }
+                })
+            })
+            .collect();
+        for fiber in fibers {
+            fiber.wait().expect("no panic");
+        }
+    });
+}
+
+#[test]
+fn visits_of_other_runtimes_keep_apart() {
+    everywhere(|runtime| {
+        let other = Arc::new(Runtime::builder().workers(1).name("other").build().expect("one"));
+        let fibers: Vec<_> = (0..5)
+            .map(|_| {
+                let other = Arc::clone(&other);
+                runtime.spawn_fiber(move || {
+                    let name = || thread::current().name().map(str::to_owned).expect("named");
+                    let there = other.block_on(async {
+                        yield_now().await;
+                        spawn_job(name).await.expect("no panic")
+                    });
+                    let here = spawn_job(name).wait().expect("no panic");
+                    let installed = other.install(|_| name()).expect("open");
+                    (there, here, installed)
+                })
+            })
+            .collect();
+        for fiber in fibers {
+            let (there, here, installed) = fiber.wait().expect("no panic");
+            assert!(there.starts_with("other-"), "{there}");
+            assert!(here.starts_with("warpweft-"), "{here}");
+            assert!(installed.starts_with("other-"), "{installed}");
+        }
+    });
+}
+
+#[test]
+fn a_crowd_of_fibers_waits_for_one_gate() {
+    everywhere(|runtime| {
+        let (open, closed) = gate();
+        let fibers: Vec<_> = (0..1000)
+            .map(|n| {
+                let closed = closed.clone();
+                runtime.spawn_fiber(move || {
+                    block_on(closed);
+                    n
+                })
+            })
+            .collect();
+        eventually("all wait", || runtime.fibers().live == 1000);
+        // No thread is held up.
+        assert!(runtime.threads().all <= runtime.workers() + 2);
+        open.open();
+        for (n, fiber) in fibers.into_iter().enumerate() {
+            assert_eq!(fiber.wait().expect("no panic"), n);
+        }
+        eventually("none is left", || runtime.fibers().live == 0);
+    });
+}
+
+#[test]
+fn a_fiber_without_a_stack_is_an_error() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .max_fiber_stacks(2)
+        .build()
+        .expect("one worker");
+    let (open, closed) = gate();
+    let waiting: Vec<_> = (0..2)
+        .map(|_| {
+            let closed = closed.clone();
+            runtime.spawn_fiber(move || block_on(closed))
+        })
+        .collect();
+    eventually("both wait", || runtime.fibers().live == 2);
+    let refused = runtime.spawn_fiber(|| ()).wait().expect_err("no stack");
+    assert!(matches!(refused, JoinError::NoStack));
+    let refused = runtime.try_spawn_fiber(|| ()).map(drop).expect_err("no stack");
+    assert!(refused.to_string().contains("no stack"), "{refused}");
+    let scoped = runtime.spawn_job(|| fiber::scope(|scope| scope.spawn(|_| ())));
+    assert!(scoped.wait().expect_err("no stack").is_panic());
+    open.open();
+    for fiber in waiting {
+        fiber.wait().expect("no panic");
+    }
+    eventually("none is left", || runtime.fibers().live == 0);
+    runtime.spawn_fiber(|| ()).wait().expect("there is one again");
+}
+
+#[test]
+fn a_stack_is_taken_before_the_fiber_starts() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .max_fiber_stacks(1)
+        .build()
+        .expect("one worker");
+    let (open, closed) = gate();
+    let busy = runtime.spawn_job(move || while !closed.is_open() {});
+    let fiber = runtime.try_spawn_fiber(|| 1).expect("there is one");
+    assert!(runtime.try_spawn_fiber(|| 1).is_err(), "there is none any more");
+    open.open();
+    assert_eq!(fiber.wait().expect("no panic"), 1);
+    busy.wait().expect("no panic");
+}
+
+#[test]
+fn stacks_of_an_impossible_size_are_refused() {
+    for bytes in [0, 1000, usize::MAX] {
+        let error = Runtime::builder().fiber_stack_size(bytes).build().map(drop);
+        let error = error.expect_err("out of range").to_string();
+        assert!(error.contains("16384 to 1073741824"), "{error}");
+    }
+    let runtime = Runtime::builder()
+        .workers(1)
+        .fiber_stack_size(1 << 20)
+        .build()
+        .expect("1 MiB");
+    let fiber = runtime.spawn_fiber(|| {
+        let mut bytes = [0_u8; 512 << 10];
+        fiber::yield_now();
+        std::hint::black_box(&mut bytes);
+    });
+    fiber.wait().expect("no panic");
+    let told = runtime.fibers();
+    assert_eq!(told.stack_bytes, 1 << 20);
+    if cfg!(target_os = "linux") {
+        assert!((512 << 10..600 << 10).contains(&told.deepest), "{told:?}");
+    }
+}
+
+/// What a test opens once.
+#[derive(Clone, Default)]
+struct Gate(Arc<Mutex<(bool, Vec<std::task::Waker>)>>);
+
+fn gate() -> (Gate, Gate) {
+    let gate = Gate::default();
+    (gate.clone(), gate)
+}
+
+impl Gate {
+    fn open(&self) {
+        let wakers = {
+            let mut gate = self.0.lock().expect("unpoisoned");
+            gate.0 = true;
+            std::mem::take(&mut gate.1)
+        };
+        wakers.into_iter().for_each(std::task::Waker::wake);
+    }
+
+    fn is_open(&self) -> bool {
+        self.0.lock().expect("unpoisoned").0
+    }
+}
+
+impl Future for Gate {
+    type Output = ();
+
+    fn poll(self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
+        let mut gate = self.0.lock().expect("unpoisoned");
+        if gate.0 {
+            return std::task::Poll::Ready(());
+        }
+        gate.1.push(cx.waker().clone());
+        std::task::Poll::Pending
+    }
+}
+
+#[test]
+fn a_pool_that_closes_unwinds_its_fibers_at_home() {
+    struct Marks(ThreadId, Arc<AtomicUsize>);
+    impl Drop for Marks {
+        fn drop(&mut self) {
+            assert_eq!(here(), self.0, "unwound elsewhere");
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    everywhere(|runtime| {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let (_open, closed) = gate();
+        let fibers: Vec<_> = (0..100)
+            .map(|_| {
+                let (dropped, closed) = (Arc::clone(&dropped), closed.clone());
+                runtime.spawn_fiber(move || {
+                    let _marks = Marks(here(), dropped);
+                    block_on(closed);
+                })
+            })
+            .collect();
+        eventually("all wait", || runtime.fibers().live == 100);
+        runtime.shutdown();
+        assert_eq!(dropped.load(Ordering::Relaxed), 100);
+        let told = runtime.fibers();
+        assert_eq!((told.live, told.unwound), (0, 100));
+        assert_eq!(told.stacks, told.free, "{told:?}");
+        for fiber in fibers {
+            assert!(matches!(fiber.wait(), Err(JoinError::Shutdown)));
+        }
+    });
+}
+
+#[test]
+fn a_fiber_that_catches_the_unwinding_is_unwound_again() {
+    everywhere(|runtime| {
+        let (_open, closed) = gate();
+        let fiber = runtime.spawn_fiber(move || {
+            for _ in 0..3 {
+                let caught = catch_unwind(AssertUnwindSafe(|| block_on(closed.clone())));
+                assert!(caught.is_err());
+            }
+            // It may still use what it has, and end as it likes.
+            3
+        });
+        eventually("it waits", || runtime.fibers().live == 1);
+        runtime.shutdown();
+        assert_eq!(fiber.wait().expect("it ended of its own accord"), 3);
+        assert_eq!(runtime.fibers().unwound, 3);
+    });
+}
+
+#[test]
+fn a_scope_outlives_its_fibers_also_at_the_end_of_the_pool() {
+    everywhere(|runtime| {
+        for job in [false, true] {
+            let (_open, closed) = gate();
+            let body = move || {
+                let mut borrowed = vec![0; 40];
+                let unwound = catch_unwind(AssertUnwindSafe(|| {
+                    fiber::scope(|scope| {
+                        for place in &mut borrowed {
+                            let closed = closed.clone();
+                            scope.spawn(move |_| {
+                                struct Writes<'a>(&'a mut i32);
+                                impl Drop for Writes<'_> {
+                                    fn drop(&mut self) {
+                                        *self.0 = 1;
+                                    }
+                                }
+                                let _writes = Writes(place);
+                                block_on(closed);
+                            });
+                        }
+                    });
+                }));
+                assert!(unwound.is_err());
+                borrowed.iter().sum::<i32>()
+            };
+            let runtime = Runtime::builder()
+                .workers(runtime.workers())
+                .build()
+                .expect("workers");
+            let outer = if job {
+                runtime.spawn_job(body)
+            } else {
+                runtime.spawn_fiber(body)
+            };
+            eventually("all wait", || runtime.fibers().live == 40 + usize::from(!job));
+            runtime.shutdown();
+            assert_eq!(outer.wait().expect("it catches the panic"), 40);
+        }
+    });
+}
+
+#[test]
+fn thread_locals_outlive_the_fibers_of_their_thread() {
+    struct Local(Cell<bool>);
+    impl Drop for Local {
+        fn drop(&mut self) {
+            self.0.set(false);
+        }
+    }
+    thread_local!(static LOCAL: Local = const { Local(Cell::new(true)) });
+    struct Asks(Arc<AtomicUsize>);
+    impl Drop for Asks {
+        fn drop(&mut self) {
+            if LOCAL.try_with(|local| local.0.get()) == Ok(true) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+    everywhere(|runtime| {
+        let alive = Arc::new(AtomicUsize::new(0));
+        let (_open, closed) = gate();
+        for _ in 0..20 {
+            let (alive, closed) = (Arc::clone(&alive), closed.clone());
+            runtime
+                .spawn_fiber(move || {
+                    LOCAL.with(|local| assert!(local.0.get()));
+                    let _asks = Asks(alive);
+                    block_on(closed);
+                })
+                .detach();
+        }
+        eventually("all wait", || runtime.fibers().live == 20);
+        runtime.shutdown();
+        assert_eq!(alive.load(Ordering::Relaxed), 20);
+    });
+}
+
+#[test]
+fn a_thread_with_fibers_does_not_retire() {
+    let runtime = Runtime::builder().workers(1).build().expect("one worker");
+    let (open, closed) = gate();
+    let (told, ended) = gate();
+    // A fiber starts, then a job blocks its thread; the next fiber starts on another one.
+    let (mut fibers, mut jobs) = (Vec::new(), Vec::new());
+    for n in 1..=20 {
+        let (closed, ended) = (closed.clone(), ended.clone());
+        fibers.push(runtime.spawn_fiber(move || {
+            let home = here();
+            block_on(closed);
+            assert_eq!(here(), home);
+            home
+        }));
+        eventually("it waits", || runtime.fibers().live == n);
+        jobs.push(runtime.spawn_job(move || block_on(ended)));
+        eventually("it waits", || runtime.threads().blocked == n);
+    }
+    told.open();
+    for job in jobs {
+        job.wait().expect("no panic");
+    }
+    eventually("all are spare", || runtime.threads().blocked == 0);
+    assert!(runtime.threads().all >= 20, "{:?}", runtime.threads());
+    open.open();
+    let mut homes: Vec<_> = fibers
+        .into_iter()
+        .map(|fiber| format!("{:?}", fiber.wait().expect("no panic")))
+        .collect();
+    homes.sort();
+    homes.dedup();
+    assert_eq!(homes.len(), 20);
+    eventually("they retire without fibers", || runtime.threads().all <= 3);
+}
+
+#[test]
+fn without_spare_threads_fibers_go_on_on_top() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .max_threads(1)
+        .build()
+        .expect("one worker");
+    let sum = runtime.spawn_job(|| {
+        let parts: Vec<_> = (0..10)
+            .map(|n| {
+                fiber::spawn(move || {
+                    fiber::yield_now();
+                    spawn_job(move || n).wait().expect("no panic")
+                })
+            })
+            .collect();
+        parts
+            .into_iter()
+            .map(|part| part.wait().expect("no panic"))
+            .sum::<i32>()
+    });
+    assert_eq!(sum.wait().expect("no panic"), 45);
+}
+
+#[test]
+fn fibers_and_tasks_take_turns() {
+    let runtime = Runtime::builder().workers(1).build().expect("one worker");
+    let ran = Arc::new(AtomicUsize::new(0));
+    let stop = Arc::new(AtomicUsize::new(0));
+    let spinning = Arc::clone(&stop);
+    // A fiber that always gives way does not keep tasks from running, nor they it.
+    let fiber = runtime.spawn_fiber(move || {
+        let mut turns = 0_usize;
+        while spinning.load(Ordering::Relaxed) == 0 {
+            assert!(fiber::yield_now());
+            turns += 1;
+        }
+        turns
+    });
+    let tasks: Vec<_> = (0..1000)
+        .map(|_| {
+            let ran = Arc::clone(&ran);
+            runtime.spawn(async move {
+                for _ in 0..10 {
+                    yield_now().await;
+                }
+                ran.fetch_add(1, Ordering::Relaxed);
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.wait().expect("no panic");
+    }
+    stop.store(1, Ordering::Relaxed);
+    assert!(fiber.wait().expect("no panic") > 1000);
+    assert_eq!(ran.load(Ordering::Relaxed), 1000);
+}
