@@ -8,6 +8,8 @@ use shuttle::thread as imp;
 use std::thread as imp;
 
 pub use imp::{JoinHandle, spawn, yield_now};
+// The checkers' threads unwind as the system's do.
+pub use std::thread::panicking;
 
 use std::io;
 
