@@ -62,6 +62,9 @@ pub(crate) trait Ask {
         wakers: &mut Wakers,
     ) -> Result<Self::Output, Self::Item>;
 
+    /// A waiter that was granted takes what it has got, and leaves.
+    fn taken(&self, _state: &mut Self::State, _item: &Self::Item, _wakers: &mut Wakers) {}
+
     /// What a waiter that was granted has got.
     fn granted(&self, item: Self::Item) -> Self::Output;
 
@@ -144,7 +147,9 @@ impl<A: Ask> Suspend<A> {
                         .take()
                         .unwrap_or_else(|| unreachable!("just looked at"));
                     let left = A::line(&mut state).leave(place);
+                    self.ask.taken(&mut state, &left.item, &mut wakers);
                     drop(state);
+                    wakers.wake();
                     return Poll::Ready(self.ask.granted(left.item));
                 }
                 Found::InLine { will_wake } => will_wake,

@@ -6,7 +6,7 @@
 //!
 //! - If a receiver is in line, nothing is in the queue and no sender is in line.
 //! - If a sender is in line, the queue is full, and its value is in its place.
-//! - If it is closed, nobody is in line.
+//! - If it is closed, no sender is in line, and a receiver only while a value is `in_hand`: it may be given back.
 //!
 //! Who is granted finds in its place what became of its value: a sender nothing, or its value back; a receiver a value, or
 //! nothing, if there will be none.
@@ -32,6 +32,8 @@ pub(crate) struct State<T> {
     queue: VecDeque<T>,
     capacity: usize,
     closed: bool,
+    /// Values that were given to receivers who have not taken them yet.
+    in_hand: usize,
     senders: usize,
     receivers: usize,
     sending: Line<Option<T>>,
@@ -45,6 +47,7 @@ impl<T> Shared<T> {
                 queue: VecDeque::new(),
                 capacity,
                 closed: false,
+                in_hand: 0,
                 senders: 1,
                 receivers: 1,
                 sending: Line::new(),
@@ -135,15 +138,26 @@ impl<T> State<T> {
         if self.closed {
             return Err(TrySendError::Closed(value));
         }
-        if let Some((place, waker)) = self.receiving.grant_front() {
-            *place = Some(value);
-            wakers.push(waker);
-        } else if self.queue.len() < self.capacity {
+        let Some(value) = self.give(value, wakers) else {
+            return Ok(());
+        };
+        if self.queue.len() < self.capacity {
             self.queue.push_back(value);
+            Ok(())
         } else {
-            return Err(TrySendError::Full(value));
+            Err(TrySendError::Full(value))
         }
-        Ok(())
+    }
+
+    /// Gives a value to the first receiver in line; it comes back if there is none.
+    fn give(&mut self, value: T, wakers: &mut Wakers) -> Option<T> {
+        let Some((place, waker)) = self.receiving.grant_front() else {
+            return Some(value);
+        };
+        *place = Some(value);
+        wakers.push(waker);
+        self.in_hand += 1;
+        None
     }
 
     fn receive(&mut self, wakers: &mut Wakers) -> Result<T, TryRecvError> {
@@ -162,22 +176,36 @@ impl<T> State<T> {
                 Ok(first)
             }
             (None, Some(sent)) => Ok(sent),
-            (None, None) if self.closed => Err(TryRecvError::Closed),
+            (None, None) if self.is_over() => Err(TryRecvError::Closed),
             (None, None) => Err(TryRecvError::Empty),
         }
     }
 
-    /// Ends all waits. Whether it was open.
+    /// Whether nothing will ever be received.
+    fn is_over(&self) -> bool {
+        self.closed && self.in_hand == 0 && self.queue.is_empty()
+    }
+
+    /// Ends the waits of senders, and of receivers unless a value may still come back. Whether it was open.
     fn close(&mut self, wakers: &mut Wakers) -> bool {
-        wakers.reserve(self.sending.at_most() + self.receiving.at_most());
-        // Senders that wait keep their values, receivers find nothing.
+        let was_open = !std::mem::replace(&mut self.closed, true);
+        // Senders that wait keep their values.
+        wakers.reserve(self.sending.at_most());
         while let Some((_, waker)) = self.sending.grant_front() {
             wakers.push(waker);
         }
-        while let Some((_, waker)) = self.receiving.grant_front() {
-            wakers.push(waker);
+        self.end_if_over(wakers);
+        was_open
+    }
+
+    /// If nothing will come any more, receivers that wait find nothing.
+    fn end_if_over(&mut self, wakers: &mut Wakers) {
+        if self.is_over() {
+            wakers.reserve(self.receiving.at_most());
+            while let Some((_, waker)) = self.receiving.grant_front() {
+                wakers.push(waker);
+            }
         }
-        !std::mem::replace(&mut self.closed, true)
     }
 }
 
@@ -268,6 +296,13 @@ impl<T, S: Deref<Target = Shared<T>>> Ask for Receiving<S> {
         }
     }
 
+    fn taken(&self, state: &mut State<T>, value: &Option<T>, wakers: &mut Wakers) {
+        if value.is_some() {
+            state.in_hand -= 1;
+            state.end_if_over(wakers);
+        }
+    }
+
     fn granted(&self, value: Option<T>) -> Self::Output {
         value.ok_or(Closed)
     }
@@ -280,13 +315,10 @@ impl<T, S: Deref<Target = Shared<T>>> Ask for Receiving<S> {
         wakers: &mut Wakers,
     ) -> Option<Option<T>> {
         let value = value?;
-        match state.receiving.grant_front() {
-            Some((place, waker)) => {
-                *place = Some(value);
-                wakers.push(waker);
-            }
-            // It was the first, and is again; for that the queue may be longer than its capacity by one.
-            None => state.queue.push_front(value),
+        state.in_hand -= 1;
+        if let Some(value) = state.give(value, wakers) {
+            // It was the first, and is again; for that the queue may be longer than its capacity.
+            state.queue.push_front(value);
         }
         None
     }
