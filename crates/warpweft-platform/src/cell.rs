@@ -19,6 +19,12 @@ impl<T> UnsafeCell<T> {
         Self(Inner::new(value))
     }
 
+    /// Takes the value out.
+    #[inline]
+    pub fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+
     /// Calls `f` with a pointer for reading.
     #[inline]
     pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {

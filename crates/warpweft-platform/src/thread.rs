@@ -8,6 +8,8 @@ use shuttle::thread as imp;
 use std::thread as imp;
 
 pub use imp::{JoinHandle, spawn, yield_now};
+// The checkers' threads unwind as the system's do.
+pub use std::thread::panicking;
 
 use std::io;
 
@@ -26,12 +28,6 @@ pub fn spawn_named<T: Send + 'static>(
         builder = builder.stack_size(bytes);
     }
     builder.spawn(body)
-}
-
-/// Whether the calling thread unwinds because of a panic.
-#[must_use]
-pub fn panicking() -> bool {
-    std::thread::panicking()
 }
 
 /// Calls `sleep`, a short sleep that should end about when it says. Linux otherwise adds up to 50 µs, to wake several threads

@@ -47,6 +47,7 @@ mod fork;
 mod idle;
 mod observe;
 mod runtime;
+pub mod sync;
 
 pub use fork::{ForkCx, Scope, join, par_chunks_mut, par_for, scope};
 pub use observe::PoolCounters;

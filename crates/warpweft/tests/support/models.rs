@@ -57,8 +57,10 @@ pub(crate) fn runtime(workers: usize, policy: &str) -> Runtime {
 }
 
 #[derive(Clone, Default)]
+#[allow(dead_code, reason = "not every file of models needs it")]
 pub(crate) struct Gate(Arc<Mutex<(bool, Option<Waker>)>>);
 
+#[allow(dead_code, reason = "as above")]
 impl Gate {
     pub(crate) fn open(&self) {
         let waker = {

@@ -1,0 +1,122 @@
+//! All, or nobody.
+
+use super::line::Line;
+use super::suspend::{Ask, Suspend};
+use super::wait::Wait;
+use super::wakers::Wakers;
+use std::fmt;
+use warpweft_platform::sync::Mutex;
+
+/// A place where a number of tasks wait for each other; again and again.
+///
+/// A wait that is dropped before all have come has not come: its place is free for another.
+///
+/// ```
+/// use std::sync::Arc;
+/// use warpweft::{Runtime, sync::Barrier};
+///
+/// let runtime = Runtime::builder().workers(1).build()?;
+/// let barrier = Arc::new(Barrier::new(2));
+/// let other = Arc::clone(&barrier);
+/// let job = runtime.spawn_job(move || other.arrive().wait());
+/// let mine = barrier.arrive().wait();
+/// assert_ne!(mine.is_leader(), job.wait()?.is_leader());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Barrier {
+    size: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    /// As many as have come.
+    here: usize,
+    line: Line<()>,
+}
+
+impl Barrier {
+    /// A barrier for `size` tasks. With 0 or 1 nobody waits.
+    #[must_use]
+    pub fn new(size: usize) -> Self {
+        Self {
+            size,
+            state: Mutex::new(State {
+                here: 0,
+                line: Line::new(),
+            }),
+        }
+    }
+
+    /// Waits until all have come. The last one is told that it was.
+    pub fn arrive(&self) -> Wait<impl Future<Output = Arrival>> {
+        Wait::new(Suspend::new(Arriving(self), ()))
+    }
+}
+
+impl fmt::Debug for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Barrier")
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What [`Barrier::arrive`] gives when all have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    leader: bool,
+}
+
+impl Arrival {
+    /// Whether this was the last one to come: one of them all is, so it may do what is to be done once.
+    #[must_use]
+    pub fn is_leader(self) -> bool {
+        self.leader
+    }
+}
+
+struct Arriving<'a>(&'a Barrier);
+
+impl Ask for Arriving<'_> {
+    type State = State;
+    type Item = ();
+    type Output = Arrival;
+
+    fn state(&self) -> &Mutex<State> {
+        &self.0.state
+    }
+
+    fn line(state: &mut State) -> &mut Line<()> {
+        &mut state.line
+    }
+
+    fn try_now(&self, (): ()) -> Result<Arrival, ()> {
+        // Whoever has come needs the lock to say so.
+        Err(())
+    }
+
+    fn recheck(&self, state: &mut State, (): (), wakers: &mut Wakers) -> Result<Arrival, ()> {
+        if state.here + 1 < self.0.size {
+            state.here += 1;
+            return Err(());
+        }
+        state.here = 0;
+        wakers.reserve(state.line.at_most());
+        while let Some(((), waker)) = state.line.grant_front() {
+            wakers.push(waker);
+        }
+        Ok(Arrival { leader: true })
+    }
+
+    fn granted(&self, (): ()) -> Arrival {
+        Arrival { leader: false }
+    }
+
+    fn left(&self, state: &mut State, (): (), granted: bool, _wakers: &mut Wakers) -> Option<()> {
+        if !granted {
+            state.here -= 1;
+        }
+        None
+    }
+}

@@ -1,0 +1,187 @@
+//! Values for one of several receivers, in order: bounded, unbounded, or hand to hand.
+//!
+//! Both ends may be cloned, and used by futures, jobs and foreign threads at the same time.
+//!
+//! ```
+//! use warpweft::{Runtime, sync::channel};
+//!
+//! let runtime = Runtime::builder().workers(1).build()?;
+//! let (sender, receiver) = channel::bounded(2);
+//! let job = runtime.spawn_job(move || (1..=100).try_for_each(|n| sender.send(n).wait()));
+//! let sum = runtime.spawn(async move {
+//!     let mut sum = 0;
+//!     while let Ok(n) = receiver.recv().await {
+//!         sum += n;
+//!     }
+//!     sum
+//! });
+//! job.wait()??;
+//! assert_eq!(sum.wait()?, 5050);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What is promised
+//!
+//! - Values arrive in the order in which they were sent, and receivers are served in the order in which they came. So are
+//!   senders that wait because the channel is full.
+//! - With capacity 0 a value goes from hand to hand: `send` is over when somebody has got it.
+//! - When the last sender is dropped, or somebody calls `close`, receivers get what was sent before, and then [`Closed`].
+//!   When the last receiver is dropped, senders get their values back, and what nobody received is dropped.
+//! - A `send` that is dropped before it is ready drops its value, unless the channel has taken it. A `recv` that is dropped after
+//!   it was given a value gives it to the next receiver, before those that are still in the channel. (With several
+//!   receivers, another may have got a later value by then.) Until a value that was given is taken or given back, others do not hear
+//!   that the channel is closed: it may be theirs.
+
+mod incoming;
+mod shared;
+
+use super::error::{Closed, SendError, TryRecvError, TrySendError};
+use super::suspend::Suspend;
+use super::wait::Wait;
+pub use incoming::Incoming;
+use shared::{Receiving, Sending, Shared};
+use std::fmt;
+use warpweft_platform::sync::Arc;
+
+/// A channel that holds at most `capacity` values; `send` waits while it is full.
+///
+/// With capacity 0, `send` waits until the value is received.
+#[must_use]
+pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    channel(capacity)
+}
+
+/// A channel that holds what it is sent; `send` never waits. Its memory grows with what is not received yet.
+#[must_use]
+pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
+    channel(usize::MAX)
+}
+
+fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    let shared = Arc::new(Shared::new(capacity));
+    (Sender(Arc::clone(&shared)), Receiver(shared))
+}
+
+/// Sends into a channel.
+pub struct Sender<T>(Arc<Shared<T>>);
+
+impl<T> Sender<T> {
+    /// Sends a value; waits while the channel is full.
+    ///
+    /// # Errors
+    ///
+    /// Nobody will receive it: it comes back.
+    #[inline]
+    pub fn send(&self, value: T) -> Wait<impl Future<Output = Result<(), SendError<T>>>> {
+        Wait::new(Suspend::new(Sending(&*self.0), Some(value)))
+    }
+
+    /// Sends a value, if there is room; with capacity 0, if somebody waits for it.
+    ///
+    /// # Errors
+    ///
+    /// The value comes back.
+    #[inline]
+    pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
+        self.0.try_send(value)
+    }
+
+    /// Nothing more can be sent. Receivers get what is there, and then [`Closed`]; senders that wait get their values back.
+    ///
+    /// Returns whether it was open.
+    pub fn close(&self) -> bool {
+        self.0.close()
+    }
+
+    /// Whether nothing more can be sent.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        self.0.add_sender();
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        self.0.drop_sender();
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Sender").field(&self.0).finish()
+    }
+}
+
+/// Receives from a channel.
+pub struct Receiver<T>(Arc<Shared<T>>);
+
+impl<T> Receiver<T> {
+    /// Receives a value; waits while there is none.
+    ///
+    /// # Errors
+    ///
+    /// Everything was received, and there will be nothing more.
+    #[inline]
+    pub fn recv(&self) -> Wait<impl Future<Output = Result<T, Closed>>> {
+        Wait::new(Suspend::new(Receiving(&*self.0), None))
+    }
+
+    /// Receives a value, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// There is nothing yet, or nothing ever.
+    #[inline]
+    pub fn try_recv(&self) -> Result<T, TryRecvError> {
+        self.0.try_recv()
+    }
+
+    /// The values to come, as a stream.
+    #[must_use]
+    pub fn into_stream(self) -> Incoming<T> {
+        Incoming::new(self)
+    }
+
+    /// As [`Sender::close`]: for a receiver that takes what is there and nothing more.
+    pub fn close(&self) -> bool {
+        self.0.close()
+    }
+
+    /// How many values wait to be received, without those of senders that wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether nothing waits to be received.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<T> Clone for Receiver<T> {
+    fn clone(&self) -> Self {
+        self.0.add_receiver();
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        self.0.drop_receiver();
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Receiver").field(&self.0).finish()
+    }
+}

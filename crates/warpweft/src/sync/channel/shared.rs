@@ -1,0 +1,325 @@
+//! What the ends of a channel share.
+//!
+//! # Invariants
+//!
+//! When the lock is free:
+//!
+//! - If a receiver is in line, nothing is in the queue and no sender is in line.
+//! - If a sender is in line, the queue is full, and its value is in its place.
+//! - If it is closed, no sender is in line, and a receiver only while a value is `in_hand`: it may be given back.
+//!
+//! Who is granted finds in its place what became of its value: a sender nothing, or its value back; a receiver a value, or
+//! nothing, if there will be none.
+
+use crate::sync::error::{Closed, SendError, TryRecvError, TrySendError};
+use crate::sync::line::Line;
+use crate::sync::suspend::Ask;
+use crate::sync::wakers::Wakers;
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Deref;
+use warpweft_platform::atomic::{AtomicBool, Ordering};
+use warpweft_platform::sync::Mutex;
+
+pub(crate) struct Shared<T> {
+    state: Mutex<State<T>>,
+    /// Whether receiving would wait. A hint, written under the lock and read without: it spares receivers a first look
+    /// that is in vain; the second look decides.
+    would_wait: AtomicBool,
+}
+
+pub(crate) struct State<T> {
+    queue: VecDeque<T>,
+    capacity: usize,
+    closed: bool,
+    /// Values that were given to receivers who have not taken them yet.
+    in_hand: usize,
+    senders: usize,
+    receivers: usize,
+    sending: Line<Option<T>>,
+    receiving: Line<Option<T>>,
+}
+
+impl<T> Shared<T> {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                queue: VecDeque::new(),
+                capacity,
+                closed: false,
+                in_hand: 0,
+                senders: 1,
+                receivers: 1,
+                sending: Line::new(),
+                receiving: Line::new(),
+            }),
+            would_wait: AtomicBool::new(true),
+        }
+    }
+
+    /// Changes the state, and wakes those whom that concerns, after the lock.
+    #[inline]
+    fn change<R>(&self, change: impl FnOnce(&mut State<T>, &mut Wakers) -> R) -> R {
+        let mut wakers = Wakers::new();
+        let mut state = self.state.lock();
+        let result = change(&mut state, &mut wakers);
+        let would_wait = state.queue.is_empty() && state.sending.is_empty() && !state.closed;
+        self.would_wait.store(would_wait, Ordering::Relaxed);
+        drop(state);
+        wakers.wake();
+        result
+    }
+
+    #[inline]
+    pub(super) fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
+        self.change(|state, wakers| state.send(value, wakers))
+    }
+
+    #[inline]
+    pub(super) fn try_recv(&self) -> Result<T, TryRecvError> {
+        self.change(State::receive)
+    }
+
+    pub(super) fn close(&self) -> bool {
+        self.change(State::close)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.state.lock().queue.len()
+    }
+
+    pub(super) fn add_sender(&self) {
+        self.state.lock().senders += 1;
+    }
+
+    pub(super) fn add_receiver(&self) {
+        self.state.lock().receivers += 1;
+    }
+
+    pub(super) fn drop_sender(&self) {
+        self.change(|state, wakers| {
+            state.senders -= 1;
+            if state.senders == 0 {
+                state.close(wakers);
+            }
+        });
+    }
+
+    pub(super) fn drop_receiver(&self) {
+        let unreceived = self.change(|state, wakers| {
+            state.receivers -= 1;
+            if state.receivers > 0 {
+                return VecDeque::new();
+            }
+            state.close(wakers);
+            std::mem::take(&mut state.queue)
+        });
+        // Values are foreign code, too.
+        drop(unreceived);
+    }
+}
+
+impl<T> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.lock();
+        f.debug_struct("Channel")
+            .field("len", &state.queue.len())
+            .field("closed", &state.closed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> State<T> {
+    fn send(&mut self, value: T, wakers: &mut Wakers) -> Result<(), TrySendError<T>> {
+        if self.closed {
+            return Err(TrySendError::Closed(value));
+        }
+        let Some(value) = self.give(value, wakers) else {
+            return Ok(());
+        };
+        if self.queue.len() < self.capacity {
+            self.queue.push_back(value);
+            Ok(())
+        } else {
+            Err(TrySendError::Full(value))
+        }
+    }
+
+    /// Gives a value to the first receiver in line; it comes back if there is none.
+    fn give(&mut self, value: T, wakers: &mut Wakers) -> Option<T> {
+        let Some((place, waker)) = self.receiving.grant_front() else {
+            return Some(value);
+        };
+        *place = Some(value);
+        wakers.push(waker);
+        self.in_hand += 1;
+        None
+    }
+
+    fn receive(&mut self, wakers: &mut Wakers) -> Result<T, TryRecvError> {
+        let first = self.queue.pop_front();
+        // Whoever waits to send has room now; without a buffer its value is the first. (No room, if a value had been given
+        // back, and there was one too many.)
+        let room = first.is_none() || self.queue.len() < self.capacity;
+        let sender = room.then(|| self.sending.grant_front()).flatten();
+        let sent = sender.and_then(|(place, waker)| {
+            wakers.push(waker);
+            place.take()
+        });
+        match (first, sent) {
+            (Some(first), sent) => {
+                self.queue.extend(sent);
+                Ok(first)
+            }
+            (None, Some(sent)) => Ok(sent),
+            (None, None) if self.is_over() => Err(TryRecvError::Closed),
+            (None, None) => Err(TryRecvError::Empty),
+        }
+    }
+
+    /// Whether nothing will ever be received.
+    fn is_over(&self) -> bool {
+        self.closed && self.in_hand == 0 && self.queue.is_empty()
+    }
+
+    /// Ends the waits of senders, and of receivers unless a value may still come back. Whether it was open.
+    fn close(&mut self, wakers: &mut Wakers) -> bool {
+        let was_open = !std::mem::replace(&mut self.closed, true);
+        // Senders that wait keep their values.
+        wakers.reserve(self.sending.at_most());
+        while let Some((_, waker)) = self.sending.grant_front() {
+            wakers.push(waker);
+        }
+        self.end_if_over(wakers);
+        was_open
+    }
+
+    /// If nothing will come any more, receivers that wait find nothing.
+    fn end_if_over(&mut self, wakers: &mut Wakers) {
+        if self.is_over() {
+            wakers.reserve(self.receiving.at_most());
+            while let Some((_, waker)) = self.receiving.grant_front() {
+                wakers.push(waker);
+            }
+        }
+    }
+}
+
+/// Sends, from an item that holds the value.
+pub(crate) struct Sending<'a, T>(pub(super) &'a Shared<T>);
+
+impl<T> Ask for Sending<'_, T> {
+    type State = State<T>;
+    type Item = Option<T>;
+    type Output = Result<(), SendError<T>>;
+
+    fn state(&self) -> &Mutex<State<T>> {
+        &self.0.state
+    }
+
+    fn line(state: &mut State<T>) -> &mut Line<Option<T>> {
+        &mut state.sending
+    }
+
+    #[inline]
+    fn try_now(&self, value: Option<T>) -> Result<Self::Output, Option<T>> {
+        self.0.change(|state, wakers| self.recheck(state, value, wakers))
+    }
+
+    #[inline]
+    fn recheck(
+        &self,
+        state: &mut State<T>,
+        value: Option<T>,
+        wakers: &mut Wakers,
+    ) -> Result<Self::Output, Option<T>> {
+        let Some(value) = value else {
+            unreachable!("a value is sent once")
+        };
+        match state.send(value, wakers) {
+            Ok(()) => Ok(Ok(())),
+            Err(TrySendError::Closed(value)) => Ok(Err(SendError(value))),
+            Err(TrySendError::Full(value)) => Err(Some(value)),
+        }
+    }
+
+    fn granted(&self, value: Option<T>) -> Self::Output {
+        value.map_or(Ok(()), |value| Err(SendError(value)))
+    }
+
+    fn left(&self, _: &mut State<T>, value: Option<T>, _granted: bool, _: &mut Wakers) -> Option<Option<T>> {
+        // A value that is still here was not sent: it goes with its sender. Nobody else waits for the place.
+        Some(value)
+    }
+}
+
+/// Receives, into an item that is empty.
+pub(crate) struct Receiving<S>(pub(super) S);
+
+impl<T, S: Deref<Target = Shared<T>>> Ask for Receiving<S> {
+    type State = State<T>;
+    type Item = Option<T>;
+    type Output = Result<T, Closed>;
+
+    fn state(&self) -> &Mutex<State<T>> {
+        &self.0.state
+    }
+
+    fn line(state: &mut State<T>) -> &mut Line<Option<T>> {
+        &mut state.receiving
+    }
+
+    #[inline]
+    fn try_now(&self, nothing: Option<T>) -> Result<Self::Output, Option<T>> {
+        if self.0.would_wait.load(Ordering::Relaxed) {
+            return Err(nothing);
+        }
+        self.0
+            .change(|state, wakers| self.recheck(state, nothing, wakers))
+    }
+
+    #[inline]
+    fn recheck(
+        &self,
+        state: &mut State<T>,
+        nothing: Option<T>,
+        wakers: &mut Wakers,
+    ) -> Result<Self::Output, Option<T>> {
+        match state.receive(wakers) {
+            Ok(value) => Ok(Ok(value)),
+            Err(TryRecvError::Closed) => Ok(Err(Closed)),
+            Err(TryRecvError::Empty) => Err(nothing),
+        }
+    }
+
+    fn taken(&self, state: &mut State<T>, value: &Option<T>, wakers: &mut Wakers) {
+        if value.is_some() {
+            state.in_hand -= 1;
+            state.end_if_over(wakers);
+        }
+    }
+
+    fn granted(&self, value: Option<T>) -> Self::Output {
+        value.ok_or(Closed)
+    }
+
+    fn left(
+        &self,
+        state: &mut State<T>,
+        value: Option<T>,
+        _granted: bool,
+        wakers: &mut Wakers,
+    ) -> Option<Option<T>> {
+        let value = value?;
+        state.in_hand -= 1;
+        if let Some(value) = state.give(value, wakers) {
+            // It was the first, and is again; for that the queue may be longer than its capacity.
+            state.queue.push_front(value);
+        }
+        None
+    }
+}

@@ -1,0 +1,112 @@
+//! Waiting, with a mutex given up meanwhile, for what it protects to change.
+
+use super::mutex::MutexGuard;
+use super::notify::{Notify, Told};
+use super::wait::Wait;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
+/// For those who hold a [`Mutex`](super::Mutex) and find that its value is not what they need yet.
+///
+/// Whoever changes the value notifies one or all. A notification is for those who wait at that time; without any it is
+/// forgotten, for the value tells whoever comes later.
+///
+/// ```
+/// use std::collections::VecDeque;
+/// use std::sync::Arc;
+/// use warpweft::{Runtime, sync::{Condvar, Mutex}};
+///
+/// let runtime = Runtime::builder().workers(1).build()?;
+/// let queue = Arc::new((Mutex::new(VecDeque::new()), Condvar::new()));
+/// let consumer = {
+///     let queue = Arc::clone(&queue);
+///     runtime.spawn(async move {
+///         let (queue, filled) = &*queue;
+///         let mut items = filled.wait_while(queue.lock().await, |items| items.is_empty()).await;
+///         items.pop_front()
+///     })
+/// };
+/// queue.0.lock().wait().push_back(7);
+/// queue.1.notify_one();
+/// assert_eq!(consumer.wait()?, Some(7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Condvar(Notify);
+
+impl Condvar {
+    /// Nobody waits yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Notify::new())
+    }
+
+    /// Stands in line, unlocks the mutex, waits for a notification, and locks again.
+    ///
+    /// It does not return without a notification; but others may lock first, so look at the value again, as
+    /// [`wait_while`](Self::wait_while) does.
+    ///
+    /// Dropped before it is ready, the wait does not lock again, and a notification that it had alone goes to the next.
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> Wait<impl Future<Output = MutexGuard<'a, T>>> {
+        Wait::new(self.hear(guard))
+    }
+
+    /// Waits as long as `condition` holds of the value.
+    pub fn wait_while<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        mut condition: impl FnMut(&mut T) -> bool,
+    ) -> Wait<impl Future<Output = MutexGuard<'a, T>>> {
+        Wait::new(async move {
+            let mut guard = guard;
+            while condition(&mut guard) {
+                guard = self.hear(guard).await;
+            }
+            guard
+        })
+    }
+
+    async fn hear<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        let mutex = MutexGuard::mutex(&guard);
+        let mut hearing = self.0.hear(false);
+        // In line first, unlocked then: whoever changes the value under the lock finds us.
+        let early = poll_fn(|cx| Poll::Ready(Pin::new(&mut hearing).poll(cx))).await;
+        drop(guard);
+        let told = match early {
+            Poll::Ready(told) => told,
+            Poll::Pending => hearing.await,
+        };
+        let heard = Heard {
+            notify: &self.0,
+            told,
+        };
+        let guard = mutex.lock().await;
+        std::mem::forget(heard);
+        guard
+    }
+
+    /// Ends the longest wait, if there is one.
+    pub fn notify_one(&self) {
+        self.0.tell_one(false);
+    }
+
+    /// Ends all waits. Takes time in proportion to them.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+/// A notification that nobody has looked at the value for yet: dropped, it goes to the next.
+struct Heard<'a> {
+    notify: &'a Notify,
+    told: Told,
+}
+
+impl Drop for Heard<'_> {
+    fn drop(&mut self) {
+        if self.told == Told::Alone {
+            self.notify.tell_one(false);
+        }
+    }
+}

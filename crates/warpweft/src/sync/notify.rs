@@ -1,0 +1,202 @@
+//! Something happened: one of those who wait is told, or all.
+//!
+//! # Invariants
+//!
+//! - A notification is stored only while nobody is in line.
+//! - `epoch` counts notifications of all; it changes under the lock, and a wait that began in an earlier one is over.
+
+use super::line::Line;
+use super::suspend::{Ask, Suspend};
+use super::wait::Wait;
+use super::wakers::Wakers;
+use std::fmt;
+use warpweft_platform::atomic::{AtomicU64, Ordering};
+use warpweft_platform::sync::Mutex;
+
+/// Events without a value.
+///
+/// [`notify_one`](Notify::notify_one) lets one wait end: the longest, or the next one to begin if there is none now. It does
+/// not count: a second one before that changes nothing. [`notify_all`](Notify::notify_all) ends all waits that have begun.
+///
+/// A wait begins with the call of [`notified`](Notify::notified), not when it is awaited first. So nothing is missed between a
+/// look and the wait for a change:
+///
+/// ```
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// use warpweft::sync::Notify;
+///
+/// async fn until(is_ready: &AtomicBool, changed: &Notify) {
+///     loop {
+///         let change = changed.notified();
+///         if is_ready.load(Ordering::Acquire) {
+///             return;
+///         }
+///         change.await;
+///     }
+/// }
+///
+/// let (is_ready, changed) = (AtomicBool::new(false), Notify::new());
+/// let change = changed.notified();
+/// is_ready.store(true, Ordering::Release);
+/// changed.notify_all();
+/// change.wait();
+/// warpweft::block_on(until(&is_ready, &changed));
+/// ```
+pub struct Notify {
+    epoch: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    line: Line<Told>,
+    /// Somebody was to be told, and nobody was there.
+    stored: bool,
+}
+
+/// How a waiter was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    NotYet,
+    /// Nobody else was.
+    Alone,
+    WithAll,
+}
+
+impl Default for Notify {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Notify {
+    /// Nothing has happened yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            epoch: AtomicU64::new(0),
+            state: Mutex::new(State {
+                line: Line::new(),
+                stored: false,
+            }),
+        }
+    }
+
+    /// Waits for a notification.
+    ///
+    /// Dropped after it was told alone, it tells the next.
+    pub fn notified(&self) -> Wait<impl Future<Output = ()>> {
+        let hearing = self.hear(true);
+        Wait::new(async move {
+            hearing.await;
+        })
+    }
+
+    /// Begins a wait. `store`: should it give back a notification that nobody else waits for, the next one gets it.
+    pub(super) fn hear(&self, store: bool) -> Suspend<Hearing<'_>> {
+        let hearing = Hearing {
+            notify: self,
+            store,
+            // Ordering: Acquire pairs with `notify_all`: what was done before an older one is visible.
+            epoch: self.epoch.load(Ordering::Acquire),
+        };
+        Suspend::new(hearing, Told::NotYet)
+    }
+
+    /// Ends the longest wait, or the next one.
+    pub fn notify_one(&self) {
+        self.tell_one(true);
+    }
+
+    /// Ends the longest wait. If there is none: the next one, if `store`.
+    pub(super) fn tell_one(&self, store: bool) {
+        let mut wakers = Wakers::new();
+        let mut state = self.state.lock();
+        state.tell_one(store, &mut wakers);
+        drop(state);
+        wakers.wake();
+    }
+
+    /// Ends all waits that have begun. Takes time in proportion to them.
+    pub fn notify_all(&self) {
+        let mut wakers = Wakers::new();
+        let mut state = self.state.lock();
+        // Ordering: Release gives what happened to those who see the new epoch. Only this function writes it, under the lock.
+        self.epoch
+            .store(self.epoch.load(Ordering::Relaxed) + 1, Ordering::Release);
+        wakers.reserve(state.line.at_most());
+        while let Some((told, waker)) = state.line.grant_front() {
+            *told = Told::WithAll;
+            wakers.push(waker);
+        }
+        drop(state);
+        wakers.wake();
+    }
+}
+
+impl State {
+    fn tell_one(&mut self, store: bool, wakers: &mut Wakers) {
+        match self.line.grant_front() {
+            Some((told, waker)) => {
+                *told = Told::Alone;
+                wakers.push(waker);
+            }
+            None => self.stored |= store,
+        }
+    }
+}
+
+impl fmt::Debug for Notify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notify").finish_non_exhaustive()
+    }
+}
+
+pub(super) struct Hearing<'a> {
+    notify: &'a Notify,
+    store: bool,
+    /// When the wait began.
+    epoch: u64,
+}
+
+impl Ask for Hearing<'_> {
+    type State = State;
+    type Item = Told;
+    type Output = Told;
+
+    fn state(&self) -> &Mutex<State> {
+        &self.notify.state
+    }
+
+    fn line(state: &mut State) -> &mut Line<Told> {
+        &mut state.line
+    }
+
+    #[inline]
+    fn try_now(&self, told: Told) -> Result<Told, Told> {
+        // Ordering: Acquire as in `hear`.
+        if self.notify.epoch.load(Ordering::Acquire) == self.epoch {
+            Err(told)
+        } else {
+            Ok(Told::WithAll)
+        }
+    }
+
+    fn recheck(&self, state: &mut State, told: Told, _wakers: &mut Wakers) -> Result<Told, Told> {
+        if std::mem::take(&mut state.stored) {
+            return Ok(Told::Alone);
+        }
+        self.try_now(told)
+    }
+
+    fn granted(&self, told: Told) -> Told {
+        told
+    }
+
+    fn left(&self, state: &mut State, told: Told, granted: bool, wakers: &mut Wakers) -> Option<Told> {
+        if granted && told == Told::Alone {
+            state.tell_one(self.store, wakers);
+        }
+        None
+    }
+}

@@ -1,0 +1,353 @@
+//! Permits, handed out in the order in which they were asked for.
+//!
+//! ```text
+//!   word:  ┌──────── free permits ────────┬ LINE ┐     LINE: somebody waits, or it is closed:
+//!          └──────────────────────────────┴──────┘           all changes are made under the lock
+//! ```
+//!
+//! # Invariants
+//!
+//! - While LINE is set, the word changes under the lock only. It is set when the line is not empty, and for ever once
+//!   the semaphore is closed.
+//! - When the lock is free, the first in line wants more than there is.
+
+use super::error::Closed;
+use super::line::Line;
+use super::suspend::{Ask, Suspend};
+use super::wait::Wait;
+use super::wakers::Wakers;
+use std::fmt;
+use warpweft_platform::atomic::{AtomicUsize, Ordering};
+use warpweft_platform::sync;
+
+const LINE: usize = 1;
+const ONE: usize = 2;
+
+/// A number of permits; whoever has some may go on.
+///
+/// **First come, first served**, also by weight: a request for many is not overtaken by requests for few, so it is
+/// served when enough have come back.
+///
+/// Acquiring and releasing costs one compare-and-swap each as long as nobody waits.
+///
+/// ```
+/// use warpweft::sync::Semaphore;
+///
+/// let connections = Semaphore::new(2);
+/// let one = connections.acquire(1).wait()?;
+/// assert!(connections.try_acquire(2).is_err());
+/// drop(one);
+/// assert_eq!(connections.try_acquire(2)?.count(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Semaphore {
+    word: AtomicUsize,
+    state: sync::Mutex<State>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    line: Line<Claim>,
+    closed: bool,
+}
+
+/// How many permits a waiter wants; or that it will not get any.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    wanted: usize,
+    refused: bool,
+}
+
+/// Why permits were not given at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TryAcquireError {
+    /// There are fewer, or others wait for them.
+    NoPermits,
+    /// There will be none.
+    Closed,
+}
+
+impl fmt::Display for TryAcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TryAcquireError::NoPermits => "too few permits are free, or others wait for them",
+            TryAcquireError::Closed => "the semaphore was closed",
+        })
+    }
+}
+
+impl std::error::Error for TryAcquireError {}
+
+impl Semaphore {
+    /// The most permits that there may be at a time.
+    pub const MAX_PERMITS: usize = usize::MAX / (2 * ONE);
+
+    /// A semaphore with `permits` free permits.
+    ///
+    /// # Panics
+    ///
+    /// If that is more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    #[must_use]
+    pub fn new(permits: usize) -> Self {
+        assert!(
+            permits <= Self::MAX_PERMITS,
+            "{permits} permits are more than Semaphore::MAX_PERMITS"
+        );
+        Self {
+            word: AtomicUsize::new(permits * ONE),
+            state: sync::Mutex::new(State {
+                line: Line::new(),
+                closed: false,
+            }),
+        }
+    }
+
+    /// Waits for `permits` permits at a time. It may ask for more than there are: others may be [added](Self::add).
+    ///
+    /// Dropped before it is ready, the wait leaves the line, and permits that it had been given go to the next.
+    ///
+    /// # Errors
+    ///
+    /// [`Closed`]: the semaphore was closed before or meanwhile.
+    pub fn acquire(&self, permits: usize) -> Wait<impl Future<Output = Result<Permit<'_>, Closed>>> {
+        Wait::new(self.claim(permits))
+    }
+
+    pub(super) fn claim(&self, wanted: usize) -> Suspend<Acquiring<'_>> {
+        let claim = Claim {
+            wanted,
+            refused: false,
+        };
+        Suspend::new(Acquiring(self), claim)
+    }
+
+    /// Permits, if there are enough and nobody waits.
+    ///
+    /// # Errors
+    ///
+    /// What is missing.
+    #[inline]
+    pub fn try_acquire(&self, permits: usize) -> Result<Permit<'_>, TryAcquireError> {
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            if word & LINE != 0 {
+                return Err(self.why_not());
+            }
+            // LINE is not set, so the word is twice the number; `permits` may be any number.
+            if word / ONE < permits {
+                return Err(TryAcquireError::NoPermits);
+            }
+            // Ordering: Acquire pairs with the Release of whoever gave permits back.
+            match self.word.compare_exchange_weak(
+                word,
+                word - permits * ONE,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Ok(Permit::new(self, permits)),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    #[cold]
+    fn why_not(&self) -> TryAcquireError {
+        if self.is_closed() {
+            TryAcquireError::Closed
+        } else {
+            TryAcquireError::NoPermits
+        }
+    }
+
+    /// Adds permits, and gives them to those who wait.
+    ///
+    /// # Panics
+    ///
+    /// If there were more than [`MAX_PERMITS`](Self::MAX_PERMITS) free ones then.
+    pub fn add(&self, permits: usize) {
+        let fits = self.free().checked_add(permits);
+        assert!(
+            fits.is_some_and(|sum| sum <= Self::MAX_PERMITS),
+            "{permits} permits more are more than Semaphore::MAX_PERMITS"
+        );
+        self.release(permits);
+    }
+
+    /// How many permits are free now.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.word.load(Ordering::Relaxed) / ONE
+    }
+
+    /// No more permits are given: those who wait, and whoever comes, get [`Closed`]. Permits that are out stay valid.
+    pub fn close(&self) {
+        let mut wakers = Wakers::new();
+        let mut state = self.state.lock();
+        state.closed = true;
+        self.word.fetch_or(LINE, Ordering::Relaxed);
+        wakers.reserve(state.line.at_most());
+        while let Some((claim, waker)) = state.line.grant_front() {
+            claim.refused = true;
+            wakers.push(waker);
+        }
+        drop(state);
+        wakers.wake();
+    }
+
+    /// Whether it was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
+    #[inline]
+    pub(super) fn release(&self, permits: usize) {
+        let mut word = self.word.load(Ordering::Relaxed);
+        while word & LINE == 0 {
+            // Ordering: Release gives what was done with the permits to those who get them.
+            match self.word.compare_exchange_weak(
+                word,
+                word + permits * ONE,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                Err(now) => word = now,
+            }
+        }
+        self.release_to_others(permits);
+    }
+
+    #[cold]
+    fn release_to_others(&self, permits: usize) {
+        let mut wakers = Wakers::new();
+        let mut state = self.state.lock();
+        self.serve(&mut state, permits, &mut wakers);
+        drop(state);
+        wakers.wake();
+    }
+
+    /// Adds `more` permits, and serves those in line as far as it goes.
+    fn serve(&self, state: &mut State, more: usize, wakers: &mut Wakers) {
+        // Ordering: Acquire and Release as outside. With LINE set, a second one would change nothing; it may just have been
+        // cleared, and then others change the word, so it is read and written in one step.
+        let mut free = self.word.fetch_or(LINE, Ordering::Acquire) / ONE + more;
+        while state.line.front().is_some_and(|claim| claim.wanted <= free) {
+            if let Some((claim, waker)) = state.line.grant_front() {
+                free -= claim.wanted;
+                wakers.push(waker);
+            }
+        }
+        let line = !state.line.is_empty() || state.closed;
+        self.word.store(free * ONE + usize::from(line), Ordering::Release);
+    }
+}
+
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Semaphore").field("free", &self.free()).finish()
+    }
+}
+
+pub(crate) struct Acquiring<'a>(&'a Semaphore);
+
+impl<'a> Ask for Acquiring<'a> {
+    type State = State;
+    type Item = Claim;
+    type Output = Result<Permit<'a>, Closed>;
+
+    fn state(&self) -> &sync::Mutex<State> {
+        &self.0.state
+    }
+
+    fn line(state: &mut State) -> &mut Line<Claim> {
+        &mut state.line
+    }
+
+    #[inline]
+    fn try_now(&self, claim: Claim) -> Result<Self::Output, Claim> {
+        match self.0.try_acquire(claim.wanted) {
+            Ok(permit) => Ok(Ok(permit)),
+            Err(TryAcquireError::Closed) => Ok(Err(Closed)),
+            Err(TryAcquireError::NoPermits) => Err(claim),
+        }
+    }
+
+    fn recheck(&self, state: &mut State, claim: Claim, _wakers: &mut Wakers) -> Result<Self::Output, Claim> {
+        if state.closed {
+            return Ok(Err(Closed));
+        }
+        if !state.line.is_empty() {
+            return Err(claim);
+        }
+        // From here on nobody changes the word without the lock, so whoever gives permits back finds us.
+        let free = self.0.word.fetch_or(LINE, Ordering::Acquire) / ONE;
+        if claim.wanted > free {
+            return Err(claim);
+        }
+        let permit = Permit::new(self.0, claim.wanted);
+        self.0.word.store((free - claim.wanted) * ONE, Ordering::Release);
+        Ok(Ok(permit))
+    }
+
+    fn granted(&self, claim: Claim) -> Self::Output {
+        if claim.refused {
+            Err(Closed)
+        } else {
+            Ok(Permit::new(self.0, claim.wanted))
+        }
+    }
+
+    fn left(&self, state: &mut State, claim: Claim, granted: bool, wakers: &mut Wakers) -> Option<Claim> {
+        let back = if granted && !claim.refused {
+            claim.wanted
+        } else {
+            0
+        };
+        self.0.serve(state, back, wakers);
+        None
+    }
+}
+
+/// Permits of a [`Semaphore`], which go back when it is dropped.
+#[derive(Debug)]
+#[must_use = "dropping it gives the permits back"]
+pub struct Permit<'a> {
+    semaphore: &'a Semaphore,
+    count: usize,
+}
+
+impl<'a> Permit<'a> {
+    #[inline]
+    fn new(semaphore: &'a Semaphore, count: usize) -> Self {
+        Self { semaphore, count }
+    }
+
+    /// How many they are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Gives all but `count` of them back; there are as many.
+    pub(super) fn keep(mut self, count: usize) -> Self {
+        let rest = self.count - count;
+        self.count = count;
+        self.semaphore.release(rest);
+        self
+    }
+
+    /// Keeps the permits out for good; [`Semaphore::add`] puts as many back.
+    pub fn forget(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Permit<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.count > 0 {
+            self.semaphore.release(self.count);
+        }
+    }
+}

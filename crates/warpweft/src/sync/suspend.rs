@@ -1,0 +1,226 @@
+//! The one waiting primitive, on which every other file of this folder is built.
+//!
+//! ```text
+//!             try_now ── there ──────────────────────────────────────────▶ Ready
+//!                │ not there
+//!                ▼ clone the waker; take the lock
+//!             recheck ── there after all ─────────────────────────────────▶ Ready
+//!                │ not there: stand in line, in the same critical section
+//!                ▼
+//!             Pending ── granted (out of line, the grant in the item) ────▶ Ready
+//!                │    └─ woken (still in line): again ── there ───────────▶ Ready
+//!                ▼ dropped: `left` passes on what it had
+//!              gone
+//! ```
+//!
+//! **The second look is a task switch finalizer** in the sense of Negele: between the first look and the entry in the
+//! line the condition may have changed, and whoever changed it found nobody to wake; so it is evaluated again once the
+//! entry is certain. There, queues are lock-free, so the finalizer runs after the insertion; here, [`Ask::recheck`] and
+//! the insertion are one critical section of the line's lock, and states that change without that lock (a word that is
+//! compared and swapped) get a "somebody waits" flag by the same compare-and-swap that finds the condition false.
+//!
+//! # Invariants
+//!
+//! - No foreign code runs under the lock: wakers are cloned before it is taken, called and dropped after it is
+//!   released, and so are values of users. `will_wake` only compares addresses.
+//! - A future holds a place exactly from `push` until `leave`; its `Drop` leaves.
+
+use super::line::{Found, Line, Place};
+use super::wakers::Wakers;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use warpweft_platform::sync::{Mutex, MutexGuard};
+
+/// How one kind of wait asks for what it waits for.
+pub(crate) trait Ask {
+    /// What the lock protects.
+    type State;
+    /// What a waiter brings with it, and finds when it has been granted.
+    type Item;
+    type Output;
+
+    fn state(&self) -> &Mutex<Self::State>;
+
+    fn line(state: &mut Self::State) -> &mut Line<Self::Item>;
+
+    /// The fast way.
+    ///
+    /// # Errors
+    ///
+    /// It has to wait; nothing is remembered, and the item comes back.
+    fn try_now(&self, item: Self::Item) -> Result<Self::Output, Self::Item>;
+
+    /// The second look.
+    ///
+    /// # Errors
+    ///
+    /// It has to wait; the caller stands in line with the item before the lock is released.
+    fn recheck(
+        &self,
+        state: &mut Self::State,
+        item: Self::Item,
+        wakers: &mut Wakers,
+    ) -> Result<Self::Output, Self::Item>;
+
+    /// A waiter that was granted takes what it has got, and leaves.
+    fn taken(&self, _state: &mut Self::State, _item: &Self::Item, _wakers: &mut Wakers) {}
+
+    /// What a waiter that was granted has got.
+    fn granted(&self, item: Self::Item) -> Self::Output;
+
+    /// A waiter in line looks again. `Some`: it has what it wanted, and leaves now.
+    fn again(&self, _state: &mut Self::State, _place: &Place) -> Option<Self::Output> {
+        None
+    }
+
+    /// A waiter that had been woken waits on.
+    fn waits_on(&self, _state: &mut Self::State, _place: &Place, _wakers: &mut Wakers) {}
+
+    /// A waiter has left the line, and not because it was granted something: who is next? `granted` says that it was
+    /// granted after all, and dropped before it looked. What is returned is dropped outside the lock.
+    fn left(
+        &self,
+        state: &mut Self::State,
+        item: Self::Item,
+        granted: bool,
+        wakers: &mut Wakers,
+    ) -> Option<Self::Item>;
+}
+
+/// The future of a wait.
+#[derive(Debug)]
+pub(crate) struct Suspend<A: Ask> {
+    ask: A,
+    /// What it brings, until it stands in line.
+    item: Option<A::Item>,
+    place: Option<Place>,
+}
+
+// Nothing is pinned: no pointer leads in here.
+impl<A: Ask> Unpin for Suspend<A> {}
+
+impl<A: Ask> Suspend<A> {
+    #[inline]
+    pub(crate) fn new(ask: A, item: A::Item) -> Self {
+        Self {
+            ask,
+            item: Some(item),
+            place: None,
+        }
+    }
+
+    #[cold]
+    fn begin(&mut self, item: A::Item, cx: &Context<'_>) -> Poll<A::Output> {
+        // Should the clone panic, the item is lost with the caller, and nobody else is concerned.
+        let waker = cx.waker().clone();
+        let mut wakers = Wakers::new();
+        let mut state = self.ask.state().lock();
+        match self.ask.recheck(&mut state, item, &mut wakers) {
+            Ok(output) => {
+                drop(state);
+                wakers.wake();
+                drop(waker);
+                Poll::Ready(output)
+            }
+            Err(item) => {
+                self.place = Some(A::line(&mut state).push(waker, item));
+                drop(state);
+                wakers.wake();
+                Poll::Pending
+            }
+        }
+    }
+
+    #[cold]
+    fn resume(&mut self, cx: &Context<'_>) -> Poll<A::Output> {
+        let mut fresh = None;
+        loop {
+            let Some(place) = &self.place else {
+                panic!("a wait was polled again after it was over");
+            };
+            let mut wakers = Wakers::new();
+            let mut state = self.ask.state().lock();
+            let will_wake = match A::line(&mut state).look(place, cx.waker()) {
+                Found::Granted => {
+                    let place = self
+                        .place
+                        .take()
+                        .unwrap_or_else(|| unreachable!("just looked at"));
+                    let left = A::line(&mut state).leave(place);
+                    self.ask.taken(&mut state, &left.item, &mut wakers);
+                    drop(state);
+                    wakers.wake();
+                    return Poll::Ready(self.ask.granted(left.item));
+                }
+                Found::InLine { will_wake } => will_wake,
+            };
+            if let Some(output) = self.ask.again(&mut state, place) {
+                let place = self
+                    .place
+                    .take()
+                    .unwrap_or_else(|| unreachable!("just looked at"));
+                leave(&self.ask, place, state);
+                return Poll::Ready(output);
+            }
+            if will_wake {
+                return Poll::Pending;
+            }
+            let Some(waker) = fresh.take() else {
+                drop(state);
+                fresh = Some(cx.waker().clone());
+                continue;
+            };
+            let woken = A::line(&mut state).is_woken(place);
+            let old = A::line(&mut state).set_waker(place, waker);
+            if woken {
+                self.ask.waits_on(&mut state, place, &mut wakers);
+            }
+            drop(state);
+            wakers.wake();
+            drop(old);
+            return Poll::Pending;
+        }
+    }
+
+    #[cold]
+    fn give_up(&mut self) {
+        if let Some(place) = self.place.take() {
+            leave(&self.ask, place, self.ask.state().lock());
+        }
+    }
+}
+
+/// Leaves the line, or gives back what was granted; then those are woken whose turn it is now.
+fn leave<A: Ask>(ask: &A, place: Place, mut state: MutexGuard<'_, A::State>) {
+    let mut wakers = Wakers::new();
+    let left = A::line(&mut state).leave(place);
+    let rest = ask.left(&mut state, left.item, left.granted, &mut wakers);
+    drop(state);
+    wakers.wake();
+    drop((left.waker, rest));
+}
+
+impl<A: Ask> Future for Suspend<A> {
+    type Output = A::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<A::Output> {
+        let this = self.get_mut();
+        match this.item.take() {
+            Some(item) => match this.ask.try_now(item) {
+                Ok(output) => Poll::Ready(output),
+                Err(item) => this.begin(item, cx),
+            },
+            None => this.resume(cx),
+        }
+    }
+}
+
+impl<A: Ask> Drop for Suspend<A> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.place.is_some() {
+            self.give_up();
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! One wait, two ways: `.await` it, or `.wait()` for it.
+
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use warpweft_task::block_on;
+
+/// What one waits for: a future, and for those who have nothing to await in, a method.
+///
+/// ```
+/// use warpweft::sync::Mutex;
+///
+/// let mutex = Mutex::new(1);
+/// *mutex.lock().wait() += 1;
+/// warpweft::block_on(async { *mutex.lock().await += 1 });
+/// assert_eq!(mutex.into_inner(), 3);
+/// ```
+///
+/// Dropping it gives the wait up, at any point: what it had been granted goes to the next in line.
+#[derive(Debug)]
+#[must_use = "nothing is waited for unless it is awaited, or `.wait()` is called"]
+pub struct Wait<F>(F);
+
+impl<F: Future> Wait<F> {
+    pub(crate) fn new(future: F) -> Self {
+        Self(future)
+    }
+
+    /// Blocks this thread until the wait is over. In a task, its worker goes to another thread meanwhile, as
+    /// [`block_on`] says: one worker is enough, whoever waits for whom. Where there is nothing to wait for it costs no
+    /// more than awaiting.
+    pub fn wait(self) -> F::Output {
+        let mut future = pin!(self.0);
+        // The waker that wakes nobody is replaced by the next poll; what is granted in between, that poll finds.
+        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => output,
+            Poll::Pending => block_on(future),
+        }
+    }
+}
+
+impl<F: Future> Future for Wait<F> {
+    type Output = F::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: the future is pinned with the value around it, which has no `Drop` and never moves it out when pinned.
+        unsafe { self.map_unchecked_mut(|wait| &mut wait.0) }.poll(cx)
+    }
+}
