@@ -1,8 +1,10 @@
 //! What a runtime may be asked to be, and starting it.
 
 use super::crew::Crew;
+use super::engine::Engine;
 use super::handle::{Runtime, set_default};
 use super::pool::{AnyPool, Pool};
+use crate::io::Io;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -36,6 +38,7 @@ struct Config {
     name: String,
     stack_bytes: Option<usize>,
     max_threads: Option<usize>,
+    io: Io,
     policy: String,
 }
 
@@ -53,6 +56,7 @@ impl Builder {
             name: String::from("warpweft"),
             stack_bytes: None,
             max_threads: None,
+            io: Io::Inline,
             policy: String::new(),
         };
         let default = PolicySpec::default();
@@ -89,6 +93,19 @@ impl Builder {
     /// need what the frame holds.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.config.max_threads = Some(threads);
+        self
+    }
+
+    /// Who waits for sockets and timers: the workers, which is the default, or a thread of its own. Either way nothing is made before
+    /// the first socket or timer.
+    ///
+    /// ```
+    /// use warpweft::{Io, Runtime};
+    /// let runtime = Runtime::builder().workers(2).io(Io::Thread).build()?;
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    pub fn io(mut self, io: Io) -> Self {
+        self.config.io = io;
         self
     }
 
@@ -134,6 +151,7 @@ impl fmt::Debug for Builder {
             .field("name", &self.config.name)
             .field("stack_size", &self.config.stack_bytes)
             .field("max_threads", &self.config.max_threads)
+            .field("io", &self.config.io)
             .field("policy", &self.config.policy)
             .finish()
     }
@@ -247,7 +265,7 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
     watch_forks();
     let limit = config.max_threads.unwrap_or(usize::MAX).max(workers);
     let crew = Crew::new(config.name.clone(), config.stack_bytes, limit);
-    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew);
+    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew, Engine::new(config.io, config.name.clone()));
     let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
     for worker in 0..workers {
         match any.crew().start(&any) {

@@ -11,6 +11,7 @@
 //! | `context` | what free functions find on this thread |
 //! | `seat` | a thread of the pool, and how it waits without keeping its worker |
 //! | `crew` | all threads of a pool, and the spares |
+//! | `engine` | who polls for sockets and timers, and when |
 //! | `life` | open, closing, closed |
 //! | `register` | tasks that sleep |
 //! | `yields` | giving way |
@@ -18,6 +19,7 @@
 mod builder;
 mod context;
 mod crew;
+mod engine;
 mod handle;
 mod install;
 mod life;
@@ -29,6 +31,8 @@ mod worker;
 mod yields;
 
 pub use builder::{BuildError, Builder};
+#[cfg_attr(any(warpweft_loom, warpweft_shuttle), allow(unused_imports))]
+pub(crate) use context::current_driver;
 pub use crew::Threads;
 pub use handle::{Runtime, default_runtime};
 pub use spawn::{SpawnError, TaskBuilder, spawn, spawn_detached, spawn_job};
