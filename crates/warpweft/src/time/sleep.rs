@@ -130,7 +130,39 @@ impl Drop for Sleep {
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
     use super::{Sleep, nanoseconds, sleep};
+    use crate::Runtime;
+    use crate::runtime::current_driver;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
     use std::time::Duration;
+
+    #[test]
+    fn who_drops_a_sleep_frees_its_timer_at_once() {
+        let runtime = Runtime::builder().workers(1).build().expect("one worker");
+        runtime.block_on(async {
+            let (driver, _) = current_driver().expect("a driver");
+            for _ in 0..3 {
+                let sleeps: Vec<_> = (0..100)
+                    .map(|_| {
+                        let mut sleep = Box::pin(sleep(Duration::from_secs(3600)));
+                        assert!(
+                            sleep
+                                .as_mut()
+                                .poll(&mut Context::from_waker(Waker::noop()))
+                                .is_pending()
+                        );
+                        sleep
+                    })
+                    .collect();
+                assert_eq!(driver.timers().len(), 100);
+                drop(sleeps);
+                assert_eq!(driver.timers().len(), 0);
+            }
+            let never = pin!(sleep(Duration::MAX));
+            assert!(never.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            assert_eq!(driver.timers().len(), 0, "what never comes is not kept");
+        });
+    }
 
     #[test]
     fn a_sleep_is_small_and_goes_anywhere() {
