@@ -1,5 +1,10 @@
 //! A monotonic clock in nanoseconds.
 
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+static START: OnceLock<Instant> = OnceLock::new();
+
 /// Nanoseconds since the first call in this process; it never goes back.
 ///
 /// Costs one `clock_gettime` (about 20–30 ns). Under the model checkers time stands still at 0, because a
@@ -9,13 +14,22 @@ pub fn now_ns() -> u64 {
     #[cfg(any(warpweft_loom, warpweft_shuttle))]
     return 0;
     #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-    {
-        use std::sync::OnceLock;
-        use std::time::Instant;
-        static START: OnceLock<Instant> = OnceLock::new();
-        // A process that lives 584 years saturates instead of wrapping.
-        u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
-    }
+    ns_at(Instant::now())
+}
+
+/// That moment on the clock of [`now_ns`]: 0 if it was before the first call, `u64::MAX` (in 584 years) if it is after its end.
+#[must_use]
+pub fn ns_at(moment: Instant) -> u64 {
+    let start = *START.get_or_init(Instant::now);
+    u64::try_from(moment.saturating_duration_since(start).as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// That moment of the clock of [`now_ns`], if the system's clock can tell it.
+#[must_use]
+pub fn moment(ns: u64) -> Option<Instant> {
+    START
+        .get_or_init(Instant::now)
+        .checked_add(Duration::from_nanos(ns))
 }
 
 #[cfg(test)]

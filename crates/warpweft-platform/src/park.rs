@@ -4,6 +4,8 @@
 //!            unpark                park
 //!   EMPTY ───────────▶ NOTIFIED ─────────▶ EMPTY        (park returns at once)
 //!   EMPTY ──park─────▶ PARKED ──unpark───▶ NOTIFIED     (the sleeper takes the token, EMPTY again)
+//!   EMPTY ──leave────▶ ELSEWHERE ─unpark─▶ NOTIFIED     (and the waker rouses the sleeper, wherever it is)
+//!                      ELSEWHERE ─return─▶ EMPTY
 //! ```
 //!
 //! # Invariants
@@ -19,6 +21,7 @@ use crate::sync::{Condvar, Mutex};
 const EMPTY: u32 = 0;
 const PARKED: u32 = 1;
 const NOTIFIED: u32 = 2;
+const ELSEWHERE: u32 = 3;
 
 /// A place where one thread at a time sleeps until [`unpark`](Parker::unpark).
 #[derive(Debug)]
@@ -95,16 +98,45 @@ impl Parker {
         is_notified()
     }
 
-    /// Leaves a token, and wakes the sleeper if there is one.
+    /// The thread is about to sleep somewhere else, in a poller: from now on [`unpark_or`](Self::unpark_or) rouses it there.
+    /// `false`: there is a token already, and it should not.
+    #[must_use]
+    pub fn leave(&self) -> bool {
+        // Ordering: Relaxed. The sleeper publishes nothing, and `park` acquires what comes with a token.
+        self.state
+            .compare_exchange(EMPTY, ELSEWHERE, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// The thread that left is awake again. Whether there is a token; it stays for [`park`](Self::park).
+    #[must_use]
+    pub fn come_back(&self) -> bool {
+        // Ordering: Relaxed, as in `leave`.
+        self.state
+            .compare_exchange(ELSEWHERE, EMPTY, Ordering::Relaxed, Ordering::Relaxed)
+            .is_err()
+    }
+
+    /// Leaves a token, and wakes the sleeper if there is one, which does not sleep elsewhere.
     ///
     /// Costs one atomic swap when nobody sleeps, a system call otherwise.
     pub fn unpark(&self) {
+        self.unpark_or(|| debug_assert!(false, "nobody knows how to rouse a sleeper that left"));
+    }
+
+    /// As [`unpark`](Self::unpark); a sleeper that sleeps elsewhere is to be woken by `rouse`, which must also end a sleep that
+    /// begins a moment later.
+    pub fn unpark_or(&self, rouse: impl FnOnce()) {
         // Release publishes what the caller did before; Acquire is not needed, the caller reads nothing.
-        if self.state.swap(NOTIFIED, Ordering::Release) == PARKED {
-            // The sleeper holds the lock from before PARKED until it waits: taking it once means that the
-            // sleeper either waits by now, or has not looked at the state yet.
-            drop(self.lock.lock());
-            self.wake.notify_one();
+        match self.state.swap(NOTIFIED, Ordering::Release) {
+            PARKED => {
+                // The sleeper holds the lock from before PARKED until it waits: taking it once means that the
+                // sleeper either waits by now, or has not looked at the state yet.
+                drop(self.lock.lock());
+                self.wake.notify_one();
+            }
+            ELSEWHERE => rouse(),
+            _ => {}
         }
     }
 
@@ -120,6 +152,22 @@ impl Parker {
 mod tests {
     use super::Parker;
     use std::sync::Arc;
+
+    #[test]
+    fn who_left_is_roused_where_it_is() {
+        let parker = Parker::new();
+        assert!(parker.leave());
+        assert!(!parker.come_back(), "nobody left a token");
+        assert!(parker.leave());
+        let mut roused = 0;
+        parker.unpark_or(|| roused += 1);
+        parker.unpark_or(|| roused += 1);
+        assert_eq!(roused, 1);
+        assert!(parker.come_back());
+        assert!(!parker.leave(), "the token is still there");
+        parker.park();
+        assert!(parker.leave());
+    }
 
     #[test]
     fn a_wait_ends_without_a_token_and_leaves_one_that_came() {

@@ -1,5 +1,7 @@
 #![doc = include_str!("event_count.md")]
 
+use std::fmt;
+use std::sync::OnceLock;
 use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicU32, AtomicU64, Ordering, spin_loop};
 use warpweft_platform::barrier::Asymmetric;
@@ -43,6 +45,16 @@ struct Place {
     parker: Parker,
 }
 
+/// How a worker that sleeps elsewhere is woken there.
+#[derive(Default)]
+struct Rouse(OnceLock<Box<dyn Fn() + Send + Sync>>);
+
+impl fmt::Debug for Rouse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Rouse").field(&self.0.get().is_some()).finish()
+    }
+}
+
 /// The idle protocol of one pool: who searches, who sleeps, and whom to wake. See the [module](self).
 ///
 /// A worker's way through it, where `look` may miss work and `scan` may not:
@@ -83,6 +95,7 @@ pub struct EventCount {
     places: Box<[CachePadded<Place>]>,
     barrier: Asymmetric,
     max_searching: u32,
+    rouse: Rouse,
 }
 
 impl EventCount {
@@ -108,6 +121,7 @@ impl EventCount {
             places: (0..workers).map(|_| CachePadded::default()).collect(),
             barrier,
             max_searching: u32::try_from(max_searching).unwrap_or(u32::MAX),
+            rouse: Rouse::default(),
         }
     }
 
@@ -214,6 +228,30 @@ impl EventCount {
         }
     }
 
+    /// Says how a worker in [`park_elsewhere`](Self::park_elsewhere) is woken; only the first call counts. `rouse` must also end
+    /// a sleep that begins a moment later.
+    pub fn rouse_by(&self, rouse: impl Fn() + Send + Sync + 'static) {
+        let _ = self.rouse.0.set(Box::new(rouse));
+    }
+
+    /// As [`park`](Self::park), but the worker sleeps in `sleep`: in a poller, which has its own reasons to return. A waker that
+    /// chooses the worker calls what [`rouse_by`](Self::rouse_by) was given, before.
+    ///
+    /// Afterwards the worker is awake and registered as a searcher, whether it was chosen or `sleep` returned by itself.
+    pub fn park_elsewhere(&self, w: usize, sleep: impl FnOnce()) {
+        let place = &self.places[w];
+        let chosen = !place.parker.leave() || {
+            delay::point("event_count.park_elsewhere: left");
+            sleep();
+            place.parker.come_back()
+        };
+        if chosen {
+            self.take_token(place);
+        } else {
+            self.cancel(w);
+        }
+    }
+
     /// Call after work was made visible: wakes a sleeper, unless somebody searches already or nobody sleeps.
     ///
     /// Returns whether it woke one. Costs the light half of the barrier and one load if there is nothing to do;
@@ -313,7 +351,8 @@ impl EventCount {
 
     /// The one function that wakes: turns the caller's claim and a sleeping place into a searching worker.
     ///
-    /// Nothing of the place is touched after the token is left, and the token itself lives as long as `self`.
+    /// Nothing of the place is touched after the token is left, and the token itself lives as long as `self`. A worker that
+    /// sleeps elsewhere finds the token whether it returns because it was roused or by itself.
     fn choose(&self, w: usize) -> bool {
         let place = &self.places[w];
         // Ordering: Relaxed, both. The state only decides who ends the announcement; `unpark` publishes.
@@ -324,7 +363,11 @@ impl EventCount {
                 .is_ok();
         if chosen {
             delay::point("event_count.choose: chosen");
-            place.parker.unpark();
+            place.parker.unpark_or(|| {
+                if let Some(rouse) = self.rouse.0.get() {
+                    rouse();
+                }
+            });
         }
         chosen
     }

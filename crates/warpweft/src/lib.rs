@@ -45,11 +45,18 @@
 pub mod fiber;
 mod fork;
 mod idle;
+pub mod io;
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+pub mod net;
 mod observe;
 mod runtime;
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+pub mod signal;
 pub mod sync;
+pub mod time;
 
 pub use fork::{ForkCx, Scope, join, par_chunks_mut, par_for, scope};
+pub use io::Io;
 pub use observe::PoolCounters;
 pub use runtime::{
     BuildError, Builder, Runtime, SpawnError, TaskBuilder, Threads, YieldNow, default_runtime, spawn,

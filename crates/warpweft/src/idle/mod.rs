@@ -18,8 +18,18 @@ pub(crate) struct Idle {
 pub(crate) enum Waited<T> {
     /// Work.
     Found(T),
+    /// What came while the worker slept in its bed has been handed out: there may be work of its own.
+    Roused,
     /// The pool closes.
     Stop,
+}
+
+/// Somewhere else to sleep: a poller. Whoever has it sleeps there alone.
+pub(crate) trait Bed {
+    /// Sleeps until something happens there, somebody rouses the sleeper, or `at_most_ns` nanoseconds are over.
+    fn sleep(&mut self, at_most_ns: Option<u64>);
+    /// Leaves the bed, and hands out what happened; whether there was anything.
+    fn rise(self) -> bool;
 }
 
 /// The longest pause between two looks, in spin hints: about a microsecond.
@@ -46,8 +56,13 @@ impl Idle {
     ///
     /// `look` is called again and again and may miss things; `scan` is the last look before sleep and may not.
     /// `parks` is told when the worker goes to sleep. Before that `nap_ns` may say that it is to look again after so many
-    /// nanoseconds, because something is there that is not yet to be taken.
-    pub(crate) fn wait<T>(
+    /// nanoseconds, because something is there that is not yet to be taken. `bed` gives another place to sleep, if there is one
+    /// and nobody is in it; that it is free counts as work, which one sleeper takes.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is one thing that a worker can be asked"
+    )]
+    pub(crate) fn wait<T, B: Bed>(
         &self,
         w: usize,
         mut look: impl FnMut() -> Option<T>,
@@ -55,6 +70,7 @@ impl Idle {
         stop: impl Fn() -> bool,
         parks: impl Fn(),
         mut nap_ns: impl FnMut() -> Option<u64>,
+        bed: impl Fn() -> Option<B>,
     ) -> Waited<T> {
         // Registered searchers keep pushes from waking sleepers. With nobody asleep there is nothing to keep, and the
         // word, which every push reads, is left alone.
@@ -84,23 +100,44 @@ impl Idle {
                 self.end_search();
                 return Waited::Found(found);
             } else {
-                match nap_ns() {
-                    Some(0) => self.events.cancel(w),
-                    Some(ns) => {
-                        sharply(|| self.events.nap(w, ns));
-                        rounds = 1;
+                let nap = nap_ns();
+                // After the announcement: whoever left the bed before looks for sleepers after that.
+                let bed = if nap == Some(0) { None } else { bed() };
+                if nap.is_none() {
+                    parks();
+                }
+                rounds = if nap.is_some() { 1 } else { self.rounds };
+                match (nap, bed) {
+                    (Some(0), _) => self.events.cancel(w),
+                    (nap, Some(bed)) => {
+                        if self.sleep_in(w, bed, nap) {
+                            self.end_search();
+                            return Waited::Roused;
+                        }
                     }
-                    None => {
-                        parks();
-                        self.events.park(w);
-                        rounds = self.rounds;
-                    }
+                    (Some(ns), None) => sharply(|| self.events.nap(w, ns)),
+                    (None, None) => self.events.park(w),
                 }
             }
             // After `cancel` and after `park` alike.
             registered = true;
             searching = true;
         }
+    }
+
+    /// Sleeps in `bed`; whether anything happened there.
+    fn sleep_in(&self, w: usize, mut bed: impl Bed, nap: Option<u64>) -> bool {
+        self.events.park_elsewhere(w, || match nap {
+            Some(_) => sharply(|| bed.sleep(nap)),
+            None => bed.sleep(None),
+        });
+        // Registered as a searcher again: what is handed out here wakes nobody; whoever ends the search does.
+        bed.rise()
+    }
+
+    /// Says how a worker in its bed is woken.
+    pub(crate) fn rouse_by(&self, rouse: impl Fn() + Send + Sync + 'static) {
+        self.events.rouse_by(rouse);
     }
 
     fn search<T>(&self, rounds: u32, look: &mut impl FnMut() -> Option<T>) -> Option<T> {

@@ -1,9 +1,11 @@
 //! What a runtime may be asked to be, and starting it.
 
 use super::crew::Crew;
+use super::engine::Engine;
 use super::handle::{Runtime, set_default};
 use super::pool::{AnyPool, Pool};
 use crate::fiber::{LEAST_BYTES, MOST_BYTES, Stacks, USUAL_BYTES};
+use crate::io::Io;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -39,6 +41,7 @@ struct Config {
     max_threads: Option<usize>,
     fiber_stack_bytes: usize,
     max_fiber_stacks: usize,
+    io: Io,
     policy: String,
 }
 
@@ -58,6 +61,7 @@ impl Builder {
             max_threads: None,
             fiber_stack_bytes: USUAL_BYTES,
             max_fiber_stacks: usize::MAX,
+            io: Io::Inline,
             policy: String::new(),
         };
         let default = PolicySpec::default();
@@ -111,6 +115,19 @@ impl Builder {
         self
     }
 
+    /// Who waits for sockets and timers: the workers, which is the default, or a thread of its own. Either way nothing is made before
+    /// the first socket or timer.
+    ///
+    /// ```
+    /// use warpweft::{Io, Runtime};
+    /// let runtime = Runtime::builder().workers(2).io(Io::Thread).build()?;
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    pub fn io(mut self, io: Io) -> Self {
+        self.config.io = io;
+        self
+    }
+
     /// The scheduling policy, as a type: one of ours or your own.
     pub fn policy<P: Policy>(mut self, policy: P) -> Self {
         self.config.policy = String::from(std::any::type_name::<P>());
@@ -154,6 +171,7 @@ impl fmt::Debug for Builder {
             .field("stack_size", &self.config.stack_bytes)
             .field("max_threads", &self.config.max_threads)
             .field("fiber_stack_size", &self.config.fiber_stack_bytes)
+            .field("io", &self.config.io)
             .field("policy", &self.config.policy)
             .finish()
     }
@@ -290,7 +308,8 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
     let limit = config.max_threads.unwrap_or(usize::MAX).max(workers);
     let crew = Crew::new(config.name.clone(), config.stack_bytes, limit);
     let stacks = Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks);
-    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew, stacks);
+    let engine = Engine::new(config.io, config.name.clone());
+    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew, stacks, engine);
     let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
     for worker in 0..workers {
         match any.crew().start(&any) {

@@ -1,8 +1,12 @@
 //! What free functions find on this thread: the worker that it carries, or the pool that it visits.
 
+use super::handle::default_runtime;
 use super::seat;
+use crate::io::Driver;
 use std::cell::Cell;
+use std::io;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use warpweft_platform::thread_word;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{TaskRef, Why};
@@ -43,6 +47,12 @@ pub(crate) struct FrontOps {
     ///
     /// As for `push`.
     pub(crate) step: unsafe fn(&Front) -> bool,
+    /// The driver of the pool.
+    ///
+    /// # Safety
+    ///
+    /// The front is of this table, and its pool is alive.
+    pub(crate) driver: unsafe fn(&Front) -> io::Result<Arc<Driver>>,
 }
 
 impl Front {
@@ -72,6 +82,12 @@ impl Front {
         debug_assert!(is_current(self));
         // SAFETY: as above.
         unsafe { (self.ops.step)(self) }
+    }
+
+    pub(crate) fn driver(&self) -> io::Result<Arc<Driver>> {
+        debug_assert!(is_current(self));
+        // SAFETY: fronts are reached through `with_current` only, which finds those of living pools.
+        unsafe { (self.ops.driver)(self) }
     }
 }
 
@@ -125,6 +141,21 @@ impl Drop for Visiting<'_> {
         // The thread may carry another worker than when the visit began: it waited.
         set(self.before.unwrap_or_else(seat::found_here));
     }
+}
+
+/// The driver of the pool that this thread works for or visits, and the number of its worker; outside of any, of the default
+/// runtime.
+///
+/// # Errors
+///
+/// The pool is shutting down, this is a forked child, or the system gives no poller.
+pub(crate) fn current_driver() -> io::Result<(Arc<Driver>, Option<usize>)> {
+    let (driver, worker) = with_current(|front| match front {
+        Some(front) => Ok::<_, io::Error>((front.driver()?, front.worker)),
+        None => Ok((default_runtime().driver()?, None)),
+    })?;
+    driver.check()?;
+    Ok((driver, worker))
 }
 
 /// Calls `f` with the worker that this thread carries, or the pool that it visits, if any.

@@ -9,8 +9,10 @@ use super::seat;
 use super::spawn::{SpawnError, TaskBuilder};
 use crate::fiber::{Fibers, Stacks};
 use crate::fork::ForkCx;
+use crate::io::Driver;
 use crate::observe::PoolCounters;
 use std::fmt;
+use std::io;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 use warpweft_task::pool::PoolHeader;
@@ -46,6 +48,10 @@ impl Runtime {
 
     pub(super) fn header(&self) -> NonNull<PoolHeader> {
         self.pool.header()
+    }
+
+    pub(super) fn driver(&self) -> io::Result<Arc<Driver>> {
+        self.pool.driver()
     }
 
     pub(super) fn errand(&self, worker: usize, task: TaskRef) {
@@ -253,8 +259,10 @@ impl Runtime {
             return;
         }
         self.pool.close();
-        if !seat::is_of(self.header()) {
+        // Nor by a waker that the thread of its poller calls.
+        if !seat::is_of(self.header()) && !self.pool.engine().is_here() {
             self.pool.crew().join_all();
+            self.pool.engine().join();
         }
     }
 }

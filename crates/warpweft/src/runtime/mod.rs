@@ -12,6 +12,7 @@
 //! | `seat` | a stack of a thread of the pool, and the worker that the thread carries |
 //! | `berth` | where a thread is given a worker, and told of its fibers |
 //! | `crew` | all threads of a pool, and the spares |
+//! | `engine` | who polls for sockets and timers, and when |
 //! | `life` | open, closing, closed |
 //! | `register` | tasks that sleep |
 //! | `wait` | how a stack waits |
@@ -21,6 +22,7 @@ mod berth;
 mod builder;
 mod context;
 mod crew;
+mod engine;
 mod handle;
 mod install;
 mod life;
@@ -35,6 +37,8 @@ mod yields;
 pub(crate) use berth::{Berth, Key};
 pub use builder::{BuildError, Builder};
 pub(crate) use context::Front;
+#[cfg_attr(any(warpweft_loom, warpweft_shuttle), allow(unused_imports))]
+pub(crate) use context::current_driver;
 pub use crew::Threads;
 pub use handle::{Runtime, default_runtime};
 pub use spawn::{SpawnError, TaskBuilder, spawn, spawn_detached, spawn_job};

@@ -12,6 +12,7 @@
 
 use super::context::{Front, FrontOps, with_current};
 use super::crew::Crew;
+use super::engine::Engine;
 use super::life::Life;
 use super::register::Register;
 use super::seat::Seat;
@@ -19,8 +20,10 @@ use super::worker::{Worker, live};
 use crate::fiber::Stacks;
 use crate::fork::Market;
 use crate::idle::Idle;
+use crate::io::{Driver, forked};
 use crate::observe::PoolCounters;
 use std::cell::UnsafeCell;
+use std::io;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -44,6 +47,7 @@ pub(crate) struct Pool<P: Policy> {
     pub(crate) register: Register,
     crew: Crew,
     stacks: Arc<Stacks>,
+    pub(crate) engine: Engine,
     pub(crate) market: Market,
     /// Tokens that the policy dropped. They are cancelled where none of its code is on the stack.
     lost: Locked<TaskRef>,
@@ -68,9 +72,16 @@ impl<P: Policy> Pool<P> {
         push: Self::push_visitor,
         alone: |_| false,
         step: |_| false,
+        driver: Self::driver_of_visitor,
     };
 
-    pub(crate) fn new(shared: P::Shared, locals: Vec<P::Local>, crew: Crew, stacks: Stacks) -> Arc<Self> {
+    pub(crate) fn new(
+        shared: P::Shared,
+        locals: Vec<P::Local>,
+        crew: Crew,
+        stacks: Stacks,
+        engine: Engine,
+    ) -> Arc<Self> {
         let count = locals.len();
         Arc::new_cyclic(|pool: &Weak<Self>| {
             let pool = NonNull::new(pool.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());
@@ -84,6 +95,7 @@ impl<P: Policy> Pool<P> {
                 register: Register::new(count),
                 crew,
                 stacks: Arc::new(stacks),
+                engine,
                 market: Market::new(count),
                 lost: Locked::new(),
                 outside: Counters::default(),
@@ -140,6 +152,14 @@ impl<P: Policy> Pool<P> {
         }
     }
 
+    /// The driver of its sockets and timers.
+    pub(crate) fn driver(&self) -> io::Result<Arc<Driver>> {
+        if AnyPool::is_forked(self) {
+            return Err(forked());
+        }
+        self.engine.driver(self.workers.len(), &self.idle, &self.life)
+    }
+
     /// Ends the tasks whose tokens the policy dropped.
     pub(crate) fn end_lost(&self) {
         while let Some(task) = self.lost.pop() {
@@ -174,6 +194,7 @@ impl<P: Policy> Pool<P> {
             // last `leave` is the last only once.
             unsafe { shared.cast::<P::Shared>().drop_in_place() };
         }));
+        self.engine.close();
         self.end_lost();
         for worker in &self.workers {
             while let Some(task) = worker.errands.pop() {
@@ -225,6 +246,14 @@ impl<P: Policy> Pool<P> {
 
     /// # Safety
     ///
+    /// As [`FrontOps::driver`].
+    unsafe fn driver_of_visitor(front: &Front) -> io::Result<Arc<Driver>> {
+        // SAFETY: by contract the front is of this table: it was made by `visitor`, whose pool is alive.
+        unsafe { front.pool.cast::<Self>().as_ref() }.driver()
+    }
+
+    /// # Safety
+    ///
     /// As [`PoolVtable::dropped`].
     unsafe fn dropped(pool: NonNull<PoolHeader>, task: TaskRef) {
         // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
@@ -265,6 +294,10 @@ pub(crate) trait AnyPool: Send + Sync {
     fn idle(&self) -> (usize, usize);
     /// Its threads.
     fn crew(&self) -> &Crew;
+    /// The driver of its sockets and timers; made at the first call.
+    fn driver(&self) -> io::Result<Arc<Driver>>;
+    /// What drives it.
+    fn engine(&self) -> &Engine;
     /// The front of a worker.
     fn front(&self, worker: usize) -> NonNull<Front>;
     /// Where forks are on offer.
@@ -324,6 +357,14 @@ impl<P: Policy> AnyPool for Pool<P> {
 
     fn crew(&self) -> &Crew {
         &self.crew
+    }
+
+    fn driver(&self) -> io::Result<Arc<Driver>> {
+        Self::driver(self)
+    }
+
+    fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     fn front(&self, worker: usize) -> NonNull<Front> {

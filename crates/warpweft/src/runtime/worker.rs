@@ -12,14 +12,18 @@
 //! - The loop makes one indirect call per task: the task's body.
 
 use super::context::{Front, FrontOps};
+use super::engine::Pace;
 use super::pool::{AnyPool as _, Pool};
 use super::seat::{self, Seat};
 use crate::fork::{Seen, Stolen};
 use crate::idle::Waited;
+use crate::io::Driver;
 use std::cell::{RefCell, UnsafeCell};
+use std::io;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::clock;
 use warpweft_platform::random::Rng;
@@ -55,6 +59,7 @@ impl<P: Policy> Worker<P> {
         push: Self::push_front,
         alone: Self::alone_front,
         step: Self::step_front,
+        driver: Self::driver_front,
     };
 
     pub(crate) fn new(pool: NonNull<PoolHeader>, id: usize, workers: usize, local: P::Local) -> Self {
@@ -163,13 +168,22 @@ impl<P: Policy> Worker<P> {
             .or_else(|| unsafe { worker.call(P::overdue) })
             // SAFETY: as above.
             .or_else(|| unsafe { worker.call(P::scan) });
-        let found = task.is_some();
-        if let Some(task) = task {
-            worker.counters.add(Count::Stacked, 1);
-            // SAFETY: as above.
-            seat::with_seat(|seat| seat.map(|seat| unsafe { worker.run(task, seat) }));
-        }
-        found
+        let Some(task) = task else {
+            let pool = worker.pool();
+            return pool.engine.look(&pool.idle);
+        };
+        worker.counters.add(Count::Stacked, 1);
+        // SAFETY: as above.
+        seat::with_seat(|seat| seat.map(|seat| unsafe { worker.run(task, seat) }));
+        true
+    }
+
+    /// # Safety
+    ///
+    /// As [`FrontOps::driver`].
+    unsafe fn driver_front(front: &Front) -> io::Result<Arc<Driver>> {
+        // SAFETY: by contract the front is a worker's of this table, so of this type.
+        unsafe { Self::from_front(front) }.pool().driver()
     }
 
     /// # Safety
@@ -202,6 +216,7 @@ impl<P: Policy> Worker<P> {
     unsafe fn wait(&self, seat: &Seat) -> Option<Work> {
         let pool = self.pool();
         self.counters.add(Count::Searches, 1);
+        let mut looks = 0_u32;
         let waited = pool.idle.wait(
             self.id.0,
             // SAFETY: by contract, and `wait` calls one closure after another.
@@ -209,7 +224,13 @@ impl<P: Policy> Worker<P> {
                 // SAFETY: as above.
                 let task = unsafe { self.call(P::search) }.map(Work::Task);
                 let fiber = || seat.berth().may_be_ready().then_some(Work::Fiber);
-                self.found(task.or_else(fiber).or_else(|| self.rob()))
+                let mut work = task.or_else(fiber).or_else(|| self.rob());
+                if work.is_none() && looks.is_multiple_of(LOOKS) && pool.engine.look(&pool.idle) {
+                    // SAFETY: as above.
+                    work = unsafe { self.call(P::next) }.map(Work::Task);
+                }
+                looks += 1;
+                self.found(work)
             },
             || {
                 pool.end_lost();
@@ -222,9 +243,11 @@ impl<P: Policy> Worker<P> {
             || pool.life.is_closing(),
             || self.counters.add(Count::Parks, 1),
             || pool.market.nap_ns(&self.seen),
+            || pool.engine.bed(),
         );
         match waited {
             Waited::Found(work) => Some(work),
+            Waited::Roused => Some(Work::Woken),
             Waited::Stop => None,
         }
     }
@@ -331,6 +354,9 @@ impl<P: Policy> Worker<P> {
     }
 }
 
+/// Every so many looks at others' work a searcher looks at the poller.
+const LOOKS: u32 = 8;
+
 /// What a worker without tasks of its own finds.
 enum Work {
     Task(TaskRef),
@@ -338,6 +364,8 @@ enum Work {
     Fork(Stolen),
     /// A fiber of this thread is ready.
     Fiber,
+    /// Its own queues may have something: sockets or timers have woken somebody.
+    Woken,
 }
 
 /// A step is over and the thread has no worker any more. A token that gave it away has ended; a task that came back from
@@ -366,7 +394,8 @@ impl<P: Policy> Drop for CloseOnUnwind<'_, P> {
 // Not inlined, so that its one indirect call can be counted in the assembly.
 #[inline(never)]
 unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
-    let mut until_overdue = P::INTERVAL.max(1);
+    let mut pace = Pace::new(P::INTERVAL);
+    let mut until_pause = pace.stretch();
     // Read anew for each task: one that waited may have come back with another worker.
     while let Some(front) = seat.front() {
         if pool.life.is_closing() {
@@ -381,17 +410,20 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         }
         // SAFETY: the seat's fronts are its pool's workers, so of this type.
         let worker = unsafe { Worker::<P>::from_front(front) };
-        until_overdue -= 1;
+        until_pause -= 1;
         let mut task = None;
-        if until_overdue == 0 {
-            until_overdue = P::INTERVAL.max(1);
-            pool.end_lost();
-            task = worker.errands.pop().or_else(|| {
-                // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return
-                // before the next hook is called.
-                unsafe { worker.call(P::overdue) }
-            });
-            worker.counters.add(Count::Overdue, u64::from(task.is_some()));
+        if until_pause == 0 {
+            let overdue = pace.look_up(&pool.engine, &pool.idle);
+            until_pause = pace.stretch();
+            if overdue {
+                pool.end_lost();
+                task = worker.errands.pop().or_else(|| {
+                    // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return
+                    // before the next hook is called.
+                    unsafe { worker.call(P::overdue) }
+                });
+                worker.counters.add(Count::Overdue, u64::from(task.is_some()));
+            }
         }
         if task.is_none() {
             // SAFETY: as above.
@@ -414,7 +446,7 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
                     worker.run_fork(fork, seat);
                     continue;
                 }
-                Some(Work::Fiber) => continue,
+                Some(Work::Fiber | Work::Woken) => continue,
                 None => return,
             },
         };

@@ -1,0 +1,272 @@
+//! Anything with a descriptor that can be waited for.
+
+use super::driver::Driver;
+use super::source::{Source, Way};
+use crate::runtime::current_driver;
+use futures_io::{AsyncRead, AsyncWrite};
+use std::fmt;
+use std::future::poll_fn;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// A source of the system, a socket, a pipe, an event descriptor, whose readiness tasks can wait for.
+///
+/// It belongs to the driver of the runtime in whose task, or visit, it was made, outside of any to that of the
+/// [default runtime](crate::default_runtime); it can be used in any task on any thread. When that runtime has shut down, every attempt
+/// is an error of the kind [`NotConnected`](io::ErrorKind::NotConnected).
+///
+/// The descriptor must stay open, and the same, as long as the value lives: what it wraps is only lent out by `&`.
+///
+/// ```
+/// use std::io::{Read as _, Write as _};
+/// use std::os::unix::net::UnixStream;
+/// use warpweft::io::Async;
+///
+/// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+/// runtime.block_on(async {
+///     let (mut theirs, ours) = UnixStream::pair()?;
+///     let ours = Async::new(ours)?;
+///     theirs.write_all(b"hello")?;
+///     let mut buffer = [0; 8];
+///     let read = ours.read_with(|mut socket| socket.read(&mut buffer)).await?;
+///     assert_eq!(&buffer[..read], b"hello");
+///     Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Async<T: AsFd> {
+    driver: Arc<Driver>,
+    source: Arc<Source>,
+    key: usize,
+    /// Empty only after `into_inner`, on the way to `drop`.
+    io: Option<T>,
+}
+
+impl<T: AsFd> Async<T> {
+    /// Makes `io` non-blocking and registers it.
+    ///
+    /// # Errors
+    ///
+    /// The descriptor cannot be waited for (a regular file), the runtime is shutting down, this is a forked child, or the system
+    /// gives no poller. `io` is dropped.
+    ///
+    /// # Panics
+    ///
+    /// Outside of any runtime, if the default one cannot be built.
+    pub fn new(io: T) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&io, true)?;
+        Self::new_nonblocking(io)
+    }
+
+    /// Registers `io`, which is non-blocking already.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub(crate) fn new_nonblocking(io: T) -> io::Result<Self> {
+        let (driver, _) = current_driver()?;
+        let (key, source) = driver.enter()?;
+        // SAFETY: `drop` deletes it; until then the descriptor stays open, because nobody gets `io` by value or by `&mut`.
+        let added = unsafe { driver.poller().add(io.as_fd(), key) };
+        if let Err(error) = added {
+            driver.strike(key);
+            return Err(explain(error));
+        }
+        Ok(Self {
+            driver,
+            source,
+            key,
+            io: Some(io),
+        })
+    }
+
+    /// What it wraps.
+    pub fn get_ref(&self) -> &T {
+        match &self.io {
+            Some(io) => io,
+            None => unreachable!("only `into_inner` takes it, and ends the value"),
+        }
+    }
+
+    /// What it wraps, no longer registered. It stays non-blocking.
+    #[must_use]
+    pub fn into_inner(mut self) -> T {
+        self.deregister();
+        match self.io.take() {
+            Some(io) => io,
+            None => unreachable!("only this function takes it"),
+        }
+    }
+
+    fn deregister(&self) {
+        // In a forked child the poller is the parent's, and so would be the registration that this takes away.
+        if let Some(io) = self.io.as_ref().filter(|_| self.driver.check().is_ok()) {
+            // It cannot fail for a descriptor that is registered and open; if it is not, there is nothing to delete.
+            let _ = self.driver.poller().delete(io.as_fd());
+        }
+        // Events on their way find nobody.
+        self.driver.strike(self.key);
+    }
+
+    /// Attempts `operation`, which reads, until it does not fail with `WouldBlock`; waits in between.
+    ///
+    /// Several tasks may do this at a time. Dropping the future takes it off the list of those who wait.
+    ///
+    /// # Errors
+    ///
+    /// Any other error of `operation`, and those of a driver that is gone.
+    pub async fn read_with<R>(&self, operation: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
+        self.attempt(Way::In, operation).await
+    }
+
+    /// As [`read_with`](Self::read_with), for an operation that writes.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_with`](Self::read_with).
+    pub async fn write_with<R>(&self, operation: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
+        self.attempt(Way::Out, operation).await
+    }
+
+    async fn attempt<R>(&self, way: Way, mut operation: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
+        let mut ticket = self.source.ticket(way);
+        poll_fn(|cx| ticket.poll(cx, || self.driver.check(), || operation(self.get_ref()))).await
+    }
+
+    /// One attempt of an operation that reads; if it would block, the task is woken when it may not.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_with`](Self::read_with).
+    pub fn poll_read_with<R>(
+        &self,
+        cx: &mut Context<'_>,
+        mut operation: impl FnMut(&T) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        let check = || self.driver.check();
+        self.source
+            .poll_anonymous(Way::In, cx, check, || operation(self.get_ref()))
+    }
+
+    /// One attempt of an operation that writes; if it would block, the task is woken when it may not.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_with`](Self::read_with).
+    pub fn poll_write_with<R>(
+        &self,
+        cx: &mut Context<'_>,
+        mut operation: impl FnMut(&T) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        let check = || self.driver.check();
+        self.source
+            .poll_anonymous(Way::Out, cx, check, || operation(self.get_ref()))
+    }
+
+    /// Waits until it may be readable. "May": another task can be faster, and the system is sometimes wrong; prefer
+    /// [`read_with`](Self::read_with).
+    ///
+    /// # Errors
+    ///
+    /// Those of a driver that is gone.
+    pub async fn readable(&self) -> io::Result<()> {
+        self.await_ready(Way::In, rustix::event::PollFlags::IN).await
+    }
+
+    /// Waits until it may be writable; as [`readable`](Self::readable).
+    ///
+    /// # Errors
+    ///
+    /// Those of a driver that is gone.
+    pub async fn writable(&self) -> io::Result<()> {
+        self.await_ready(Way::Out, rustix::event::PollFlags::OUT).await
+    }
+
+    async fn await_ready(&self, way: Way, flags: rustix::event::PollFlags) -> io::Result<()> {
+        self.attempt(way, |io| {
+            let mut fds = [rustix::event::PollFd::new(io, flags)];
+            match rustix::event::poll(&mut fds, Some(&rustix::event::Timespec::default()))? {
+                0 => Err(io::ErrorKind::WouldBlock.into()),
+                _ => Ok(()),
+            }
+        })
+        .await
+    }
+}
+
+fn explain(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        return io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this descriptor cannot be waited for: it is always ready, as a regular file or a directory is",
+        );
+    }
+    error
+}
+
+impl<T: AsFd> Drop for Async<T> {
+    fn drop(&mut self) {
+        if self.io.is_some() {
+            self.deregister();
+        }
+    }
+}
+
+impl<T: AsFd> AsFd for Async<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.get_ref().as_fd()
+    }
+}
+
+impl<T: AsFd + fmt::Debug> fmt::Debug for Async<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Async").field(self.get_ref()).finish()
+    }
+}
+
+impl<T: AsFd> AsyncRead for &Async<T>
+where
+    for<'a> &'a T: Read,
+{
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.poll_read_with(cx, |mut io| io.read(buffer))
+    }
+
+    fn poll_read_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_read_with(cx, |mut io| io.read_vectored(buffers))
+    }
+}
+
+/// `poll_flush` flushes what `T` buffers, which sockets and pipes do not. `poll_close` does the same: a descriptor closes when the
+/// value is dropped; the streams of [`net`](crate::net) end their writing half.
+impl<T: AsFd> AsyncWrite for &Async<T>
+where
+    for<'a> &'a T: Write,
+{
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_with(cx, |mut io| io.write(bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_with(cx, |mut io| io.write_vectored(buffers))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_write_with(cx, |mut io| io.flush())
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
+    }
+}

@@ -1,0 +1,69 @@
+//! A source for the model checkers: what the system would do to a socket, a model does to this.
+
+use super::driver::Driver;
+use super::poller::Ready;
+use super::source::{Source, Way};
+use crate::runtime::current_driver;
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use warpweft_platform::atomic::{AtomicUsize, Ordering};
+
+/// A pipe for units.
+#[derive(Debug)]
+pub struct Pipe {
+    driver: Arc<Driver>,
+    source: Arc<Source>,
+    key: usize,
+    units: AtomicUsize,
+}
+
+impl Pipe {
+    /// A pipe of the current runtime's driver.
+    ///
+    /// # Errors
+    ///
+    /// The runtime is shutting down.
+    pub fn new() -> io::Result<Self> {
+        let (driver, _) = current_driver()?;
+        let (key, source) = driver.enter()?;
+        Ok(Self {
+            driver,
+            source,
+            key,
+            units: AtomicUsize::new(0),
+        })
+    }
+
+    /// A unit comes in.
+    pub fn fire(&self) {
+        self.units.fetch_add(1, Ordering::Release);
+        self.driver.poller().fire(Ready {
+            key: self.key,
+            readable: true,
+            writable: false,
+        });
+    }
+
+    /// Takes a unit.
+    ///
+    /// # Errors
+    ///
+    /// The runtime has shut down.
+    pub async fn take(&self) -> io::Result<()> {
+        let mut ticket = self.source.ticket(Way::In);
+        let attempt = || {
+            self.units
+                .fetch_update(Ordering::Acquire, Ordering::Relaxed, |units| units.checked_sub(1))
+                .map(drop)
+                .map_err(|_| io::ErrorKind::WouldBlock.into())
+        };
+        poll_fn(|cx| ticket.poll(cx, || self.driver.check(), attempt)).await
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        self.driver.strike(self.key);
+    }
+}

@@ -1,0 +1,95 @@
+//! The system's poller: `epoll` or `kqueue`, through `polling`.
+//!
+//! Sources are registered once, for both directions and edge by edge: that costs no system call per wait. What has become ready
+//! is remembered by the [`Source`](super::source::Source).
+
+use polling::{Event, PollMode};
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::time::Duration;
+use warpweft_platform::clock;
+
+/// How many events one look takes at most; the rest comes with the next.
+const EVENTS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+
+#[derive(Debug)]
+pub(super) struct Poller(polling::Poller);
+
+/// What one look gave.
+#[derive(Debug)]
+pub(super) struct Events(polling::Events);
+
+/// A source has become ready.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ready {
+    pub(super) key: usize,
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+}
+
+impl Events {
+    pub(super) fn new() -> Self {
+        Self(polling::Events::with_capacity(EVENTS))
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Ready> {
+        self.0.iter().map(|event| Ready {
+            key: event.key,
+            readable: event.readable,
+            writable: event.writable,
+        })
+    }
+}
+
+impl Poller {
+    pub(super) fn new() -> io::Result<Self> {
+        let poller = polling::Poller::new()?;
+        if !poller.supports_edge() {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this system's poller does not report edges",
+            ));
+        }
+        Ok(Self(poller))
+    }
+
+    /// Reports what happens to `fd` from now on, and what has happened, under `key`.
+    ///
+    /// # Safety
+    ///
+    /// It is deleted before it is closed.
+    pub(super) unsafe fn add(&self, fd: BorrowedFd<'_>, key: usize) -> io::Result<()> {
+        // SAFETY: by contract.
+        unsafe {
+            self.0
+                .add_with_mode(fd.as_raw_fd(), Event::all(key), PollMode::Edge)
+        }
+    }
+
+    pub(super) fn delete(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        self.0.delete(fd)
+    }
+
+    /// Sleeps until something happens, or `notify` is called or was called since the last wait, or `ns` nanoseconds are over.
+    /// Signals do not end the sleep.
+    pub(super) fn wait(&self, events: &mut Events, ns: Option<u64>) -> io::Result<()> {
+        self.0.wait(&mut events.0, ns.map(Duration::from_nanos)).map(drop)
+    }
+
+    /// Ends the present or the next wait.
+    pub(super) fn notify(&self) {
+        // It writes to an event descriptor of its own, which cannot fail but by its counter's end, and then it is readable.
+        let _ = self.0.notify();
+    }
+
+    /// The time by which it wakes.
+    #[allow(clippy::unused_self, reason = "the checkers' twin has a time of its own")]
+    pub(super) fn now_ns(&self) -> u64 {
+        clock::now_ns()
+    }
+}

@@ -1,0 +1,233 @@
+//! All sources of a driver, by their keys.
+//!
+//! A key is `generation << 32 | index`. The generation changes when a place is given up, so an event that was on its way for an
+//! old source finds nobody, even if the place, or the descriptor's number, is in use again.
+
+use super::poller::Ready;
+use super::source::{Source, Way};
+use std::io;
+use std::sync::Arc;
+use std::task::Waker;
+use warpweft_platform::sync::Mutex;
+
+#[derive(Debug, Default)]
+pub(super) struct Sources(Mutex<Slab>);
+
+#[derive(Debug, Default)]
+struct Slab {
+    places: Vec<Place>,
+    /// The first vacant place, plus one.
+    vacant: u32,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Place {
+    generation: u32,
+    /// The next vacant place, plus one.
+    next: u32,
+    source: Option<Arc<Source>>,
+}
+
+impl Sources {
+    /// A new source and its key.
+    ///
+    /// # Errors
+    ///
+    /// The driver is closed, or has 2³² - 1 sources.
+    pub(super) fn insert(&self) -> io::Result<(usize, Arc<Source>)> {
+        let source = Arc::new(Source::new());
+        let mut slab = self.0.lock();
+        if slab.closed {
+            return Err(super::shut_down());
+        }
+        if slab.vacant == 0 {
+            // The last key of all is the poller's own.
+            let fits = u32::try_from(slab.places.len()).is_ok_and(|count| count < u32::MAX - 1);
+            if !fits {
+                return Err(io::Error::new(
+                    io::ErrorKind::QuotaExceeded,
+                    "a driver has 4294967294 sources at most",
+                ));
+            }
+            slab.places.push(Place {
+                generation: 0,
+                next: 0,
+                source: None,
+            });
+            slab.vacant = slab.places.len() as u32;
+        }
+        let index = slab.vacant - 1;
+        let place = &mut slab.places[index as usize];
+        let next = place.next;
+        place.source = Some(Arc::clone(&source));
+        let key = (place.generation as usize) << 32 | index as usize;
+        slab.vacant = next;
+        Ok((key, source))
+    }
+
+    /// The source of that key is gone.
+    pub(super) fn remove(&self, key: usize) {
+        let (index, generation) = split(key);
+        let mut slab = self.0.lock();
+        let next = slab.vacant;
+        let place = &mut slab.places[index as usize];
+        debug_assert_eq!(place.generation, generation);
+        let source = place.source.take();
+        place.generation = place.generation.wrapping_add(1);
+        place.next = next;
+        slab.vacant = index + 1;
+        drop(slab);
+        drop(source);
+    }
+
+    /// Tells the sources what happened to them; those who wait are added to `wakers`.
+    pub(super) fn happened(&self, events: impl Iterator<Item = Ready>, wakers: &mut Vec<Waker>) {
+        let slab = self.0.lock();
+        for event in events {
+            let (index, generation) = split(event.key);
+            let place = slab.places.get(index as usize);
+            // Stale: the source went while the event was on its way.
+            let Some(source) = place
+                .filter(|place| place.generation == generation)
+                .and_then(|place| place.source.as_ref())
+            else {
+                continue;
+            };
+            if event.readable {
+                source.happened(Way::In, wakers);
+            }
+            if event.writable {
+                source.happened(Way::Out, wakers);
+            }
+        }
+    }
+
+    /// There will be no events any more, nor new sources.
+    pub(super) fn close(&self, wakers: &mut Vec<Waker>) {
+        let mut slab = self.0.lock();
+        slab.closed = true;
+        for source in slab.places.iter().filter_map(|place| place.source.as_ref()) {
+            source.close(wakers);
+        }
+    }
+}
+
+fn split(key: usize) -> (u32, u32) {
+    // Both halves of a 64-bit word.
+    (key as u32, (key >> 32) as u32)
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::{Ready, Sources, Way};
+    use std::io::ErrorKind;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Poll, Wake, Waker};
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn blocks() -> std::io::Result<()> {
+        Err(ErrorKind::WouldBlock.into())
+    }
+
+    fn ready(key: usize) -> std::iter::Once<Ready> {
+        std::iter::once(Ready {
+            key,
+            readable: true,
+            writable: false,
+        })
+    }
+
+    #[test]
+    fn an_event_of_an_old_source_finds_nobody() {
+        let sources = Sources::default();
+        let (old, source) = sources.insert().expect("open");
+        sources.remove(old);
+        drop(source);
+        let (new, source) = sources.insert().expect("open");
+        assert_eq!(old as u32, new as u32, "the place is used again");
+        let cx = Context::from_waker(Waker::noop());
+        let mut ticket = source.ticket(Way::In);
+        assert!(ticket.poll(&cx, || Ok(()), blocks).is_pending());
+        let mut wakers = Vec::new();
+        sources.happened(ready(old), &mut wakers);
+        assert!(wakers.is_empty());
+        sources.happened(ready(usize::MAX >> 1), &mut wakers);
+        assert!(wakers.is_empty(), "nor one of a place that never was");
+        sources.happened(ready(new), &mut wakers);
+        assert_eq!(wakers.len(), 1);
+    }
+
+    #[test]
+    fn generations_wrap() {
+        let sources = Sources::default();
+        let (key, _) = sources.insert().expect("open");
+        sources.0.lock().places[0].generation = u32::MAX;
+        sources.remove(key | (u32::MAX as usize) << 32);
+        let (key, _) = sources.insert().expect("open");
+        assert_eq!(key, 0);
+    }
+
+    #[test]
+    fn who_waits_with_a_ticket_leaves_with_it() {
+        let sources = Sources::default();
+        let (_, source) = sources.insert().expect("open");
+        let cx = Context::from_waker(Waker::noop());
+        let mut tickets: Vec<_> = (0..100).map(|_| source.ticket(Way::Out)).collect();
+        for _ in 0..3 {
+            for ticket in &mut tickets {
+                assert!(ticket.poll(&cx, || Ok(()), blocks).is_pending());
+            }
+        }
+        assert_eq!((source.waiting(Way::Out), source.waiting(Way::In)), (100, 0));
+        drop(tickets);
+        assert_eq!(source.waiting(Way::Out), 0);
+    }
+
+    #[test]
+    fn those_without_a_ticket_are_few() {
+        let sources = Sources::default();
+        let (_, source) = sources.insert().expect("open");
+        let counts: Vec<_> = (0..20).map(|_| std::sync::Arc::new(Count::default())).collect();
+        for count in counts.iter().flat_map(|count| [count, count]) {
+            let waker = Waker::from(std::sync::Arc::clone(count));
+            let polled = source.poll_anonymous(Way::In, &Context::from_waker(&waker), || Ok(()), blocks);
+            assert!(polled.is_pending());
+        }
+        assert_eq!(source.waiting(Way::In), 8);
+        let woken: Vec<_> = counts
+            .iter()
+            .map(|count| count.0.load(Ordering::Relaxed))
+            .collect();
+        assert!(
+            woken.iter().take(12).all(|woken| *woken == 1),
+            "the oldest look again: {woken:?}"
+        );
+        assert!(woken.iter().skip(12).all(|woken| *woken == 0), "{woken:?}");
+    }
+
+    #[test]
+    fn a_closed_driver_is_an_error_for_old_and_new() {
+        let sources = Sources::default();
+        let (_, source) = sources.insert().expect("open");
+        let cx = Context::from_waker(Waker::noop());
+        let mut ticket = source.ticket(Way::In);
+        assert!(ticket.poll(&cx, || Ok(()), blocks).is_pending());
+        let mut wakers = Vec::new();
+        sources.close(&mut wakers);
+        assert_eq!(wakers.len(), 1);
+        let Poll::Ready(Err(error)) = ticket.poll(&cx, || Ok(()), blocks) else {
+            panic!("it is closed")
+        };
+        assert_eq!(error.kind(), ErrorKind::NotConnected);
+        assert!(sources.insert().is_err());
+    }
+}

@@ -1,0 +1,83 @@
+//! The poller's twin for the model checkers: events are what a model fires, and time passes when a wait with an end ends.
+
+use std::io;
+use warpweft_platform::sync::{Condvar, Mutex};
+
+#[derive(Debug, Default)]
+struct State {
+    notified: bool,
+    fired: Vec<Ready>,
+    now_ns: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Poller {
+    state: Mutex<State>,
+    bell: Condvar,
+}
+
+#[derive(Debug)]
+pub(super) struct Events(Vec<Ready>);
+
+/// A source has become ready.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ready {
+    pub(super) key: usize,
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+}
+
+impl Events {
+    pub(super) fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Ready> {
+        self.0.iter().copied()
+    }
+}
+
+impl Poller {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            state: Mutex::new(State::default()),
+            bell: Condvar::new(),
+        })
+    }
+
+    pub(super) fn wait(&self, events: &mut Events, ns: Option<u64>) -> io::Result<()> {
+        let mut state = self.state.lock();
+        while !state.notified && state.fired.is_empty() {
+            match ns {
+                None => state = self.bell.wait(state),
+                Some(ns) => {
+                    state.now_ns = state.now_ns.saturating_add(ns);
+                    break;
+                }
+            }
+        }
+        state.notified = false;
+        events.0.append(&mut state.fired);
+        Ok(())
+    }
+
+    pub(super) fn notify(&self) {
+        self.state.lock().notified = true;
+        self.bell.notify_one();
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        self.state.lock().now_ns
+    }
+
+    /// What the system does.
+    #[cfg(warpweft_shuttle)]
+    pub(super) fn fire(&self, ready: Ready) {
+        self.state.lock().fired.push(ready);
+        self.bell.notify_one();
+    }
+}

@@ -1,0 +1,48 @@
+//! Sockets.
+//!
+//! ```
+//! use warpweft::net::{TcpListener, TcpStream};
+//!
+//! let runtime = warpweft::Runtime::builder().workers(2).build()?;
+//! runtime.block_on(async {
+//!     let listener = TcpListener::bind(([127, 0, 0, 1], 0))?;
+//!     let address = listener.local_addr()?;
+//!     let server = warpweft::spawn(async move {
+//!         let (stream, _peer) = listener.accept().await?;
+//!         let mut buffer = [0; 64];
+//!         loop {
+//!             match stream.read(&mut buffer).await? {
+//!                 0 => return Ok::<_, std::io::Error>(()),
+//!                 read => stream.write_all(&buffer[..read]).await?,
+//!             }
+//!         }
+//!     });
+//!     let stream = TcpStream::connect(address).await?;
+//!     stream.write_all(b"hello").await?;
+//!     let mut echo = [0; 5];
+//!     stream.read_exact(&mut echo).await?;
+//!     assert_eq!(&echo, b"hello");
+//!     drop(stream);
+//!     server.await.expect("no panic")
+//! })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! - Methods take `&self`: one task may read while another one writes, and streams have `into_split` where each is to own its half.
+//! - Streams, and references to them, are [`AsyncRead`](futures_io::AsyncRead) and [`AsyncWrite`](futures_io::AsyncWrite), vectored too.
+//! - A future that is dropped has read or written nothing, except that `write_all` and `read_exact` may have got half-way.
+//! - A socket belongs to the runtime where it was made (see [`Async`](crate::io::Async)) and can be used anywhere.
+//! - In a closure instead of a future, each of them works through [`block_on`](crate::block_on).
+//! - Addresses are numbers. Names are looked up by the system, which blocks the thread: do that elsewhere.
+
+mod halves;
+mod stream;
+mod tcp;
+mod udp;
+mod unix;
+
+pub use halves::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
+pub use stream::{Socket, Stream};
+pub use tcp::{TcpListener, TcpStream};
+pub use udp::UdpSocket;
+pub use unix::{UnixListener, UnixStream};

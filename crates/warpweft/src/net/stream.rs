@@ -1,0 +1,281 @@
+//! What TCP and Unix streams have in common.
+
+use super::halves::{OwnedReadHalf, OwnedWriteHalf};
+use crate::io::Async;
+use futures_io::{AsyncRead, AsyncWrite};
+use rustix::net::RecvFlags;
+use std::fmt;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+mod sealed {
+    /// Only the system's two kinds of streams.
+    pub trait Sealed {}
+    impl Sealed for std::net::TcpStream {}
+    impl Sealed for std::os::unix::net::UnixStream {}
+}
+
+/// The system's stream sockets: `std::net::TcpStream` and `std::os::unix::net::UnixStream`.
+pub trait Socket: AsFd + sealed::Sealed + Send + Sync + fmt::Debug + 'static {
+    #[doc(hidden)]
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize>;
+    #[doc(hidden)]
+    fn read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
+    #[doc(hidden)]
+    fn write(&self, bytes: &[u8]) -> io::Result<usize>;
+    #[doc(hidden)]
+    fn write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize>;
+}
+
+impl<S> Socket for S
+where
+    S: AsFd + sealed::Sealed + Send + Sync + fmt::Debug + 'static,
+    for<'a> &'a S: Read + Write,
+{
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        Read::read(&mut &*self, buffer)
+    }
+
+    fn read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        Read::read_vectored(&mut &*self, buffers)
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        Write::write(&mut &*self, bytes)
+    }
+
+    fn write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        Write::write_vectored(&mut &*self, buffers)
+    }
+}
+
+/// A stream of bytes both ways: a [`TcpStream`](super::TcpStream) or a [`UnixStream`](super::UnixStream).
+///
+/// Dropping it closes it. Both ends of its life may be had apart: see [`shutdown`](Stream::shutdown) and
+/// [`into_split`](Stream::into_split).
+///
+/// # Errors
+///
+/// All methods that wait give what the system says (a peer that resets is
+/// [`ConnectionReset`](io::ErrorKind::ConnectionReset) or [`BrokenPipe`](io::ErrorKind::BrokenPipe)), and
+/// [`NotConnected`](io::ErrorKind::NotConnected) when the runtime to which the stream belongs has shut down.
+#[derive(Debug)]
+pub struct Stream<S: Socket>(Async<S>);
+
+impl<S: Socket> Stream<S> {
+    /// Takes a stream over from `std`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Async::new`].
+    pub fn from_std(stream: S) -> io::Result<Self> {
+        Async::new(stream).map(Self)
+    }
+
+    pub(super) fn from_nonblocking(stream: S) -> io::Result<Self> {
+        Async::new_nonblocking(stream).map(Self)
+    }
+
+    /// Gives the stream back to `std`. It stays non-blocking.
+    #[must_use]
+    pub fn into_std(self) -> S {
+        self.0.into_inner()
+    }
+
+    /// The system's stream, for its options.
+    #[must_use]
+    pub fn get_ref(&self) -> &S {
+        self.0.get_ref()
+    }
+
+    /// The descriptor as a source.
+    #[must_use]
+    pub fn as_async(&self) -> &Async<S> {
+        &self.0
+    }
+
+    /// Reads what is there, once something is. 0: the peer has ended its half, or `buffer` is empty.
+    ///
+    /// # Errors
+    ///
+    /// See [`Stream`].
+    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read_with(|socket| socket.read(buffer)).await
+    }
+
+    /// Reads into several buffers, one after the other.
+    ///
+    /// # Errors
+    ///
+    /// See [`Stream`].
+    pub async fn read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.0.read_with(|socket| socket.read_vectored(buffers)).await
+    }
+
+    /// Fills `buffer`.
+    ///
+    /// # Errors
+    ///
+    /// See [`Stream`]; [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if the peer ends its half before.
+    pub async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.read(buffer).await? {
+                0 => {
+                    let text = format!("the peer ended its half {} bytes too early", buffer.len());
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+                }
+                read => buffer = &mut buffer[read..],
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads without taking: the next read gives the same bytes again.
+    ///
+    /// # Errors
+    ///
+    /// See [`Stream`].
+    pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0
+            .read_with(|socket| Ok(rustix::net::recv(socket, &mut *buffer, RecvFlags::PEEK)?.0))
+            .await
+    }
+
+    /// Writes as much as there is room for, once there is some.
+    ///
+    /// # Errors
+    ///
+    /// See [`Stream`].
+    pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write_with(|socket| socket.write(bytes)).await
+    }
+
+    /// Writes from several buffers, one after the other.
+    ///
+    /// # Errors
+    ///
+    /// See [`Stream`].
+    pub async fn write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.write_with(|socket| socket.write_vectored(buffers)).await
+    }
+
+    /// Writes all of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// See [`Stream`]; some may have been written.
+    pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.write(bytes).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => bytes = &bytes[written..],
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends one half, or both. The peer reads what was written, and then the end; reading goes on here after
+    /// [`Shutdown::Write`].
+    ///
+    /// # Errors
+    ///
+    /// The stream is not connected any more.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        let how = match how {
+            Shutdown::Read => rustix::net::Shutdown::Read,
+            Shutdown::Write => rustix::net::Shutdown::Write,
+            Shutdown::Both => rustix::net::Shutdown::Both,
+        };
+        Ok(rustix::net::shutdown(self, how)?)
+    }
+
+    /// Two halves, for two tasks. Dropping the writing one ends it for the peer; the descriptor closes with the second.
+    #[must_use]
+    pub fn into_split(self) -> (OwnedReadHalf<S>, OwnedWriteHalf<S>) {
+        super::halves::split(self)
+    }
+}
+
+impl<S: Socket> AsFd for Stream<S> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl<S: Socket> AsyncRead for &Stream<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.0.poll_read_with(cx, |socket| socket.read(buffer))
+    }
+
+    fn poll_read_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_read_with(cx, |socket| socket.read_vectored(buffers))
+    }
+}
+
+/// `poll_close` ends the writing half.
+impl<S: Socket> AsyncWrite for &Stream<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.poll_write_with(cx, |socket| socket.write(bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.0
+            .poll_write_with(cx, |socket| socket.write_vectored(buffers))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.shutdown(Shutdown::Write))
+    }
+}
+
+impl<S: Socket> AsyncRead for Stream<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut &*self).poll_read(cx, buffer)
+    }
+
+    fn poll_read_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut &*self).poll_read_vectored(cx, buffers)
+    }
+}
+
+/// `poll_close` ends the writing half.
+impl<S: Socket> AsyncWrite for Stream<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut &*self).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut &*self).poll_write_vectored(cx, buffers)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut &*self).poll_flush(cx)
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut &*self).poll_close(cx)
+    }
+}

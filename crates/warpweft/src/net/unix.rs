@@ -1,0 +1,94 @@
+//! Unix stream sockets.
+
+use super::stream::Stream;
+use crate::io::Async;
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::SocketAddr;
+use std::path::Path;
+
+/// A connection inside this machine: a [`Stream`].
+pub type UnixStream = Stream<std::os::unix::net::UnixStream>;
+
+impl UnixStream {
+    /// Connects to the listener at `path`.
+    ///
+    /// # Errors
+    ///
+    /// Nobody listens there; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if the listener has as many waiting connections as it takes,
+    /// for the system does not say when that ends; and as [`Async::new`].
+    pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        socket
+            .connect(&SockAddr::unix(path.as_ref())?)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::WouldBlock => io::Error::new(
+                    io::ErrorKind::ResourceBusy,
+                    "the listener takes no more waiting connections now: try again later",
+                ),
+                _ => error,
+            })?;
+        Self::from_nonblocking(OwnedFd::from(socket).into())
+    }
+
+    /// Two streams that are connected to each other.
+    ///
+    /// # Errors
+    ///
+    /// No more descriptors; and as [`Async::new`].
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (one, other) = std::os::unix::net::UnixStream::pair()?;
+        Ok((Self::from_std(one)?, Self::from_std(other)?))
+    }
+}
+
+/// Where connections from this machine arrive. The path stays when the listener goes.
+#[derive(Debug)]
+pub struct UnixListener(Async<std::os::unix::net::UnixListener>);
+
+impl UnixListener {
+    /// Listens at `path`, which must not be there.
+    ///
+    /// # Errors
+    ///
+    /// What the system says about the path; no more descriptors; and as [`Async::new`].
+    pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
+        Self::from_std(std::os::unix::net::UnixListener::bind(path)?)
+    }
+
+    /// Takes a listener over from `std`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Async::new`].
+    pub fn from_std(listener: std::os::unix::net::UnixListener) -> io::Result<Self> {
+        Async::new(listener).map(Self)
+    }
+
+    /// Waits for a connection. Several tasks may.
+    ///
+    /// # Errors
+    ///
+    /// As [`TcpListener::accept`](super::TcpListener::accept).
+    pub async fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
+        let (stream, peer) = self.0.read_with(std::os::unix::net::UnixListener::accept).await?;
+        Ok((UnixStream::from_std(stream)?, peer))
+    }
+
+    /// The address at which it listens.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.get_ref().local_addr()
+    }
+}
+
+impl AsFd for UnixListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

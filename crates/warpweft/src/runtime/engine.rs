@@ -1,0 +1,211 @@
+//! A pool's driver: when it comes to be, who polls, and its end.
+//!
+//! There is none until the first socket or timer. From then on, with [`Io::Inline`], a worker without work sleeps in the poller
+//! (`idle`), and busy ones look there now and then (`Pace`); with [`Io::Thread`] a thread does nothing else.
+
+use super::life::Life;
+use crate::idle::{Bed, Idle};
+use crate::io::{Driver, Io, Turn, shut_down};
+use std::io;
+use std::sync::{Arc, OnceLock};
+use warpweft_platform::sync::Mutex;
+use warpweft_platform::thread::{JoinHandle, spawn_named};
+use warpweft_platform::thread_word;
+
+/// A busy pool looks at its poller after so long, at the next end of a task.
+const LOOK_NS: u64 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    0
+} else {
+    100_000
+};
+/// The most tasks between two looks at the clock.
+const STRETCH: u32 = 64;
+
+#[derive(Debug)]
+pub(crate) struct Engine {
+    form: Io,
+    name: String,
+    /// Set under the lock of `thread`.
+    driver: OnceLock<Arc<Driver>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+// The driver that this thread polls for and nothing else.
+thread_word!(static POLLS_FOR: *const Driver = std::ptr::null());
+
+impl Engine {
+    pub(crate) fn new(form: Io, name: String) -> Self {
+        Self {
+            form,
+            name,
+            driver: OnceLock::new(),
+            thread: Mutex::new(None),
+        }
+    }
+
+    /// The driver; made at the first call.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no poller or no thread, or the pool is closing.
+    pub(crate) fn driver(&self, workers: usize, idle: &Idle, life: &Life) -> io::Result<Arc<Driver>> {
+        if let Some(driver) = self.driver.get() {
+            return Ok(Arc::clone(driver));
+        }
+        let driver = {
+            let mut thread = self.thread.lock();
+            if let Some(driver) = self.driver.get() {
+                return Ok(Arc::clone(driver));
+            }
+            // Under the lock: `close` comes after the closing, so it finds the driver, or this finds the closing.
+            if life.is_closing() {
+                return Err(shut_down());
+            }
+            let driver = Driver::new(workers)?;
+            match self.form {
+                Io::Inline => {
+                    let sleeper = Arc::clone(&driver);
+                    idle.rouse_by(move || sleeper.rouse());
+                }
+                Io::Thread => {
+                    let polled = Arc::clone(&driver);
+                    let name = format!("{}-io", self.name);
+                    *thread = Some(spawn_named(&name, None, move || poll_for(&polled))?);
+                }
+            }
+            self.driver.get_or_init(|| driver).clone()
+        };
+        if self.form == Io::Inline {
+            // If everybody sleeps, one has to move into the poller.
+            idle.wake_one();
+        }
+        Ok(driver)
+    }
+
+    /// The driver, if there is one and the workers poll.
+    #[inline]
+    fn polled(&self) -> Option<&Driver> {
+        self.driver
+            .get()
+            .map(|driver| &**driver)
+            .filter(|_| self.form == Io::Inline)
+    }
+
+    /// The poller as a place to sleep, if nobody is in it.
+    pub(crate) fn bed(&self) -> Option<Turn<'_>> {
+        self.polled().and_then(Driver::take)
+    }
+
+    /// Looks whether anything happened, and hands it out; whether it did.
+    pub(crate) fn look(&self, idle: &Idle) -> bool {
+        let Some(mut turn) = self.bed() else {
+            return false;
+        };
+        turn.wait(Some(0));
+        let happened = turn.hand_out() > 0;
+        // Who went to sleep meanwhile found the bed taken: the free bed is like work.
+        idle.wake_one();
+        happened
+    }
+
+    /// No worker is left to poll, nor a task to wait.
+    pub(crate) fn close(&self) {
+        drop(self.thread.lock());
+        if let Some(driver) = self.driver.get() {
+            driver.close();
+        }
+    }
+
+    /// Whether this is the thread that polls for this pool.
+    pub(crate) fn is_here(&self) -> bool {
+        let here = POLLS_FOR.with(std::cell::Cell::get);
+        self.driver
+            .get()
+            .is_some_and(|driver| std::ptr::eq(Arc::as_ptr(driver), here))
+    }
+
+    /// Waits for the thread that polls, which a closed driver lets go.
+    pub(crate) fn join(&self) {
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread {
+            // It keeps wakers' panics to itself: there is nothing to learn from its result.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The life of a thread that polls.
+fn poll_for(driver: &Arc<Driver>) {
+    POLLS_FOR.with(|word| word.set(Arc::as_ptr(driver)));
+    while let Some(mut turn) = driver.take() {
+        turn.wait(None);
+        turn.hand_out();
+    }
+}
+
+impl Bed for Turn<'_> {
+    fn sleep(&mut self, at_most_ns: Option<u64>) {
+        self.wait(at_most_ns);
+    }
+
+    fn rise(self) -> bool {
+        self.hand_out() > 0
+    }
+}
+
+/// How many tasks a worker runs until it looks up: for tasks that are overdue, and whether the poller should be looked at.
+///
+/// The clock is not read per task: a stretch is as long as tasks that take as long as the last ones would need for [`LOOK_NS`], and
+/// at most twice as long as the last stretch.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    interval: u32,
+    /// Tasks until `overdue` is asked.
+    left: u32,
+    stretch: u32,
+    since_ns: u64,
+}
+
+impl Pace {
+    pub(crate) fn new(interval: u32) -> Self {
+        let interval = interval.max(1);
+        Self {
+            interval,
+            left: interval,
+            stretch: interval.min(STRETCH),
+            since_ns: 0,
+        }
+    }
+
+    /// How many tasks to run until the next call of `look_up`.
+    pub(crate) fn stretch(&self) -> u32 {
+        self.stretch
+    }
+
+    /// A stretch is over. Whether `overdue` is to be asked. Polls, if nobody has for a while.
+    pub(crate) fn look_up(&mut self, engine: &Engine, idle: &Idle) -> bool {
+        self.left -= self.stretch;
+        let overdue = self.left == 0;
+        if overdue {
+            self.left = self.interval;
+        }
+        let stretch = engine
+            .polled()
+            .map_or(STRETCH, |driver| self.poll(driver, engine, idle));
+        self.stretch = stretch.min(self.left);
+        overdue
+    }
+
+    #[cold]
+    fn poll(&mut self, driver: &Driver, engine: &Engine, idle: &Idle) -> u32 {
+        let now = driver.now_ns();
+        let each = now.saturating_sub(self.since_ns) / u64::from(self.stretch);
+        self.since_ns = now;
+        if now.saturating_sub(driver.looked_ns()) >= LOOK_NS {
+            engine.look(idle);
+        }
+        let fit = LOOK_NS.checked_div(each).unwrap_or(u64::MAX);
+        let most = (self.stretch * 2).min(STRETCH);
+        u32::try_from(fit).map_or(most, |fit| fit.clamp(1, most))
+    }
+}

@@ -1,0 +1,70 @@
+//! Time limits.
+
+use super::sleep::{Sleep, sleep, sleep_until};
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// The time was over before the future had a result. The future has been dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Elapsed(());
+
+impl fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the time limit was over before there was a result")
+    }
+}
+
+impl std::error::Error for Elapsed {}
+
+impl From<Elapsed> for std::io::Error {
+    fn from(elapsed: Elapsed) -> Self {
+        Self::new(std::io::ErrorKind::TimedOut, elapsed)
+    }
+}
+
+/// Gives `future` so much time, from now.
+///
+/// The future is asked first: a result that is there counts, however late the question comes.
+///
+/// # Errors
+///
+/// [`Elapsed`]: the future was dropped, wherever it was.
+///
+/// ```
+/// use std::time::Duration;
+/// use warpweft::time::{sleep, timeout};
+///
+/// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+/// runtime.block_on(async {
+///     assert_eq!(timeout(Duration::from_secs(60), async { 1 }).await, Ok(1));
+///     assert!(timeout(Duration::ZERO, sleep(Duration::from_secs(60))).await.is_err());
+/// });
+/// # Ok::<(), warpweft::BuildError>(())
+/// ```
+pub fn timeout<F: Future>(limit: Duration, future: F) -> impl Future<Output = Result<F::Output, Elapsed>> {
+    limited(sleep(limit), future)
+}
+
+/// Gives `future` time until that moment; see [`timeout`].
+///
+/// # Errors
+///
+/// As [`timeout`].
+pub fn timeout_at<F: Future>(
+    deadline: Instant,
+    future: F,
+) -> impl Future<Output = Result<F::Output, Elapsed>> {
+    limited(sleep_until(deadline), future)
+}
+
+async fn limited<F: Future>(mut sleep: Sleep, future: F) -> Result<F::Output, Elapsed> {
+    let mut future = pin!(future);
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Ok(output)),
+        Poll::Pending => Pin::new(&mut sleep).poll(cx).map(|()| Err(Elapsed(()))),
+    })
+    .await
+}
