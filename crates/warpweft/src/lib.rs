@@ -49,8 +49,8 @@ mod runtime;
 pub use fork::{ForkCx, Scope, join, par_chunks_mut, par_for, scope};
 pub use observe::PoolCounters;
 pub use runtime::{
-    BuildError, Builder, Runtime, SpawnError, TaskBuilder, Threads, YieldNow, default_runtime, spawn,
-    spawn_detached, spawn_job, yield_now,
+    BuildError, Builder, Runtime, SpawnError, TaskBuilder, Threads, YieldNow, blocking, default_runtime,
+    spawn, spawn_detached, spawn_job, yield_now,
 };
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec};

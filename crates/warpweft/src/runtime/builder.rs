@@ -84,9 +84,9 @@ impl Builder {
     /// The most threads that there may be at a time; at least one per worker. The default is no limit.
     ///
     /// Beyond the workers' there is a thread for each frame of a task that waits without awaiting ([`block_on`](crate::block_on),
-    /// [`JoinHandle::wait`](crate::JoinHandle::wait)). Where no thread can be had for the next one, the frame's thread
-    /// keeps its worker and runs other tasks on top of the frame, which is counted as `stacked`: it may deadlock if they
-    /// need what the frame holds.
+    /// [`JoinHandle::wait`](crate::JoinHandle::wait)), and for each [`blocking`](crate::blocking) closure. Where no thread can be
+    /// had for the next one, the frame's thread keeps its worker and runs other tasks on top of the frame, which is counted
+    /// as `stacked`: it may deadlock if they need what the frame holds. A `blocking` closure just keeps the worker then.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.config.max_threads = Some(threads);
         self
@@ -251,7 +251,9 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
     let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
     for worker in 0..workers {
         match any.crew().start(&any) {
-            Ok(berth) => berth.assign(Some(worker)),
+            Ok(berth) => {
+                berth.assign(Some(worker));
+            }
             Err(source) => {
                 pool.close();
                 for absent in &pool.workers[worker..] {

@@ -6,8 +6,9 @@
 //! - No more than [`Crew::KEPT`] spares stay when nobody needs them.
 //! - Every thread is joined by whoever ends the pool, or by a thread that retires after it.
 
+use super::berth::Berth;
 use super::pool::AnyPool;
-use super::seat::{Berth, Seat};
+use super::seat::Seat;
 use std::io;
 use std::sync::Arc;
 use warpweft_platform::sync::Mutex;
@@ -25,6 +26,27 @@ pub struct Threads {
     pub blocked: usize,
     /// The most that there were at any time.
     pub most: usize,
+    /// How often [`blocking`](crate::blocking) has given a worker away.
+    pub handed_over: u64,
+    /// How often of these the closure was done before the spare thread had come, and took the worker back.
+    pub taken_back: u64,
+    /// How often `blocking` kept its worker, because no spare thread could be had.
+    pub kept: u64,
+}
+
+/// What became of a frame of a task that waits, or of a closure that may block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// It waits, and its thread carries no worker.
+    Blocked,
+    /// Its thread carries a worker again, or goes on without one.
+    Resumed,
+    /// `blocking` gave its worker away.
+    HandedOver,
+    /// `blocking` took its worker back before the spare thread had come.
+    TakenBack,
+    /// `blocking` kept its worker.
+    Kept,
 }
 
 #[derive(Debug, Default)]
@@ -35,8 +57,8 @@ struct State {
     retired: Vec<JoinHandle<()>>,
     /// Numbers of threads.
     next: usize,
-    blocked: usize,
-    most: usize,
+    /// What is counted. Of `all` and `spare` the lists know.
+    counts: Threads,
     /// The last worker has left: spares are needed no more.
     over: bool,
 }
@@ -87,7 +109,7 @@ impl Crew {
         let thread = spawn_named(&format!("{}-{number}", self.name), self.stack_bytes, body)?;
         state.next += 1;
         state.running.push((number, thread));
-        state.most = state.most.max(state.running.len());
+        state.counts.most = state.counts.most.max(state.running.len());
         Ok(berth)
     }
 
@@ -118,10 +140,23 @@ impl Crew {
         wanted
     }
 
-    /// So many threads more, or fewer, wait in the middle of a task.
-    pub(crate) fn note_blocked(&self, more: isize) {
+    /// Counts what became of a frame.
+    pub(crate) fn note(&self, note: Note) {
         let mut state = self.state.lock();
-        state.blocked = state.blocked.wrapping_add_signed(more);
+        let counts = &mut state.counts;
+        match note {
+            Note::Blocked => counts.blocked += 1,
+            Note::Resumed => counts.blocked -= 1,
+            Note::HandedOver => {
+                counts.blocked += 1;
+                counts.handed_over += 1;
+            }
+            Note::TakenBack => {
+                counts.blocked -= 1;
+                counts.taken_back += 1;
+            }
+            Note::Kept => counts.kept += 1,
+        }
     }
 
     /// The last worker has left: spares end, and threads that become spare.
@@ -175,8 +210,7 @@ impl Crew {
         Threads {
             all: state.running.len(),
             spare: state.spares.len(),
-            blocked: state.blocked,
-            most: state.most,
+            ..state.counts
         }
     }
 }

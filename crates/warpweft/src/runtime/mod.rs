@@ -10,11 +10,15 @@
 //! | `worker` | the loop |
 //! | `context` | what free functions find on this thread |
 //! | `seat` | a thread of the pool, and how it waits without keeping its worker |
+//! | `berth` | where a thread without a worker sleeps |
+//! | `blocking` | closures that may block: the worker goes on without them |
 //! | `crew` | all threads of a pool, and the spares |
 //! | `life` | open, closing, closed |
 //! | `register` | tasks that sleep |
 //! | `yields` | giving way |
 
+mod berth;
+mod blocking;
 mod builder;
 mod context;
 mod crew;
@@ -28,6 +32,7 @@ mod spawn;
 mod worker;
 mod yields;
 
+pub use blocking::blocking;
 pub use builder::{BuildError, Builder};
 pub use crew::Threads;
 pub use handle::{Runtime, default_runtime};

@@ -16,7 +16,9 @@
 //! - A blocked thread has one token, which hangs on the signal that it waits for, lies in a queue, or runs.
 //! - A spare thread is reserved before anything is given away.
 
+use super::berth::Berth;
 use super::context::{self, Front};
+use super::crew::{Crew, Note};
 use super::pool::AnyPool;
 use crate::fork::{ForkCx, List};
 use std::cell::Cell;
@@ -24,56 +26,12 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::delay;
-use warpweft_platform::park::Parker;
 use warpweft_platform::thread::yield_now;
 use warpweft_platform::thread_word;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::spawn::{self as births, Birth};
 use warpweft_task::{Abandon, Signal, TaskRef, Why, set_wait};
-
-/// Nothing was assigned yet.
-const NOTHING: usize = usize::MAX;
-/// Go on without a worker: the pool closes.
-const ADRIFT: usize = usize::MAX - 1;
-
-/// Where a thread without a worker sleeps until it is given one.
-#[derive(Debug)]
-pub(crate) struct Berth {
-    assigned: AtomicUsize,
-    parker: Parker,
-}
-
-impl Berth {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            assigned: AtomicUsize::new(NOTHING),
-            parker: Parker::new(),
-        })
-    }
-
-    /// Gives the thread a worker, or `None`: it is to go on, or to end, without one. At most once per `wait`.
-    pub(crate) fn assign(&self, worker: Option<usize>) {
-        // Ordering: Release hands over what the giver did with the worker.
-        self.assigned.store(worker.unwrap_or(ADRIFT), Ordering::Release);
-        delay::point("berth.assign: said");
-        self.parker.unpark();
-    }
-
-    /// Sleeps until `assign`.
-    pub(crate) fn wait(&self) -> Option<usize> {
-        loop {
-            self.parker.park();
-            // Ordering: Acquire pairs with `assign`.
-            match self.assigned.swap(NOTHING, Ordering::Acquire) {
-                NOTHING => {}
-                ADRIFT => return None,
-                worker => return Some(worker),
-            }
-        }
-    }
-}
 
 /// What a thread of a pool knows of itself.
 pub(crate) struct Seat {
@@ -180,6 +138,16 @@ impl Seat {
         &self.berth
     }
 
+    /// The threads of its pool.
+    pub(super) fn crew(&self) -> &Crew {
+        self.pool.crew()
+    }
+
+    /// A spare thread for the worker that this one is about to give away; `None` if none can be had.
+    pub(super) fn reserve(&self) -> Option<Arc<Berth>> {
+        self.pool.crew().reserve(&self.pool).ok()
+    }
+
     /// The front of the worker that the thread carries.
     #[inline]
     pub(crate) fn front(&self) -> Option<&Front> {
@@ -227,20 +195,13 @@ impl Seat {
     }
 
     /// Makes a task of each latent fork of this stack: it is about to wait, and they are others' to run.
-    fn promote_forks(&self, front: &Front) {
+    pub(super) fn promote_forks(&self, front: &Front) {
         self.forks.promote(|claim| {
-            let birth = Birth {
-                pool: self.pool.header(),
-                location: Location::caller(),
-                name: None,
-            };
-            let ticket = move || {
+            let ticket = self.job(move || {
                 if let Some(fork) = claim.steal() {
                     fork.run();
                 }
-            };
-            // SAFETY: the seat keeps the pool alive.
-            let ticket = unsafe { births::detached_job(ticket, birth) };
+            });
             // Unwind: a policy that panics closes the pool, and its worker's `Local` is not touched any more. Frames
             // below wait for others, and must not be unwound.
             let _ = catch_unwind(AssertUnwindSafe(|| front.push(ticket, Why::Forked)));
@@ -255,17 +216,42 @@ impl Seat {
 
     /// Waits until `signal` is set, which a thread that took a fork of this stack will do. Never unwinds.
     pub(crate) fn wait_for_fork(&self, signal: &Signal) {
-        let may_wait = self.front().is_some_and(|front| !front.in_policy.get());
-        if !(may_wait && self.wait(signal)) {
-            while !signal.is_set() {
-                yield_now();
+        match self.front() {
+            None => self.sleep(signal),
+            Some(front) if !front.in_policy.get() => {
+                self.wait(signal);
+            }
+            Some(_) => {
+                while !signal.is_set() {
+                    yield_now();
+                }
             }
         }
+    }
+
+    /// The same for a thread that carries no worker, and wants none.
+    fn sleep(&self, signal: &Signal) {
+        let rouse = Rouse(Arc::clone(&self.berth));
+        if let Err(token) = signal.hang(self.job(move || drop(rouse))) {
+            // Its end is an assignment, of nothing.
+            token.abandon(Abandon::Cancelled);
+        }
+        let assigned = self.berth.wait();
+        debug_assert_eq!(assigned, None, "a thread that did not ask for a worker");
+    }
+
+    /// A thread without a worker is about to wait: what it has forked, in `blocking` or adrift, others may do.
+    fn tell_others(&self) {
+        let found = context::get();
+        context::set(&self.adrift);
+        self.promote_forks(&self.adrift);
+        context::set(found);
     }
 
     /// Waits until `signal` is set; see [`wait`].
     fn wait(&self, signal: &Signal) -> bool {
         let Some(front) = self.front() else {
+            self.tell_others();
             return false;
         };
         assert!(
@@ -278,7 +264,7 @@ impl Seat {
         let visited = (!context::is(front)).then(context::get);
         context::set(front);
         self.promote_forks(front);
-        let Ok(spare) = self.pool.crew().reserve(&self.pool) else {
+        let Some(spare) = self.reserve() else {
             self.work_meanwhile(signal, visited);
             return true;
         };
@@ -292,7 +278,7 @@ impl Seat {
         }
         delay::point("seat.wait: token hung");
         let worker = self.lay_down();
-        self.pool.crew().note_blocked(1);
+        self.pool.crew().note(Note::Blocked);
         spare.assign(worker);
         self.resume(visited);
         true
@@ -300,9 +286,9 @@ impl Seat {
 
     /// Sleeps until the token of this thread has run; `visited` is what free functions are to find afterwards, if it is
     /// not the worker.
-    fn resume(&self, visited: Option<*const Front>) {
+    pub(super) fn resume(&self, visited: Option<*const Front>) {
         let assigned = self.berth.wait();
-        self.pool.crew().note_blocked(-1);
+        self.pool.crew().note(Note::Resumed);
         self.take_up(assigned);
         visited.inspect(|&front| context::set(front));
     }
@@ -316,7 +302,7 @@ impl Seat {
                 if let Err(token) = signal.hang(self.token()) {
                     token.push(Why::Woken);
                 }
-                self.pool.crew().note_blocked(1);
+                self.pool.crew().note(Note::Blocked);
                 return self.resume(visited);
             };
             // Unwind: what panics here is the policy, which closes the pool and is not called any more.
@@ -330,15 +316,20 @@ impl Seat {
     }
 
     /// A task that gives the worker that runs it to this thread.
-    fn token(&self) -> TaskRef {
+    pub(super) fn token(&self) -> TaskRef {
         let resume = Resume(Some(Arc::clone(&self.berth)));
+        self.job(move || resume.run())
+    }
+
+    /// A task about this thread: its way back, or a fork of its stack.
+    fn job(&self, body: impl FnOnce() + Send + 'static) -> TaskRef {
         let birth = Birth {
             pool: self.pool.header(),
             location: Location::caller(),
             name: None,
         };
         // SAFETY: the seat keeps the pool alive, and the thread does not end before its token has.
-        unsafe { births::detached_job(move || resume.run(), birth) }
+        unsafe { births::detached_job(body, birth) }
     }
 }
 
@@ -360,6 +351,15 @@ impl Drop for Resume {
         if let Some(berth) = self.0.take() {
             berth.assign(None);
         }
+    }
+}
+
+/// The token of a thread that sleeps and wants no worker. Its end wakes the thread, whether it runs or not.
+struct Rouse(Arc<Berth>);
+
+impl Drop for Rouse {
+    fn drop(&mut self) {
+        self.0.assign(None);
     }
 }
 
