@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::io;
 
 /// Why a task has no result.
 pub enum JoinError {
@@ -15,6 +16,8 @@ pub enum JoinError {
     Forked,
     /// Its pool's policy dropped it instead of keeping it: a bug of the policy.
     Dropped,
+    /// It needs a thread of its own, there is none, and the system or a limit of the runtime gives none.
+    NoThread(io::Error),
 }
 
 impl JoinError {
@@ -58,6 +61,7 @@ impl fmt::Debug for JoinError {
             Self::Shutdown => f.write_str("Shutdown"),
             Self::Forked => f.write_str("Forked"),
             Self::Dropped => f.write_str("Dropped"),
+            Self::NoThread(error) => write!(f, "NoThread({error:?})"),
         }
     }
 }
@@ -72,6 +76,7 @@ impl fmt::Display for JoinError {
                 "the pool's workers stayed in the parent of this forked process: build a runtime here",
             ),
             Self::Dropped => f.write_str("the pool's policy dropped the task instead of keeping it"),
+            Self::NoThread(error) => write!(f, "no thread for a closure that blocks: {error}"),
         }
     }
 }

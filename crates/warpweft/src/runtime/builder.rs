@@ -1,17 +1,22 @@
 //! What a runtime may be asked to be, and starting it.
 
+use super::blocking_threads::BlockingThreads;
 use super::crew::Crew;
 use super::handle::{Runtime, set_default};
 use super::pool::{AnyPool, Pool};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use warpweft_platform::process::watch_forks;
 use warpweft_platform::thread::available_cpus;
 use warpweft_policy::{Policy, PolicyError, PolicySpec, PolicyVisitor, PoolEnv};
 
 /// The most workers that a pool may have.
 const MOST_WORKERS: usize = 4096;
+/// What [`Builder::max_blocking_threads`] and [`Builder::blocking_keep_alive`] are if nobody says anything.
+const BLOCKING_THREADS: usize = 512;
+const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// Asks for a runtime.
 ///
@@ -36,6 +41,8 @@ struct Config {
     name: String,
     stack_bytes: Option<usize>,
     max_threads: Option<usize>,
+    max_blocking_threads: usize,
+    blocking_keep_alive: Duration,
     policy: String,
 }
 
@@ -53,6 +60,8 @@ impl Builder {
             name: String::from("warpweft"),
             stack_bytes: None,
             max_threads: None,
+            max_blocking_threads: BLOCKING_THREADS,
+            blocking_keep_alive: BLOCKING_KEEP_ALIVE,
             policy: String::new(),
         };
         let default = PolicySpec::default();
@@ -89,6 +98,21 @@ impl Builder {
     /// as `stacked`: it may deadlock if they need what the frame holds. A `blocking` closure just keeps the worker then.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.config.max_threads = Some(threads);
+        self
+    }
+
+    /// The most threads that [`spawn_blocking`](crate::spawn_blocking) may start; the default is 512. As many closures again may wait for a
+    /// thread, and more than that wait for admission: so memory is bounded, whoever spawns.
+    ///
+    /// With 0 there is no such thread, and each `spawn_blocking` is refused.
+    pub fn max_blocking_threads(mut self, threads: usize) -> Self {
+        self.config.max_blocking_threads = threads;
+        self
+    }
+
+    /// How long a thread of [`spawn_blocking`](crate::spawn_blocking) stays when it has nothing to do; the default is 10 seconds.
+    pub fn blocking_keep_alive(mut self, time: Duration) -> Self {
+        self.config.blocking_keep_alive = time;
         self
     }
 
@@ -134,6 +158,8 @@ impl fmt::Debug for Builder {
             .field("name", &self.config.name)
             .field("stack_size", &self.config.stack_bytes)
             .field("max_threads", &self.config.max_threads)
+            .field("max_blocking_threads", &self.config.max_blocking_threads)
+            .field("blocking_keep_alive", &self.config.blocking_keep_alive)
             .field("policy", &self.config.policy)
             .finish()
     }
@@ -246,7 +272,13 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
     }
     watch_forks();
     let limit = config.max_threads.unwrap_or(usize::MAX).max(workers);
-    let crew = Crew::new(config.name.clone(), config.stack_bytes, limit);
+    let blocking = BlockingThreads::new(
+        config.name.clone(),
+        config.stack_bytes,
+        config.max_blocking_threads,
+        u64::try_from(config.blocking_keep_alive.as_nanos()).unwrap_or(u64::MAX),
+    );
+    let crew = Crew::new(config.name.clone(), config.stack_bytes, limit, blocking);
     let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew);
     let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
     for worker in 0..workers {

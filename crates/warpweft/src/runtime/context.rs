@@ -1,8 +1,10 @@
 //! What free functions find on this thread: the worker that it carries, or the pool that it visits.
 
+use super::pool::AnyPool;
 use super::seat;
 use std::cell::Cell;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use warpweft_platform::thread_word;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{TaskRef, Why};
@@ -43,6 +45,12 @@ pub(crate) struct FrontOps {
     ///
     /// As for `push`.
     pub(crate) step: unsafe fn(&Front) -> bool,
+    /// The pool, for who wants to keep it.
+    ///
+    /// # Safety
+    ///
+    /// The front is of this table, and its pool is alive.
+    pub(crate) keep: unsafe fn(&Front) -> Arc<dyn AnyPool>,
 }
 
 impl Front {
@@ -72,6 +80,13 @@ impl Front {
         debug_assert!(is_current(self));
         // SAFETY: as above.
         unsafe { (self.ops.step)(self) }
+    }
+
+    /// The pool.
+    pub(crate) fn keep(&self) -> Arc<dyn AnyPool> {
+        debug_assert!(is_current(self));
+        // SAFETY: fronts are reached through `with_current` only, which finds those of pools that are alive.
+        unsafe { (self.ops.keep)(self) }
     }
 }
 

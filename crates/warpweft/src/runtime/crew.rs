@@ -1,4 +1,5 @@
-//! The threads of a pool: one per worker, one spare per blocked frame, a few spares in reserve.
+//! The threads of a pool: one per worker, one spare per blocked frame, a few spares in reserve; and beside them those for
+//! closures that block.
 //!
 //! # Invariants
 //!
@@ -7,6 +8,7 @@
 //! - Every thread is joined by whoever ends the pool, or by a thread that retires after it.
 
 use super::berth::Berth;
+use super::blocking_threads::BlockingThreads;
 use super::pool::AnyPool;
 use super::seat::Seat;
 use std::io;
@@ -18,7 +20,7 @@ use warpweft_platform::thread::{JoinHandle, spawn_named};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Threads {
-    /// All of them.
+    /// All that carry a worker, did, or may.
     pub all: usize,
     /// Parked, and ready to take a worker over from a thread that has to wait.
     pub spare: usize,
@@ -32,6 +34,12 @@ pub struct Threads {
     pub taken_back: u64,
     /// How often `blocking` kept its worker, because no spare thread could be had.
     pub kept: u64,
+    /// Threads that [`spawn_blocking`](crate::spawn_blocking) has started. They are not among `all`.
+    pub blocking: usize,
+    /// Those of them that have nothing to do.
+    pub blocking_idle: usize,
+    /// Closures of `spawn_blocking` that were admitted and wait for a thread.
+    pub blocking_queued: usize,
 }
 
 /// What became of a frame of a task that waits, or of a closure that may block.
@@ -70,19 +78,31 @@ pub(crate) struct Crew {
     /// The most threads that there may be at a time.
     limit: usize,
     state: Mutex<State>,
+    blocking: BlockingThreads,
 }
 
 impl Crew {
     /// How many spares wait for the next frame that blocks.
     const KEPT: usize = 2;
 
-    pub(crate) fn new(name: String, stack_bytes: Option<usize>, limit: usize) -> Self {
+    pub(crate) fn new(
+        name: String,
+        stack_bytes: Option<usize>,
+        limit: usize,
+        blocking: BlockingThreads,
+    ) -> Self {
         Self {
             name,
             stack_bytes,
             limit,
             state: Mutex::new(State::default()),
+            blocking,
         }
+    }
+
+    /// The threads for closures that block, which carry no worker.
+    pub(crate) fn blocking(&self) -> &BlockingThreads {
+        &self.blocking
     }
 
     /// Starts a thread that waits at a berth for its first worker.
@@ -199,17 +219,21 @@ impl Crew {
                     .collect()
             };
             if threads.is_empty() {
-                return;
+                return self.blocking.join_all();
             }
             join(threads);
         }
     }
 
     pub(crate) fn snapshot(&self) -> Threads {
+        let (blocking, blocking_idle, blocking_queued) = self.blocking.snapshot();
         let state = self.state.lock();
         Threads {
             all: state.running.len(),
             spare: state.spares.len(),
+            blocking,
+            blocking_idle,
+            blocking_queued,
             ..state.counts
         }
     }

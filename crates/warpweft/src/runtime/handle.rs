@@ -7,6 +7,7 @@ use super::install::{broadcast, install};
 use super::pool::AnyPool;
 use super::seat;
 use super::spawn::{SpawnError, TaskBuilder};
+use super::spawn_blocking::{Refused, SpawnBlocking, try_spawn};
 use crate::fork::ForkCx;
 use crate::observe::PoolCounters;
 use std::fmt;
@@ -101,6 +102,34 @@ impl Runtime {
     {
         self.admit()?;
         Ok(self.spawn_job(job))
+    }
+
+    /// Has `closure`, which may block, called on a thread of its own: as the free [`spawn_blocking`](crate::spawn_blocking).
+    #[track_caller]
+    pub fn spawn_blocking<T, F>(&self, closure: F) -> SpawnBlocking<F, T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        SpawnBlocking::new(Arc::clone(&self.pool), closure)
+    }
+
+    /// The same without waiting for admission: as the free [`try_spawn_blocking`](crate::try_spawn_blocking).
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`], with the closure.
+    #[track_caller]
+    pub fn try_spawn_blocking<T, F>(&self, closure: F) -> Result<JoinHandle<T>, Refused<F>>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        try_spawn(&self.pool, closure)
+    }
+
+    pub(super) fn keep(&self) -> Arc<dyn AnyPool> {
+        Arc::clone(&self.pool)
     }
 
     fn admit(&self) -> Result<(), SpawnError> {
@@ -206,7 +235,8 @@ impl Runtime {
     /// Called by one of the runtime's own tasks it does not wait, since it would wait for itself: the threads leave by
     /// themselves.
     ///
-    /// A task that never returns keeps its worker, and this function waits for it.
+    /// A task that never returns keeps its worker, and this function waits for it; so it does for what
+    /// [`spawn_blocking`](Runtime::spawn_blocking) has begun. Closures that wait for a thread are dropped.
     ///
     /// In a child made by `fork()` it does nothing: the workers are the parent's.
     pub fn shutdown(&self) {
@@ -214,7 +244,7 @@ impl Runtime {
             return;
         }
         self.pool.close();
-        if !seat::is_of(self.header()) {
+        if !(seat::is_of(self.header()) || self.pool.crew().blocking().is_here()) {
             self.pool.crew().join_all();
         }
     }

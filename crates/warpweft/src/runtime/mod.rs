@@ -6,12 +6,14 @@
 //! | `handle` | `Runtime`: what its owner and everyone outside can do |
 //! | `install` | a borrowed closure on a worker |
 //! | `spawn` | spawning from inside and outside |
+//! | `spawn_blocking` | spawning a closure that blocks |
 //! | `pool` | what workers share; pushes; the end |
 //! | `worker` | the loop |
 //! | `context` | what free functions find on this thread |
 //! | `seat` | a thread of the pool, and how it waits without keeping its worker |
 //! | `berth` | where a thread without a worker sleeps |
 //! | `blocking` | closures that may block: the worker goes on without them |
+//! | `blocking_threads` | threads for closures that block, and admission to them |
 //! | `crew` | all threads of a pool, and the spares |
 //! | `life` | open, closing, closed |
 //! | `register` | tasks that sleep |
@@ -19,6 +21,9 @@
 
 mod berth;
 mod blocking;
+#[cfg(doctest)]
+mod blocking_must_not_compile;
+mod blocking_threads;
 mod builder;
 mod context;
 mod crew;
@@ -29,6 +34,7 @@ mod pool;
 mod register;
 pub(crate) mod seat;
 mod spawn;
+mod spawn_blocking;
 mod worker;
 mod yields;
 
@@ -37,4 +43,7 @@ pub use builder::{BuildError, Builder};
 pub use crew::Threads;
 pub use handle::{Runtime, default_runtime};
 pub use spawn::{SpawnError, TaskBuilder, spawn, spawn_detached, spawn_job};
+pub use spawn_blocking::{
+    Admission, BlockingError, Refused, SpawnBlocking, spawn_blocking, try_spawn_blocking,
+};
 pub use yields::{YieldNow, yield_now};

@@ -54,6 +54,7 @@ impl<P: Policy> Worker<P> {
         push: Self::push_front,
         alone: Self::alone_front,
         step: Self::step_front,
+        keep: Pool::<P>::keep,
     };
 
     pub(crate) fn new(pool: NonNull<PoolHeader>, id: usize, workers: usize, local: P::Local) -> Self {
