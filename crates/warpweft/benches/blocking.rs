@@ -9,6 +9,9 @@
 //! - *busy*: the same with a closure that computes, so that the spare thread needs a CPU of its own.
 //! - *round trip*: the call of `blocking` with a closure that waits until another task has run, until the frame goes on.
 //! - *empty*: the call with a closure that does nothing.
+//! - *pinned*: hand-off and round trip with two workers on a CPU each (one CPU if there is no other), so that spare threads move when
+//!   they are given the other worker.
+//! - *pin*: the system call alone, to where the thread is already, and to the other CPU and back.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -17,7 +20,8 @@
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use warpweft::{Runtime, blocking, spawn_detached};
+use warpweft::{Pin, Runtime, blocking, spawn_detached};
+use warpweft_platform::affinity::{allowed, pin};
 
 const ROUNDS: usize = 20_000;
 const RUNS: usize = 5;
@@ -32,23 +36,65 @@ fn main() {
             ("empty", empty),
         ] {
             let runtime = Runtime::builder().workers(1).build().expect("one worker");
-            let mut times = runtime
-                .spawn_job(move || (0..ROUNDS).map(|_| measure()).collect::<Vec<_>>())
-                .wait()
-                .expect("no panic");
-            times.sort_unstable();
-            let at = |share: f64| times[((ROUNDS - 1) as f64 * share) as usize].as_nanos();
+            report(run, name, on(&runtime, measure));
             let threads = runtime.threads();
-            println!(
-                "run {run}  {name:<10}  p50 {:>7}  p99 {:>7}  p99.9 {:>8}   taken back {} of {}",
-                at(0.5),
-                at(0.99),
-                at(0.999),
-                threads.taken_back,
-                threads.handed_over,
-            );
+            if threads.taken_back > 0 {
+                println!(
+                    "       {} of {} workers taken back",
+                    threads.taken_back, threads.handed_over
+                );
+            }
+        }
+        let cpus = allowed().expect("this system tells");
+        let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+        for (name, measure) in [
+            ("pinned", hand_off as fn() -> Duration),
+            ("pinned trip", round_trip),
+        ] {
+            let runtime = Runtime::builder()
+                .pin(Pin::Cpus(vec![first, last]))
+                .build()
+                .expect("two workers");
+            report(run, name, on(&runtime, measure));
+        }
+        let stay = move || timed(|| pin(&[first]).expect("allowed"));
+        let go = move || timed(|| pin(&[last]).expect("allowed")) + stay();
+        for (name, measure) in [
+            ("pin, stay", &stay as &(dyn Fn() -> Duration + Sync)),
+            ("pin, go twice", &go),
+        ] {
+            // On a thread of its own, which it leaves pinned.
+            let times = std::thread::scope(|threads| {
+                let thread = threads.spawn(|| (0..ROUNDS).map(|_| measure()).collect());
+                thread.join().expect("no panic")
+            });
+            report(run, name, times);
         }
     }
+}
+
+fn on(runtime: &Runtime, measure: fn() -> Duration) -> Vec<Duration> {
+    runtime
+        .spawn_job(move || (0..ROUNDS).map(|_| measure()).collect())
+        .wait()
+        .expect("no panic")
+}
+
+fn report(run: usize, name: &str, mut times: Vec<Duration>) {
+    times.sort_unstable();
+    let at = |share: f64| times[((ROUNDS - 1) as f64 * share) as usize].as_nanos();
+    println!(
+        "run {run}  {name:<13}  p50 {:>7}  p99 {:>7}  p99.9 {:>8}",
+        at(0.5),
+        at(0.99),
+        at(0.999)
+    );
+}
+
+fn timed(f: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    f();
+    start.elapsed()
 }
 
 fn hand_off() -> Duration {

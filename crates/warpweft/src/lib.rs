@@ -50,9 +50,9 @@ mod runtime;
 pub use fork::{ForkCx, Scope, join, par_chunks_mut, par_for, scope};
 pub use observe::PoolCounters;
 pub use runtime::{
-    Admission, BlockingError, BuildError, Builder, Refused, Runtime, SpawnBlocking, SpawnError, TaskBuilder,
-    Threads, YieldNow, blocking, default_runtime, spawn, spawn_blocking, spawn_detached, spawn_job,
-    try_spawn_blocking, yield_now,
+    Admission, BlockingError, BuildError, Builder, Pin, PinError, Refused, Runtime, SpawnBlocking,
+    SpawnError, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn, spawn_blocking,
+    spawn_detached, spawn_job, try_spawn_blocking, yield_now,
 };
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec};

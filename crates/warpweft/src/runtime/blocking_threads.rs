@@ -201,6 +201,7 @@ impl BlockingThreads {
     /// The life of a thread.
     fn live(&self, pool: &dyn AnyPool, number: usize) {
         HERE.with(|here| here.set(self));
+        pool.crew().settle_anywhere();
         let front = pool.visitor();
         // SAFETY: the thread keeps the pool alive, and the value is dropped at the end of this function.
         let _visiting = unsafe { Visiting::new(&front) };

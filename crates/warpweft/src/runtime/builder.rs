@@ -3,6 +3,7 @@
 use super::blocking_threads::BlockingThreads;
 use super::crew::Crew;
 use super::handle::{Runtime, set_default};
+use super::pin::{Pin, PinError, Plan};
 use super::pool::{AnyPool, Pool};
 use std::fmt;
 use std::io;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use warpweft_platform::process::watch_forks;
 use warpweft_platform::thread::available_cpus;
+use warpweft_platform::topology::Topology;
 use warpweft_policy::{Policy, PolicyError, PolicySpec, PolicyVisitor, PoolEnv};
 
 /// The most workers that a pool may have.
@@ -43,6 +45,7 @@ struct Config {
     max_threads: Option<usize>,
     max_blocking_threads: usize,
     blocking_keep_alive: Duration,
+    pin: Pin,
     policy: String,
 }
 
@@ -62,6 +65,7 @@ impl Builder {
             max_threads: None,
             max_blocking_threads: BLOCKING_THREADS,
             blocking_keep_alive: BLOCKING_KEEP_ALIVE,
+            pin: Pin::Off,
             policy: String::new(),
         };
         let default = PolicySpec::default();
@@ -116,6 +120,15 @@ impl Builder {
         self
     }
 
+    /// Whether each worker has a core or a CPU of its own: see [`Pin`]. The default is not.
+    ///
+    /// Only workers are pinned. A thread goes where the worker belongs that it carries; one without a worker, in the middle of a task that
+    /// waits, stays where it was. Threads that tasks start by other means than this runtime's inherit the worker's CPUs.
+    pub fn pin(mut self, pin: Pin) -> Self {
+        self.config.pin = pin;
+        self
+    }
+
     /// The scheduling policy, as a type: one of ours or your own.
     pub fn policy<P: Policy>(mut self, policy: P) -> Self {
         self.config.policy = String::from(std::any::type_name::<P>());
@@ -160,6 +173,7 @@ impl fmt::Debug for Builder {
             .field("max_threads", &self.config.max_threads)
             .field("max_blocking_threads", &self.config.max_blocking_threads)
             .field("blocking_keep_alive", &self.config.blocking_keep_alive)
+            .field("pin", &self.config.pin)
             .field("policy", &self.config.policy)
             .finish()
     }
@@ -194,6 +208,8 @@ pub enum BuildError {
         /// What the system said.
         source: io::Error,
     },
+    /// The workers cannot be pinned as asked.
+    Pin(PinError),
     /// There is a default runtime already.
     DefaultExists,
 }
@@ -225,6 +241,7 @@ impl fmt::Display for BuildError {
                     "no thread for worker {worker} of {workers}: {source}; ask for fewer workers or a smaller stack"
                 )
             }
+            Self::Pin(error) => error.fmt(f),
             Self::DefaultExists => {
                 f.write_str("there is a default runtime already: build it before its first use, and once")
             }
@@ -236,6 +253,7 @@ impl std::error::Error for BuildError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Policy(error) => Some(error),
+            Self::Pin(error) => Some(error),
             Self::Thread { source, .. } => Some(source),
             _ => None,
         }
@@ -256,14 +274,22 @@ fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<Runtime, BuildErr
 }
 
 fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> {
-    let workers = config.workers.unwrap_or_else(available_cpus);
+    let topology = match config.pin {
+        // It is some hundred files on a large machine: not read if nobody asks.
+        Pin::Off => Topology::flat(&[]),
+        Pin::PhysicalCores | Pin::Cpus(_) => Topology::here(),
+    };
+    let workers = config.workers.unwrap_or_else(|| config.pin.workers(&topology));
     if !(1..=MOST_WORKERS).contains(&workers) {
         return Err(BuildError::Workers {
             asked: workers,
             most: MOST_WORKERS,
         });
     }
-    let (shared, locals) = policy.build(&PoolEnv::new(workers)).map_err(BuildError::Policy)?;
+    let plan = config.pin.plan(workers, &topology).map_err(BuildError::Pin)?;
+    let places = plan.as_ref().map_or(&[][..], Plan::places);
+    let env = PoolEnv::new(workers).with_places(places.to_vec());
+    let (shared, locals) = policy.build(&env).map_err(BuildError::Policy)?;
     if locals.len() != workers {
         return Err(BuildError::Locals {
             made: locals.len(),
@@ -278,7 +304,7 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
         config.max_blocking_threads,
         u64::try_from(config.blocking_keep_alive.as_nanos()).unwrap_or(u64::MAX),
     );
-    let crew = Crew::new(config.name.clone(), config.stack_bytes, limit, blocking);
+    let crew = Crew::new(config.name.clone(), config.stack_bytes, limit, blocking, plan);
     let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew);
     let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
     for worker in 0..workers {

@@ -9,10 +9,12 @@
 
 use super::berth::Berth;
 use super::blocking_threads::BlockingThreads;
+use super::pin::Plan;
 use super::pool::AnyPool;
 use super::seat::Seat;
 use std::io;
 use std::sync::Arc;
+use warpweft_platform::affinity;
 use warpweft_platform::sync::Mutex;
 use warpweft_platform::thread::{JoinHandle, spawn_named};
 
@@ -38,6 +40,8 @@ pub struct Threads {
     pub blocking: usize,
     /// Those of them that have nothing to do.
     pub blocking_idle: usize,
+    /// How often the system refused to move a thread to the CPUs of its worker, which had been allowed before.
+    pub unpinned: u64,
     /// Closures of `spawn_blocking` that were admitted and wait for a thread.
     pub blocking_queued: usize,
 }
@@ -79,6 +83,8 @@ pub(crate) struct Crew {
     limit: usize,
     state: Mutex<State>,
     blocking: BlockingThreads,
+    /// On which CPUs the workers are, if somebody cares.
+    plan: Option<Plan>,
 }
 
 impl Crew {
@@ -90,6 +96,7 @@ impl Crew {
         stack_bytes: Option<usize>,
         limit: usize,
         blocking: BlockingThreads,
+        plan: Option<Plan>,
     ) -> Self {
         Self {
             name,
@@ -97,7 +104,35 @@ impl Crew {
             limit,
             state: Mutex::new(State::default()),
             blocking,
+            plan,
         }
+    }
+
+    /// The calling thread carries that worker from now on: it moves to the worker's CPUs, unless they are those of the worker
+    /// `at`, where it is. Whose CPUs it has now.
+    pub(crate) fn settle(&self, worker: usize, at: Option<usize>) -> Option<usize> {
+        let plan = self.plan.as_ref()?;
+        let cpus = plan.cpus(worker);
+        if at.is_some_and(|at| at == worker || plan.cpus(at) == cpus) || self.move_to(cpus) {
+            Some(worker)
+        } else {
+            at
+        }
+    }
+
+    /// The calling thread carries no worker and never will: it may run anywhere, though who started it is pinned.
+    pub(crate) fn settle_anywhere(&self) {
+        if let Some(plan) = &self.plan {
+            self.move_to(plan.everywhere());
+        }
+    }
+
+    fn move_to(&self, cpus: &[usize]) -> bool {
+        let moved = affinity::pin(cpus).is_ok();
+        if !moved {
+            self.state.lock().counts.unpinned += 1;
+        }
+        moved
     }
 
     /// The threads for closures that block, which carry no worker.

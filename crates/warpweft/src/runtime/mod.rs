@@ -7,6 +7,7 @@
 //! | `install` | a borrowed closure on a worker |
 //! | `spawn` | spawning from inside and outside |
 //! | `spawn_blocking` | spawning a closure that blocks |
+//! | `pin` | on which CPUs the workers run |
 //! | `pool` | what workers share; pushes; the end |
 //! | `worker` | the loop |
 //! | `context` | what free functions find on this thread |
@@ -30,6 +31,7 @@ mod crew;
 mod handle;
 mod install;
 mod life;
+mod pin;
 mod pool;
 mod register;
 pub(crate) mod seat;
@@ -42,6 +44,7 @@ pub use blocking::blocking;
 pub use builder::{BuildError, Builder};
 pub use crew::Threads;
 pub use handle::{Runtime, default_runtime};
+pub use pin::{Pin, PinError};
 pub use spawn::{SpawnError, TaskBuilder, spawn, spawn_detached, spawn_job};
 pub use spawn_blocking::{
     Admission, BlockingError, Refused, SpawnBlocking, spawn_blocking, try_spawn_blocking,

@@ -40,6 +40,8 @@ pub(crate) struct Seat {
     pool: Arc<dyn AnyPool>,
     /// Of the worker that the thread carries; null if it carries none.
     front: Cell<*const Front>,
+    /// Whose CPUs the thread runs on, if workers have some.
+    home: Cell<Option<usize>>,
     /// What a thread finds that has to go on without a worker: a pool that takes nothing any more.
     adrift: Front,
     /// The latent forks of this thread's stack.
@@ -84,6 +86,7 @@ impl Seat {
             berth,
             pool,
             front: Cell::new(std::ptr::null()),
+            home: Cell::new(None),
             adrift,
             forks: List::new(),
         }
@@ -161,6 +164,9 @@ impl Seat {
             self.pool.front(worker).as_ptr().cast_const()
         });
         self.front.set(front);
+        if let Some(worker) = assigned {
+            self.home.set(self.crew().settle(worker, self.home.get()));
+        }
         let offer = assigned.map_or(std::ptr::null(), |worker| self.pool.offer(worker));
         // SAFETY: the seat is occupied, so it does not move; the pool, which it keeps alive, has the offer, and gives it to
         // the thread that carries the worker.
@@ -333,6 +339,15 @@ impl Seat {
     }
 }
 
+/// The token of a thread that sleeps and wants no worker. Its end wakes the thread, whether it runs or not.
+struct Rouse(Arc<Berth>);
+
+impl Drop for Rouse {
+    fn drop(&mut self) {
+        self.0.assign(None);
+    }
+}
+
 /// The body of a blocked thread's token.
 struct Resume(Option<Arc<Berth>>);
 
@@ -351,15 +366,6 @@ impl Drop for Resume {
         if let Some(berth) = self.0.take() {
             berth.assign(None);
         }
-    }
-}
-
-/// The token of a thread that sleeps and wants no worker. Its end wakes the thread, whether it runs or not.
-struct Rouse(Arc<Berth>);
-
-impl Drop for Rouse {
-    fn drop(&mut self) {
-        self.0.assign(None);
     }
 }
 
