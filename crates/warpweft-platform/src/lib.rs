@@ -23,6 +23,7 @@ compile_error!("Warpweft packs indices and generations into 64-bit words: it run
 #[cfg(all(warpweft_loom, warpweft_shuttle))]
 compile_error!("warpweft_loom and warpweft_shuttle exclude each other: choose one");
 
+pub mod affinity;
 pub mod atomic;
 pub mod barrier;
 pub mod cell;
@@ -35,6 +36,7 @@ pub mod random;
 pub mod sync;
 pub mod thread;
 mod tls;
+pub mod topology;
 
 pub use crossbeam_utils::CachePadded;
 pub use tls::LocalCell;

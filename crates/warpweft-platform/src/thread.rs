@@ -12,6 +12,16 @@ pub use imp::{JoinHandle, spawn, yield_now};
 pub use std::thread::panicking;
 
 use std::io;
+// Not the checkers' atomics: a model does not run out of threads.
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static REFUSED: AtomicUsize = AtomicUsize::new(0);
+
+/// The next `count` threads of this process are refused by [`spawn_named`], as if the system had no more to give: for tests
+/// of what happens then.
+pub fn refuse(count: usize) {
+    REFUSED.store(count, Ordering::Relaxed);
+}
 
 /// Starts a thread with a name and, if given, a stack of at least `stack_bytes` bytes.
 ///
@@ -23,6 +33,17 @@ pub fn spawn_named<T: Send + 'static>(
     stack_bytes: Option<usize>,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
+    let less = |count: usize| count.checked_sub(1);
+    if REFUSED
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+        .is_ok()
+    {
+        // What Linux says, in words, as the number is not the same everywhere.
+        return Err(io::Error::new(
+            io::ErrorKind::WouldBlock,
+            "Resource temporarily unavailable (as a test has asked for)",
+        ));
+    }
     let mut builder = imp::Builder::new().name(name.to_owned());
     if let Some(bytes) = stack_bytes {
         builder = builder.stack_size(bytes);

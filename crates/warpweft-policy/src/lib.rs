@@ -23,4 +23,5 @@ pub use order::{FifoOrder, LifoOrder, Order};
 pub use policy::{Policy, PolicyError, PoolEnv, Wake, WorkerId};
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor};
 pub use stealing::{Fifo, Lifo, Overflow, Stealing, YieldTo};
+pub use warpweft_platform::topology::Place;
 pub use warpweft_task::{Pending, TaskInfo, TaskRef, Why};

@@ -2,6 +2,7 @@
 
 use crate::Cx;
 use std::fmt;
+use warpweft_platform::topology::Place;
 use warpweft_queue::CapacityError;
 use warpweft_task::{TaskRef, Why};
 
@@ -27,13 +28,23 @@ pub enum Wake {
 pub struct PoolEnv {
     /// How many workers the pool has; at least 1.
     pub workers: usize,
+    /// Where each worker is, if they are pinned: who is near whom. Empty if they are not.
+    pub places: Vec<Place>,
 }
 
 impl PoolEnv {
-    /// An environment of `workers` workers.
+    /// An environment of `workers` workers, which are pinned nowhere.
     #[must_use]
     pub fn new(workers: usize) -> Self {
-        Self { workers }
+        let places = Vec::new();
+        Self { workers, places }
+    }
+
+    /// The same with workers at these places: one for each, or none.
+    #[must_use]
+    pub fn with_places(mut self, places: Vec<Place>) -> Self {
+        self.places = places;
+        self
     }
 }
 

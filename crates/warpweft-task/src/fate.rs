@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::io;
 
 /// Why a task has no result.
 pub enum JoinError {
@@ -17,6 +18,8 @@ pub enum JoinError {
     Dropped,
     /// It is a fiber, and there was no memory for its stack, or as many stacks as there may be were in use. It never ran.
     NoStack,
+    /// It needs a thread of its own, there is none, and the system or a limit of the runtime gives none.
+    NoThread(io::Error),
 }
 
 /// What a stack is unwound with when its pool shuts down: the task's joiner gets [`JoinError::Shutdown`].
@@ -65,6 +68,7 @@ impl fmt::Debug for JoinError {
             Self::Forked => f.write_str("Forked"),
             Self::Dropped => f.write_str("Dropped"),
             Self::NoStack => f.write_str("NoStack"),
+            Self::NoThread(error) => write!(f, "NoThread({error:?})"),
         }
     }
 }
@@ -82,6 +86,7 @@ impl fmt::Display for JoinError {
             Self::NoStack => f.write_str(
                 "no stack for the fiber: as many are in use as there may be, or the system gives no more memory or mappings",
             ),
+            Self::NoThread(error) => write!(f, "no thread for a closure that blocks: {error}"),
         }
     }
 }

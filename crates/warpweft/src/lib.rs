@@ -27,6 +27,7 @@
 //! | a closure that computes | [`spawn_job`] | by awaiting the handle |
 //! | a closure that waits, in direct style | [`fiber::spawn`] | by awaiting the handle |
 //! | a closure that nobody waits for | [`spawn_detached`] | none; the cheapest |
+//! | a closure that blocks in the system | [`blocking`]: here, and it may borrow; [`spawn_blocking`]: elsewhere | in place; by awaiting |
 //! | two or many closures that borrow from here | [`join`], [`scope`], [`par_for`], [`par_chunks_mut`] | when all have ended |
 //!
 //! From a thread that is no worker: [`Runtime::spawn`], [`Runtime::install`], [`JoinHandle::wait`], [`block_on`]. These wait, and
@@ -38,7 +39,7 @@
 //! - Dropping a handle detaches its task. Dropping the runtime ends every task; no joiner waits for ever.
 //! - A task from outside, or one that yielded, runs after a bounded number of others, whatever the order of the policy.
 //! - A wait runs nobody else's work on top of the frame that waits: a lock may be held across a [`join`], and one worker is
-//!   enough for tasks that wait for each other. (A thread that blocks in a lock of the system itself keeps its worker.)
+//!   enough for tasks that wait for each other. (A thread that blocks in a lock of the system itself keeps its worker, unless it says [`blocking`].)
 //! - An idle pool makes no wake-ups: no timer, no polling.
 #![deny(missing_docs)]
 
@@ -59,8 +60,9 @@ pub use fork::{ForkCx, Scope, join, par_chunks_mut, par_for, scope};
 pub use io::Io;
 pub use observe::PoolCounters;
 pub use runtime::{
-    BuildError, Builder, Runtime, SpawnError, TaskBuilder, Threads, YieldNow, default_runtime, spawn,
-    spawn_detached, spawn_job, yield_now,
+    Admission, BlockingError, BuildError, Builder, Pin, PinError, Refused, Runtime, SpawnBlocking,
+    SpawnError, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn, spawn_blocking,
+    spawn_detached, spawn_job, try_spawn_blocking, yield_now,
 };
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec};

@@ -39,6 +39,8 @@ pub(crate) struct Home {
     lane_was_first: Cell<bool>,
     warm: RefCell<Vec<NonNull<Fiber>>>,
     turn: Cell<u64>,
+    /// Whose CPUs the thread runs on, if workers have some.
+    cpus_of: Cell<Option<usize>>,
 }
 
 impl Home {
@@ -53,6 +55,7 @@ impl Home {
             lane_was_first: Cell::new(false),
             warm: RefCell::default(),
             turn: Cell::new(0),
+            cpus_of: Cell::new(None),
         }
     }
 
@@ -67,6 +70,12 @@ impl Home {
 
     pub(crate) fn adrift(&self) -> &Front {
         &self.adrift
+    }
+
+    /// The thread carries that worker from now on: it moves to its CPUs.
+    pub(crate) fn settle(&self, worker: usize) {
+        self.cpus_of
+            .set(self.pool.crew().settle(worker, self.cpus_of.get()));
     }
 
     /// Starts a fiber on `base`, this thread's own stack; returns when it waits or has ended.

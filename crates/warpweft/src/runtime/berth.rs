@@ -1,20 +1,13 @@
-//! Where a thread of a pool is reached by others: to be given a worker, and to be told that a fiber of its own is ready.
-//!
-//! ```text
-//!            list                  assign (by who reserved it)
-//!   BUSY ───────────▶ SPARE ───────────────▶ w ──wait──▶ BUSY
-//!   BUSY ──open─────▶ OPEN ──offer─────────▶ w ──wait──▶ BUSY
-//!                      └────close──▶ BUSY
-//! ```
+//! Where a thread of a pool is reached by others: to be given a worker ([`Hand`]), and to be told that a fiber of its own is
+//! ready.
 //!
 //! # Invariants
 //!
-//! - A spare gets a worker from whoever took it out of the list of spares, and from nobody else. A thread that is OPEN takes
-//!   one from anybody, once. A BUSY one takes none: it looks at `called` and at its lane before it is OPEN or SPARE again.
 //! - A fiber that has started is resumed by its home thread. Its wake-ups lie in the lane; each names the suspension that it
 //!   ends, so that one that comes too late does nothing.
 //! - Who puts something into the lane of a thread without a worker sees to it that one comes: once (`Place::Away`).
 
+use super::hand::Hand;
 use super::pool::AnyPool;
 use super::seat;
 use std::collections::VecDeque;
@@ -24,22 +17,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use warpweft_platform::delay;
-use warpweft_platform::park::Parker;
 use warpweft_platform::sync::Mutex;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
 use warpweft_task::spawn::{self as births, Birth};
 use warpweft_task::{Abandon, TaskRef, Why};
-
-/// Carries a worker, or is not ready for one.
-const BUSY: usize = usize::MAX;
-/// In the list of spares, or reserved.
-const SPARE: usize = usize::MAX - 1;
-/// Takes a worker from anybody.
-const OPEN: usize = usize::MAX - 2;
-/// Unwinds its fibers, and takes no worker any more.
-const LAST: usize = usize::MAX - 3;
-/// Go on without a worker: the pool closes.
-const ADRIFT: usize = usize::MAX - 4;
 
 /// The frame of the thread's own stack that waits has not been called.
 const WAITING: usize = 0;
@@ -78,13 +59,12 @@ struct Lane {
 #[repr(C)]
 pub(crate) struct Berth {
     header: PoolHeader,
-    assigned: AtomicUsize,
+    pub(crate) hand: Hand,
     called: AtomicUsize,
     /// Something may be in the lane, or have yielded. Set by everybody, cleared by the thread.
     ready: AtomicBool,
     /// How many fibers of the thread have started and not ended. Written by the thread.
     fibers: AtomicUsize,
-    parker: Parker,
     lane: Mutex<Lane>,
     pool: Arc<dyn AnyPool>,
 }
@@ -111,11 +91,10 @@ impl Berth {
     pub(crate) fn new(pool: &Arc<dyn AnyPool>) -> Arc<Self> {
         Arc::new(Self {
             header: PoolHeader { vtable: Self::VTABLE },
-            assigned: AtomicUsize::new(SPARE),
+            hand: Hand::new(),
             called: AtomicUsize::new(WAITING),
             ready: AtomicBool::new(false),
             fibers: AtomicUsize::new(0),
-            parker: Parker::new(),
             lane: Mutex::new(Lane {
                 ready: VecDeque::new(),
                 place: Place::Between,
@@ -123,66 +102,6 @@ impl Berth {
             }),
             pool: Arc::clone(pool),
         })
-    }
-
-    /// Gives a reserved spare a worker, or `None`: it is to end.
-    pub(crate) fn assign(&self, worker: Option<usize>) {
-        debug_assert_eq!(self.assigned.load(Ordering::Relaxed), SPARE);
-        // Ordering: Release hands over what the giver did with the worker.
-        self.assigned.store(worker.unwrap_or(ADRIFT), Ordering::Release);
-        delay::point("berth.assign: said");
-        self.parker.unpark();
-    }
-
-    /// Gives a thread that is OPEN a worker, or `None`: it is to go on without one. Whether it takes it.
-    pub(crate) fn offer(&self, worker: Option<usize>) -> bool {
-        let word = worker.unwrap_or(ADRIFT);
-        // Ordering: as in `assign`; who finds it not OPEN relies on what it published before, see `call`.
-        let give = |to| {
-            self.assigned
-                .compare_exchange(to, word, Ordering::SeqCst, Ordering::SeqCst)
-                .is_ok()
-        };
-        let taken = give(OPEN) || worker.is_none() && give(LAST);
-        if taken {
-            delay::point("berth.offer: said");
-            self.parker.unpark();
-        }
-        taken
-    }
-
-    /// The thread will wait, and takes a worker from anybody.
-    pub(crate) fn open(&self) {
-        // Ordering: SeqCst, as in `offer`: either the giver finds it OPEN, or the thread sees that it was called.
-        self.assigned.store(OPEN, Ordering::SeqCst);
-    }
-
-    /// The thread does not wait after all. `false`: it was given a worker meanwhile.
-    pub(crate) fn close(&self) -> bool {
-        self.assigned
-            .compare_exchange(OPEN, BUSY, Ordering::SeqCst, Ordering::SeqCst)
-            .is_ok()
-    }
-
-    /// The thread enters itself in the list of spares, or was not wanted there.
-    pub(crate) fn list(&self, as_spare: bool) {
-        let word = if as_spare { SPARE } else { BUSY };
-        self.assigned.store(word, Ordering::Relaxed);
-    }
-
-    /// Sleeps until it is given a worker, or `None`.
-    pub(crate) fn wait(&self) -> Option<usize> {
-        loop {
-            self.parker.park();
-            // Ordering: Acquire pairs with `assign` and `offer`.
-            match self.assigned.load(Ordering::Acquire) {
-                BUSY | OPEN | LAST | SPARE => {}
-                given => {
-                    self.assigned.store(BUSY, Ordering::Relaxed);
-                    return (given != ADRIFT).then_some(given);
-                }
-            }
-        }
     }
 
     /// A frame of the thread's own stack is about to wait.
@@ -209,7 +128,7 @@ impl Berth {
 
     /// Whether the frame may go on, but who called it found that the thread took no worker.
     pub(crate) fn is_called_in_vain(&self) -> bool {
-        self.called.load(Ordering::SeqCst) == CALLED && self.assigned.load(Ordering::SeqCst) == OPEN
+        self.was_called() && self.hand.is_open()
     }
 
     /// Whether the frame may go on because its token has ended.
@@ -290,7 +209,7 @@ impl Berth {
             (asked, lane.over)
         };
         if over && self.fibers() > 0 {
-            self.offer(None);
+            self.hand.offer(None);
         } else if asks {
             self.ask();
         }
@@ -299,17 +218,17 @@ impl Berth {
     /// The pool has ended: a thread that waits unwinds its fibers.
     pub(crate) fn end(&self) {
         self.lane.lock().over = true;
-        self.offer(None);
+        self.hand.offer(None);
     }
 
     /// The thread, which unwinds its fibers, sleeps until something may be ready.
     pub(crate) fn wait_for_ready(&self) {
-        self.assigned.store(LAST, Ordering::SeqCst);
+        self.hand.last();
         self.lane.lock().place = Place::Away { asked: false };
         if self.may_be_ready() {
-            self.offer(None);
+            self.hand.offer(None);
         }
-        self.wait();
+        self.hand.wait();
         self.lane.lock().place = Place::Between;
     }
 
@@ -356,16 +275,16 @@ struct Claim(Arc<Berth>);
 
 impl Claim {
     fn run(&self) {
-        if self.0.assigned.load(Ordering::Relaxed) == SPARE {
+        if self.0.hand.is_spare() {
             if self.0.pool.crew().withdraw(&self.0) {
                 seat::give_to(|worker| {
-                    self.0.assign(worker);
+                    self.0.hand.assign(worker);
                     true
                 });
             }
             // Otherwise it is reserved: it gets a worker, or is listed again and then asks again.
         } else {
-            seat::give_to(|worker| self.0.offer(worker));
+            seat::give_to(|worker| self.0.hand.offer(worker));
         }
     }
 }
@@ -374,7 +293,7 @@ impl Drop for Claim {
     fn drop(&mut self) {
         // It ended without having run, or the thread needs no worker any more.
         if self.0.pool.is_closing() {
-            self.0.offer(None);
+            self.0.hand.offer(None);
         }
     }
 }

@@ -1,20 +1,27 @@
 //! What a runtime may be asked to be, and starting it.
 
+use super::blocking_threads::BlockingThreads;
 use super::crew::Crew;
 use super::engine::Engine;
 use super::handle::{Runtime, set_default};
+use super::pin::{Pin, PinError, Plan};
 use super::pool::{AnyPool, Pool};
 use crate::fiber::{LEAST_BYTES, MOST_BYTES, Stacks, USUAL_BYTES};
 use crate::io::Io;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use warpweft_platform::process::watch_forks;
 use warpweft_platform::thread::available_cpus;
+use warpweft_platform::topology::Topology;
 use warpweft_policy::{Policy, PolicyError, PolicySpec, PolicyVisitor, PoolEnv};
 
 /// The most workers that a pool may have.
 const MOST_WORKERS: usize = 4096;
+/// What [`Builder::max_blocking_threads`] and [`Builder::blocking_keep_alive`] are if nobody says anything.
+const BLOCKING_THREADS: usize = 512;
+const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// Asks for a runtime.
 ///
@@ -42,6 +49,9 @@ struct Config {
     fiber_stack_bytes: usize,
     max_fiber_stacks: usize,
     io: Io,
+    max_blocking_threads: usize,
+    blocking_keep_alive: Duration,
+    pin: Pin,
     policy: String,
 }
 
@@ -62,6 +72,9 @@ impl Builder {
             fiber_stack_bytes: USUAL_BYTES,
             max_fiber_stacks: usize::MAX,
             io: Io::Inline,
+            max_blocking_threads: BLOCKING_THREADS,
+            blocking_keep_alive: BLOCKING_KEEP_ALIVE,
+            pin: Pin::Off,
             policy: String::new(),
         };
         let default = PolicySpec::default();
@@ -93,9 +106,9 @@ impl Builder {
     /// The most threads that there may be at a time; at least one per worker. The default is no limit.
     ///
     /// Beyond the workers' there is a thread for each frame of a task that waits without awaiting ([`block_on`](crate::block_on),
-    /// [`JoinHandle::wait`](crate::JoinHandle::wait)). Where no thread can be had for the next one, the frame's thread
-    /// keeps its worker and runs other tasks on top of the frame, which is counted as `stacked`: it may deadlock if they
-    /// need what the frame holds.
+    /// [`JoinHandle::wait`](crate::JoinHandle::wait)), and for each [`blocking`](crate::blocking) closure. Where no thread can be
+    /// had for the next one, the frame's thread keeps its worker and runs other tasks on top of the frame, which is counted
+    /// as `stacked`: it may deadlock if they need what the frame holds. A `blocking` closure just keeps the worker then.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.config.max_threads = Some(threads);
         self
@@ -125,6 +138,30 @@ impl Builder {
     /// ```
     pub fn io(mut self, io: Io) -> Self {
         self.config.io = io;
+        self
+    }
+
+    /// The most threads that [`spawn_blocking`](crate::spawn_blocking) may start; the default is 512. As many closures again may wait for a
+    /// thread, and more than that wait for admission: so memory is bounded, whoever spawns.
+    ///
+    /// With 0 there is no such thread, and each `spawn_blocking` is refused.
+    pub fn max_blocking_threads(mut self, threads: usize) -> Self {
+        self.config.max_blocking_threads = threads;
+        self
+    }
+
+    /// How long a thread of [`spawn_blocking`](crate::spawn_blocking) stays when it has nothing to do; the default is 10 seconds.
+    pub fn blocking_keep_alive(mut self, time: Duration) -> Self {
+        self.config.blocking_keep_alive = time;
+        self
+    }
+
+    /// Whether each worker has a core or a CPU of its own: see [`Pin`]. The default is not.
+    ///
+    /// Only workers are pinned. A thread goes where the worker belongs that it carries; one without a worker, in the middle of a task that
+    /// waits, stays where it was. Threads that tasks start by other means than this runtime's inherit the worker's CPUs.
+    pub fn pin(mut self, pin: Pin) -> Self {
+        self.config.pin = pin;
         self
     }
 
@@ -172,6 +209,9 @@ impl fmt::Debug for Builder {
             .field("max_threads", &self.config.max_threads)
             .field("fiber_stack_size", &self.config.fiber_stack_bytes)
             .field("io", &self.config.io)
+            .field("max_blocking_threads", &self.config.max_blocking_threads)
+            .field("blocking_keep_alive", &self.config.blocking_keep_alive)
+            .field("pin", &self.config.pin)
             .field("policy", &self.config.policy)
             .finish()
     }
@@ -215,6 +255,8 @@ pub enum BuildError {
         /// What the system said.
         source: io::Error,
     },
+    /// The workers cannot be pinned as asked.
+    Pin(PinError),
     /// There is a default runtime already.
     DefaultExists,
 }
@@ -252,6 +294,7 @@ impl fmt::Display for BuildError {
                     "no thread for worker {worker} of {workers}: {source}; ask for fewer workers or a smaller stack"
                 )
             }
+            Self::Pin(error) => error.fmt(f),
             Self::DefaultExists => {
                 f.write_str("there is a default runtime already: build it before its first use, and once")
             }
@@ -263,6 +306,7 @@ impl std::error::Error for BuildError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Policy(error) => Some(error),
+            Self::Pin(error) => Some(error),
             Self::Thread { source, .. } => Some(source),
             _ => None,
         }
@@ -283,7 +327,12 @@ fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<Runtime, BuildErr
 }
 
 fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> {
-    let workers = config.workers.unwrap_or_else(available_cpus);
+    let topology = match config.pin {
+        // It is some hundred files on a large machine: not read if nobody asks.
+        Pin::Off => Topology::flat(&[]),
+        Pin::PhysicalCores | Pin::Cpus(_) => Topology::here(),
+    };
+    let workers = config.workers.unwrap_or_else(|| config.pin.workers(&topology));
     if !(1..=MOST_WORKERS).contains(&workers) {
         return Err(BuildError::Workers {
             asked: workers,
@@ -297,7 +346,10 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
             most: MOST_BYTES,
         });
     }
-    let (shared, locals) = policy.build(&PoolEnv::new(workers)).map_err(BuildError::Policy)?;
+    let plan = config.pin.plan(workers, &topology).map_err(BuildError::Pin)?;
+    let places = plan.as_ref().map_or(&[][..], Plan::places);
+    let env = PoolEnv::new(workers).with_places(places.to_vec());
+    let (shared, locals) = policy.build(&env).map_err(BuildError::Policy)?;
     if locals.len() != workers {
         return Err(BuildError::Locals {
             made: locals.len(),
@@ -306,14 +358,22 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
     }
     watch_forks();
     let limit = config.max_threads.unwrap_or(usize::MAX).max(workers);
-    let crew = Crew::new(config.name.clone(), config.stack_bytes, limit);
     let stacks = Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks);
     let engine = Engine::new(config.io, config.name.clone());
+    let blocking = BlockingThreads::new(
+        config.name.clone(),
+        config.stack_bytes,
+        config.max_blocking_threads,
+        u64::try_from(config.blocking_keep_alive.as_nanos()).unwrap_or(u64::MAX),
+    );
+    let crew = Crew::new(config.name.clone(), config.stack_bytes, limit, blocking, plan);
     let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew, stacks, engine);
     let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
     for worker in 0..workers {
         match any.crew().start(&any) {
-            Ok(berth) => berth.assign(Some(worker)),
+            Ok(berth) => {
+                berth.hand.assign(Some(worker));
+            }
             Err(source) => {
                 pool.close();
                 for absent in &pool.workers[worker..] {

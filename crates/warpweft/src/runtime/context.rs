@@ -1,6 +1,7 @@
 //! What free functions find on this thread: the worker that it carries, or the pool that it visits.
 
 use super::handle::default_runtime;
+use super::pool::AnyPool;
 use super::seat;
 use crate::io::Driver;
 use std::cell::Cell;
@@ -53,6 +54,12 @@ pub(crate) struct FrontOps {
     ///
     /// The front is of this table, and its pool is alive.
     pub(crate) driver: unsafe fn(&Front) -> io::Result<Arc<Driver>>,
+    /// The pool, for who wants to keep it.
+    ///
+    /// # Safety
+    ///
+    /// As for `driver`.
+    pub(crate) keep: unsafe fn(&Front) -> Arc<dyn AnyPool>,
 }
 
 impl Front {
@@ -88,6 +95,13 @@ impl Front {
         debug_assert!(is_current(self));
         // SAFETY: fronts are reached through `with_current` only, which finds those of living pools.
         unsafe { (self.ops.driver)(self) }
+    }
+
+    /// The pool.
+    pub(crate) fn keep(&self) -> Arc<dyn AnyPool> {
+        debug_assert!(is_current(self));
+        // SAFETY: fronts are reached through `with_current` only, which finds those of pools that are alive.
+        unsafe { (self.ops.keep)(self) }
     }
 }
 

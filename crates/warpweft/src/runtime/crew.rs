@@ -1,4 +1,5 @@
-//! The threads of a pool: one per worker, one spare per blocked frame, a few spares in reserve.
+//! The threads of a pool: one per worker, one spare per blocked frame, a few spares in reserve; and beside them those for
+//! closures that block.
 //!
 //! # Invariants
 //!
@@ -7,12 +8,15 @@
 //! - Every thread is joined by whoever ends the pool, or by a thread that retires after it.
 
 use super::berth::Berth;
+use super::blocking_threads::BlockingThreads;
+use super::pin::Plan;
 use super::pool::AnyPool;
 use super::seat::Seat;
 use crate::fiber::Home;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use warpweft_platform::affinity;
 use warpweft_platform::sync::Mutex;
 use warpweft_platform::thread::{JoinHandle, spawn_named};
 
@@ -20,7 +24,7 @@ use warpweft_platform::thread::{JoinHandle, spawn_named};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Threads {
-    /// All of them.
+    /// All that carry a worker, did, or may.
     pub all: usize,
     /// Parked, and ready to take a worker over from a thread that has to wait.
     pub spare: usize,
@@ -28,6 +32,35 @@ pub struct Threads {
     pub blocked: usize,
     /// The most that there were at any time.
     pub most: usize,
+    /// How often [`blocking`](crate::blocking) has given a worker away.
+    pub handed_over: u64,
+    /// How often of these the closure was done before the spare thread had come, and took the worker back.
+    pub taken_back: u64,
+    /// How often `blocking` kept its worker, because no spare thread could be had.
+    pub kept: u64,
+    /// Threads that [`spawn_blocking`](crate::spawn_blocking) has started. They are not among `all`.
+    pub blocking: usize,
+    /// Those of them that have nothing to do.
+    pub blocking_idle: usize,
+    /// How often the system refused to move a thread to the CPUs of its worker, which had been allowed before.
+    pub unpinned: u64,
+    /// Closures of `spawn_blocking` that were admitted and wait for a thread.
+    pub blocking_queued: usize,
+}
+
+/// What became of a frame of a task that waits, or of a closure that may block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// It waits, and its thread carries no worker.
+    Blocked,
+    /// Its thread carries a worker again, or goes on without one.
+    Resumed,
+    /// `blocking` gave its worker away.
+    HandedOver,
+    /// `blocking` took its worker back before the spare thread had come.
+    TakenBack,
+    /// `blocking` kept its worker.
+    Kept,
 }
 
 #[derive(Debug, Default)]
@@ -40,8 +73,8 @@ struct State {
     berths: Vec<(usize, Arc<Berth>)>,
     /// Numbers of threads.
     next: usize,
-    blocked: usize,
-    most: usize,
+    /// What is counted. Of `all` and `spare` the lists know.
+    counts: Threads,
     /// The last worker has left: spares are needed no more.
     over: bool,
 }
@@ -53,19 +86,62 @@ pub(crate) struct Crew {
     /// The most threads that there may be at a time.
     limit: usize,
     state: Mutex<State>,
+    blocking: BlockingThreads,
+    /// On which CPUs the workers are, if somebody cares.
+    plan: Option<Plan>,
 }
 
 impl Crew {
     /// How many spares wait for the next frame that blocks.
     const KEPT: usize = 2;
 
-    pub(crate) fn new(name: String, stack_bytes: Option<usize>, limit: usize) -> Self {
+    pub(crate) fn new(
+        name: String,
+        stack_bytes: Option<usize>,
+        limit: usize,
+        blocking: BlockingThreads,
+        plan: Option<Plan>,
+    ) -> Self {
         Self {
             name,
             stack_bytes,
             limit,
             state: Mutex::new(State::default()),
+            blocking,
+            plan,
         }
+    }
+
+    /// The calling thread carries that worker from now on: it moves to the worker's CPUs, unless they are those of the worker
+    /// `at`, where it is. Whose CPUs it has now.
+    pub(crate) fn settle(&self, worker: usize, at: Option<usize>) -> Option<usize> {
+        let plan = self.plan.as_ref()?;
+        let cpus = plan.cpus(worker);
+        if at.is_some_and(|at| at == worker || plan.cpus(at) == cpus) || self.move_to(cpus) {
+            Some(worker)
+        } else {
+            at
+        }
+    }
+
+    /// The calling thread carries no worker and never will: it may run anywhere, though who started it is pinned.
+    pub(crate) fn settle_anywhere(&self) {
+        if let Some(plan) = &self.plan {
+            self.move_to(plan.everywhere());
+        }
+    }
+
+    fn move_to(&self, cpus: &[usize]) -> bool {
+        let moved = affinity::pin(cpus).is_ok();
+        if !moved {
+            self.state.lock().counts.unpinned += 1;
+        }
+        moved
+    }
+
+    /// The threads for closures that block, which carry no worker.
+    pub(crate) fn blocking(&self) -> &BlockingThreads {
+        &self.blocking
     }
 
     /// Starts a thread that waits at a berth for its first worker.
@@ -95,7 +171,7 @@ impl Crew {
         state.next += 1;
         state.running.push((number, thread));
         state.berths.push((number, Arc::clone(&berth)));
-        state.most = state.most.max(state.running.len());
+        state.counts.most = state.counts.most.max(state.running.len());
         Ok(berth)
     }
 
@@ -115,18 +191,18 @@ impl Crew {
             // A worker may have been asked for while it was reserved.
             spare.ask_if_needed(false);
         } else {
-            spare.assign(None);
+            spare.hand.assign(None);
         }
     }
 
     /// The calling thread, without a worker, asks whether it should wait for one, at its berth. If not, it ends.
     pub(crate) fn enlist(&self, berth: &Arc<Berth>) -> bool {
-        berth.list(true);
+        berth.hand.list(true);
         let wanted = self.add_spare(berth);
         if wanted {
             berth.ask_if_needed(false);
         } else {
-            berth.list(false);
+            berth.hand.list(false);
         }
         wanted
     }
@@ -148,10 +224,23 @@ impl Crew {
         place.map(|place| spares.swap_remove(place)).is_some()
     }
 
-    /// So many threads more, or fewer, wait in the middle of a task.
-    pub(crate) fn note_blocked(&self, more: isize) {
+    /// Counts what became of a frame.
+    pub(crate) fn note(&self, note: Note) {
         let mut state = self.state.lock();
-        state.blocked = state.blocked.wrapping_add_signed(more);
+        let counts = &mut state.counts;
+        match note {
+            Note::Blocked => counts.blocked += 1,
+            Note::Resumed => counts.blocked -= 1,
+            Note::HandedOver => {
+                counts.blocked += 1;
+                counts.handed_over += 1;
+            }
+            Note::TakenBack => {
+                counts.blocked -= 1;
+                counts.taken_back += 1;
+            }
+            Note::Kept => counts.kept += 1,
+        }
     }
 
     /// The last worker has left: spares end, and threads that become spare.
@@ -165,7 +254,7 @@ impl Crew {
             )
         };
         for spare in spares {
-            spare.assign(None);
+            spare.hand.assign(None);
         }
         // Those in the middle of a task unwind their fibers, which others may wait for.
         for (_, berth) in berths {
@@ -202,19 +291,22 @@ impl Crew {
                     .collect()
             };
             if threads.is_empty() {
-                return;
+                return self.blocking.join_all();
             }
             join(threads);
         }
     }
 
     pub(crate) fn snapshot(&self) -> Threads {
+        let (blocking, blocking_idle, blocking_queued) = self.blocking.snapshot();
         let state = self.state.lock();
         Threads {
             all: state.running.len(),
             spare: state.spares.len(),
-            blocked: state.blocked,
-            most: state.most,
+            blocking,
+            blocking_idle,
+            blocking_queued,
+            ..state.counts
         }
     }
 }

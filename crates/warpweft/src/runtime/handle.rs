@@ -7,6 +7,7 @@ use super::install::{broadcast, install};
 use super::pool::AnyPool;
 use super::seat;
 use super::spawn::{SpawnError, TaskBuilder};
+use super::spawn_blocking::{Refused, SpawnBlocking, try_spawn};
 use crate::fiber::{Fibers, Stacks};
 use crate::fork::ForkCx;
 use crate::io::Driver;
@@ -148,6 +149,34 @@ impl Runtime {
         Ok(self.spawn_job(job))
     }
 
+    /// Has `closure`, which may block, called on a thread of its own: as the free [`spawn_blocking`](crate::spawn_blocking).
+    #[track_caller]
+    pub fn spawn_blocking<T, F>(&self, closure: F) -> SpawnBlocking<F, T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        SpawnBlocking::new(Arc::clone(&self.pool), closure)
+    }
+
+    /// The same without waiting for admission: as the free [`try_spawn_blocking`](crate::try_spawn_blocking).
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`], with the closure.
+    #[track_caller]
+    pub fn try_spawn_blocking<T, F>(&self, closure: F) -> Result<JoinHandle<T>, Refused<F>>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        try_spawn(&self.pool, closure)
+    }
+
+    pub(super) fn keep(&self) -> Arc<dyn AnyPool> {
+        Arc::clone(&self.pool)
+    }
+
     fn admit(&self) -> Result<(), SpawnError> {
         if self.pool.is_forked() {
             Err(SpawnError::Forked)
@@ -251,7 +280,8 @@ impl Runtime {
     /// Called by one of the runtime's own tasks it does not wait, since it would wait for itself: the threads leave by
     /// themselves.
     ///
-    /// A task that never returns keeps its worker, and this function waits for it.
+    /// A task that never returns keeps its worker, and this function waits for it; so it does for what
+    /// [`spawn_blocking`](Runtime::spawn_blocking) has begun. Closures that wait for a thread are dropped.
     ///
     /// In a child made by `fork()` it does nothing: the workers are the parent's.
     pub fn shutdown(&self) {
@@ -259,8 +289,11 @@ impl Runtime {
             return;
         }
         self.pool.close();
-        // Nor by a waker that the thread of its poller calls.
-        if !seat::is_of(self.header()) && !self.pool.engine().is_here() {
+        // One of its own threads: a worker's, one that blocks, or the poller's, which calls wakers.
+        let own = seat::is_of(self.header())
+            || self.pool.engine().is_here()
+            || self.pool.crew().blocking().is_here();
+        if !own {
             self.pool.crew().join_all();
             self.pool.engine().join();
         }

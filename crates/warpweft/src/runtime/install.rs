@@ -82,7 +82,8 @@ pub(super) fn install<R: Send>(
             !seat.is_in_policy(),
             "a hook of a policy cannot wait for a runtime"
         );
-        if seat.is_of(runtime.header()) {
+        // In `blocking` a thread carries no worker, and is like any other.
+        if seat.is_of(runtime.header()) && seat.front().is_some() {
             return Ok(body(ForkCx::new(seat)));
         }
     }

@@ -3,14 +3,21 @@
 //! | file | job |
 //! |---|---|
 //! | `builder` | what a runtime may be asked to be, and starting it |
+//! | `hand` | the word through which a thread is given a worker |
 //! | `handle` | `Runtime`: what its owner and everyone outside can do |
 //! | `install` | a borrowed closure on a worker |
 //! | `spawn` | spawning from inside and outside |
+//! | `spawn_blocking` | spawning a closure that blocks |
+//! | `pin` | on which CPUs the workers run |
 //! | `pool` | what workers share; pushes; the end |
 //! | `worker` | the loop |
 //! | `context` | what free functions find on this thread |
 //! | `seat` | a stack of a thread of the pool, and the worker that the thread carries |
 //! | `berth` | where a thread is given a worker, and told of its fibers |
+//! | `seat` | a thread of the pool, and how it waits without keeping its worker |
+//! | `berth` | where a thread without a worker sleeps |
+//! | `blocking` | closures that may block: the worker goes on without them |
+//! | `blocking_threads` | threads for closures that block, and admission to them |
 //! | `crew` | all threads of a pool, and the spares |
 //! | `engine` | who polls for sockets and timers, and when |
 //! | `life` | open, closing, closed |
@@ -19,27 +26,39 @@
 //! | `yields` | giving way |
 
 mod berth;
+mod blocking;
+#[cfg(doctest)]
+mod blocking_must_not_compile;
+mod blocking_threads;
 mod builder;
 mod context;
 mod crew;
 mod engine;
+mod hand;
 mod handle;
 mod install;
 mod life;
+mod pin;
 pub(crate) mod pool;
 mod register;
 pub(crate) mod seat;
 mod spawn;
+mod spawn_blocking;
 pub(crate) mod wait;
 mod worker;
 mod yields;
 
 pub(crate) use berth::{Berth, Key};
+pub use blocking::blocking;
 pub use builder::{BuildError, Builder};
 pub(crate) use context::Front;
 #[cfg_attr(any(warpweft_loom, warpweft_shuttle), allow(unused_imports))]
 pub(crate) use context::current_driver;
 pub use crew::Threads;
 pub use handle::{Runtime, default_runtime};
+pub use pin::{Pin, PinError};
 pub use spawn::{SpawnError, TaskBuilder, spawn, spawn_detached, spawn_job};
+pub use spawn_blocking::{
+    Admission, BlockingError, Refused, SpawnBlocking, spawn_blocking, try_spawn_blocking,
+};
 pub use yields::{YieldNow, yield_now};

@@ -39,6 +39,7 @@ use warpweft_task::{Abandon, Header, TaskRef, Why};
 #[repr(C)]
 pub(crate) struct Pool<P: Policy> {
     header: PoolHeader,
+    this: Weak<Self>,
     /// Dropped by `finish`, once, when nobody can touch it any more.
     shared: UnsafeCell<ManuallyDrop<P::Shared>>,
     pub(crate) workers: Box<[CachePadded<Worker<P>>]>,
@@ -73,6 +74,7 @@ impl<P: Policy> Pool<P> {
         alone: |_| false,
         step: |_| false,
         driver: Self::driver_of_visitor,
+        keep: Self::keep,
     };
 
     pub(crate) fn new(
@@ -83,11 +85,12 @@ impl<P: Policy> Pool<P> {
         engine: Engine,
     ) -> Arc<Self> {
         let count = locals.len();
-        Arc::new_cyclic(|pool: &Weak<Self>| {
-            let pool = NonNull::new(pool.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());
+        Arc::new_cyclic(|this: &Weak<Self>| {
+            let pool = NonNull::new(this.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());
             let worker = |(id, local)| CachePadded::new(Worker::new(pool, id, count, local));
             Self {
                 header: PoolHeader { vtable: Self::VTABLE },
+                this: Weak::clone(this),
                 shared: UnsafeCell::new(ManuallyDrop::new(shared)),
                 workers: locals.into_iter().enumerate().map(worker).collect(),
                 idle: Idle::new(count),
@@ -173,6 +176,7 @@ impl<P: Policy> Pool<P> {
 
     /// Begins the end: spawns are refused, workers leave after their present task.
     pub(crate) fn close(&self) {
+        self.crew.blocking().close();
         self.life.close();
         self.idle.wake_all();
     }
@@ -250,6 +254,18 @@ impl<P: Policy> Pool<P> {
     unsafe fn driver_of_visitor(front: &Front) -> io::Result<Arc<Driver>> {
         // SAFETY: by contract the front is of this table: it was made by `visitor`, whose pool is alive.
         unsafe { front.pool.cast::<Self>().as_ref() }.driver()
+    }
+
+    /// # Safety
+    ///
+    /// As [`FrontOps::keep`].
+    pub(super) unsafe fn keep(front: &Front) -> Arc<dyn AnyPool> {
+        // SAFETY: by contract the front is of a table of this type, and its pool is alive.
+        let pool = unsafe { front.pool.cast::<Self>().as_ref() };
+        match pool.this.upgrade() {
+            Some(pool) => pool,
+            None => unreachable!("the pool is alive"),
+        }
     }
 
     /// # Safety

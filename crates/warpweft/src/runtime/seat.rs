@@ -216,6 +216,9 @@ impl Seat {
             self.home().pool().front(worker).as_ptr().cast_const()
         });
         self.front.set(front);
+        if let Some(worker) = assigned {
+            self.home().settle(worker);
+        }
         let offer = assigned.map_or(std::ptr::null(), |worker| self.market().of(worker));
         // SAFETY: the seat is occupied, so it does not move; the pool, which it keeps alive, has the offer, and gives it to
         // the thread that carries the worker.

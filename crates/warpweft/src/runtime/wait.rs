@@ -10,6 +10,7 @@
 
 use super::berth::Berth;
 use super::context::{self, Front};
+use super::crew::Note;
 use super::seat::{Seat, give_to, here, with_seat};
 use crate::fiber::{Fiber, Held};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -21,20 +22,13 @@ use warpweft_task::{Abandon, Signal, TaskRef, Why};
 
 impl Seat {
     /// Makes a task of each latent fork of this stack: it is about to wait, and they are others' to run.
-    fn promote_forks(&self, front: &Front) {
+    pub(super) fn promote_forks(&self, front: &Front) {
         self.forks().promote(|claim| {
-            let birth = Birth {
-                pool: self.pool(),
-                location: Location::caller(),
-                name: None,
-            };
-            let ticket = move || {
+            let ticket = self.job(move || {
                 if let Some(fork) = claim.steal() {
                     fork.run();
                 }
-            };
-            // SAFETY: the seat keeps the pool alive.
-            let ticket = unsafe { births::detached_job(ticket, birth) };
+            });
             // Unwind: a policy that panics closes the pool, and its worker's `Local` is not touched any more. Frames
             // below wait for others, and must not be unwound.
             let _ = catch_unwind(AssertUnwindSafe(|| front.push(ticket, Why::Forked)));
@@ -43,14 +37,38 @@ impl Seat {
 
     /// Waits until `signal` is set, which a thread that took a fork of this stack will do. Never unwinds.
     pub(crate) fn wait_for_fork(&self, signal: &Signal) {
-        let may_wait = self
-            .front()
-            .map_or(self.fiber().is_some(), |front| !front.in_policy.get());
-        if !(may_wait && self.wait(signal, Held::Yes)) {
-            while !signal.is_set() {
-                yield_now();
+        match self.front() {
+            Some(front) if front.in_policy.get() => {
+                while !signal.is_set() {
+                    yield_now();
+                }
+            }
+            _ => {
+                if !self.wait(signal, Held::Yes) {
+                    self.sleep_without_worker(signal);
+                }
             }
         }
+    }
+
+    /// The same for a thread that carries no worker, and wants none.
+    fn sleep_without_worker(&self, signal: &Signal) {
+        let berth = Berth::new(self.home().pool());
+        let rouse = Rouse(Arc::clone(&berth));
+        if let Err(token) = signal.hang(self.job(move || drop(rouse))) {
+            // Its end is an assignment, of nothing.
+            token.abandon(Abandon::Cancelled);
+        }
+        let assigned = berth.hand.wait();
+        debug_assert_eq!(assigned, None, "a thread that did not ask for a worker");
+    }
+
+    /// A thread without a worker is about to wait: what it has forked, in `blocking` or adrift, others may do.
+    fn tell_others(&self) {
+        let found = context::get();
+        context::set(self.home().adrift());
+        self.promote_forks(self.home().adrift());
+        context::set(found);
     }
 
     /// Gives way to what else is ready on this thread, if this is a fiber. Whether it is.
@@ -76,6 +94,7 @@ impl Seat {
             return true;
         }
         let Some(front) = self.front() else {
+            self.tell_others();
             return false;
         };
         let visited = (!context::is(front)).then(context::get);
@@ -118,23 +137,24 @@ impl Seat {
     /// run. Meanwhile the thread may be given workers to run its fibers with.
     fn await_call(&self, signal: &Signal, spare: Option<Arc<Berth>>) {
         let pool = self.home().pool();
-        // A fiber that must not switch holds its thread up: nobody gives that thread a worker for anything else.
-        let berth = if self.fiber().is_none() {
-            Arc::clone(self.berth())
-        } else {
-            Berth::new(pool)
-        };
+        let berth = self.own_berth();
         berth.expect_call();
-        berth.open();
+        berth.hand.open();
         let hung = signal.hang(self.token(&berth));
         match (hung, spare) {
             (Err(token), Some(spare)) => {
                 // It was set in the meantime.
                 token.abandon(Abandon::Cancelled);
                 // The token's end has left an assignment behind; or somebody else a worker, for the fibers.
-                match if berth.close() { None } else { berth.wait() } {
+                match if berth.hand.close() {
+                    None
+                } else {
+                    berth.hand.wait()
+                } {
                     None => pool.crew().release(&spare),
-                    worker => spare.assign(worker),
+                    worker => {
+                        spare.hand.assign(worker);
+                    }
                 }
                 return;
             }
@@ -142,13 +162,33 @@ impl Seat {
             (Ok(()), Some(spare)) => {
                 delay::point("seat.wait: token hung");
                 let worker = self.lay_down();
-                spare.assign(worker);
+                spare.hand.assign(worker);
             }
             (Ok(()), None) => {}
         }
-        pool.crew().note_blocked(1);
+        pool.crew().note(Note::Blocked);
         self.sleep(&berth);
-        pool.crew().note_blocked(-1);
+        pool.crew().note(Note::Resumed);
+    }
+
+    /// Where a frame of this stack waits to be called.
+    fn own_berth(&self) -> Arc<Berth> {
+        // A fiber that must not switch holds its thread up: nobody gives that thread a worker for anything else.
+        if self.fiber().is_none() {
+            Arc::clone(self.berth())
+        } else {
+            Berth::new(self.home().pool())
+        }
+    }
+
+    /// The thread has no worker, and wants one again: it goes into the queue for it.
+    pub(super) fn queue_for_worker(&self) {
+        let berth = self.own_berth();
+        berth.expect_call();
+        berth.hand.open();
+        self.token(&berth).push(Why::Woken);
+        self.sleep(&berth);
+        self.home().pool().crew().note(Note::Resumed);
     }
 
     /// Sleeps until the token of this thread has run, or ended.
@@ -156,7 +196,7 @@ impl Seat {
         let pool = self.home().pool();
         loop {
             berth.ask_if_needed(berth.is_called_in_vain());
-            self.take_up(berth.wait());
+            self.take_up(berth.hand.wait());
             if self.fiber().is_none() {
                 if self.front().is_some() {
                     while !berth.was_called() && !pool.is_closing() && self.home().run_one(self) {}
@@ -168,19 +208,19 @@ impl Seat {
                 return;
             }
             if self.front().is_none() {
-                berth.open();
+                berth.hand.open();
                 continue;
             }
             // The fibers wait, and so does this frame. OPEN first: who calls it from here on finds it so.
             let Ok(spare) = pool.crew().reserve(pool) else {
                 return self.work_meanwhile(|| berth.was_called());
             };
-            berth.open();
-            if berth.was_called() && berth.close() {
+            berth.hand.open();
+            if berth.was_called() && berth.hand.close() {
                 return pool.crew().release(&spare);
             }
             let worker = self.lay_down();
-            spare.assign(worker);
+            spare.hand.assign(worker);
         }
     }
 
@@ -204,13 +244,27 @@ impl Seat {
     /// A task that calls the frame that waits at `berth`, and gives it the worker that runs it.
     fn token(&self, berth: &Arc<Berth>) -> TaskRef {
         let resume = Resume(Some(Arc::clone(berth)));
+        self.job(move || resume.run())
+    }
+
+    /// A task about this thread: its way back, or a fork of its stack.
+    fn job(&self, body: impl FnOnce() + Send + 'static) -> TaskRef {
         let birth = Birth {
             pool: self.pool(),
             location: Location::caller(),
             name: None,
         };
         // SAFETY: the seat keeps the pool alive, and the thread does not end before its token has.
-        unsafe { births::detached_job(move || resume.run(), birth) }
+        unsafe { births::detached_job(body, birth) }
+    }
+}
+
+/// The token of a thread that sleeps and wants no worker. Its end wakes the thread, whether it runs or not.
+struct Rouse(Arc<Berth>);
+
+impl Drop for Rouse {
+    fn drop(&mut self) {
+        self.0.hand.assign(None);
     }
 }
 
@@ -222,7 +276,7 @@ impl Resume {
         if let Some(berth) = self.0.take() {
             berth.call();
             // If it is not taken, the thread has a worker already, for its fibers.
-            give_to(|worker| berth.offer(worker));
+            give_to(|worker| berth.hand.offer(worker));
         }
     }
 }
@@ -232,7 +286,7 @@ impl Drop for Resume {
         // The token ended without having run: the pool closes, or its policy lost it.
         if let Some(berth) = self.0.take() {
             berth.call_dropped();
-            berth.offer(None);
+            berth.hand.offer(None);
         }
     }
 }

@@ -60,6 +60,7 @@ impl<P: Policy> Worker<P> {
         alone: Self::alone_front,
         step: Self::step_front,
         driver: Self::driver_front,
+        keep: Pool::<P>::keep,
     };
 
     pub(crate) fn new(pool: NonNull<PoolHeader>, id: usize, workers: usize, local: P::Local) -> Self {
@@ -459,7 +460,7 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
 /// becomes a spare.
 pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
     loop {
-        seat.take_up(seat.berth().wait());
+        seat.take_up(seat.berth().hand.wait());
         // Unwind: tasks keep their panics to themselves, so this one is the policy's: the pool closes.
         // SAFETY: this thread sits in `seat`, and nothing of the policy is on its stack.
         if catch_unwind(AssertUnwindSafe(|| unsafe { run_loop(pool, seat) })).is_err() {

@@ -47,6 +47,7 @@ fn run(scheduler: impl Scheduler + 'static, model: Arc<impl Fn() + Send + Sync +
     Runner::new(scheduler, config).run(move || model());
 }
 
+#[allow(dead_code, reason = "not every file of models needs it")]
 pub(crate) fn runtime(workers: usize, policy: &str) -> Runtime {
     let spec = policy.parse().expect("a policy");
     Runtime::builder()

@@ -1,0 +1,225 @@
+//! Which CPUs this process may use, and what they share: cores, caches, memory.
+//!
+//! ```text
+//!   node 0 ┬ cache 0 ┬ core 0 ─ CPU 0, CPU 4      two hardware threads of one core are two CPUs to the system
+//!          │         └ core 1 ─ CPU 1, CPU 5
+//!          └ cache 1 ┬ core 2 ─ CPU 2, CPU 6
+//!                    └ core 3 ─ CPU 3, CPU 7
+//! ```
+//!
+//! Linux tells it in files (`/sys/devices/system`). What cannot be read, or makes no sense, is taken as flat: a CPU is a core of
+//! its own, and all share one cache and one node. Nothing here fails.
+//!
+//! # Invariants
+//!
+//! - CPUs are in ascending order, each once, and there is at least one.
+//! - Numbers of cores, caches and nodes are dense, in the order of their first CPU.
+
+use std::collections::BTreeMap;
+
+/// What a CPU shares with others: equal numbers, shared things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Place {
+    /// The physical core.
+    pub core: usize,
+    /// The last-level cache.
+    pub cache: usize,
+    /// The memory node.
+    pub node: usize,
+}
+
+impl Place {
+    /// A core, its last-level cache, and its memory node.
+    #[must_use]
+    pub fn new(core: usize, cache: usize, node: usize) -> Self {
+        Self { core, cache, node }
+    }
+}
+
+/// A CPU, as the system counts them: a hardware thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Cpu {
+    /// Its number.
+    pub number: usize,
+    /// Where it is.
+    pub place: Place,
+    /// How fast it is among its kind: 1024 for the fastest.
+    pub capacity: u32,
+}
+
+/// The CPUs that may be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Topology(Vec<Cpu>);
+
+/// What the fastest CPU has, and one of which nothing is known.
+const FULL: u32 = 1024;
+/// What an efficient core of an Intel processor is taken for; which of them are, the kernel says, but not how fast.
+const ATOM: u32 = 512;
+/// Linux knows no machine with more.
+const MOST_CPUS: usize = 1 << 16;
+
+impl Topology {
+    /// Of this machine, as far as the calling thread's affinity mask allows.
+    #[must_use]
+    pub fn here() -> Self {
+        match crate::affinity::allowed() {
+            Some(allowed) => Self::read(&allowed, |file| {
+                std::fs::read_to_string(format!("/sys/devices/{file}")).ok()
+            }),
+            None => Self::flat(&(0..crate::thread::available_cpus()).collect::<Vec<_>>()),
+        }
+    }
+
+    /// Nothing is known of these CPUs but their numbers.
+    #[must_use]
+    pub fn flat(allowed: &[usize]) -> Self {
+        Self::read(allowed, |_| None)
+    }
+
+    /// From the files under `/sys/devices`, which `file` reads: `None` where one cannot be read.
+    #[must_use]
+    pub fn read(allowed: &[usize], file: impl Fn(&str) -> Option<String>) -> Self {
+        let list = |name: &str| file(name).and_then(|text| parse_list(&text));
+        let mut numbers = allowed.to_vec();
+        numbers.sort_unstable();
+        numbers.dedup();
+        if let Some(online) = list("system/cpu/online") {
+            let all = numbers.clone();
+            numbers.retain(|number| online.contains(number));
+            if numbers.is_empty() {
+                // The mask is what counts.
+                numbers = all;
+            }
+        }
+        if numbers.is_empty() {
+            numbers.push(0);
+        }
+        let nodes: Vec<_> = list("system/node/online")
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|node| list(&format!("system/node/node{node}/cpulist")))
+            .collect();
+        let atoms = list("cpu_atom/cpus").unwrap_or_default();
+        let (mut cores, mut caches, mut memories) = (Dense::default(), Dense::default(), Dense::default());
+        let cpus = numbers.into_iter().map(|number| {
+            let folder = format!("system/cpu/cpu{number}");
+            // A list that its own CPU is not in makes no sense.
+            let group = |name: &str| list(&format!("{folder}/{name}")).filter(|list| list.contains(&number));
+            let first = |group: Option<Vec<usize>>| group.and_then(|cpus| cpus.into_iter().min());
+            let core = first(group("topology/thread_siblings_list")).unwrap_or(number);
+            let cache = first(last_cache(&folder, &file, group))
+                .or_else(|| first(group("topology/core_siblings_list")));
+            let node = nodes.iter().position(|cpus| cpus.contains(&number));
+            let capacity = file(&format!("{folder}/cpu_capacity"))
+                .and_then(|text| text.trim().parse().ok())
+                .filter(|capacity| (1..=FULL).contains(capacity));
+            Cpu {
+                number,
+                place: Place {
+                    core: cores.number(core),
+                    cache: caches.number(cache.unwrap_or(usize::MAX)),
+                    node: memories.number(node.unwrap_or(usize::MAX)),
+                },
+                capacity: capacity.unwrap_or(if atoms.contains(&number) { ATOM } else { FULL }),
+            }
+        });
+        Self(cpus.collect())
+    }
+
+    /// The CPUs, in ascending order.
+    #[must_use]
+    pub fn cpus(&self) -> &[Cpu] {
+        &self.0
+    }
+
+    /// The CPU of that number, if it may be used.
+    #[must_use]
+    pub fn cpu(&self, number: usize) -> Option<&Cpu> {
+        self.0.iter().find(|cpu| cpu.number == number)
+    }
+
+    /// The physical cores, the fastest first, otherwise in the order of their first CPU; of each the CPUs that may be used.
+    #[must_use]
+    pub fn cores(&self) -> Vec<Vec<Cpu>> {
+        let mut cores: BTreeMap<usize, Vec<Cpu>> = BTreeMap::new();
+        for &cpu in &self.0 {
+            cores.entry(cpu.place.core).or_default().push(cpu);
+        }
+        let mut cores: Vec<_> = cores.into_values().collect();
+        cores.sort_by_key(|cpus| std::cmp::Reverse(cpus[0].capacity));
+        cores
+    }
+}
+
+/// Numbers things in the order in which they are first seen.
+#[derive(Default)]
+struct Dense(Vec<usize>);
+
+impl Dense {
+    fn number(&mut self, key: usize) -> usize {
+        self.0.iter().position(|&seen| seen == key).unwrap_or_else(|| {
+            self.0.push(key);
+            self.0.len() - 1
+        })
+    }
+}
+
+/// Who shares the cache of the highest level that holds data.
+fn last_cache(
+    folder: &str,
+    file: impl Fn(&str) -> Option<String>,
+    group: impl Fn(&str) -> Option<Vec<usize>>,
+) -> Option<Vec<usize>> {
+    let cache = |index: usize| {
+        let about = |name: &str| file(&format!("{folder}/cache/index{index}/{name}"));
+        let level: u32 = about("level")?.trim().parse().ok()?;
+        let holds_data = about("type")?.trim() != "Instruction";
+        let cpus = group(&format!("cache/index{index}/shared_cpu_list"))?;
+        holds_data.then_some((level, cpus))
+    };
+    let caches = (0..10).filter_map(cache);
+    caches.max_by_key(|(level, _)| *level).map(|(_, cpus)| cpus)
+}
+
+/// The kernel's lists of numbers: `0-3,8,10-11`. `None`: it is something else.
+fn parse_list(text: &str) -> Option<Vec<usize>> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Some(Vec::new());
+    }
+    let mut numbers = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        if first > last || last >= MOST_CPUS {
+            return None;
+        }
+        numbers.extend(first..=last);
+    }
+    Some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_list;
+
+    #[test]
+    fn lists_of_the_kernel() {
+        assert_eq!(parse_list("0-3,8,10-11\n"), Some(vec![0, 1, 2, 3, 8, 10, 11]));
+        assert_eq!(parse_list("\n"), Some(vec![]));
+        for wrong in [
+            "x",
+            "0-",
+            "-1",
+            "3-1",
+            "0,,1",
+            "0 1",
+            "0-4294967295",
+            "99999999999999999999",
+        ] {
+            assert_eq!(parse_list(wrong), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Closures that may block in the system: their thread gives its worker away for as long as they run.
+//!
+//! ```text
+//!   this thread   ──task──┐ blocking(f) ┌──────── f runs, without a worker ────────┐        ┌──task goes on──
+//!                         │  assign(w)  │                                          │ token  │ assign(w')
+//!   a spare               └────────────▶└──other tasks run on worker w─────────────┴───────▶┘
+//! ```
+//!
+//! If `f` is done before the spare thread has come, this thread takes the worker back and nobody has moved.
+//!
+//! # Invariants
+//!
+//! - As for every wait ([`seat`](super::seat)): latent forks are told of and a spare is reserved before the worker goes, and the
+//!   closure never runs on a thread that carries a worker, unless no spare could be had, which is counted.
+//! - The frame goes on only when its thread has a worker again, or the pool closes. It unwinds only then, too.
+
+use super::berth::Berth;
+use super::context::{self, Front};
+use super::crew::Note;
+use super::hand::Assigned;
+use super::seat::{self, Seat};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+/// Calls `body`, which may block in the system (a file, a lock of `std`, foreign code), while the worker of this thread goes
+/// on with other tasks in the hands of another thread.
+///
+/// `body` runs here and now, on this thread: it may borrow, and need not be `Send`. In it this thread is like any thread
+/// outside of the pool: [`spawn`](crate::spawn) still leads to the pool, [`block_on`](crate::block_on) just sleeps, and a
+/// [`join`](crate::join) runs its halves one after the other, or lets the pool have the second if the first one waits. When
+/// `body` is done, the frame waits for a worker, which may be another one than before. Inside of `blocking`, or on a thread
+/// that carries no worker, it only calls `body`.
+///
+/// Costs about as much as waking a thread, some microseconds; a wait for the next free worker, if `body` took longer than
+/// that; and a thread as long as `body` runs. Where no thread can be had ([`Builder::max_threads`](crate::Builder::max_threads), or the
+/// system gives none) the worker stays and waits with `body`; [`Threads::kept`](crate::Threads::kept) counts it.
+///
+/// A runtime that is shut down meanwhile waits for `body`, as it does for a task that never awaits. The frame goes on to its
+/// end, and what it spawns is refused.
+///
+/// # Panics
+///
+/// If `body` does, when this thread has a worker again.
+///
+/// ```
+/// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+/// let path = std::env::temp_dir().join(format!("warpweft-blocking-{}", std::process::id()));
+/// std::fs::write(&path, "woven")?;
+/// let text = runtime.block_on(async {
+///     let path = path.clone();
+///     warpweft::spawn(async move { warpweft::blocking(|| std::fs::read_to_string(&path)) }).await
+/// })??;
+/// assert_eq!(text, "woven");
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[track_caller]
+pub fn blocking<R>(body: impl FnOnce() -> R) -> R {
+    let Some(away) = seat::here().and_then(Away::leave) else {
+        return body();
+    };
+    // Unwind: it goes on below, in this frame. A frame whose thread has no worker must not be left, as the task that it
+    // belongs to would end nowhere.
+    let outcome = catch_unwind(AssertUnwindSafe(body));
+    away.come_back();
+    outcome.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// A thread that has given its worker away for a closure, and will want one again.
+struct Away<'task> {
+    seat: &'task Seat,
+    /// Who has the worker, or is on its way to it.
+    spare: Arc<Berth>,
+    worker: Option<usize>,
+    assigned: Assigned,
+    /// What free functions are to find before and after, if it is not the worker.
+    visited: Option<*const Front>,
+}
+
+impl<'task> Away<'task> {
+    /// Gives the worker away. `None`: the thread has none, or keeps it.
+    fn leave(seat: &'task Seat) -> Option<Self> {
+        let front = seat.front()?;
+        let pool = seat.home().pool();
+        let crew = pool.crew();
+        if front.in_policy.get() {
+            // The worker is inside its policy, and nobody else could use it.
+            crew.note(Note::Kept);
+            return None;
+        }
+        let visited = (!context::is(front)).then(context::get);
+        context::set(front);
+        seat.promote_forks(front);
+        let spare = crew.reserve(pool).ok();
+        crew.note(if spare.is_some() {
+            Note::HandedOver
+        } else {
+            Note::Kept
+        });
+        let away = spare.map(|spare| {
+            let worker = seat.lay_down();
+            let assigned = spare.hand.assign(worker);
+            Self {
+                seat,
+                spare,
+                worker,
+                assigned,
+                visited,
+            }
+        });
+        visited.inspect(|&front| context::set(front));
+        away
+    }
+
+    /// Waits for a worker.
+    fn come_back(self) {
+        let Self { seat, visited, .. } = self;
+        if self.spare.hand.take_back(self.assigned) {
+            let crew = seat.home().pool().crew();
+            crew.note(Note::TakenBack);
+            crew.release(&self.spare);
+            seat.take_up(self.worker);
+        } else {
+            seat.queue_for_worker();
+        }
+        visited.inspect(|&front| context::set(front));
+    }
+}

@@ -1,0 +1,53 @@
+//! The system gives no more threads. Alone in its process, because the refusal is everybody's.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+
+use std::sync::mpsc;
+use std::time::Duration;
+use warpweft::{BlockingError, BuildError, JoinError, Runtime, blocking, spawn_blocking, spawn_job};
+use warpweft_platform::thread::refuse;
+
+/// One test, because of what it changes.
+#[test]
+fn threads_that_cannot_be_had() {
+    refuse(1);
+    let error = Runtime::builder().workers(2).build().expect_err("no thread");
+    assert!(matches!(error, BuildError::Thread { worker: 0, .. }), "{error}");
+
+    let runtime = Runtime::builder()
+        .workers(1)
+        .blocking_keep_alive(Duration::from_secs(3600))
+        .build()
+        .expect("one worker");
+
+    // With no thread there, an error, not a task that nobody will ever run (tokio#8406).
+    refuse(1);
+    let refused = runtime.try_spawn_blocking(|| 7).expect_err("no thread");
+    assert!(matches!(refused.error(), BlockingError::NoThread(_)), "{refused}");
+    assert_eq!(refused.into_closure()(), 7);
+    refuse(1);
+    let task = runtime.spawn(async { spawn_blocking(|| 7).await });
+    let error = task.wait().expect("no panic").expect_err("no thread");
+    assert!(matches!(error, JoinError::NoThread(_)), "{error}");
+    // The next one is luckier.
+    let (open, gate) = mpsc::channel::<()>();
+    let busy = runtime
+        .try_spawn_blocking(move || gate.recv().is_ok())
+        .expect("a thread");
+    // With a thread there, the closure waits for that one.
+    refuse(1);
+    let queued = runtime.try_spawn_blocking(|| 8).expect("it waits");
+    open.send(()).expect("it waits");
+    assert!(busy.wait().expect("no panic"));
+    assert_eq!(queued.wait().expect("no panic"), 8);
+    assert_eq!(runtime.threads().blocking, 1);
+
+    // `blocking` keeps its worker, and a wait works on top: nobody hangs.
+    refuse(2);
+    let job = runtime.spawn_job(|| blocking(|| 1) + spawn_job(|| 1).wait().expect("no panic"));
+    assert_eq!(job.wait().expect("no panic"), 2);
+    assert_eq!((runtime.threads().kept, runtime.threads().handed_over), (1, 0));
+    refuse(0);
+    let job = runtime.spawn_job(|| blocking(|| 1) + spawn_job(|| 1).wait().expect("no panic"));
+    assert_eq!(job.wait().expect("no panic"), 2);
+    assert_eq!((runtime.threads().kept, runtime.threads().handed_over), (1, 1));
+}

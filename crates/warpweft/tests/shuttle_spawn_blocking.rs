@@ -1,0 +1,165 @@
+//! Closures on threads of their own: admission, threads that come and go, the end. See `runtime/blocking_threads.rs`.
+//!
+//! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
+#![cfg(warpweft_shuttle)]
+
+#[path = "support/models.rs"]
+mod support;
+
+use shuttle::sync::Arc;
+use shuttle::sync::atomic::{AtomicUsize, Ordering};
+use shuttle::thread;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+use support::{Gate, check};
+use warpweft::{BlockingError, JoinError, Runtime, block_on, spawn_blocking, spawn_job};
+
+/// One worker, so many threads that block, which stay or go at once.
+fn runtime(threads: usize, stay: bool) -> Runtime {
+    let time = if stay { Duration::MAX } else { Duration::ZERO };
+    Runtime::builder()
+        .workers(1)
+        .max_blocking_threads(threads)
+        .blocking_keep_alive(time)
+        .build()
+        .expect("a small pool")
+}
+
+#[test]
+fn a_thread_ends_while_the_next_closure_comes() {
+    check(|| {
+        let runtime = runtime(1, false);
+        let first = runtime.try_spawn_blocking(|| 1).expect("room");
+        assert_eq!(first.wait().expect("no panic"), 1);
+        // The thread is on its way out, or gone.
+        let second = runtime.try_spawn_blocking(|| 2).expect("room");
+        assert_eq!(second.wait().expect("no panic"), 2);
+    });
+}
+
+#[test]
+fn a_thread_stays_for_the_next_closure() {
+    check(|| {
+        let runtime = runtime(2, true);
+        for n in 0..3 {
+            assert_eq!(runtime.spawn_blocking(move || n).wait().expect("no panic"), n);
+        }
+        assert!(runtime.threads().blocking <= 2);
+    });
+}
+
+#[test]
+fn more_closures_than_room_wait_for_admission() {
+    check(|| {
+        let runtime = Arc::new(runtime(1, true));
+        let ran = Arc::new(AtomicUsize::new(0));
+        let guests = [(); 2].map(|()| {
+            let (runtime, ran) = (Arc::clone(&runtime), Arc::clone(&ran));
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    let ran = Arc::clone(&ran);
+                    let closure = move || ran.fetch_add(1, Ordering::Relaxed);
+                    runtime.spawn_blocking(closure).wait().expect("no panic");
+                }
+            })
+        });
+        let closure = Arc::clone(&ran);
+        let task = runtime
+            .spawn(async move { spawn_blocking(move || closure.fetch_add(1, Ordering::Relaxed)).await });
+        task.wait().expect("no panic").expect("no panic");
+        for guest in guests {
+            guest.join().expect("no panic");
+        }
+        assert_eq!(ran.load(Ordering::Relaxed), 5);
+    });
+}
+
+#[test]
+fn who_leaves_passes_the_place_on() {
+    check(|| {
+        let runtime = Arc::new(runtime(1, true));
+        let (gate, waiting) = (Gate::default(), Gate::default());
+        let inside = gate.clone();
+        let first = runtime
+            .try_spawn_blocking(move || block_on(inside))
+            .expect("room");
+        // In the queue, or the thread has the first one still to take.
+        let second = block_on(runtime.spawn_blocking(|| ()).admitted()).expect("a thread");
+        let (there, open) = (Arc::clone(&runtime), waiting.clone());
+        let leaves = thread::spawn(move || {
+            let mut guest = there.spawn_blocking(|| ()).admitted();
+            let asked = block_on(poll_fn(|cx| Poll::Ready(Pin::new(&mut guest).poll(cx))));
+            open.open();
+            // It goes away with its place, or before it has one, or it was admitted.
+            drop((asked, guest));
+        });
+        let there = Arc::clone(&runtime);
+        let stays = thread::spawn(move || {
+            block_on(waiting);
+            there.spawn_blocking(|| ()).wait().expect("no panic");
+        });
+        gate.open();
+        first.wait().expect("no panic");
+        second.wait().expect("no panic");
+        leaves.join().expect("no panic");
+        stays.join().expect("no panic");
+    });
+}
+
+#[test]
+fn the_pool_closes_over_queue_and_guests() {
+    check(|| {
+        let runtime = Arc::new(runtime(1, true));
+        let guests = [(); 3].map(|()| {
+            let runtime = Arc::clone(&runtime);
+            thread::spawn(move || {
+                let end = runtime.spawn_blocking(|| ()).wait();
+                assert!(matches!(end, Ok(()) | Err(JoinError::Shutdown)), "{end:?}");
+            })
+        });
+        runtime.shutdown();
+        for guest in guests {
+            guest.join().expect("no panic");
+        }
+        let refused = runtime.try_spawn_blocking(|| ()).expect_err("closed");
+        assert!(matches!(refused.error(), BlockingError::Closed));
+    });
+}
+
+#[test]
+fn a_closure_ends_its_own_runtime() {
+    check(|| {
+        let runtime = Arc::new(runtime(1, true));
+        let inside = Arc::clone(&runtime);
+        let closure = runtime.try_spawn_blocking(move || {
+            inside.shutdown();
+            drop(inside);
+            spawn_job(|| ()).wait().is_err()
+        });
+        assert!(closure.expect("room").wait().expect("it goes on to its end"));
+    });
+}
+
+#[test]
+fn a_closure_that_does_not_begin_is_cancelled() {
+    check(|| {
+        let runtime = runtime(1, true);
+        let handle = runtime.try_spawn_blocking(|| ()).expect("room");
+        handle.cancel();
+        assert!(matches!(handle.wait(), Ok(()) | Err(JoinError::Cancelled)));
+        runtime.spawn_blocking(|| ()).wait().expect("no panic");
+    });
+}
+
+#[test]
+fn without_threads_nobody_is_left_waiting() {
+    check(|| {
+        let runtime = runtime(0, true);
+        assert!(runtime.try_spawn_blocking(|| ()).is_err());
+        let task = runtime.spawn(async { spawn_blocking(|| ()).await });
+        let end = task.wait().expect("no panic");
+        assert!(matches!(end, Err(JoinError::NoThread(_))), "{end:?}");
+    });
+}
