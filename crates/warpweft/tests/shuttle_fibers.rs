@@ -12,7 +12,7 @@ use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use support::{Gate, check, runtime};
+use support::{Gate, check, check_often, runtime};
 use warpweft::{JoinError, Runtime, block_on, fiber, join, spawn_job};
 
 #[test]
@@ -232,7 +232,7 @@ fn a_wake_meets_the_end_of_the_pool() {
 
 #[test]
 fn a_job_waits_for_a_fiber_of_its_own_thread_when_the_pool_closes() {
-    check(|| {
+    check_often(|| {
         let runtime = runtime(1, "fifo");
         let gate = Gate::default();
         let job = runtime.spawn_job(move || {

@@ -19,6 +19,14 @@ use warpweft_platform::thread::yield_now;
 use warpweft_task::spawn::{self as births, Birth};
 use warpweft_task::{Abandon, Signal, TaskRef, Why};
 
+/// How many fibers a blocked home resumes before it gives the worker back and asks for one again, behind what its policy
+/// puts first.
+const TURNS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    2
+} else {
+    64
+};
+
 impl Seat {
     /// Makes a task of each latent fork of this stack: it is about to wait, and they are others' to run.
     fn promote_forks(&self, front: &Front) {
@@ -159,7 +167,9 @@ impl Seat {
             self.take_up(berth.wait());
             if self.fiber().is_none() {
                 if self.front().is_some() {
-                    while !berth.was_called() && !pool.is_closing() && self.home().run_one(self) {}
+                    let goes_on = |_: &u32| !berth.was_called() && !pool.is_closing();
+                    let mut turns = (0..TURNS).take_while(goes_on);
+                    while turns.next().is_some() && self.home().run_one(self) {}
                 } else if pool.is_closing() {
                     self.home().unwind_all(self);
                 }
@@ -169,6 +179,10 @@ impl Seat {
             }
             if self.front().is_none() {
                 berth.open();
+                // OPEN first, here too. A call that finds no worker here is followed by a question for one, above.
+                if berth.is_dropped() && berth.close() {
+                    return;
+                }
                 continue;
             }
             // The fibers wait, and so does this frame. OPEN first: who calls it from here on finds it so.
