@@ -41,12 +41,9 @@ fn main() {
         in_fiber(&runtime, move || {
             timed(|| {
                 for _ in 0..count / 100 {
-                    (0..99).for_each(|n| {
-                        fiber::spawn(move || {
-                            black_box(n);
-                        })
-                        .detach()
-                    });
+                    for n in 0..99 {
+                        fiber::spawn(move || _ = black_box(n)).detach();
+                    }
                     // First in, first out: when this one has ended, so have all.
                     fiber::spawn(|| ()).wait().expect("no panic");
                 }

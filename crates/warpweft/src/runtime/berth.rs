@@ -263,6 +263,7 @@ impl Berth {
     /// Whether something may be ready. What the loop asks before each task: one load and a branch.
     #[inline]
     pub(crate) fn may_be_ready(&self) -> bool {
+        // Ordering: Acquire, so that `next` finds what was entered.
         self.ready.load(Ordering::Acquire)
     }
 

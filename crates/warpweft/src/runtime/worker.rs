@@ -200,6 +200,10 @@ impl<P: Policy> Worker<P> {
     #[cold]
     unsafe fn wait(&self, seat: &Seat) -> Option<Work> {
         let pool = self.pool();
+        let berth = seat.berth();
+        if berth.may_be_ready() {
+            return Some(Work::Fiber);
+        }
         self.counters.add(Count::Searches, 1);
         let waited = pool.idle.wait(
             self.id.0,
@@ -207,7 +211,7 @@ impl<P: Policy> Worker<P> {
             || {
                 // SAFETY: as above.
                 let task = unsafe { self.call(P::search) }.map(Work::Task);
-                let fiber = || seat.berth().may_be_ready().then_some(Work::Fiber);
+                let fiber = || berth.may_be_ready().then_some(Work::Fiber);
                 self.found(task.or_else(fiber).or_else(|| self.rob()))
             },
             || {
@@ -215,7 +219,7 @@ impl<P: Policy> Worker<P> {
                 // SAFETY: as above.
                 let task = unsafe { self.call(P::scan) };
                 let task = task.or_else(|| self.errands.pop()).map(Work::Task);
-                let fiber = || seat.berth().may_be_ready().then_some(Work::Fiber);
+                let fiber = || berth.may_be_ready().then_some(Work::Fiber);
                 self.found(task.or_else(fiber).or_else(|| self.rob()))
             },
             || pool.life.is_closing(),
@@ -362,13 +366,14 @@ impl<P: Policy> Drop for CloseOnUnwind<'_, P> {
 #[inline(never)]
 unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
     let mut until_overdue = P::INTERVAL.max(1);
+    let berth = &**seat.berth();
     // Read anew for each task: one that waited may have come back with another worker.
     while let Some(front) = seat.front() {
         if pool.life.is_closing() {
             return;
         }
         // A fiber and a task take turns.
-        if seat.berth().may_be_ready() {
+        if berth.may_be_ready() {
             seat.home().run_one(seat);
             if seat.front().is_none_or(|now| !std::ptr::eq(now, front)) {
                 continue;
@@ -400,8 +405,6 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         }
         let task = match task {
             Some(task) => task,
-            // SAFETY: as above.
-            None if seat.berth().may_be_ready() => continue,
             // SAFETY: as above.
             None => match unsafe { worker.wait(seat) } {
                 Some(Work::Task(task)) => task,
