@@ -167,9 +167,7 @@ impl Seat {
             self.take_up(berth.wait());
             if self.fiber().is_none() {
                 if self.front().is_some() {
-                    let goes_on = |_: &u32| !berth.was_called() && !pool.is_closing();
-                    let mut turns = (0..TURNS).take_while(goes_on);
-                    while turns.next().is_some() && self.home().run_one(self) {}
+                    self.run_fibers(berth);
                 } else if pool.is_closing() {
                     self.home().unwind_all(self);
                 }
@@ -177,24 +175,39 @@ impl Seat {
             if berth.was_called() && (self.front().is_some() || pool.is_closing() || berth.is_dropped()) {
                 return;
             }
-            if self.front().is_none() {
-                berth.open();
-                // OPEN first, here too. A call that finds no worker here is followed by a question for one, above.
-                if berth.is_dropped() && berth.close() {
+            if self.front().is_some() {
+                // The fibers wait, and so does this frame: the worker goes.
+                if let Ok(spare) = pool.crew().reserve(pool) {
+                    // OPEN first: who calls the frame from here on finds it so.
+                    berth.open();
+                    if berth.was_called() && berth.close() {
+                        return pool.crew().release(&spare);
+                    }
+                    let worker = self.lay_down();
+                    spare.assign(worker);
+                    continue;
+                }
+                self.work_meanwhile(|| berth.was_called());
+                if self.front().is_some() {
                     return;
                 }
-                continue;
             }
-            // The fibers wait, and so does this frame. OPEN first: who calls it from here on finds it so.
-            let Ok(spare) = pool.crew().reserve(pool) else {
-                return self.work_meanwhile(|| berth.was_called());
-            };
             berth.open();
-            if berth.was_called() && berth.close() {
-                return pool.crew().release(&spare);
+            // OPEN first, here too. A call that found no worker taken is followed by a question for one, above.
+            if berth.is_dropped() && berth.close() {
+                return;
             }
-            let worker = self.lay_down();
-            spare.assign(worker);
+        }
+    }
+
+    /// The frame waits, and its thread was given a worker for the fibers.
+    fn run_fibers(&self, berth: &Berth) {
+        for _ in 0..TURNS {
+            // A fiber may have given the worker away.
+            let goes_on = self.front().is_some() && !berth.was_called() && !self.home().pool().is_closing();
+            if !(goes_on && self.home().run_one(self)) {
+                return;
+            }
         }
     }
 
@@ -208,7 +221,8 @@ impl Seat {
             // Unwind: what panics here is the policy, which closes the pool and is not called any more.
             let worked =
                 !front.in_policy.get() && catch_unwind(AssertUnwindSafe(|| front.step())).unwrap_or(false);
-            let resumed = self.fiber().is_none() && self.home().run_one(self);
+            let may_resume = self.fiber().is_none() && self.front().is_some();
+            let resumed = may_resume && self.home().run_one(self);
             if !worked && !resumed {
                 yield_now();
             }
