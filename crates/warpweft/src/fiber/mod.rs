@@ -20,7 +20,7 @@
 //!
 //! - **A fiber that has started stays on its thread**, its *home*; before, it is a task like any other, and is stolen. So
 //!   thread-locals mean the same before and after a wait, and what it holds need not be `Send`.
-//! - [`block_on`](crate::block_on), [`wait`], [`JoinHandle::wait`](crate::JoinHandle::wait), [`join`](crate::join()) and
+//! - [`block_on`], [`wait`], [`JoinHandle::wait`](crate::JoinHandle::wait), [`join`](crate::join()) and
 //!   [`scope`](crate::scope()) switch. **A lock of the standard library does not**: a fiber that waits while it holds one blocks
 //!   the thread if another task there wants the same lock, and then itself. Nor may a thread-local be in use across a wait by
 //!   code that counts on being left in order (a `RefCell` there may be found borrowed).
