@@ -8,6 +8,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use warpweft::{Runtime, fiber, spawn_job};
 
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -35,12 +36,28 @@ fn in_fiber(runtime: &Runtime, body: impl FnOnce() -> f64 + Send + 'static) -> f
 fn main() {
     let runtime = Runtime::builder().workers(1).build().expect("one worker");
     let count = 10_000;
-    told("spawn + finish + join in a batch, fibers", count, || {
+    // Batches of a hundred, so that caches hold what is spawned.
+    told("spawn + finish: fibers that nobody waits for", count, || {
         in_fiber(&runtime, move || {
             timed(|| {
-                let handles: Vec<_> = (0..count).map(|n| fiber::spawn(move || n)).collect();
-                for handle in handles {
-                    black_box(handle.wait().expect("no panic"));
+                for _ in 0..count / 100 {
+                    for n in 0..99 {
+                        fiber::spawn(move || _ = black_box(n)).detach();
+                    }
+                    // First in, first out: when this one has ended, so have all.
+                    fiber::spawn(|| ()).wait().expect("no panic");
+                }
+            })
+        })
+    });
+    told("spawn + finish + join: fibers", count, || {
+        in_fiber(&runtime, move || {
+            timed(|| {
+                for _ in 0..count / 100 {
+                    let handles: Vec<_> = (0..100).map(|n| fiber::spawn(move || n)).collect();
+                    for handle in handles {
+                        black_box(handle.wait().expect("no panic"));
+                    }
                 }
             })
         })
@@ -48,9 +65,11 @@ fn main() {
     told("the same, jobs", count, || {
         in_fiber(&runtime, move || {
             timed(|| {
-                let handles: Vec<_> = (0..count).map(|n| spawn_job(move || n)).collect();
-                for handle in handles {
-                    black_box(handle.wait().expect("no panic"));
+                for _ in 0..count / 100 {
+                    let handles: Vec<_> = (0..100).map(|n| spawn_job(move || n)).collect();
+                    for handle in handles {
+                        black_box(handle.wait().expect("no panic"));
+                    }
                 }
             })
         })

@@ -708,6 +708,36 @@ fn without_spare_threads_fibers_go_on_on_top() {
 }
 
 #[test]
+fn a_fiber_that_gives_way_on_a_blocked_home_lets_tasks_run() {
+    everywhere(|runtime| {
+        let (told, ended) = gate();
+        let stop = Arc::new(AtomicUsize::new(0));
+        let spinning = Arc::clone(&stop);
+        let fiber = runtime.spawn_fiber(move || {
+            while spinning.load(Ordering::Relaxed) == 0 {
+                assert!(fiber::yield_now());
+            }
+        });
+        let jobs: Vec<_> = (0..4)
+            .map(|_| {
+                let ended = ended.clone();
+                runtime.spawn_job(move || block_on(ended))
+            })
+            .collect();
+        eventually("every home is blocked", || runtime.threads().blocked >= 4);
+        // From outside, so that no order of the policy puts the fiber's worker before it for ever.
+        runtime
+            .spawn_job(move || stop.store(1, Ordering::Relaxed))
+            .detach();
+        fiber.wait().expect("no panic");
+        told.open();
+        for job in jobs {
+            job.wait().expect("no panic");
+        }
+    });
+}
+
+#[test]
 fn fibers_and_tasks_take_turns() {
     let runtime = Runtime::builder().workers(1).build().expect("one worker");
     let ran = Arc::new(AtomicUsize::new(0));

@@ -12,7 +12,7 @@ use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use support::{Gate, check, runtime};
+use support::{Gate, check, check_fairly, check_often, runtime};
 use warpweft::{JoinError, Runtime, block_on, fiber, join, spawn_job};
 
 #[test]
@@ -42,13 +42,34 @@ fn a_wake_before_during_and_after_the_suspension() {
 
 #[test]
 fn a_wake_reaches_a_sleeping_home() {
-    check(|| {
-        let runtime = runtime(2, "fifo");
+    check_fairly(|| {
+        let runtime = runtime(1, "fifo");
         let gate = Gate::default();
         let waiting = gate.clone();
         let fiber = runtime.spawn_fiber(move || block_on(waiting));
-        thread::yield_now();
+        while runtime.fibers().live == 0 || runtime.idle_workers().1 == 0 {
+            thread::yield_now();
+        }
         gate.open();
+        fiber.wait().expect("no panic");
+    });
+}
+
+/// The fiber gives way again and again; in between a job blocks its home, and waits for it.
+#[test]
+fn the_home_is_blocked_while_its_fiber_is_ready() {
+    check(|| {
+        let runtime = runtime(1, "fifo");
+        let gate = Gate::default();
+        let opens = gate.clone();
+        let fiber = runtime.spawn_fiber(move || {
+            for _ in 0..4 {
+                fiber::yield_now();
+            }
+            opens.open();
+        });
+        let job = runtime.spawn_job(move || block_on(gate));
+        job.wait().expect("no panic");
         fiber.wait().expect("no panic");
     });
 }
@@ -232,7 +253,7 @@ fn a_wake_meets_the_end_of_the_pool() {
 
 #[test]
 fn a_job_waits_for_a_fiber_of_its_own_thread_when_the_pool_closes() {
-    check(|| {
+    check_often(|| {
         let runtime = runtime(1, "fifo");
         let gate = Gate::default();
         let job = runtime.spawn_job(move || {
@@ -243,6 +264,23 @@ fn a_job_waits_for_a_fiber_of_its_own_thread_when_the_pool_closes() {
         let end = thread::spawn(move || runtime.shutdown());
         assert!(matches!(job.wait(), Ok(()) | Err(JoinError::Shutdown)));
         end.join().expect("no panic");
+    });
+}
+
+#[test]
+fn a_job_blocks_the_home_of_the_fiber_that_it_waits_for_when_the_pool_closes() {
+    check_fairly(|| {
+        let runtime = runtime(1, "fifo");
+        let gate = Gate::default();
+        let fiber = runtime.spawn_fiber(move || block_on(gate));
+        let job = runtime.spawn_job(move || {
+            assert!(matches!(fiber.wait(), Err(JoinError::Shutdown)));
+        });
+        while runtime.fibers().live == 0 || runtime.threads().blocked == 0 {
+            thread::yield_now();
+        }
+        runtime.shutdown();
+        job.wait().expect("it began, so it ends");
     });
 }
 

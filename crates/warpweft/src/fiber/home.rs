@@ -177,10 +177,14 @@ impl Home {
             let woken = if others && self.lane_was_first.get() {
                 None
             } else {
-                self.berth.next(others)
+                self.berth.next()
             };
             self.lane_was_first.set(woken.is_some());
-            let key = woken.or_else(|| self.yielded.borrow_mut().pop_front())?;
+            let Some(key) = woken.or_else(|| self.yielded.borrow_mut().pop_front()) else {
+                self.berth.note_nothing();
+                // What was entered in between has set the flag.
+                return None;
+            };
             let found = self.table.borrow().get(key.slot as usize).copied().flatten();
             // SAFETY: it is in the table, so it is there.
             let found = found.filter(|fiber| unsafe { fiber.as_ref() }.waits_in(key.turn));

@@ -20,18 +20,20 @@
 //!
 //! - **A fiber that has started stays on its thread**, its *home*; before, it is a task like any other, and is stolen. So
 //!   thread-locals mean the same before and after a wait, and what it holds need not be `Send`.
-//! - [`block_on`](crate::block_on), [`wait`], [`JoinHandle::wait`](crate::JoinHandle::wait), [`join`](crate::join()) and
+//! - [`block_on`], [`wait`], [`JoinHandle::wait`](crate::JoinHandle::wait), [`join`](crate::join()) and
 //!   [`scope`](crate::scope()) switch. **A lock of the standard library does not**: a fiber that waits while it holds one blocks
 //!   the thread if another task there wants the same lock, and then itself. Nor may a thread-local be in use across a wait by
 //!   code that counts on being left in order (a `RefCell` there may be found borrowed).
 //! - When it is ready and its home carries a worker, it runs after at most one other task and one fiber for each fiber that
-//!   was ready before it. If its home is spare or blocked in another task, it asks for a worker by a task that its policy orders. A
+//!   was ready before it. If its home is spare or blocked in another task, it asks for a worker by a task that its policy orders, and a
+//!   blocked home resumes at most 64 fibers before it gives that worker back and asks again. A
 //!   task that computes keeps the fibers of its thread from running.
 //! - While the thread is panicking (a wait in a destructor that runs because of a panic) nothing switches: the thread waits, and
 //!   gives its worker away. What such a wait waits for must not be a fiber of the same thread.
 //! - **Shutdown unwinds** fibers that wait, each on its home, so that what they hold is dropped; their joiners get
 //!   [`JoinError::Shutdown`](crate::JoinError::Shutdown). One that catches the unwinding and waits again is unwound again, at each wait;
-//!   one that never ends is a task that never returns.
+//!   one that never ends is a task that never returns. In a build with `panic = "abort"` the first unwinding ends the process: end
+//!   fibers before the runtime there.
 //!
 //! # Costs
 //!

@@ -102,6 +102,7 @@ impl Fiber {
             // SAFETY: its home keeps the fiber until the body has ended.
             let fiber = unsafe { &*this };
             fiber.switch.set(switch);
+            fiber.seat.begin();
             fiber.seat.arrive();
             mount.run();
         };

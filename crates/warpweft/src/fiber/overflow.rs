@@ -1,13 +1,15 @@
 //! The report of a fiber that overflows its stack.
 //!
 //! The guard below a stack turns the overflow into a signal. The handler runs on the thread's alternate signal stack, which the
-//! standard library has given to each of its threads; it compares the address with the guard of the fiber that runs here, and
+//! standard library has given to each of its threads (where the program is not a Rust one, there is none, and the process ends
+//! without a word); it compares the address with the guard of the fiber that runs here, and
 //! writes a line and ends the process, or leaves the signal to the handler before it.
 //!
 //! # Invariants
 //!
 //! - The handler reads one thread-local word and the fiber that it leads to, allocates nothing, and calls `write` and `abort`.
 
+use super::memory::page;
 use super::stack::Stack;
 use std::cell::Cell;
 use std::fmt::{self, Write};
@@ -22,6 +24,8 @@ const SHOWN: usize = 48;
 pub(crate) struct Label {
     limit: usize,
     top: usize,
+    /// The size of the guard, asked for in time.
+    guard: usize,
     location: Cell<Option<&'static Location<'static>>>,
     /// A copy: the task may end before its stack does.
     name: Cell<[u8; SHOWN]>,
@@ -33,6 +37,7 @@ impl Label {
         Self {
             limit: stack.limit(),
             top: stack.top(),
+            guard: page(),
             location: Cell::new(None),
             name: Cell::new([0; SHOWN]),
             length: Cell::new(0),
@@ -172,7 +177,7 @@ mod handler {
     impl Label {
         fn is_guard(&self, address: usize) -> bool {
             // A frame is entered page by page, so the first touch below the stack is in the guard, its lowest page.
-            (self.limit..self.limit + super::super::memory::page()).contains(&address)
+            (self.limit..self.limit + self.guard).contains(&address)
         }
     }
 }

@@ -63,6 +63,8 @@ pub(crate) struct Berth {
     called: AtomicUsize,
     /// Something may be in the lane, or have yielded. Set by everybody, cleared by the thread.
     ready: AtomicBool,
+    /// Something is in the lane. Changed under its lock.
+    entered: AtomicBool,
     /// How many fibers of the thread have started and not ended. Written by the thread.
     fibers: AtomicUsize,
     lane: Mutex<Lane>,
@@ -94,6 +96,7 @@ impl Berth {
             hand: Hand::new(),
             called: AtomicUsize::new(WAITING),
             ready: AtomicBool::new(false),
+            entered: AtomicBool::new(false),
             fibers: AtomicUsize::new(0),
             lane: Mutex::new(Lane {
                 ready: VecDeque::new(),
@@ -128,7 +131,7 @@ impl Berth {
 
     /// Whether the frame may go on, but who called it found that the thread took no worker.
     pub(crate) fn is_called_in_vain(&self) -> bool {
-        self.was_called() && self.hand.is_open()
+        self.called.load(Ordering::SeqCst) == CALLED && self.hand.is_open()
     }
 
     /// Whether the frame may go on because its token has ended.
@@ -153,6 +156,7 @@ impl Berth {
         let place = {
             let mut lane = self.lane.lock();
             lane.ready.push_back(key);
+            self.entered.store(true, Ordering::Relaxed);
             self.note_ready();
             let place = lane.place;
             if let Place::Away { asked } = &mut lane.place {
@@ -178,18 +182,32 @@ impl Berth {
     /// Whether something may be ready. What the loop asks before each task: one load and a branch.
     #[inline]
     pub(crate) fn may_be_ready(&self) -> bool {
+        // Ordering: Acquire, so that `next` finds what was entered.
         self.ready.load(Ordering::Acquire)
     }
 
-    /// The next entry, for the thread itself. `others`: whether it has more to resume anyway.
-    pub(crate) fn next(&self, others: bool) -> Option<Key> {
+    /// The next entry of the lane, for the thread itself. Costs a load where nothing was entered.
+    pub(crate) fn next(&self) -> Option<Key> {
+        // Ordering: a hint; the lock orders the rest.
+        if !self.entered.load(Ordering::Relaxed) {
+            return None;
+        }
         let mut lane = self.lane.lock();
         let key = lane.ready.pop_front();
-        if lane.ready.is_empty() && !others {
+        if lane.ready.is_empty() {
+            // Under the lock, as in `enter`.
+            self.entered.store(false, Ordering::Relaxed);
+        }
+        key
+    }
+
+    /// The thread has nothing that gave way, and found the lane empty: unless something was entered since, nothing is ready.
+    pub(crate) fn note_nothing(&self) {
+        let lane = self.lane.lock();
+        if lane.ready.is_empty() {
             // Under the lock: an entry that comes now sets it again.
             self.ready.store(false, Ordering::Relaxed);
         }
-        key
     }
 
     /// The thread carries a worker, or does not carry it any more.

@@ -145,13 +145,13 @@ impl Seat {
                 SEAT.with(|seat| seat.set(std::ptr::null()));
             }
         }
-        self.sit();
+        self.begin();
         let _leave = Leave;
         f()
     }
 
-    /// Free functions find this seat on this thread from now on.
-    pub(crate) fn sit(&self) {
+    /// Free functions find this seat on this thread, and wait as it does; called when a stack begins.
+    pub(crate) fn begin(&self) {
         SEAT.with(|seat| seat.set(self));
         set_wait(Some(wait));
     }
@@ -163,9 +163,9 @@ impl Seat {
         unsafe { self.forks.attach(base.forks.offered_at()) };
     }
 
-    /// Free functions find this stack here; called on it, when it begins or goes on.
+    /// Free functions find this stack here, and its worker; called on it, when it begins or goes on.
     pub(crate) fn arrive(&self) {
-        self.sit();
+        SEAT.with(|seat| seat.set(self));
         context::set(self.found());
     }
 

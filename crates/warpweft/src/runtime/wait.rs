@@ -20,6 +20,14 @@ use warpweft_platform::thread::yield_now;
 use warpweft_task::spawn::{self as births, Birth};
 use warpweft_task::{Abandon, Signal, TaskRef, Why};
 
+/// How many fibers a blocked home resumes before it gives the worker back and asks for one again, behind what its policy
+/// puts first.
+const TURNS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    2
+} else {
+    64
+};
+
 impl Seat {
     /// Makes a task of each latent fork of this stack: it is about to wait, and they are others' to run.
     pub(super) fn promote_forks(&self, front: &Front) {
@@ -199,7 +207,7 @@ impl Seat {
             self.take_up(berth.hand.wait());
             if self.fiber().is_none() {
                 if self.front().is_some() {
-                    while !berth.was_called() && !pool.is_closing() && self.home().run_one(self) {}
+                    self.run_fibers(berth);
                 } else if pool.is_closing() {
                     self.home().unwind_all(self);
                 }
@@ -207,20 +215,39 @@ impl Seat {
             if berth.was_called() && (self.front().is_some() || pool.is_closing() || berth.is_dropped()) {
                 return;
             }
-            if self.front().is_none() {
-                berth.hand.open();
-                continue;
+            if self.front().is_some() {
+                // The fibers wait, and so does this frame: the worker goes.
+                if let Ok(spare) = pool.crew().reserve(pool) {
+                    // OPEN first: who calls the frame from here on finds it so.
+                    berth.hand.open();
+                    if berth.was_called() && berth.hand.close() {
+                        return pool.crew().release(&spare);
+                    }
+                    let worker = self.lay_down();
+                    spare.hand.assign(worker);
+                    continue;
+                }
+                self.work_meanwhile(|| berth.was_called());
+                if self.front().is_some() {
+                    return;
+                }
             }
-            // The fibers wait, and so does this frame. OPEN first: who calls it from here on finds it so.
-            let Ok(spare) = pool.crew().reserve(pool) else {
-                return self.work_meanwhile(|| berth.was_called());
-            };
             berth.hand.open();
-            if berth.was_called() && berth.hand.close() {
-                return pool.crew().release(&spare);
+            // OPEN first, here too. A call that found no worker taken is followed by a question for one, above.
+            if berth.is_dropped() && berth.hand.close() {
+                return;
             }
-            let worker = self.lay_down();
-            spare.hand.assign(worker);
+        }
+    }
+
+    /// The frame waits, and its thread was given a worker for the fibers.
+    fn run_fibers(&self, berth: &Berth) {
+        for _ in 0..TURNS {
+            // A fiber may have given the worker away.
+            let goes_on = self.front().is_some() && !berth.was_called() && !self.home().pool().is_closing();
+            if !(goes_on && self.home().run_one(self)) {
+                return;
+            }
         }
     }
 
@@ -234,7 +261,8 @@ impl Seat {
             // Unwind: what panics here is the policy, which closes the pool and is not called any more.
             let worked =
                 !front.in_policy.get() && catch_unwind(AssertUnwindSafe(|| front.step())).unwrap_or(false);
-            let resumed = self.fiber().is_none() && self.home().run_one(self);
+            let may_resume = self.fiber().is_none() && self.front().is_some();
+            let resumed = may_resume && self.home().run_one(self);
             if !worked && !resumed {
                 yield_now();
             }

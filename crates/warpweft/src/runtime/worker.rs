@@ -216,6 +216,10 @@ impl<P: Policy> Worker<P> {
     #[cold]
     unsafe fn wait(&self, seat: &Seat) -> Option<Work> {
         let pool = self.pool();
+        let berth = seat.berth();
+        if berth.may_be_ready() {
+            return Some(Work::Fiber);
+        }
         self.counters.add(Count::Searches, 1);
         let mut looks = 0_u32;
         let waited = pool.idle.wait(
@@ -224,7 +228,7 @@ impl<P: Policy> Worker<P> {
             || {
                 // SAFETY: as above.
                 let task = unsafe { self.call(P::search) }.map(Work::Task);
-                let fiber = || seat.berth().may_be_ready().then_some(Work::Fiber);
+                let fiber = || berth.may_be_ready().then_some(Work::Fiber);
                 let mut work = task.or_else(fiber).or_else(|| self.rob());
                 if work.is_none() && looks.is_multiple_of(LOOKS) && pool.engine.look(&pool.idle) {
                     // SAFETY: as above.
@@ -238,7 +242,7 @@ impl<P: Policy> Worker<P> {
                 // SAFETY: as above.
                 let task = unsafe { self.call(P::scan) };
                 let task = task.or_else(|| self.errands.pop()).map(Work::Task);
-                let fiber = || seat.berth().may_be_ready().then_some(Work::Fiber);
+                let fiber = || berth.may_be_ready().then_some(Work::Fiber);
                 self.found(task.or_else(fiber).or_else(|| self.rob()))
             },
             || pool.life.is_closing(),
@@ -397,13 +401,14 @@ impl<P: Policy> Drop for CloseOnUnwind<'_, P> {
 unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
     let mut pace = Pace::new(P::INTERVAL);
     let mut until_pause = pace.stretch();
+    let berth = &**seat.berth();
     // Read anew for each task: one that waited may have come back with another worker.
     while let Some(front) = seat.front() {
         if pool.life.is_closing() {
             return;
         }
         // A fiber and a task take turns.
-        if seat.berth().may_be_ready() {
+        if berth.may_be_ready() {
             seat.home().run_one(seat);
             if seat.front().is_none_or(|now| !std::ptr::eq(now, front)) {
                 continue;
@@ -438,8 +443,6 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         }
         let task = match task {
             Some(task) => task,
-            // SAFETY: as above.
-            None if seat.berth().may_be_ready() => continue,
             // SAFETY: as above.
             None => match unsafe { worker.wait(seat) } {
                 Some(Work::Task(task)) => task,
