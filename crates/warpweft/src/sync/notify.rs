@@ -183,10 +183,10 @@ impl Ask for Hearing<'_> {
     }
 
     fn recheck(&self, state: &mut State, told: Told, _wakers: &mut Wakers) -> Result<Told, Told> {
-        if std::mem::take(&mut state.stored) {
-            return Ok(Told::Alone);
-        }
-        self.try_now(told)
+        self.try_now(told).or_else(|told| {
+            let told_alone = std::mem::take(&mut state.stored);
+            told_alone.then_some(Told::Alone).ok_or(told)
+        })
     }
 
     fn granted(&self, told: Told) -> Told {
