@@ -7,7 +7,7 @@
 
 use super::line::Line;
 use super::suspend::{Ask, Suspend};
-use super::wait::Wait;
+use super::wait::{Mapped, Wait};
 use super::wakers::Wakers;
 use std::fmt;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
@@ -86,10 +86,7 @@ impl Notify {
     ///
     /// Dropped after it was told alone, it tells the next.
     pub fn notified(&self) -> Wait<impl Future<Output = ()>> {
-        let hearing = self.hear(true);
-        Wait::new(async move {
-            hearing.await;
-        })
+        Wait::new(Mapped::new(self.hear(true), drop))
     }
 
     /// Begins a wait. `store`: should it give back a notification that nobody else waits for, the next one gets it.

@@ -121,6 +121,7 @@ impl Semaphore {
         Wait::new(self.claim(permits))
     }
 
+    #[inline]
     pub(super) fn claim(&self, wanted: usize) -> Suspend<Acquiring<'_>> {
         let claim = Claim {
             wanted,
