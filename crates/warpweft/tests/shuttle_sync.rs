@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use support::{check, check_often, runtime};
-use warpweft::sync::{Barrier, Closed, Condvar, Mutex, Notify, OnceCell, RwLock, Semaphore};
+use warpweft::sync::{Arrival, Barrier, Closed, Condvar, Mutex, Notify, OnceCell, RwLock, Semaphore};
 use warpweft::{block_on, yield_now};
 
 /// Begins a wait, lets others run, and gives it up; or returns what it was granted at once.
@@ -354,7 +354,7 @@ fn a_barrier_that_one_leaves() {
                 let arrival = begin_look_and_leave(world.0.arrive());
                 // It may have been the first of two and have gone without looking: then the other one was the leader.
                 world.1.fetch_add(
-                    usize::from(arrival.is_some_and(|arrival| arrival.is_leader())),
+                    usize::from(arrival.is_some_and(Arrival::is_leader)),
                     Ordering::SeqCst,
                 );
             })

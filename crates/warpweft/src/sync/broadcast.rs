@@ -206,7 +206,7 @@ impl<T: Clone> Receiver<T> {
             return (state.senders == 0).then_some(Err(RecvError::Closed));
         }
         let index = usize::try_from(self.next - oldest).unwrap_or(usize::MAX);
-        let value = state.values.get(index).map(Arc::clone)?;
+        let value = state.values.get(index).cloned()?;
         drop(state);
         self.next += 1;
         Some(Ok(Arc::try_unwrap(value).unwrap_or_else(|value| T::clone(&value))))

@@ -7,7 +7,7 @@
 
 use super::line::Line;
 use super::suspend::{Ask, Suspend};
-use super::wait::Wait;
+use super::wait::{Mapped, Wait};
 use super::wakers::Wakers;
 use std::fmt;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
@@ -86,10 +86,7 @@ impl Notify {
     ///
     /// Dropped after it was told alone, it tells the next.
     pub fn notified(&self) -> Wait<impl Future<Output = ()>> {
-        let hearing = self.hear(true);
-        Wait::new(async move {
-            hearing.await;
-        })
+        Wait::new(Mapped::new(self.hear(true), drop))
     }
 
     /// Begins a wait. `store`: should it give back a notification that nobody else waits for, the next one gets it.
@@ -183,10 +180,10 @@ impl Ask for Hearing<'_> {
     }
 
     fn recheck(&self, state: &mut State, told: Told, _wakers: &mut Wakers) -> Result<Told, Told> {
-        if std::mem::take(&mut state.stored) {
-            return Ok(Told::Alone);
-        }
-        self.try_now(told)
+        self.try_now(told).or_else(|told| {
+            let told_alone = std::mem::take(&mut state.stored);
+            told_alone.then_some(Told::Alone).ok_or(told)
+        })
     }
 
     fn granted(&self, told: Told) -> Told {

@@ -4,7 +4,7 @@
 //! are given in the order in which they were asked for, neither side starves.
 
 use super::semaphore::{Permit, Semaphore};
-use super::wait::Wait;
+use super::wait::{Mapped, Wait};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -53,15 +53,21 @@ impl<T> RwLock<T> {
     }
 
     /// Waits until no writer is there or before us. Dropped before it is ready, the wait leaves no trace.
+    #[inline]
     pub fn read(&self) -> Wait<impl Future<Output = RwLockReadGuard<'_, T>>> {
         let claim = self.permits.claim(1);
-        Wait::new(async move { RwLockReadGuard::new(self, claim.await.unwrap_or_else(|_| never_closed())) })
+        Wait::new(Mapped::new(claim, |permit| {
+            RwLockReadGuard::new(self, permit.unwrap_or_else(|_| never_closed()))
+        }))
     }
 
     /// Waits until nobody is there. Dropped before it is ready, the wait leaves no trace.
+    #[inline]
     pub fn write(&self) -> Wait<impl Future<Output = RwLockWriteGuard<'_, T>>> {
         let claim = self.permits.claim(READERS);
-        Wait::new(async move { RwLockWriteGuard::new(self, claim.await.unwrap_or_else(|_| never_closed())) })
+        Wait::new(Mapped::new(claim, |permit| {
+            RwLockWriteGuard::new(self, permit.unwrap_or_else(|_| never_closed()))
+        }))
     }
 
     /// To read, if no writer is there or waits.

@@ -109,10 +109,19 @@ impl Semaphore {
     /// # Errors
     ///
     /// [`Closed`]: the semaphore was closed before or meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// At once, if it asks for more than [`MAX_PERMITS`](Self::MAX_PERMITS): it would wait for ever, and others behind it.
     pub fn acquire(&self, permits: usize) -> Wait<impl Future<Output = Result<Permit<'_>, Closed>>> {
+        assert!(
+            permits <= Self::MAX_PERMITS,
+            "{permits} permits are more than Semaphore::MAX_PERMITS"
+        );
         Wait::new(self.claim(permits))
     }
 
+    #[inline]
     pub(super) fn claim(&self, wanted: usize) -> Suspend<Acquiring<'_>> {
         let claim = Claim {
             wanted,

@@ -1,7 +1,7 @@
 //! One wait, two ways: `.await` it, or `.wait()` for it.
 
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use warpweft_task::block_on;
 
 /// What one waits for: a future, and for those who have nothing to await in, a method.
@@ -45,5 +45,37 @@ impl<F: Future> Future for Wait<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         // SAFETY: the future is pinned with the value around it, which has no `Drop` and never moves it out when pinned.
         unsafe { self.map_unchecked_mut(|wait| &mut wait.0) }.poll(cx)
+    }
+}
+
+/// A future whose result is made into something else. (An `async` block would do, but costs a lock that is free twice as much.)
+pub(crate) struct Mapped<F, M> {
+    future: F,
+    map: Option<M>,
+}
+
+impl<F: Future, T, M: FnOnce(F::Output) -> T> Mapped<F, M> {
+    #[inline]
+    pub(crate) fn new(future: F, map: M) -> Self {
+        Self {
+            future,
+            map: Some(map),
+        }
+    }
+}
+
+// Only the future could mind, and it is `Unpin` where it is polled.
+impl<F, M> Unpin for Mapped<F, M> {}
+
+impl<F: Future + Unpin, T, M: FnOnce(F::Output) -> T> Future for Mapped<F, M> {
+    type Output = T;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let output = ready!(Pin::new(&mut self.future).poll(cx));
+        let Some(map) = self.map.take() else {
+            unreachable!("the future inside has refused to be polled again")
+        };
+        Poll::Ready(map(output))
     }
 }
