@@ -67,12 +67,31 @@ impl Berth {
     pub(crate) fn wait(&self) -> Option<usize> {
         loop {
             self.parker.park();
-            // Ordering: Acquire pairs with `assign`. The turn stays.
-            match self.word.fetch_or(NOTHING, Ordering::Acquire) & NOTHING {
-                NOTHING => {}
-                ADRIFT => return None,
-                worker => return Some(worker as usize),
+            if let Some(assigned) = self.take() {
+                return assigned;
             }
+        }
+    }
+
+    /// The same for about `ns` nanoseconds at most; under the checkers it does not sleep. The outer `None`: nothing was assigned.
+    pub(crate) fn wait_for(&self, ns: u64) -> Option<Option<usize>> {
+        while self.parker.wait_for(ns) {
+            self.parker.park();
+            let assigned = self.take();
+            if assigned.is_some() {
+                return assigned;
+            }
+        }
+        None
+    }
+
+    /// What was assigned, if it was.
+    fn take(&self) -> Option<Option<usize>> {
+        // Ordering: Acquire pairs with `assign`. The turn stays.
+        match self.word.fetch_or(NOTHING, Ordering::Acquire) & NOTHING {
+            NOTHING => None,
+            ADRIFT => Some(None),
+            worker => Some(Some(worker as usize)),
         }
     }
 
@@ -100,8 +119,10 @@ mod tests {
         let first = berth.assign(Some(3));
         assert!(berth.take_back(first));
         assert!(!berth.take_back(first));
+        // The token of the assignment is still there: it does not count.
+        assert_eq!(berth.wait_for(1_000), None);
         berth.assign(Some(4));
-        assert_eq!(berth.wait(), Some(4));
+        assert_eq!(berth.wait_for(u64::MAX), Some(Some(4)));
         berth.assign(None);
         assert_eq!(berth.wait(), None);
     }

@@ -4,7 +4,7 @@
 //! # Invariants
 //!
 //! - A reserved spare is parked at its berth and belongs to who reserved it, until it is assigned a worker or released.
-//! - No more than [`Crew::KEPT`] spares stay when nobody needs them.
+//! - No more than [`Crew::KEPT`] spares stay for longer than [`Crew::SURPLUS_NS`] when nobody needs them.
 //! - Every thread is joined by whoever ends the pool, or by a thread that retires after it.
 
 use super::berth::Berth;
@@ -88,8 +88,11 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    /// How many spares wait for the next frame that blocks.
+    /// How many spares wait for the next frame that blocks, however long that takes.
     const KEPT: usize = 2;
+    /// How long the others do. Where many frames block again and again, threads would otherwise come and go with each of them: with
+    /// 32 tasks on 2 workers it took twice as long.
+    const SURPLUS_NS: u64 = 100_000_000;
 
     pub(crate) fn new(
         name: String,
@@ -178,21 +181,48 @@ impl Crew {
         spare.map_or_else(|| self.start(pool), Ok)
     }
 
-    /// Gives a reserved spare back. If there are enough, it retires.
+    /// Gives a reserved spare back.
     pub(crate) fn release(&self, spare: &Arc<Berth>) {
-        if !self.enlist(spare) {
+        let kept = {
+            let mut state = self.state.lock();
+            let kept = !state.over && state.spares.len() < Self::KEPT;
+            if kept {
+                state.spares.push(Arc::clone(spare));
+            }
+            kept
+        };
+        if !kept {
+            // It asks again how long it should rest.
             spare.assign(None);
         }
     }
 
-    /// A thread without a worker asks whether it should wait for one, at its berth. If not, it ends.
-    pub(crate) fn enlist(&self, berth: &Arc<Berth>) -> bool {
-        let mut state = self.state.lock();
-        let wanted = !state.over && state.spares.len() < Self::KEPT;
-        if wanted {
+    /// A thread without a worker waits for one at its berth. `None`: it is not wanted any more, and ends.
+    pub(crate) fn rest(&self, berth: &Arc<Berth>) -> Option<Option<usize>> {
+        let surplus = {
+            let mut state = self.state.lock();
+            if state.over {
+                return None;
+            }
             state.spares.push(Arc::clone(berth));
+            state.spares.len() > Self::KEPT
+        };
+        if !surplus {
+            return Some(berth.wait());
         }
-        wanted
+        let assigned = berth.wait_for(Self::SURPLUS_NS);
+        if assigned.is_some() {
+            return assigned;
+        }
+        // Unless somebody has reserved it in the meantime.
+        (!self.withdraw(berth)).then(|| berth.wait())
+    }
+
+    /// Takes a spare off the list; whether it was there.
+    fn withdraw(&self, berth: &Arc<Berth>) -> bool {
+        let spares = &mut self.state.lock().spares;
+        let place = spares.iter().position(|spare| Arc::ptr_eq(spare, berth));
+        place.map(|place| spares.remove(place)).is_some()
     }
 
     /// Counts what became of a frame.

@@ -404,8 +404,9 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
 /// The life of a thread of the pool: it waits for a worker, carries it until it gives it away or the pool closes, and
 /// becomes a spare.
 pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
-    loop {
-        seat.take_up(seat.berth().wait());
+    let mut assigned = Some(seat.berth().wait());
+    while let Some(carried) = assigned {
+        seat.take_up(carried);
         // Unwind: tasks keep their panics to themselves, so this one is the policy's: the pool closes.
         // SAFETY: this thread sits in `seat`, and nothing of the policy is on its stack.
         if catch_unwind(AssertUnwindSafe(|| unsafe { run_loop(pool, seat) })).is_err() {
@@ -418,9 +419,7 @@ pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
             unsafe { pool.workers[id].retire() };
             pool.leave(1);
         }
-        if !pool.crew().enlist(seat.berth()) {
-            break;
-        }
+        assigned = pool.crew().rest(seat.berth());
     }
     // It may have been a visitor who sent this thread on its way, and who is still inside the pool.
     if pool.life.is_closing() {
