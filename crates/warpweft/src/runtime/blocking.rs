@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// outside of the pool: [`spawn`](crate::spawn) still leads to the pool, [`block_on`](crate::block_on) just sleeps, and a
 /// [`join`](crate::join) runs its halves one after the other, or lets the pool have the second if the first one waits. When
 /// `body` is done, the frame waits for a worker, which may be another one than before. Inside of `blocking`, or on a thread
-/// that carries no worker, it only calls `body`.
+/// that carries no worker, or in a child made by `fork()`, it only calls `body`.
 ///
 /// Costs about as much as waking a thread, some microseconds; a wait for the next free worker, if `body` took longer than
 /// that; and a thread as long as `body` runs. Where no thread can be had ([`Builder::max_threads`](crate::Builder::max_threads), or the
@@ -80,6 +80,9 @@ impl<'task> Away<'task> {
     /// Gives the worker away. `None`: the thread has none, or keeps it.
     fn leave(seat: &'task Seat) -> Option<Self> {
         let front = seat.front()?;
+        if seat.is_forked() {
+            return None;
+        }
         if front.in_policy.get() {
             // The worker is inside its policy, and nobody else could use it.
             seat.crew().note(Note::Kept);

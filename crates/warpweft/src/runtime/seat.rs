@@ -146,6 +146,11 @@ impl Seat {
         self.pool.crew()
     }
 
+    /// Whether this is a forked child, in which the pool's other threads are not there.
+    pub(super) fn is_forked(&self) -> bool {
+        self.pool.is_forked()
+    }
+
     /// A spare thread for the worker that this one is about to give away; `None` if none can be had.
     pub(super) fn reserve(&self) -> Option<Arc<Berth>> {
         self.pool.crew().reserve(&self.pool).ok()

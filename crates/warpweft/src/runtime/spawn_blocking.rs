@@ -302,7 +302,10 @@ impl<F, T> Unpin for SpawnBlocking<F, T> {}
 
 impl<F> Drop for Admission<F> {
     fn drop(&mut self) {
-        if let Guest::Waiting(number) = self.guest {
+        // In a forked child the lock may be held by a thread that is not there.
+        if let Guest::Waiting(number) = self.guest
+            && !self.pool.is_forked()
+        {
             self.pool.crew().blocking().leave(number);
         }
     }
