@@ -11,6 +11,8 @@
 //! - *empty*: the call with a closure that does nothing.
 //! - *pinned*: hand-off and round trip with two workers on a CPU each (one CPU if there is no other), so that spare threads move when
 //!   they are given the other worker.
+//! - *crowd*: the call with a closure that sleeps 100 µs, by 32 tasks on 2 workers, and all of them per call: what it costs when
+//!   threads come and go.
 //! - *pin*: the system call alone, to where the thread is already, and to the other CPU and back.
 #![allow(
     clippy::disallowed_methods,
@@ -20,7 +22,7 @@
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use warpweft::{Pin, Runtime, blocking, spawn_detached};
+use warpweft::{Pin, Runtime, blocking, spawn_detached, yield_now};
 use warpweft_platform::affinity::{allowed, pin};
 
 const ROUNDS: usize = 20_000;
@@ -57,6 +59,7 @@ fn main() {
                 .expect("two workers");
             report(run, name, on(&runtime, measure));
         }
+        crowd(run);
         let stay = move || timed(|| pin(&[first]).expect("allowed"));
         let go = move || timed(|| pin(&[last]).expect("allowed")) + stay();
         for (name, measure) in [
@@ -73,6 +76,35 @@ fn main() {
     }
 }
 
+fn crowd(run: usize) {
+    const TASKS: usize = 32;
+    let runtime = Runtime::builder().workers(2).build().expect("two workers");
+    let nap = || timed(|| blocking(|| std::thread::sleep(Duration::from_micros(100))));
+    let start = Instant::now();
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|_| {
+            runtime.spawn(async move {
+                let mut times = Vec::new();
+                for _ in 0..ROUNDS / TASKS {
+                    times.push(nap());
+                    yield_now().await;
+                }
+                times
+            })
+        })
+        .collect();
+    let times: Vec<_> = tasks
+        .into_iter()
+        .flat_map(|task| task.wait().expect("no panic"))
+        .collect();
+    let each = start.elapsed().as_nanos() as usize / times.len();
+    report(run, "crowd", times);
+    println!(
+        "       {each} for each call, with {} threads",
+        runtime.threads().most
+    );
+}
+
 fn on(runtime: &Runtime, measure: fn() -> Duration) -> Vec<Duration> {
     runtime
         .spawn_job(move || (0..ROUNDS).map(|_| measure()).collect())
@@ -82,7 +114,7 @@ fn on(runtime: &Runtime, measure: fn() -> Duration) -> Vec<Duration> {
 
 fn report(run: usize, name: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
-    let at = |share: f64| times[((ROUNDS - 1) as f64 * share) as usize].as_nanos();
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_nanos();
     println!(
         "run {run}  {name:<13}  p50 {:>7}  p99 {:>7}  p99.9 {:>8}",
         at(0.5),

@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// outside of the pool: [`spawn`](crate::spawn) still leads to the pool, [`block_on`](crate::block_on) just sleeps, and a
 /// [`join`](crate::join) runs its halves one after the other, or lets the pool have the second if the first one waits. When
 /// `body` is done, the frame waits for a worker, which may be another one than before. Inside of `blocking`, or on a thread
-/// that carries no worker, it only calls `body`.
+/// that carries no worker, or in a child made by `fork()`, it only calls `body`.
 ///
 /// Costs about as much as waking a thread, some microseconds; a wait for the next free worker, if `body` took longer than
 /// that; and a thread as long as `body` runs. Where no thread can be had ([`Builder::max_threads`](crate::Builder::max_threads), or the
@@ -83,6 +83,9 @@ impl<'task> Away<'task> {
         let front = seat.front()?;
         let pool = seat.home().pool();
         let crew = pool.crew();
+        if pool.is_forked() {
+            return None;
+        }
         if front.in_policy.get() {
             // The worker is inside its policy, and nobody else could use it.
             crew.note(Note::Kept);

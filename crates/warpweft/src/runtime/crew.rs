@@ -4,7 +4,7 @@
 //! # Invariants
 //!
 //! - A reserved spare is parked at its berth and belongs to who reserved it, until it is assigned a worker or released.
-//! - No more than [`Crew::KEPT`] spares stay when nobody needs them.
+//! - No more than [`Crew::KEPT`] spares stay for longer than [`Crew::SURPLUS_NS`] when nobody needs them.
 //! - Every thread is joined by whoever ends the pool, or by a thread that retires after it.
 
 use super::berth::Berth;
@@ -92,8 +92,11 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    /// How many spares wait for the next frame that blocks.
+    /// How many spares wait for the next frame that blocks, however long that takes.
     const KEPT: usize = 2;
+    /// How long the others do. Where many frames block again and again, threads would otherwise come and go with each of them: with
+    /// 32 tasks on 2 workers it took twice as long.
+    const SURPLUS_NS: u64 = 100_000_000;
 
     pub(crate) fn new(
         name: String,
@@ -185,43 +188,61 @@ impl Crew {
         spare.map_or_else(|| self.start(pool), Ok)
     }
 
-    /// Gives a reserved spare back. If there are enough, it retires.
+    /// Gives a reserved spare back.
     pub(crate) fn release(&self, spare: &Arc<Berth>) {
-        if self.add_spare(spare) {
+        let kept = {
+            let mut state = self.state.lock();
+            // A thread with fibers is always wanted: they are its own for as long as they live.
+            let kept = !state.over && (state.spares.len() < Self::KEPT || spare.fibers() > 0);
+            if kept {
+                state.spares.push(Arc::clone(spare));
+            }
+            kept
+        };
+        if kept {
             // A worker may have been asked for while it was reserved.
             spare.ask_if_needed(false);
         } else {
+            // It asks again how long it should rest.
             spare.hand.assign(None);
         }
     }
 
-    /// The calling thread, without a worker, asks whether it should wait for one, at its berth. If not, it ends.
-    pub(crate) fn enlist(&self, berth: &Arc<Berth>) -> bool {
+    /// The calling thread, without a worker, waits for one at its berth. `None`: it is not wanted any more, and ends.
+    pub(crate) fn rest(&self, berth: &Arc<Berth>) -> Option<Option<usize>> {
         berth.hand.list(true);
-        let wanted = self.add_spare(berth);
-        if wanted {
-            berth.ask_if_needed(false);
-        } else {
-            berth.hand.list(false);
-        }
-        wanted
-    }
-
-    /// A thread with fibers is always wanted: they are its own for as long as they live.
-    fn add_spare(&self, berth: &Arc<Berth>) -> bool {
-        let mut state = self.state.lock();
-        let wanted = !state.over && (state.spares.len() < Self::KEPT || berth.fibers() > 0);
-        if wanted {
+        let surplus = {
+            let mut state = self.state.lock();
+            if state.over {
+                berth.hand.list(false);
+                return None;
+            }
             state.spares.push(Arc::clone(berth));
+            // A thread with fibers stays as long as they live.
+            state.spares.len() > Self::KEPT && berth.fibers() == 0
+        };
+        berth.ask_if_needed(false);
+        if !surplus {
+            return Some(berth.hand.wait());
         }
-        wanted
+        let assigned = berth.hand.wait_for(Self::SURPLUS_NS);
+        if assigned.is_some() {
+            return assigned;
+        }
+        if self.withdraw(berth) {
+            berth.hand.list(false);
+            return None;
+        }
+        // Somebody has reserved it in the meantime.
+        Some(berth.hand.wait())
     }
 
-    /// Takes a thread out of the spares, for the caller to assign a worker to. `false`: it is none, or somebody has reserved it.
+    /// Takes a thread out of the spares, for the caller to assign a worker to, or to let it end. `false`: it is none, or somebody
+    /// has reserved it.
     pub(crate) fn withdraw(&self, berth: &Arc<Berth>) -> bool {
         let spares = &mut self.state.lock().spares;
         let place = spares.iter().position(|spare| Arc::ptr_eq(spare, berth));
-        place.map(|place| spares.swap_remove(place)).is_some()
+        place.map(|place| spares.remove(place)).is_some()
     }
 
     /// Counts what became of a frame.

@@ -130,22 +130,36 @@ impl Hand {
     pub(crate) fn wait(&self) -> Option<usize> {
         loop {
             self.parker.park();
-            let word = self.word.load(Ordering::Relaxed);
-            let given = state_of(word);
-            if matches!(given, BUSY | OPEN | LAST | SPARE) {
-                continue;
-            }
-            // Ordering: Acquire pairs with `assign` and `offer`. If it fails, the assignment was taken back.
-            let taken = self.word.compare_exchange(
-                word,
-                with_state(word, BUSY),
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            );
-            if taken.is_ok() {
-                return (given != ADRIFT).then_some(given as usize);
+            if let Some(given) = self.take() {
+                return given;
             }
         }
+    }
+
+    /// The same for about `ns` nanoseconds at most; under the checkers it does not sleep. The outer `None`: nothing was given.
+    pub(crate) fn wait_for(&self, ns: u64) -> Option<Option<usize>> {
+        while self.parker.wait_for(ns) {
+            self.parker.park();
+            let given = self.take();
+            if given.is_some() {
+                return given;
+            }
+        }
+        None
+    }
+
+    /// What the thread was given, if it was.
+    fn take(&self) -> Option<Option<usize>> {
+        let word = self.word.load(Ordering::Relaxed);
+        let given = state_of(word);
+        if matches!(given, BUSY | OPEN | LAST | SPARE) {
+            return None;
+        }
+        // Ordering: Acquire pairs with `assign` and `offer`. If it fails, the assignment was taken back.
+        let taken =
+            self.word
+                .compare_exchange(word, with_state(word, BUSY), Ordering::Acquire, Ordering::Relaxed);
+        taken.ok().map(|_| (given != ADRIFT).then_some(given as usize))
     }
 
     /// The thread, which unwinds its fibers, takes no worker any more.
@@ -188,8 +202,10 @@ mod tests {
         let first = hand.assign(Some(3));
         assert!(hand.take_back(first));
         assert!(!hand.take_back(first));
+        // The wake-up of the assignment is still there: it does not count.
+        assert_eq!(hand.wait_for(1_000), None);
         hand.assign(Some(4));
-        assert_eq!(hand.wait(), Some(4));
+        assert_eq!(hand.wait_for(u64::MAX), Some(Some(4)));
         hand.list(true);
         hand.assign(None);
         assert_eq!(hand.wait(), None);

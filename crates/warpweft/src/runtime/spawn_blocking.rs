@@ -95,7 +95,7 @@ impl fmt::Display for BlockingError {
         match self {
             Self::Full { waiting } => write!(
                 f,
-                "all threads are busy and {waiting} closures wait already: await `spawn_blocking`, or allow more threads"
+                "all threads are busy and as many closures wait as may ({waiting}): await `spawn_blocking`, or allow more threads"
             ),
             Self::NoThread(error) => write!(f, "no thread for a closure that blocks: {error}"),
             Self::Closed => f.write_str("the pool is shutting down: it takes no more tasks"),
@@ -302,7 +302,10 @@ impl<F, T> Unpin for SpawnBlocking<F, T> {}
 
 impl<F> Drop for Admission<F> {
     fn drop(&mut self) {
-        if let Guest::Waiting(number) = self.guest {
+        // In a forked child the lock may be held by a thread that is not there.
+        if let Guest::Waiting(number) = self.guest
+            && !self.pool.is_forked()
+        {
             self.pool.crew().blocking().leave(number);
         }
     }

@@ -462,8 +462,9 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
 /// The life of a thread of the pool: it waits for a worker, carries it until it gives it away or the pool closes, and
 /// becomes a spare.
 pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
-    loop {
-        seat.take_up(seat.berth().hand.wait());
+    let mut assigned = Some(seat.berth().hand.wait());
+    while let Some(carried) = assigned {
+        seat.take_up(carried);
         // Unwind: tasks keep their panics to themselves, so this one is the policy's: the pool closes.
         // SAFETY: this thread sits in `seat`, and nothing of the policy is on its stack.
         if catch_unwind(AssertUnwindSafe(|| unsafe { run_loop(pool, seat) })).is_err() {
@@ -476,12 +477,10 @@ pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
             unsafe { pool.workers[id].retire() };
             pool.leave(1);
         }
-        if !pool.crew().enlist(seat.berth()) {
-            // Nobody gives this thread a worker any more: the pool has ended, or it has no fibers.
-            seat.home().unwind_all(seat);
-            break;
-        }
+        assigned = pool.crew().rest(seat.berth());
     }
+    // Nobody gives this thread a worker any more: the pool has ended, or it has no fibers.
+    seat.home().unwind_all(seat);
     // It may have been a visitor who sent this thread on its way, and who is still inside the pool.
     if pool.life.is_closing() {
         pool.life.no_visitors();
