@@ -728,11 +728,16 @@ fn a_fiber_that_gives_way_on_a_blocked_home_lets_tasks_run() {
             .collect();
         eventually("every home is blocked", || runtime.threads().blocked >= 4);
         // From outside, so that no order of the policy puts the fiber's worker before it for ever.
-        runtime
-            .spawn_job(move || stop.store(1, Ordering::Relaxed))
-            .detach();
-        fiber.wait().expect("no panic");
+        let stops = Arc::clone(&stop);
+        let task = runtime.spawn_job(move || stops.store(1, Ordering::Relaxed));
+        let start = Instant::now();
+        while !task.is_finished() && start.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let ran = stop.swap(1, Ordering::Relaxed);
         told.open();
+        assert_eq!(ran, 1, "the task did not run");
+        fiber.wait().expect("no panic");
         for job in jobs {
             job.wait().expect("no panic");
         }
