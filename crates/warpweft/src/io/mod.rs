@@ -1,7 +1,13 @@
 #![doc = include_str!("README.md")]
 
+#[cfg_attr(warpweft_loom, allow(dead_code, reason = "shuttle has its models"))]
 mod driver;
+#[cfg_attr(
+    any(warpweft_loom, warpweft_shuttle),
+    allow(dead_code, reason = "what sockets need; they are the system's")
+)]
 mod source;
+#[cfg_attr(warpweft_loom, allow(dead_code, reason = "shuttle has its models"))]
 mod sources;
 
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
