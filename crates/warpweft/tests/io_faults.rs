@@ -41,16 +41,14 @@ fn in_child(test: &str, body: fn()) {
     );
 }
 
-fn limit_descriptors(limit: u64) {
+fn limit_descriptors(now: u64, most: u64) {
     let limit = libc::rlimit {
-        rlim_cur: limit,
-        rlim_max: limit,
+        rlim_cur: now,
+        rlim_max: most,
     };
     // SAFETY: it reads the structure and changes a limit of this process, a child of the test's.
-    assert_eq!(
-        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) },
-        0
-    );
+    let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+    assert_eq!(set, 0);
 }
 
 fn no_more(error: &std::io::Error) -> bool {
@@ -60,7 +58,7 @@ fn no_more(error: &std::io::Error) -> bool {
 #[test]
 fn a_listener_survives_the_end_of_descriptors() {
     in_child("a_listener_survives_the_end_of_descriptors", || {
-        limit_descriptors(40);
+        limit_descriptors(40, 40);
         let runtime = Runtime::builder().workers(2).build().expect("workers");
         runtime.block_on(async {
             let listener = TcpListener::bind(HERE).expect("room for one");
@@ -100,18 +98,7 @@ fn a_poller_that_cannot_be_had_is_an_error() {
             let (one, _other) = std::os::unix::net::UnixStream::pair().expect("two descriptors");
             let clone = one.try_clone().expect("a third");
             let mut taken = Vec::new();
-            let soft = |limit| {
-                let limit = libc::rlimit {
-                    rlim_cur: limit,
-                    rlim_max: 1024,
-                };
-                // SAFETY: as above.
-                assert_eq!(
-                    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) },
-                    0
-                );
-            };
-            soft(30);
+            limit_descriptors(30, 1024);
             while let Ok(file) = std::fs::File::open("/dev/null") {
                 taken.push(file);
             }
@@ -121,7 +108,7 @@ fn a_poller_that_cannot_be_had_is_an_error() {
             assert!(no_more(&error), "{error}");
             // It is not remembered.
             drop(taken);
-            soft(1024);
+            limit_descriptors(1024, 1024);
             runtime
                 .block_on(async { UnixStream::from_std(clone) })
                 .expect("now there is");
@@ -138,10 +125,9 @@ fn interrupted_calls_go_on() {
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
         // SAFETY: the handler does nothing, which is allowed in a handler.
-        assert_eq!(
-            unsafe { libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut()) },
-            0
-        );
+        let set = unsafe { libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut()) };
+        assert_eq!(set, 0);
+        let process = std::process::id();
         both_ways(|runtime| {
             let stop = std::sync::atomic::AtomicBool::new(false);
             std::thread::scope(|scope| {
@@ -150,15 +136,9 @@ fn interrupted_calls_go_on() {
                     while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                         for task in std::fs::read_dir("/proc/self/task").expect("threads").flatten() {
                             let number = task.file_name().to_string_lossy().parse::<libc::pid_t>();
+                            let number = number.expect("a number");
                             // SAFETY: it sends a signal, which has a handler, to a thread of this process.
-                            unsafe {
-                                libc::syscall(
-                                    libc::SYS_tgkill,
-                                    libc::getpid(),
-                                    number.expect("a number"),
-                                    libc::SIGALRM,
-                                );
-                            }
+                            unsafe { libc::syscall(libc::SYS_tgkill, process, number, libc::SIGALRM) };
                         }
                         std::thread::sleep(Duration::from_micros(200));
                     }
@@ -241,7 +221,8 @@ fn ctrl_c_is_told_to_everyone_who_waits() {
                 assert!(early.is_err(), "nobody has pressed it");
                 let interrupt = || {
                     // SAFETY: it sends a signal, which has a handler, to this process.
-                    assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGINT) }, 0);
+                    let sent = unsafe { libc::kill(std::process::id().cast_signed(), libc::SIGINT) };
+                    assert_eq!(sent, 0);
                 };
                 interrupt();
                 let waiting: Vec<_> = (0..3).map(|_| spawn(warpweft::signal::ctrl_c())).collect();
@@ -323,7 +304,7 @@ fn no_descriptor_is_left_behind() {
                 });
                 assert!(here.as_async().get_ref().as_raw_fd() > 2);
                 let reader = runtime.spawn(async move { here.read(&mut [0]).await });
-                if round % 2 == 0 {
+                if round.is_multiple_of(2) {
                     there.write_all(&[1]).expect("room");
                     assert_eq!(reader.wait().expect("no panic").expect("a byte"), 1);
                 }

@@ -1,17 +1,10 @@
 #![doc = include_str!("README.md")]
 
-#[cfg_attr(warpweft_loom, allow(dead_code, reason = "shuttle has its models"))]
 mod driver;
-#[cfg_attr(
-    any(warpweft_loom, warpweft_shuttle),
-    allow(dead_code, reason = "what sockets need; they are the system's")
-)]
+mod handle;
 mod source;
-#[cfg_attr(warpweft_loom, allow(dead_code, reason = "shuttle has its models"))]
 mod sources;
 
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-mod handle;
 #[cfg(warpweft_shuttle)]
 #[doc(hidden)]
 pub mod model;
@@ -22,7 +15,6 @@ mod poller;
 mod poller;
 
 pub(crate) use driver::{Driver, Turn};
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub use handle::Async;
 
 use std::io::{Error, ErrorKind};

@@ -31,7 +31,6 @@ mod worker;
 mod yields;
 
 pub use builder::{BuildError, Builder};
-#[cfg_attr(any(warpweft_loom, warpweft_shuttle), allow(unused_imports))]
 pub(crate) use context::current_driver;
 pub use crew::Threads;
 pub use handle::{Runtime, default_runtime};
