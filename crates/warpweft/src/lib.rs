@@ -47,11 +47,9 @@ pub mod fiber;
 mod fork;
 mod idle;
 pub mod io;
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub mod net;
 mod observe;
 mod runtime;
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub mod signal;
 pub mod sync;
 pub mod time;

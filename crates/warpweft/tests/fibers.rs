@@ -672,7 +672,7 @@ fn a_thread_with_fibers_does_not_retire() {
     }
     eventually("all are spare", || runtime.threads().blocked == 0);
     // Longer than a surplus thread without fibers rests.
-    std::thread::sleep(Duration::from_millis(150));
+    thread::sleep(Duration::from_millis(150));
     assert!(runtime.threads().all >= 20, "{:?}", runtime.threads());
     open.open();
     let mut homes: Vec<_> = fibers

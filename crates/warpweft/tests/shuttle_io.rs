@@ -73,10 +73,12 @@ fn a_push_rouses_the_worker_in_the_poller() {
 
 #[test]
 fn a_driver_that_comes_late_finds_a_poller_among_the_sleepers() {
-    check(|| {
+    check_fairly(|| {
         let runtime = runtime(2, "fifo");
-        // Both may be asleep at their own places by now.
-        thread::yield_now();
+        // Both are asleep at their own places, or on their way.
+        while runtime.idle_workers().1 < 2 {
+            thread::yield_now();
+        }
         let pipe = pipe(&runtime);
         let fires = {
             let pipe = Arc::clone(&pipe);
@@ -253,8 +255,8 @@ fn a_job_that_waits_for_an_event_lends_its_worker() {
     });
 }
 
-fn the_end_meets_who_waits(runtime: Runtime) {
-    let pipe = pipe(&runtime);
+fn the_end_meets_who_waits(runtime: &Runtime) {
+    let pipe = pipe(runtime);
     let task = runtime.spawn({
         let pipe = Arc::clone(&pipe);
         async move { pipe.take().await }
@@ -275,12 +277,12 @@ fn the_end_meets_who_waits(runtime: Runtime) {
 
 #[test]
 fn the_pool_closes_under_those_who_wait() {
-    check(|| the_end_meets_who_waits(runtime(2, "fifo")));
+    check(|| the_end_meets_who_waits(&runtime(2, "fifo")));
 }
 
 #[test]
 fn the_pool_closes_under_the_thread_that_polls() {
-    check(|| the_end_meets_who_waits(with_thread(1)));
+    check(|| the_end_meets_who_waits(&with_thread(1)));
 }
 
 #[test]

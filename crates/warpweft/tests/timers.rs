@@ -201,7 +201,7 @@ fn a_hundred_thousand_sleeps() {
                 runtime.spawn(async move {
                     // Every fourth is given up.
                     let length = Duration::from_micros(number.wrapping_mul(7919) % 200_000);
-                    if number % 4 == 0 {
+                    if number.is_multiple_of(4) {
                         let _ = timeout(length, sleep(HOUR)).await;
                     } else {
                         sleep(length).await;
@@ -304,7 +304,7 @@ fn a_runtime_ends_with_ten_thousand_who_wait() {
                 let pair = Arc::clone(&pairs[number % pairs.len()]);
                 runtime.spawn(async move {
                     let _counted = counted;
-                    if number % 2 == 0 {
+                    if number.is_multiple_of(2) {
                         sleep(HOUR).await;
                     } else {
                         let _ = pair.0.read(&mut [0]).await;

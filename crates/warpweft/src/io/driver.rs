@@ -241,3 +241,54 @@ fn wake(wakers: &mut Vec<Waker>) {
         let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
     }
 }
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::Driver;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Wake, Waker};
+
+    #[test]
+    fn only_one_has_the_role() {
+        let driver = Driver::new(1).expect("a poller");
+        let turn = driver.take().expect("it is free");
+        assert!(driver.take().is_none());
+        assert!(
+            driver.take().is_none(),
+            "who fails to take it does not give it up"
+        );
+        drop(turn);
+        drop(driver.take().expect("it is free again"));
+        driver.close();
+        assert!(driver.take().is_none());
+    }
+
+    #[derive(Default)]
+    struct Counts(AtomicUsize);
+
+    impl Wake for Counts {
+        fn wake(self: Arc<Self>) {
+            assert!(
+                self.0.fetch_add(1, Ordering::Relaxed) > 0,
+                "the first call panics"
+            );
+        }
+    }
+
+    #[test]
+    fn a_waker_that_panics_harms_nobody() {
+        let driver = Driver::new(1).expect("a poller");
+        let counts = Arc::new(Counts::default());
+        for deadline in 1..=3 {
+            let waker = Waker::from(Arc::clone(&counts));
+            assert!(driver.set_timer(Some(0), deadline, waker).is_some());
+        }
+        let mut turn = driver.take().expect("it is free");
+        while driver.now_ns() < 3 {}
+        turn.wait(None);
+        assert_eq!(turn.hand_out(), 3);
+        assert_eq!(counts.0.load(Ordering::Relaxed), 3);
+        assert!(driver.take().is_some());
+    }
+}

@@ -1,11 +1,10 @@
 #![doc = include_str!("README.md")]
 
 mod driver;
+mod handle;
 mod source;
 mod sources;
 
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-mod handle;
 #[cfg(warpweft_shuttle)]
 #[doc(hidden)]
 pub mod model;
@@ -16,7 +15,6 @@ mod poller;
 mod poller;
 
 pub(crate) use driver::{Driver, Turn};
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub use handle::Async;
 
 use std::io::{Error, ErrorKind};

@@ -167,6 +167,27 @@ mod tests {
     }
 
     #[test]
+    fn an_event_during_an_attempt_that_blocks_is_not_forgotten() {
+        let sources = Sources::default();
+        let (key, source) = sources.insert().expect("open");
+        let cx = Context::from_waker(Waker::noop());
+        let mut attempts = 0;
+        let polled = source.ticket(Way::In).poll(
+            &cx,
+            || Ok(()),
+            || {
+                attempts += 1;
+                if attempts == 2 {
+                    return Ok(());
+                }
+                sources.happened(ready(key), &mut Vec::new());
+                blocks()
+            },
+        );
+        assert!(polled.is_ready());
+    }
+
+    #[test]
     fn generations_wrap() {
         let sources = Sources::default();
         let (key, _) = sources.insert().expect("open");

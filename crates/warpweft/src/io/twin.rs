@@ -1,6 +1,8 @@
-//! The poller's twin for the model checkers: events are what a model fires, and time passes when a wait with an end ends.
+//! The poller's twin for the model checkers: events are what a model fires, and time passes when a wait with an end ends. The
+//! system's descriptors have no place here.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use warpweft_platform::sync::{Condvar, Mutex};
 
 #[derive(Debug, Default)]
@@ -47,6 +49,20 @@ impl Poller {
             state: Mutex::new(State::default()),
             bell: Condvar::new(),
         })
+    }
+
+    /// # Safety
+    ///
+    /// None: it is the poller's that has conditions.
+    pub(super) unsafe fn add(&self, _fd: BorrowedFd<'_>, _key: usize) -> io::Result<()> {
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "under the model checkers there are no descriptors, only pipes of `io::model`",
+        ))
+    }
+
+    pub(super) fn delete(&self, _fd: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(())
     }
 
     pub(super) fn wait(&self, events: &mut Events, ns: Option<u64>) -> io::Result<()> {

@@ -13,11 +13,7 @@ use warpweft_platform::thread::{JoinHandle, spawn_named};
 use warpweft_platform::thread_word;
 
 /// A busy pool looks at its poller after so long, at the next end of a task.
-const LOOK_NS: u64 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
-    0
-} else {
-    100_000
-};
+const LOOK_NS: u64 = 100_000;
 /// The most tasks between two looks at the clock.
 const STRETCH: u32 = 64;
 
@@ -201,11 +197,77 @@ impl Pace {
         let now = driver.now_ns();
         let each = now.saturating_sub(self.since_ns) / u64::from(self.stretch);
         self.since_ns = now;
-        if now.saturating_sub(driver.looked_ns()) >= LOOK_NS {
+        // Under the checkers, where no time passes, it is always time.
+        let due =
+            cfg!(any(warpweft_loom, warpweft_shuttle)) || now.saturating_sub(driver.looked_ns()) >= LOOK_NS;
+        if due {
             engine.look(idle);
         }
         let fit = LOOK_NS.checked_div(each).unwrap_or(u64::MAX);
         let most = (self.stretch * 2).min(STRETCH);
         u32::try_from(fit).map_or(most, |fit| fit.clamp(1, most))
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::{Engine, Idle, Io, LOOK_NS, Life, Pace};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Wake, Waker};
+    use warpweft_platform::clock::now_ns;
+
+    struct Flag(AtomicBool);
+
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Tasks that take longer than the time between two looks: after the first stretch each is followed by one.
+    #[test]
+    fn long_tasks_are_followed_by_a_look() {
+        let (idle, life) = (Idle::new(1), Life::new(1));
+        let engine = Engine::new(Io::Inline, String::from("busy"));
+        let driver = engine.driver(1, &idle, &life).expect("a poller");
+        let mut pace = Pace::new(61);
+        let mut overdue_after = 0;
+        for round in 0..70 {
+            let flag = Arc::new(Flag(AtomicBool::new(false)));
+            let waker = Waker::from(Arc::clone(&flag));
+            assert!(driver.set_timer(None, 1, waker).is_some());
+            let tasks = pace.stretch();
+            assert_eq!(tasks, if round == 0 { 61 } else { 1 });
+            for _ in 0..tasks {
+                let start = now_ns();
+                while now_ns() - start <= LOOK_NS {}
+            }
+            overdue_after += tasks;
+            if pace.look_up(&engine, &idle) {
+                assert_eq!(
+                    overdue_after, 61,
+                    "overdue tasks are asked for at the same pace as ever"
+                );
+                overdue_after = 0;
+            }
+            assert!(flag.0.load(Ordering::Relaxed), "nobody looked in round {round}");
+        }
+    }
+
+    #[test]
+    fn without_a_driver_the_pace_is_the_policys() {
+        let (idle, engine) = (Idle::new(1), Engine::new(Io::Inline, String::from("quiet")));
+        for interval in [0, 1, 61, 1000] {
+            let mut pace = Pace::new(interval);
+            let mut tasks = 0;
+            for _ in 0..100 {
+                tasks += pace.stretch();
+                if pace.look_up(&engine, &idle) {
+                    assert_eq!(tasks, interval.max(1));
+                    tasks = 0;
+                }
+            }
+        }
     }
 }

@@ -52,7 +52,6 @@ pub(crate) use berth::{Berth, Key};
 pub use blocking::blocking;
 pub use builder::{BuildError, Builder};
 pub(crate) use context::Front;
-#[cfg_attr(any(warpweft_loom, warpweft_shuttle), allow(unused_imports))]
 pub(crate) use context::current_driver;
 pub use crew::Threads;
 pub use handle::{Runtime, default_runtime};

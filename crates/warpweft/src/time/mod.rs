@@ -33,6 +33,7 @@ mod interval;
 mod sleep;
 mod timeout;
 pub(crate) mod timers;
+mod wheel;
 
 pub use interval::{Interval, MissedTicks, interval, interval_at};
 pub use sleep::{Sleep, sleep, sleep_until};

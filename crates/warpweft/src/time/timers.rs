@@ -1,19 +1,14 @@
-//! Who is to be woken when: one heap per worker, each under its lock, and one for everyone else.
+//! Who is to be woken when: a wheel of deadlines per worker, each under its lock, and one for everyone else.
 //!
-//! ```text
-//!   shard:  next (readable without the lock)
-//!           order: heap of (deadline, slot), four children each      slots: waker, place in the heap, generation
-//! ```
-//!
-//! Deadlines are nanoseconds of the poller's clock; they are not rounded. A cancelled timer leaves heap and slot at once.
+//! Deadlines are nanoseconds of the poller's clock; they are not rounded. A cancelled timer leaves its wheel at once. The wheel itself
+//! is in [`wheel`](super::wheel).
 //!
 //! # Invariants
 //!
-//! - `order[slots[i].place].slot == i` for each timer; a vacant slot's place is the next vacant slot, plus one.
-//! - `next` is the first deadline of the heap, [`NEVER`] if it is empty; it changes under the lock.
-//! - A slot's generation changes when its timer goes: a token finds its own timer or none.
+//! - `next` is no later than the first deadline of the wheel, [`NEVER`] if it is empty; it changes under the lock.
 //! - No waker is called, cloned or dropped under a lock.
 
+use super::wheel::{Place, Wheel};
 use std::task::Waker;
 use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
@@ -23,8 +18,6 @@ use warpweft_platform::sync::Mutex;
 pub(crate) const NEVER: u64 = u64::MAX;
 /// How many expire under one lock.
 const BATCH: usize = 1024;
-/// Children of a node of the heap.
-const WIDTH: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Timers {
@@ -34,32 +27,21 @@ pub(crate) struct Timers {
 #[derive(Debug)]
 struct Shard {
     next: AtomicU64,
-    heap: Mutex<Heap>,
+    wheel: Mutex<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    wheel: Wheel,
+    /// No timers are taken any more.
+    closed: bool,
 }
 
 /// What its owner keeps of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Token {
     shard: u32,
-    slot: u32,
-    generation: u32,
-}
-
-#[derive(Debug, Default)]
-struct Heap {
-    order: Vec<(u64, u32)>,
-    slots: Vec<Slot>,
-    /// The first vacant slot, plus one.
-    vacant: u32,
-    /// No timers are taken any more.
-    closed: bool,
-}
-
-#[derive(Debug)]
-struct Slot {
-    waker: Option<Waker>,
-    place: u32,
-    generation: u32,
+    place: Place,
 }
 
 impl Timers {
@@ -67,7 +49,10 @@ impl Timers {
         let shard = |_| {
             CachePadded::new(Shard {
                 next: AtomicU64::new(NEVER),
-                heap: Mutex::new(Heap::default()),
+                wheel: Mutex::new(Open {
+                    wheel: Wheel::new(),
+                    closed: false,
+                }),
             })
         };
         Self {
@@ -81,54 +66,42 @@ impl Timers {
         let outside = self.shards.len() - 1;
         let number = worker.map_or(outside, |worker| worker.min(outside));
         let shard = &self.shards[number];
-        let mut heap = shard.heap.lock();
-        if heap.closed {
+        let mut open = shard.wheel.lock();
+        if open.closed {
             // Not under the lock: a waker's end may be the end of a task, which may have timers.
-            drop(heap);
+            drop(open);
             return None;
         }
-        let slot = heap.occupy(waker);
-        heap.insert(deadline, slot);
-        let first = shard.note_first(&heap);
-        let token = Token {
-            shard: u32::try_from(number).unwrap_or_else(|_| unreachable!("there are fewer workers")),
-            slot,
-            generation: heap.slots[slot as usize].generation,
-        };
-        Some((token, first))
+        let place = open.wheel.insert(deadline, waker);
+        let first = shard.note_first(&open.wheel);
+        let shard = u32::try_from(number).unwrap_or_else(|_| unreachable!("there are fewer workers"));
+        Some((Token { shard, place }, first))
     }
 
     /// Takes a timer off; `false` if it has expired.
     pub(crate) fn cancel(&self, token: Token) -> bool {
         let shard = &self.shards[token.shard as usize];
-        let mut heap = shard.heap.lock();
-        if !heap.has(token) {
-            return false;
-        }
-        let place = heap.slots[token.slot as usize].place;
-        heap.remove(place as usize);
-        let waker = heap.vacate(token.slot);
-        shard.note_first(&heap);
-        drop(heap);
-        drop(waker);
-        true
+        let mut open = shard.wheel.lock();
+        let waker = open.wheel.remove(token.place);
+        shard.note_first(&open.wheel);
+        drop(open);
+        waker.is_some()
     }
 
     /// From now on this waker is woken; `false` if the timer has expired.
     pub(crate) fn renew(&self, token: Token, waker: &Waker) -> bool {
-        let shard = &self.shards[token.shard as usize];
         let clone = waker.clone();
-        let mut heap = shard.heap.lock();
-        if !heap.has(token) {
+        let mut open = self.shards[token.shard as usize].wheel.lock();
+        let Some(place) = open.wheel.waker(token.place) else {
             return false;
-        }
-        let old = heap.slots[token.slot as usize].waker.replace(clone);
-        drop(heap);
+        };
+        let old = std::mem::replace(place, clone);
+        drop(open);
         drop(old);
         true
     }
 
-    /// The first deadline of all.
+    /// When a timer may be due: no later than the first deadline of all.
     pub(crate) fn next(&self) -> u64 {
         // Ordering: Relaxed. Who sets a timer and who goes to sleep have a fence each (`Driver`); else it is a hint.
         let next = |shard: &CachePadded<Shard>| shard.next.load(Ordering::Relaxed);
@@ -143,21 +116,9 @@ impl Timers {
             if shard.next.load(Ordering::Relaxed) > now {
                 continue;
             }
-            let mut heap = shard.heap.lock();
-            for taken in 0.. {
-                let Some(&(deadline, slot)) = heap.order.first().filter(|(deadline, _)| *deadline <= now)
-                else {
-                    break;
-                };
-                debug_assert_ne!(deadline, NEVER);
-                if taken == BATCH {
-                    more = true;
-                    break;
-                }
-                heap.remove(0);
-                wakers.extend(heap.vacate(slot));
-            }
-            shard.note_first(&heap);
+            let mut open = shard.wheel.lock();
+            more |= open.wheel.expire(now, BATCH, wakers);
+            shard.note_first(&open.wheel);
         }
         more
     }
@@ -165,13 +126,10 @@ impl Timers {
     /// Takes all timers off, for good.
     pub(crate) fn close(&self, wakers: &mut Vec<Waker>) {
         for shard in &self.shards {
-            let mut heap = shard.heap.lock();
-            heap.closed = true;
-            while let Some(&(_, slot)) = heap.order.last() {
-                heap.order.pop();
-                wakers.extend(heap.vacate(slot));
-            }
-            shard.note_first(&heap);
+            let mut open = shard.wheel.lock();
+            open.closed = true;
+            while open.wheel.expire(NEVER, BATCH, wakers) {}
+            shard.note_first(&open.wheel);
         }
     }
 
@@ -180,103 +138,21 @@ impl Timers {
     pub(crate) fn len(&self) -> usize {
         self.shards
             .iter()
-            .map(|shard| shard.heap.lock().order.len())
+            .map(|shard| shard.wheel.lock().wheel.len())
             .sum()
     }
 }
 
 impl Shard {
-    /// Writes down the first deadline; whether it is earlier than what was written.
-    fn note_first(&self, heap: &Heap) -> bool {
-        let first = heap.order.first().map_or(NEVER, |(deadline, _)| *deadline);
+    /// Writes down when something may be due; whether it is earlier than what was written.
+    fn note_first(&self, wheel: &Wheel) -> bool {
+        let first = wheel.next();
         // Ordering: Relaxed, under the lock; see `next`.
         let before = self.next.load(Ordering::Relaxed);
         if first != before {
             self.next.store(first, Ordering::Relaxed);
         }
         first < before
-    }
-}
-
-impl Heap {
-    fn has(&self, token: Token) -> bool {
-        let slot = &self.slots[token.slot as usize];
-        slot.generation == token.generation && slot.waker.is_some()
-    }
-
-    fn occupy(&mut self, waker: Waker) -> u32 {
-        if let Some(index) = self.vacant.checked_sub(1) {
-            let slot = &mut self.slots[index as usize];
-            self.vacant = slot.place;
-            slot.waker = Some(waker);
-            return index;
-        }
-        // 2³² timers would take 160 GiB.
-        let index = u32::try_from(self.slots.len()).unwrap_or_else(|_| unreachable!("memory ends before"));
-        self.slots.push(Slot {
-            waker: Some(waker),
-            place: 0,
-            generation: 0,
-        });
-        index
-    }
-
-    fn vacate(&mut self, index: u32) -> Option<Waker> {
-        let slot = &mut self.slots[index as usize];
-        slot.generation = slot.generation.wrapping_add(1);
-        slot.place = std::mem::replace(&mut self.vacant, index + 1);
-        slot.waker.take()
-    }
-
-    fn insert(&mut self, deadline: u64, slot: u32) {
-        self.order.push((deadline, slot));
-        self.rise(self.order.len() - 1);
-    }
-
-    fn remove(&mut self, place: usize) {
-        self.order.swap_remove(place);
-        if place < self.order.len() {
-            // The last one took the place: it belongs further up or further down.
-            let place = self.rise(place);
-            self.sink(place);
-        }
-    }
-
-    fn put(&mut self, place: usize, entry: (u64, u32)) {
-        self.order[place] = entry;
-        // As many entries as slots at most.
-        self.slots[entry.1 as usize].place = place as u32;
-    }
-
-    fn rise(&mut self, mut place: usize) -> usize {
-        let entry = self.order[place];
-        while place > 0 {
-            let parent = (place - 1) / WIDTH;
-            if self.order[parent].0 <= entry.0 {
-                break;
-            }
-            self.put(place, self.order[parent]);
-            place = parent;
-        }
-        self.put(place, entry);
-        place
-    }
-
-    fn sink(&mut self, mut place: usize) {
-        let entry = self.order[place];
-        loop {
-            let first = place * WIDTH + 1;
-            let children = first..(first + WIDTH).min(self.order.len());
-            let Some(child) = children.min_by_key(|&child| self.order[child].0) else {
-                break;
-            };
-            if self.order[child].0 >= entry.0 {
-                break;
-            }
-            self.put(place, self.order[child]);
-            place = child;
-        }
-        self.put(place, entry);
     }
 }
 
@@ -294,19 +170,6 @@ mod tests {
             .0
     }
 
-    fn check(timers: &Timers) {
-        for shard in &timers.shards {
-            let heap = shard.heap.lock();
-            for (place, (deadline, slot)) in heap.order.iter().enumerate() {
-                assert!(
-                    heap.order[place.saturating_sub(1) / 4].0 <= *deadline,
-                    "heap order"
-                );
-                assert_eq!(heap.slots[*slot as usize].place as usize, place);
-            }
-        }
-    }
-
     /// Setting, cancelling and expiring in any order, against a sorted map.
     #[test]
     fn agrees_with_a_sorted_map() {
@@ -318,7 +181,8 @@ mod tests {
         for number in 0..20_000 {
             match below(8) {
                 0..5 => {
-                    let deadline = now + below(1000);
+                    // Near and far, also beyond several turns of the wheel, and behind.
+                    let deadline = (now + (1 << below(40)) + below(1000)).saturating_sub(below(100));
                     let worker = (below(3) < 2).then_some(below(2) as usize);
                     let (token, _) = timers
                         .insert(worker, deadline, Waker::noop().clone())
@@ -335,7 +199,7 @@ mod tests {
                     assert!(!timers.cancel(token), "once");
                 }
                 _ => {
-                    now += below(60);
+                    now += below(60) << below(36);
                     let mut wakers = Vec::new();
                     while timers.expire(now, &mut wakers) {}
                     let later = model.split_off(&(now + 1, 0));
@@ -344,9 +208,10 @@ mod tests {
                     model = later;
                 }
             }
-            assert_eq!(timers.next(), model.keys().next().map_or(NEVER, |key| key.0));
+            let first = model.keys().next().map_or(NEVER, |key| key.0);
+            assert!(timers.next() <= first, "{} {first}", timers.next());
+            assert_eq!(timers.next() == NEVER, model.is_empty());
         }
-        check(&timers);
         assert_eq!(timers.len(), model.len());
     }
 
@@ -373,17 +238,11 @@ mod tests {
         let old = set(&timers, 5);
         assert!(timers.cancel(old));
         let new = set(&timers, 6);
-        assert_eq!((old.slot, old.shard), (new.slot, new.shard));
+        assert_ne!(old, new);
         assert!(!timers.renew(old, Waker::noop()));
         assert!(!timers.cancel(old));
         assert!(timers.renew(new, Waker::noop()));
         assert!(timers.cancel(new));
         assert_eq!((timers.len(), timers.next()), (0, NEVER));
-    }
-
-    #[test]
-    fn a_timer_costs_fewer_than_fifty_bytes() {
-        let bytes = size_of::<(u64, u32)>() + size_of::<super::Slot>();
-        assert!(bytes <= 40, "{bytes}");
     }
 }
