@@ -122,6 +122,13 @@ impl Counters {
         self.0[count as usize].add_shared(n);
     }
 
+    /// One value of this moment.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, count: Count) -> u64 {
+        self.0[count as usize].get()
+    }
+
     /// The values of this moment; each is exact if the worker stands still.
     #[must_use]
     pub fn snapshot(&self) -> CounterSet {

@@ -296,6 +296,13 @@ impl EventCount {
         }
     }
 
+    /// Whether worker `w` has not announced sleep, or its wake-up is over: one moment's view of what others change.
+    #[must_use]
+    pub fn is_awake(&self, w: usize) -> bool {
+        // Ordering: Relaxed. For who looks again.
+        self.places[w].state.load(Ordering::Relaxed) == AWAKE
+    }
+
     /// How many workers are searching and how many sleep, for counters and dumps.
     ///
     /// One moment's view of a word that others change: exact when nothing moves.

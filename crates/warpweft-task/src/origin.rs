@@ -49,6 +49,16 @@ impl Origin {
         })
     }
 
+    /// The location; null if there is a name.
+    #[inline]
+    pub(crate) fn site(&self) -> *const Location<'static> {
+        if self.0.addr() & NAMED == 0 {
+            self.0.cast()
+        } else {
+            std::ptr::null()
+        }
+    }
+
     pub(crate) fn name(&self) -> Option<&str> {
         self.named().map(|named| &*named.name)
     }

@@ -8,6 +8,7 @@ use crate::state::{Start, Suspend};
 use crate::why::Why;
 use std::mem::ManuallyDrop;
 use std::num::NonZeroUsize;
+use std::panic::Location;
 use std::ptr::NonNull;
 use warpweft_queue::Word;
 
@@ -163,6 +164,13 @@ impl TaskRef {
     #[must_use]
     pub fn info(&self) -> TaskInfo<'_> {
         TaskInfo::new(&self.header().origin, self.policy_word())
+    }
+
+    /// Where it was spawned, for who keeps that in one word; null if it has a name, which costs a look at [`info`](Self::info).
+    #[inline]
+    #[must_use]
+    pub fn spawn_site(&self) -> *const Location<'static> {
+        self.header().origin.site()
     }
 
     /// The word that travels with the task and belongs to the policy; 0 at first.

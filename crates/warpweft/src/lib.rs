@@ -59,7 +59,7 @@ pub use io::Io;
 pub use observe::PoolCounters;
 pub use runtime::{
     Admission, BlockingError, BuildError, Builder, Pin, PinError, Refused, Runtime, SpawnBlocking,
-    SpawnError, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn, spawn_blocking,
+    SpawnError, Stall, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn, spawn_blocking,
     spawn_detached, spawn_job, try_spawn_blocking, yield_now,
 };
 pub use warpweft_policy as policy;

@@ -400,7 +400,8 @@ fn a_crowd_of_fibers_waits_for_one_gate() {
             .collect();
         eventually("all wait", || runtime.fibers().live == 1000);
         // No thread is held up.
-        assert!(runtime.threads().all <= runtime.workers() + 2);
+        // Some may stand in for workers that the machine keeps waiting.
+        assert!(runtime.threads().all <= 2 * runtime.workers() + 2);
         open.open();
         for (n, fiber) in fibers.into_iter().enumerate() {
             assert_eq!(fiber.wait().expect("no panic"), n);

@@ -65,7 +65,11 @@ fn crowd(runtime: &Runtime, fibers: usize, wakers: &Wakers) -> Vec<JoinHandle<us
 #[test]
 fn a_hundred_thousand_fibers_wait() {
     let fibers = if has_marks() { 100_000 } else { 20_000 };
-    let runtime = Runtime::builder().workers(2).build().expect("two workers");
+    let runtime = Runtime::builder()
+        .workers(2)
+        .stuck_after(None)
+        .build()
+        .expect("two workers");
     let before = process();
     let wakers: Wakers = Arc::new(Mutex::new(Some(Vec::new())));
     let handles = crowd(&runtime, fibers, &wakers);

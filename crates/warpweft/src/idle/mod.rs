@@ -161,6 +161,11 @@ impl Idle {
         }
     }
 
+    /// Whether worker `w` is neither asleep nor about to be.
+    pub(crate) fn is_awake(&self, w: usize) -> bool {
+        self.events.is_awake(w)
+    }
+
     /// Work that anybody can do became visible. Returns whether a sleeper was woken.
     #[inline]
     pub(crate) fn wake_one(&self) -> bool {

@@ -4,6 +4,7 @@ use super::blocking_threads::BlockingThreads;
 use super::crew::Crew;
 use super::engine::Engine;
 use super::handle::{Runtime, set_default};
+use super::monitor::{Monitor, Stall, Watch};
 use super::pin::{Pin, PinError, Plan};
 use super::pool::{AnyPool, Pool};
 use crate::fiber::{LEAST_BYTES, MOST_BYTES, Stacks, USUAL_BYTES};
@@ -52,6 +53,7 @@ struct Config {
     max_blocking_threads: usize,
     blocking_keep_alive: Duration,
     pin: Pin,
+    watch: Watch,
     policy: String,
 }
 
@@ -75,6 +77,7 @@ impl Builder {
             max_blocking_threads: BLOCKING_THREADS,
             blocking_keep_alive: BLOCKING_KEEP_ALIVE,
             pin: Pin::Off,
+            watch: Watch::default(),
             policy: String::new(),
         };
         let default = PolicySpec::default();
@@ -165,6 +168,35 @@ impl Builder {
         self
     }
 
+    /// A worker that has been in one task for so long is *stuck*: another thread takes over what waits behind it, until it goes on. The
+    /// default is 10 ms; below 200 µs counts as 200 µs. `None`: nobody looks, and there is no thread for it.
+    ///
+    /// It is noticed within one and a half times this time. A pool of N workers has N/2 stand-ins, at least one and at most four: so
+    /// many stuck workers are made up for at a time. Tasks of others, sockets and timers go on; the started fibers of the stuck
+    /// thread wait for it. Costs a thread that looks twice in that time while anybody is awake, and nothing on the way of a task.
+    /// Long computations count as stuck, too: they keep their thread, and share the CPUs with the tasks that would wait for them.
+    ///
+    /// Policies see the stand-ins as workers with the highest numbers.
+    pub fn stuck_after(mut self, time: Option<Duration>) -> Self {
+        self.config.watch.stuck_after = time;
+        self
+    }
+
+    /// Calls `report` once for each time that a worker is found stuck, on the monitor's thread. A report that panics is ignored.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let runtime = warpweft::Runtime::builder()
+    ///     .stuck_after(Some(Duration::from_millis(50)))
+    ///     .on_stall(|stall| eprintln!("worker {} is stuck in a task from {:?}", stall.worker, stall.spawned_at))
+    ///     .build()?;
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    pub fn on_stall(mut self, report: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
+        self.config.watch.on_stall = Some(Box::new(report));
+        self
+    }
+
     /// The scheduling policy, as a type: one of ours or your own.
     pub fn policy<P: Policy>(mut self, policy: P) -> Self {
         self.config.policy = String::from(std::any::type_name::<P>());
@@ -212,6 +244,7 @@ impl fmt::Debug for Builder {
             .field("max_blocking_threads", &self.config.max_blocking_threads)
             .field("blocking_keep_alive", &self.config.blocking_keep_alive)
             .field("pin", &self.config.pin)
+            .field("stuck_after", &self.config.watch.stuck_after)
             .field("policy", &self.config.policy)
             .finish()
     }
@@ -245,6 +278,8 @@ pub enum BuildError {
         made: usize,
         /// How many workers there are.
         workers: usize,
+        /// How many stand-ins for them, for which it has to make one, too.
+        stand_ins: usize,
     },
     /// The system gave no thread.
     Thread {
@@ -257,6 +292,11 @@ pub enum BuildError {
     },
     /// The workers cannot be pinned as asked.
     Pin(PinError),
+    /// The system gave no thread for the monitor.
+    Monitor {
+        /// What the system said.
+        source: io::Error,
+    },
     /// There is a default runtime already.
     DefaultExists,
 }
@@ -278,10 +318,15 @@ impl fmt::Display for BuildError {
                 )
             }
             Self::Policy(error) => error.fmt(f),
-            Self::Locals { made, workers } => {
+            Self::Locals {
+                made,
+                workers,
+                stand_ins,
+            } => {
                 write!(
                     f,
-                    "the policy made {made} local states for {workers} workers: `build` makes one for each"
+                    "the policy made {made} local states for {workers} workers and {stand_ins} stand-ins: `build` makes one for each, \
+                     `PoolEnv::workers` in all"
                 )
             }
             Self::Thread {
@@ -295,6 +340,12 @@ impl fmt::Display for BuildError {
                 )
             }
             Self::Pin(error) => error.fmt(f),
+            Self::Monitor { source } => {
+                write!(
+                    f,
+                    "no thread for the monitor: {source}; it may be switched off by `stuck_after(None)`"
+                )
+            }
             Self::DefaultExists => {
                 f.write_str("there is a default runtime already: build it before its first use, and once")
             }
@@ -307,7 +358,7 @@ impl std::error::Error for BuildError {
         match self {
             Self::Policy(error) => Some(error),
             Self::Pin(error) => Some(error),
-            Self::Thread { source, .. } => Some(source),
+            Self::Thread { source, .. } | Self::Monitor { source } => Some(source),
             _ => None,
         }
     }
@@ -348,12 +399,14 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
     }
     let plan = config.pin.plan(workers, &topology).map_err(BuildError::Pin)?;
     let places = plan.as_ref().map_or(&[][..], Plan::places);
-    let env = PoolEnv::new(workers).with_places(places.to_vec());
+    let stand_ins = config.watch.stand_ins(workers);
+    let env = PoolEnv::new(workers + stand_ins).with_places(places.to_vec());
     let (shared, locals) = policy.build(&env).map_err(BuildError::Policy)?;
-    if locals.len() != workers {
+    if locals.len() != env.workers {
         return Err(BuildError::Locals {
             made: locals.len(),
             workers,
+            stand_ins,
         });
     }
     watch_forks();
@@ -367,7 +420,7 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
         u64::try_from(config.blocking_keep_alive.as_nanos()).unwrap_or(u64::MAX),
     );
     let crew = Crew::new(config.name.clone(), config.stack_bytes, limit, blocking, plan);
-    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew, stacks, engine);
+    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew, stacks, engine, workers, config.watch);
     let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
     for worker in 0..workers {
         match any.crew().start(&any) {
@@ -376,7 +429,7 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
             }
             Err(source) => {
                 pool.close();
-                for absent in &pool.workers[worker..] {
+                for absent in &pool.workers[worker..workers] {
                     // SAFETY: no thread carries this worker, nor ever will.
                     unsafe { absent.retire() };
                 }
@@ -390,6 +443,11 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
                 });
             }
         }
+    }
+    if let Err(source) = Monitor::start(&any, &config.name) {
+        pool.close();
+        any.crew().join_all();
+        return Err(BuildError::Monitor { source });
     }
     Ok(Runtime::new(any, config.name, config.policy))
 }

@@ -267,6 +267,12 @@ impl Runtime {
         self.pool.crew().snapshot()
     }
 
+    /// How often a worker was found stuck in a task for longer than [`Builder::stuck_after`](crate::Builder::stuck_after).
+    #[must_use]
+    pub fn stalls(&self) -> usize {
+        self.pool.monitor().stalls()
+    }
+
     /// How many workers search for work and how many sleep, at this moment.
     #[must_use]
     pub fn idle_workers(&self) -> (usize, usize) {
@@ -292,8 +298,10 @@ impl Runtime {
         // One of its own threads: a worker's, one that blocks, or the poller's, which calls wakers.
         let own = seat::is_of(self.header())
             || self.pool.engine().is_here()
+            || self.pool.monitor().is_here()
             || self.pool.crew().blocking().is_here();
         if !own {
+            self.pool.monitor().join();
             self.pool.crew().join_all();
             self.pool.engine().join();
         }

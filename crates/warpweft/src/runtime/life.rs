@@ -91,6 +91,16 @@ impl Life {
         }
     }
 
+    /// One worker more, unless the last one has left already.
+    pub(crate) fn enter(&self) -> bool {
+        // Ordering: Relaxed. Who enters publishes nothing; who leaves last takes everything.
+        self.workers
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |workers| {
+                (workers != 0).then_some(workers + 1)
+            })
+            .is_ok()
+    }
+
     /// `count` workers have left, or never came; true if they were the last.
     pub(crate) fn leave(&self, count: usize) -> bool {
         // Ordering: AcqRel, so that the last one sees what the others did.

@@ -10,17 +10,17 @@
 //! | `spawn_blocking` | spawning a closure that blocks |
 //! | `pin` | on which CPUs the workers run |
 //! | `pool` | what workers share; pushes; the end |
-//! | `worker` | the loop |
+//! | `worker` | a worker's half of the policy, and its tasks |
+//! | `live` | the life of a thread: the loop |
 //! | `context` | what free functions find on this thread |
 //! | `seat` | a stack of a thread of the pool, and the worker that the thread carries |
 //! | `berth` | where a thread is given a worker, and told of its fibers |
-//! | `seat` | a thread of the pool, and how it waits without keeping its worker |
-//! | `berth` | where a thread without a worker sleeps |
 //! | `blocking` | closures that may block: the worker goes on without them |
 //! | `blocking_threads` | threads for closures that block, and admission to them |
 //! | `crew` | all threads of a pool, and the spares |
 //! | `engine` | who polls for sockets and timers, and when |
 //! | `life` | open, closing, closed |
+//! | `monitor` | workers that are stuck, and their stand-ins |
 //! | `register` | tasks that sleep |
 //! | `wait` | how a stack waits |
 //! | `yields` | giving way |
@@ -38,6 +38,8 @@ mod hand;
 mod handle;
 mod install;
 mod life;
+mod live;
+mod monitor;
 mod pin;
 pub(crate) mod pool;
 mod register;
@@ -55,6 +57,7 @@ pub(crate) use context::Front;
 pub(crate) use context::current_driver;
 pub use crew::Threads;
 pub use handle::{Runtime, default_runtime};
+pub use monitor::Stall;
 pub use pin::{Pin, PinError};
 pub use spawn::{SpawnError, TaskBuilder, spawn, spawn_detached, spawn_job};
 pub use spawn_blocking::{

@@ -14,9 +14,11 @@ use super::context::{Front, FrontOps, with_current};
 use super::crew::Crew;
 use super::engine::Engine;
 use super::life::Life;
+use super::live::live;
+use super::monitor::{Monitor, Watch};
 use super::register::Register;
 use super::seat::Seat;
-use super::worker::{Worker, live};
+use super::worker::Worker;
 use crate::fiber::Stacks;
 use crate::fork::Market;
 use crate::idle::Idle;
@@ -42,7 +44,11 @@ pub(crate) struct Pool<P: Policy> {
     this: Weak<Self>,
     /// Dropped by `finish`, once, when nobody can touch it any more.
     shared: UnsafeCell<ManuallyDrop<P::Shared>>,
+    /// Those that were asked for, and then the stand-ins of the monitor.
     pub(crate) workers: Box<[CachePadded<Worker<P>>]>,
+    /// How many workers were asked for.
+    pub(crate) asked: usize,
+    pub(crate) monitor: Monitor,
     pub(crate) idle: Idle,
     pub(crate) life: Life,
     pub(crate) register: Register,
@@ -77,24 +83,28 @@ impl<P: Policy> Pool<P> {
         keep: Self::keep,
     };
 
-    pub(crate) fn new(
+    pub(super) fn new(
         shared: P::Shared,
         locals: Vec<P::Local>,
         crew: Crew,
         stacks: Stacks,
         engine: Engine,
+        asked: usize,
+        watch: Watch,
     ) -> Arc<Self> {
         let count = locals.len();
         Arc::new_cyclic(|this: &Weak<Self>| {
             let pool = NonNull::new(this.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());
-            let worker = |(id, local)| CachePadded::new(Worker::new(pool, id, count, local));
+            let worker = |(id, local)| CachePadded::new(Worker::new(pool, id, count, id >= asked, local));
             Self {
                 header: PoolHeader { vtable: Self::VTABLE },
                 this: Weak::clone(this),
                 shared: UnsafeCell::new(ManuallyDrop::new(shared)),
                 workers: locals.into_iter().enumerate().map(worker).collect(),
-                idle: Idle::new(count),
-                life: Life::new(count),
+                asked,
+                monitor: Monitor::new(watch, asked, count),
+                idle: Idle::new(asked),
+                life: Life::new(asked),
                 register: Register::new(count),
                 crew,
                 stacks: Arc::new(stacks),
@@ -121,7 +131,7 @@ impl<P: Policy> Pool<P> {
             Wake::None => false,
             Wake::Any => self.idle.wake_one(),
             // A policy that names a worker that is not there gets any.
-            Wake::Worker(worker) if worker.0 < self.workers.len() => self.idle.wake(worker.0),
+            Wake::Worker(worker) if worker.0 < self.asked => self.idle.wake(worker.0),
             Wake::Worker(_) => self.idle.wake_one(),
         };
         if woken {
@@ -178,6 +188,7 @@ impl<P: Policy> Pool<P> {
     pub(crate) fn close(&self) {
         self.crew.blocking().close();
         self.life.close();
+        self.monitor.close();
         self.idle.wake_all();
     }
 
@@ -191,6 +202,10 @@ impl<P: Policy> Pool<P> {
     fn finish(&self) {
         // No visitor is inside the policy, and those to come see that it is closed.
         self.life.no_visitors();
+        for stand_in in self.monitor.take_vacant() {
+            // SAFETY: no thread carries it, and with the last worker gone none ever will.
+            unsafe { self.workers[stand_in].retire() };
+        }
         let shared = self.shared.get();
         // Unwind: what the policy's `Drop` does wrong must not keep tasks from ending.
         let _ = catch_unwind(AssertUnwindSafe(|| {
@@ -314,6 +329,10 @@ pub(crate) trait AnyPool: Send + Sync {
     fn driver(&self) -> io::Result<Arc<Driver>>;
     /// What drives it.
     fn engine(&self) -> &Engine;
+    /// Who looks after workers that are stuck.
+    fn monitor(&self) -> &Monitor;
+    /// The life of the monitor's thread.
+    fn watch(self: Arc<Self>);
     /// The front of a worker.
     fn front(&self, worker: usize) -> NonNull<Front>;
     /// Where forks are on offer.
@@ -353,7 +372,7 @@ impl<P: Policy> AnyPool for Pool<P> {
     }
 
     fn workers(&self) -> usize {
-        self.workers.len()
+        self.asked
     }
 
     fn counters(&self) -> PoolCounters {
@@ -377,6 +396,15 @@ impl<P: Policy> AnyPool for Pool<P> {
 
     fn driver(&self) -> io::Result<Arc<Driver>> {
         Self::driver(self)
+    }
+
+    fn monitor(&self) -> &Monitor {
+        &self.monitor
+    }
+
+    fn watch(self: Arc<Self>) {
+        let any: Arc<dyn AnyPool> = Arc::clone(&self) as _;
+        self.watch_workers(&any);
     }
 
     fn engine(&self) -> &Engine {

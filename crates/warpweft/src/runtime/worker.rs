@@ -1,19 +1,12 @@
-//! The worker and its loop.
-//!
-//! ```text
-//!   ┌─▶ overdue (every INTERVAL tasks) ─▶ next ─▶ overdue ─▶ search … scan, sleep ─┐
-//!   └──────────── suspended / pushed again / ended ◀── run ◀──────────────────────┘
-//! ```
+//! The worker: its half of the policy, and what it does with a task.
 //!
 //! # Invariants
 //!
 //! - The policy's `Local` is touched only by the thread that carries the worker, and only while `in_policy` is clear:
 //!   a hook that spawns or wakes, against the rules, reaches the policy as an outsider and not through a second `&mut`.
-//! - The loop makes one indirect call per task: the task's body.
 
 use super::context::{Front, FrontOps};
-use super::engine::Pace;
-use super::pool::{AnyPool as _, Pool};
+use super::pool::Pool;
 use super::seat::{self, Seat};
 use crate::fork::{Seen, Stolen};
 use crate::idle::Waited;
@@ -21,10 +14,10 @@ use crate::io::Driver;
 use std::cell::{RefCell, UnsafeCell};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use warpweft_platform::atomic::spin_loop;
+use warpweft_platform::atomic::{AtomicBool, AtomicPtr, Ordering, spin_loop};
 use warpweft_platform::clock;
 use warpweft_platform::random::Rng;
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
@@ -46,6 +39,12 @@ pub(crate) struct Worker<P: Policy> {
     pub(crate) errands: Locked<TaskRef>,
     /// What it saw of others' forks.
     seen: Seen,
+    /// It makes up for workers that are stuck.
+    pub(super) stands_in: bool,
+    /// A stand-in: whether a thread carries it.
+    carried: AtomicBool,
+    /// Where the task that it is in was spawned.
+    running: AtomicPtr<Location<'static>>,
 }
 
 // SAFETY: everything but `counters`, `id` and `front`'s plain fields is touched only by the thread that carries the
@@ -63,7 +62,13 @@ impl<P: Policy> Worker<P> {
         keep: Pool::<P>::keep,
     };
 
-    pub(crate) fn new(pool: NonNull<PoolHeader>, id: usize, workers: usize, local: P::Local) -> Self {
+    pub(crate) fn new(
+        pool: NonNull<PoolHeader>,
+        id: usize,
+        workers: usize,
+        stands_in: bool,
+        local: P::Local,
+    ) -> Self {
         Self {
             front: Front::new(pool, Self::OPS, Some(id)),
             id: WorkerId(id),
@@ -73,11 +78,72 @@ impl<P: Policy> Worker<P> {
             counters: Counters::default(),
             errands: Locked::new(),
             seen: Seen::default(),
+            stands_in,
+            carried: AtomicBool::new(false),
+            running: AtomicPtr::new(std::ptr::null_mut()),
         }
     }
 
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// How many steps of tasks it has made.
+    pub(super) fn steps(&self) -> u64 {
+        self.counters.get(Count::Ran) + self.counters.get(Count::ForksTaken)
+    }
+
+    /// Where the task was spawned that it made its last step of. A hint.
+    pub(super) fn running(&self) -> Option<&'static Location<'static>> {
+        // SAFETY: null, or a `&'static Location`.
+        unsafe { self.running.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// Whether a thread carries this stand-in.
+    pub(super) fn is_carried(&self) -> bool {
+        self.carried.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_carried(&self, carried: bool) {
+        self.carried.store(carried, Ordering::Relaxed);
+    }
+
+    /// What a stand-in finds, wherever it lies. It does not wait.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[cold]
+    pub(super) unsafe fn glean(&self) -> Option<TaskRef> {
+        let pool = self.pool();
+        if pool.monitor.lets_go() {
+            return None;
+        }
+        // SAFETY: by contract.
+        let found = unsafe { self.call(P::scan) };
+        if found.is_some() || !pool.engine.look(&pool.idle) {
+            return found;
+        }
+        // What the poller woke was pushed by this worker.
+        // SAFETY: by contract.
+        unsafe { self.call(P::next) }
+    }
+
+    /// A stand-in gives its tasks to the others; whether it has none any more. It does not give all at once: `next` may draw on what all
+    /// workers share, and never come to an end.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    pub(super) unsafe fn give_back(&self) -> bool {
+        for _ in 0..GIVEN_BACK {
+            // SAFETY: by contract.
+            let Some(task) = (unsafe { self.call(P::next) }) else {
+                return true;
+            };
+            self.pool().push_from_outside(task, Why::Woken);
+        }
+        false
     }
 
     fn pool(&self) -> &Pool<P> {
@@ -91,7 +157,7 @@ impl<P: Policy> Worker<P> {
     ///
     /// The calling thread carries the worker, and no hook of the policy is on its stack.
     #[inline]
-    unsafe fn call<R>(&self, hook: impl FnOnce(&P::Shared, &mut P::Local, &Cx<'_>) -> R) -> R {
+    pub(super) unsafe fn call<R>(&self, hook: impl FnOnce(&P::Shared, &mut P::Local, &Cx<'_>) -> R) -> R {
         debug_assert!(!self.front.in_policy.get());
         self.front.in_policy.set(true);
         // SAFETY: by contract this thread alone touches the worker, and with no hook on its stack there is no other
@@ -190,7 +256,7 @@ impl<P: Policy> Worker<P> {
     /// # Safety
     ///
     /// The front is a worker's of this type.
-    unsafe fn from_front(front: &Front) -> &Self {
+    pub(super) unsafe fn from_front(front: &Front) -> &Self {
         // SAFETY: `repr(C)` puts the front first, and by contract it is inside such a worker.
         unsafe { NonNull::from(front).cast::<Self>().as_ref() }
     }
@@ -214,7 +280,7 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`call`](Self::call).
     #[cold]
-    unsafe fn wait(&self, seat: &Seat) -> Option<Work> {
+    pub(super) unsafe fn wait(&self, seat: &Seat) -> Option<Work> {
         let pool = self.pool();
         let berth = seat.berth();
         if berth.may_be_ready() {
@@ -250,6 +316,7 @@ impl<P: Policy> Worker<P> {
             || pool.market.nap_ns(&self.seen),
             || pool.engine.bed(),
         );
+        pool.monitor.ring();
         match waited {
             Waited::Found(work) => Some(work),
             Waited::Roused => Some(Work::Woken),
@@ -278,7 +345,7 @@ impl<P: Policy> Worker<P> {
 
     #[cold]
     #[inline(never)]
-    fn run_fork(&self, fork: Stolen, seat: &Seat) {
+    pub(super) fn run_fork(&self, fork: Stolen, seat: &Seat) {
         self.counters.add(Count::ForksTaken, 1);
         let start = clock::now_ns();
         fork.run();
@@ -297,8 +364,10 @@ impl<P: Policy> Worker<P> {
         reason = "out of line it costs the loop 5 % of its instructions"
     )]
     #[inline(always)]
-    unsafe fn run(&self, task: TaskRef, seat: &Seat) {
+    pub(super) unsafe fn run(&self, task: TaskRef, seat: &Seat) {
         self.counters.add(Count::Ran, 1);
+        self.running
+            .store(task.spawn_site().cast_mut(), Ordering::Relaxed);
         let word = if P::WATCHES_ENDS { task.policy_word() } else { 0 };
         let ran = task.run();
         let worker = match seat.front() {
@@ -359,11 +428,14 @@ impl<P: Policy> Worker<P> {
     }
 }
 
+/// The most tasks that a stand-in gives back before it does some of them itself.
+const GIVEN_BACK: u32 = 1024;
+
 /// Every so many looks at others' work a searcher looks at the poller.
 const LOOKS: u32 = 8;
 
 /// What a worker without tasks of its own finds.
-enum Work {
+pub(super) enum Work {
     Task(TaskRef),
     /// A fork that was on offer.
     Fork(Stolen),
@@ -388,101 +460,5 @@ struct CloseOnUnwind<'a, P: Policy>(&'a Pool<P>);
 impl<P: Policy> Drop for CloseOnUnwind<'_, P> {
     fn drop(&mut self) {
         self.0.close();
-    }
-}
-
-/// Takes tasks and runs them until the pool closes, or the thread gives its worker to another one.
-///
-/// # Safety
-///
-/// The calling thread sits in `seat`, a seat of `pool`, and no hook of the policy is on its stack.
-// Not inlined, so that its one indirect call can be counted in the assembly.
-#[inline(never)]
-unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
-    let mut pace = Pace::new(P::INTERVAL);
-    let mut until_pause = pace.stretch();
-    let berth = &**seat.berth();
-    // Read anew for each task: one that waited may have come back with another worker.
-    while let Some(front) = seat.front() {
-        if pool.life.is_closing() {
-            return;
-        }
-        // A fiber and a task take turns.
-        if berth.may_be_ready() {
-            seat.home().run_one(seat);
-            if seat.front().is_none_or(|now| !std::ptr::eq(now, front)) {
-                continue;
-            }
-        }
-        // SAFETY: the seat's fronts are its pool's workers, so of this type.
-        let worker = unsafe { Worker::<P>::from_front(front) };
-        until_pause -= 1;
-        let mut task = None;
-        if until_pause == 0 {
-            let overdue = pace.look_up(&pool.engine, &pool.idle);
-            until_pause = pace.stretch();
-            if overdue {
-                pool.end_lost();
-                task = worker.errands.pop().or_else(|| {
-                    // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return
-                    // before the next hook is called.
-                    unsafe { worker.call(P::overdue) }
-                });
-                worker.counters.add(Count::Overdue, u64::from(task.is_some()));
-            }
-        }
-        if task.is_none() {
-            // SAFETY: as above.
-            task = unsafe { worker.call(P::next) };
-            worker.counters.add(Count::LocalPops, u64::from(task.is_some()));
-        }
-        if task.is_none() {
-            // SAFETY: as above.
-            task = unsafe { worker.call(P::overdue) };
-            worker.counters.add(Count::Overdue, u64::from(task.is_some()));
-        }
-        let task = match task {
-            Some(task) => task,
-            // SAFETY: as above.
-            None => match unsafe { worker.wait(seat) } {
-                Some(Work::Task(task)) => task,
-                Some(Work::Fork(fork)) => {
-                    worker.run_fork(fork, seat);
-                    continue;
-                }
-                Some(Work::Fiber | Work::Woken) => continue,
-                None => return,
-            },
-        };
-        // SAFETY: as above.
-        unsafe { worker.run(task, seat) };
-    }
-}
-
-/// The life of a thread of the pool: it waits for a worker, carries it until it gives it away or the pool closes, and
-/// becomes a spare.
-pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
-    let mut assigned = Some(seat.berth().hand.wait());
-    while let Some(carried) = assigned {
-        seat.take_up(carried);
-        // Unwind: tasks keep their panics to themselves, so this one is the policy's: the pool closes.
-        // SAFETY: this thread sits in `seat`, and nothing of the policy is on its stack.
-        if catch_unwind(AssertUnwindSafe(|| unsafe { run_loop(pool, seat) })).is_err() {
-            pool.close();
-        }
-        if let Some(id) = seat.lay_down() {
-            // What the tasks' and the policy's `Drop` spawn or wake from here on comes from outside.
-            seat.take_up(None);
-            // SAFETY: the worker is in this thread's hands, no hook is on its stack, and this is its last use.
-            unsafe { pool.workers[id].retire() };
-            pool.leave(1);
-        }
-        assigned = pool.crew().rest(seat.berth());
-    }
-    // Nobody gives this thread a worker any more: the pool has ended, or it has no fibers.
-    seat.home().unwind_all(seat);
-    // It may have been a visitor who sent this thread on its way, and who is still inside the pool.
-    if pool.life.is_closing() {
-        pool.life.no_visitors();
     }
 }

@@ -1,0 +1,152 @@
+//! The life of a thread of the pool, and the loop of the worker that it carries.
+//!
+//! ```text
+//!   ┌─▶ overdue (every INTERVAL tasks) ─▶ next ─▶ overdue ─▶ search … scan, sleep ─┐
+//!   └──────────── suspended / pushed again / ended ◀── run ◀──────────────────────┘
+//! ```
+//!
+//! # Invariants
+//!
+//! - The loop makes one indirect call per task: the task's body.
+//! - Which worker the thread carries is read anew before each task.
+
+use super::engine::Pace;
+use super::pool::{AnyPool as _, Pool};
+use super::seat::Seat;
+use super::worker::{Work, Worker};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use warpweft_policy::{Count, Policy};
+
+/// Takes tasks and runs them until the pool closes, or the thread gives its worker to another one.
+///
+/// # Safety
+///
+/// The calling thread sits in `seat`, a seat of `pool`, and no hook of the policy is on its stack.
+// Not inlined, so that its one indirect call can be counted in the assembly.
+#[inline(never)]
+unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
+    let mut pace = Pace::new(P::INTERVAL);
+    let mut until_pause = pace.stretch();
+    let berth = &**seat.berth();
+    // Read anew for each task: one that waited may have come back with another worker.
+    while let Some(front) = seat.front() {
+        if pool.life.is_closing() {
+            return;
+        }
+        // A fiber and a task take turns.
+        if berth.may_be_ready() {
+            // SAFETY: the seat's fronts are its pool's workers, so of this type.
+            unsafe { Worker::<P>::from_front(front) }
+                .counters()
+                .add(Count::Ran, 1);
+            seat.home().run_one(seat);
+            if seat.front().is_none_or(|now| !std::ptr::eq(now, front)) {
+                continue;
+            }
+        }
+        // SAFETY: the seat's fronts are its pool's workers, so of this type.
+        let worker = unsafe { Worker::<P>::from_front(front) };
+        until_pause -= 1;
+        let mut task = None;
+        if until_pause == 0 {
+            let overdue = pace.look_up(&pool.engine, &pool.idle);
+            until_pause = pace.stretch();
+            if worker.stands_in && pool.monitor.lets_go() {
+                return;
+            }
+            if overdue {
+                pool.end_lost();
+                task = worker.errands.pop().or_else(|| {
+                    // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return
+                    // before the next hook is called.
+                    unsafe { worker.call(P::overdue) }
+                });
+                worker.counters().add(Count::Overdue, u64::from(task.is_some()));
+            }
+        }
+        if task.is_none() {
+            // SAFETY: as above.
+            task = unsafe { worker.call(P::next) };
+            worker.counters().add(Count::LocalPops, u64::from(task.is_some()));
+        }
+        if task.is_none() {
+            // SAFETY: as above.
+            task = unsafe { worker.call(P::overdue) };
+            worker.counters().add(Count::Overdue, u64::from(task.is_some()));
+        }
+        let task = match task {
+            Some(task) => task,
+            None if worker.stands_in => {
+                // SAFETY: as above.
+                match unsafe { worker.glean() } {
+                    Some(task) => task,
+                    None => return,
+                }
+            }
+            // SAFETY: as above.
+            None => match unsafe { worker.wait(seat) } {
+                Some(Work::Task(task)) => task,
+                Some(Work::Fork(fork)) => {
+                    worker.run_fork(fork, seat);
+                    continue;
+                }
+                Some(Work::Fiber | Work::Woken) => continue,
+                None => return,
+            },
+        };
+        // SAFETY: as above.
+        unsafe { worker.run(task, seat) };
+    }
+}
+
+/// Runs tasks until the thread has to give its worker back, or has given it away.
+fn work<P: Policy>(pool: &Pool<P>, seat: &Seat) {
+    loop {
+        // Unwind: tasks keep their panics to themselves, so this one is the policy's: the pool closes.
+        // SAFETY: this thread sits in `seat`, and nothing of the policy is on its stack.
+        if catch_unwind(AssertUnwindSafe(|| unsafe { run_loop(pool, seat) })).is_err() {
+            pool.close();
+        }
+        // SAFETY: the seat's fronts are its pool's workers, so of this type.
+        let worker = seat
+            .front()
+            .map(|front| unsafe { Worker::<P>::from_front(front) });
+        let Some(stand_in) = worker.filter(|worker| worker.stands_in && !pool.life.is_closing()) else {
+            return;
+        };
+        // Unwind: as above; the policy is not called any more.
+        // SAFETY: the seat says that this thread carries the worker, and no hook is on its stack.
+        match catch_unwind(AssertUnwindSafe(|| unsafe { stand_in.give_back() })) {
+            Ok(false) => {}
+            Ok(true) | Err(_) => return,
+        }
+    }
+}
+
+/// The life of a thread of the pool: it waits for a worker, carries it until it gives it away or the pool closes, and
+/// becomes a spare.
+pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
+    let mut assigned = Some(seat.berth().hand.wait());
+    while let Some(carried) = assigned {
+        seat.take_up(carried);
+        work(pool, seat);
+        if let Some(id) = seat.lay_down() {
+            if pool.workers[id].stands_in && !pool.life.is_closing() {
+                pool.stood_down(id);
+            } else {
+                // What the tasks' and the policy's `Drop` spawn or wake from here on comes from outside.
+                seat.take_up(None);
+                // SAFETY: the worker is in this thread's hands, no hook is on its stack, and this is its last use.
+                unsafe { pool.workers[id].retire() };
+                pool.leave(1);
+            }
+        }
+        assigned = pool.crew().rest(seat.berth());
+    }
+    // Nobody gives this thread a worker any more: the pool has ended, or it has no fibers.
+    seat.home().unwind_all(seat);
+    // It may have been a visitor who sent this thread on its way, and who is still inside the pool.
+    if pool.life.is_closing() {
+        pool.life.no_visitors();
+    }
+}

@@ -1,0 +1,355 @@
+//! The monitor: a worker that is stuck in one task does not hold up what waits behind it.
+//!
+//! ```text
+//!   worker 0   ──task──task──a task that takes long ─────────────────────────────▶ … task──task──
+//!   monitor        tick    tick    tick: stuck!   tick                              tick: it goes on
+//!                                    │                                               │
+//!   stand-in                         └▶ carried by a spare thread: takes tasks ─────▶┘ gives back what it has
+//! ```
+//!
+//! A *stand-in* is a worker beyond those that were asked for, with a `Local` of its own. Whatever waits for the stuck worker is
+//! within its reach, because a policy's `scan` finds every task, wherever it lies; so nothing of the stuck worker is touched, and its
+//! own path costs nothing. What only the stuck thread may do waits for it: its started fibers, and tasks for this very worker.
+//!
+//! # Invariants
+//!
+//! - A stand-in is vacant, or carried by a thread and counted among the pool's workers, or retired. `Life` counts it before it is
+//!   assigned and after its thread is through with it.
+//! - It does not take part in the idle protocol: it looks everywhere, and when there is nothing it stands down. The monitor sends
+//!   it again at the next tick, as long as somebody is stuck.
+//! - It takes no forks: threads that compute are no reason for more threads that compute.
+//! - A pool in which everybody sleeps makes no ticks. Who wakes up rings.
+
+use super::pool::{AnyPool, Pool};
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+use warpweft_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
+use warpweft_platform::barrier::Asymmetric;
+use warpweft_platform::clock;
+use warpweft_platform::sync::{Condvar, Mutex, MutexGuard};
+use warpweft_platform::thread::{JoinHandle, spawn_named, yield_now};
+use warpweft_platform::thread_word;
+use warpweft_policy::Policy;
+
+/// A worker is stuck when it has been in one task for so long, if nothing else is said.
+pub(super) const STUCK_AFTER: Duration = Duration::from_millis(10);
+
+/// The least time after which a worker counts as stuck, in nanoseconds. Under the checkers no time passes: two looks suffice.
+const LEAST_NS: u64 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    0
+} else {
+    200_000
+};
+
+/// After so many ticks in which everybody slept the monitor sleeps, too.
+const QUIET_TICKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    1
+} else {
+    8
+};
+
+/// A worker that has been in one task for longer than [`Builder::stuck_after`](crate::Builder::stuck_after).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stall {
+    /// The number of the worker, from 0.
+    pub worker: usize,
+    /// For how long at least it had been in the task when it was noticed.
+    pub stuck_for: Duration,
+    /// Where the task was spawned. `None`: it is a fork, or it ended just then.
+    pub spawned_at: Option<&'static Location<'static>>,
+}
+
+type OnStall = Box<dyn Fn(&Stall) + Send + Sync>;
+
+/// What the monitor is asked to do.
+pub(super) struct Watch {
+    /// `None`: there is no monitor.
+    pub(super) stuck_after: Option<Duration>,
+    pub(super) on_stall: Option<OnStall>,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self {
+            // Under the checkers no time passes: only who asks for it gets a monitor.
+            stuck_after: (!cfg!(any(warpweft_loom, warpweft_shuttle))).then_some(STUCK_AFTER),
+            on_stall: None,
+        }
+    }
+}
+
+impl Watch {
+    /// How many stand-ins a pool of so many workers has.
+    pub(super) fn stand_ins(&self, workers: usize) -> usize {
+        self.stuck_after.map_or(0, |_| (workers / 2).clamp(1, 4))
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Stand-ins that nobody carries.
+    vacant: Vec<usize>,
+    over: bool,
+    thread: Option<JoinHandle<()>>,
+}
+
+pub(crate) struct Monitor {
+    watch: Watch,
+    state: Mutex<State>,
+    bell: Condvar,
+    /// The monitor sleeps until somebody rings.
+    dozes: AtomicBool,
+    barrier: Asymmetric,
+    /// How many workers were stuck at the last tick.
+    stuck: AtomicUsize,
+    /// How many stand-ins are carried.
+    active: AtomicUsize,
+    stalls: AtomicUsize,
+}
+
+impl fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Monitor")
+            .field("stuck_after", &self.watch.stuck_after)
+            .field("stuck", &self.stuck)
+            .field("active", &self.active)
+            .finish_non_exhaustive()
+    }
+}
+
+// The monitor whose thread this is.
+thread_word!(static HERE: *const Monitor = std::ptr::null());
+
+impl Monitor {
+    /// For a pool whose workers from `first` to `end` are stand-ins.
+    pub(super) fn new(watch: Watch, first: usize, end: usize) -> Self {
+        Self {
+            watch,
+            state: Mutex::new(State {
+                vacant: (first..end).collect(),
+                ..State::default()
+            }),
+            bell: Condvar::new(),
+            dozes: AtomicBool::new(false),
+            barrier: Asymmetric::new(),
+            stuck: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
+            stalls: AtomicUsize::new(0),
+        }
+    }
+
+    /// Starts its thread, if one was asked for.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no thread.
+    pub(super) fn start(pool: &Arc<dyn AnyPool>, name: &str) -> io::Result<()> {
+        let monitor = pool.monitor();
+        if monitor.watch.stuck_after.is_none() {
+            return Ok(());
+        }
+        let watched = Arc::clone(pool);
+        let thread = spawn_named(&format!("{name}-watch"), None, move || {
+            HERE.with(|here| here.set(watched.monitor()));
+            AnyPool::watch(watched);
+        })?;
+        monitor.state.lock().thread = Some(thread);
+        Ok(())
+    }
+
+    /// A worker wakes up: there is something to watch again.
+    #[inline]
+    pub(super) fn ring(&self) {
+        // Dekker with `doze`: it sleeps and looks whether anybody is awake; the waker is awake and looks whether it sleeps.
+        self.barrier.light();
+        if self.dozes.load(Ordering::Relaxed) {
+            self.wake_up();
+        }
+    }
+
+    #[cold]
+    fn wake_up(&self) {
+        // Under the lock, so that it is not on its way to sleep.
+        let _state = self.state.lock();
+        self.dozes.store(false, Ordering::Relaxed);
+        self.bell.notify_all();
+    }
+
+    /// Whether a stand-in is not needed any more; if so it has to stand down.
+    pub(super) fn lets_go(&self) -> bool {
+        let stuck = self.stuck.load(Ordering::Relaxed);
+        self.active.load(Ordering::Relaxed) > stuck
+    }
+
+    /// How often a worker was found stuck.
+    pub(super) fn stalls(&self) -> usize {
+        self.stalls.load(Ordering::Relaxed)
+    }
+
+    /// The pool closes.
+    pub(super) fn close(&self) {
+        self.state.lock().over = true;
+        self.bell.notify_all();
+    }
+
+    /// The stand-ins that nobody carries, nor ever will: the pool has ended.
+    pub(super) fn take_vacant(&self) -> Vec<usize> {
+        std::mem::take(&mut self.state.lock().vacant)
+    }
+
+    /// Whether this is its thread.
+    pub(super) fn is_here(&self) -> bool {
+        std::ptr::eq(HERE.with(std::cell::Cell::get), self)
+    }
+
+    /// Waits for its thread.
+    pub(super) fn join(&self) {
+        let thread = self.state.lock().thread.take();
+        if let Some(thread) = thread {
+            // What panics there is the user's report, and is kept there.
+            let _ = thread.join();
+        }
+    }
+
+    /// Sleeps for a tick, or until somebody rings. `false`: the pool closes.
+    fn sleep(&self, tick_ns: u64, doze: impl FnOnce() -> bool) -> bool {
+        let mut state = self.state.lock();
+        if state.over {
+            return false;
+        }
+        self.dozes.store(true, Ordering::Relaxed);
+        self.barrier.heavy();
+        if doze() {
+            while self.dozes.load(Ordering::Relaxed) && !state.over {
+                state = self.bell.wait(state);
+            }
+        } else {
+            self.dozes.store(false, Ordering::Relaxed);
+            state = self.pause(state, tick_ns);
+        }
+        !state.over
+    }
+
+    /// A tick. Under the checkers, where no time passes, it is over at once.
+    fn pause<'a>(&'a self, state: MutexGuard<'a, State>, tick_ns: u64) -> MutexGuard<'a, State> {
+        if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+            drop(state);
+            yield_now();
+            return self.state.lock();
+        }
+        self.bell.wait_for(state, tick_ns)
+    }
+}
+
+/// What the monitor remembers of a worker.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    steps: u64,
+    since_ns: u64,
+    told: bool,
+}
+
+impl<P: Policy> Pool<P> {
+    /// The life of the monitor's thread.
+    pub(super) fn watch_workers(&self, any: &Arc<dyn AnyPool>) {
+        let monitor = &self.monitor;
+        let stuck_after = monitor.watch.stuck_after.unwrap_or(STUCK_AFTER);
+        let stuck_ns = u64::try_from(stuck_after.as_nanos()).unwrap_or(u64::MAX);
+        let stuck_ns = stuck_ns.max(LEAST_NS);
+        let fresh = Seen {
+            since_ns: clock::now_ns(),
+            ..Seen::default()
+        };
+        let mut seen = vec![fresh; self.workers.len()];
+        let mut quiet = 0;
+        let dozes = |quiet| quiet >= QUIET_TICKS && self.everybody_sleeps();
+        while monitor.sleep(stuck_ns / 2, || dozes(quiet)) {
+            quiet = if self.everybody_sleeps() { quiet + 1 } else { 0 };
+            let stuck = self.count_stuck(&mut seen, stuck_ns);
+            monitor.stuck.store(stuck, Ordering::Relaxed);
+            while monitor.active.load(Ordering::Relaxed) < stuck && self.send_stand_in(any) {}
+        }
+    }
+
+    fn everybody_sleeps(&self) -> bool {
+        let stand_ins = self.monitor.active.load(Ordering::Relaxed);
+        stand_ins == 0 && (0..self.asked).all(|worker| !self.idle.is_awake(worker))
+    }
+
+    /// How many workers, stand-ins too, have been in one task for too long.
+    fn count_stuck(&self, seen: &mut [Seen], stuck_ns: u64) -> usize {
+        let now = clock::now_ns();
+        let mut stuck = 0;
+        for (id, seen) in seen.iter_mut().enumerate() {
+            let steps = self.workers[id].steps();
+            // Of stand-ins only those are stuck that made a step since they were sent.
+            let works = id >= self.asked || self.idle.is_awake(id);
+            if !works || steps != seen.steps || id >= self.asked && !self.workers[id].is_carried() {
+                *seen = Seen {
+                    steps,
+                    since_ns: now,
+                    told: false,
+                };
+                continue;
+            }
+            let ns = now.saturating_sub(seen.since_ns);
+            if ns >= stuck_ns {
+                stuck += 1;
+                if !std::mem::replace(&mut seen.told, true) {
+                    // It may have drawn tasks from a common queue while others who looked there went to sleep.
+                    self.idle.wake_one();
+                    self.tell(id, ns);
+                }
+            }
+        }
+        stuck
+    }
+
+    fn tell(&self, worker: usize, ns: u64) {
+        self.monitor.stalls.fetch_add(1, Ordering::Relaxed);
+        if let Some(on_stall) = &self.monitor.watch.on_stall {
+            let stall = Stall {
+                worker,
+                stuck_for: Duration::from_nanos(ns),
+                spawned_at: self.workers[worker].running(),
+            };
+            // Unwind: the report is the user's code, and the monitor goes on without it.
+            let _ = catch_unwind(AssertUnwindSafe(|| on_stall(&stall)));
+        }
+    }
+
+    /// Gives a vacant stand-in to a spare thread; whether it did.
+    fn send_stand_in(&self, any: &Arc<dyn AnyPool>) -> bool {
+        if !self.life.enter() {
+            return false;
+        }
+        let vacant = self.monitor.state.lock().vacant.pop();
+        let spare = vacant.and_then(|id| match self.crew().reserve(any) {
+            Ok(spare) => Some((id, spare)),
+            Err(_) => {
+                self.monitor.state.lock().vacant.push(id);
+                None
+            }
+        });
+        let Some((id, spare)) = spare else {
+            self.leave(1);
+            return false;
+        };
+        self.monitor.active.fetch_add(1, Ordering::Relaxed);
+        self.workers[id].set_carried(true);
+        spare.hand.assign(Some(id));
+        true
+    }
+
+    /// The calling thread has laid this stand-in down, empty.
+    pub(super) fn stood_down(&self, id: usize) {
+        self.workers[id].set_carried(false);
+        self.monitor.active.fetch_sub(1, Ordering::Relaxed);
+        self.monitor.state.lock().vacant.push(id);
+        self.leave(1);
+    }
+}

@@ -1,0 +1,109 @@
+//! Stuck workers and their stand-ins under shuttle: nothing that waits behind a stuck worker is left there, and the pool ends.
+#![cfg(warpweft_shuttle)]
+
+mod support {
+    pub(crate) mod models;
+}
+
+use shuttle::sync::atomic::{AtomicBool, Ordering};
+use shuttle::thread;
+use std::sync::Arc;
+use std::time::Duration;
+use support::models::check_fairly;
+use warpweft::{PolicySpec, Runtime, spawn_job, yield_now};
+
+/// A pool with a monitor, for which two looks at the same step are enough.
+fn watched(workers: usize, policy: &str) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .policy_spec(policy.parse::<PolicySpec>().expect("a policy"))
+        .stuck_after(Some(Duration::ZERO))
+        .build()
+        .expect("a small pool")
+}
+
+/// Keeps its worker until somebody sets the flag.
+fn hog(flag: &AtomicBool) {
+    while !flag.load(Ordering::SeqCst) {
+        thread::yield_now();
+    }
+}
+
+/// The only worker waits for what a task behind it does, without telling anybody.
+fn the_only_worker_is_stuck(policy: &str) {
+    let runtime = watched(1, policy);
+    let flag = Arc::new(AtomicBool::new(false));
+    let (seen, set) = (Arc::clone(&flag), flag);
+    let stuck = runtime.spawn_job(move || {
+        let behind = spawn_job(move || set.store(true, Ordering::SeqCst));
+        hog(&seen);
+        behind
+    });
+    let behind = stuck.wait().expect("no panic");
+    behind.wait().expect("no panic");
+    runtime.shutdown();
+}
+
+#[test]
+fn the_only_worker_is_stuck_first_in_first_out() {
+    check_fairly(|| the_only_worker_is_stuck("fifo"));
+}
+
+#[test]
+fn the_only_worker_is_stuck_last_in_first_out() {
+    check_fairly(|| the_only_worker_is_stuck("lifo"));
+}
+
+/// The monitor slept because everybody did; then a worker wakes up and is stuck at once.
+#[test]
+fn a_quiet_pool_is_watched_again() {
+    check_fairly(|| {
+        let runtime = watched(1, "fifo");
+        assert_eq!(runtime.spawn_job(|| 1).wait().expect("no panic"), 1);
+        let flag = Arc::new(AtomicBool::new(false));
+        let (seen, set) = (Arc::clone(&flag), flag);
+        let stuck = runtime.spawn_job(move || hog(&seen));
+        let other = runtime.spawn_job(move || set.store(true, Ordering::SeqCst));
+        other.wait().expect("no panic");
+        stuck.wait().expect("no panic");
+    });
+}
+
+/// A future goes on under the stand-in, and comes back to the worker; a stream of steps does not keep the stand-in.
+#[test]
+fn a_future_goes_to_and_fro() {
+    check_fairly(|| {
+        let runtime = watched(1, "fifo");
+        let flag = Arc::new(AtomicBool::new(false));
+        let (seen, set) = (Arc::clone(&flag), flag);
+        let stuck = runtime.spawn_job(move || hog(&seen));
+        let steps = runtime.spawn(async move {
+            yield_now().await;
+            set.store(true, Ordering::SeqCst);
+            for _ in 0..3 {
+                yield_now().await;
+            }
+        });
+        steps.wait().expect("no panic");
+        stuck.wait().expect("no panic");
+    });
+}
+
+#[test]
+fn the_pool_closes_while_a_stand_in_comes_or_works_or_goes() {
+    check_fairly(|| {
+        let runtime = Arc::new(watched(1, "fifo"));
+        let flag = Arc::new(AtomicBool::new(false));
+        let (seen, set) = (Arc::clone(&flag), flag);
+        drop(runtime.spawn_job(move || hog(&seen)));
+        drop(runtime.spawn(async {
+            for _ in 0..3 {
+                yield_now().await;
+            }
+        }));
+        let closing = Arc::clone(&runtime);
+        let end = thread::spawn(move || closing.shutdown());
+        set.store(true, Ordering::SeqCst);
+        end.join().expect("no panic");
+    });
+}

@@ -1,0 +1,279 @@
+//! A worker that is stuck in one task, and what waits behind it.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "what blocks here must not be seen by the runtime"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use warpweft::{Fifo, Lifo, Policy, Runtime, Stall, block_on, fiber, spawn, spawn_job, time, yield_now};
+use warpweft_platform::sync::Mutex;
+
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Each of `workers` workers is stuck until the function returns `true`. Says when they are.
+fn hog(runtime: &Runtime, until: &Arc<AtomicBool>) {
+    let inside = Arc::new(AtomicUsize::new(0));
+    for _ in 0..runtime.workers() {
+        let (inside, until) = (Arc::clone(&inside), Arc::clone(until));
+        drop(runtime.spawn_job(move || {
+            inside.fetch_add(1, Ordering::Relaxed);
+            while !until.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_micros(100));
+            }
+        }));
+    }
+    eventually("all are stuck", || {
+        inside.load(Ordering::Relaxed) == runtime.workers()
+    });
+}
+
+fn runtime(workers: usize, policy: impl Policy) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .policy(policy)
+        .build()
+        .expect("threads")
+}
+
+#[test]
+fn what_waits_behind_a_stuck_worker_goes_on() {
+    for (workers, lifo) in [(1, false), (1, true), (2, false), (4, true)] {
+        let runtime = if lifo {
+            runtime(workers, Lifo::default())
+        } else {
+            runtime(workers, Fifo::default())
+        };
+        let until = Arc::new(AtomicBool::new(false));
+        // Tasks behind it in its own queue, and one from outside.
+        let stuck = Arc::clone(&until);
+        let behind = runtime
+            .install(move |_| {
+                let behind: Vec<_> = (0..20)
+                    .map(|n| {
+                        spawn(async move {
+                            yield_now().await;
+                            n
+                        })
+                    })
+                    .collect();
+                behind
+            })
+            .expect("it is open");
+        hog(&runtime, &stuck);
+        let outside = runtime.spawn_job(|| spawn_job(|| 1).wait().expect("no panic") + 1);
+        for (n, task) in behind.into_iter().enumerate() {
+            assert_eq!(task.wait().expect("no panic"), n);
+        }
+        assert_eq!(outside.wait().expect("no panic"), 2);
+        assert!(runtime.stalls() >= 1);
+        until.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn timers_and_wakers_go_on() {
+    let runtime = runtime(1, Fifo::default());
+    let until = Arc::new(AtomicBool::new(false));
+    let ticks = runtime.spawn(async {
+        for _ in 0..5 {
+            time::sleep(Duration::from_millis(3)).await;
+        }
+    });
+    hog(&runtime, &until);
+    let start = Instant::now();
+    ticks.wait().expect("no panic");
+    // Generous: a lost timer would never end.
+    assert!(start.elapsed() < Duration::from_secs(30));
+    until.store(true, Ordering::Relaxed);
+}
+
+/// tokio#4730: one task that hogs its worker, others that wake each other, from 1 worker up.
+#[test]
+fn one_task_that_never_ends_does_not_freeze_the_others() {
+    for workers in [1, 2, 4] {
+        let runtime = runtime(workers, Fifo::default());
+        let until = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&until);
+        let hog = runtime.spawn(async move {
+            let (there, back) = warpweft::sync::channel::unbounded();
+            let other = spawn(async move { back.recv().await.expect("a value") });
+            there.send(7).await.expect("a receiver");
+            // Woken just now, and behind this task in its worker's queue.
+            while !stop.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            other.await.expect("no panic")
+        });
+        let others: Vec<_> = (0..50)
+            .map(|n| {
+                runtime.spawn(async move {
+                    for _ in 0..10 {
+                        yield_now().await;
+                    }
+                    n
+                })
+            })
+            .collect();
+        for (n, other) in others.into_iter().enumerate() {
+            assert_eq!(other.wait().expect("no panic"), n);
+        }
+        until.store(true, Ordering::Relaxed);
+        assert_eq!(hog.wait().expect("no panic"), 7);
+    }
+}
+
+#[test]
+fn stand_ins_go_when_the_worker_comes_back() {
+    let runtime = runtime(1, Fifo::default());
+    for round in 1..=5 {
+        let until = Arc::new(AtomicBool::new(false));
+        hog(&runtime, &until);
+        let count = Arc::new(AtomicUsize::new(0));
+        // A stream of tasks that never leaves the stand-in without one.
+        let stream = {
+            let (until, count) = (Arc::clone(&until), Arc::clone(&count));
+            runtime.spawn(async move {
+                while !until.load(Ordering::Relaxed) || count.load(Ordering::Relaxed) < 100 {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    yield_now().await;
+                }
+            })
+        };
+        eventually("the stand-in works", || count.load(Ordering::Relaxed) > 10);
+        until.store(true, Ordering::Relaxed);
+        stream.wait().expect("no panic");
+        assert_eq!(runtime.spawn_job(move || round).wait().expect("no panic"), round);
+    }
+    // The worker, its spares, and nobody in the middle of anything.
+    eventually("they are spare", || runtime.threads().all <= 3);
+}
+
+#[test]
+fn a_stand_in_waits_hands_over_and_starts_fibers_like_any_worker() {
+    let runtime = runtime(1, Fifo::default());
+    let until = Arc::new(AtomicBool::new(false));
+    hog(&runtime, &until);
+    let job = runtime.spawn_job(|| {
+        let woken = spawn_job(|| 3);
+        let (a, b) = warpweft::join(|| block_on(async { 1 }), || 2);
+        a + b + woken.wait().expect("no panic")
+    });
+    let fiber = runtime.spawn_fiber(|| {
+        let home = thread::current().id();
+        let inner = fiber::spawn(|| 4);
+        let inner = inner.wait().expect("no panic");
+        time_out();
+        assert_eq!(thread::current().id(), home);
+        inner
+    });
+    assert_eq!(job.wait().expect("no panic"), 6);
+    assert_eq!(fiber.wait().expect("no panic"), 4);
+    assert_eq!(
+        runtime
+            .spawn_job(|| warpweft::blocking(|| 5))
+            .wait()
+            .expect("no panic"),
+        5
+    );
+    until.store(true, Ordering::Relaxed);
+}
+
+fn time_out() {
+    fiber::wait(time::sleep(Duration::from_millis(2)));
+}
+
+#[test]
+fn a_pool_closes_while_stand_ins_work() {
+    for _ in 0..20 {
+        let runtime = runtime(2, Lifo::default());
+        let until = Arc::new(AtomicBool::new(false));
+        hog(&runtime, &until);
+        let count = Arc::new(AtomicUsize::new(0));
+        for _ in 0..8 {
+            let count = Arc::clone(&count);
+            drop(runtime.spawn(async move {
+                loop {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    yield_now().await;
+                }
+            }));
+        }
+        eventually("a stand-in works", || count.load(Ordering::Relaxed) > 0);
+        let end = thread::spawn(move || runtime.shutdown());
+        until.store(true, Ordering::Relaxed);
+        end.join().expect("no panic");
+    }
+}
+
+#[test]
+fn the_report_names_the_spawn_site_and_comes_once() {
+    let stalls: Arc<Mutex<Vec<Stall>>> = Arc::default();
+    let heard = Arc::clone(&stalls);
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(Some(Duration::from_millis(5)))
+        .on_stall(move |stall| {
+            heard.lock().push(*stall);
+            panic!("a report that panics harms nobody");
+        })
+        .build()
+        .expect("threads");
+    let line = line!() + 1;
+    let job = runtime.spawn_job(|| thread::sleep(Duration::from_millis(60)));
+    job.wait().expect("no panic");
+    let stalls = stalls.lock().clone();
+    assert_eq!(stalls.len(), 1, "{stalls:?}");
+    assert_eq!(stalls[0].worker, 0);
+    assert!(stalls[0].stuck_for >= Duration::from_millis(5));
+    let site = stalls[0].spawned_at.expect("a job has a spawn site");
+    assert_eq!((site.file(), site.line()), (file!(), line));
+}
+
+#[test]
+fn without_a_monitor_nobody_looks() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(None)
+        .build()
+        .expect("threads");
+    let until = Arc::new(AtomicBool::new(false));
+    hog(&runtime, &until);
+    let other = runtime.spawn_job(|| ());
+    thread::sleep(Duration::from_millis(50));
+    assert!(!other.is_finished());
+    assert_eq!(runtime.stalls(), 0);
+    until.store(true, Ordering::Relaxed);
+    other.wait().expect("no panic");
+}
+
+/// Threads that only compute are no reason for more threads.
+#[test]
+fn forks_are_left_to_the_workers() {
+    let runtime = runtime(2, Fifo::default());
+    fn spin(cx: warpweft::ForkCx<'_>, depth: u32) {
+        if depth == 0 {
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(2) {}
+        } else {
+            cx.join(|cx| spin(cx, depth - 1), |cx| spin(cx, depth - 1));
+        }
+    }
+    runtime.install(|cx| spin(cx, 6)).expect("it is open");
+    let taken: Vec<_> = runtime
+        .counters()
+        .workers
+        .iter()
+        .map(|worker| worker.get(warpweft::policy::Count::ForksTaken))
+        .collect();
+    assert_eq!(taken[2..].iter().sum::<u64>(), 0, "{taken:?}");
+}
