@@ -39,7 +39,9 @@
 //! - Dropping a handle detaches its task. Dropping the runtime ends every task; no joiner waits for ever.
 //! - A task from outside, or one that yielded, runs after a bounded number of others, whatever the order of the policy.
 //! - A wait runs nobody else's work on top of the frame that waits: a lock may be held across a [`join`], and one worker is
-//!   enough for tasks that wait for each other. (A thread that blocks in a lock of the system itself keeps its worker, unless it says [`blocking`].)
+//!   enough for tasks that wait for each other. (A thread that blocks in a lock of the system itself keeps its worker, unless it says
+//!   [`blocking`].)
+//! - A worker that is stuck in one task does not hold up what waits behind it: [`Builder::stuck_after`].
 //! - An idle pool makes no wake-ups: no timer, no polling.
 #![deny(missing_docs)]
 
