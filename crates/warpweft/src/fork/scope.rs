@@ -37,20 +37,13 @@ use warpweft_task::{Signal, Why};
 
 type Panic = Box<dyn Any + Send>;
 
-/// A job as its owner has it.
-#[derive(Debug)]
-enum Entry {
-    /// Nobody was told.
-    Latent(NonNull<Runnable>),
-    /// A ticket for it is in a queue.
-    Ticket(Arc<Claim>),
-}
-
 /// What a scope has to do, for the stack that opened it.
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    /// Oldest first. Touched by the owner's thread alone.
-    waiting: RefCell<VecDeque<Entry>>,
+    /// Those that nobody was told of, oldest first; younger than those with tickets. Touched by the owner's thread alone.
+    latent: RefCell<VecDeque<NonNull<Runnable>>>,
+    /// Those whose ticket is in a queue, oldest first. Touched by the owner's thread alone.
+    tickets: RefCell<Vec<Arc<Claim>>>,
     /// The youngest fork of the stack when the scope was opened: older than its jobs.
     found: *const Record,
     given: AtomicUsize,
@@ -71,27 +64,18 @@ impl Jobs {
 
     /// Gives the oldest latent job away.
     pub(super) fn give_oldest(&self) -> Option<NonNull<Runnable>> {
-        let mut waiting = self.waiting.borrow_mut();
-        match waiting.front()? {
-            Entry::Latent(job) => {
-                let job = *job;
-                waiting.pop_front();
-                self.give();
-                Some(job)
-            }
-            Entry::Ticket(_) => None,
-        }
+        let job = self.latent.borrow_mut().pop_front()?;
+        self.give();
+        Some(job)
     }
 
     /// Makes a claim of each latent job.
     pub(super) fn promote(&self, ticket: &mut impl FnMut(Arc<Claim>)) {
-        for entry in &mut *self.waiting.borrow_mut() {
-            if let Entry::Latent(job) = entry {
-                let claim = Arc::new(Claim::new(*job));
-                self.give();
-                *entry = Entry::Ticket(Arc::clone(&claim));
-                ticket(claim);
-            }
+        for job in self.latent.take() {
+            let claim = Arc::new(Claim::new(job));
+            self.give();
+            self.tickets.borrow_mut().push(Arc::clone(&claim));
+            ticket(claim);
         }
     }
 
@@ -118,20 +102,21 @@ impl Jobs {
     /// The body of the scope has ended: runs what nobody has taken, youngest first, and waits for the rest.
     fn finish(&self, forks: &List, seat: &Seat) {
         loop {
-            let entry = self.waiting.borrow_mut().pop_back();
-            match entry {
+            let latent = self.latent.borrow_mut().pop_back();
+            if let Some(job) = latent {
                 // SAFETY: nobody was told of it.
-                Some(Entry::Latent(job)) => unsafe { run_own(job) },
-                Some(Entry::Ticket(claim)) => {
-                    if let Some(job) = claim.steal() {
-                        job.run();
-                    }
-                }
-                None => match forks.job_back(self) {
-                    // SAFETY: it was on offer, and nobody has taken it.
-                    Some(job) => unsafe { Stolen::new(job) }.run(),
-                    None => break,
-                },
+                unsafe { run_own(job) };
+                continue;
+            }
+            let claim = self.tickets.borrow_mut().pop();
+            if let Some(claim) = claim {
+                claim.steal().into_iter().for_each(Stolen::run);
+                continue;
+            }
+            match forks.job_back(self) {
+                // SAFETY: it was on offer, and nobody has taken it.
+                Some(job) => unsafe { Stolen::new(job) }.run(),
+                None => break,
             }
         }
         forks.close_scope();
@@ -256,8 +241,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     {
         match seat::here() {
             Some(seat) if std::ptr::eq(seat, self.owner) => {
-                let entry = Entry::Latent(boxed(&self.jobs, move || job(self)));
-                self.jobs.waiting.borrow_mut().push_back(entry);
+                let job = boxed(&self.jobs, move || job(self));
+                self.jobs.latent.borrow_mut().push_back(job);
                 // SAFETY: a seat's list is attached for as long as its thread runs tasks.
                 if unsafe { seat.forks().is_free() } {
                     seat.offer_fork();
@@ -333,7 +318,8 @@ impl ForkCx<'_> {
         let forks = seat.forks();
         let scope = Scope {
             jobs: Jobs {
-                waiting: RefCell::new(VecDeque::new()),
+                latent: RefCell::default(),
+                tickets: RefCell::default(),
                 found: forks.tail(),
                 given: AtomicUsize::new(1),
                 done: Signal::new(),
