@@ -49,14 +49,10 @@ impl Origin {
         })
     }
 
-    /// The location; null if there is a name.
+    /// The word, for who wants to know the spawn site perhaps, and later.
     #[inline]
-    pub(crate) fn site(&self) -> *const Location<'static> {
-        if self.0.addr() & NAMED == 0 {
-            self.0.cast()
-        } else {
-            std::ptr::null()
-        }
+    pub(crate) fn word(&self) -> *const () {
+        self.0
     }
 
     pub(crate) fn name(&self) -> Option<&str> {
@@ -70,6 +66,21 @@ impl Origin {
             None => unsafe { &*self.0.cast::<Location<'static>>() },
         }
     }
+}
+
+/// The spawn site that [`TaskRef::origin_word`](crate::TaskRef::origin_word) stands for, whether or not its task has ended. `None`: the task
+/// has a name, and the word is good for nothing without it; or the word is null.
+///
+/// # Safety
+///
+/// The word is one that `origin_word` gave, or null.
+#[must_use]
+pub unsafe fn spawn_site(word: *const ()) -> Option<&'static Location<'static>> {
+    if word.addr() & NAMED != 0 {
+        return None;
+    }
+    // SAFETY: null, or without the bit the word is the `&'static Location` that `new` was given.
+    unsafe { word.cast::<Location<'static>>().as_ref() }
 }
 
 impl Drop for Origin {
@@ -104,10 +115,14 @@ mod tests {
         let here = Location::caller();
         let plain = Origin::new(here, None);
         assert_eq!((plain.name(), plain.location()), (None, here));
+        // SAFETY: it is the word of an origin.
+        assert_eq!(unsafe { spawn_site(plain.word()) }, Some(here));
         for name in [Cow::Borrowed("reader"), Cow::Owned(String::from("writer 7"))] {
             let named = Origin::new(here, Some(name.clone()));
             assert_eq!((named.name(), named.location()), (Some(&*name), here));
             assert!(format!("{named:?}").starts_with(&*name));
+            // SAFETY: as above.
+            assert_eq!(unsafe { spawn_site(named.word()) }, None);
         }
     }
 }

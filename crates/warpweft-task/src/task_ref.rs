@@ -8,7 +8,6 @@ use crate::state::{Start, Suspend};
 use crate::why::Why;
 use std::mem::ManuallyDrop;
 use std::num::NonZeroUsize;
-use std::panic::Location;
 use std::ptr::NonNull;
 use warpweft_queue::Word;
 
@@ -166,11 +165,11 @@ impl TaskRef {
         TaskInfo::new(&self.header().origin, self.policy_word())
     }
 
-    /// Where it was spawned, for who keeps that in one word; null if it has a name, which costs a look at [`info`](Self::info).
+    /// A word from which [`spawn_site`](crate::spawn_site) tells where it was spawned, also when it has ended.
     #[inline]
     #[must_use]
-    pub fn spawn_site(&self) -> *const Location<'static> {
-        self.header().origin.site()
+    pub fn origin_word(&self) -> *const () {
+        self.header().origin.word()
     }
 
     /// The word that travels with the task and belongs to the policy; 0 at first.

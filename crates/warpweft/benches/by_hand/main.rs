@@ -111,6 +111,8 @@ fn compare(workers: usize, repeats: usize) {
     let by_hand = ByHand(Arc::clone(&hand));
     let runtime = Runtime::builder()
         .workers(workers)
+        // The loop by hand has no monitor either.
+        .stuck_after(None)
         .policy(Fifo::new())
         .build()
         .expect("a pool");
@@ -163,6 +165,7 @@ fn main() {
         ["count", "trait", workload] => {
             let runtime = Runtime::builder()
                 .workers(1)
+                .stuck_after(None)
                 .policy(Fifo::new())
                 .build()
                 .expect("a pool");

@@ -59,7 +59,7 @@ pub struct Stall {
     pub worker: usize,
     /// For how long at least it had been in the task when it was noticed.
     pub stuck_for: Duration,
-    /// Where the task was spawned. `None`: it is a fork, or it ended just then.
+    /// Where the task was spawned. `None`: it is a fork, or has a name.
     pub spawned_at: Option<&'static Location<'static>>,
 }
 

@@ -23,7 +23,7 @@ use warpweft_platform::random::Rng;
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Abandon, Pending, Ran, Suspended, TaskRef, Why};
+use warpweft_task::{Abandon, Pending, Ran, Suspended, TaskRef, Why, spawn_site};
 
 /// `repr(C)`: a pointer to the front is a pointer to the worker.
 #[repr(C)]
@@ -43,8 +43,8 @@ pub(crate) struct Worker<P: Policy> {
     pub(super) stands_in: bool,
     /// A stand-in: whether a thread carries it.
     carried: AtomicBool,
-    /// Where the task that it is in was spawned.
-    running: AtomicPtr<Location<'static>>,
+    /// The origin of the task that it is in.
+    running: AtomicPtr<()>,
 }
 
 // SAFETY: everything but `counters`, `id` and `front`'s plain fields is touched only by the thread that carries the
@@ -95,8 +95,8 @@ impl<P: Policy> Worker<P> {
 
     /// Where the task was spawned that it made its last step of. A hint.
     pub(super) fn running(&self) -> Option<&'static Location<'static>> {
-        // SAFETY: null, or a `&'static Location`.
-        unsafe { self.running.load(Ordering::Relaxed).as_ref() }
+        // SAFETY: null, or what `run` left there.
+        unsafe { spawn_site(self.running.load(Ordering::Relaxed)) }
     }
 
     /// Whether a thread carries this stand-in.
@@ -367,7 +367,7 @@ impl<P: Policy> Worker<P> {
     pub(super) unsafe fn run(&self, task: TaskRef, seat: &Seat) {
         self.counters.add(Count::Ran, 1);
         self.running
-            .store(task.spawn_site().cast_mut(), Ordering::Relaxed);
+            .store(task.origin_word().cast_mut(), Ordering::Relaxed);
         let word = if P::WATCHES_ENDS { task.policy_word() } else { 0 };
         let ran = task.run();
         let worker = match seat.front() {
