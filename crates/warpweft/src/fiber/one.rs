@@ -211,8 +211,6 @@ impl Fiber {
     fn suspend(&self, held: Held) -> Input {
         self.state.set(State::Waits(held));
         // SAFETY: the switch lives at the foot of this stack, and was set when the body began.
-        let input = unsafe { &*self.switch.get() }.suspend(());
-        self.seat.arrive();
-        input
+        self.seat.leave(|| unsafe { &*self.switch.get() }.suspend(()))
     }
 }

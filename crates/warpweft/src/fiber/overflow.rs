@@ -33,7 +33,7 @@ pub(crate) struct Label {
 }
 
 impl Label {
-    pub(super) fn of(stack: &Stack) -> Self {
+    pub(crate) fn of(stack: &Stack) -> Self {
         Self {
             limit: stack.limit(),
             top: stack.top(),
@@ -42,6 +42,11 @@ impl Label {
             name: Cell::new([0; SHOWN]),
             length: Cell::new(0),
         }
+    }
+
+    /// A body of the frame at `location` begins on the stack.
+    pub(crate) fn write_location(&self, location: &'static Location<'static>) {
+        self.location.set(Some(location));
     }
 
     /// A task begins on the stack.
@@ -94,6 +99,7 @@ impl Write for Line {
 
 mod handler {
     use super::{Label, Line};
+    use crate::effect;
     use crate::runtime::seat;
     use std::mem::MaybeUninit;
     use std::sync::OnceLock;
@@ -104,7 +110,7 @@ mod handler {
     const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
     /// Overflows of fibers are reported from now on.
-    pub(in super::super) fn watch() {
+    pub(crate) fn watch() {
         BEFORE.get_or_init(|| SIGNALS.map(install));
     }
 
@@ -125,7 +131,8 @@ mod handler {
         let told = unsafe { &*info };
         // SAFETY: with these signals it has an address.
         let address = unsafe { told.si_addr() }.addr();
-        if let Some(label) = seat::here().and_then(seat::Seat::label)
+        let label = seat::here().and_then(seat::Seat::label);
+        if let Some(label) = label.or_else(effect::label_outside)
             && label.is_guard(address)
         {
             end(label);
@@ -182,7 +189,7 @@ mod handler {
     }
 }
 
-pub(super) use handler::watch;
+pub(crate) use handler::watch;
 
 #[cfg(test)]
 mod tests {

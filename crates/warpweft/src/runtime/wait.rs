@@ -71,6 +71,20 @@ impl Seat {
         debug_assert_eq!(assigned, None, "a thread that did not ask for a worker");
     }
 
+    /// This stack is about to be left for another one of its thread: what it has forked, others may do.
+    pub(crate) fn tell_forks(&self) {
+        if !self.forks().may_have_untold() {
+            return;
+        }
+        let Some(front) = self.front() else {
+            return self.tell_others();
+        };
+        let found = context::get();
+        context::set(front);
+        self.promote_forks(front);
+        context::set(found);
+    }
+
     /// A thread without a worker is about to wait: what it has forked, in `blocking` or adrift, others may do.
     fn tell_others(&self) {
         let found = context::get();
