@@ -8,7 +8,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 use warpweft::effect::{Continuation, Discontinued, Effect, Handler, Next, Strand, handle, perform};
 use warpweft::sync::oneshot;
 use warpweft::{JoinError, Runtime, block_on, fiber, join, spawn_job, yield_now};
@@ -273,32 +272,34 @@ fn a_strand_that_never_began_drops_its_body() {
     assert_eq!(*dropped.borrow(), ["body", "with a stack"]);
 }
 
-/// Its stack stays, and so does what lies on it: forks that others run still find it.
+/// Its stack stays, and so does what lies on it: a fork that somebody else runs still finds it.
 #[test]
 fn a_leaked_continuation_is_never_unwound() {
     let runtime = runtime(2);
-    runtime
-        .spawn_job(|| {
-            let dropped = Rc::new(RefCell::new(Vec::new()));
-            let body = Rc::clone(&dropped);
-            handle(
-                move || {
-                    let word = Dropped(body, "word");
-                    join(
-                        || {
-                            perform(Ask);
-                        },
-                        || thread::sleep(Duration::from_millis(20)),
-                    );
-                    drop(word);
-                },
-                Handler::new().on(|Ask, k: Continuation<Ask, ()>| std::mem::forget(k)),
-            );
-            assert!(dropped.borrow().is_empty());
-        })
-        .wait()
-        .expect("no panic");
-    thread::sleep(Duration::from_millis(40));
+    let (go, goes) = mpsc::channel();
+    let (tell, told) = mpsc::channel();
+    let job = runtime.spawn_job(|| {
+        let dropped = Rc::new(RefCell::new(Vec::new()));
+        let body = Rc::clone(&dropped);
+        handle(
+            move || {
+                let _word = Dropped(body, "word");
+                let place = std::sync::atomic::AtomicU32::new(1);
+                let on_the_stack = &place;
+                let fork = move || {
+                    goes.recv().expect("somebody sends");
+                    tell.send(on_the_stack.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                        .expect("somebody listens");
+                };
+                join(|| perform(Ask), fork);
+            },
+            Handler::new().on(|Ask, k: Continuation<Ask, ()>| std::mem::forget(k)),
+        );
+        assert!(dropped.borrow().is_empty());
+    });
+    job.wait().expect("no panic");
+    go.send(()).expect("the fork listens");
+    assert_eq!(told.recv(), Ok(1));
 }
 
 #[test]
@@ -362,7 +363,7 @@ fn a_panic_while_it_is_discontinued() {
                     k.discontinue();
                     Next::Leave(())
                 }),
-            )
+            );
         });
         assert_eq!(said, "of its own");
         // A destructor does not unwind: the hook has told it.

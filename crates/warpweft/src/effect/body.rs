@@ -74,6 +74,7 @@ pub(crate) fn visited_below() -> Option<*const Front> {
 }
 
 /// What a report says of the body that runs on this thread, which is of no pool.
+#[cfg(all(unix, not(any(warpweft_loom, warpweft_shuttle))))]
 pub(crate) fn label_outside<'run>() -> Option<&'run Label> {
     // SAFETY: as in `chain`.
     unsafe { OUTSIDE.with(Cell::get).as_ref() }.map(Core::label)
@@ -122,7 +123,7 @@ impl Core {
         body: impl FnOnce() + 'static,
     ) -> NonNull<Self> {
         watch();
-        let label = Label::of(&stack);
+        let label = Label::of("handled body", &stack);
         label.write_location(made_at);
         let mut core = Box::<Self>::new_uninit();
         let place = core.as_mut_ptr();

@@ -85,7 +85,9 @@ mod handler;
 #[cfg(doctest)]
 mod must_not_compile;
 
-pub(crate) use body::{Core, label_outside, visited_below};
+#[cfg(all(unix, not(any(warpweft_loom, warpweft_shuttle))))]
+pub(crate) use body::label_outside;
+pub(crate) use body::{Core, visited_below};
 pub use handler::{Continuation, Handler, Next, Strand, handle};
 
 use std::any::{TypeId, type_name};

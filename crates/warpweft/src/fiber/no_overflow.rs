@@ -9,7 +9,7 @@ use warpweft_task::TaskInfo;
 pub(crate) struct Label;
 
 impl Label {
-    pub(crate) fn of(stack: &Stack) -> Self {
+    pub(crate) fn of(_what: &'static str, stack: &Stack) -> Self {
         debug_assert!(stack.limit() < stack.top());
         Self
     }

@@ -63,7 +63,7 @@ impl Fiber {
     pub(super) unsafe fn new(home: NonNull<Home>, stack: Stack) -> NonNull<Self> {
         let mut fiber = Box::<Self>::new_uninit();
         let place = fiber.as_mut_ptr();
-        let label = Label::of(&stack);
+        let label = Label::of("fiber", &stack);
         fiber.write(Self {
             // SAFETY: by contract; the fiber is the seat's own box, which does not move.
             seat: unsafe { Seat::new(home, place) },

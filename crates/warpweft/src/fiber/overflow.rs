@@ -1,4 +1,4 @@
-//! The report of a fiber that overflows its stack.
+//! The report of a fiber, or of a handled body, that overflows its stack.
 //!
 //! The guard below a stack turns the overflow into a signal. The handler runs on the thread's alternate signal stack, which the
 //! standard library has given to each of its threads (where the program is not a Rust one, there is none, and the process ends
@@ -19,9 +19,10 @@ use warpweft_task::TaskInfo;
 /// How much of a name the report shows.
 const SHOWN: usize = 48;
 
-/// What the report says of a fiber.
+/// What the report says of whose stack it is.
 #[derive(Debug)]
 pub(crate) struct Label {
+    what: &'static str,
     limit: usize,
     top: usize,
     /// The size of the guard, asked for in time.
@@ -33,8 +34,10 @@ pub(crate) struct Label {
 }
 
 impl Label {
-    pub(crate) fn of(stack: &Stack) -> Self {
+    /// `what` has the stack.
+    pub(crate) fn of(what: &'static str, stack: &Stack) -> Self {
         Self {
+            what,
             limit: stack.limit(),
             top: stack.top(),
             guard: page(),
@@ -66,7 +69,7 @@ impl Label {
         let name = self.name.get();
         let name = name[..self.length.get()].utf8_chunks().next();
         let name = name.map_or("", |chunk| chunk.valid());
-        write!(to, "\nfiber ")?;
+        write!(to, "\n{} ", self.what)?;
         if !name.is_empty() {
             write!(to, "'{name}' ")?;
         }
