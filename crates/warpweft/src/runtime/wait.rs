@@ -76,20 +76,20 @@ impl Seat {
         if !self.forks().may_have_untold() {
             return;
         }
-        let Some(front) = self.front() else {
-            return self.tell_others();
-        };
-        let found = context::get();
-        context::set(front);
-        self.promote_forks(front);
-        context::set(found);
+        let front = self.front().unwrap_or(self.home().adrift());
+        self.tell_forks_through(front);
     }
 
     /// A thread without a worker is about to wait: what it has forked, in `blocking` or adrift, others may do.
     fn tell_others(&self) {
+        self.tell_forks_through(self.home().adrift());
+    }
+
+    fn tell_forks_through(&self, front: &Front) {
         let found = context::get();
-        context::set(self.home().adrift());
-        self.promote_forks(self.home().adrift());
+        context::set(front);
+        // The tickets are pushed there.
+        self.promote_forks(front);
         context::set(found);
     }
 
