@@ -90,7 +90,7 @@ fn main() {
         runtime
             .spawn_fiber(move || told(what, run))
             .wait()
-            .expect("no panic")
+            .expect("no panic");
     };
     runtime
         .spawn_job(|| told("perform and resume, in a job", answered))
