@@ -191,8 +191,11 @@ impl Core {
             _ => OUTSIDE.with(|word| word.set(outer)),
         }
         context::set(before.unwrap_or_else(seat::found_here));
-        if ended {
-            *coroutine = None;
+        if let Some(coroutine) = coroutine.take_if(|_| ended) {
+            let stack = coroutine.into_stack();
+            if let Some(host) = host {
+                host.home().put_stack(stack);
+            }
         }
         self.request.take()
     }

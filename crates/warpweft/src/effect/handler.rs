@@ -123,7 +123,7 @@ fn take_stack() -> Result<Stack, SpawnError> {
     static OUTSIDE: OnceLock<Arc<Stacks>> = OnceLock::new();
     let new = || Arc::new(Stacks::new(USUAL_BYTES, usize::MAX));
     let taken = if let Some(seat) = seat::here() {
-        seat.home().pool().stacks().take()
+        seat.home().take_stack()
     } else if cfg!(any(warpweft_loom, warpweft_shuttle)) {
         // What a model has made ends with it.
         new().take()
