@@ -45,6 +45,7 @@
 //! - An idle pool makes no wake-ups: no timer, no polling.
 #![deny(missing_docs)]
 
+pub mod effect;
 pub mod fiber;
 mod fork;
 mod idle;

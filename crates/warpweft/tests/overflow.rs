@@ -42,10 +42,15 @@ fn endless_fiber(n: u64) -> u64 {
 
 /// The report of a child process in which this test overflows a fiber.
 fn report_of(test: &str) -> String {
+    report_of_child(test, "1")
+}
+
+/// The same, with a word for the child.
+fn report_of_child(test: &str, word: &str) -> String {
     let executable = std::env::current_exe().expect("a test executable");
     let child = Command::new(executable)
         .args(["--exact", test, "--nocapture"])
-        .env(CHILD, "1")
+        .env(CHILD, word)
         .output()
         .expect("a child process");
     assert!(!child.status.success());
@@ -70,6 +75,28 @@ fn a_fiber_that_overflows_is_named() {
         "{report}"
     );
     assert!(report.contains("has overflowed its stack of 64 KiB"), "{report}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_handled_body_that_overflows_is_named() {
+    let overflow = || warpweft::effect::handle(|| endless_fiber(1), warpweft::effect::Handler::new());
+    match std::env::var(CHILD).as_deref() {
+        Err(_) => {}
+        Ok("1") => unreachable!("it does not end: {}", overflow()),
+        Ok(_) => {
+            let runtime = Runtime::builder().workers(1).build().expect("one worker");
+            unreachable!("it does not end: {:?}", runtime.spawn_fiber(overflow).wait());
+        }
+    }
+    for place in ["1", "in a fiber"] {
+        let report = report_of_child("a_handled_body_that_overflows_is_named", place);
+        assert!(
+            report.contains("handled body (spawned at crates/warpweft/tests/overflow.rs:"),
+            "{report}"
+        );
+        assert!(report.contains("has overflowed its stack of 64 KiB"), "{report}");
+    }
 }
 
 #[test]

@@ -20,28 +20,28 @@ unsafe impl corosensei::stack::Stack for Stack {
 }
 
 /// What the closure switches away with.
-pub(super) type Switch = corosensei::Yielder<Input, ()>;
+pub(crate) type Switch = corosensei::Yielder<Input, ()>;
 
 /// The closure and its stack. It stays on the thread that resumed it first (it is not `Send`).
-pub(super) struct Coroutine(corosensei::Coroutine<Input, (), (), Stack>);
+pub(crate) struct Coroutine(corosensei::Coroutine<Input, (), (), Stack>);
 
 impl Coroutine {
     /// # Safety
     ///
     /// What `body` borrows is there until it has returned. `body` does not unwind.
-    pub(super) unsafe fn new(stack: Stack, body: impl FnOnce(&Switch)) -> Self {
+    pub(crate) unsafe fn new(stack: Stack, body: impl FnOnce(&Switch)) -> Self {
         // SAFETY: by contract; a coroutine that is dropped before its end is unwound.
         Self(unsafe { corosensei::Coroutine::with_stack_unchecked(stack, |switch, _| body(switch)) })
     }
 
     /// Runs the closure until it switches away or ends. Whether it has ended.
     #[inline]
-    pub(super) fn resume(&mut self, input: Input) -> bool {
+    pub(crate) fn resume(&mut self, input: Input) -> bool {
         matches!(self.0.resume(input), CoroutineResult::Return(()))
     }
 
     /// The stack of a closure that has ended.
-    pub(super) fn into_stack(self) -> Stack {
+    pub(crate) fn into_stack(self) -> Stack {
         self.0.into_stack()
     }
 }

@@ -26,6 +26,8 @@ use warpweft_task::Mount;
 
 /// How many stacks a thread keeps for its next fibers.
 const WARM: usize = 64;
+/// And for its next handled bodies.
+const WARM_BARE: usize = 16;
 
 pub(crate) struct Home {
     berth: Arc<Berth>,
@@ -38,6 +40,8 @@ pub(crate) struct Home {
     /// Whether the last one came from the lane.
     lane_was_first: Cell<bool>,
     warm: RefCell<Vec<NonNull<Fiber>>>,
+    /// Of handled bodies that have ended.
+    bare: RefCell<Vec<Stack>>,
     turn: Cell<u64>,
     /// Whose CPUs the thread runs on, if workers have some.
     cpus_of: Cell<Option<usize>>,
@@ -54,6 +58,7 @@ impl Home {
             yielded: RefCell::default(),
             lane_was_first: Cell::new(false),
             warm: RefCell::default(),
+            bare: RefCell::default(),
             turn: Cell::new(0),
             cpus_of: Cell::new(None),
         }
@@ -97,7 +102,7 @@ impl Home {
         let fiber = match (warm, stack) {
             (Some(fiber), _) => fiber,
             (None, Some(stack)) => self.furnish(stack),
-            (None, None) => match self.pool.stacks().take() {
+            (None, None) => match self.take_stack() {
                 Ok(stack) => self.furnish(stack),
                 Err(error) => return Err((mount, error)),
             },
@@ -106,6 +111,24 @@ impl Home {
         unsafe { fiber.as_ref() }.load(mount);
         self.go(base, fiber, Input::Go);
         Ok(())
+    }
+
+    /// A stack that was used on this thread, or one of the pool's.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub(crate) fn take_stack(&self) -> Result<Stack, NoStack> {
+        let kept = self.bare.borrow_mut().pop();
+        kept.map_or_else(|| self.pool.stacks().take(), Ok)
+    }
+
+    /// Keeps a stack of a handled body for the next one, or gives it back.
+    pub(crate) fn put_stack(&self, stack: Stack) {
+        let mut kept = self.bare.borrow_mut();
+        if kept.len() < WARM_BARE {
+            kept.push(stack);
+        }
     }
 
     fn furnish(&self, stack: Stack) -> NonNull<Fiber> {

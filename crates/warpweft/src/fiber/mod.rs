@@ -71,9 +71,10 @@ mod overflow;
 mod scope;
 mod stack;
 
+pub(crate) use coroutine::{Coroutine, Switch};
 pub(crate) use home::Home;
 pub(crate) use one::{Fiber, Held};
-pub(crate) use overflow::Label;
+pub(crate) use overflow::{Label, watch};
 pub use scope::{Scope, scope};
 pub use stack::Fibers;
 pub(crate) use stack::{LEAST_BYTES, MOST_BYTES, Stack, Stacks, USUAL_BYTES};
@@ -83,7 +84,7 @@ use warpweft_task::{Host, JoinHandle, Mount, block_on};
 
 /// What a fiber is resumed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Input {
+pub(crate) enum Input {
     /// Go on.
     Go,
     /// Unwind.
@@ -155,7 +156,7 @@ pub(crate) struct Start(pub(crate) Option<Stack>);
 
 impl Host for Start {
     fn host(self, mount: Mount) {
-        overflow::watch();
+        watch();
         let Some(seat) = seat::here().filter(|seat| seat.label().is_none()) else {
             // On top of a fiber that cannot switch, where no spare thread was to be had: it runs as a job.
             return mount.run();

@@ -1,6 +1,7 @@
 //! Where a fiber's stack is a thread's (see `twin.rs`), the system reports its overflow.
 
 use super::stack::Stack;
+use std::panic::Location;
 use warpweft_task::TaskInfo;
 
 /// As in `overflow.rs`: nothing is to be said of a fiber.
@@ -8,13 +9,16 @@ use warpweft_task::TaskInfo;
 pub(crate) struct Label;
 
 impl Label {
-    pub(super) fn of(stack: &Stack) -> Self {
+    pub(crate) fn of(_what: &'static str, stack: &Stack) -> Self {
         debug_assert!(stack.limit() < stack.top());
         Self
     }
 
     #[allow(clippy::unused_self, reason = "as in `overflow.rs`")]
+    pub(crate) fn write_location(&self, _location: &'static Location<'static>) {}
+
+    #[allow(clippy::unused_self, reason = "as in `overflow.rs`")]
     pub(super) fn write(&self, _info: TaskInfo<'_>) {}
 }
 
-pub(super) fn watch() {}
+pub(crate) fn watch() {}

@@ -63,7 +63,7 @@ impl Fiber {
     pub(super) unsafe fn new(home: NonNull<Home>, stack: Stack) -> NonNull<Self> {
         let mut fiber = Box::<Self>::new_uninit();
         let place = fiber.as_mut_ptr();
-        let label = Label::of(&stack);
+        let label = Label::of("fiber", &stack);
         fiber.write(Self {
             // SAFETY: by contract; the fiber is the seat's own box, which does not move.
             seat: unsafe { Seat::new(home, place) },
@@ -211,8 +211,6 @@ impl Fiber {
     fn suspend(&self, held: Held) -> Input {
         self.state.set(State::Waits(held));
         // SAFETY: the switch lives at the foot of this stack, and was set when the body began.
-        let input = unsafe { &*self.switch.get() }.suspend(());
-        self.seat.arrive();
-        input
+        self.seat.leave(|| unsafe { &*self.switch.get() }.suspend(()))
     }
 }

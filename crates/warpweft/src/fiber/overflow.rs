@@ -1,4 +1,4 @@
-//! The report of a fiber that overflows its stack.
+//! The report of a fiber, or of a handled body, that overflows its stack.
 //!
 //! The guard below a stack turns the overflow into a signal. The handler runs on the thread's alternate signal stack, which the
 //! standard library has given to each of its threads (where the program is not a Rust one, there is none, and the process ends
@@ -19,9 +19,10 @@ use warpweft_task::TaskInfo;
 /// How much of a name the report shows.
 const SHOWN: usize = 48;
 
-/// What the report says of a fiber.
+/// What the report says of whose stack it is.
 #[derive(Debug)]
 pub(crate) struct Label {
+    what: &'static str,
     limit: usize,
     top: usize,
     /// The size of the guard, asked for in time.
@@ -33,8 +34,10 @@ pub(crate) struct Label {
 }
 
 impl Label {
-    pub(super) fn of(stack: &Stack) -> Self {
+    /// `what` has the stack.
+    pub(crate) fn of(what: &'static str, stack: &Stack) -> Self {
         Self {
+            what,
             limit: stack.limit(),
             top: stack.top(),
             guard: page(),
@@ -42,6 +45,11 @@ impl Label {
             name: Cell::new([0; SHOWN]),
             length: Cell::new(0),
         }
+    }
+
+    /// A body of the frame at `location` begins on the stack.
+    pub(crate) fn write_location(&self, location: &'static Location<'static>) {
+        self.location.set(Some(location));
     }
 
     /// A task begins on the stack.
@@ -61,7 +69,7 @@ impl Label {
         let name = self.name.get();
         let name = name[..self.length.get()].utf8_chunks().next();
         let name = name.map_or("", |chunk| chunk.valid());
-        write!(to, "\nfiber ")?;
+        write!(to, "\n{} ", self.what)?;
         if !name.is_empty() {
             write!(to, "'{name}' ")?;
         }
@@ -94,6 +102,7 @@ impl Write for Line {
 
 mod handler {
     use super::{Label, Line};
+    use crate::effect;
     use crate::runtime::seat;
     use std::mem::MaybeUninit;
     use std::sync::OnceLock;
@@ -104,7 +113,7 @@ mod handler {
     const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
     /// Overflows of fibers are reported from now on.
-    pub(in super::super) fn watch() {
+    pub(crate) fn watch() {
         BEFORE.get_or_init(|| SIGNALS.map(install));
     }
 
@@ -125,7 +134,8 @@ mod handler {
         let told = unsafe { &*info };
         // SAFETY: with these signals it has an address.
         let address = unsafe { told.si_addr() }.addr();
-        if let Some(label) = seat::here().and_then(seat::Seat::label)
+        let label = seat::here().and_then(seat::Seat::label);
+        if let Some(label) = label.or_else(effect::label_outside)
             && label.is_guard(address)
         {
             end(label);
@@ -182,7 +192,7 @@ mod handler {
     }
 }
 
-pub(super) use handler::watch;
+pub(crate) use handler::watch;
 
 #[cfg(test)]
 mod tests {

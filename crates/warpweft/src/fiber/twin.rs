@@ -51,11 +51,11 @@ impl Baton {
 
 /// What the closure switches away with.
 #[derive(Debug)]
-pub(super) struct Switch(Arc<Baton>);
+pub(crate) struct Switch(Arc<Baton>);
 
 impl Switch {
     /// Gives control back to whoever resumed the closure, until it does so again.
-    pub(super) fn suspend(&self, (): ()) -> Input {
+    pub(crate) fn suspend(&self, (): ()) -> Input {
         self.0.pass(Turn::Home, Baton::input)
     }
 }
@@ -73,7 +73,7 @@ impl Sent {
 }
 
 /// The closure and its stack.
-pub(super) struct Coroutine {
+pub(crate) struct Coroutine {
     stack: Stack,
     baton: Arc<Baton>,
     body: Option<Sent>,
@@ -84,7 +84,7 @@ impl Coroutine {
     /// # Safety
     ///
     /// What `body` borrows is there until it has returned. `body` does not unwind.
-    pub(super) unsafe fn new<'a>(stack: Stack, body: impl FnOnce(&Switch) + 'a) -> Self {
+    pub(crate) unsafe fn new<'a>(stack: Stack, body: impl FnOnce(&Switch) + 'a) -> Self {
         let body: Box<dyn FnOnce(&Switch) + 'a> = Box::new(body);
         // SAFETY: only the lifetime changes; by contract what it borrows is there.
         let body =
@@ -102,7 +102,7 @@ impl Coroutine {
     }
 
     /// Runs the closure until it switches away or ends. Whether it has ended.
-    pub(super) fn resume(&mut self, input: Input) -> bool {
+    pub(crate) fn resume(&mut self, input: Input) -> bool {
         if let Some(body) = self.body.take() {
             let switch = Switch(Arc::clone(&self.baton));
             self.thread = Some(spawn(move || {
@@ -125,7 +125,7 @@ impl Coroutine {
     }
 
     /// The stack of a closure that has ended.
-    pub(super) fn into_stack(self) -> Stack {
+    pub(crate) fn into_stack(self) -> Stack {
         self.stack
     }
 }

@@ -271,6 +271,13 @@ impl List {
         self.withdraw().then_some(offered)
     }
 
+    /// Whether there may be something that [`promote`](Self::promote) would tell of.
+    pub(crate) fn may_have_untold(&self) -> bool {
+        !self.offered.get().is_null()
+            || self.public.get() != self.tail.get()
+            || !self.scopes.borrow().is_empty()
+    }
+
     /// Takes back what is on offer and makes a claim of each fork and job that nobody has taken, oldest fork first: the
     /// stack is about to wait.
     pub(crate) fn promote(&self, mut ticket: impl FnMut(Arc<Claim>)) {

@@ -31,7 +31,7 @@ mod blocking;
 mod blocking_must_not_compile;
 mod blocking_threads;
 mod builder;
-mod context;
+pub(crate) mod context;
 mod crew;
 mod engine;
 mod hand;

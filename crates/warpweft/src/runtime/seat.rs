@@ -19,6 +19,7 @@
 use super::berth::Berth;
 use super::context::{self, Front};
 use super::wait::wait;
+use crate::effect::{self, Core};
 use crate::fiber::{Fiber, Home, Label};
 use crate::fork::{ForkCx, List, Market};
 use std::cell::Cell;
@@ -29,18 +30,22 @@ use warpweft_platform::thread_word;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::set_wait;
 
-/// What a stack of a thread of a pool knows of itself: the thread's own stack, or a fiber's.
+/// What a stack of a thread of a pool knows of itself: the thread's own stack, a fiber's, or a handled body's.
 pub(crate) struct Seat {
     /// Of the thread, for all of its stacks.
     home: NonNull<Home>,
-    /// Of the worker that the thread carries; null if it carries none. A fiber's is right while the fiber runs.
+    /// Of the worker that the thread carries; null if it carries none. Right while the stack runs.
     front: Cell<*const Front>,
     /// The pool's.
     market: NonNull<Market>,
     /// The latent forks of this stack.
     forks: List,
-    /// Whose stack it is; null: the thread's own.
+    /// The fiber whose stack it is; null: the thread's own, or a handled body's.
     fiber: *const Fiber,
+    /// The handled body whose stack it is.
+    strand: *const Core,
+    /// Of the stack that runs this one, if it is a handled body's.
+    host: Cell<*const Self>,
 }
 
 impl fmt::Debug for Seat {
@@ -88,6 +93,21 @@ impl Seat {
             market: NonNull::from(unsafe { home.as_ref() }.pool().market()),
             forks: List::new(),
             fiber,
+            strand: std::ptr::null(),
+            host: Cell::new(std::ptr::null()),
+        }
+    }
+
+    /// A seat on the stack of a handled body of this thread, which does not move.
+    pub(crate) fn of_strand(&self, strand: *const Core) -> Self {
+        Self {
+            home: self.home,
+            front: Cell::new(std::ptr::null()),
+            market: self.market,
+            forks: List::new(),
+            fiber: std::ptr::null(),
+            strand,
+            host: Cell::new(self),
         }
     }
 
@@ -98,15 +118,28 @@ impl Seat {
         unsafe { self.home.as_ref() }
     }
 
-    /// The fiber whose stack it is.
+    /// The fiber whose stack it is, or on top of whose stack it runs.
     pub(super) fn fiber(&self) -> Option<&Fiber> {
+        let mut seat = self;
+        // SAFETY: null, or the seat of the stack that runs `seat`'s now, and so is there.
+        while let Some(host) = unsafe { seat.host.get().as_ref() } {
+            seat = host;
+        }
         // SAFETY: null, or by the contract of `new`.
-        unsafe { self.fiber.as_ref() }
+        unsafe { seat.fiber.as_ref() }
     }
 
-    /// What a report says of the fiber whose stack it is.
+    /// The handled body whose stack it is, or null.
+    pub(crate) fn strand(&self) -> *const Core {
+        self.strand
+    }
+
+    /// What a report says of whose stack it is. The thread's own has none.
     pub(crate) fn label(&self) -> Option<&Label> {
-        self.fiber().map(Fiber::label)
+        // SAFETY: null, or by the contract of `of_strand`'s caller, the owner of the seat.
+        let strand = unsafe { self.strand.as_ref() }.map(Core::label);
+        // SAFETY: null, or by the contract of `new`.
+        strand.or_else(|| unsafe { self.fiber.as_ref() }.map(Fiber::label))
     }
 
     /// The latent forks of this stack.
@@ -169,12 +202,32 @@ impl Seat {
         context::set(self.found());
     }
 
-    /// The thread is back on this stack, its own, from that of a fiber, and carries what it carried there.
+    /// The thread is back on this stack from that of a fiber or of a handled body, and carries what it carried there.
     pub(crate) fn come_back(&self, from: &Self) {
+        self.take_over(from);
+        self.arrive();
+    }
+
+    fn take_over(&self, from: &Self) {
         self.front.set(from.front.replace(std::ptr::null()));
         // SAFETY: the seat is occupied, so it does not move; the offer is that of the worker that the thread carries.
         unsafe { self.forks.attach(from.forks.offered_at()) };
-        self.arrive();
+    }
+
+    /// A handled body's stack goes on, on top of `host`, whose forks are told. What the thread carries, it carries here.
+    pub(crate) fn mount(&self, host: &Self) {
+        self.host.set(host);
+        self.board(host);
+    }
+
+    /// Calls `switch`, which leaves this stack and those of the handled bodies on top of it, and comes back to the topmost.
+    pub(crate) fn leave<R>(&self, switch: impl FnOnce() -> R) -> R {
+        let top = here().filter(|top| !std::ptr::eq(*top, self));
+        top.inspect(|top| self.take_over(top));
+        let result = switch();
+        top.inspect(|top| top.board(self));
+        top.unwrap_or(self).arrive();
+        result
     }
 
     /// Its pool.
@@ -272,7 +325,7 @@ pub(super) fn give_to(take: impl FnOnce(Option<usize>) -> bool) {
 
 /// What free functions find on a thread that no longer visits: the worker that it carries *now*.
 pub(crate) fn found_here() -> *const Front {
-    with_seat(|seat| seat.map_or(std::ptr::null(), Seat::found))
+    effect::visited_below().unwrap_or_else(|| with_seat(|seat| seat.map_or(std::ptr::null(), Seat::found)))
 }
 
 /// A frame of the calling stack must not be unwound at its waits from now on, if it is a fiber's; or it may be again.

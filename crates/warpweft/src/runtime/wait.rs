@@ -71,11 +71,25 @@ impl Seat {
         debug_assert_eq!(assigned, None, "a thread that did not ask for a worker");
     }
 
+    /// This stack is about to be left for another one of its thread: what it has forked, others may do.
+    pub(crate) fn tell_forks(&self) {
+        if !self.forks().may_have_untold() {
+            return;
+        }
+        let front = self.front().unwrap_or(self.home().adrift());
+        self.tell_forks_through(front);
+    }
+
     /// A thread without a worker is about to wait: what it has forked, in `blocking` or adrift, others may do.
     fn tell_others(&self) {
+        self.tell_forks_through(self.home().adrift());
+    }
+
+    fn tell_forks_through(&self, front: &Front) {
         let found = context::get();
-        context::set(self.home().adrift());
-        self.promote_forks(self.home().adrift());
+        context::set(front);
+        // The tickets are pushed there.
+        self.promote_forks(front);
         context::set(found);
     }
 

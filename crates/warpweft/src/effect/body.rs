@@ -1,0 +1,240 @@
+//! The stack of one handled body, and the switches to and from it.
+//!
+//! ```text
+//!   thread's own, or a fiber's     handler runs b1       handler in b1 runs b2
+//!   ┌──────────────┐               ┌──────────────┐       ┌──────────────┐
+//!   │ Handler::run │ ── run ─────▶ │ b1 … run     │ ────▶ │ b2 … perform │
+//!   └──────────────┘               └──────────────┘       └──────────────┘
+//!          ▲            outer ◀────                outer ◀───    │
+//!          └───── an effect that only the first handler has: one switch, b1 and b2 are suspended together
+//! ```
+//!
+//! # Invariants
+//!
+//! - Everything here is one thread's. What is not the running stack has nothing latent in its fork list.
+//! - `types`, `outer` and the seat's host are of the present run; while the body is suspended, nobody looks at them.
+//! - A suspended body is gone on with or unwound, or its memory stays for ever.
+
+use super::Discontinued;
+use crate::fiber::{Coroutine, Input, Label, Stack, Switch, watch};
+use crate::runtime::Front;
+use crate::runtime::context;
+use crate::runtime::seat::{self, Seat};
+use std::any::TypeId;
+use std::cell::{Cell, UnsafeCell};
+use std::panic::{Location, resume_unwind};
+use std::ptr::{self, NonNull};
+use warpweft_platform::thread::panicking;
+use warpweft_platform::thread_word;
+
+/// What a body gave its handler: which of the handler's clauses is meant, and where the effect lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Request {
+    pub(super) clause: usize,
+    pub(super) exchange: NonNull<()>,
+}
+
+pub(crate) struct Core {
+    /// `None`: of a thread of no pool.
+    seat: Option<Seat>,
+    /// `Some` from the first run to the end; touched by `run` alone.
+    coroutine: UnsafeCell<Option<Coroutine>>,
+    switch: Cell<*const Switch>,
+    /// What the handler that runs it handles.
+    types: Cell<*const [TypeId]>,
+    /// The body on whose stack it is run, or null.
+    outer: Cell<*const Self>,
+    /// The pool that its runner visits, or null.
+    visited: Cell<*const Front>,
+    request: Cell<Option<Request>>,
+    discontinued: Cell<bool>,
+    label: Label,
+}
+
+// The innermost handled body that runs on this thread, which is of no pool.
+thread_word!(static OUTSIDE: *const Core = ptr::null());
+
+/// The innermost handled body that runs here, or null.
+fn current() -> *const Core {
+    seat::here().map_or_else(|| OUTSIDE.with(Cell::get), Seat::strand)
+}
+
+/// The handled bodies that run here, innermost first.
+fn chain<'run>() -> impl Iterator<Item = &'run Core> {
+    // SAFETY: null, or a body that is being run, whose runner keeps it.
+    let next = |core: *const Core| unsafe { core.as_ref() };
+    std::iter::successors(next(current()), move |core| next(core.outer.get()))
+}
+
+/// The pool that is visited by who runs the bodies here. What they visit themselves does not count.
+pub(crate) fn visited_below() -> Option<*const Front> {
+    chain()
+        .map(|core| core.visited.get())
+        .find(|front| !front.is_null())
+}
+
+/// What a report says of the body that runs on this thread, which is of no pool.
+#[cfg(all(unix, not(any(warpweft_loom, warpweft_shuttle))))]
+pub(crate) fn label_outside<'run>() -> Option<&'run Label> {
+    // SAFETY: as in `chain`.
+    unsafe { OUTSIDE.with(Cell::get).as_ref() }.map(Core::label)
+}
+
+/// What is visited here on top of what is found here anyway.
+fn visited_here() -> Option<*const Front> {
+    let front = context::get();
+    (front != seat::found_here()).then_some(front)
+}
+
+/// Suspends the bodies up to the one whose runner handles that type, until they go on.
+///
+/// # Panics
+///
+/// Nobody does; or the thread is panicking, or a hook of a policy is on the stack.
+pub(super) fn suspend(effect: TypeId, name: &'static str, exchange: NonNull<()>) {
+    assert!(
+        !panicking(),
+        "the effect {name} cannot be performed while the thread panics: nothing is suspended then"
+    );
+    assert!(
+        !seat::here().is_some_and(Seat::is_in_policy),
+        "a hook of a policy cannot perform an effect"
+    );
+    for core in chain() {
+        if core.discontinued.get() {
+            // It has caught the unwinding, and goes on.
+            resume_unwind(Box::new(Discontinued(())));
+        }
+        // SAFETY: of the handler that runs the body, whose frame waits for it.
+        let types = unsafe { &*core.types.get() };
+        if let Some(clause) = types.iter().position(|of| *of == effect) {
+            core.request.set(Some(Request { clause, exchange }));
+            return core.switch_away();
+        }
+    }
+    panic!("no handler for the effect {name} on this stack: see warpweft::effect::handle");
+}
+
+impl Core {
+    /// On a stack, in its box. The first run calls `body`, which does not unwind.
+    pub(super) fn new(
+        stack: Stack,
+        made_at: &'static Location<'static>,
+        body: impl FnOnce() + 'static,
+    ) -> NonNull<Self> {
+        watch();
+        let label = Label::of("handled body", &stack);
+        label.write_location(made_at);
+        let mut core = Box::<Self>::new_uninit();
+        let place = core.as_mut_ptr();
+        let begin = move |switch: &Switch| {
+            // SAFETY: who runs the body keeps it.
+            unsafe { &*place }.begin(switch);
+            body();
+        };
+        core.write(Self {
+            seat: seat::here().map(|here| here.of_strand(place)),
+            // SAFETY: it borrows the core, which outlives it; by contract it does not unwind.
+            coroutine: UnsafeCell::new(Some(unsafe { Coroutine::new(stack, begin) })),
+            switch: Cell::new(ptr::null()),
+            types: Cell::new(&[]),
+            outer: Cell::new(ptr::null()),
+            visited: Cell::new(ptr::null()),
+            request: Cell::new(None),
+            discontinued: Cell::new(false),
+            label,
+        });
+        let raw = Box::into_raw(core).cast::<Self>();
+        NonNull::new(raw).unwrap_or_else(|| unreachable!("a box"))
+    }
+
+    pub(crate) fn label(&self) -> &Label {
+        &self.label
+    }
+
+    fn begin(&self, switch: &Switch) {
+        self.switch.set(switch);
+        match &self.seat {
+            Some(seat) => {
+                seat.begin();
+                seat.arrive();
+            }
+            None => OUTSIDE.with(|word| word.set(self)),
+        }
+        context::set(seat::found_here());
+    }
+
+    /// Runs it until it performs an effect of one of these types, which it gives, or has ended.
+    ///
+    /// # Panics
+    ///
+    /// The thread has left its pool.
+    pub(super) fn run(&self, types: &[TypeId], input: Input) -> Option<Request> {
+        assert!(
+            self.is_at_home(),
+            "a handled body cannot go on in a destructor of a thread-local, when its thread has left the pool"
+        );
+        let host = seat::here();
+        let (outer, before) = (current(), visited_here());
+        self.types.set(types);
+        self.outer.set(outer);
+        self.visited.set(before.unwrap_or(ptr::null()));
+        if let (Some(seat), Some(host)) = (&self.seat, host) {
+            host.tell_forks();
+            seat.mount(host);
+        }
+        // SAFETY: it does not run: who runs it owns it; it does not look at the field itself.
+        let coroutine = unsafe { &mut *self.coroutine.get() };
+        let ended = coroutine.as_mut().is_none_or(|coroutine| coroutine.resume(input));
+        match (&self.seat, host) {
+            (Some(seat), Some(host)) => host.come_back(seat),
+            _ => OUTSIDE.with(|word| word.set(outer)),
+        }
+        context::set(before.unwrap_or_else(seat::found_here));
+        if let Some(coroutine) = coroutine.take_if(|_| ended) {
+            let stack = coroutine.into_stack();
+            if let Some(host) = host {
+                host.home().put_stack(stack);
+            }
+        }
+        self.request.take()
+    }
+
+    /// Leaves this body's stack, and those of the bodies that run on top of it.
+    fn switch_away(&self) {
+        let (top, before) = (current(), visited_here());
+        // SAFETY: the switch lives at the foot of this body's stack, and was set when it began.
+        let switch = unsafe { &*self.switch.get() };
+        let input = match (&self.seat, seat::here()) {
+            (Some(seat), Some(here)) => {
+                here.tell_forks();
+                seat.leave(|| switch.suspend(()))
+            }
+            _ => {
+                let input = switch.suspend(());
+                OUTSIDE.with(|word| word.set(top));
+                input
+            }
+        };
+        context::set(before.unwrap_or_else(seat::found_here));
+        if input == Input::Unwind {
+            resume_unwind(Box::new(Discontinued(())));
+        }
+    }
+
+    /// Whether the thread is still in its pool, which the frames count on. In destructors of thread-locals it is not.
+    fn is_at_home(&self) -> bool {
+        self.seat.is_some() == seat::here().is_some()
+    }
+
+    /// Unwinds what is suspended. `false`: that cannot be any more.
+    pub(super) fn unwind(&self) -> bool {
+        if !self.is_at_home() {
+            return false;
+        }
+        self.discontinued.set(true);
+        let request = self.run(&[], Input::Unwind);
+        debug_assert!(request.is_none(), "who is discontinued suspends no more");
+        true
+    }
+}

@@ -1,0 +1,313 @@
+//! Handlers, and what they are given: continuations, and bodies to run.
+
+use super::body::Core;
+use super::{Discontinued, Effect, Exchange};
+use crate::fiber::{Input, Stack, Stacks, USUAL_BYTES};
+use crate::runtime::SpawnError;
+use crate::runtime::seat;
+use std::any::{Any, TypeId, type_name};
+use std::cell::Cell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+
+type Outcome<T> = Result<T, Box<dyn Any + Send>>;
+
+/// A body that can be run by a [`Handler`]: one that has not begun, or one whose effect was answered.
+///
+/// It stays on its thread. Dropped, it is unwound, as by [`Continuation::discontinue`]; leaked (`mem::forget`), it
+/// keeps its stack for ever.
+#[must_use = "dropped, the body is unwound"]
+pub struct Strand<T> {
+    state: State,
+    outcome: Rc<Cell<Option<Outcome<T>>>>,
+}
+
+enum State {
+    Fresh(Box<dyn FnOnce()>, &'static Location<'static>),
+    /// Suspended, and this strand's own.
+    Begun(NonNull<Core>),
+    Ended,
+}
+
+impl<T> fmt::Debug for Strand<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Strand")
+            .field("has_begun", &!matches!(self.state, State::Fresh(..)))
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: 'static> Strand<T> {
+    /// A body for a handler to run. It gets a stack when it is run for the first time.
+    ///
+    /// It is `'static`, as a continuation may be leaked: forks of the body might then use what it borrows when that is gone.
+    #[track_caller]
+    pub fn new(body: impl FnOnce() -> T + 'static) -> Self {
+        let outcome = Rc::new(Cell::new(None));
+        let result = Rc::clone(&outcome);
+        // Unwind: the panic is resumed by who runs the body.
+        let body = move || result.set(Some(catch_unwind(AssertUnwindSafe(body))));
+        Self {
+            state: State::Fresh(Box::new(body), Location::caller()),
+            outcome,
+        }
+    }
+
+    /// [`new`](Self::new), with the stack taken at once.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError::NoStack`]: there is no stack for it. `body` was dropped.
+    #[track_caller]
+    pub fn try_new(body: impl FnOnce() -> T + 'static) -> Result<Self, SpawnError> {
+        let mut strand = Self::new(body);
+        strand.begin()?;
+        Ok(strand)
+    }
+}
+
+impl<T> Strand<T> {
+    /// Its core, with a stack.
+    fn begin(&mut self) -> Result<&Core, SpawnError> {
+        if let State::Fresh(..) = self.state {
+            let stack = take_stack()?;
+            if let State::Fresh(body, made_at) = std::mem::replace(&mut self.state, State::Ended) {
+                self.state = State::Begun(Core::new(stack, made_at, body));
+            }
+        }
+        match &self.state {
+            // SAFETY: it is this strand's own, and goes with it.
+            State::Begun(core) => Ok(unsafe { core.as_ref() }),
+            State::Fresh(..) | State::Ended => {
+                unreachable!("it has begun, and a strand that has ended is given to nobody")
+            }
+        }
+    }
+
+    /// The body has ended: its stack goes back.
+    fn clear_away(&mut self) {
+        if let State::Begun(core) = std::mem::replace(&mut self.state, State::Ended) {
+            // SAFETY: made by `Core::new`, in a box, which this strand owns; the body has ended.
+            drop(unsafe { Box::from_raw(core.as_ptr()) });
+        }
+    }
+
+    /// Unwinds the body, if it has begun. What it panicked with of its own.
+    fn unwind(&mut self) -> Option<Box<dyn Any + Send>> {
+        let State::Begun(core) = self.state else {
+            return None;
+        };
+        // SAFETY: it is this strand's own.
+        if !unsafe { core.as_ref() }.unwind() {
+            self.state = State::Ended;
+            return None;
+        }
+        self.clear_away();
+        let ended = self.outcome.take().and_then(Result::err);
+        ended.filter(|payload| !payload.is::<Discontinued>())
+    }
+}
+
+impl<T> Drop for Strand<T> {
+    fn drop(&mut self) {
+        // A panic has been told by the panic hook; a destructor should not unwind.
+        drop(self.unwind());
+    }
+}
+
+/// A stack of the pool whose thread this is; elsewhere one of the process's.
+fn take_stack() -> Result<Stack, SpawnError> {
+    static OUTSIDE: OnceLock<Arc<Stacks>> = OnceLock::new();
+    let new = || Arc::new(Stacks::new(USUAL_BYTES, usize::MAX));
+    let taken = if let Some(seat) = seat::here() {
+        seat.home().take_stack()
+    } else if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+        // What a model has made ends with it.
+        new().take()
+    } else {
+        OUTSIDE.get_or_init(new).take()
+    };
+    taken.map_err(|_| SpawnError::NoStack)
+}
+
+/// The rest of a body that performed `E`: it waits for its answer, and gets one at most once.
+///
+/// It stays on its thread. Dropped without an answer, it is [discontinued](Self::discontinue); leaked (`mem::forget`), it
+/// keeps its stack and what lies on it for ever.
+#[must_use = "dropped, the body is unwound"]
+pub struct Continuation<E: Effect, T> {
+    strand: Strand<T>,
+    exchange: NonNull<Exchange<E>>,
+}
+
+impl<E: Effect, T> fmt::Debug for Continuation<E, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Continuation")
+            .field("effect", &type_name::<E>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<E: Effect, T> Continuation<E, T> {
+    /// Answers. The body goes on when a handler runs the strand: at once, if the clause returns it.
+    pub fn resume(self, answer: E::Answer) -> Strand<T> {
+        // SAFETY: it lies in the frame of `perform`, which is suspended as long as the strand is.
+        unsafe { self.exchange.as_ref() }.answer.set(Some(answer));
+        self.strand
+    }
+
+    /// Unwinds the body, here and now: `perform` unwinds with [`Discontinued`], so that destructors run. A body that catches that
+    /// and performs again is unwound again.
+    ///
+    /// # Panics
+    ///
+    /// With what the body panics with meanwhile.
+    pub fn discontinue(mut self) {
+        if let Some(payload) = self.strand.unwind() {
+            resume_unwind(payload);
+        }
+    }
+}
+
+/// What happens after a clause of a handler.
+#[derive(Debug)]
+pub enum Next<T, R> {
+    /// The handler runs this; most often the continuation, with its answer.
+    Run(Strand<T>),
+    /// [`Handler::run`] returns this. The continuation was kept for later, or dropped.
+    Leave(R),
+}
+
+impl<T, R> From<Strand<T>> for Next<T, R> {
+    fn from(strand: Strand<T>) -> Self {
+        Self::Run(strand)
+    }
+}
+
+impl<T> From<()> for Next<T, ()> {
+    fn from((): ()) -> Self {
+        Self::Leave(())
+    }
+}
+
+type Clause<'h, T, R> = Box<dyn FnMut(NonNull<()>, Strand<T>) -> Next<T, R> + 'h>;
+
+/// What is done about effects: one clause for each type that is handled. See the [module](super).
+#[must_use = "a handler does nothing until it runs something"]
+pub struct Handler<'h, T, R = T> {
+    /// Of the clauses, in order.
+    types: Vec<TypeId>,
+    clauses: Vec<Clause<'h, T, R>>,
+    returned: Box<dyn FnMut(T) -> R + 'h>,
+}
+
+impl<T, R> fmt::Debug for Handler<'_, T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handler")
+            .field("clauses", &self.types.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Default for Handler<'_, T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Handler<'_, T> {
+    /// A handler without a clause, which gives what the body returns.
+    pub fn new() -> Self {
+        Self::returning(|value| value)
+    }
+}
+
+impl<'h, T, R> Handler<'h, T, R> {
+    /// A handler without a clause, which makes its result of what the body returns.
+    pub fn returning(returned: impl FnMut(T) -> R + 'h) -> Self {
+        Self {
+            types: Vec::new(),
+            clauses: Vec::new(),
+            returned: Box::new(returned),
+        }
+    }
+
+    /// Adds what is done about `E`; of several clauses for one type the first counts.
+    ///
+    /// The clause runs on the stack of who called [`run`](Self::run), while the body is suspended.
+    pub fn on<E: Effect, N: Into<Next<T, R>>>(
+        mut self,
+        mut clause: impl FnMut(E, Continuation<E, T>) -> N + 'h,
+    ) -> Self {
+        self.types.push(TypeId::of::<E>());
+        self.clauses.push(Box::new(move |exchange, strand| {
+            let exchange = exchange.cast::<Exchange<E>>();
+            // SAFETY: the clause's type is that of the effect, so it is `perform::<E>` that made it; it is suspended.
+            let Some(effect) = unsafe { exchange.as_ref() }.effect.take() else {
+                unreachable!("an effect is given once")
+            };
+            clause(effect, Continuation { strand, exchange }).into()
+        }));
+        self
+    }
+
+    /// Runs a body under this handler until it has returned or a clause leaves it.
+    ///
+    /// # Panics
+    ///
+    /// With what the body or a clause panics with; or if there is no stack for a body that has not begun:
+    /// [`Strand::try_new`] gives an error instead.
+    pub fn run(&mut self, strand: Strand<T>) -> R {
+        let mut strand = strand;
+        loop {
+            let request = match strand.begin() {
+                Ok(core) => core.run(&self.types, Input::Go),
+                Err(error) => panic!("a handled body: {error}"),
+            };
+            let Some(request) = request else {
+                strand.clear_away();
+                return match strand.outcome.take() {
+                    Some(Ok(value)) => (self.returned)(value),
+                    Some(Err(payload)) => resume_unwind(payload),
+                    None => unreachable!("a body that has ended has an outcome"),
+                };
+            };
+            match self.clauses[request.clause](request.exchange, strand) {
+                Next::Run(next) => strand = next,
+                Next::Leave(result) => return result,
+            }
+        }
+    }
+}
+
+/// Runs `body` on a stack of its own; what it performs, and what nothing in between handles, is `handler`'s.
+///
+/// ```
+/// use warpweft::effect::{Effect, Handler, handle, perform};
+///
+/// struct Ask;
+/// impl Effect for Ask {
+///     type Answer = u32;
+/// }
+///
+/// let mut next = 40;
+/// let sum = handle(
+///     || perform(Ask) + perform(Ask),
+///     Handler::new().on(|Ask, k| {
+///         next += 1;
+///         k.resume(next)
+///     }),
+/// );
+/// assert_eq!(sum, 83);
+/// ```
+///
+/// # Panics
+///
+/// As [`Handler::run`].
+#[track_caller]
+pub fn handle<T: 'static, R>(body: impl FnOnce() -> T + 'static, mut handler: Handler<'_, T, R>) -> R {
+    handler.run(Strand::new(body))
+}

@@ -1,0 +1,144 @@
+//! Effects: a function asks for something by a type, and whoever handles that type answers; the function is suspended meanwhile.
+//!
+//! ```text
+//!   handle(body, handler)            body, on a stack of its own
+//!        │ ──────────── run ──────────▶ │
+//!        │                              │ perform(Ask)        Ask: Effect<Answer = u32>
+//!        │ ◀─ clause(Ask, continuation) │
+//!        │        ┆ (suspended)         ┆
+//!        │ ── continuation.resume(7) ─▶ │ 7
+//!        │ ◀────────── value ────────── │
+//! ```
+//!
+//! [`perform`] finds the nearest [`Handler`] on its stack that has a clause for the effect's type. The clause gets the effect and
+//! the rest of the body, a [`Continuation`], which is used once: it is [answered](Continuation::resume), kept for later, or
+//! [discontinued](Continuation::discontinue). What is answered is a [`Strand`] again: a handler runs it, this one or another.
+//! So a scheduler is a handler and a queue of strands; `examples/effect_fifo.rs` and `effect_lifo.rs` are two, in some forty lines
+//! each.
+//!
+//! A generator is a handler that leaves with each value:
+//!
+//! ```
+//! use warpweft::effect::{Effect, Handler, Next, Strand, perform};
+//!
+//! struct Give(u32);
+//! impl Effect for Give {
+//!     type Answer = ();
+//! }
+//!
+//! let mut rest = None;
+//! let mut values = Vec::new();
+//! let mut next = Some(Strand::new(|| {
+//!     let (mut a, mut b) = (0, 1);
+//!     loop {
+//!         perform(Give(a));
+//!         (a, b) = (b, a + b);
+//!     }
+//! }));
+//! while let Some(strand) = next.take().filter(|_| values.len() < 8) {
+//!     let mut handler = Handler::returning(|()| None).on(|Give(value), k| {
+//!         rest = Some(k.resume(()));
+//!         Next::Leave(Some(value))
+//!     });
+//!     values.extend(handler.run(strand));
+//!     drop(handler);
+//!     next = rest.take();
+//! }
+//! assert_eq!(values, [0, 1, 1, 2, 3, 5, 8, 13]);
+//! ```
+//!
+//! # What is promised, and what is not
+//!
+//! - **Handlers are deep**: what a clause answers and returns goes on under the same handler, in a loop and not in a recursion. A
+//!   strand that was kept goes on under the handler that then runs it, which may be another one: so handlers can be
+//!   shallow, too. A clause for which the handler is not the nearest is found all the same: the bodies in between are suspended
+//!   with their handlers, by one switch.
+//! - **Once**: a continuation is consumed by its answer. Dropped, it is discontinued: `perform` unwinds with [`Discontinued`], and
+//!   destructors run. Leaked, its stack is never freed, since nobody unwound it.
+//! - **On one thread**: bodies, continuations and strands are not `Send`. A fork of the body ([`join`](crate::join()),
+//!   [`scope`](crate::scope())), which may run anywhere, finds none of its handlers, or does so by chance: perform outside of forks.
+//!   Nor does a task that it spawns.
+//! - **A wait** of the runtime inside of a body ([`block_on`](crate::block_on), [`JoinHandle::wait`](crate::JoinHandle::wait), a
+//!   join, a lock) is a wait of all the stacks below it: in a fiber the fiber switches away with the handlers and bodies on top of
+//!   it; in a job the thread gives its worker away; elsewhere the thread sleeps. The handler does not learn of it: other strands of its
+//!   queue wait, too. When a runtime shuts down, a waiting fiber is unwound innermost body first.
+//! - **Panics** of a body come out of [`Handler::run`]. One of a clause drops the continuation that it was given; the queue of a
+//!   scheduler goes as its frame is unwound, and each body in it is unwound. While a thread panics, `perform` panics: in a
+//!   destructor that ends the process. In a build with `panic = "abort"` a discontinuation ends it, too.
+//! - Effects, answers and bodies are `'static`: an effect leaves its frame, and a continuation may outlive all that is around it. A
+//!   clause may borrow. As in fibers, no lock of the standard library and no thread-local should be in use across an effect.
+//! - A continuation that is kept in a thread-local is not unwound when a pool's thread ends: it is leaked.
+//!
+//! # Costs
+//!
+//! A body has a stack from the pool of its thread ([`Builder::fiber_stack_size`](crate::Builder::fiber_stack_size)); outside of any,
+//! one of 64 KiB from a pool of the process. An effect that is answered costs two switches and no allocation, plus a look at each
+//! handler between. What the stack has forked and nobody has taken becomes tasks before a switch.
+//!
+//! | file | job |
+//! |---|---|
+//! | `body` | a body's stack, and the switches |
+//! | `handler` | handlers, continuations, strands |
+
+mod body;
+mod handler;
+#[cfg(doctest)]
+mod must_not_compile;
+
+#[cfg(all(unix, not(any(warpweft_loom, warpweft_shuttle))))]
+pub(crate) use body::label_outside;
+pub(crate) use body::{Core, visited_below};
+pub use handler::{Continuation, Handler, Next, Strand, handle};
+
+use std::any::{TypeId, type_name};
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+/// Something that a function can ask of whoever handles it.
+///
+/// ```
+/// /// A line of input.
+/// struct ReadLine;
+/// impl warpweft::effect::Effect for ReadLine {
+///     type Answer = Option<String>;
+/// }
+/// ```
+pub trait Effect: 'static {
+    /// What [`perform`] returns.
+    type Answer: 'static;
+}
+
+/// What `perform` unwinds with when its continuation is discontinued. Only this library makes one.
+#[derive(Debug)]
+pub struct Discontinued(());
+
+/// An effect on its way to the handler, and the answer on its way back; in the frame of `perform`.
+struct Exchange<E: Effect> {
+    effect: Cell<Option<E>>,
+    answer: Cell<Option<E::Answer>>,
+}
+
+/// Gives `effect` to the nearest handler on this stack that has a clause for it; returns the answer. Meanwhile the
+/// body, with all that it called, is suspended.
+///
+/// Costs two switches of stacks. See [`handle`] for an example.
+///
+/// # Panics
+///
+/// No handler on this stack has a clause for it (the message names the type); the thread is panicking; or a hook of a policy is on
+/// the stack. Unwinds with [`Discontinued`] if the continuation is dropped.
+pub fn perform<E: Effect>(effect: E) -> E::Answer {
+    let exchange = Exchange {
+        effect: Cell::new(Some(effect)),
+        answer: Cell::new(None),
+    };
+    body::suspend(
+        TypeId::of::<E>(),
+        type_name::<E>(),
+        NonNull::from(&exchange).cast(),
+    );
+    match exchange.answer.take() {
+        Some(answer) => answer,
+        None => unreachable!("a body goes on when its effect was answered"),
+    }
+}

@@ -1,0 +1,132 @@
+//! Programs that the compiler must refuse. `cargo test --doc` checks that it does, each for its own reason.
+
+/// A continuation is resumed once.
+///
+/// ```compile_fail,E0382
+/// use warpweft::effect::{Effect, Handler, handle, perform};
+/// struct Ask;
+/// impl Effect for Ask {
+///     type Answer = u32;
+/// }
+/// handle(|| perform(Ask), Handler::new().on(|Ask, k| {
+///     drop(k.resume(1));
+///     k.resume(2)
+/// }));
+/// ```
+///
+/// So it compiles.
+///
+/// ```
+/// use warpweft::effect::{Effect, Handler, handle, perform};
+/// struct Ask;
+/// impl Effect for Ask {
+///     type Answer = u32;
+/// }
+/// assert_eq!(handle(|| perform(Ask), Handler::new().on(|Ask, k| k.resume(2))), 2);
+/// ```
+struct ResumedTwice;
+
+/// Neither is a strand run twice.
+///
+/// ```compile_fail,E0382
+/// use warpweft::effect::{Handler, Strand};
+/// let strand = Strand::new(|| 1);
+/// Handler::new().run(strand);
+/// Handler::new().run(strand);
+/// ```
+struct RunTwice;
+
+/// A continuation stays on its thread, as the body does.
+///
+/// ```compile_fail,E0277
+/// use warpweft::effect::{Continuation, Effect};
+/// struct Ask;
+/// impl Effect for Ask {
+///     type Answer = u32;
+/// }
+/// fn is_send<T: Send>() {}
+/// is_send::<Continuation<Ask, ()>>();
+/// ```
+struct ContinuationIsSent;
+
+/// Nor is one shared.
+///
+/// ```compile_fail,E0277
+/// use warpweft::effect::{Continuation, Effect};
+/// struct Ask;
+/// impl Effect for Ask {
+///     type Answer = u32;
+/// }
+/// fn is_sync<T: Sync>() {}
+/// is_sync::<Continuation<Ask, ()>>();
+/// ```
+struct ContinuationIsShared;
+
+/// A strand stays, too.
+///
+/// ```compile_fail,E0277
+/// fn is_send<T: Send>() {}
+/// is_send::<warpweft::effect::Strand<u32>>();
+/// ```
+struct StrandIsSent;
+
+/// Nor is it shared.
+///
+/// ```compile_fail,E0277
+/// fn is_sync<T: Sync>() {}
+/// is_sync::<warpweft::effect::Strand<u32>>();
+/// ```
+struct StrandIsShared;
+
+/// A handler may have clauses that do not move, and is no more `Send` than they are.
+///
+/// ```compile_fail,E0277
+/// fn is_send<T: Send>() {}
+/// is_send::<warpweft::effect::Handler<'static, u32>>();
+/// ```
+struct HandlerIsSent;
+
+/// A future that holds a continuation across an `await` does not move either.
+///
+/// ```compile_fail
+/// use warpweft::effect::Strand;
+/// warpweft::spawn(async {
+///     let strand = Strand::new(|| 1);
+///     warpweft::yield_now().await;
+///     drop(strand);
+/// });
+/// ```
+struct StrandAcrossAwait;
+
+/// A body may live longer than what is here.
+///
+/// ```compile_fail,E0373
+/// let word = String::from("short-lived");
+/// warpweft::effect::handle(|| word.len(), warpweft::effect::Handler::new());
+/// ```
+struct BodyBorrows;
+
+/// An effect leaves its frame: it does not borrow.
+///
+/// ```compile_fail,E0478
+/// struct Show<'a>(&'a str);
+/// impl<'a> warpweft::effect::Effect for Show<'a> {
+///     type Answer = ();
+/// }
+/// ```
+struct EffectBorrows;
+
+/// A clause may borrow, as long as the handler lives.
+///
+/// ```compile_fail,E0505
+/// use warpweft::effect::{Effect, Handler, Strand, perform};
+/// struct Ask;
+/// impl Effect for Ask {
+///     type Answer = usize;
+/// }
+/// let word = String::from("borrowed");
+/// let mut handler = Handler::new().on(|Ask, k| k.resume(word.len()));
+/// drop(word);
+/// handler.run(Strand::new(|| perform(Ask)));
+/// ```
+struct ClauseBorrowsWhatIsGone;
