@@ -16,7 +16,7 @@ use super::engine::Engine;
 use super::life::Life;
 use super::register::Register;
 use super::seat::Seat;
-use super::worker::{Worker, live};
+use super::worker::{Worker, leave, live};
 use crate::fiber::Stacks;
 use crate::fork::Market;
 use crate::idle::Idle;
@@ -328,6 +328,12 @@ pub(crate) trait AnyPool: Send + Sync {
     fn errand(&self, worker: usize, task: TaskRef);
     /// The life of one of its threads.
     fn live(&self, seat: &Seat);
+    /// The pool closes, and the calling thread, which sits there, cannot end: its worker leaves without it.
+    ///
+    /// # Safety
+    ///
+    /// No hook of the policy is on the thread's stack.
+    unsafe fn leave_from(&self, seat: &Seat);
 }
 
 impl<P: Policy> AnyPool for Pool<P> {
@@ -418,5 +424,10 @@ impl<P: Policy> AnyPool for Pool<P> {
 
     fn live(&self, seat: &Seat) {
         live(self, seat);
+    }
+
+    unsafe fn leave_from(&self, seat: &Seat) {
+        // SAFETY: by contract; seats are of the pool that made their home.
+        unsafe { leave(self, seat) };
     }
 }

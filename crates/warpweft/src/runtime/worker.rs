@@ -163,12 +163,14 @@ impl<P: Policy> Worker<P> {
     unsafe fn step_front(front: &Front) -> bool {
         // SAFETY: by contract the front is a worker's of this table, so of this type.
         let worker = unsafe { Self::from_front(front) };
+        worker.pool().end_lost();
         // SAFETY: by contract the calling thread carries the worker, and tasks are not run inside hooks.
         let task = unsafe { worker.call(P::next) }
             // SAFETY: as above.
             .or_else(|| unsafe { worker.call(P::overdue) })
             // SAFETY: as above.
-            .or_else(|| unsafe { worker.call(P::scan) });
+            .or_else(|| unsafe { worker.call(P::scan) })
+            .or_else(|| worker.errands.pop());
         let Some(task) = task else {
             let pool = worker.pool();
             return pool.engine.look(&pool.idle);
@@ -459,6 +461,21 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
     }
 }
 
+/// The pool closes: the worker that the calling thread carries, if it does, is retired. The last one ends the pool.
+///
+/// # Safety
+///
+/// The calling thread sits in `seat`, a seat of `pool`, and no hook of the policy is on its stack.
+pub(crate) unsafe fn leave<P: Policy>(pool: &Pool<P>, seat: &Seat) {
+    if let Some(id) = seat.lay_down() {
+        // What the tasks' and the policy's `Drop` spawn or wake from here on comes from outside.
+        seat.take_up(None);
+        // SAFETY: the worker was in this thread's hands, no hook is on its stack, and this is its last use.
+        unsafe { pool.workers[id].retire() };
+        pool.leave(1);
+    }
+}
+
 /// The life of a thread of the pool: it waits for a worker, carries it until it gives it away or the pool closes, and
 /// becomes a spare.
 pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
@@ -470,13 +487,8 @@ pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         if catch_unwind(AssertUnwindSafe(|| unsafe { run_loop(pool, seat) })).is_err() {
             pool.close();
         }
-        if let Some(id) = seat.lay_down() {
-            // What the tasks' and the policy's `Drop` spawn or wake from here on comes from outside.
-            seat.take_up(None);
-            // SAFETY: the worker is in this thread's hands, no hook is on its stack, and this is its last use.
-            unsafe { pool.workers[id].retire() };
-            pool.leave(1);
-        }
+        // SAFETY: as above; if a hook has panicked it is not on the stack any more.
+        unsafe { leave(pool, seat) };
         assigned = pool.crew().rest(seat.berth());
     }
     // Nobody gives this thread a worker any more: the pool has ended, or it has no fibers.
