@@ -51,6 +51,8 @@ pub(crate) struct Fiber {
     unwinding: Cell<bool>,
     /// Frames that must not be left while others work on them.
     held: Cell<u32>,
+    /// It is in `blocking`, and wants no worker when it goes on.
+    away: Cell<bool>,
     label: Label,
 }
 
@@ -76,6 +78,7 @@ impl Fiber {
             turn: Cell::new(0),
             unwinding: Cell::new(false),
             held: Cell::new(0),
+            away: Cell::new(false),
             label,
         });
         let raw = Box::into_raw(fiber).cast::<Self>();
@@ -162,6 +165,16 @@ impl Fiber {
     pub(crate) fn hold(&self, more: bool) {
         let held = self.held.get();
         self.held.set(if more { held + 1 } else { held - 1 });
+    }
+
+    /// Whether it is in `blocking`.
+    pub(crate) fn is_away(&self) -> bool {
+        self.away.get()
+    }
+
+    /// It is in `blocking` from now on, or no longer. Whether it was.
+    pub(crate) fn set_away(&self, away: bool) -> bool {
+        self.away.replace(away)
     }
 
     /// Whether it may switch away now. A thread that is panicking parks instead.

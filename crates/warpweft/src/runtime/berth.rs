@@ -142,13 +142,24 @@ impl Berth {
     /// What a fiber hangs on the signal that it waits for.
     pub(crate) fn wake_of(self: &Arc<Self>, key: Key) -> TaskRef {
         let wake = Wake(Arc::clone(self), key);
+        self.at_once(move || wake.say())
+    }
+
+    /// What a thread hangs on a signal that sleeps without a worker, and wants one only for its fibers.
+    pub(crate) fn rouse(self: &Arc<Self>) -> TaskRef {
+        let rouse = Rouse(Arc::clone(self));
+        self.at_once(move || drop(rouse))
+    }
+
+    /// A task that does its work when it is pushed, and whose body keeps the berth.
+    fn at_once(&self, body: impl FnOnce() + Send + 'static) -> TaskRef {
         let birth = Birth {
-            pool: NonNull::from(&**self).cast(),
+            pool: NonNull::from(self).cast(),
             location: Location::caller(),
             name: None,
         };
-        // SAFETY: the wake-up keeps the berth, which it knows as its pool, alive until it ends; the berth keeps none of them.
-        unsafe { births::detached_job(move || wake.say(), birth) }
+        // SAFETY: the body keeps the berth, which it knows as its pool, alive until it ends; the berth keeps none of them.
+        unsafe { births::detached_job(body, birth) }
     }
 
     /// Enters a fiber, and sees to it that its thread comes. From any thread.
@@ -285,6 +296,16 @@ impl Wake {
 impl Drop for Wake {
     fn drop(&mut self) {
         self.0.enter(self.1);
+    }
+}
+
+/// What lets a thread go on that sleeps without a worker. It does so once, as above.
+struct Rouse(Arc<Berth>);
+
+impl Drop for Rouse {
+    fn drop(&mut self) {
+        self.0.call_dropped();
+        self.0.hand.offer(None);
     }
 }
 

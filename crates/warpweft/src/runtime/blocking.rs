@@ -75,6 +75,8 @@ struct Away<'task> {
     assigned: Assigned,
     /// What free functions are to find before and after, if it is not the worker.
     visited: Option<*const Front>,
+    /// This is in `blocking` already, which found no spare the last time.
+    nested: bool,
 }
 
 impl<'task> Away<'task> {
@@ -109,6 +111,7 @@ impl<'task> Away<'task> {
                 worker,
                 assigned,
                 visited,
+                nested: seat.fiber().is_some_and(|fiber| fiber.set_away(true)),
             }
         });
         visited.inspect(|&front| context::set(front));
@@ -118,7 +121,13 @@ impl<'task> Away<'task> {
     /// Waits for a worker.
     fn come_back(self) {
         let Self { seat, visited, .. } = self;
-        if self.spare.hand.take_back(self.assigned) {
+        seat.fiber().inspect(|fiber| {
+            fiber.set_away(self.nested);
+        });
+        if seat.front().is_some() {
+            // The closure has waited, and there was no spare to take the worker afterwards.
+            seat.home().pool().crew().note(Note::Resumed);
+        } else if self.spare.hand.take_back(self.assigned) {
             let crew = seat.home().pool().crew();
             crew.note(Note::TakenBack);
             crew.release(&self.spare);

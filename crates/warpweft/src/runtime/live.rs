@@ -123,6 +123,21 @@ fn work<P: Policy>(pool: &Pool<P>, seat: &Seat) {
     }
 }
 
+/// The pool closes: the worker that the calling thread carries, if it does, is retired. The last one ends the pool.
+///
+/// # Safety
+///
+/// The calling thread sits in `seat`, a seat of `pool`, and no hook of the policy is on its stack.
+pub(crate) unsafe fn leave<P: Policy>(pool: &Pool<P>, seat: &Seat) {
+    if let Some(id) = seat.lay_down() {
+        // What the tasks' and the policy's `Drop` spawn or wake from here on comes from outside.
+        seat.take_up(None);
+        // SAFETY: the worker was in this thread's hands, no hook is on its stack, and this is its last use.
+        unsafe { pool.workers[id].retire() };
+        pool.leave(1);
+    }
+}
+
 /// The life of a thread of the pool: it waits for a worker, carries it until it gives it away or the pool closes, and
 /// becomes a spare.
 pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
@@ -130,16 +145,12 @@ pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
     while let Some(carried) = assigned {
         seat.take_up(carried);
         work(pool, seat);
-        if let Some(id) = seat.lay_down() {
-            if pool.workers[id].stands_in && !pool.life.is_closing() {
-                pool.stood_down(id);
-            } else {
-                // What the tasks' and the policy's `Drop` spawn or wake from here on comes from outside.
-                seat.take_up(None);
-                // SAFETY: the worker is in this thread's hands, no hook is on its stack, and this is its last use.
-                unsafe { pool.workers[id].retire() };
-                pool.leave(1);
-            }
+        if pool.life.is_closing() {
+            // SAFETY: this thread sits in `seat`; if a hook has panicked it is not on the stack any more.
+            unsafe { leave(pool, seat) };
+        } else if let Some(stand_in) = seat.lay_down() {
+            // Workers that were asked for stay until the pool closes.
+            pool.stood_down(stand_in);
         }
         assigned = pool.crew().rest(seat.berth());
     }

@@ -14,7 +14,7 @@ use super::context::{Front, FrontOps, with_current};
 use super::crew::Crew;
 use super::engine::Engine;
 use super::life::Life;
-use super::live::live;
+use super::live::{leave, live};
 use super::monitor::{Monitor, Watch};
 use super::register::Register;
 use super::seat::Seat;
@@ -347,6 +347,12 @@ pub(crate) trait AnyPool: Send + Sync {
     fn errand(&self, worker: usize, task: TaskRef);
     /// The life of one of its threads.
     fn live(&self, seat: &Seat);
+    /// The pool closes, and the calling thread, which sits there, cannot end: its worker leaves without it.
+    ///
+    /// # Safety
+    ///
+    /// No hook of the policy is on the thread's stack.
+    unsafe fn leave_from(&self, seat: &Seat);
 }
 
 impl<P: Policy> AnyPool for Pool<P> {
@@ -446,5 +452,10 @@ impl<P: Policy> AnyPool for Pool<P> {
 
     fn live(&self, seat: &Seat) {
         live(self, seat);
+    }
+
+    unsafe fn leave_from(&self, seat: &Seat) {
+        // SAFETY: by contract; seats are of the pool that made their home.
+        unsafe { leave(self, seat) };
     }
 }

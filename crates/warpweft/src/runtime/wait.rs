@@ -71,6 +71,32 @@ impl Seat {
         debug_assert_eq!(assigned, None, "a thread that did not ask for a worker");
     }
 
+    /// The same for one with fibers, in `blocking`: it may wait for what one of them does or holds, so it is given workers to run
+    /// them with.
+    fn sleep_for_fibers(&self, signal: &Signal) {
+        let berth = self.berth();
+        let visited = (!context::is(self.found())).then(context::get);
+        berth.expect_call();
+        berth.hand.open();
+        if let Err(token) = signal.hang(berth.rouse()) {
+            // Its end says the same.
+            token.abandon(Abandon::Cancelled);
+        }
+        self.sleep(berth);
+        self.stay_away();
+        visited.inspect(|&front| context::set(front));
+    }
+
+    /// A wait in `blocking` is over, for which a fiber, or the fibers of the thread, may have been given a worker: it goes.
+    fn stay_away(&self) {
+        let pool = self.home().pool();
+        if self.front().is_some()
+            && let Ok(spare) = pool.crew().reserve(pool)
+        {
+            spare.hand.assign(self.lay_down());
+        }
+    }
+
     /// This stack is about to be left for another one of its thread: what it has forked, others may do.
     pub(crate) fn tell_forks(&self) {
         if !self.forks().may_have_untold() {
@@ -117,7 +143,11 @@ impl Seat {
         }
         let Some(front) = self.front() else {
             self.tell_others();
-            return false;
+            let has_fibers = self.fiber().is_none() && self.berth().fibers() > 0;
+            if has_fibers {
+                self.sleep_for_fibers(signal);
+            }
+            return has_fibers;
         };
         let visited = (!context::is(front)).then(context::get);
         context::set(front);
@@ -143,11 +173,21 @@ impl Seat {
         let found = self.found();
         let visited = (!context::is(found)).then(context::get);
         let unwinds = fiber.is_unwinding() && held == Held::No || {
-            context::set(found);
-            if let Some(front) = self.front() {
-                self.promote_forks(front);
+            match self.front() {
+                Some(front) => {
+                    context::set(front);
+                    self.promote_forks(front);
+                }
+                None => {
+                    self.tell_others();
+                    context::set(found);
+                }
             }
-            switch(held)
+            let unwinds = switch(held);
+            if fiber.is_away() {
+                self.stay_away();
+            }
+            unwinds
         };
         visited.inspect(|&front| context::set(front));
         if unwinds {
@@ -272,6 +312,12 @@ impl Seat {
             let Some(front) = self.front() else {
                 return;
             };
+            let pool = self.home().pool();
+            if pool.is_closing() {
+                // What the frame waits for may end only when the last worker has left.
+                // SAFETY: a frame below a hook does not come here, and one that panicked above is gone.
+                return unsafe { pool.leave_from(self) };
+            }
             // Unwind: what panics here is the policy, which closes the pool and is not called any more.
             let worked =
                 !front.in_policy.get() && catch_unwind(AssertUnwindSafe(|| front.step())).unwrap_or(false);

@@ -229,12 +229,14 @@ impl<P: Policy> Worker<P> {
     unsafe fn step_front(front: &Front) -> bool {
         // SAFETY: by contract the front is a worker's of this table, so of this type.
         let worker = unsafe { Self::from_front(front) };
+        worker.pool().end_lost();
         // SAFETY: by contract the calling thread carries the worker, and tasks are not run inside hooks.
         let task = unsafe { worker.call(P::next) }
             // SAFETY: as above.
             .or_else(|| unsafe { worker.call(P::overdue) })
             // SAFETY: as above.
-            .or_else(|| unsafe { worker.call(P::scan) });
+            .or_else(|| unsafe { worker.call(P::scan) })
+            .or_else(|| worker.errands.pop());
         let Some(task) = task else {
             let pool = worker.pool();
             return pool.engine.look(&pool.idle);
