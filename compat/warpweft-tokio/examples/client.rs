@@ -39,7 +39,9 @@ async fn get(uri: &Uri, more: &[String]) -> Result<(), Error> {
             .body(Empty::<Bytes>::new())?;
         let response = timeout(PATIENCE, sender.send_request(request)).await??;
         let status = response.status();
-        let body = timeout(PATIENCE, response.into_body().collect()).await??.to_bytes();
+        let body = timeout(PATIENCE, response.into_body().collect())
+            .await??
+            .to_bytes();
         println!("{path}: {status}, {}", String::from_utf8_lossy(&body).trim_end());
     }
     drop(sender);
@@ -49,7 +51,9 @@ async fn get(uri: &Uri, more: &[String]) -> Result<(), Error> {
 
 fn main() -> Result<(), Error> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let (uri, more) = words.split_first().ok_or("usage: client http://ADDRESS/PATH [PATH …]")?;
+    let (uri, more) = words
+        .split_first()
+        .ok_or("usage: client http://ADDRESS/PATH [PATH …]")?;
     let uri: Uri = uri.parse()?;
     warpweft::Runtime::builder()
         .workers(1)

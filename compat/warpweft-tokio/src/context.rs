@@ -36,6 +36,8 @@ use tokio::sync::oneshot;
 /// - `block_on` of a runtime of tokio is not for tasks, here no more than there: it blocks the worker.
 /// - While a *poll* is under way in a [fiber](warpweft::fiber) it must not wait in direct style (`lock`, `block_on`, `join`): the fiber would
 ///   switch away with the context entered. Awaiting is what it is for. In a task, whose thread waits with it, both are right.
+/// - HTTP clients have deep stacks. A fiber that polls one needs more than the usual 64 KiB, above all unoptimised: see
+///   [`Builder::fiber_stack_size`](warpweft::Builder::fiber_stack_size).
 /// - What runs on tokio's thread is no task of Warpweft: `warpweft::spawn` there goes to the default runtime.
 /// - In a child made by `fork()` the thread is missing: make a new context, and new clients, there.
 #[derive(Debug, Clone)]
@@ -57,7 +59,9 @@ struct Own {
 
 impl fmt::Debug for Own {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Own").field("handle", &self.handle).finish_non_exhaustive()
+        f.debug_struct("Own")
+            .field("handle", &self.handle)
+            .finish_non_exhaustive()
     }
 }
 
@@ -184,7 +188,9 @@ pub struct InTokio<F> {
 
 impl<F> fmt::Debug for InTokio<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InTokio").field("context", &self.context).finish_non_exhaustive()
+        f.debug_struct("InTokio")
+            .field("context", &self.context)
+            .finish_non_exhaustive()
     }
 }
 
@@ -294,7 +300,7 @@ mod tests {
         let (sender, receiver) = std::sync::mpsc::channel();
         handle.spawn(async move {
             drop(tokio);
-            drop(sender.send(()));
+            sender.send(()).expect("the test waits");
         });
         assert_eq!(receiver.recv(), Ok(()));
     }

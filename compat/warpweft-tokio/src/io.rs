@@ -159,7 +159,11 @@ mod tests {
     struct Fills(usize);
 
     impl AsyncRead for Fills {
-        fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut [u8]) -> Poll<Result<usize>> {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut [u8],
+        ) -> Poll<Result<usize>> {
             let full = self.0 > 0;
             self.0 = self.0.saturating_sub(1);
             Poll::Ready(Ok(if full { buffer.len() } else { 1 }))

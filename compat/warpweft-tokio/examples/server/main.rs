@@ -20,8 +20,14 @@ async fn answer(request: Request<Incoming>) -> Answer {
     let path = request.uri().path();
     let (status, text) = match path.strip_prefix("/sum/").map(str::parse::<u32>) {
         None if path == "/" => (StatusCode::OK, Bytes::from_static(b"Hello, World!")),
-        None => (StatusCode::NOT_FOUND, Bytes::from_static(b"there are / and /sum/N\n")),
-        Some(Ok(n)) => (StatusCode::OK, Bytes::from(format!("{}\n", sum(0, u64::from(n) + 1)))),
+        None => (
+            StatusCode::NOT_FOUND,
+            Bytes::from_static(b"there are / and /sum/N\n"),
+        ),
+        Some(Ok(n)) => (
+            StatusCode::OK,
+            Bytes::from(format!("{}\n", sum(0, u64::from(n) + 1))),
+        ),
         Some(Err(error)) => (StatusCode::BAD_REQUEST, Bytes::from(format!("/sum/N: {error}\n"))),
     };
     let mut response = Response::new(Full::new(text));

@@ -21,10 +21,10 @@ use warpweft_tokio::{Io, WarpweftTimer};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a handler gives.
-pub type Answer = Result<Response<Full<Bytes>>, Infallible>;
+pub(crate) type Answer = Result<Response<Full<Bytes>>, Infallible>;
 
 /// A server under way. Dropping it lets it run on.
-pub struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     stop: watch::Sender<()>,
     /// Closed when the last connection has ended: each has a sender.
@@ -33,7 +33,7 @@ pub struct Server {
 
 impl Server {
     /// Listens at `address`, in the pool of the calling task. `handler` runs once per request, in the task of its connection.
-    pub fn start<H, F>(address: SocketAddr, handler: H) -> io::Result<Self>
+    pub(crate) fn start<H, F>(address: SocketAddr, handler: H) -> io::Result<Self>
     where
         H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
         F: Future<Output = Answer> + Send + 'static,
@@ -47,20 +47,24 @@ impl Server {
     }
 
     /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Lets nobody in any more, and waits for the requests that are under way.
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         drop(self.stop);
         // Nothing is ever sent: this is the news that all senders are gone.
         let _ = self.ended.recv().await;
     }
 }
 
-async fn accept<H, F>(listener: TcpListener, handler: H, mut stopped: watch::Receiver<()>, alive: channel::Sender<()>)
-where
+async fn accept<H, F>(
+    listener: TcpListener,
+    handler: H,
+    mut stopped: watch::Receiver<()>,
+    alive: channel::Sender<()>,
+) where
     H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Answer> + Send + 'static,
 {
@@ -105,6 +109,7 @@ where
     let connection = http1::Builder::new()
         .timer(WarpweftTimer::new())
         .header_read_timeout(PATIENCE)
+        .half_close(true)
         .serve_connection(Io::vectored(stream), service_fn(handler));
     let mut connection = pin!(connection);
     let mut stopped = pin!(stopped.changed());

@@ -216,7 +216,11 @@ mod tests {
         // SAFETY: it is deleted below, before it is closed.
         unsafe { poller.add(ours.as_fd(), 7) }.expect("a socket");
         poller.wait(&mut events, Some(0)).expect("it looks");
-        assert!(events.iter().all(|ready| ready.key == 7 && ready.writable && !ready.readable));
+        assert!(
+            events
+                .iter()
+                .all(|ready| ready.key == 7 && ready.writable && !ready.readable)
+        );
         for _ in 0..3 {
             theirs.write_all(b"x").expect("room");
             poller.wait(&mut events, None).expect("it looks");

@@ -146,7 +146,15 @@ impl<T: AsFd> Async<T> {
     ) -> io::Result<usize> {
         let mut ticket = self.source.ticket(Way::In);
         let check = || self.driver.check();
-        poll_fn(|cx| ticket.poll(cx, check, || operation(self.get_ref()), |read| emptied(*read, room))).await
+        poll_fn(|cx| {
+            ticket.poll(
+                cx,
+                check,
+                || operation(self.get_ref()),
+                |read| emptied(*read, room),
+            )
+        })
+        .await
     }
 
     /// As [`receive`](Self::receive), for those who poll.

@@ -231,7 +231,10 @@ mod tests {
     fn a_short_read_does_not_hide_an_end_that_was_told_before() {
         let sources = Sources::default();
         let (key, source) = sources.insert().expect("open");
-        let end = ready(key).map(|ready| Ready { marked: true, ..ready });
+        let end = ready(key).map(|ready| Ready {
+            marked: true,
+            ..ready
+        });
         sources.happened(end, &mut Vec::new());
         assert_eq!(attempts_after_a_short_read(&sources, &source, || ()), 1);
     }
@@ -269,7 +272,8 @@ mod tests {
         let counts: Vec<_> = (0..20).map(|_| std::sync::Arc::new(Count::default())).collect();
         for count in counts.iter().flat_map(|count| [count, count]) {
             let waker = Waker::from(std::sync::Arc::clone(count));
-            let polled = source.poll_anonymous(Way::In, &Context::from_waker(&waker), || Ok(()), blocks, never);
+            let polled =
+                source.poll_anonymous(Way::In, &Context::from_waker(&waker), || Ok(()), blocks, never);
             assert!(polled.is_pending());
         }
         assert_eq!(source.waiting(Way::In), 8);

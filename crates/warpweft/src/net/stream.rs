@@ -122,9 +122,7 @@ impl<S: Socket> Stream<S> {
     /// See [`Stream`].
     pub async fn read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         let room = room_in::<S>(buffers);
-        self.0
-            .receive(room, |socket| socket.read_vectored(buffers))
-            .await
+        self.0.receive(room, |socket| socket.read_vectored(buffers)).await
     }
 
     /// Fills `buffer`.
