@@ -13,7 +13,7 @@ fn wrong_names_list_the_right_ones_and_the_nearest() {
     let workload = complaint("bench pakcet");
     assert!(workload.contains("did you mean `packet`?"), "{workload}");
     assert!(
-        workload.contains("pcap, packet, packet-cache, fib-promise, spawn, parked, fork-join"),
+        workload.contains("pcap, packet, packet-cache, fib-promise, spawn, parked, fork-join, http"),
         "{workload}"
     );
     assert!(complaint("explore pakcet").contains("did you mean `packet`?"));
@@ -62,6 +62,10 @@ fn what_cannot_run_says_why() {
         let text = complaint(&format!("bench fork-join --runtime {runtime}"));
         assert!(text.contains(" join"), "{text}");
     }
+    assert!(complaint("bench http --runtime rayon").contains("see tokio-rayon"));
+    assert!(complaint("bench http --runtime smol").contains("not written for it"));
+    assert!(complaint("bench packet --runtime tokio-rayon").contains("see http"));
+    assert!(complaint("bench http connections=0").contains("from 1 to"));
     for runtime in ["chili", "forte", "sequential"] {
         assert!(complaint(&format!("bench packet --runtime {runtime}")).contains("see fork-join"));
     }

@@ -46,6 +46,31 @@ fn each_runs(words: &str, runtimes: &str, operations: u64) {
     }
 }
 
+/// Those that serve HTTP.
+const SERVERS: &str = "warpweft,tokio,tokio-rayon";
+
+#[test]
+fn http_runs_on_those_that_serve() {
+    each_runs("http n=2000 connections=7 clients=3", SERVERS, 2000);
+    each_runs("http/hello n=500 connections=1 clients=4", SERVERS, 500);
+}
+
+#[test]
+fn http_tells_the_light_requests_from_those_that_compute() {
+    let folder = Folder::new("http-compute");
+    let words = format!("http/compute n=400 --runtime {SERVERS} --workers 2 --repeat 1");
+    each_runs("http/compute n=400 compute=20", SERVERS, 400);
+    for record in records(&folder, &words) {
+        let measure = |name: &str| record["measures"][name].as_f64().unwrap_or_default();
+        assert_eq!(record["latency"]["count"], 400, "{record}");
+        assert!(0.0 < measure("light_p50_us") && measure("light_p50_us") <= measure("light_p99_us"));
+        assert!(
+            measure("heavy_p99_us") >= 100.0,
+            "they compute for about 200 us: {record}"
+        );
+    }
+}
+
 #[test]
 fn packet_runs_everywhere() {
     each_runs("packet n=300 window=32", RUNTIMES, 300);
@@ -350,6 +375,8 @@ fn the_list_names_everything() {
         "fork-join/treesum",
         "chili",
         "forte",
+        "http/compute",
+        "tokio-rayon",
         "sequential",
         "rayon-fifo",
         "go",

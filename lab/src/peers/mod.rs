@@ -8,6 +8,7 @@
 //! | [`Jobs`]: tasks are closures without handles | launch, yield, both | rayon, rayon-fifo, threads |
 //! | [`Fork`](forks::Fork): closures that borrow and wait for each other | join | warpweft, rayon, chili, forte, sequential |
 //! | [`ScopePool`](forks::ScopePool): closures that borrow and end with their scope | scope, spawn | warpweft, rayon |
+//! | [`HttpPool`]: a server | serve | warpweft, tokio, tokio-rayon |
 //! | a program of its own | | go |
 //!
 //! Invariants
@@ -16,6 +17,8 @@
 //!   handle), the row says so ([`crate::workloads::remark`]).
 
 use std::future::Future;
+use std::io;
+use std::net::TcpListener;
 
 use crate::error::{LabError, choose};
 use crate::harness::record::{Counters, Outcome};
@@ -113,6 +116,17 @@ pub(crate) trait JobPool {
     fn start(&self, job: impl FnOnce() + Send + 'static);
 }
 
+/// From outside: a pool that serves HTTP.
+pub(crate) trait HttpPool {
+    /// Answers what comes to this listener, a task per connection, until the pool ends.
+    fn serve(&self, listener: TcpListener) -> io::Result<()>;
+
+    /// The scheduler's counters, where it has some.
+    fn counters(&self) -> Option<Counters> {
+        None
+    }
+}
+
 /// A runtime of the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Runtime {
@@ -124,6 +138,8 @@ pub(crate) enum Runtime {
     RayonFifo,
     /// tokio's multi-thread scheduler.
     Tokio,
+    /// tokio for what waits, rayon for what computes, as many threads each.
+    TokioRayon,
     /// async-executor, on which smol is built.
     Smol,
     /// One thread of the system per task.
@@ -139,11 +155,12 @@ pub(crate) enum Runtime {
 }
 
 /// All runtimes, in the order of the tables.
-pub(crate) const RUNTIMES: [Runtime; 10] = [
+pub(crate) const RUNTIMES: [Runtime; 11] = [
     Runtime::Warpweft,
     Runtime::Rayon,
     Runtime::RayonFifo,
     Runtime::Tokio,
+    Runtime::TokioRayon,
     Runtime::Smol,
     Runtime::Threads,
     Runtime::Go,
@@ -163,6 +180,7 @@ impl Runtime {
             Self::Rayon => "rayon",
             Self::RayonFifo => "rayon-fifo",
             Self::Tokio => "tokio",
+            Self::TokioRayon => "tokio-rayon",
             Self::Smol => "smol",
             Self::Threads => "threads",
             Self::Go => "go",
@@ -179,6 +197,9 @@ impl Runtime {
             Self::Rayon => "rayon's spawn: newest first, closures without handles",
             Self::RayonFifo => "rayon's spawn_fifo: oldest first",
             Self::Tokio => "tokio, multi_thread",
+            Self::TokioRayon => {
+                "tokio for what waits and rayon for what computes, as many threads each: for http"
+            }
             Self::Smol => "async-executor, the executor of smol, driven by as many threads as workers",
             Self::Threads => "a thread of the system per task, 64 KiB stacks; one worker means one core",
             Self::Go => "Go, a program of its own, built when it is first asked for",
@@ -225,6 +246,7 @@ pub(crate) fn explored(kind: Kind) -> Vec<Runtime> {
             Runtime::Forte,
             Runtime::Sequential,
         ],
+        Kind::Http => vec![Runtime::Warpweft, Runtime::Tokio, Runtime::TokioRayon],
         _ => vec![Runtime::Warpweft, Runtime::Rayon, Runtime::Tokio],
     }
 }
@@ -247,6 +269,7 @@ pub(crate) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         Runtime::Rayon => rayon::run::<rayon::Lifo>(request, program),
         Runtime::RayonFifo => rayon::run::<rayon::Fifo>(request, program),
         Runtime::Tokio => tokio::run(request, program),
+        Runtime::TokioRayon => tokio::run_with_rayon(request, program),
         Runtime::Smol => smol::run(request, program),
         Runtime::Threads => threads::run(request, program),
         Runtime::Go => go::run(request),

@@ -1,15 +1,23 @@
 //! tokio's multi-thread scheduler.
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::{TaskPool, Tasks, not_built};
+use super::{HttpPool, TaskPool, Tasks, not_built};
 use crate::error::LabError;
 use crate::harness::record::Outcome;
+use crate::workloads::http::answer::{Compute, Inline, answer, digest};
 use crate::workloads::{Program, Request};
 
 /// The verbs of a tokio task.
@@ -84,11 +92,79 @@ impl TaskPool for Pool {
     }
 }
 
+/// A server, whose handler computes here or elsewhere.
+struct Server<C> {
+    runtime: Runtime,
+    compute: C,
+}
+
+impl<C: Compute + Sync> HttpPool for Server<C> {
+    fn serve(&self, listener: std::net::TcpListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        let _context = self.runtime.enter();
+        let listener = TcpListener::from_std(listener)?;
+        let compute = self.compute.clone();
+        self.runtime.spawn(async move {
+            // The listener's own errors end it, and the clients find that out.
+            while let Ok((stream, _)) = listener.accept().await {
+                let compute = compute.clone();
+                tokio::spawn(async move {
+                    // A connection that ends early is its client's error to report.
+                    let _ = stream.set_nodelay(true);
+                    let handler = service_fn(move |request| answer(request, compute.clone()));
+                    let _ = http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), handler)
+                        .await;
+                });
+            }
+        });
+        Ok(())
+    }
+}
+
+/// On rayon's threads; the task waits for the answer in a channel.
+#[derive(Clone)]
+struct OnRayon(Arc<rayon::ThreadPool>);
+
+impl Compute for OnRayon {
+    async fn compute(&self, rounds: u64) -> u64 {
+        let (sender, receiver) = oneshot::channel();
+        self.0.spawn(move || {
+            // If the connection is gone nobody wants it.
+            let _ = sender.send(digest(rounds));
+        });
+        receiver.await.expect("rayon runs what it is given")
+    }
+}
+
 /// Runs a request on a fresh tokio runtime.
 pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(request.workers)
+    let runtime = build(request)?;
+    match program {
+        Program::Http(_) => program.run_http(&Server {
+            runtime,
+            compute: Inline,
+        }),
+        _ => program.run_tasks(&Pool(runtime)),
+    }
+}
+
+/// Runs a request on a fresh tokio runtime and a fresh pool of rayon's.
+pub(super) fn run_with_rayon(request: &Request, program: &Program) -> Result<Outcome, LabError> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(request.workers)
         .build()
         .map_err(|error| not_built(request, &error))?;
-    program.run_tasks(&Pool(runtime))
+    program.run_http(&Server {
+        runtime: build(request)?,
+        compute: OnRayon(Arc::new(pool)),
+    })
+}
+
+fn build(request: &Request) -> Result<Runtime, LabError> {
+    Builder::new_multi_thread()
+        .worker_threads(request.workers)
+        .enable_io()
+        .build()
+        .map_err(|error| not_built(request, &error))
 }

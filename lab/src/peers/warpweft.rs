@@ -1,17 +1,23 @@
 //! This project's runtime, under each of its policies.
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use ::warpweft::net::TcpListener;
 use ::warpweft::{ForkCx, JoinHandle, PolicySpec, Runtime, TaskBuilder};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use serde_json::{Map, Value};
+use warpweft_tokio::Io;
 
 use super::forks::{Branch, Fork, ForkPool, ScopePool};
-use super::{TaskPool, Tasks, not_built};
+use super::{HttpPool, TaskPool, Tasks, not_built};
 use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
+use crate::workloads::http::answer::{Inline, answer};
 use crate::workloads::{Program, Request};
 
 /// The policy that is taken when none is named.
@@ -170,6 +176,34 @@ impl ScopePool for Pool {
     }
 }
 
+impl HttpPool for Pool {
+    fn serve(&self, listener: std::net::TcpListener) -> io::Result<()> {
+        self.0.block_on(async {
+            let listener = TcpListener::from_std(listener)?;
+            ::warpweft::spawn(async move {
+                // The listener's own errors end it, and the clients find that out.
+                while let Ok((stream, _)) = listener.accept().await {
+                    let connection = async move {
+                        // A connection that ends early is its client's error to report.
+                        let _ = stream.set_nodelay(true);
+                        let handler = service_fn(|request| answer(request, Inline));
+                        let _ = http1::Builder::new()
+                            .serve_connection(Io::vectored(stream), handler)
+                            .await;
+                    };
+                    ::warpweft::spawn(connection).detach();
+                }
+            })
+            .detach();
+            Ok(())
+        })
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(counters(&self.0))
+    }
+}
+
 /// Nobody shuts the runtime of a run down before it has ended.
 const OPEN: &str = "the runtime is open";
 
@@ -205,6 +239,7 @@ pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
             program.run_forks(&Forks { runtime, free })
         }
         Program::Scope(_) => program.run_scope(&Pool(runtime)),
+        Program::Http(_) => program.run_http(&Pool(runtime)),
         _ => program.run_tasks(&Pool(runtime)),
     }
 }

@@ -4,8 +4,9 @@
 //!  spec.rs     what exists: names, parameters, variants   ──▶ Request  (one run, as data)
 //!                                                               │ load
 //!  packet.rs pcap.rs packet_cache.rs                            ▼
-//!  fib_promise.rs spawn.rs scope.rs parked.rs fork_join/  ──▶ Program  (ready to run)
-//!                                                               │ run_tasks / run_jobs / run_forks / run_scope, called by a peer
+//!  fib_promise.rs spawn.rs scope.rs parked.rs
+//!  fork_join/ http/                                       ──▶ Program  (ready to run)
+//!                                                               │ run_tasks / run_jobs / run_forks / run_scope / run_http, called by a peer
 //!                                                               ▼
 //!                                                            Outcome   (checked)
 //! ```
@@ -24,12 +25,13 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
 use crate::peers::forks::{ForkPool, ScopePool};
-use crate::peers::{JobPool, Runtime, TaskPool};
+use crate::peers::{HttpPool, JobPool, Runtime, TaskPool};
 
 pub(crate) mod capture;
 mod fib_promise;
 mod fork_join;
 pub(crate) mod gate;
+pub(crate) mod http;
 pub(crate) mod lane;
 mod listener;
 mod packet;
@@ -123,6 +125,14 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
             "plain calls have no use for a second worker"
         }
         (Kind::ForkJoin, Runtime::Chili | Runtime::Forte | Runtime::Sequential) => return Ok(None),
+        (Kind::Http, Runtime::Warpweft | Runtime::Tokio | Runtime::TokioRayon) => return Ok(None),
+        (Kind::Http, Runtime::Smol | Runtime::Go | Runtime::Threads) => {
+            "the handler is hyper's: the server is not written for it"
+        }
+        (Kind::Http, Runtime::Rayon | Runtime::RayonFifo) => {
+            "its jobs cannot wait for a socket: see tokio-rayon"
+        }
+        (_, Runtime::TokioRayon) => "two pools, of which each does what it is for: see http",
         (_, Runtime::Chili) => "it can only join: see fork-join",
         (_, Runtime::Forte) => "measured where closures borrow: see fork-join and spawn/scope",
         (_, Runtime::Sequential) => "plain calls are no tasks: see fork-join",
@@ -180,6 +190,8 @@ pub(crate) enum Program {
     Parked(parked::Plan),
     /// See `fork_join`.
     ForkJoin(fork_join::Plan),
+    /// See `http`.
+    Http(http::Plan),
 }
 
 impl Program {
@@ -195,6 +207,7 @@ impl Program {
             Kind::Spawn => Self::Spawn(spawn::Plan::new(params)),
             Kind::Parked => Self::Parked(parked::Plan::new(params)),
             Kind::ForkJoin => Self::ForkJoin(fork_join::Plan::new(params)),
+            Kind::Http => Self::Http(http::Plan::new(params)),
         })
     }
 
@@ -208,7 +221,7 @@ impl Program {
             Self::FibPromise(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
             Self::Spawn(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
             Self::Parked(plan) => plan.tasks(pool),
-            Self::Scope(_) | Self::ForkJoin(_) => Err(not_for("tasks that are futures")),
+            Self::Scope(_) | Self::ForkJoin(_) | Self::Http(_) => Err(not_for("tasks that are futures")),
         }
     }
 
@@ -221,7 +234,7 @@ impl Program {
             Self::FibPromise(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
             Self::Spawn(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
             Self::Parked(plan) => plan.jobs(pool),
-            Self::Scope(_) | Self::ForkJoin(_) => Err(not_for("jobs without handles")),
+            Self::Scope(_) | Self::ForkJoin(_) | Self::Http(_) => Err(not_for("jobs without handles")),
         }
     }
 
@@ -241,6 +254,14 @@ impl Program {
         match self {
             Self::Scope(plan) => measured(|| pool.counters(), || plan.warm_up(pool), || plan.run(pool)),
             _ => Err(not_for("scopes")),
+        }
+    }
+
+    /// Runs it on a pool that serves HTTP.
+    pub(crate) fn run_http<P: HttpPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        match self {
+            Self::Http(plan) => plan.run(pool),
+            _ => Err(not_for("servers")),
         }
     }
 }

@@ -57,7 +57,8 @@ impl Idle {
     /// `look` is called again and again and may miss things; `scan` is the last look before sleep and may not.
     /// `parks` is told when the worker goes to sleep. Before that `nap_ns` may say that it is to look again after so many
     /// nanoseconds, because something is there that is not yet to be taken. `bed` gives another place to sleep, if there is one
-    /// and nobody is in it; that it is free counts as work, which one sleeper takes.
+    /// and nobody is in it; that it is free counts as work, which one sleeper takes. `in_haste` says that one look is enough before
+    /// sleep is announced: what comes will say so.
     #[allow(
         clippy::too_many_arguments,
         reason = "each is one thing that a worker can be asked"
@@ -71,6 +72,7 @@ impl Idle {
         parks: impl Fn(),
         mut nap_ns: impl FnMut() -> Option<u64>,
         bed: impl Fn() -> Option<B>,
+        in_haste: impl Fn() -> bool,
     ) -> Waited<T> {
         // Registered searchers keep pushes from waking sleepers. With nobody asleep there is nothing to keep, and the
         // word, which every push reads, is left alone.
@@ -85,7 +87,7 @@ impl Idle {
                 }
                 return Waited::Stop;
             }
-            if searching && let Some(found) = self.search(rounds, &mut look) {
+            if searching && let Some(found) = self.search(rounds, &mut look, &in_haste) {
                 if registered {
                     self.end_search();
                 }
@@ -140,11 +142,19 @@ impl Idle {
         self.events.rouse_by(rouse);
     }
 
-    fn search<T>(&self, rounds: u32, look: &mut impl FnMut() -> Option<T>) -> Option<T> {
+    fn search<T>(
+        &self,
+        rounds: u32,
+        look: &mut impl FnMut() -> Option<T>,
+        in_haste: &impl Fn() -> bool,
+    ) -> Option<T> {
         let mut pause = 4;
         for round in 1..=rounds {
             if let Some(found) = look() {
                 return Some(found);
+            }
+            if in_haste() {
+                break;
             }
             if round < rounds {
                 (0..pause).for_each(|_| spin_loop());

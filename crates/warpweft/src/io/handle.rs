@@ -1,6 +1,7 @@
 //! Anything with a descriptor that can be waited for.
 
 use super::driver::Driver;
+use super::poller::TELLS_ENDS;
 use super::source::{Source, Way};
 use crate::runtime::current_driver;
 use futures_io::{AsyncRead, AsyncWrite};
@@ -133,7 +134,40 @@ impl<T: AsFd> Async<T> {
 
     async fn attempt<R>(&self, way: Way, mut operation: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
         let mut ticket = self.source.ticket(way);
-        poll_fn(|cx| ticket.poll(cx, || self.driver.check(), || operation(self.get_ref()))).await
+        let check = || self.driver.check();
+        poll_fn(|cx| ticket.poll(cx, check, || operation(self.get_ref()), |_| false)).await
+    }
+
+    /// As [`read_with`](Self::read_with), for a stream of which a read that fills less than `room` leaves nothing behind.
+    pub(crate) async fn receive(
+        &self,
+        room: usize,
+        mut operation: impl FnMut(&T) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let mut ticket = self.source.ticket(Way::In);
+        let check = || self.driver.check();
+        poll_fn(|cx| {
+            ticket.poll(
+                cx,
+                check,
+                || operation(self.get_ref()),
+                |read| emptied(*read, room),
+            )
+        })
+        .await
+    }
+
+    /// As [`receive`](Self::receive), for those who poll.
+    pub(crate) fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        room: usize,
+        mut operation: impl FnMut(&T) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let check = || self.driver.check();
+        let operation = || operation(self.get_ref());
+        self.source
+            .poll_anonymous(Way::In, cx, check, operation, |read| emptied(*read, room))
     }
 
     /// One attempt of an operation that reads; if it would block, the task is woken when it may not.
@@ -148,7 +182,7 @@ impl<T: AsFd> Async<T> {
     ) -> Poll<io::Result<R>> {
         let check = || self.driver.check();
         self.source
-            .poll_anonymous(Way::In, cx, check, || operation(self.get_ref()))
+            .poll_anonymous(Way::In, cx, check, || operation(self.get_ref()), |_| false)
     }
 
     /// One attempt of an operation that writes; if it would block, the task is woken when it may not.
@@ -163,7 +197,7 @@ impl<T: AsFd> Async<T> {
     ) -> Poll<io::Result<R>> {
         let check = || self.driver.check();
         self.source
-            .poll_anonymous(Way::Out, cx, check, || operation(self.get_ref()))
+            .poll_anonymous(Way::Out, cx, check, || operation(self.get_ref()), |_| false)
     }
 
     /// Waits until it may be readable. "May": another task can be faster, and the system is sometimes wrong; prefer
@@ -195,6 +229,12 @@ impl<T: AsFd> Async<T> {
         })
         .await
     }
+}
+
+/// Whether a read of a stream has taken all that was there. Not at its end, which is ready for ever, nor where the poller does not tell
+/// ends from bytes.
+fn emptied(read: usize, room: usize) -> bool {
+    TELLS_ENDS && 0 < read && read < room
 }
 
 fn explain(error: io::Error) -> io::Error {

@@ -8,7 +8,16 @@ mod sources;
 #[cfg(warpweft_shuttle)]
 #[doc(hidden)]
 pub mod model;
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[cfg(all(
+    not(any(warpweft_loom, warpweft_shuttle)),
+    any(target_os = "linux", target_os = "android")
+))]
+#[path = "epoll.rs"]
+mod poller;
+#[cfg(all(
+    not(any(warpweft_loom, warpweft_shuttle)),
+    not(any(target_os = "linux", target_os = "android"))
+))]
 mod poller;
 #[cfg(any(warpweft_loom, warpweft_shuttle))]
 #[path = "twin.rs"]

@@ -42,6 +42,7 @@ impl Pipe {
             key: self.key,
             readable: true,
             writable: false,
+            marked: false,
         });
     }
 
@@ -58,7 +59,21 @@ impl Pipe {
                 .map(drop)
                 .map_err(|_| io::ErrorKind::WouldBlock.into())
         };
-        poll_fn(|cx| ticket.poll(cx, || self.driver.check(), attempt)).await
+        poll_fn(|cx| ticket.poll(cx, || self.driver.check(), attempt, |()| false)).await
+    }
+
+    /// Takes all units there are, as a read does that has room for more.
+    ///
+    /// # Errors
+    ///
+    /// The runtime has shut down.
+    pub async fn take_all(&self) -> io::Result<usize> {
+        let mut ticket = self.source.ticket(Way::In);
+        let attempt = || match self.units.swap(0, Ordering::Acquire) {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            units => Ok(units),
+        };
+        poll_fn(|cx| ticket.poll(cx, || self.driver.check(), attempt, |_| true)).await
     }
 }
 

@@ -20,12 +20,17 @@ pub(super) struct Poller(polling::Poller);
 #[derive(Debug)]
 pub(super) struct Events(polling::Events);
 
+/// Whether [`Ready::marked`] is told: `polling` does not say the end of a stream apart on all systems.
+pub(super) const TELLS_ENDS: bool = false;
+
 /// A source has become ready.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ready {
     pub(super) key: usize,
     pub(super) readable: bool,
     pub(super) writable: bool,
+    /// The stream has ended or broken, or urgent data have arrived.
+    pub(super) marked: bool,
 }
 
 impl Events {
@@ -42,6 +47,7 @@ impl Events {
             key: event.key,
             readable: event.readable,
             writable: event.writable,
+            marked: false,
         })
     }
 }

@@ -1,16 +1,18 @@
 //! What is known of a source: for each direction whether it may be ready, and who waits for it.
 //!
 //! ```text
-//!   word:  63                    2   1      0
-//!         ┌───────────────────────┬──────┬───────┐     event:   tick + 1, READY          (the poller)
-//!         │         tick          │CLOSED│ READY │     drained: READY off, if the word is
-//!         └───────────────────────┴──────┴───────┘              still what it was before the attempt
+//!   word:  63               3   2      1      0
+//!         ┌──────────────────┬──────┬──────┬───────┐   event:   tick + 1, READY          (the poller)
+//!         │       tick       │MARKED│CLOSED│ READY │   drained: READY off, if the word is
+//!         └──────────────────┴──────┴──────┴───────┘            still what it was before the attempt
 //! ```
 //!
 //! # Invariants
 //!
 //! - A direction that is not READY will have an event: READY goes off only after an attempt that would have blocked, and only if
-//!   no event came since before the attempt. The tick tells: it is of 62 bits and never comes back.
+//!   no event came since before the attempt. The tick tells: it is of 61 bits and never comes back.
+//! - A short read of a TCP stream counts as such an attempt unless the direction is MARKED: an event has told of the stream's end, of an
+//!   error, or of urgent data, which stand behind the bytes that were read and have had their edge already. MARKED stays.
 //! - Who waits has looked at the word under the lock of the waiting ones; who sets READY takes the waiting ones afterwards. So
 //!   either sees the other.
 //! - No waker is called, cloned or dropped under the lock.
@@ -22,7 +24,9 @@ use warpweft_platform::sync::Mutex;
 
 const READY: u64 = 1;
 const CLOSED: u64 = 2;
-const TICK: u64 = 4;
+/// More than bytes has arrived: a short read does not say that there is nothing behind it.
+const MARKED: u64 = 4;
+const TICK: u64 = 8;
 
 /// How many different tasks may wait for a direction without a ticket. The next one makes the oldest look again.
 const ANONYMOUS: usize = 8;
@@ -79,14 +83,15 @@ impl Source {
         &self.ways[way as usize]
     }
 
-    /// The poller says that it is ready: the waiting ones are added to `wakers`.
-    pub(super) fn happened(&self, way: Way, wakers: &mut Vec<Waker>) {
+    /// The poller says that it is ready, and whether more than bytes has arrived: the waiting ones are added to `wakers`.
+    pub(super) fn happened(&self, way: Way, marked: bool, wakers: &mut Vec<Waker>) {
         let direction = self.way(way);
+        let flags = if marked { READY | MARKED } else { READY };
         let mut word = direction.word.load(Ordering::Relaxed);
         // Ordering: Release, so that who sees READY also sees what the poller saw.
         while let Err(now) = direction.word.compare_exchange_weak(
             word,
-            word.wrapping_add(TICK) | READY,
+            word.wrapping_add(TICK) | flags,
             Ordering::Release,
             Ordering::Relaxed,
         ) {
@@ -104,7 +109,7 @@ impl Source {
     }
 
     /// Attempts `operation` until it does not block; `ticket` is the caller's place meanwhile, 0 for none. `check` says why there
-    /// is no sense in waiting.
+    /// is no sense in waiting, `emptied` whether a result shows that the next attempt would block.
     fn poll<R>(
         &self,
         way: Way,
@@ -112,6 +117,7 @@ impl Source {
         ticket: Option<&mut u64>,
         check: impl Fn() -> io::Result<()>,
         mut operation: impl FnMut() -> io::Result<R>,
+        emptied: impl Fn(&R) -> bool,
     ) -> Poll<io::Result<R>> {
         let direction = self.way(way);
         let mut ticket = ticket;
@@ -132,7 +138,13 @@ impl Source {
             match operation() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => direction.drained(word),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return Poll::Ready(result),
+                Err(error) => return Poll::Ready(Err(error)),
+                Ok(result) => {
+                    if word & MARKED == 0 && emptied(&result) {
+                        direction.drained(word);
+                    }
+                    return Poll::Ready(Ok(result));
+                }
             }
         }
     }
@@ -144,8 +156,9 @@ impl Source {
         cx: &Context<'_>,
         check: impl Fn() -> io::Result<()>,
         operation: impl FnMut() -> io::Result<R>,
+        emptied: impl Fn(&R) -> bool,
     ) -> Poll<io::Result<R>> {
-        self.poll(way, cx, None, check, operation)
+        self.poll(way, cx, None, check, operation, emptied)
     }
 
     /// A place for someone who may have to wait.
@@ -170,9 +183,10 @@ impl Ticket<'_> {
         cx: &Context<'_>,
         check: impl Fn() -> io::Result<()>,
         operation: impl FnMut() -> io::Result<R>,
+        emptied: impl Fn(&R) -> bool,
     ) -> Poll<io::Result<R>> {
         self.source
-            .poll(self.way, cx, Some(&mut self.number), check, operation)
+            .poll(self.way, cx, Some(&mut self.number), check, operation, emptied)
     }
 }
 
@@ -192,7 +206,7 @@ impl Drop for Ticket<'_> {
 }
 
 impl Direction {
-    /// An attempt that began when the word was `seen` would have blocked.
+    /// An attempt that began when the word was `seen` would have blocked, or the next one would.
     fn drained(&self, seen: u64) {
         // Ordering: Relaxed. It publishes nothing. If it fails, an event came, and the next attempt finds out.
         let _ = self

@@ -95,10 +95,10 @@ impl Sources {
                 continue;
             };
             if event.readable {
-                source.happened(Way::In, wakers);
+                source.happened(Way::In, event.marked, wakers);
             }
             if event.writable {
-                source.happened(Way::Out, wakers);
+                source.happened(Way::Out, event.marked, wakers);
             }
         }
     }
@@ -138,11 +138,16 @@ mod tests {
         Err(ErrorKind::WouldBlock.into())
     }
 
+    fn never((): &()) -> bool {
+        false
+    }
+
     fn ready(key: usize) -> std::iter::Once<Ready> {
         std::iter::once(Ready {
             key,
             readable: true,
             writable: false,
+            marked: false,
         })
     }
 
@@ -156,7 +161,7 @@ mod tests {
         assert_eq!(old as u32, new as u32, "the place is used again");
         let cx = Context::from_waker(Waker::noop());
         let mut ticket = source.ticket(Way::In);
-        assert!(ticket.poll(&cx, || Ok(()), blocks).is_pending());
+        assert!(ticket.poll(&cx, || Ok(()), blocks, never).is_pending());
         let mut wakers = Vec::new();
         sources.happened(ready(old), &mut wakers);
         assert!(wakers.is_empty());
@@ -183,8 +188,55 @@ mod tests {
                 sources.happened(ready(key), &mut Vec::new());
                 blocks()
             },
+            never,
         );
         assert!(polled.is_ready());
+    }
+
+    /// A read that fills less than its buffer, of the source of that key; how many attempts the next read makes.
+    fn attempts_after_a_short_read(sources: &Sources, source: &super::Source, during: impl Fn()) -> usize {
+        let cx = Context::from_waker(Waker::noop());
+        let mut ticket = source.ticket(Way::In);
+        let read = || {
+            during();
+            Ok(1)
+        };
+        assert!(ticket.poll(&cx, || Ok(()), read, |read| *read < 2).is_ready());
+        let mut attempts = 0;
+        let next = || {
+            attempts += 1;
+            blocks()
+        };
+        assert!(ticket.poll(&cx, || Ok(()), next, never).is_pending());
+        assert!(!sources.0.lock().closed);
+        attempts
+    }
+
+    #[test]
+    fn after_a_short_read_nobody_asks_the_system_in_vain() {
+        let sources = Sources::default();
+        let (_, source) = sources.insert().expect("open");
+        assert_eq!(attempts_after_a_short_read(&sources, &source, || ()), 0);
+    }
+
+    #[test]
+    fn a_short_read_does_not_hide_what_came_meanwhile() {
+        let sources = Sources::default();
+        let (key, source) = sources.insert().expect("open");
+        let during = || sources.happened(ready(key), &mut Vec::new());
+        assert_eq!(attempts_after_a_short_read(&sources, &source, during), 1);
+    }
+
+    #[test]
+    fn a_short_read_does_not_hide_an_end_that_was_told_before() {
+        let sources = Sources::default();
+        let (key, source) = sources.insert().expect("open");
+        let end = ready(key).map(|ready| Ready {
+            marked: true,
+            ..ready
+        });
+        sources.happened(end, &mut Vec::new());
+        assert_eq!(attempts_after_a_short_read(&sources, &source, || ()), 1);
     }
 
     #[test]
@@ -205,7 +257,7 @@ mod tests {
         let mut tickets: Vec<_> = (0..100).map(|_| source.ticket(Way::Out)).collect();
         for _ in 0..3 {
             for ticket in &mut tickets {
-                assert!(ticket.poll(&cx, || Ok(()), blocks).is_pending());
+                assert!(ticket.poll(&cx, || Ok(()), blocks, never).is_pending());
             }
         }
         assert_eq!((source.waiting(Way::Out), source.waiting(Way::In)), (100, 0));
@@ -220,7 +272,8 @@ mod tests {
         let counts: Vec<_> = (0..20).map(|_| std::sync::Arc::new(Count::default())).collect();
         for count in counts.iter().flat_map(|count| [count, count]) {
             let waker = Waker::from(std::sync::Arc::clone(count));
-            let polled = source.poll_anonymous(Way::In, &Context::from_waker(&waker), || Ok(()), blocks);
+            let polled =
+                source.poll_anonymous(Way::In, &Context::from_waker(&waker), || Ok(()), blocks, never);
             assert!(polled.is_pending());
         }
         assert_eq!(source.waiting(Way::In), 8);
@@ -241,11 +294,11 @@ mod tests {
         let (_, source) = sources.insert().expect("open");
         let cx = Context::from_waker(Waker::noop());
         let mut ticket = source.ticket(Way::In);
-        assert!(ticket.poll(&cx, || Ok(()), blocks).is_pending());
+        assert!(ticket.poll(&cx, || Ok(()), blocks, never).is_pending());
         let mut wakers = Vec::new();
         sources.close(&mut wakers);
         assert_eq!(wakers.len(), 1);
-        let Poll::Ready(Err(error)) = ticket.poll(&cx, || Ok(()), blocks) else {
+        let Poll::Ready(Err(error)) = ticket.poll(&cx, || Ok(()), blocks, never) else {
             panic!("it is closed")
         };
         assert_eq!(error.kind(), ErrorKind::NotConnected);

@@ -21,12 +21,17 @@ pub(super) struct Poller {
 #[derive(Debug)]
 pub(super) struct Events(Vec<Ready>);
 
+/// Whether [`Ready::marked`] is told.
+pub(super) const TELLS_ENDS: bool = true;
+
 /// A source has become ready.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ready {
     pub(super) key: usize,
     pub(super) readable: bool,
     pub(super) writable: bool,
+    /// The stream has ended or broken, or urgent data have arrived.
+    pub(super) marked: bool,
 }
 
 impl Events {

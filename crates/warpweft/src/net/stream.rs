@@ -13,9 +13,17 @@ use std::task::{Context, Poll};
 
 mod sealed {
     /// Only the system's two kinds of streams.
-    pub trait Sealed {}
-    impl Sealed for std::net::TcpStream {}
-    impl Sealed for std::os::unix::net::UnixStream {}
+    pub trait Sealed {
+        /// Whether a read that does not fill its buffer has taken all that had arrived.
+        const SHORT_IS_ALL: bool;
+    }
+    impl Sealed for std::net::TcpStream {
+        const SHORT_IS_ALL: bool = true;
+    }
+    // It stops at descriptors and credentials that are passed.
+    impl Sealed for std::os::unix::net::UnixStream {
+        const SHORT_IS_ALL: bool = false;
+    }
 }
 
 /// The system's stream sockets: `std::net::TcpStream` and `std::os::unix::net::UnixStream`.
@@ -103,7 +111,8 @@ impl<S: Socket> Stream<S> {
     ///
     /// See [`Stream`].
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read_with(|socket| socket.read(buffer)).await
+        let room = room::<S>(buffer.len());
+        self.0.receive(room, |socket| socket.read(buffer)).await
     }
 
     /// Reads into several buffers, one after the other.
@@ -112,7 +121,8 @@ impl<S: Socket> Stream<S> {
     ///
     /// See [`Stream`].
     pub async fn read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.0.read_with(|socket| socket.read_vectored(buffers)).await
+        let room = room_in::<S>(buffers);
+        self.0.receive(room, |socket| socket.read_vectored(buffers)).await
     }
 
     /// Fills `buffer`.
@@ -199,6 +209,15 @@ impl<S: Socket> Stream<S> {
     }
 }
 
+/// How much a read of so many bytes has to give to have left something behind, perhaps: see `Async::receive`.
+fn room<S: Socket>(bytes: usize) -> usize {
+    if S::SHORT_IS_ALL { bytes } else { 0 }
+}
+
+fn room_in<S: Socket>(buffers: &[IoSliceMut<'_>]) -> usize {
+    room::<S>(buffers.iter().map(|buffer| buffer.len()).sum())
+}
+
 impl<S: Socket> AsFd for Stream<S> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -207,7 +226,8 @@ impl<S: Socket> AsFd for Stream<S> {
 
 impl<S: Socket> AsyncRead for &Stream<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.0.poll_read_with(cx, |socket| socket.read(buffer))
+        let room = room::<S>(buffer.len());
+        self.0.poll_receive(cx, room, |socket| socket.read(buffer))
     }
 
     fn poll_read_vectored(
@@ -215,7 +235,9 @@ impl<S: Socket> AsyncRead for &Stream<S> {
         cx: &mut Context<'_>,
         buffers: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.0.poll_read_with(cx, |socket| socket.read_vectored(buffers))
+        let room = room_in::<S>(buffers);
+        self.0
+            .poll_receive(cx, room, |socket| socket.read_vectored(buffers))
     }
 }
 

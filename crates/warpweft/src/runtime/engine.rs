@@ -92,6 +92,12 @@ impl Engine {
         self.polled().and_then(Driver::take)
     }
 
+    /// Whether the workers poll. Then one that has nothing to do sleeps at once: where it would search longer, for a short while, the peers
+    /// that are to send something need the processor, and the poller tells when they have.
+    pub(crate) fn is_polled(&self) -> bool {
+        self.polled().is_some()
+    }
+
     /// Looks whether anything happened, and hands it out; whether it did.
     pub(crate) fn look(&self, idle: &Idle) -> bool {
         let Some(mut turn) = self.bed() else {

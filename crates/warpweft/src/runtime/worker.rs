@@ -289,7 +289,6 @@ impl<P: Policy> Worker<P> {
             return Some(Work::Fiber);
         }
         self.counters.add(Count::Searches, 1);
-        let mut looks = 0_u32;
         let waited = pool.idle.wait(
             self.id.0,
             // SAFETY: by contract, and `wait` calls one closure after another.
@@ -298,11 +297,10 @@ impl<P: Policy> Worker<P> {
                 let task = unsafe { self.call(P::search) }.map(Work::Task);
                 let fiber = || berth.may_be_ready().then_some(Work::Fiber);
                 let mut work = task.or_else(fiber).or_else(|| self.rob());
-                if work.is_none() && looks.is_multiple_of(LOOKS) && pool.engine.look(&pool.idle) {
+                if work.is_none() && pool.engine.look(&pool.idle) {
                     // SAFETY: as above.
                     work = unsafe { self.call(P::next) }.map(Work::Task);
                 }
-                looks += 1;
                 self.found(work)
             },
             || {
@@ -317,6 +315,7 @@ impl<P: Policy> Worker<P> {
             || self.counters.add(Count::Parks, 1),
             || pool.market.nap_ns(&self.seen),
             || pool.engine.bed(),
+            || pool.engine.is_polled(),
         );
         pool.monitor.ring();
         match waited {
@@ -432,9 +431,6 @@ impl<P: Policy> Worker<P> {
 
 /// The most tasks that a stand-in gives back before it does some of them itself.
 const GIVEN_BACK: u32 = 1024;
-
-/// Every so many looks at others' work a searcher looks at the poller.
-const LOOKS: u32 = 8;
 
 /// What a worker without tasks of its own finds.
 pub(super) enum Work {

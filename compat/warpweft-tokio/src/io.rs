@@ -1,0 +1,205 @@
+//! The transport of hyper's connections.
+
+use futures_io::{AsyncRead, AsyncWrite};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use std::io::{Error, ErrorKind, IoSlice, Result};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// hyper's [`Read`] and [`Write`] over any transport of `futures-io`: a [`TcpStream`](warpweft::net::TcpStream), a
+/// [`UnixStream`](warpweft::net::UnixStream), what a TLS crate makes of them.
+///
+/// Bytes go straight between hyper's buffer and the transport. `futures-io` reads into initialised memory, so a read offers no more
+/// than it is likely to need, a kilobyte at first, and sets that to zero before. hyper's shutdown is the transport's `poll_close`.
+///
+/// ```
+/// use std::os::unix::net::UnixStream as StdStream;
+/// use warpweft::net::UnixStream;
+/// use warpweft_tokio::Io;
+///
+/// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+/// runtime.block_on(async {
+///     let (ours, _theirs) = StdStream::pair()?;
+///     let io = Io::vectored(UnixStream::from_std(ours)?);
+///     assert!(io.get_ref().get_ref().peer_addr().is_ok());
+///     Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Io<T> {
+    inner: T,
+    vectored: bool,
+    /// What the next read offers at most: twice as much after one that was filled, half as much after one that would have fitted in
+    /// a quarter.
+    offer: usize,
+}
+
+/// The least that a read offers: the head of most requests fits in.
+const LEAST: usize = 1 << 10;
+/// The most: a megabyte set to zero, and never filled, costs more than reading twice.
+const MOST: usize = 1 << 20;
+
+impl<T> Io<T> {
+    /// A transport that writes one buffer at a time, as TLS does: hyper copies small ones together.
+    pub fn new(inner: T) -> Self {
+        Self {
+            inner,
+            vectored: false,
+            offer: LEAST,
+        }
+    }
+
+    /// A transport that writes several buffers with one call, as sockets do: hyper hands bodies over without copying them.
+    pub fn vectored(inner: T) -> Self {
+        Self {
+            vectored: true,
+            ..Self::new(inner)
+        }
+    }
+
+    /// The transport.
+    #[must_use]
+    pub fn get_ref(&self) -> &T {
+        &self.inner
+    }
+
+    /// The transport, after hyper has given it back: see `hyper::upgrade`.
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        self.inner
+    }
+}
+
+impl<T: AsyncRead + Unpin> Read for Io<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut cursor: ReadBufCursor<'_>,
+    ) -> Poll<Result<()>> {
+        let room = cursor.remaining().min(self.offer);
+        let free = cursor.initialize_unfilled_to(room);
+        let read = ready!(Pin::new(&mut self.inner).poll_read(cx, free))?;
+        if read > room {
+            let text = format!("the transport says it read {read} bytes into a buffer of {room}");
+            return Poll::Ready(Err(Error::new(ErrorKind::InvalidData, text)));
+        }
+        // SAFETY: the `room` bytes after the cursor have been initialised above, and `read` is no more.
+        unsafe { cursor.advance(read) };
+        if read == self.offer {
+            self.offer = (self.offer * 2).min(MOST);
+        } else if read < self.offer / 4 {
+            self.offer = (self.offer / 2).max(LEAST);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> Write for Io<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(cx, buffers)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.vectored
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.inner).poll_close(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Io, LEAST, MOST};
+    use futures_io::AsyncRead;
+    use hyper::rt::{Read as _, ReadBuf};
+    use std::io::{ErrorKind, Result};
+    use std::mem::MaybeUninit;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+
+    /// Writes two bytes and says something of its own.
+    struct Says(usize);
+
+    impl AsyncRead for Says {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut [u8]) -> Poll<Result<usize>> {
+            assert!(buffer.iter().all(|byte| *byte == 0), "it is initialised");
+            buffer[..2].copy_from_slice(b"ab");
+            Poll::Ready(Ok(self.0))
+        }
+    }
+
+    #[test]
+    fn what_was_read_is_appended() {
+        let mut memory = [MaybeUninit::uninit(); 8];
+        let mut buffer = ReadBuf::uninit(&mut memory);
+        let cx = &mut Context::from_waker(Waker::noop());
+        buffer.unfilled().put_slice(b"xy");
+        assert!(matches!(
+            Pin::new(&mut Io::new(Says(2))).poll_read(cx, buffer.unfilled()),
+            Poll::Ready(Ok(()))
+        ));
+        assert_eq!(buffer.filled(), b"xyab");
+    }
+
+    /// Fills what it is offered, as often as it says.
+    struct Fills(usize);
+
+    impl AsyncRead for Fills {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut [u8],
+        ) -> Poll<Result<usize>> {
+            let full = self.0 > 0;
+            self.0 = self.0.saturating_sub(1);
+            Poll::Ready(Ok(if full { buffer.len() } else { 1 }))
+        }
+    }
+
+    #[test]
+    fn a_read_offers_more_after_one_that_was_filled_and_less_after_small_ones() {
+        let mut memory = vec![MaybeUninit::uninit(); 2 * MOST];
+        let cx = &mut Context::from_waker(Waker::noop());
+        let mut io = Io::new(Fills(12));
+        let mut lengths = Vec::new();
+        for _ in 0..24 {
+            let mut buffer = ReadBuf::uninit(&mut memory);
+            assert!(Pin::new(&mut io).poll_read(cx, buffer.unfilled()).is_ready());
+            lengths.push(buffer.filled().len());
+        }
+        assert_eq!(lengths[..3], [LEAST, 2 * LEAST, 4 * LEAST]);
+        assert_eq!(lengths[11..13], [MOST, 1]);
+        assert_eq!(io.offer, LEAST);
+        let mut small = ReadBuf::uninit(&mut memory[..10]);
+        io.inner.0 = 1;
+        assert!(Pin::new(&mut io).poll_read(cx, small.unfilled()).is_ready());
+        assert_eq!(small.filled().len(), 10, "no more than hyper has room for");
+    }
+
+    #[test]
+    fn a_transport_that_lies_is_an_error() {
+        let mut memory = [MaybeUninit::uninit(); 8];
+        let mut buffer = ReadBuf::uninit(&mut memory);
+        let cx = &mut Context::from_waker(Waker::noop());
+        let polled = Pin::new(&mut Io::new(Says(9))).poll_read(cx, buffer.unfilled());
+        let Poll::Ready(Err(error)) = polled else {
+            panic!("nine bytes do not fit into eight")
+        };
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+        assert!(buffer.filled().is_empty());
+    }
+}

@@ -1,0 +1,205 @@
+//! *http*: a server on the runtime under test, hyper 1.x with the same handler for everybody, and clients that keep their
+//! connections: each sends its next request when it has the answer to the last.
+//!
+//! ```text
+//!  client threads (poll, blocking sockets) ──▶ loopback ──▶ the pool: accept, a task per connection
+//!   `connections` in all, a closed loop each                   GET /            ──▶ "Hello, World!"
+//!                                                              GET /compute/N   ──▶ N rounds of arithmetic, their digest
+//! ```
+//!
+//! The clients take processor time from the server, as `wrk` on the same machine does, and the same amount from every contestant. Which
+//! requests compute is an exact, shuffled count. Every answer is checked. A latency is from the first byte sent to the last
+//! one received; requests that do not compute are reported on their own, too: theirs is the tail that the others can spoil.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use super::check;
+use super::params::Params;
+use crate::error::LabError;
+use crate::harness::latency::empty_histogram;
+use crate::harness::record::Outcome;
+use crate::peers::HttpPool;
+
+pub(crate) mod answer;
+mod client;
+
+use answer::digest;
+
+/// The workload, ready to run.
+pub(crate) struct Plan {
+    /// Whether each request computes, in the order in which they are sent.
+    computes: Vec<bool>,
+    connections: usize,
+    clients: usize,
+    /// Rounds of arithmetic per computing request.
+    rounds: u64,
+}
+
+/// What one client, or all of them, measured.
+pub(super) struct Measured {
+    light: Histogram<u64>,
+    heavy: Histogram<u64>,
+}
+
+impl Measured {
+    fn new() -> Self {
+        Self {
+            light: empty_histogram(),
+            heavy: empty_histogram(),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        // The bounds are the same constants everywhere.
+        self.light.add(&other.light).expect("the same bounds");
+        self.heavy.add(&other.heavy).expect("the same bounds");
+    }
+}
+
+/// What the clients share: which request is the next.
+pub(super) struct Requests<'a> {
+    computes: &'a [bool],
+    next: AtomicUsize,
+}
+
+impl Requests<'_> {
+    /// Whether the next request computes; `None` after the last.
+    fn take(&self) -> Option<bool> {
+        self.computes
+            .get(self.next.fetch_add(1, Ordering::Relaxed))
+            .copied()
+    }
+}
+
+impl Plan {
+    /// Reads the parameters; finds out how many rounds take as long as a request is to compute.
+    pub(super) fn new(params: &Params) -> Self {
+        let n = params.number("n") as usize;
+        let heavy = n * params.number("heavy") as usize / 100;
+        let mut computes = vec![false; n];
+        computes[..heavy].fill(true);
+        fastrand::Rng::with_seed(14).shuffle(&mut computes);
+        let rounds = match heavy {
+            0 => 0,
+            _ => rounds_in(Duration::from_micros(params.number("compute"))),
+        };
+        let connections = params.number("connections") as usize;
+        Self {
+            computes,
+            connections,
+            clients: (params.number("clients") as usize).min(connections),
+            rounds,
+        }
+    }
+
+    /// Starts the server, warms it up, measures.
+    pub(super) fn run<P: HttpPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let broken = |error: std::io::Error| LabError::Wrong(format!("the server: {error}"));
+        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(broken)?;
+        let address = listener.local_addr().map_err(broken)?;
+        pool.serve(listener).map_err(broken)?;
+        let tenth = &self.computes[..self.computes.len().div_ceil(10)];
+        super::measured(
+            || pool.counters(),
+            || self.load(address, tenth),
+            || self.load(address, &self.computes),
+        )
+    }
+
+    /// Sends all of these requests, and waits for the answers.
+    fn load(&self, address: SocketAddr, computes: &[bool]) -> Result<Outcome, LabError> {
+        let requests = Requests {
+            computes,
+            next: AtomicUsize::new(0),
+        };
+        let expected = digest(self.rounds).to_string();
+        let mut clients = (0..self.clients)
+            .map(|at| {
+                // As even as it gets.
+                let share =
+                    self.connections / self.clients + usize::from(at < self.connections % self.clients);
+                client::Client::connect(address, share, self.rounds, &expected)
+            })
+            .collect::<Result<Vec<_>, LabError>>()?;
+        let start = Instant::now();
+        let parts: Vec<Result<Measured, LabError>> = thread::scope(|scope| {
+            let threads: Vec<_> = clients
+                .iter_mut()
+                .map(|client| scope.spawn(|| client.run(&requests)))
+                .collect();
+            let ended = |thread: thread::ScopedJoinHandle<'_, _>| {
+                thread
+                    .join()
+                    .unwrap_or_else(|_| Err(LabError::Wrong(String::from("a client panicked"))))
+            };
+            threads.into_iter().map(ended).collect()
+        });
+        let elapsed = start.elapsed();
+        let mut all = Measured::new();
+        for part in parts {
+            all.add(&part?);
+        }
+        let heavy = computes.iter().filter(|computes| **computes).count() as u64;
+        check("computed answers", &all.heavy.len(), &heavy)?;
+        check(
+            "other answers",
+            &all.light.len(),
+            &(computes.len() as u64 - heavy),
+        )?;
+        Ok(outcome(&all, elapsed))
+    }
+}
+
+fn outcome(all: &Measured, elapsed: Duration) -> Outcome {
+    let mut both = all.light.clone();
+    both.add(&all.heavy).expect("the same bounds");
+    let mut outcome = Outcome::new(both.len(), elapsed).with_latency(&both);
+    if !all.heavy.is_empty() {
+        for (name, histogram, share) in [
+            ("light_p50_us", &all.light, 0.5),
+            ("light_p99_us", &all.light, 0.99),
+            ("light_p999_us", &all.light, 0.999),
+            ("heavy_p99_us", &all.heavy, 0.99),
+        ] {
+            let micros = histogram.value_at_quantile(share) as f64 / 1e3;
+            outcome = outcome.with_measure(name, micros);
+        }
+    }
+    outcome
+}
+
+/// How many rounds take so long on a processor that does nothing else: the fastest of some tries.
+fn rounds_in(time: Duration) -> u64 {
+    const SAMPLE: u64 = 20_000;
+    let fastest = (0..50)
+        .map(|_| {
+            let start = Instant::now();
+            std::hint::black_box(digest(std::hint::black_box(SAMPLE)));
+            start.elapsed()
+        })
+        .min()
+        .unwrap_or(time);
+    let rounds = time.as_nanos() * u128::from(SAMPLE) / fastest.as_nanos().max(1);
+    u64::try_from(rounds).unwrap_or(u64::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workloads::spec;
+
+    #[test]
+    fn the_heavy_ones_are_an_exact_count_and_spread() {
+        let chosen = spec::parse("http/compute", false, &[String::from("n=1000")]).unwrap();
+        let plan = Plan::new(&chosen.params);
+        assert_eq!(plan.computes.iter().filter(|computes| **computes).count(), 50);
+        let first_half = plan.computes[..500].iter().filter(|computes| **computes).count();
+        assert!((10..40).contains(&first_half), "{first_half}");
+        assert!(plan.rounds > 0);
+    }
+}
