@@ -253,7 +253,8 @@ fn an_idle_pool_sleeps() {
             let (here, there) = runtime.block_on(async { UnixStream::pair() }).expect("a pair");
             let reader = runtime.spawn(async move { here.read(&mut [0]).await });
             let sleeper = runtime.spawn(sleep(Duration::from_secs(3600)));
-            std::thread::sleep(Duration::from_millis(100));
+            // The monitor sleeps some ticks after the workers.
+            std::thread::sleep(Duration::from_millis(300));
             let before = switches();
             std::thread::sleep(Duration::from_millis(500));
             assert_eq!(switches(), before);
