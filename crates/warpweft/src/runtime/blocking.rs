@@ -118,7 +118,10 @@ impl<'task> Away<'task> {
     /// Waits for a worker.
     fn come_back(self) {
         let Self { seat, visited, .. } = self;
-        if self.spare.hand.take_back(self.assigned) {
+        if seat.front().is_some() {
+            // The closure waited, in a fiber, which went on with another worker.
+            seat.home().pool().crew().note(Note::Resumed);
+        } else if self.spare.hand.take_back(self.assigned) {
             let crew = seat.home().pool().crew();
             crew.note(Note::TakenBack);
             crew.release(&self.spare);
