@@ -274,3 +274,14 @@ fn a_task_that_wakes_another_and_then_blocks_does_not_hold_it_up() {
         }
     });
 }
+
+#[test]
+fn a_fiber_waits_in_blocking_and_comes_back_with_another_worker() {
+    everywhere(|runtime| {
+        for _ in 0..10 {
+            let fiber = runtime.spawn_fiber(|| blocking(|| spawn_job(|| 1).wait().expect("no panic")));
+            assert_eq!(fiber.wait().expect("no panic"), 1);
+        }
+        assert_eq!(runtime.threads().blocked, 0);
+    });
+}

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use warpweft::effect::{Continuation, Discontinued, Effect, Handler, Next, Strand, handle, perform};
 use warpweft::sync::oneshot;
-use warpweft::{JoinError, Runtime, block_on, fiber, join, spawn_job, yield_now};
+use warpweft::{JoinError, Runtime, block_on, blocking, fiber, join, spawn_job, yield_now};
 
 struct Ask;
 impl Effect for Ask {
@@ -477,6 +477,24 @@ fn an_effect_in_the_middle_of_joins() {
     }
 }
 
+/// In `blocking` the thread has given its worker away: the handler's task could not end.
+#[test]
+fn in_blocking_only_with_a_handler_of_its_own() {
+    everywhere(|| assert_eq!(blocking(|| handle(|| perform(Ask), answering(3))), 3));
+    let runtime = runtime(1);
+    let body = || {
+        handle(
+            || (panics(|| blocking(|| perform(Ask))), perform(Ask)),
+            answering(4),
+        )
+    };
+    for told in [runtime.spawn_job(body), runtime.spawn_fiber(body)] {
+        let (refused, answer) = told.wait().expect("no panic");
+        assert!(refused.contains("inside `blocking`"), "{refused}");
+        assert_eq!(answer, 4);
+    }
+}
+
 /// Two fibers hand a body over: it goes on on top of the other one, waits there, and is switched with it.
 #[test]
 fn a_body_moves_between_fibers_of_its_thread() {
@@ -544,17 +562,17 @@ fn what_is_visited_is_of_the_stack() {
             Next::Leave(None)
         })
     };
-    first.block_on(async {
+    let strand = first.block_on(async {
         assert!(keep().run(Strand::new(body)).is_none());
         assert!(here().starts_with("first"), "the handler's own");
-    });
-    drop(first);
-    let strand = kept.take().expect("kept");
-    let strand = second.block_on(async {
-        assert!(keep().run(strand).is_none());
-        assert!(here().starts_with("second"), "the handler's own");
+        let strand = kept.take().expect("kept");
+        second.block_on(async {
+            assert!(keep().run(strand).is_none());
+            assert!(here().starts_with("second"), "the handler's own");
+        });
         kept.take().expect("kept")
     });
+    drop(first);
     let found = second.block_on(async { keep().run(strand).expect("it has ended") });
     let found: Vec<_> = found
         .iter()

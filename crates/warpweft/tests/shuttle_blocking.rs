@@ -225,3 +225,17 @@ fn a_closure_inside_of_a_closure_panics() {
         assert_eq!(runtime.threads().blocked, 0);
     });
 }
+
+/// A fiber's wait in the closure ends with a worker, which it must not take for lost.
+#[test]
+fn a_fiber_waits_in_blocking() {
+    check(|| {
+        let runtime = runtime(1, "fifo");
+        let fiber = runtime.spawn_fiber(|| {
+            let got = blocking(|| spawn_job(|| 1).wait().expect("no panic"));
+            got + spawn_job(|| 1).wait().expect("no panic")
+        });
+        assert_eq!(fiber.wait().expect("no panic"), 2);
+        assert_eq!(runtime.threads().blocked, 0);
+    });
+}

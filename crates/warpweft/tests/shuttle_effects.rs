@@ -8,9 +8,10 @@
 #[path = "support/models.rs"]
 mod support;
 
+use shuttle::sync::Mutex;
 use shuttle::thread;
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use support::{Gate, check, check_fairly, runtime};
 use warpweft::effect::{Continuation, Effect, Handler, Strand, handle, perform};
 use warpweft::{JoinError, block_on, fiber, join, spawn_job, yield_now};

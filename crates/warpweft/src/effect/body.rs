@@ -46,6 +46,8 @@ pub(crate) struct Core {
     outer: Cell<*const Self>,
     /// The pool that its runner visits, or null.
     visited: Cell<*const Front>,
+    /// Whether its runner had a worker.
+    carried: Cell<bool>,
     request: Cell<Option<Request>>,
     discontinued: Cell<bool>,
     label: Label,
@@ -90,7 +92,8 @@ fn visited_here() -> Option<*const Front> {
 ///
 /// # Panics
 ///
-/// Nobody does; or the thread is panicking, or a hook of a policy is on the stack.
+/// Nobody does; or the thread is panicking; or a hook of a policy is on the stack, or a closure in `blocking` that the handler is
+/// outside of.
 pub(super) fn suspend(effect: TypeId, name: &'static str, exchange: NonNull<()>) {
     assert!(
         !panicking(),
@@ -108,6 +111,10 @@ pub(super) fn suspend(effect: TypeId, name: &'static str, exchange: NonNull<()>)
         // SAFETY: of the handler that runs the body, whose frame waits for it.
         let types = unsafe { &*core.types.get() };
         if let Some(clause) = types.iter().position(|of| *of == effect) {
+            assert!(
+                !core.has_lost_its_worker(),
+                "the effect {name} cannot be performed inside `blocking`: its handler's task needs the worker"
+            );
             core.request.set(Some(Request { clause, exchange }));
             return core.switch_away();
         }
@@ -140,6 +147,7 @@ impl Core {
             types: Cell::new(&[]),
             outer: Cell::new(ptr::null()),
             visited: Cell::new(ptr::null()),
+            carried: Cell::new(false),
             request: Cell::new(None),
             discontinued: Cell::new(false),
             label,
@@ -182,6 +190,7 @@ impl Core {
         if let (Some(seat), Some(host)) = (&self.seat, host) {
             host.tell_forks();
             seat.mount(host);
+            self.carried.set(host.front().is_some());
         }
         // SAFETY: it does not run: who runs it owns it; it does not look at the field itself.
         let coroutine = unsafe { &mut *self.coroutine.get() };
@@ -198,6 +207,13 @@ impl Core {
             }
         }
         self.request.take()
+    }
+
+    /// Whether the worker was given away on top of this body by `blocking`. Its runner counts on one: a task must not end without,
+    /// unless the pool ends.
+    fn has_lost_its_worker(&self) -> bool {
+        let lost = |here: &Seat| here.front().is_none() && !here.home().pool().is_closing();
+        self.carried.get() && seat::here().is_some_and(lost)
     }
 
     /// Leaves this body's stack, and those of the bodies that run on top of it.

@@ -62,9 +62,11 @@
 //!   join, a lock) is a wait of all the stacks below it: in a fiber the fiber switches away with the handlers and bodies on top of
 //!   it; in a job the thread gives its worker away; elsewhere the thread sleeps. The handler does not learn of it: other strands of its
 //!   queue wait, too. When a runtime shuts down, a waiting fiber is unwound innermost body first.
+//!   In [`blocking`](crate::blocking()) nothing is performed, unless its handler is there, too.
 //! - **Panics** of a body come out of [`Handler::run`]. One of a clause drops the continuation that it was given; the queue of a
 //!   scheduler goes as its frame is unwound, and each body in it is unwound. While a thread panics, `perform` panics: in a
-//!   destructor that ends the process. In a build with `panic = "abort"` a discontinuation ends it, too.
+//!   destructor that ends the process. A body that is unwound in the middle of a join or a scope waits for it, and holds its thread up
+//!   if that needs a fiber of the same thread. In a build with `panic = "abort"` a discontinuation ends it, too.
 //! - Effects, answers and bodies are `'static`: an effect leaves its frame, and a continuation may outlive all that is around it. A
 //!   clause may borrow. As in fibers, no lock of the standard library and no thread-local should be in use across an effect.
 //! - A continuation that is kept in a thread-local is not unwound when a pool's thread ends: it is leaked.
@@ -125,8 +127,8 @@ struct Exchange<E: Effect> {
 ///
 /// # Panics
 ///
-/// No handler on this stack has a clause for it (the message names the type); the thread is panicking; or a hook of a policy is on
-/// the stack. Unwinds with [`Discontinued`] if the continuation is dropped.
+/// No handler on this stack has a clause for it (the message names the type); the thread is panicking; or there is a hook of a policy,
+/// or a closure in [`blocking`](crate::blocking()), between here and the handler. Unwinds with [`Discontinued`] if the continuation is dropped.
 pub fn perform<E: Effect>(effect: E) -> E::Answer {
     let exchange = Exchange {
         effect: Cell::new(Some(effect)),
