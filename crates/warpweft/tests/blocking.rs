@@ -239,7 +239,9 @@ fn a_pool_that_closes_waits_for_the_closure_and_the_frame_goes_on() {
             open.send(()).expect("it waits");
         });
         let refused = job.wait().expect("it went on to its end");
-        assert!(matches!(refused, Err(JoinError::Shutdown)), "{refused:?}");
+        // If the spare thread had not even come, the frame has kept its worker, and others may have run what it spawned.
+        let kept = runtime.threads().taken_back == 1;
+        assert!(kept || matches!(refused, Err(JoinError::Shutdown)), "{refused:?}");
     });
 }
 

@@ -11,7 +11,7 @@ use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use support::{Gate, check, runtime};
-use warpweft::{JoinError, Runtime, block_on, blocking, join, scope, spawn, spawn_job, yield_now};
+use warpweft::{JoinError, Runtime, block_on, blocking, fiber, join, scope, spawn, spawn_job, yield_now};
 
 #[test]
 fn the_only_worker_goes_on_while_a_closure_blocks() {
@@ -203,6 +203,73 @@ fn a_fork_inside_of_the_closure_is_told_of_when_its_stack_waits() {
             squares
         });
         assert_eq!(job.wait().expect("no panic"), [0, 1]);
+    });
+}
+
+#[test]
+fn a_closure_on_a_fiber_waits_and_then_blocks() {
+    check(|| {
+        let runtime = runtime(1, "fifo");
+        let task = runtime.spawn_fiber(|| {
+            let one = spawn_job(|| 1);
+            let (send, receive) = channel();
+            let two = blocking(|| {
+                let one = one.wait().expect("no panic");
+                // The worker goes again, or nobody sends.
+                let other = spawn_job(move || send.send(1).expect("it waits"));
+                let got = receive.recv().expect("it is sent");
+                drop(other);
+                one + got
+            });
+            two + spawn_job(|| 1).wait().expect("no panic")
+        });
+        assert_eq!(task.wait().expect("no panic"), 3);
+        let threads = runtime.threads();
+        assert_eq!((threads.blocked, threads.kept), (0, 0), "{threads:?}");
+    });
+}
+
+#[test]
+fn a_closure_waits_for_what_a_fiber_of_its_thread_does() {
+    check(|| {
+        let runtime = runtime(1, "fifo");
+        let (gate, other) = (Gate::default(), Gate::default());
+        let (waits, opens) = (gate.clone(), other.clone());
+        let fiber = runtime.spawn_fiber(move || {
+            fiber::wait(waits);
+            fiber::yield_now();
+            opens.open();
+        });
+        let job = runtime.spawn_job(move || {
+            blocking(|| {
+                gate.open();
+                block_on(other);
+            });
+            spawn_job(|| 1).wait().expect("no panic")
+        });
+        assert_eq!(job.wait().expect("no panic"), 1);
+        fiber.wait().expect("no panic");
+        assert_eq!(runtime.threads().blocked, 0);
+    });
+}
+
+#[test]
+fn the_pool_closes_while_closures_on_its_threads_wait() {
+    check(|| {
+        let runtime = runtime(1, "fifo");
+        let gate = Gate::default();
+        let waits = [gate.clone(), gate.clone()];
+        let [first, second] = waits;
+        let tasks = [
+            runtime.spawn_fiber(move || blocking(|| block_on(first))),
+            runtime.spawn_job(move || blocking(|| block_on(second))),
+        ];
+        let end = thread::spawn(move || runtime.shutdown());
+        gate.open();
+        for task in tasks {
+            assert!(matches!(task.wait(), Ok(()) | Err(JoinError::Shutdown)));
+        }
+        end.join().expect("no panic");
     });
 }
 

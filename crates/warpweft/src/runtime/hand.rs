@@ -13,7 +13,7 @@
 //! - A spare gets a worker from whoever took it out of the list of spares, and from nobody else. A thread that is OPEN takes
 //!   one from anybody, once. A BUSY one takes none: it looks at `called` and at its lane before it is OPEN or SPARE again.
 //! - What a spare was assigned is taken out once: by its thread, or by who assigned it and wants it back. The turn tells the own
-//!   assignment from a later one of the same worker, which is somebody else's.
+//!   assignment from a later one, or an offer, of the same worker, which is somebody else's.
 
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::delay;
@@ -59,11 +59,10 @@ impl Hand {
 
     /// Gives a reserved spare a worker, or `None`: it is to end.
     pub(crate) fn assign(&self, worker: Option<usize>) -> Assigned {
-        // Ordering: Relaxed. The turn changes here only, and the right to assign came with what the one before did.
+        // Ordering: Relaxed. Nobody else changes the word of a spare, and the right to assign came with what the one before did.
         let word = self.word.load(Ordering::Relaxed);
         debug_assert_eq!(state_of(word), SPARE);
-        let turn = ((word >> TURN) as u32).wrapping_add(1);
-        let word = u64::from(turn) << TURN | u64::from(number(worker));
+        let word = next_turn(word, worker);
         // Ordering: Release hands over what the giver did with the worker.
         self.word.store(word, Ordering::Release);
         delay::point("berth.assign: said");
@@ -84,12 +83,12 @@ impl Hand {
             .is_ok()
     }
 
-    /// Changes the state from `from` to `to`; whether it was `from`.
-    fn change(&self, from: u32, to: u32) -> bool {
+    /// Changes the word if the state is `from`; whether it was.
+    fn change(&self, from: u32, to: impl Fn(u64) -> u64) -> bool {
         // Ordering: SeqCst; see `open` and `call`: either the giver finds the thread OPEN, or the thread sees that it was called.
         self.word
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |word| {
-                (state_of(word) == from).then(|| with_state(word, to))
+                (state_of(word) == from).then(|| to(word))
             })
             .is_ok()
     }
@@ -103,7 +102,9 @@ impl Hand {
 
     /// Gives a thread that is OPEN a worker, or `None`: it is to go on without one. Whether it takes it.
     pub(crate) fn offer(&self, worker: Option<usize>) -> bool {
-        let taken = self.change(OPEN, number(worker)) || worker.is_none() && self.change(LAST, number(None));
+        // Another turn: the same worker may have been assigned to the thread before, by somebody who has not yet tried to take it back.
+        let given = |word| next_turn(word, worker);
+        let taken = self.change(OPEN, given) || worker.is_none() && self.change(LAST, given);
         if taken {
             delay::point("berth.offer: said");
             self.parker.unpark();
@@ -118,7 +119,7 @@ impl Hand {
 
     /// The thread does not wait after all. `false`: it was given a worker meanwhile.
     pub(crate) fn close(&self) -> bool {
-        self.change(OPEN, BUSY)
+        self.change(OPEN, |word| with_state(word, BUSY))
     }
 
     /// The thread enters itself in the list of spares, or was not wanted there.
@@ -186,6 +187,12 @@ fn with_state(word: u64, state: u32) -> u64 {
     word >> TURN << TURN | u64::from(state)
 }
 
+/// What says `worker`, and nothing that was said before.
+fn next_turn(word: u64, worker: Option<usize>) -> u64 {
+    let turn = ((word >> TURN) as u32).wrapping_add(1);
+    u64::from(turn) << TURN | u64::from(number(worker))
+}
+
 /// The state that says: you have this worker, or none.
 fn number(worker: Option<usize>) -> u32 {
     // A pool has 4096 workers at most.
@@ -224,6 +231,18 @@ mod tests {
             assert!(!hand.take_back(mine));
             assert_eq!(hand.wait(), Some(0));
         }
+    }
+
+    #[test]
+    fn an_offer_of_the_same_worker_is_somebody_elses() {
+        let hand = Hand::new();
+        let mine = hand.assign(Some(0));
+        assert_eq!(hand.wait(), Some(0));
+        // The thread blocks in its turn, and is called by who carries that worker.
+        hand.open();
+        assert!(hand.offer(Some(0)));
+        assert!(!hand.take_back(mine));
+        assert_eq!(hand.wait(), Some(0));
     }
 
     #[test]

@@ -173,16 +173,8 @@ impl Seat {
         let found = self.found();
         let visited = (!context::is(found)).then(context::get);
         let unwinds = fiber.is_unwinding() && held == Held::No || {
-            match self.front() {
-                Some(front) => {
-                    context::set(front);
-                    self.promote_forks(front);
-                }
-                None => {
-                    self.tell_others();
-                    context::set(found);
-                }
-            }
+            context::set(found);
+            self.promote_forks(self.front().unwrap_or_else(|| self.home().adrift()));
             let unwinds = switch(held);
             if fiber.is_away() {
                 self.stay_away();
