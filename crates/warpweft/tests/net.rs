@@ -288,6 +288,53 @@ fn a_peer_trickles() {
     });
 }
 
+/// A short read says that nothing is left, unless the end has been told of already: then the next read must not wait for it.
+#[test]
+fn an_end_behind_a_short_read_is_seen() {
+    both_ways(|runtime| {
+        run(runtime, async {
+            let (mine, theirs) = pair().await?;
+            let mut buffer = [0; 64];
+            for round in 0..50_u8 {
+                theirs.write_all(&[round; 3]).await?;
+                assert_eq!(mine.read(&mut buffer).await?, 3);
+                assert_eq!(buffer[..3], [round; 3]);
+            }
+            // Bytes and end arrive together, and are told of together, before anybody reads.
+            theirs.write_all(b"end").await?;
+            theirs.shutdown(Shutdown::Write)?;
+            sleep(Duration::from_millis(5)).await;
+            assert_eq!(mine.read(&mut buffer).await?, 3);
+            assert_eq!(mine.read(&mut buffer).await?, 0);
+            assert_eq!(mine.read_vectored(&mut [IoSliceMut::new(&mut buffer)]).await?, 0);
+            Ok(())
+        });
+    });
+}
+
+/// A read stops at urgent data although there is more behind them.
+#[test]
+fn what_stands_behind_urgent_data_is_read() {
+    both_ways(|runtime| {
+        run(runtime, async {
+            let (mine, theirs) = pair().await?;
+            theirs.write_all(b"abc").await?;
+            let sent = socket2::SockRef::from(&theirs).send_out_of_band(b"!")?;
+            assert_eq!(sent, 1);
+            theirs.write_all(b"def").await?;
+            sleep(Duration::from_millis(5)).await;
+            let mut read = Vec::new();
+            let mut buffer = [0; 64];
+            while read.len() < 6 {
+                let length = mine.read(&mut buffer).await?;
+                read.extend_from_slice(&buffer[..length]);
+            }
+            assert_eq!(read, b"abcdef");
+            Ok(())
+        });
+    });
+}
+
 #[test]
 fn unix_streams() {
     both_ways(|runtime| {

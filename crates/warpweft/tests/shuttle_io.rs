@@ -322,3 +322,30 @@ fn a_place_is_used_again_while_an_event_is_on_its_way() {
         task.wait().expect("no panic").expect("it lives");
     });
 }
+
+/// A read that took all there was waits without another attempt; what comes meanwhile, or came before it waits, is an event.
+#[test]
+fn a_read_that_emptied_the_source_waits_for_what_comes_next() {
+    check_often(|| {
+        let runtime = runtime(1, "fifo");
+        let pipe = pipe(&runtime);
+        let task = runtime.spawn({
+            let pipe = Arc::clone(&pipe);
+            async move {
+                let mut units = 0;
+                while units < 3 {
+                    units += pipe.take_all().await?;
+                }
+                Ok::<_, std::io::Error>(units)
+            }
+        });
+        let fires = {
+            let pipe = Arc::clone(&pipe);
+            thread::spawn(move || pipe.fire())
+        };
+        pipe.fire();
+        pipe.fire();
+        fires.join().expect("no panic");
+        assert_eq!(task.wait().expect("no panic").expect("it lives"), 3);
+    });
+}
