@@ -20,6 +20,8 @@ use crate::workloads::Request;
 
 /// The program.
 const SOURCE: &str = include_str!("../../peers/go/main.go");
+/// The part of it whose goroutines wait.
+const WAITS: &str = include_str!("../../peers/go/waits.go");
 /// Its module file.
 const MODULE: &str = include_str!("../../peers/go/go.mod");
 
@@ -50,7 +52,7 @@ pub(super) fn missing() -> Option<String> {
 /// The built program; builds it if there is none of this source yet.
 pub(super) fn program() -> Result<PathBuf, LabError> {
     let mut hasher = DefaultHasher::new();
-    (SOURCE, MODULE).hash(&mut hasher);
+    (SOURCE, WAITS, MODULE).hash(&mut hasher);
     let own = env::current_exe()
         .map_err(|error| LabError::file("find the program", Path::new("warpweft"), &error))?;
     let folder = own.with_file_name(format!("go-peer-{:016x}", hasher.finish()));
@@ -67,6 +69,7 @@ fn build(folder: &Path, program: &Path) -> Result<(), io::Error> {
     let workshop = folder.join(format!("build-{}", std::process::id()));
     fs::create_dir_all(&workshop)?;
     fs::write(workshop.join("main.go"), SOURCE)?;
+    fs::write(workshop.join("waits.go"), WAITS)?;
     fs::write(workshop.join("go.mod"), MODULE)?;
     let output = Command::new("go")
         .args(["build", "-o", "peer", "."])

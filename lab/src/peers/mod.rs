@@ -8,6 +8,9 @@
 //! | [`Jobs`]: tasks are closures without handles | launch, yield, both | rayon, rayon-fifo, threads |
 //! | [`Fork`](forks::Fork): closures that borrow and wait for each other | join | warpweft, rayon, chili, forte, sequential |
 //! | [`ScopePool`](forks::ScopePool): closures that borrow and end with their scope | scope, spawn | warpweft, rayon |
+//! | [`Waits`](waits::Waits): tasks that wait for each other | send, receive, promise, lock | warpweft, tokio, smol |
+//! | [`Sleeps`](waits::Sleeps): tasks that sleep | sleep | warpweft, tokio |
+//! | [`Mixed`](mixed::Mixed): sockets, and joins | read, write, compute | warpweft, tokio+rayon |
 //! | a program of its own | | go |
 //!
 //! Invariants
@@ -26,11 +29,13 @@ mod chili;
 pub(crate) mod forks;
 mod forte;
 mod go;
+pub(crate) mod mixed;
 mod rayon;
 mod sequential;
 mod smol;
 mod threads;
 mod tokio;
+pub(crate) mod waits;
 mod warpweft;
 
 pub(crate) use warpweft::{check_policy, default_policy, policy_grammar, preset_policies};
@@ -124,6 +129,8 @@ pub(crate) enum Runtime {
     RayonFifo,
     /// tokio's multi-thread scheduler.
     Tokio,
+    /// tokio for what waits and rayon for what computes.
+    TokioRayon,
     /// async-executor, on which smol is built.
     Smol,
     /// One thread of the system per task.
@@ -139,11 +146,12 @@ pub(crate) enum Runtime {
 }
 
 /// All runtimes, in the order of the tables.
-pub(crate) const RUNTIMES: [Runtime; 10] = [
+pub(crate) const RUNTIMES: [Runtime; 11] = [
     Runtime::Warpweft,
     Runtime::Rayon,
     Runtime::RayonFifo,
     Runtime::Tokio,
+    Runtime::TokioRayon,
     Runtime::Smol,
     Runtime::Threads,
     Runtime::Go,
@@ -163,6 +171,7 @@ impl Runtime {
             Self::Rayon => "rayon",
             Self::RayonFifo => "rayon-fifo",
             Self::Tokio => "tokio",
+            Self::TokioRayon => "tokio+rayon",
             Self::Smol => "smol",
             Self::Threads => "threads",
             Self::Go => "go",
@@ -179,6 +188,9 @@ impl Runtime {
             Self::Rayon => "rayon's spawn: newest first, closures without handles",
             Self::RayonFifo => "rayon's spawn_fifo: oldest first",
             Self::Tokio => "tokio, multi_thread",
+            Self::TokioRayon => {
+                "two pools, tokio for what waits and rayon for what computes, as people glue them"
+            }
             Self::Smol => "async-executor, the executor of smol, driven by as many threads as workers",
             Self::Threads => "a thread of the system per task, 64 KiB stacks; one worker means one core",
             Self::Go => "Go, a program of its own, built when it is first asked for",
@@ -225,6 +237,9 @@ pub(crate) fn explored(kind: Kind) -> Vec<Runtime> {
             Runtime::Forte,
             Runtime::Sequential,
         ],
+        Kind::Pingpong | Kind::Lock => vec![Runtime::Warpweft, Runtime::Tokio, Runtime::Smol],
+        Kind::Timers => vec![Runtime::Warpweft, Runtime::Tokio],
+        Kind::Mixed => vec![Runtime::Warpweft, Runtime::TokioRayon],
         _ => vec![Runtime::Warpweft, Runtime::Rayon, Runtime::Tokio],
     }
 }
@@ -247,6 +262,7 @@ pub(crate) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         Runtime::Rayon => rayon::run::<rayon::Lifo>(request, program),
         Runtime::RayonFifo => rayon::run::<rayon::Fifo>(request, program),
         Runtime::Tokio => tokio::run(request, program),
+        Runtime::TokioRayon => mixed::tokio_rayon::run(request, program),
         Runtime::Smol => smol::run(request, program),
         Runtime::Threads => threads::run(request, program),
         Runtime::Go => go::run(request),

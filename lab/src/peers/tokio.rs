@@ -14,10 +14,10 @@ use crate::workloads::{Program, Request};
 
 /// The verbs of a tokio task.
 #[derive(Clone, Copy)]
-struct Verbs;
+pub(super) struct Verbs;
 
 /// A join handle whose output is the task's value; the task's panic is passed on.
-struct Handle<T>(JoinHandle<T>);
+pub(super) struct Handle<T>(JoinHandle<T>);
 
 impl<T> Future for Handle<T> {
     type Output = T;
@@ -86,9 +86,15 @@ impl TaskPool for Pool {
 
 /// Runs a request on a fresh tokio runtime.
 pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(request.workers)
-        .build()
-        .map_err(|error| not_built(request, &error))?;
-    program.run_tasks(&Pool(runtime))
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(request.workers);
+    if matches!(program, Program::Timers(_)) {
+        builder.enable_time();
+    }
+    let runtime = builder.build().map_err(|error| not_built(request, &error))?;
+    match program {
+        Program::Pingpong(_) | Program::Lock(_) => program.run_waits(&Pool(runtime)),
+        Program::Timers(_) => program.run_timers(&Pool(runtime)),
+        _ => program.run_tasks(&Pool(runtime)),
+    }
 }

@@ -5,10 +5,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use ::warpweft::{ForkCx, JoinHandle, PolicySpec, Runtime, TaskBuilder};
+use ::warpweft::{ForkCx, Io, JoinHandle, PolicySpec, Runtime, TaskBuilder};
 use serde_json::{Map, Value};
 
 use super::forks::{Branch, Fork, ForkPool, ScopePool};
+use super::mixed::warpweft::OnePool;
+use super::waits::FiberPool;
 use super::{TaskPool, Tasks, not_built};
 use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
@@ -37,10 +39,10 @@ pub(crate) fn policy_grammar() -> &'static str {
 
 /// The verbs of a task.
 #[derive(Clone, Copy)]
-struct Verbs;
+pub(super) struct Verbs;
 
 /// A join handle whose output is the task's value; the task's panic is passed on.
-struct Handle<T>(JoinHandle<T>);
+pub(crate) struct Handle<T>(pub(super) JoinHandle<T>);
 
 impl<T: Send + 'static> Future for Handle<T> {
     type Output = T;
@@ -122,7 +124,7 @@ impl Fork for Handed<'_> {
 }
 
 /// A branch's other way to fork: each join finds the worker by itself.
-struct Free;
+pub(super) struct Free;
 
 impl Fork for Free {
     #[inline]
@@ -173,7 +175,7 @@ impl ScopePool for Pool {
 /// Nobody shuts the runtime of a run down before it has ended.
 const OPEN: &str = "the runtime is open";
 
-fn counters(runtime: &Runtime) -> Counters {
+pub(super) fn counters(runtime: &Runtime) -> Counters {
     let counters = runtime.counters();
     let read = |fields: &mut dyn Iterator<Item = (&'static str, u64)>| -> Map<String, Value> {
         fields
@@ -193,10 +195,16 @@ fn counters(runtime: &Runtime) -> Counters {
 /// Runs a request on a fresh runtime.
 pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
     let policy = check_policy(request.policy.as_deref().unwrap_or(&default_policy()))?;
+    let asked = |name, word| request.params.is(name, word);
     let runtime = Runtime::builder()
         .workers(request.workers)
         .policy_spec(policy)
         .name("bench")
+        .io(if asked("io", "thread") {
+            Io::Thread
+        } else {
+            Io::Inline
+        })
         .build()
         .map_err(|error| not_built(request, &error))?;
     match program {
@@ -205,6 +213,12 @@ pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
             program.run_forks(&Forks { runtime, free })
         }
         Program::Scope(_) => program.run_scope(&Pool(runtime)),
+        Program::Pingpong(_) | Program::Lock(_) if asked("style", "fibers") => {
+            program.run_waits(&FiberPool(runtime))
+        }
+        Program::Pingpong(_) | Program::Lock(_) => program.run_waits(&Pool(runtime)),
+        Program::Timers(_) => program.run_timers(&Pool(runtime)),
+        Program::Mixed(_) => program.run_mixed(&OnePool(runtime)),
         _ => program.run_tasks(&Pool(runtime)),
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn refusal(params: &Params, runtime: Runtime) -> Option<String> {
         _ if params.word("from") == "outside" => "a scope is opened by a task of the pool: from=inside",
         Runtime::Warpweft | Runtime::Rayon | Runtime::Forte => return None,
         Runtime::RayonFifo => "rayon's scope is measured newest first: see rayon",
-        Runtime::Tokio | Runtime::Smol => {
+        Runtime::Tokio | Runtime::TokioRayon | Runtime::Smol => {
             "its tasks cannot borrow from the one that waits for them: there is no scope"
         }
         Runtime::Threads => "the scope of std::thread is one of threads, not of tasks",
