@@ -153,7 +153,8 @@ func timers(r *request, n uint64) *answer {
 		created := now() - start
 		measures["create_ns"] = float64(created) / float64(n)
 		if created >= lead {
-			fail("after the lead only %d of %d tasks sleep: a longer one is needed", asleep.sum(), n)
+			fail("after the lead of %d ms only %d of %d tasks sleep: a longer one is needed, such as lead=%d",
+				r.number("lead"), asleep.sum(), n, 2*r.number("lead"))
 		}
 	}
 	for ended.sum() < n {

@@ -50,7 +50,12 @@ pub(crate) fn print(
 }
 
 /// The measures that have a column also where there are latencies.
-const BESIDE_LATENCY: [&str; 3] = ["bytes_per_task", "cpu_kept", "wake_alone_p99_us"];
+const BESIDE_LATENCY: [&str; 4] = [
+    "bytes_per_task",
+    "cpu_kept",
+    "sorts_cpu_share",
+    "wake_alone_p99_us",
+];
 
 /// The measures that have a column: all where there are no latencies, else few. Their units are in their names.
 pub(crate) fn shown_measures(rows: &[Row], has_latency: bool) -> Vec<String> {

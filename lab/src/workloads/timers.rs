@@ -58,7 +58,7 @@ pub(super) const WORKLOAD: Workload = Workload {
                 least: 0,
                 most: 60_000,
             },
-            default: "3000",
+            default: "4000",
         },
         super::IO,
     ],

@@ -58,6 +58,11 @@ fn meanwhile<T>(load: &Load, something: impl FnOnce() -> T) -> (T, Sorted) {
     (result, Sorted { sorts, elapsed })
 }
 
+/// The share of the machine that this process has had since then.
+fn share(earlier: Option<Usage>) -> Option<f64> {
+    Usage::now()?.own_since(&earlier?)
+}
+
 impl Plan {
     /// Runs it.
     pub(super) fn run<P: MixedPool>(&self, pool: &P) -> Result<Outcome, LabError> {
@@ -88,7 +93,9 @@ impl Plan {
         }
         let warmed = echoes(WARM_UP, self.phase / 4)?;
         self.landed(&noted, WARM_UP, warmed);
+        let usage = Usage::now();
         let ((), alone) = meanwhile(load, || thread::sleep(self.phase));
+        let sorts_share = share(usage);
         let (sent, beside) = meanwhile(load, || echoes(BESIDE, self.phase));
         let (wakes, trips) = self.landed(&noted, BESIDE, sent?);
         load.stop();
@@ -98,9 +105,7 @@ impl Plan {
         check("sorts that went wrong", &load.wrong(), &0)?;
         let usage = Usage::now();
         let sent = echoes(ALONE, self.phase)?;
-        let share = usage
-            .zip(Usage::now())
-            .and_then(|(before, after)| after.own_since(&before));
+        let io_share = share(usage);
         let (wakes_alone, trips_alone) = self.landed(&noted, ALONE, sent);
 
         for end in &ends {
@@ -128,8 +133,10 @@ impl Plan {
             .with_measure("wake_alone_p99_us", p99(&wakes_alone))
             .with_measure("trip_p99_us", p99(&trips))
             .with_measure("trip_alone_p99_us", p99(&trips_alone));
-        if let Some(share) = share {
-            outcome = outcome.with_measure("io_cpu_share", share);
+        for (name, share) in [("io_cpu_share", io_share), ("sorts_cpu_share", sorts_share)] {
+            if let Some(share) = share {
+                outcome = outcome.with_measure(name, share);
+            }
         }
         Ok(outcome)
     }
