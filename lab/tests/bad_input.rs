@@ -13,7 +13,9 @@ fn wrong_names_list_the_right_ones_and_the_nearest() {
     let workload = complaint("bench pakcet");
     assert!(workload.contains("did you mean `packet`?"), "{workload}");
     assert!(
-        workload.contains("pcap, packet, packet-cache, fib-promise, spawn, parked, fork-join, http"),
+        workload.contains(
+            "pcap, packet, packet-cache, fib-promise, spawn, parked, pingpong, lock, timers, mixed, fork-join, http"
+        ),
         "{workload}"
     );
     assert!(complaint("explore pakcet").contains("did you mean `packet`?"));
@@ -47,6 +49,12 @@ fn numbers_that_make_no_sense_are_refused() {
     assert!(complaint("bench packet n=0").contains("from 1 to"));
     assert!(complaint("bench fork-join/fib n=51").contains("from 2 to 50"));
     assert!(complaint("bench fork-join/matmul n=5000").contains("rows and columns"));
+    assert!(complaint("bench pingpong capacity=0").contains("from 1 to"));
+    assert!(complaint("bench lock tasks=0").contains("tasks that lock"));
+    assert!(complaint("bench timers spread=0").contains("milliseconds"));
+    assert!(complaint("bench mixed rate=0").contains("echoes per second"));
+    assert!(complaint("bench mixed connections=100000").contains("from 1 to 2000"));
+    assert!(complaint("bench mixed --runtime tokio+rayon --workers 0").contains("from 1 to"));
     assert!(complaint("bench packet --repeat 0").contains("at least one"));
     assert!(complaint("bench packet --limit 0").contains("some time"));
     assert!(complaint("bench packet --policy fifo+capacity=0").contains("capacity"));
@@ -62,9 +70,9 @@ fn what_cannot_run_says_why() {
         let text = complaint(&format!("bench fork-join --runtime {runtime}"));
         assert!(text.contains(" join"), "{text}");
     }
-    assert!(complaint("bench http --runtime rayon").contains("see tokio-rayon"));
+    assert!(complaint("bench http --runtime rayon").contains("see tokio+rayon"));
     assert!(complaint("bench http --runtime smol").contains("not written for it"));
-    assert!(complaint("bench packet --runtime tokio-rayon").contains("see http"));
+    assert!(complaint("bench packet --runtime tokio+rayon").contains("see mixed and http"));
     assert!(complaint("bench http connections=0").contains("from 1 to"));
     for runtime in ["chili", "forte", "sequential"] {
         assert!(complaint(&format!("bench packet --runtime {runtime}")).contains("see fork-join"));
@@ -75,6 +83,24 @@ fn what_cannot_run_says_why() {
         assert!(text.contains("scope"), "{text}");
     }
     assert!(complaint("bench spawn/scope from=outside --runtime rayon").contains("from=inside"));
+    for (words, reason) in [
+        ("pingpong --runtime rayon", "cannot wait without holding a worker"),
+        ("pingpong --runtime threads", "measure the kernel"),
+        ("pingpong --runtime tokio+rayon", "see mixed"),
+        ("pingpong form=both", "channel, oneshot, fan"),
+        ("lock --runtime rayon", "no mutex of its own"),
+        ("lock/std-local --runtime go", "not Go's"),
+        ("lock mutex=none", "own, std"),
+        ("timers --runtime smol", "no timers"),
+        ("timers io=nobody", "inline, thread"),
+        ("mixed --runtime tokio", "see tokio+rayon"),
+        ("mixed --runtime rayon", "see tokio+rayon"),
+        ("mixed --runtime go", "no join"),
+        ("mixed --runtime chili", "see fork-join"),
+    ] {
+        let text = complaint(&format!("bench {words}"));
+        assert!(text.contains(reason), "{words}: {text}");
+    }
     assert!(complaint("bench packet --runtime rayon --policy fifo").contains("leaves that out"));
     assert!(complaint("bench packet --pcap some.pcap").contains("read by the workload pcap"));
 }

@@ -47,7 +47,7 @@ fn each_runs(words: &str, runtimes: &str, operations: u64) {
 }
 
 /// Those that serve HTTP.
-const SERVERS: &str = "warpweft,tokio,tokio-rayon";
+const SERVERS: &str = "warpweft,tokio,tokio+rayon";
 
 #[test]
 fn http_runs_on_those_that_serve() {
@@ -122,6 +122,112 @@ fn parked_runs_where_tasks_can_wait() {
 }
 
 #[test]
+fn pingpong_runs_where_tasks_can_wait_for_each_other() {
+    for (words, operations) in [
+        ("pingpong n=200", 200),
+        ("pingpong n=200 capacity=64", 200),
+        ("pingpong/oneshot n=200", 200),
+        ("pingpong/fan n=50 fan=5", 250),
+        ("pingpong/fan n=50 fan=1", 50),
+    ] {
+        each_runs(words, "warpweft,tokio,smol", operations);
+        each_runs(&format!("{words} style=fibers"), "warpweft,tokio", operations);
+    }
+}
+
+#[test]
+fn lock_runs_with_all_locks() {
+    for locks in ["local", "global"] {
+        // 300 operations over 7 tasks are 42 each.
+        let words = format!("lock n=300 tasks=7 locks={locks}");
+        each_runs(&words, "warpweft,tokio,smol", 294);
+        each_runs(&format!("{words} style=fibers"), "warpweft,tokio", 294);
+        each_runs(&format!("{words} mutex=std"), "warpweft,tokio,smol", 294);
+    }
+    each_runs("lock n=1 tasks=9", "warpweft,tokio,smol", 9);
+}
+
+#[test]
+fn timers_run_and_say_what_a_task_takes() {
+    // The lead is long: this process may have to wait for a processor.
+    for words in [
+        "n=300 spread=20 lead=2000",
+        "n=300 spread=20 lead=2000 io=thread",
+        "n=300 spread=1 lead=0",
+    ] {
+        each_runs(&format!("timers {words}"), "warpweft,tokio", 300);
+    }
+    let folder = Folder::new("timers");
+    let said = say(
+        folder.path(),
+        "bench timers n=5000 spread=10 lead=3000 --runtime warpweft,tokio --workers 1 --repeat 1",
+    );
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    for part in ["bytes per task", "p99", "sleeps/s", "whole milliseconds"] {
+        assert!(said.out.contains(part), "{part} is missing: {}", said.out);
+    }
+}
+
+#[test]
+fn timers_that_have_no_time_to_fall_asleep_say_so() {
+    let folder = Folder::new("lead");
+    let said = say(
+        folder.path(),
+        "bench timers n=300k lead=1 --runtime warpweft,tokio --workers 2 --repeat 1",
+    );
+    assert_eq!(said.code, Some(1), "{}", said.out);
+    assert!(said.err.contains("such as lead=2"), "{}", said.err);
+}
+
+#[test]
+fn mixed_runs_in_both_forms() {
+    let folder = Folder::new("mixed");
+    for io in ["inline", "thread"] {
+        let beside = records(
+            &folder,
+            &format!(
+                "mixed numbers=3000 connections=3 rate=500 millis=60 io={io} --runtime warpweft,tokio+rayon \
+                 --workers 1,2 --repeat 1"
+            ),
+        );
+        assert!(beside.len() >= 4);
+        for record in &beside {
+            // Half of a thousand in 60 ms, over three connections.
+            assert_eq!(record["latency"]["count"], 30, "{record}");
+            assert!(
+                record["operations"].as_u64().is_some_and(|sorts| sorts > 0),
+                "{record}"
+            );
+            for measure in [
+                "cpu_kept",
+                "sorts_per_s_alone",
+                "wake_alone_p99_us",
+                "trip_p99_us",
+                "trip_alone_p99_us",
+            ] {
+                assert!(
+                    record["measures"][measure]
+                        .as_f64()
+                        .is_some_and(|value| value > 0.0),
+                    "{measure}: {record}"
+                );
+            }
+        }
+        each_runs(
+            &format!("mixed/request n=25 numbers=3000 connections=4 io={io}"),
+            "warpweft,tokio+rayon",
+            25,
+        );
+    }
+    // More clients than requests, and sorts of one number.
+    each_runs(
+        "mixed/request n=3 numbers=1 connections=9",
+        "warpweft,tokio+rayon",
+        3,
+    );
+}
+
+#[test]
 fn fork_join_runs_where_there_is_a_join() {
     for (words, operations) in [
         ("fork-join n=12", 232),
@@ -189,6 +295,13 @@ fn go_runs_what_it_can_if_it_is_installed() {
         "spawn n=200",
         "spawn/one n=50",
         "parked n=100",
+        "pingpong n=100",
+        "pingpong/oneshot n=100",
+        "pingpong/fan n=20",
+        "lock/local n=1000",
+        "lock/global n=1000",
+        "timers n=500 spread=20 lead=2000",
+        "timers/at-once n=500 spread=20",
     ] {
         let said = say(
             folder.path(),
@@ -372,11 +485,16 @@ fn the_list_names_everything() {
         "fib-promise",
         "spawn/one",
         "parked",
+        "pingpong/fan",
+        "lock/global",
+        "timers/at-once",
+        "mixed/request",
+        "tokio+rayon",
         "fork-join/treesum",
         "chili",
         "forte",
         "http/compute",
-        "tokio-rayon",
+        "tokio+rayon",
         "sequential",
         "rayon-fifo",
         "go",

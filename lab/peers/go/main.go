@@ -408,6 +408,7 @@ func main() {
 	runtime.GOMAXPROCS(r.Workers)
 	programs := map[string]func(*request, uint64) *answer{
 		"packet": packet, "packet-cache": packetCache, "fib-promise": fibPromise, "spawn": spawn, "parked": parked,
+		"pingpong": pingpong, "lock": lock, "timers": timers,
 	}
 	program, ok := programs[r.Kind]
 	if !ok {
@@ -420,7 +421,7 @@ func main() {
 		program(&r, min(max(n/10, 1), 20000))
 	case "fib-promise":
 		program(&r, min(max(n, 6)-5, 20))
-	case "spawn":
+	case "spawn", "pingpong", "lock":
 		program(&r, max(n/10, 1))
 	}
 	result := program(&r, n)

@@ -49,14 +49,21 @@ pub(crate) fn print(
     Ok(())
 }
 
-/// The measures that have a column: all where there are no latencies, else none. Their units are in their names.
+/// The measures that have a column also where there are latencies.
+const BESIDE_LATENCY: [&str; 4] = [
+    "bytes_per_task",
+    "cpu_kept",
+    "sorts_cpu_share",
+    "wake_alone_p99_us",
+];
+
+/// The measures that have a column: all where there are no latencies, else few. Their units are in their names.
 pub(crate) fn shown_measures(rows: &[Row], has_latency: bool) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    if !has_latency {
-        for (name, _) in rows.iter().flat_map(|row| &row.measures) {
-            if !names.contains(name) {
-                names.push(name.clone());
-            }
+    for (name, _) in rows.iter().flat_map(|row| &row.measures) {
+        let shown = !has_latency || BESIDE_LATENCY.contains(&name.as_str());
+        if shown && !names.contains(name) {
+            names.push(name.clone());
         }
     }
     names

@@ -100,6 +100,15 @@ impl Usage {
         })
     }
 
+    /// The share of the machine that this process used since `earlier`, from 0 to 1.
+    pub(crate) fn own_since(&self, earlier: &Self) -> Option<f64> {
+        let capacity = self
+            .capacity
+            .checked_sub(earlier.capacity)
+            .filter(|capacity| *capacity > 0)?;
+        Some(self.own.saturating_sub(earlier.own) as f64 / capacity as f64)
+    }
+
     /// The share of the machine that others used since `earlier`, from 0 to 1.
     pub(crate) fn others_since(&self, earlier: &Self) -> Option<f64> {
         let capacity = self
@@ -156,7 +165,15 @@ impl Versions {
             )
             .to_owned(),
             tokio: env!("LAB_TOKIO_VERSION").to_owned(),
-            smol: concat!("async-executor ", env!("LAB_SMOL_VERSION")).to_owned(),
+            smol: concat!(
+                "async-executor ",
+                env!("LAB_SMOL_VERSION"),
+                ", async-channel ",
+                env!("LAB_ASYNC_CHANNEL_VERSION"),
+                ", async-lock ",
+                env!("LAB_ASYNC_LOCK_VERSION")
+            )
+            .to_owned(),
             chili: env!("LAB_CHILI_VERSION").to_owned(),
             forte: env!("LAB_FORTE_VERSION").to_owned(),
         }
@@ -188,6 +205,8 @@ mod tests {
             capacity: 1200,
         };
         assert_eq!(after.others_since(&before), Some(0.25));
+        assert_eq!(after.own_since(&before), Some(0.25));
+        assert_eq!(after.own_since(&after), None);
         assert_eq!(after.others_since(&after), None);
         if cfg!(target_os = "linux") {
             assert!(Usage::now().is_some());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -20,6 +20,8 @@ use crate::workloads::Request;
 
 /// The program.
 const SOURCE: &str = include_str!("../../peers/go/main.go");
+/// The part of it whose goroutines wait.
+const WAITS: &str = include_str!("../../peers/go/waits.go");
 /// Its module file.
 const MODULE: &str = include_str!("../../peers/go/go.mod");
 
@@ -50,7 +52,7 @@ pub(super) fn missing() -> Option<String> {
 /// The built program; builds it if there is none of this source yet.
 pub(super) fn program() -> Result<PathBuf, LabError> {
     let mut hasher = DefaultHasher::new();
-    (SOURCE, MODULE).hash(&mut hasher);
+    (SOURCE, WAITS, MODULE).hash(&mut hasher);
     let own = env::current_exe()
         .map_err(|error| LabError::file("find the program", Path::new("warpweft"), &error))?;
     let folder = own.with_file_name(format!("go-peer-{:016x}", hasher.finish()));
@@ -67,6 +69,7 @@ fn build(folder: &Path, program: &Path) -> Result<(), io::Error> {
     let workshop = folder.join(format!("build-{}", std::process::id()));
     fs::create_dir_all(&workshop)?;
     fs::write(workshop.join("main.go"), SOURCE)?;
+    fs::write(workshop.join("waits.go"), WAITS)?;
     fs::write(workshop.join("go.mod"), MODULE)?;
     let output = Command::new("go")
         .args(["build", "-o", "peer", "."])
@@ -87,31 +90,29 @@ pub(super) fn run(request: &Request) -> Result<Outcome, LabError> {
     let mut child = Command::new(program()?)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
+        .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| failed(error.to_string()))?;
     let question = serde_json::to_vec(request).map_err(|error| failed(error.to_string()))?;
-    let mut text = String::new();
     // The pipe stays open until the answer is there: the program ends when it is closed.
     let mut pipe = child.stdin.take();
-    let exchanged = pipe
-        .as_mut()
-        .map_or(Ok(()), |pipe| {
-            pipe.write_all(&question).and_then(|()| pipe.flush())
-        })
-        .and_then(|()| {
-            child
-                .stdout
-                .take()
-                .map_or(Ok(0), |mut output| output.read_to_string(&mut text))
-        });
+    let asked = pipe.as_mut().map_or(Ok(()), |pipe| {
+        pipe.write_all(&question).and_then(|()| pipe.flush())
+    });
+    let output = child
+        .wait_with_output()
+        .map_err(|error| failed(error.to_string()))?;
     drop(pipe);
-    let status = child.wait().map_err(|error| failed(error.to_string()))?;
-    exchanged.map_err(|error| failed(error.to_string()))?;
-    if !status.success() {
-        return Err(failed(format!("the Go program ended with {status}")));
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(format!(
+            "the Go program ended with {}: {}",
+            output.status,
+            complaint.lines().next().unwrap_or_default()
+        )));
     }
-    let answer: Answer = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+    asked.map_err(|error| failed(error.to_string()))?;
+    let answer: Answer = serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))?;
     Ok(outcome(answer))
 }
 

@@ -8,7 +8,10 @@
 //! | [`Jobs`]: tasks are closures without handles | launch, yield, both | rayon, rayon-fifo, threads |
 //! | [`Fork`](forks::Fork): closures that borrow and wait for each other | join | warpweft, rayon, chili, forte, sequential |
 //! | [`ScopePool`](forks::ScopePool): closures that borrow and end with their scope | scope, spawn | warpweft, rayon |
-//! | [`HttpPool`]: a server | serve | warpweft, tokio, tokio-rayon |
+//! | [`HttpPool`]: a server | serve | warpweft, tokio, tokio+rayon |
+//! | [`Waits`](waits::Waits): tasks that wait for each other | send, receive, promise, lock | warpweft, tokio, smol |
+//! | [`Sleeps`](waits::Sleeps): tasks that sleep | sleep | warpweft, tokio |
+//! | [`Mixed`](mixed::Mixed): sockets, and joins | read, write, compute | warpweft, tokio+rayon |
 //! | a program of its own | | go |
 //!
 //! Invariants
@@ -29,11 +32,13 @@ mod chili;
 pub(crate) mod forks;
 mod forte;
 mod go;
+pub(crate) mod mixed;
 mod rayon;
 mod sequential;
 mod smol;
 mod threads;
 mod tokio;
+pub(crate) mod waits;
 mod warpweft;
 
 pub(crate) use warpweft::{check_policy, default_policy, policy_grammar, preset_policies};
@@ -180,7 +185,7 @@ impl Runtime {
             Self::Rayon => "rayon",
             Self::RayonFifo => "rayon-fifo",
             Self::Tokio => "tokio",
-            Self::TokioRayon => "tokio-rayon",
+            Self::TokioRayon => "tokio+rayon",
             Self::Smol => "smol",
             Self::Threads => "threads",
             Self::Go => "go",
@@ -198,7 +203,7 @@ impl Runtime {
             Self::RayonFifo => "rayon's spawn_fifo: oldest first",
             Self::Tokio => "tokio, multi_thread",
             Self::TokioRayon => {
-                "tokio for what waits and rayon for what computes, as many threads each: for http"
+                "two pools, tokio for what waits and rayon for what computes, as people glue them"
             }
             Self::Smol => "async-executor, the executor of smol, driven by as many threads as workers",
             Self::Threads => "a thread of the system per task, 64 KiB stacks; one worker means one core",
@@ -247,6 +252,9 @@ pub(crate) fn explored(kind: Kind) -> Vec<Runtime> {
             Runtime::Sequential,
         ],
         Kind::Http => vec![Runtime::Warpweft, Runtime::Tokio, Runtime::TokioRayon],
+        Kind::Pingpong | Kind::Lock => vec![Runtime::Warpweft, Runtime::Tokio, Runtime::Smol],
+        Kind::Timers => vec![Runtime::Warpweft, Runtime::Tokio],
+        Kind::Mixed => vec![Runtime::Warpweft, Runtime::TokioRayon],
         _ => vec![Runtime::Warpweft, Runtime::Rayon, Runtime::Tokio],
     }
 }
@@ -269,7 +277,8 @@ pub(crate) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         Runtime::Rayon => rayon::run::<rayon::Lifo>(request, program),
         Runtime::RayonFifo => rayon::run::<rayon::Fifo>(request, program),
         Runtime::Tokio => tokio::run(request, program),
-        Runtime::TokioRayon => tokio::run_with_rayon(request, program),
+        Runtime::TokioRayon if matches!(program, Program::Http(_)) => tokio::run_with_rayon(request, program),
+        Runtime::TokioRayon => mixed::tokio_rayon::run(request, program),
         Runtime::Smol => smol::run(request, program),
         Runtime::Threads => threads::run(request, program),
         Runtime::Go => go::run(request),

@@ -102,7 +102,7 @@ impl<O: Order> JobPool for Pool<O> {
 }
 
 /// A branch's way to fork: rayon finds the worker by itself.
-struct Context;
+pub(super) struct Context;
 
 impl Fork for Context {
     #[inline]

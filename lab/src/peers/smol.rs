@@ -14,7 +14,7 @@ use crate::workloads::{Program, Request};
 
 /// The verbs of a smol task. The executor lives as long as the process, as smol's own does.
 #[derive(Clone, Copy)]
-struct Verbs(&'static Executor<'static>);
+pub(super) struct Verbs(&'static Executor<'static>);
 
 impl Tasks for Verbs {
     type Handle<T: Send + 'static> = Task<T>;
@@ -110,5 +110,8 @@ impl TaskPool for Pool {
 /// Runs a request on a fresh executor.
 pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
     let pool = Pool::new(request.workers).map_err(|error| not_built(request, &error))?;
-    program.run_tasks(&pool)
+    match program {
+        Program::Pingpong(_) | Program::Lock(_) => program.run_waits(&pool),
+        _ => program.run_tasks(&pool),
+    }
 }

@@ -22,10 +22,10 @@ use crate::workloads::{Program, Request};
 
 /// The verbs of a tokio task.
 #[derive(Clone, Copy)]
-struct Verbs;
+pub(super) struct Verbs;
 
 /// A join handle whose output is the task's value; the task's panic is passed on.
-struct Handle<T>(JoinHandle<T>);
+pub(super) struct Handle<T>(JoinHandle<T>);
 
 impl<T> Future for Handle<T> {
     type Output = T;
@@ -139,13 +139,15 @@ impl Compute for OnRayon {
 
 /// Runs a request on a fresh tokio runtime.
 pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
-    let runtime = build(request)?;
+    let mut builder = builder(request);
     match program {
         Program::Http(_) => program.run_http(&Server {
-            runtime,
+            runtime: built(builder.enable_io(), request)?,
             compute: Inline,
         }),
-        _ => program.run_tasks(&Pool(runtime)),
+        Program::Pingpong(_) | Program::Lock(_) => program.run_waits(&Pool(built(&mut builder, request)?)),
+        Program::Timers(_) => program.run_timers(&Pool(built(builder.enable_time(), request)?)),
+        _ => program.run_tasks(&Pool(built(&mut builder, request)?)),
     }
 }
 
@@ -156,15 +158,17 @@ pub(super) fn run_with_rayon(request: &Request, program: &Program) -> Result<Out
         .build()
         .map_err(|error| not_built(request, &error))?;
     program.run_http(&Server {
-        runtime: build(request)?,
+        runtime: built(builder(request).enable_io(), request)?,
         compute: OnRayon(Arc::new(pool)),
     })
 }
 
-fn build(request: &Request) -> Result<Runtime, LabError> {
-    Builder::new_multi_thread()
-        .worker_threads(request.workers)
-        .enable_io()
-        .build()
-        .map_err(|error| not_built(request, &error))
+fn builder(request: &Request) -> Builder {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(request.workers);
+    builder
+}
+
+fn built(builder: &mut Builder, request: &Request) -> Result<Runtime, LabError> {
+    builder.build().map_err(|error| not_built(request, &error))
 }

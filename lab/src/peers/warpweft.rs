@@ -7,13 +7,15 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use ::warpweft::net::TcpListener;
-use ::warpweft::{ForkCx, JoinHandle, PolicySpec, Runtime, TaskBuilder};
+use ::warpweft::{ForkCx, Io, JoinHandle, PolicySpec, Runtime, TaskBuilder};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use serde_json::{Map, Value};
-use warpweft_tokio::Io;
+use warpweft_tokio::Io as HyperIo;
 
 use super::forks::{Branch, Fork, ForkPool, ScopePool};
+use super::mixed::warpweft::OnePool;
+use super::waits::FiberPool;
 use super::{HttpPool, TaskPool, Tasks, not_built};
 use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
@@ -43,10 +45,10 @@ pub(crate) fn policy_grammar() -> &'static str {
 
 /// The verbs of a task.
 #[derive(Clone, Copy)]
-struct Verbs;
+pub(super) struct Verbs;
 
 /// A join handle whose output is the task's value; the task's panic is passed on.
-struct Handle<T>(JoinHandle<T>);
+pub(crate) struct Handle<T>(pub(super) JoinHandle<T>);
 
 impl<T: Send + 'static> Future for Handle<T> {
     type Output = T;
@@ -128,7 +130,7 @@ impl Fork for Handed<'_> {
 }
 
 /// A branch's other way to fork: each join finds the worker by itself.
-struct Free;
+pub(super) struct Free;
 
 impl Fork for Free {
     #[inline]
@@ -188,7 +190,7 @@ impl HttpPool for Pool {
                         let _ = stream.set_nodelay(true);
                         let handler = service_fn(|request| answer(request, Inline));
                         let _ = http1::Builder::new()
-                            .serve_connection(Io::vectored(stream), handler)
+                            .serve_connection(HyperIo::vectored(stream), handler)
                             .await;
                     };
                     ::warpweft::spawn(connection).detach();
@@ -207,7 +209,7 @@ impl HttpPool for Pool {
 /// Nobody shuts the runtime of a run down before it has ended.
 const OPEN: &str = "the runtime is open";
 
-fn counters(runtime: &Runtime) -> Counters {
+pub(super) fn counters(runtime: &Runtime) -> Counters {
     let counters = runtime.counters();
     let read = |fields: &mut dyn Iterator<Item = (&'static str, u64)>| -> Map<String, Value> {
         fields
@@ -227,10 +229,16 @@ fn counters(runtime: &Runtime) -> Counters {
 /// Runs a request on a fresh runtime.
 pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
     let policy = check_policy(request.policy.as_deref().unwrap_or(&default_policy()))?;
+    let asked = |name, word| request.params.is(name, word);
     let runtime = Runtime::builder()
         .workers(request.workers)
         .policy_spec(policy)
         .name("bench")
+        .io(if asked("io", "thread") {
+            Io::Thread
+        } else {
+            Io::Inline
+        })
         .build()
         .map_err(|error| not_built(request, &error))?;
     match program {
@@ -240,6 +248,12 @@ pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         }
         Program::Scope(_) => program.run_scope(&Pool(runtime)),
         Program::Http(_) => program.run_http(&Pool(runtime)),
+        Program::Pingpong(_) | Program::Lock(_) if asked("style", "fibers") => {
+            program.run_waits(&FiberPool(runtime))
+        }
+        Program::Pingpong(_) | Program::Lock(_) => program.run_waits(&Pool(runtime)),
+        Program::Timers(_) => program.run_timers(&Pool(runtime)),
+        Program::Mixed(_) => program.run_mixed(&OnePool(runtime)),
         _ => program.run_tasks(&Pool(runtime)),
     }
 }

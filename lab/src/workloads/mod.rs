@@ -4,9 +4,9 @@
 //!  spec.rs     what exists: names, parameters, variants   ──▶ Request  (one run, as data)
 //!                                                               │ load
 //!  packet.rs pcap.rs packet_cache.rs                            ▼
-//!  fib_promise.rs spawn.rs scope.rs parked.rs
-//!  fork_join/ http/                                       ──▶ Program  (ready to run)
-//!                                                               │ run_tasks / run_jobs / run_forks / run_scope / run_http, called by a peer
+//!  fib_promise.rs spawn.rs scope.rs parked.rs             ──▶ Program  (ready to run)
+//!  fork_join/ http/ pingpong.rs lock.rs                         │ run_tasks / run_jobs / run_forks / run_scope / run_waits /
+//!  timers.rs mixed/                                             │ run_timers / run_mixed / run_http, called by a peer
 //!                                                               ▼
 //!                                                            Outcome   (checked)
 //! ```
@@ -15,7 +15,7 @@
 //! - Equal work and an equal window of tasks under way for every contestant.
 //! - Each run checks its result and fails loudly.
 //! - A tenth of the work, at most, is done beforehand on the same pool and not measured: threads are up, the
-//!   allocator has its pages. (Not for `parked`, where memory is what is measured.)
+//!   allocator has its pages. (Not for `parked` and `timers`, where memory is what is measured.)
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -25,6 +25,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
 use crate::peers::forks::{ForkPool, ScopePool};
+use crate::peers::mixed::MixedPool;
+use crate::peers::waits::{Sleeps, Waits};
 use crate::peers::{HttpPool, JobPool, Runtime, TaskPool};
 
 pub(crate) mod capture;
@@ -34,18 +36,51 @@ pub(crate) mod gate;
 pub(crate) mod http;
 pub(crate) mod lane;
 mod listener;
+mod lock;
+mod mixed;
 mod packet;
 mod packet_cache;
 mod packets;
 pub(crate) mod params;
 mod parked;
 mod pcap;
+mod pingpong;
 mod scope;
 mod spawn;
 pub(crate) mod spec;
+mod timers;
 
-use params::Params;
+use params::{Domain, Param, Params, Variant};
+use spawn::inside;
 use spec::Kind;
+
+/// What the tasks of the runtime that has both are.
+const STYLE: Param = Param {
+    name: "style",
+    about: "warpweft's tasks: futures that await, or fibers that wait in direct style; the others' are futures",
+    domain: Domain::Word(&["futures", "fibers"]),
+    default: "futures",
+};
+
+const FIBERS: Variant = Variant {
+    name: "fibers",
+    about: "warpweft's tasks are fibers",
+    set: &[("style", "fibers")],
+};
+
+/// Who looks after sockets and timers of the runtime where that can be chosen.
+const IO: Param = Param {
+    name: "io",
+    about: "who waits for warpweft's sockets and timers: its workers, or a thread of its own; the others have no choice",
+    domain: Domain::Word(&["inline", "thread"]),
+    default: "inline",
+};
+
+const IO_THREAD: Variant = Variant {
+    name: "io-thread",
+    about: "warpweft's sockets and timers have a thread of their own",
+    set: &[("io", "thread")],
+};
 
 /// One run, as data: what a fresh process needs to make it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +150,25 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
         (Kind::FibPromise, Runtime::Threads) if request.params.number("n") > MOST_THREAD_FIB => {
             "a thread per call: n is 15 at most"
         }
+        (Kind::Mixed, Runtime::Warpweft | Runtime::TokioRayon) => return Ok(None),
+        (Kind::Mixed, Runtime::Tokio | Runtime::Smol) => {
+            "it has nothing to fork and join with: see tokio+rayon"
+        }
+        (Kind::Mixed, Runtime::Rayon | Runtime::RayonFifo) => {
+            "its jobs cannot wait for sockets: see tokio+rayon"
+        }
+        (Kind::Mixed, Runtime::Go) => "it has no join, only goroutines and channels",
+        (Kind::Http, Runtime::Warpweft | Runtime::Tokio | Runtime::TokioRayon) => return Ok(None),
+        (_, Runtime::TokioRayon) => "two pools, one that waits and one that joins: see mixed and http",
+        (Kind::Timers, Runtime::Smol) => "it has no timers of its own",
+        (Kind::Pingpong | Kind::Timers, Runtime::Rayon | Runtime::RayonFifo) => {
+            "its jobs cannot wait without holding a worker"
+        }
+        (Kind::Lock, Runtime::Rayon | Runtime::RayonFifo) => "it has no mutex of its own",
+        (Kind::Pingpong | Kind::Lock | Kind::Timers | Kind::Mixed, Runtime::Threads) => {
+            "threads that wait measure the kernel"
+        }
+        (Kind::Lock, Runtime::Go) if lock::uses_std(&request.params) => "Rust's standard library is not Go's",
         (Kind::ForkJoin, Runtime::Tokio | Runtime::Smol) => {
             "its tasks cannot borrow from the one that waits for them: there is no join"
         }
@@ -125,14 +179,12 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
             "plain calls have no use for a second worker"
         }
         (Kind::ForkJoin, Runtime::Chili | Runtime::Forte | Runtime::Sequential) => return Ok(None),
-        (Kind::Http, Runtime::Warpweft | Runtime::Tokio | Runtime::TokioRayon) => return Ok(None),
         (Kind::Http, Runtime::Smol | Runtime::Go | Runtime::Threads) => {
             "the handler is hyper's: the server is not written for it"
         }
         (Kind::Http, Runtime::Rayon | Runtime::RayonFifo) => {
-            "its jobs cannot wait for a socket: see tokio-rayon"
+            "its jobs cannot wait for a socket: see tokio+rayon"
         }
-        (_, Runtime::TokioRayon) => "two pools, of which each does what it is for: see http",
         (_, Runtime::Chili) => "it can only join: see fork-join",
         (_, Runtime::Forte) => "measured where closures borrow: see fork-join and spawn/scope",
         (_, Runtime::Sequential) => "plain calls are no tasks: see fork-join",
@@ -166,6 +218,21 @@ pub(crate) fn remark(request: &Request) -> Result<Option<Remark>, LabError> {
             differs = false;
             "the caller is one of the workers"
         }
+        (Kind::Pingpong, Runtime::Smol) if request.params.word("form") == "oneshot" => {
+            "no promises: a channel of one place stands for them"
+        }
+        (Kind::Timers, Runtime::Tokio) => {
+            differs = false;
+            "its timers tick in whole milliseconds"
+        }
+        (Kind::Mixed, Runtime::TokioRayon) => {
+            differs = false;
+            "two pools, each with as many threads as workers"
+        }
+        (Kind::Lock, Runtime::Tokio) if !lock::uses_std(&request.params) => {
+            differs = false;
+            "a task yields after 128 operations"
+        }
         (_, Runtime::Sequential) => "plain calls: nothing is forked",
         _ => return Ok(None),
     };
@@ -188,6 +255,14 @@ pub(crate) enum Program {
     Scope(scope::Plan),
     /// See `parked`.
     Parked(parked::Plan),
+    /// See `pingpong`.
+    Pingpong(pingpong::Plan),
+    /// See `lock`.
+    Lock(lock::Plan),
+    /// See `timers`.
+    Timers(timers::Plan),
+    /// See `mixed`.
+    Mixed(mixed::Plan),
     /// See `fork_join`.
     ForkJoin(fork_join::Plan),
     /// See `http`.
@@ -206,6 +281,10 @@ impl Program {
             Kind::Spawn if spawn::in_scope(params) => Self::Scope(scope::Plan::new(params)),
             Kind::Spawn => Self::Spawn(spawn::Plan::new(params)),
             Kind::Parked => Self::Parked(parked::Plan::new(params)),
+            Kind::Pingpong => Self::Pingpong(pingpong::Plan::new(params)),
+            Kind::Lock => Self::Lock(lock::Plan::new(params)),
+            Kind::Timers => Self::Timers(timers::Plan::new(params)),
+            Kind::Mixed => Self::Mixed(mixed::Plan::new(params)),
             Kind::ForkJoin => Self::ForkJoin(fork_join::Plan::new(params)),
             Kind::Http => Self::Http(http::Plan::new(params)),
         })
@@ -221,7 +300,7 @@ impl Program {
             Self::FibPromise(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
             Self::Spawn(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
             Self::Parked(plan) => plan.tasks(pool),
-            Self::Scope(_) | Self::ForkJoin(_) | Self::Http(_) => Err(not_for("tasks that are futures")),
+            _ => Err(not_for("tasks that are futures")),
         }
     }
 
@@ -234,7 +313,33 @@ impl Program {
             Self::FibPromise(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
             Self::Spawn(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
             Self::Parked(plan) => plan.jobs(pool),
-            Self::Scope(_) | Self::ForkJoin(_) | Self::Http(_) => Err(not_for("jobs without handles")),
+            _ => Err(not_for("jobs without handles")),
+        }
+    }
+
+    /// Runs it on a pool whose tasks wait for each other.
+    pub(crate) fn run_waits<P: TaskPool<Tasks: Waits>>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let counters = || pool.counters();
+        match self {
+            Self::Pingpong(plan) => measured(counters, || plan.warm_up().run(pool), || plan.run(pool)),
+            Self::Lock(plan) => measured(counters, || plan.warm_up().run(pool), || plan.run(pool)),
+            _ => Err(not_for("tasks that wait for each other")),
+        }
+    }
+
+    /// Runs it on a pool whose tasks sleep.
+    pub(crate) fn run_timers<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P) -> Result<Outcome, LabError> {
+        match self {
+            Self::Timers(plan) => plan.run(pool),
+            _ => Err(not_for("tasks that sleep")),
+        }
+    }
+
+    /// Runs it on what serves and computes.
+    pub(crate) fn run_mixed<P: MixedPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        match self {
+            Self::Mixed(plan) => plan.run(pool),
+            _ => Err(not_for("sockets and joins together")),
         }
     }
 

@@ -132,6 +132,11 @@ impl Params {
         }
     }
 
+    /// Whether there is a word parameter of that name, and this is its value.
+    pub(crate) fn is(&self, name: &str, word: &str) -> bool {
+        matches!(self.0.get(name), Some(Value::Word(own)) if own == word)
+    }
+
     /// The same parameters with one number changed.
     pub(crate) fn with_number(&self, name: &str, number: u64) -> Self {
         let mut changed = self.clone();

@@ -13,11 +13,28 @@ use std::time::{Duration, Instant};
 use super::check;
 use super::gate::{Gate, Wait};
 use super::lane::Lane;
-use super::params::Params;
+use super::params::{Params, Variant};
+use super::spec::{Kind, Workload, count};
 use crate::error::LabError;
 use crate::harness::machine::resident_bytes;
 use crate::harness::record::Outcome;
 use crate::peers::{JobPool, Jobs, TaskPool, Tasks};
+
+/// The workload as users see it.
+pub(super) const WORKLOAD: Workload = Workload {
+    name: "parked",
+    kind: Kind::Parked,
+    about: "tasks that wait for one event: bytes per task, and the time to create and to wake all",
+    unit: "tasks",
+    latency: None,
+    params: &[count("1m", "tasks", 20_000_000)],
+    variants: &[Variant {
+        name: "10m",
+        about: "ten million tasks",
+        set: &[("n", "10m")],
+    }],
+    smoke: &[("n", "2000")],
+};
 
 /// The workload, ready to run.
 #[derive(Clone, Copy)]

@@ -194,7 +194,7 @@ fn wait_for(lane: &Lane, n: u64) {
 }
 
 /// Runs a future as a task of the pool and gives back what it says.
-fn inside<P: TaskPool, T: Send + 'static>(
+pub(super) fn inside<P: TaskPool, T: Send + 'static>(
     pool: &P,
     future: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, LabError> {

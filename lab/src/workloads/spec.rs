@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fork_join;
 use super::params::{Domain, Param, Params, Variant};
+use super::{fork_join, lock, mixed, parked, pingpong, timers};
 use crate::error::{LabError, choose};
 
 /// The programs.
@@ -22,6 +22,14 @@ pub(crate) enum Kind {
     Spawn,
     /// Tasks that wait, and what each costs in memory.
     Parked,
+    /// Tasks that wait for each other's messages.
+    Pingpong,
+    /// Tasks that lock.
+    Lock,
+    /// Tasks that sleep.
+    Timers,
+    /// Sockets and fork-join work together.
+    Mixed,
     /// Programs that split in two and wait for both.
     ForkJoin,
     /// A server and its clients.
@@ -49,7 +57,7 @@ pub(crate) struct Workload {
 }
 
 /// Tasks of a workload: a number with a name that says "n".
-const fn count(default: &'static str, about: &'static str, most: u64) -> Param {
+pub(super) const fn count(default: &'static str, about: &'static str, most: u64) -> Param {
     Param {
         name: "n",
         about,
@@ -265,20 +273,11 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         ],
         smoke: &[("n", "1000")],
     },
-    Workload {
-        name: "parked",
-        kind: Kind::Parked,
-        about: "tasks that wait for one event: bytes per task, and the time to create and to wake all",
-        unit: "tasks",
-        latency: None,
-        params: &[count("1m", "tasks", 20_000_000)],
-        variants: &[Variant {
-            name: "10m",
-            about: "ten million tasks",
-            set: &[("n", "10m")],
-        }],
-        smoke: &[("n", "2000")],
-    },
+    parked::WORKLOAD,
+    pingpong::WORKLOAD,
+    lock::WORKLOAD,
+    timers::WORKLOAD,
+    mixed::WORKLOAD,
     Workload {
         name: "fork-join",
         kind: Kind::ForkJoin,
@@ -388,6 +387,7 @@ pub(crate) fn parse(text: &str, smoke: bool, settings: &[String]) -> Result<Chos
     }
     let unit = match workload.kind {
         Kind::ForkJoin => fork_join::settle(&mut params, smoke)?,
+        Kind::Mixed => mixed::unit(&params),
         _ => workload.unit,
     };
     Ok(Chosen {
@@ -437,7 +437,7 @@ mod tests {
         };
         assert!(
             error("packets")
-                .contains("workloads: pcap, packet, packet-cache, fib-promise, spawn, parked, fork-join")
+                .contains("workloads: pcap, packet, packet-cache, fib-promise, spawn, parked, pingpong, lock, timers, mixed, fork-join")
         );
         assert!(error("packet/heavy").contains("did you mean `heavier`?"));
         assert!(error("fib-promise/x").contains("has no variants"));

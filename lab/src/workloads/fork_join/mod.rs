@@ -19,7 +19,7 @@ mod fib;
 mod matmul;
 mod nbody;
 mod programs;
-mod sorts;
+pub(super) mod sorts;
 mod treesum;
 
 use std::time::{Duration, Instant};

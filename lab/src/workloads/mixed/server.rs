@@ -1,0 +1,164 @@
+//! The server's side: tasks that answer, and sorts.
+
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::peers::forks::{Branch, Fork};
+use crate::peers::mixed::{Mixed, Wire};
+use crate::workloads::fork_join::sorts::{Quicksort, checksum, numbers};
+use crate::workloads::lane::Lane;
+
+use super::clients::{BYTES, Message};
+
+/// What is sorted, again and again. It lives as long as the process.
+#[derive(Clone, Copy)]
+pub(super) struct Input {
+    numbers: &'static [u64],
+    checksum: u64,
+}
+
+/// So many numbers.
+pub(super) fn input(n: usize) -> Input {
+    let numbers = numbers(n);
+    Input {
+        checksum: checksum(&numbers),
+        numbers: Box::leak(numbers.into_boxed_slice()),
+    }
+}
+
+/// Sorts the input, and says whether that is what came of it.
+pub(super) struct Sort(pub(super) Input);
+
+impl Branch for Sort {
+    type Out = bool;
+
+    fn run<F: Fork>(self, cx: F) -> bool {
+        let mut range = self.0.numbers.to_vec();
+        Quicksort(&mut range).run(cx);
+        range.is_sorted() && checksum(&range) == self.0.checksum
+    }
+}
+
+/// Sorts that go on until they are told to stop.
+pub(super) struct Load {
+    input: Input,
+    stop: AtomicBool,
+    sorted: AtomicU64,
+    wrong: AtomicU64,
+    /// Chains that have ended.
+    ended: AtomicU64,
+}
+
+impl Load {
+    /// None is under way yet. It lives as long as the process.
+    pub(super) fn leaked(input: Input) -> &'static Self {
+        Box::leak(Box::new(Self {
+            input,
+            stop: AtomicBool::new(false),
+            sorted: AtomicU64::new(0),
+            wrong: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+        }))
+    }
+
+    /// Sorts so far.
+    pub(super) fn sorted(&self) -> u64 {
+        // Relaxed: a count, read while others add to it.
+        self.sorted.load(Ordering::Relaxed)
+    }
+
+    /// Sorts that went wrong, when all chains have ended.
+    pub(super) fn wrong(&self) -> u64 {
+        self.wrong.load(Ordering::Relaxed)
+    }
+
+    /// No further sort begins.
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Chains that have ended. What they counted is visible to the caller.
+    pub(super) fn ended(&self) -> u64 {
+        // Acquire, partner of the release in `Chain::run`.
+        self.ended.load(Ordering::Acquire)
+    }
+}
+
+/// A sort, which starts the next one when it has ended.
+pub(super) struct Chain<M> {
+    pub(super) verbs: M,
+    pub(super) load: &'static Load,
+}
+
+impl<M: Mixed> Branch for Chain<M> {
+    type Out = ();
+
+    fn run<F: Fork>(self, cx: F) {
+        let Self { verbs, load } = self;
+        let right = Sort(load.input).run(cx);
+        load.wrong.fetch_add(u64::from(!right), Ordering::Relaxed);
+        load.sorted.fetch_add(1, Ordering::Relaxed);
+        if load.stop.load(Ordering::Relaxed) {
+            // Release, partner of the acquire in `ended`.
+            load.ended.fetch_add(1, Ordering::Release);
+        } else {
+            verbs.compute(Chain { verbs, load });
+        }
+    }
+}
+
+/// What a task of the server does between reading and writing.
+#[derive(Clone, Copy)]
+pub(super) enum Between {
+    /// It notes how long ago what it read was sent, in the lane of its phase.
+    Note(&'static [&'static Lane]),
+    /// It sorts.
+    Sort(Input),
+}
+
+/// Answers a connection's messages until the client closes it. An answer is its question; one that is wrong within is not given,
+/// which the client will find.
+pub(super) async fn answer<M: Mixed>(verbs: M, stream: TcpStream, between: Between) {
+    let Ok(mut wire) = verbs.wire(stream) else { return };
+    let mut bytes = [0; BYTES];
+    while wire.read_exact(&mut bytes).await.is_ok() {
+        match between {
+            Between::Note(lanes) => {
+                let message = Message::from_bytes(&bytes);
+                lanes[message.phase as usize % lanes.len()].finish(message.sent, Default::default());
+            }
+            Between::Sort(input) => {
+                if !verbs.computed(Sort(input)).await {
+                    return;
+                }
+            }
+        }
+        if wire.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One branch after the other.
+    struct Calls;
+
+    impl Fork for Calls {
+        fn join<A: Branch, B: Branch>(&mut self, a: A, b: B) -> (A::Out, B::Out) {
+            (a.run(Calls), b.run(Calls))
+        }
+    }
+
+    #[test]
+    fn a_sort_that_loses_a_number_is_found() {
+        for n in [1, 2, 1025, 5000] {
+            let right = input(n);
+            assert!(Sort(right).run(Calls));
+            let checksum = right.checksum.wrapping_add(1);
+            assert!(!Sort(Input { checksum, ..right }).run(Calls));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! *pingpong*: tasks that wait for each other's messages. One round trip at a time: nothing can be done ahead.
+//!
+//! ```text
+//!  channel   A ──▶ channel ──▶ B ──▶ channel ──▶ A
+//!  oneshot   A ──▶ channel: question and a promise ──▶ B ──▶ the promise ──▶ A
+//!  fan       A ──▶ a channel each ──▶ B1 … Bn ──▶ one channel ──▶ A      a round is `fan` messages out and back
+//! ```
+//!
+//! Who answers adds one, and A checks the answer: a message that is lost, doubled or overtaken is found at once.
+
+use std::time::{Duration, Instant};
+
+use super::params::{Domain, Param, Params, Variant};
+use super::spec::{Kind, Workload};
+use super::{check, inside};
+use crate::error::LabError;
+use crate::harness::record::Outcome;
+use crate::peers::TaskPool;
+use crate::peers::waits::Waits;
+
+/// The workload as users see it.
+pub(super) const WORKLOAD: Workload = Workload {
+    name: "pingpong",
+    kind: Kind::Pingpong,
+    about: "tasks that wait for each other's messages, one round trip at a time",
+    unit: "round trips",
+    latency: None,
+    params: &[
+        Param {
+            name: "n",
+            about: "round trips",
+            domain: Domain::Number {
+                least: 1,
+                most: 1_000_000_000,
+            },
+            default: "1m",
+        },
+        Param {
+            name: "form",
+            about: "channel: there and back over two channels; oneshot: the answer through a promise that goes with \
+                    the question; fan: one task to `fan` others, each over its own channel, and back over one for all",
+            domain: Domain::Word(&["channel", "oneshot", "fan"]),
+            default: "channel",
+        },
+        Param {
+            name: "capacity",
+            about: "values that a channel has room for",
+            domain: Domain::Number {
+                least: 1,
+                most: 1 << 20,
+            },
+            default: "1",
+        },
+        Param {
+            name: "fan",
+            about: "tasks that answer, in the form fan",
+            domain: Domain::Number { least: 1, most: 4096 },
+            default: "8",
+        },
+        super::STYLE,
+    ],
+    variants: &[
+        Variant {
+            name: "oneshot",
+            about: "question over a channel, answer through a promise",
+            set: &[("form", "oneshot")],
+        },
+        Variant {
+            name: "fan",
+            about: "one task to eight, and eight to one",
+            set: &[("form", "fan"), ("n", "100k")],
+        },
+        super::FIBERS,
+    ],
+    smoke: &[("n", "500")],
+};
+
+#[derive(Clone, Copy)]
+enum Form {
+    Channel,
+    Oneshot,
+    Fan,
+}
+
+/// The workload, ready to run.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    n: u64,
+    form: Form,
+    capacity: usize,
+    fan: u64,
+}
+
+impl Plan {
+    /// Reads the parameters.
+    pub(super) fn new(params: &Params) -> Self {
+        Self {
+            n: params.number("n"),
+            form: match params.word("form") {
+                "oneshot" => Form::Oneshot,
+                "fan" => Form::Fan,
+                _ => Form::Channel,
+            },
+            capacity: params.number("capacity") as usize,
+            fan: params.number("fan"),
+        }
+    }
+
+    /// The part that is not measured.
+    pub(super) fn warm_up(&self) -> Self {
+        Self {
+            n: (self.n / 10).max(1),
+            ..*self
+        }
+    }
+
+    /// Runs it.
+    pub(super) fn run<P: TaskPool<Tasks: Waits>>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let tasks = pool.tasks();
+        let messages = match self.form {
+            Form::Fan => self.fan,
+            Form::Channel | Form::Oneshot => 1,
+        };
+        let (elapsed, sum) = match self.form {
+            Form::Channel => inside(pool, channel(tasks, self.n, self.capacity))?,
+            Form::Oneshot => inside(pool, oneshot(tasks, self.n, self.capacity))?,
+            Form::Fan => inside(pool, fan(tasks, self.n, self.fan, self.capacity))?,
+        };
+        // In round i each answer is i + 1.
+        let expected = messages * (self.n * (self.n + 1) / 2);
+        check("sum of the answers", &sum, &expected)?;
+        let trips = self.n * messages;
+        let nanos = elapsed.as_nanos() as f64 / trips as f64;
+        Ok(Outcome::new(trips, elapsed).with_measure("ns_per_round_trip", nanos))
+    }
+}
+
+/// How long it took, and the sum of the answers: if somebody went away in the middle, it shows.
+type Answers = (Duration, u64);
+
+async fn channel<W: Waits>(tasks: W, n: u64, capacity: usize) -> Answers {
+    let (ping, mut asked) = W::channel(capacity);
+    let (answer, mut pong) = W::channel(capacity);
+    let other = tasks.spawn(async move {
+        while let Some(number) = W::recv::<u64>(&mut asked).await {
+            if !W::send(&answer, number + 1).await {
+                break;
+            }
+        }
+    });
+    let start = Instant::now();
+    let mut sum = 0;
+    for i in 0..n {
+        W::send(&ping, i).await;
+        sum += W::recv::<u64>(&mut pong).await.unwrap_or_default();
+    }
+    let elapsed = start.elapsed();
+    drop(ping);
+    other.await;
+    (elapsed, sum)
+}
+
+async fn oneshot<W: Waits>(tasks: W, n: u64, capacity: usize) -> Answers {
+    let (ping, mut asked) = W::channel::<(u64, W::Promise)>(capacity);
+    let other = tasks.spawn(async move {
+        while let Some((number, promise)) = W::recv(&mut asked).await {
+            W::keep(promise, number + 1);
+        }
+    });
+    let start = Instant::now();
+    let mut sum = 0;
+    for i in 0..n {
+        let (promise, promised) = W::promise();
+        W::send(&ping, (i, promise)).await;
+        sum += W::promised(promised).await.unwrap_or_default();
+    }
+    let elapsed = start.elapsed();
+    drop(ping);
+    other.await;
+    (elapsed, sum)
+}
+
+async fn fan<W: Waits>(tasks: W, n: u64, fan: u64, capacity: usize) -> Answers {
+    let (answer, mut answers) = W::channel(capacity);
+    let mut pings = Vec::new();
+    let mut others = Vec::new();
+    for _ in 0..fan {
+        let (ping, mut asked) = W::channel(capacity);
+        let answer = answer.clone();
+        others.push(tasks.spawn(async move {
+            while let Some(number) = W::recv::<u64>(&mut asked).await {
+                if !W::send(&answer, number + 1).await {
+                    break;
+                }
+            }
+        }));
+        pings.push(ping);
+    }
+    let start = Instant::now();
+    let mut sum = 0;
+    for i in 0..n {
+        for ping in &pings {
+            W::send(ping, i).await;
+        }
+        for _ in 0..fan {
+            sum += W::recv::<u64>(&mut answers).await.unwrap_or_default();
+        }
+    }
+    let elapsed = start.elapsed();
+    drop(pings);
+    for other in others {
+        other.await;
+    }
+    (elapsed, sum)
+}

@@ -1,0 +1,200 @@
+//! *timers*: a great many tasks that sleep, each until a moment of its own. How late they wake, and what each costs in memory.
+//!
+//! ```text
+//!  start          all asleep        base                                      base + spread
+//!  │ tasks are made │  (memory)       │ . .. . ... .. . . .. .. .  deadlines   │
+//!  └─────────────── lead ────────────┘  1 ms ……………………………………………………… spread ┘
+//! ```
+//!
+//! With a lead, all sleep at once before the first wakes, and nothing but waking is measured; a lead that is too short fails the
+//! run. Without one (`lead=0`) each sleeps from the moment it begins, while others are still made: that is measured as well then.
+//!
+//! Nobody may wake early: the run fails then. How late is the error. It ends when the task runs, not when the timer is due, so
+//! it holds the runtime's whole way from the clock to the task.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::check;
+use super::lane::{Lane, land};
+use super::params::{Domain, Param, Params, Variant};
+use super::spec::{Kind, Workload};
+use crate::error::LabError;
+use crate::harness::machine::resident_bytes;
+use crate::harness::record::Outcome;
+use crate::peers::waits::Sleeps;
+use crate::peers::{TaskPool, Tasks};
+
+/// The workload as users see it.
+pub(super) const WORKLOAD: Workload = Workload {
+    name: "timers",
+    kind: Kind::Timers,
+    about: "tasks that sleep until moments that are spread over a second: how late they wake, and bytes per task",
+    unit: "sleeps",
+    latency: Some("from the deadline to when the task runs"),
+    params: &[
+        Param {
+            name: "n",
+            about: "tasks that sleep",
+            domain: Domain::Number {
+                least: 1,
+                most: 20_000_000,
+            },
+            default: "1m",
+        },
+        Param {
+            name: "spread",
+            about: "milliseconds over which the deadlines are spread; the first is after 1 ms",
+            domain: Domain::Number {
+                least: 1,
+                most: 60_000,
+            },
+            default: "1000",
+        },
+        Param {
+            name: "lead",
+            about: "milliseconds for all to fall asleep before; 0: each sleeps from when it begins",
+            domain: Domain::Number {
+                least: 0,
+                most: 60_000,
+            },
+            default: "4000",
+        },
+        super::IO,
+    ],
+    variants: &[
+        Variant {
+            name: "100k",
+            about: "a tenth of that",
+            set: &[("n", "100k"), ("lead", "500")],
+        },
+        Variant {
+            name: "10k",
+            about: "a hundredth of it",
+            set: &[("n", "10k"), ("lead", "100")],
+        },
+        Variant {
+            name: "at-once",
+            about: "each sleeps from when it begins, while others are made",
+            set: &[("lead", "0")],
+        },
+        super::IO_THREAD,
+    ],
+    smoke: &[("n", "1000"), ("spread", "100"), ("lead", "500")],
+};
+
+/// The workload, ready to run.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    n: u64,
+    spread: Duration,
+    lead: Option<Duration>,
+}
+
+/// The shortest sleep.
+const SHORTEST: Duration = Duration::from_millis(1);
+/// After so many tasks who makes them lets others run.
+const BATCH: u64 = 256;
+
+/// Where tasks count that they are about to sleep, and that they woke: apart, so that the one is not in the other's figures.
+#[derive(Clone, Copy)]
+struct Lanes {
+    asleep: &'static Lane,
+    woken: &'static Lane,
+    time_zero: Instant,
+}
+
+impl Lanes {
+    /// One task's life.
+    async fn sleep<S: Sleeps>(self, from: Option<Instant>, duration: Duration) {
+        let deadline = from.unwrap_or_else(Instant::now) + duration;
+        self.asleep.count();
+        S::sleep_until(deadline).await;
+        let early = u64::from(Instant::now() < deadline);
+        let due = deadline.duration_since(self.time_zero).as_nanos() as u64;
+        self.woken.finish(due, [early, 0, 0, 0]);
+    }
+}
+
+impl Plan {
+    /// Reads the parameters.
+    pub(super) fn new(params: &Params) -> Self {
+        let lead = Duration::from_millis(params.number("lead"));
+        Self {
+            n: params.number("n"),
+            spread: Duration::from_millis(params.number("spread")),
+            lead: (!lead.is_zero()).then_some(lead),
+        }
+    }
+
+    /// Runs it.
+    pub(super) fn run<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let time_zero = super::base();
+        let lanes = || Lanes {
+            asleep: Lane::leaked(time_zero, 0),
+            woken: Lane::leaked(time_zero, 0),
+            time_zero,
+        };
+        // Threads, the poller and the first pages are there before anything is measured.
+        self.start(pool, lanes(), 64, Some(time_zero));
+
+        let lanes = lanes();
+        let before = resident_bytes();
+        let start = Instant::now();
+        let first = self.lead.map(|lead| start + lead);
+        lanes.woken.begin();
+        self.launch(pool, lanes, self.n, first);
+        let bytes = first.and_then(|first| {
+            while lanes.asleep.done() < self.n && Instant::now() < first {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Some(resident_bytes()?.saturating_sub(before?))
+        });
+        let created = start.elapsed();
+        if first.is_some_and(|first| Instant::now() >= first) {
+            return Err(LabError::Wrong(format!(
+                "after the lead of {} ms only {} of {} tasks sleep: a longer one is needed, such as lead={}",
+                self.lead.unwrap_or_default().as_millis(),
+                lanes.asleep.done(),
+                self.n,
+                2 * self.lead.unwrap_or_default().as_millis()
+            )));
+        }
+        let landed = land(&[lanes.woken], self.n);
+        check("tasks that woke early", &landed.tally[0], &0)?;
+        let mut outcome = Outcome::new(self.n, landed.elapsed).with_latency(&landed.histogram);
+        if let Some(bytes) = bytes {
+            outcome = outcome
+                .with_measure("bytes_per_task", bytes as f64 / self.n as f64)
+                .with_measure("create_ns", created.as_nanos() as f64 / self.n as f64);
+        }
+        Ok(outcome)
+    }
+
+    /// Runs a few tasks to their end.
+    fn start<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P, lanes: Lanes, n: u64, first: Option<Instant>) {
+        let few = Self {
+            spread: Duration::from_millis(2),
+            ..*self
+        };
+        few.launch(pool, lanes, n, first);
+        land(&[lanes.woken], n);
+    }
+
+    /// Makes `n` tasks from a task of the pool.
+    fn launch<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P, lanes: Lanes, n: u64, first: Option<Instant>) {
+        let (tasks, spread) = (pool.tasks(), self.spread);
+        pool.start(async move {
+            // The same deadlines for everybody, in no order.
+            let mut random = fastrand::Rng::with_seed(0x7133);
+            let shortest = SHORTEST.min(spread).as_nanos() as u64;
+            for made in 1..=n {
+                let duration = Duration::from_nanos(random.u64(shortest..=spread.as_nanos() as u64));
+                tasks.launch(lanes.sleep::<P::Tasks>(first, duration));
+                if made % BATCH == 0 {
+                    tasks.yield_now().await;
+                }
+            }
+        });
+    }
+}
