@@ -51,8 +51,8 @@
 //!
 //! - **Handlers are deep**: what a clause answers and returns goes on under the same handler, in a loop and not in a recursion. A
 //!   strand that was kept goes on under the handler that then runs it, which may be another one: so handlers can be
-//!   shallow, too. A clause for which the handler is not the nearest is found all the same: the bodies in between are suspended
-//!   with their handlers, by one switch.
+//!   shallow, too. An effect for which the nearest handler has no clause goes to the next one outwards: the bodies in between are
+//!   suspended with their handlers, by one switch.
 //! - **Once**: a continuation is consumed by its answer. Dropped, it is discontinued: `perform` unwinds with [`Discontinued`], and
 //!   destructors run. Leaked, its stack is never freed, since nobody unwound it.
 //! - **On one thread**: bodies, continuations and strands are not `Send`. A fork of the body ([`join`](crate::join()),
