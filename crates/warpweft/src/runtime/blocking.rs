@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// on with other tasks in the hands of another thread.
 ///
 /// `body` runs here and now, on this thread: it may borrow, and need not be `Send`. In it this thread is like any thread
-/// outside of the pool: [`spawn`](crate::spawn) still leads to the pool, [`block_on`](crate::block_on) just sleeps, and a
+/// outside of the pool: [`spawn`](crate::spawn) still leads to the pool, [`block_on`](crate::block_on) just sleeps (or lets fibers of this thread run), and a
 /// [`join`](crate::join) runs its halves one after the other, or lets the pool have the second if the first one waits. When
 /// `body` is done, the frame waits for a worker, which may be another one than before. Inside of `blocking`, or on a thread
 /// that carries no worker, or in a child made by `fork()`, it only calls `body`.

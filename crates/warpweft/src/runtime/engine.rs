@@ -3,11 +3,11 @@
 //! There is none until the first socket or timer. From then on, with [`Io::Inline`], a worker without work sleeps in the poller
 //! (`idle`), and busy ones look there now and then (`Pace`); with [`Io::Thread`] a thread does nothing else.
 
-use super::life::Life;
 use crate::idle::{Bed, Idle};
 use crate::io::{Driver, Io, Turn, shut_down};
 use std::io;
 use std::sync::{Arc, OnceLock};
+use warpweft_platform::atomic::{AtomicBool, Ordering};
 use warpweft_platform::sync::Mutex;
 use warpweft_platform::thread::{JoinHandle, spawn_named};
 use warpweft_platform::thread_word;
@@ -23,6 +23,8 @@ pub(crate) struct Engine {
     name: String,
     /// Set under the lock of `thread`.
     driver: OnceLock<Arc<Driver>>,
+    /// No driver any more. Under the lock of `thread`, too.
+    closed: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -35,6 +37,7 @@ impl Engine {
             form,
             name,
             driver: OnceLock::new(),
+            closed: AtomicBool::new(false),
             thread: Mutex::new(None),
         }
     }
@@ -43,8 +46,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// The system gives no poller or no thread, or the pool is closing.
-    pub(crate) fn driver(&self, workers: usize, idle: &Idle, life: &Life) -> io::Result<Arc<Driver>> {
+    /// The system gives no poller or no thread, or the pool has ended.
+    pub(crate) fn driver(&self, workers: usize, idle: &Idle) -> io::Result<Arc<Driver>> {
         if let Some(driver) = self.driver.get() {
             return Ok(Arc::clone(driver));
         }
@@ -53,8 +56,9 @@ impl Engine {
             if let Some(driver) = self.driver.get() {
                 return Ok(Arc::clone(driver));
             }
-            // Under the lock: `close` comes after the closing, so it finds the driver, or this finds the closing.
-            if life.is_closing() {
+            // Under the lock: `close` finds the driver, or this finds that it came. Until then tasks that still run in a pool that
+            // closes may wait: one that sleeps again and again would never end if no sleep took its time.
+            if self.closed.load(Ordering::Relaxed) {
                 return Err(shut_down());
             }
             let driver = Driver::new(workers)?;
@@ -112,7 +116,9 @@ impl Engine {
 
     /// No worker is left to poll, nor a task to wait.
     pub(crate) fn close(&self) {
-        drop(self.thread.lock());
+        let thread = self.thread.lock();
+        self.closed.store(true, Ordering::Relaxed);
+        drop(thread);
         if let Some(driver) = self.driver.get() {
             driver.close();
         }
@@ -217,7 +223,7 @@ impl Pace {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{Engine, Idle, Io, LOOK_NS, Life, Pace};
+    use super::{Engine, Idle, Io, LOOK_NS, Pace};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::task::{Wake, Waker};
@@ -234,9 +240,9 @@ mod tests {
     /// Tasks that take longer than the time between two looks: after the first stretch each is followed by one.
     #[test]
     fn long_tasks_are_followed_by_a_look() {
-        let (idle, life) = (Idle::new(1), Life::new(1));
+        let idle = Idle::new(1);
         let engine = Engine::new(Io::Inline, String::from("busy"));
-        let driver = engine.driver(1, &idle, &life).expect("a poller");
+        let driver = engine.driver(1, &idle).expect("a poller");
         let mut pace = Pace::new(61);
         let mut overdue_after = 0;
         for round in 0..70 {

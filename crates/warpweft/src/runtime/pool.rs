@@ -170,7 +170,7 @@ impl<P: Policy> Pool<P> {
         if AnyPool::is_forked(self) {
             return Err(forked());
         }
-        self.engine.driver(self.workers.len(), &self.idle, &self.life)
+        self.engine.driver(self.workers.len(), &self.idle)
     }
 
     /// Ends the tasks whose tokens the policy dropped.
