@@ -71,10 +71,9 @@ impl Frame {
         }
         self.runs.with_mut(|runs| {
             // SAFETY: nobody else may touch the frame any more; loom checks that.
-            unsafe {
-                assert_eq!(*runs, 1, "the fork ran once");
-                *runs = u32::MAX;
-            }
+            let runs = unsafe { &mut *runs };
+            assert_eq!(*runs, 1, "the fork ran once");
+            *runs = u32::MAX;
         });
     }
 }

@@ -7,6 +7,8 @@ use warpweft_policy::CounterSet;
 pub struct PoolCounters {
     /// One set for each worker.
     pub workers: Vec<CounterSet>,
+    /// One set for each stand-in; see [`Builder::stuck_after`](crate::Builder::stuck_after).
+    pub stand_ins: Vec<CounterSet>,
     /// What threads outside the pool counted.
     pub outside: CounterSet,
 }
@@ -17,6 +19,7 @@ impl PoolCounters {
     pub fn total(&self) -> CounterSet {
         self.workers
             .iter()
+            .chain(&self.stand_ins)
             .fold(self.outside, |sum, worker| sum.plus(worker))
     }
 }

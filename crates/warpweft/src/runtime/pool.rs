@@ -382,12 +382,14 @@ impl<P: Policy> AnyPool for Pool<P> {
     }
 
     fn counters(&self) -> PoolCounters {
+        let (asked, stand_ins) = self.workers.split_at(self.asked);
+        let snapshots = |workers: &[CachePadded<Worker<P>>]| {
+            let snapshot = |worker: &CachePadded<Worker<P>>| worker.counters().snapshot();
+            workers.iter().map(snapshot).collect()
+        };
         PoolCounters {
-            workers: self
-                .workers
-                .iter()
-                .map(|worker| worker.counters().snapshot())
-                .collect(),
+            workers: snapshots(asked),
+            stand_ins: snapshots(stand_ins),
             outside: self.outside.snapshot(),
         }
     }
