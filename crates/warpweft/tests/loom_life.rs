@@ -92,3 +92,17 @@ fn one_of_two_workers_is_the_last() {
         assert!(me ^ other.join().expect("no panic"));
     });
 }
+
+/// A stand-in enters while the only worker leaves: either it comes too late, or the worker was not the last.
+#[test]
+fn a_stand_in_enters_while_the_last_worker_leaves() {
+    loom::model(|| {
+        let life = Arc::new(Life::new(1));
+        let entering = Arc::clone(&life);
+        let stand_in = thread::spawn(move || entering.enter() && entering.leave(1));
+        let last = life.leave(1);
+        let last_too = stand_in.join().expect("no panic");
+        assert!(last != last_too, "exactly one is the last");
+        assert!(!life.enter(), "nobody enters what has ended");
+    });
+}

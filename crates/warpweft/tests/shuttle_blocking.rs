@@ -257,15 +257,15 @@ fn a_closure_waits_for_what_a_fiber_of_its_thread_does() {
 fn the_pool_closes_while_closures_on_its_threads_wait() {
     check(|| {
         let runtime = runtime(1, "fifo");
-        let gate = Gate::default();
-        let waits = [gate.clone(), gate.clone()];
-        let [first, second] = waits;
+        // A gate knows one who waits.
+        let gates = [Gate::default(), Gate::default()];
+        let [first, second] = gates.clone();
         let tasks = [
             runtime.spawn_fiber(move || blocking(|| block_on(first))),
             runtime.spawn_job(move || blocking(|| block_on(second))),
         ];
         let end = thread::spawn(move || runtime.shutdown());
-        gate.open();
+        gates.iter().for_each(Gate::open);
         for task in tasks {
             assert!(matches!(task.wait(), Ok(()) | Err(JoinError::Shutdown)));
         }

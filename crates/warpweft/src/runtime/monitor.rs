@@ -37,11 +37,11 @@ use warpweft_policy::Policy;
 /// A worker is stuck when it has been in one task for so long, if nothing else is said.
 pub(super) const STUCK_AFTER: Duration = Duration::from_millis(10);
 
-/// The least time after which a worker counts as stuck, in nanoseconds. Under the checkers no time passes: two looks suffice.
-const LEAST_NS: u64 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
-    0
+/// The least time after which a worker counts as stuck. Under the checkers no time passes: two looks suffice.
+const LEAST: Duration = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    Duration::ZERO
 } else {
-    200_000
+    Duration::from_micros(200)
 };
 
 /// After so many ticks in which everybody slept the monitor sleeps, too.
@@ -257,9 +257,8 @@ impl<P: Policy> Pool<P> {
     /// The life of the monitor's thread.
     pub(super) fn watch_workers(&self, any: &Arc<dyn AnyPool>) {
         let monitor = &self.monitor;
-        let stuck_after = monitor.watch.stuck_after.unwrap_or(STUCK_AFTER);
+        let stuck_after = monitor.watch.stuck_after.unwrap_or(STUCK_AFTER).max(LEAST);
         let stuck_ns = u64::try_from(stuck_after.as_nanos()).unwrap_or(u64::MAX);
-        let stuck_ns = stuck_ns.max(LEAST_NS);
         let fresh = Seen {
             since_ns: clock::now_ns(),
             ..Seen::default()
