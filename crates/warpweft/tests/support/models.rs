@@ -17,11 +17,13 @@ fn iterations() -> usize {
 
 /// Runs `model` under random and under probabilistic-concurrency-testing schedules. A hang is a deadlock that shuttle
 /// reports.
+#[allow(dead_code, reason = "some files have models with loops only")]
 pub(crate) fn check(model: fn()) {
     check_with(Arc::new(model));
 }
 
 /// The same with a model that has parameters.
+#[allow(dead_code, reason = "as above")]
 pub(crate) fn check_with(model: Arc<impl Fn() + Send + Sync + 'static>) {
     run(RandomScheduler::new(iterations()), Arc::clone(&model));
     run(PctScheduler::new(3, iterations()), model);
