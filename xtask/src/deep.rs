@@ -59,6 +59,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         name: None,
         structure: None,
         limit: 300,
+        sample: None,
     };
     step(
         "planted",

@@ -25,6 +25,9 @@ pub(crate) struct Options {
     /// Seconds after which a test is stopped; a test that gives no verdict has not found the bug.
     #[arg(long, default_value_t = 300)]
     pub(crate) limit: u64,
+    /// Only so many of them, evenly spread over all files.
+    #[arg(long)]
+    pub(crate) sample: Option<usize>,
 }
 
 /// A file of plants.
@@ -108,7 +111,7 @@ struct Verdict {
 
 /// Plants every bug that matches and prints a table of what found it.
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Tally> {
-    let plants = load(repo, options)?;
+    let plants = spread(load(repo, options)?, options.sample);
     let scratch = Scratch {
         tree: repo.target.join("planted").join("tree"),
         folder: repo.target.join("planted"),
@@ -141,6 +144,18 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Tally> {
         built.and(verdicts)
     })?;
     Ok(table(&plants, &verdicts))
+}
+
+/// `sample` of the plants, evenly spread; all of them if there are not more.
+fn spread<T>(plants: Vec<T>, sample: Option<usize>) -> Vec<T> {
+    let count = plants.len();
+    let sample = sample.unwrap_or(count).clamp(1, count.max(1));
+    let chosen = |index: usize| (index + 1) * sample / count != index * sample / count;
+    let plants = plants.into_iter().enumerate();
+    plants
+        .filter(|(index, _)| chosen(*index))
+        .map(|(_, plant)| plant)
+        .collect()
 }
 
 fn table(plants: &[Plant], verdicts: &[Verdict]) -> Tally {
@@ -370,9 +385,17 @@ fn put(path: &Path, text: &[u8]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bed, put};
+    use super::{Bed, put, spread};
     use crate::models::Checker;
     use std::fs;
+
+    #[test]
+    fn a_sample_is_spread_evenly() {
+        assert_eq!(spread((0..10).collect(), Some(3)), [3, 6, 9]);
+        assert_eq!(spread((0..3).collect(), Some(10)), [0, 1, 2]);
+        assert_eq!(spread((0..3).collect(), None), [0, 1, 2]);
+        assert_eq!(spread(Vec::<u8>::new(), Some(3)), [0_u8; 0]);
+    }
 
     #[test]
     fn the_format() {
