@@ -72,6 +72,7 @@ pub(crate) fn fit(repo: &Repo) -> Result<Vec<String>> {
         name: None,
         structure: None,
         limit: 0,
+        sample: None,
     };
     let plants = load(repo, &all)?;
     let wrong = |plant: &Plant| {
