@@ -28,7 +28,8 @@ pub enum Wake {
 pub struct PoolEnv {
     /// How many workers the pool has; at least 1.
     pub workers: usize,
-    /// Where each worker is, if they are pinned: who is near whom. Empty if they are not.
+    /// Where each worker is, if they are pinned: who is near whom. Empty if they are not. The runtime's stand-ins for stuck workers,
+    /// which come last, run anywhere; they have the places of the first workers here.
     pub places: Vec<Place>,
 }
 

@@ -143,6 +143,23 @@ fn the_mask_of_who_builds_it_counts() {
     assert_eq!((workers, homes), (1, vec![vec![first]]));
 }
 
+/// A stand-in has no CPUs of its own: it goes where there is room, and the worker stays where it is.
+#[test]
+fn a_pinned_worker_is_stuck() {
+    let cpus = here();
+    let runtime = Runtime::builder()
+        .pin(Pin::Cpus(vec![cpus[0]]))
+        .build()
+        .expect("allowed");
+    let (open, gate) = mpsc::channel::<()>();
+    let stuck = runtime.spawn_job(move || gate.recv().is_err());
+    let behind = runtime.spawn_job(here);
+    assert_eq!(behind.wait().expect("no panic"), cpus);
+    drop(open);
+    assert!(stuck.wait().expect("no panic"));
+    assert_eq!(by_worker(&runtime), [[cpus[0]]]);
+}
+
 /// A policy that tells where its workers are.
 struct Curious(mpsc::Sender<Vec<Place>>);
 
@@ -181,7 +198,8 @@ fn a_policy_hears_where_its_workers_are() {
     };
     build(Pin::Cpus(vec![cpus[0]; 2]));
     let places = receive.recv().expect("it was built");
-    assert_eq!((places.len(), places[0]), (2, places[1]));
+    // One for each worker, and for the stand-in.
+    assert_eq!(places, [places[0]; 3]);
     build(Pin::Off);
     assert_eq!(receive.recv().expect("it was built"), []);
 }

@@ -400,7 +400,9 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
     let plan = config.pin.plan(workers, &topology).map_err(BuildError::Pin)?;
     let places = plan.as_ref().map_or(&[][..], Plan::places);
     let stand_ins = config.watch.stand_ins(workers);
-    let env = PoolEnv::new(workers + stand_ins).with_places(places.to_vec());
+    let all = workers + stand_ins;
+    let places = places.iter().cycle().take(all).copied().collect();
+    let env = PoolEnv::new(all).with_places(places);
     let (shared, locals) = policy.build(&env).map_err(BuildError::Policy)?;
     if locals.len() != env.workers {
         return Err(BuildError::Locals {

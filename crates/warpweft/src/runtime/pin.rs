@@ -101,9 +101,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The CPUs of a worker.
+    /// The CPUs of a worker. A stand-in makes up for a thread that is stuck on its own, so it runs anywhere.
     pub(crate) fn cpus(&self, worker: usize) -> &[usize] {
-        &self.homes[worker]
+        self.homes.get(worker).unwrap_or(&self.allowed)
     }
 
     /// Those of everybody.

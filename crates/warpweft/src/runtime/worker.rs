@@ -47,8 +47,8 @@ pub(crate) struct Worker<P: Policy> {
     running: AtomicPtr<()>,
 }
 
-// SAFETY: everything but `counters`, `id` and `front`'s plain fields is touched only by the thread that carries the
-// worker; threads take turns at that by being joined or by the start of a thread.
+// SAFETY: everything but atomics, `errands`, `id`, `stands_in` and `front`'s plain fields is touched only by the thread that
+// carries the worker; threads take turns at that by `Hand`, which hands over what was done, or by the start of a thread.
 unsafe impl<P: Policy> Sync for Worker<P> {}
 // SAFETY: `P::Local: Send`, and the rest is plain data; the pool pointer is an address until it is used on a worker.
 unsafe impl<P: Policy> Send for Worker<P> {}
