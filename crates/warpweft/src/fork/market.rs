@@ -88,18 +88,22 @@ impl Seen {
 #[derive(Debug)]
 pub(crate) struct Market {
     offers: Box<[CachePadded<Offer<Runnable>>]>,
+    /// Whether there is somebody to take what another worker offers.
+    has_takers: bool,
     /// Somebody takes naps.
     watched: CachePadded<AtomicBool>,
     barrier: Asymmetric,
 }
 
 impl Market {
-    pub(crate) fn new(workers: usize) -> Self {
+    /// For so many workers, of which the first `takers` take forks.
+    pub(crate) fn new(workers: usize, takers: usize) -> Self {
         let barrier = Asymmetric::new();
         Self {
             offers: (0..workers)
                 .map(|_| CachePadded::new(Offer::new(barrier)))
                 .collect(),
+            has_takers: takers > 1,
             watched: CachePadded::new(AtomicBool::new(false)),
             barrier,
         }
@@ -107,7 +111,7 @@ impl Market {
 
     /// Where `worker` offers its forks; null if nobody could take them.
     pub(crate) fn of(&self, worker: usize) -> *const Offer<Runnable> {
-        if self.offers.len() == 1 {
+        if !self.has_takers {
             ptr::null()
         } else {
             &*self.offers[worker]
@@ -139,7 +143,7 @@ impl Market {
     /// Worker `me` found nothing anywhere and has announced that it sleeps: for how long it should, in nanoseconds.
     /// `None`: until it is woken.
     pub(crate) fn nap_ns(&self, seen: &Seen) -> Option<u64> {
-        if self.offers.len() == 1 {
+        if !self.has_takers {
             return None;
         }
         let turns = self

@@ -109,7 +109,7 @@ impl<P: Policy> Pool<P> {
                 crew,
                 stacks: Arc::new(stacks),
                 engine,
-                market: Market::new(count),
+                market: Market::new(count, asked),
                 lost: Locked::new(),
                 outside: Counters::default(),
                 generation: process::generation(),
