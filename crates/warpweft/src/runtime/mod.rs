@@ -20,6 +20,7 @@
 //! | `crew` | all threads of a pool, and the spares |
 //! | `engine` | who polls for sockets and timers, and when |
 //! | `life` | open, closing, closed |
+//! | `lookout` | a stand-in that sleeps in the poller while everybody computes |
 //! | `monitor` | workers that are stuck, and their stand-ins |
 //! | `register` | tasks that sleep |
 //! | `wait` | how a stack waits |
@@ -39,6 +40,7 @@ mod handle;
 mod install;
 mod life;
 mod live;
+mod lookout;
 mod monitor;
 mod pin;
 pub(crate) mod pool;

@@ -190,6 +190,7 @@ impl<P: Policy> Pool<P> {
         self.life.close();
         self.monitor.close();
         self.idle.wake_all();
+        self.engine.rouse();
     }
 
     /// A worker's thread is done, or `count` threads never came. The last one ends what has not ended.

@@ -108,6 +108,13 @@ impl<P: Policy> Worker<P> {
         self.carried.store(carried, Ordering::Relaxed);
     }
 
+    /// Whether it takes of what all workers share. The lookout does not, unless somebody is stuck: it would not be back in the poller
+    /// soon.
+    #[inline]
+    pub(super) fn shares(&self) -> bool {
+        !self.stands_in || self.pool().monitor.is_somebody_stuck()
+    }
+
     /// What a stand-in finds, wherever it lies. It does not wait.
     ///
     /// # Safety
@@ -116,17 +123,27 @@ impl<P: Policy> Worker<P> {
     #[cold]
     pub(super) unsafe fn glean(&self) -> Option<TaskRef> {
         let pool = self.pool();
-        if pool.monitor.lets_go() {
-            return None;
+        while !pool.monitor.lets_go() {
+            // The lookout leaves the others their tasks, unless somebody is stuck.
+            if pool.monitor.is_somebody_stuck() {
+                // SAFETY: by contract.
+                let found = unsafe { self.call(P::scan) };
+                if found.is_some() {
+                    return found;
+                }
+            }
+            let closes = || pool.life.is_closing();
+            if !pool.engine.look(&pool.idle) && !pool.engine.stand_watch(self.id.0, &pool.idle, closes) {
+                return None;
+            }
+            // What the poller woke was pushed by this worker.
+            // SAFETY: by contract.
+            let woken = unsafe { self.call(P::next) };
+            if woken.is_some() {
+                return woken;
+            }
         }
-        // SAFETY: by contract.
-        let found = unsafe { self.call(P::scan) };
-        if found.is_some() || !pool.engine.look(&pool.idle) {
-            return found;
-        }
-        // What the poller woke was pushed by this worker.
-        // SAFETY: by contract.
-        unsafe { self.call(P::next) }
+        None
     }
 
     /// A stand-in gives its tasks to the others; whether it has none any more. It does not give all at once: `next` may draw on what all
@@ -314,7 +331,13 @@ impl<P: Policy> Worker<P> {
             || pool.life.is_closing(),
             || self.counters.add(Count::Parks, 1),
             || pool.market.nap_ns(&self.seen),
-            || pool.engine.bed(),
+            |naps| {
+                let bed = pool.engine.bed();
+                if bed.is_none() && !naps {
+                    pool.engine.relieve();
+                }
+                bed
+            },
             || pool.engine.is_polled(),
         );
         pool.monitor.ring();
