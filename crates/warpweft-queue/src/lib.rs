@@ -11,6 +11,7 @@ mod locked;
 mod mpmc;
 mod multi;
 mod ring;
+mod slot;
 mod transfer;
 mod word;
 
@@ -22,5 +23,6 @@ pub use lifo::{Lifo, LifoThief};
 pub use locked::Locked;
 pub use mpmc::Mpmc;
 pub use multi::{Multi, Shard};
+pub use slot::Slot;
 pub use transfer::{Claim, Transfer};
 pub use word::Word;

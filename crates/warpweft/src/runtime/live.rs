@@ -67,12 +67,13 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         if task.is_none() {
             // SAFETY: as above.
             task = unsafe { worker.call(P::next) };
-            worker.counters().add(Count::LocalPops, u64::from(task.is_some()));
-        }
-        if task.is_none() && worker.shares() {
-            // SAFETY: as above.
-            task = unsafe { worker.call(P::overdue) };
-            worker.counters().add(Count::Overdue, u64::from(task.is_some()));
+            if task.is_some() {
+                worker.counters().add(Count::LocalPops, 1);
+            } else if worker.shares() {
+                // SAFETY: as above.
+                task = unsafe { worker.call(P::overdue) };
+                worker.counters().add(Count::Overdue, u64::from(task.is_some()));
+            }
         }
         let task = match task {
             Some(task) => task,

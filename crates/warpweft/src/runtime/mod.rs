@@ -65,4 +65,4 @@ pub use spawn::{SpawnError, TaskBuilder, spawn, spawn_detached, spawn_job};
 pub use spawn_blocking::{
     Admission, BlockingError, Refused, SpawnBlocking, spawn_blocking, try_spawn_blocking,
 };
-pub use yields::{YieldNow, yield_now};
+pub use yields::{YieldNow, yield_hard, yield_now, yield_soft};

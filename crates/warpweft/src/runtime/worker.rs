@@ -5,7 +5,7 @@
 //! - The policy's `Local` is touched only by the thread that carries the worker, and only while `in_policy` is clear:
 //!   a hook that spawns or wakes, against the rules, reaches the policy as an outsider and not through a second `&mut`.
 
-use super::context::{Front, FrontOps};
+use super::context::{Front, FrontOps, GaveWay};
 use super::pool::Pool;
 use super::seat::{self, Seat};
 use crate::fork::{Seen, Stolen};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicBool, AtomicPtr, Ordering, spin_loop};
 use warpweft_platform::clock;
 use warpweft_platform::random::Rng;
-use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
+use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId, YieldTo};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Abandon, Pending, Ran, Suspended, TaskRef, Why, spawn_site};
@@ -199,17 +199,25 @@ impl<P: Policy> Worker<P> {
 
     #[inline]
     fn push(&self, task: TaskRef, why: Why) {
-        match why {
-            Why::Spawned => self.counters.add(Count::Spawned, 1),
-            Why::Woken => self.counters.add(Count::Resumptions, 1),
-            Why::Yielded => self.counters.add(Count::Yields, 1),
-            Why::Forked | Why::Injected => {}
-        }
+        self.counters.pushed(why);
         if self.front.in_policy.get() {
             return self.pool().push_from_outside(task, why);
         }
         // SAFETY: workers are pushed to by the thread that carries them, and no hook is on its stack.
         let wake = unsafe { self.call(|shared, local, cx| P::push(shared, Some(local), task, why, cx)) };
+        self.pool().wake(wake, Some(&self.counters));
+    }
+
+    /// A task has given way, and said where it wants to wait.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[cold]
+    unsafe fn push_yielded(&self, task: TaskRef, to: YieldTo) {
+        self.counters.add(Count::Yields, 1);
+        // SAFETY: by contract.
+        let wake = unsafe { self.call(|shared, local, cx| P::yielded(shared, local, task, to, cx)) };
         self.pool().wake(wake, Some(&self.counters));
     }
 
@@ -429,7 +437,7 @@ impl<P: Policy> Worker<P> {
     #[allow(clippy::inline_always, reason = "as `run`, whose part it is")]
     #[inline(always)]
     unsafe fn suspend(&self, mut pending: Pending) {
-        let yielded = self.front.yielding.replace(false);
+        let gave_way = self.front.yielding.replace(GaveWay::No);
         if !pending.is_notified() {
             self.counters.add(Count::Suspensions, 1);
             // SAFETY: by contract.
@@ -447,7 +455,12 @@ impl<P: Policy> Worker<P> {
             Suspended::Asleep => {}
             // SAFETY: by contract.
             Suspended::Cancelled => unsafe { self.retired(word) },
-            Suspended::Again(task) => self.push(task, if yielded { Why::Yielded } else { Why::Woken }),
+            Suspended::Again(task) => match gave_way {
+                GaveWay::No => self.push(task, Why::Woken),
+                GaveWay::AsUsual => self.push(task, Why::Yielded),
+                // SAFETY: by contract.
+                GaveWay::To(to) => unsafe { self.push_yielded(task, to) },
+            },
         }
     }
 }
