@@ -6,6 +6,7 @@
 //!
 //! - [`Policy`] is the trait, [`Cx`] what a policy may observe.
 //! - [`Stealing`] is the family of work-stealing policies; [`Fifo`] and [`Lifo`] are its two orders.
+//! - [`ProWs`] leaves the deques of tasks that wait to thieves; [`Parsimonious`] goes on with its own.
 //! - [`PolicySpec`] is the text form: `lifo+steal=half+overflow=grow`.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -13,14 +14,18 @@
 mod counters;
 mod cx;
 mod order;
+pub mod parsimonious;
 mod policy;
+pub mod prows;
 mod spec;
 mod stealing;
 
 pub use counters::{Count, CounterSet, Counters};
 pub use cx::{Clock, Cx};
 pub use order::{FifoOrder, LifoOrder, Order};
+pub use parsimonious::Parsimonious;
 pub use policy::{Policy, PolicyError, PoolEnv, Wake, WorkerId};
+pub use prows::ProWs;
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor};
 pub use stealing::{Fifo, Lifo, Overflow, Stealing, YieldTo};
 pub use warpweft_platform::topology::Place;

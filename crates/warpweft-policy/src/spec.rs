@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! policy   = order { "+" option }
-//! order    = "fifo" | "lifo"
+//! order    = "fifo" | "lifo" | "prows" | "parsimonious"        (the last two have one option: capacity=)
 //! option   = "steal="    ( "one" | "half" | "atleast:" K )
 //!          | "overflow=" ( "grow" | "locked" )
 //!          | "capacity=" N
@@ -12,7 +12,7 @@
 //! Spaces around words do not matter. What is left out has the order's default.
 
 use crate::stealing::MOST_CAPACITY;
-use crate::{Fifo, Lifo, Overflow, Policy, Stealing, YieldTo, order::Order};
+use crate::{Fifo, Lifo, Overflow, Parsimonious, Policy, ProWs, Stealing, YieldTo, order::Order};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
@@ -36,6 +36,8 @@ pub struct PolicySpec(Kind);
 enum Kind {
     Fifo(Fifo),
     Lifo(Lifo),
+    ProWs(ProWs),
+    Parsimonious(Parsimonious),
 }
 
 /// Receives the policy of a [`PolicySpec`] as a type of its own.
@@ -54,6 +56,8 @@ impl PolicySpec {
         match self.0 {
             Kind::Fifo(policy) => visitor.visit(policy),
             Kind::Lifo(policy) => visitor.visit(policy),
+            Kind::ProWs(policy) => visitor.visit(policy),
+            Kind::Parsimonious(policy) => visitor.visit(policy),
         }
     }
 
@@ -77,6 +81,14 @@ impl PolicySpec {
             (
                 "fifo+overflow=locked",
                 "oldest first in a bounded ring, the rest in a locked queue: as in Go and tokio",
+            ),
+            (
+                "prows",
+                "newest first; a task that waits leaves its deque to thieves: fork-join that waits on I/O",
+            ),
+            (
+                "parsimonious",
+                "newest first; a woken task comes back to its worker: the rival of prows",
             ),
         ]
     }
@@ -106,6 +118,8 @@ impl fmt::Display for PolicySpec {
         match &self.0 {
             Kind::Fifo(policy) => policy.fmt(f),
             Kind::Lifo(policy) => policy.fmt(f),
+            Kind::ProWs(policy) => policy.fmt(f),
+            Kind::Parsimonious(policy) => policy.fmt(f),
         }
     }
 }
@@ -141,7 +155,7 @@ impl fmt::Display for ParsePolicyError {
 
 impl std::error::Error for ParsePolicyError {}
 
-const ORDERS: &str = "an order is one of: fifo, lifo";
+const ORDERS: &str = "an order is one of: fifo, lifo, prows, parsimonious";
 const OPTIONS: &str = "an option is one of: steal=, overflow=, capacity=, yield=";
 const STEALS: &str = "steal= takes one of: one, half, atleast:K";
 const OVERFLOWS: &str = "overflow= takes one of: grow, locked";
@@ -254,6 +268,27 @@ impl<'a> Parser<'a> {
     }
 }
 
+impl Parser<'_> {
+    /// The options of an order that has none but its capacity.
+    fn capacity<'a>(
+        &self,
+        mut words: impl Iterator<Item = Word<'a>>,
+        default: usize,
+    ) -> Result<usize, ParsePolicyError> {
+        let unknown = |word: Word<'_>| {
+            let problem = format!("`{}` is not an option", word.text);
+            self.error(word, problem, "the one option here is capacity=, once")
+        };
+        let Some(word) = words.next() else {
+            return Ok(default);
+        };
+        let value = word.split_once('=').filter(|(name, _)| name.text == "capacity");
+        let (_, value) = value.ok_or_else(|| unknown(word))?;
+        let capacity = self.number(value, "a capacity", MOST_CAPACITY)?.get();
+        words.next().map_or(Ok(capacity), |word| Err(unknown(word)))
+    }
+}
+
 impl FromStr for PolicySpec {
     type Err = ParsePolicyError;
 
@@ -267,6 +302,16 @@ impl FromStr for PolicySpec {
         match order.text {
             "fifo" => Ok(Self(Kind::Fifo(parser.options(words)?))),
             "lifo" => Ok(Self(Kind::Lifo(parser.options(words)?))),
+            "prows" => {
+                let policy = ProWs::new();
+                let capacity = parser.capacity(words, policy.capacity)?;
+                Ok(Self(Kind::ProWs(policy.capacity(capacity))))
+            }
+            "parsimonious" => {
+                let policy = Parsimonious::new();
+                let capacity = parser.capacity(words, policy.capacity)?;
+                Ok(Self(Kind::Parsimonious(policy.capacity(capacity))))
+            }
             "" => Err(parser.error(order, "the order is missing", ORDERS)),
             other => Err(parser.error(order, format!("`{other}` is not an order"), ORDERS)),
         }
@@ -318,6 +363,9 @@ mod tests {
             ("fifo+yield=", 11, "local, global"),
             ("fifo+speed=9", 5, "steal=, overflow=, capacity=, yield="),
             ("fifo+größe", 5, "is not an option"),
+            ("prows+steal=one", 6, "capacity="),
+            ("prows+capacity=0", 15, "from 1 to"),
+            ("parsimonious+capacity=2+capacity=2", 24, "once"),
         ] {
             let error = spec(text).expect_err(text);
             assert_eq!(error.position(), position, "{error}");
