@@ -154,3 +154,14 @@ impl<T: Word> DerefMut for Held<'_, T> {
         &mut self.set
     }
 }
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::*;
+
+    /// What a resumable deque costs that was empty when it was suspended.
+    #[test]
+    fn a_member_has_48_bytes() {
+        assert_eq!(size_of::<Member<Box<u8>>>(), 48);
+    }
+}
