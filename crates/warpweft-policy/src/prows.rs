@@ -32,8 +32,8 @@
 //! | 4 | steal | `search`, `overdue`, `scan` draw a resumable deque | the oldest task is taken; if any is left: muggable |
 //! | 5 | free | the last task is taken from a deque that is not suspended | the deque is gone, and its set has lost it |
 //! | 6 | steal | they draw a suspended deque | the oldest task is taken; if that was the last: it leaves its set, which has lost it |
-//! | | | they draw an active or muggable one, and do not mug it | the oldest task is taken |
-//! | 7 | mug | `search` or `scan` of a worker without tasks of its own draws a muggable deque | the worker's active deque, and in its set; the former set has lost it; the youngest task is taken |
+//! | | | they draw an active one, or a muggable one in a turn of `overdue` | the oldest task is taken |
+//! | 7 | mug | they draw a muggable deque for a worker without tasks of its own; not `overdue` in a turn | the worker's active deque, and in its set; the former set has lost it; the youngest task is taken |
 //! | | rebalance | a set has lost a deque | of a random set, if it is another and has deques that are not active, a random one of them moves over |
 //!
 //! # Invariants
@@ -53,6 +53,8 @@
 //!
 //! - *Fairness.* `overdue` goes by turns to the injector, the yielded tasks, the top of the own deque, and the deques without an owner (each
 //!   of them in its turn, not by chance; it steals and never mugs). Without it a task can wait for ever for thieves who choose others.
+//!   Called out of that turn for a worker without tasks while there are deques without an owner, it draws like `search`: the steal that
+//!   follows a wait does without the idle protocol.
 //! - *The last look.* `scan` looks at every set, and again if a deque moved meanwhile: chance may miss the one set that has work.
 //! - *Yielded tasks* go to a queue of the pool; into their deque they would come straight back.
 //!
@@ -192,27 +194,18 @@ impl Policy for ProWs {
             0 => shared.outside.pop(),
             1 => shared.yielded.pop(),
             2 => local.active.pop_top(),
-            // Out of turn it is left to `search`, which draws the deque.
-            _ if first != PLACES - 1 => None,
-            _ => {
+            _ if first == PLACES - 1 => {
                 let set = local.turn / PLACES % cx.workers();
                 taken(shared, set, shared.deques.sweep(set), cx)
             }
+            // Out of turn: who has just left a deque, or has nothing to do, steals at once, without a word to those who sleep.
+            _ if local.active.is_empty() && !shared.deques.all_are_active() => draw(shared, local, cx),
+            _ => None,
         })
     }
 
     fn search(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        if let Some(task) = own_or_pool(shared, local) {
-            return Some(task);
-        }
-        (0..cx.workers()).find_map(|_| {
-            cx.count(Count::StealAttempts, 1);
-            let set = cx.random(cx.workers());
-            let raid = shared
-                .deques
-                .raid(&mut local.active, set, |deques| cx.random(deques));
-            taken(shared, set, raid, cx)
-        })
+        own_or_pool(shared, local).or_else(|| draw(shared, local, cx))
     }
 
     fn scan(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -254,6 +247,18 @@ fn own_or_pool(shared: &Shared, local: &mut Local) -> Option<TaskRef> {
         .pop()
         .or_else(|| shared.outside.pop())
         .or_else(|| shared.yielded.pop())
+}
+
+/// As many attempts as there are workers, each at a random deque of a random set.
+fn draw(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+    (0..cx.workers()).find_map(|_| {
+        cx.count(Count::StealAttempts, 1);
+        let set = cx.random(cx.workers());
+        let raid = shared
+            .deques
+            .raid(&mut local.active, set, |deques| cx.random(deques));
+        taken(shared, set, raid, cx)
+    })
 }
 
 /// What a thief has got from a set; if the set has lost a deque thereby, it gets another.

@@ -139,8 +139,8 @@ impl Model {
             .retain(|deque| deque.state == Suspended || !deque.tasks.is_empty());
     }
 
-    /// A worker was given this task: from where, by the rules?
-    fn take(&mut self, worker: usize, hook: Hook, task: usize) {
+    /// A worker was given this task, with the whole deque or without: from where, by the rules?
+    fn take(&mut self, worker: usize, hook: Hook, task: usize, mugged: bool) {
         let own = self.active(worker);
         if hook != Hook::Next && self.outside.front() == Some(&task) {
             self.outside.pop_front();
@@ -162,19 +162,22 @@ impl Model {
                 own == Some(from) && bottom,
                 "`next` is the bottom of the own deque"
             ),
-            (Hook::Overdue, _) => assert!(top, "`overdue` is the top of a deque"),
             (Hook::Search | Hook::Scan, Some(own)) => {
                 assert!(own == from && bottom, "who has tasks does not steal");
             }
-            // Stolen, or mugged as a whole.
-            (Hook::Search | Hook::Scan, None) if deque.state == Muggable => {
-                assert!(bottom, "a muggable deque is mugged");
-                (deque.state, deque.owner) = (Active, Some(worker));
-                self.muggings += 1;
+            (Hook::Search | Hook::Scan, None) => {
+                assert_eq!(mugged, deque.state == Muggable, "a muggable deque is mugged");
             }
-            (Hook::Search | Hook::Scan, None) => assert!(top, "what is stolen is the oldest"),
+            (Hook::Overdue, _) => {}
         }
-        if deque.state == Active && deque.owner == Some(worker) && bottom && hook != Hook::Overdue {
+        if mugged {
+            assert!(own.is_none() && deque.state == Muggable && bottom);
+            (deque.state, deque.owner) = (Active, Some(worker));
+            self.muggings += 1;
+        } else if hook == Hook::Overdue || own.is_none() {
+            assert!(top, "what is stolen is the oldest");
+        }
+        if mugged || (own == Some(from) && hook != Hook::Overdue) {
             deque.tasks.pop_back();
         } else {
             deque.tasks.pop_front();
@@ -291,7 +294,8 @@ impl Pool {
         };
         assert_eq!(task.policy_word(), 0, "a task that is ready waits for nothing");
         let id = number(&task).expect("a probe's");
-        self.model.take(worker, hook, id);
+        let mugged = self.counters.get(Count::Muggings) > self.model.muggings;
+        self.model.take(worker, hook, id, mugged);
         self.agree();
         match end {
             End::Ends => self.end(worker, task, 0),
