@@ -79,7 +79,7 @@ impl Pool {
     }
 
     fn next(&mut self, worker: usize) -> Option<usize> {
-        let task = self.call(worker, |shared, local, cx| Parsimonious::next(shared, local, cx));
+        let task = self.call(worker, Parsimonious::next);
         self.run(task)
     }
 
@@ -91,7 +91,7 @@ impl Pool {
     }
 
     fn scan(&mut self, worker: usize) -> Option<usize> {
-        let task = self.call(worker, |shared, local, cx| Parsimonious::scan(shared, local, cx));
+        let task = self.call(worker, Parsimonious::scan);
         self.run(task)
     }
 }

@@ -312,7 +312,7 @@ impl Pool {
                 self.call(worker, |shared, local, cx| {
                     ProWs::suspended(shared, local, &mut task, cx);
                 });
-                let next = self.call(worker, |shared, local, cx| ProWs::next(shared, local, cx));
+                let next = self.call(worker, ProWs::next);
                 assert!(next.is_none(), "it has left its deque");
                 self.agree();
                 if matches!(end, End::Waits) {
