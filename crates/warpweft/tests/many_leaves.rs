@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::policy::Count;
 use warpweft::time::sleep;
-use warpweft::{JoinError, Runtime, spawn};
+use warpweft::{JoinError, JoinHandle, Runtime, spawn};
 
 const LEAVES: usize = 100_000;
 
@@ -52,7 +52,7 @@ fn leaves(policy: &str) {
     println!("{policy}: {each} bytes for a leaf that waits");
     assert!(each <= MOST, "{policy}: {each} bytes for a leaf that waits");
     // All are woken at once, faster than two workers can take them.
-    leaves.iter().for_each(|leaf| drop(leaf.cancel()));
+    assert!(leaves.iter().all(JoinHandle::cancel), "each of them waits");
     let most = (resident() - before) / LEAVES;
     println!("{policy}: {most} bytes for one that was woken");
     assert!(most <= MOST, "{policy}: {most} bytes for a leaf that was woken");
