@@ -151,7 +151,7 @@ impl<T: Word> Deques<T> {
     /// Returns the word under which the deque waits, to be given to [`resume`](Self::resume) or [`abandon`](Self::abandon) once; it is
     /// never 0. It is 0 where all 2^32 numbers are taken: then the deque is resumable at once, and nothing waits for the task.
     ///
-    /// Costs a lock, or three if the deque has tasks.
+    /// Costs a lock, or four if the deque has tasks.
     pub fn suspend(&self, active: &mut Active<T>, to: usize) -> u64 {
         let word = self.places[active.worker].lock().insert().unwrap_or(0);
         // An empty deque leaves nothing behind but its place; its stack may serve as well for the next one.
