@@ -164,14 +164,14 @@ impl<T: Word> Deques<T> {
         let Some(stack) = active.stack.take_if(|stack| !stack.is_empty()) else {
             return word;
         };
-        own.active = None;
+        let thieves = own.active.take().unwrap_or_else(|| stack.thief());
         let standing = match word {
             0 => Standing::Resumable,
             _ => Standing::Suspended(index(word)),
         };
         let deque = Member {
             standing,
-            stack: Some(stack),
+            ends: Some((stack, thieves)),
             woken: None,
         };
         self.enter(to, other.as_mut().unwrap_or(&mut own), deque);
@@ -212,7 +212,7 @@ impl<T: Word> Deques<T> {
                     let to = to % self.slots.len();
                     let deque = Member {
                         standing: Standing::Resumable,
-                        stack: None,
+                        ends: None,
                         woken: task,
                     };
                     self.enter(to, &mut self.lock(to), deque);

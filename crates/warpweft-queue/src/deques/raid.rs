@@ -3,7 +3,7 @@
 use super::places::NOWHERE;
 use super::set::{Member, Set, Standing};
 use super::{Active, Deques};
-use crate::{Owner, Steal, Thief, Word};
+use crate::{Steal, Thief, Word};
 use warpweft_platform::atomic::{Ordering, spin_loop};
 
 /// What a look at a set came to.
@@ -59,8 +59,9 @@ impl<T: Word> Deques<T> {
         if set.members[chosen].standing != Standing::Muggable || !thief.is_empty() {
             return self.steal_top(victim, set, chosen);
         }
-        let Member { stack, woken, .. } = self.leave(victim, set, chosen);
-        own.active = stack.as_ref().map(Owner::thief);
+        let Member { ends, woken, .. } = self.leave(victim, set, chosen);
+        let (stack, thieves) = ends.unzip();
+        own.active = thieves;
         let former = std::mem::replace(&mut thief.stack, stack);
         if let Some(former) = former {
             own.keep(former);
@@ -150,7 +151,7 @@ impl<T: Word> Deques<T> {
         if let Standing::Suspended(index) = deque.standing {
             self.place_of(index).moved(index, NOWHERE, 0);
         }
-        if let Some(stack) = deque.stack {
+        if let Some((stack, _)) = deque.ends {
             set.keep(stack);
         }
         let emptied = true;
