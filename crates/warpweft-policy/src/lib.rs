@@ -7,6 +7,7 @@
 //! - [`Policy`] is the trait, [`Cx`] what a policy may observe.
 //! - [`Stealing`] is the family of work-stealing policies: an [`Order`] as its type, and the other axes as values. [`Fifo`] and
 //!   [`Lifo`] are the two plain ones.
+//! - [`ProWs`] leaves the deques of tasks that wait to thieves; [`Parsimonious`] goes on with its own.
 //! - [`PolicySpec`] is the text form: `lifo+steal=half+overflow=grow`.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -14,14 +15,18 @@
 mod counters;
 mod cx;
 pub mod order;
+pub mod parsimonious;
 mod policy;
+pub mod prows;
 mod spec;
 mod stealing;
 
 pub use counters::{Count, CounterSet, Counters};
 pub use cx::{Clock, Cx, Tally};
 pub use order::{FifoOrder, LifoOrder, Order};
+pub use parsimonious::Parsimonious;
 pub use policy::{Policy, PolicyError, PoolEnv, Wake, WorkerId};
+pub use prows::ProWs;
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor, Preset};
 pub use stealing::{Fifo, Help, Lifo, Overflow, Stealing, Victims, Woken, YieldTo};
 pub use warpweft_platform::topology::Place;

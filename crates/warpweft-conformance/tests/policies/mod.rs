@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
-use warpweft_policy::{Fifo, Help, Lifo, Overflow, Victims, Woken, YieldTo};
+use warpweft_policy::{Fifo, Help, Lifo, Overflow, Parsimonious, ProWs, Victims, Woken, YieldTo};
 use warpweft_queue::Amount;
 
 const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
@@ -33,3 +33,7 @@ conformance!(mod lifo_everything = Lifo::new()
     .victims(Victims::Nearest(TWO))
     .help(Help::Tickets)
     .woken(Woken::Last));
+conformance!(mod prows = ProWs::new());
+conformance!(mod prows_small = ProWs::new().capacity(2));
+conformance!(mod parsimonious = Parsimonious::new());
+conformance!(mod parsimonious_small = Parsimonious::new().capacity(2));

@@ -24,7 +24,7 @@
 mod parse;
 
 use crate::stealing::Axes;
-use crate::{Fifo, Help, Lifo, Overflow, Policy, Victims};
+use crate::{Fifo, Help, Lifo, Overflow, Parsimonious, Policy, ProWs, Victims};
 use std::fmt;
 use std::num::NonZeroUsize;
 use warpweft_queue::Amount;
@@ -50,6 +50,8 @@ pub struct PolicySpec(Kind);
 enum Kind {
     Fifo(Fifo),
     Lifo(Lifo),
+    ProWs(ProWs),
+    Parsimonious(Parsimonious),
 }
 
 impl Kind {
@@ -58,6 +60,16 @@ impl Kind {
         match self {
             Self::Fifo(policy) => Some(policy.axes_mut()),
             Self::Lifo(policy) => Some(policy.axes_mut()),
+            Self::ProWs(_) | Self::Parsimonious(_) => None,
+        }
+    }
+
+    /// The capacity, where that is all that can be set.
+    fn capacity_mut(&mut self) -> Option<&mut usize> {
+        match self {
+            Self::ProWs(policy) => Some(&mut policy.capacity),
+            Self::Parsimonious(policy) => Some(&mut policy.capacity),
+            Self::Fifo(_) | Self::Lifo(_) => None,
         }
     }
 }
@@ -78,6 +90,8 @@ impl PolicySpec {
         match self.0 {
             Kind::Fifo(policy) => visitor.visit(policy),
             Kind::Lifo(policy) => visitor.visit(policy),
+            Kind::ProWs(policy) => visitor.visit(policy),
+            Kind::Parsimonious(policy) => visitor.visit(policy),
         }
     }
 
@@ -228,6 +242,18 @@ const PRESETS: &[Preset] = &[
         "EBSL 5.3.1",
         || Kind::Fifo(Fifo::new().help(Help::Tickets)),
     ),
+    preset(
+        "prows",
+        "newest first; a task that waits leaves its deque to thieves: fork-join that waits on I/O",
+        "Rayon-LH 3, 4",
+        || Kind::ProWs(ProWs::new()),
+    ),
+    preset(
+        "parsimonious",
+        "newest first; a woken task comes back to its worker: the rival of prows",
+        "Muller and Acar 2016; Rayon-LH 2.4",
+        || Kind::Parsimonious(Parsimonious::new()),
+    ),
 ];
 
 impl Default for PolicySpec {
@@ -254,6 +280,8 @@ impl fmt::Display for PolicySpec {
         match &self.0 {
             Kind::Fifo(policy) => policy.fmt(f),
             Kind::Lifo(policy) => policy.fmt(f),
+            Kind::ProWs(policy) => policy.fmt(f),
+            Kind::Parsimonious(policy) => policy.fmt(f),
         }
     }
 }

@@ -170,6 +170,23 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
+    /// The words of a policy that has but one option.
+    fn only_capacity(&self, words: impl Iterator<Item = Word<'a>>, start: Word<'_>) -> Parsed<usize> {
+        let mut capacity = None;
+        for word in words {
+            let value = word
+                .split_once('=')
+                .filter(|(name, _)| name.text == "capacity" && capacity.is_none());
+            let Some((_, value)) = value else {
+                let problem = format!("`{}` is not an option", word.text);
+                let valid = format!("`{}` has one option, capacity=, once", start.text);
+                return Err(self.error(word, problem, valid));
+            };
+            capacity = Some(self.number(value, "a capacity", MOST_CAPACITY)?.get());
+        }
+        capacity.ok_or_else(|| self.error(start, "an option is missing", OPTIONS))
+    }
+
     fn option(&self, name: Word<'_>, value: Word<'_>, axes: &mut Axes) -> Parsed<()> {
         match name.text {
             "steal" => axes.steal = self.steal(value)?,
@@ -256,10 +273,13 @@ impl FromStr for PolicySpec {
         match (kind.axes_mut(), words.peek().copied()) {
             (Some(axes), _) => parser.options(words, start, axes)?,
             (None, None) => {}
-            (None, Some(option)) => {
-                let problem = format!("`{}` is one piece, and has no options", start.text);
-                return Err(parser.error(option, problem, "options go with an order"));
-            }
+            (None, Some(option)) => match kind.capacity_mut() {
+                Some(capacity) => *capacity = parser.only_capacity(words, start)?,
+                None => {
+                    let problem = format!("`{}` is one piece, and has no options", start.text);
+                    return Err(parser.error(option, problem, "options go with an order"));
+                }
+            },
         }
         Ok(Self(kind))
     }
@@ -327,6 +347,9 @@ mod tests {
                 "steal=, victims=, help=, overflow=, capacity=, yield=, woken=",
             ),
             ("fifo+größe", 5, "is not an option"),
+            ("prows+steal=one", 6, "capacity="),
+            ("prows+capacity=0", 15, "from 1 to"),
+            ("parsimonious+capacity=2+capacity=2", 24, "once"),
         ] {
             let error = spec(text).expect_err(text);
             assert_eq!(error.position(), position, "{error}");
