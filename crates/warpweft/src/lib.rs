@@ -57,7 +57,7 @@ pub mod signal;
 pub mod sync;
 pub mod time;
 
-pub use fork::{ForkCx, Scope, join, par_chunks_mut, par_for, scope};
+pub use fork::{ForkCx, JoinAsync, Scope, join, join_async, par_chunks_mut, par_for, scope};
 pub use io::Io;
 pub use observe::PoolCounters;
 pub use runtime::{

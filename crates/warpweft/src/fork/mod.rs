@@ -3,6 +3,8 @@
 //! | file | job |
 //! |---|---|
 //! | `join` | the two forms of `join` |
+//! | `join_async` | the form of `join` for futures |
+//! | `tied` | a task that ends with its handle |
 //! | `ranges` | loops in parallel |
 //! | `list` | the latent forks of one stack |
 //! | `offer` | one fork on offer per worker: given and taken back without a read-modify-write |
@@ -16,6 +18,7 @@
 //! `docs/decisions/0008-fork-join.md`.
 
 mod join;
+mod join_async;
 mod list;
 mod market;
 #[cfg(doctest)]
@@ -26,8 +29,10 @@ mod record;
 mod runnable;
 mod scope;
 mod ticket;
+mod tied;
 
 pub use join::{ForkCx, join};
+pub use join_async::{JoinAsync, join_async};
 pub(crate) use list::List;
 pub(crate) use market::{Market, Seen};
 pub use ranges::{par_chunks_mut, par_for};

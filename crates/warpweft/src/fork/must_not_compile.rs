@@ -96,3 +96,43 @@ struct CellInAJob;
 /// });
 /// ```
 struct TwoJobsWrite;
+
+/// The second half of a join of futures is a task: it owns what it uses.
+///
+/// ```compile_fail,E0597
+/// let n = 1;
+/// let both = {
+///     let n = 2;
+///     warpweft::join_async(async {}, async { &n; })
+/// };
+/// ```
+///
+/// The first half stays in the frame that awaits, and may borrow from it.
+///
+/// ```
+/// let n = 1;
+/// let both = warpweft::join_async(async { assert_eq!(n, 1) }, async {});
+/// warpweft::block_on(both);
+/// ```
+struct SecondFutureBorrows;
+
+/// And it goes to other threads, with its result.
+///
+/// ```compile_fail,E0277
+/// let shared = std::rc::Rc::new(1);
+/// drop(warpweft::join_async(async {}, async move { drop(shared) }));
+/// ```
+///
+/// ```compile_fail,E0277
+/// drop(warpweft::join_async(async {}, async { std::rc::Rc::new(1) }));
+/// ```
+struct RcInTheSecondFuture;
+
+/// A join whose first half is tied to a thread is so, too.
+///
+/// ```compile_fail,E0277
+/// let shared = std::rc::Rc::new(1);
+/// let both = warpweft::join_async(async move { drop(shared) }, async {});
+/// drop(warpweft::spawn(both));
+/// ```
+struct RcInTheFirstFuture;
