@@ -38,3 +38,4 @@ pub(crate) use market::{Market, Seen};
 pub use ranges::{par_chunks_mut, par_for};
 pub(crate) use runnable::Stolen;
 pub use scope::{Scope, scope};
+pub(crate) use tied::Tied;
