@@ -29,6 +29,8 @@
 //! | a closure that nobody waits for | [`spawn_detached`] | none; the cheapest |
 //! | a closure that blocks in the system | [`blocking`]: here, and it may borrow; [`spawn_blocking`]: elsewhere | in place; by awaiting |
 //! | two futures, in a tree of them | [`join_async`] | by awaiting |
+//! | futures that all end before yours goes on | [`scope_async`] | by awaiting |
+//! | futures that borrow from here | [`Scope::spawn_future`] | by awaiting, or when all have ended |
 //! | a stream of futures | [`par_buffered`](stream::ParStream::par_buffered), [`pipeline`](stream::pipeline) | as a stream |
 //! | two or many closures that borrow from here | [`join`], [`scope`], [`par_for`], [`par_chunks_mut`] | when all have ended |
 //!
@@ -60,7 +62,10 @@ pub mod stream;
 pub mod sync;
 pub mod time;
 
-pub use fork::{ForkCx, JoinAsync, Scope, join, join_async, par_chunks_mut, par_for, scope};
+pub use fork::{
+    AsyncScope, ForkCx, JoinAsync, Scope, ScopedHandle, join, join_async, par_chunks_mut, par_for, scope,
+    scope_async,
+};
 pub use io::Io;
 pub use observe::PoolCounters;
 pub use runtime::{

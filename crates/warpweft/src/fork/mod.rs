@@ -10,6 +10,9 @@
 //! | `offer` | one fork on offer per worker: given and taken back without a read-modify-write |
 //! | `record` | a fork in its frame |
 //! | `scope` | any number of jobs that borrow |
+//! | `scope_future` | futures that borrow, as tasks of a scope |
+//! | `scope_async` | a scope that is a future |
+//! | `scoped_handle` | the handle of a future of either |
 //! | `runnable` | what a thief gets |
 //! | `ticket` | a fork as a task, for when its owner has to wait |
 //! | `market` | the offers of a pool, from a thief's side |
@@ -28,6 +31,9 @@ mod ranges;
 mod record;
 mod runnable;
 mod scope;
+mod scope_async;
+mod scope_future;
+mod scoped_handle;
 mod ticket;
 mod tied;
 
@@ -38,4 +44,6 @@ pub(crate) use market::{Market, Seen};
 pub use ranges::{par_chunks_mut, par_for};
 pub(crate) use runnable::Stolen;
 pub use scope::{Scope, scope};
+pub use scope_async::{AsyncScope, scope_async};
+pub use scoped_handle::ScopedHandle;
 pub(crate) use tied::Tied;

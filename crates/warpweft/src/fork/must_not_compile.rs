@@ -136,3 +136,68 @@ struct RcInTheSecondFuture;
 /// drop(warpweft::spawn(both));
 /// ```
 struct RcInTheFirstFuture;
+
+/// A future of a scope does not borrow from inside the scope's body, which ends before the future.
+///
+/// ```compile_fail,E0373
+/// warpweft::scope(|scope| {
+///     let n = 1;
+///     drop(scope.spawn_future(async { println!("{n}") }));
+/// });
+/// ```
+///
+/// From outside it does.
+///
+/// ```
+/// let n = 1;
+/// warpweft::scope(|scope| drop(scope.spawn_future(async { println!("{n}") })));
+/// ```
+struct FutureBorrowsFromTheBody;
+
+/// The handle of such a future does not leave the scope.
+///
+/// ```compile_fail
+/// let n = 1;
+/// let handle = warpweft::scope(|scope| scope.spawn_future(async { n }));
+/// ```
+struct HandleLeaves;
+
+/// Two futures of a scope write to the same place.
+///
+/// ```compile_fail,E0499
+/// let mut n = 0;
+/// warpweft::scope(|scope| {
+///     drop(scope.spawn_future(async { n += 1 }));
+///     drop(scope.spawn_future(async { n += 1 }));
+/// });
+/// ```
+struct TwoFuturesWrite;
+
+/// Futures of a scope go to other threads, and so do their results.
+///
+/// ```compile_fail,E0277
+/// warpweft::scope(|scope| drop(scope.spawn_future(async { std::rc::Rc::new(1) })));
+/// ```
+struct RcInAFutureOfAScope;
+
+/// A scope that is a future lends nothing: it may be forgotten, and its frame goes.
+///
+/// ```compile_fail,E0597
+/// let n = 1;
+/// let scope = {
+///     let n = 2;
+///     warpweft::scope_async(|scope| async { drop(scope.spawn(async { &n; })) })
+/// };
+/// ```
+///
+/// What its tasks use, they own.
+///
+/// ```
+/// let n = std::sync::Arc::new(1);
+/// let scope = warpweft::scope_async(|scope| async move {
+///     let n = n.clone();
+///     drop(scope.spawn(async move { assert_eq!(*n, 1) }));
+/// });
+/// warpweft::block_on(scope);
+/// ```
+struct AsyncScopeLends;
