@@ -168,6 +168,58 @@ fn timers_run_and_say_what_a_task_takes() {
     }
 }
 
+/// Those that wait and compute.
+const HIDING: &str = "warpweft,rayon,tokio,tokio+rayon";
+
+#[test]
+fn maps_over_remote_items_say_how_far_from_the_limit_they_are() {
+    each_runs("mapreducefib n=30 wait=4 fib=14 base=8", HIDING, 30);
+    each_runs(
+        "mapreducefib/skewed n=30 wait=4 fib=8 base=6 heavy=3 heavy-fib=14",
+        HIDING,
+        30,
+    );
+    // More heavy items than items, one item, nothing above the base, nothing to compute.
+    each_runs("mapreducefib n=5 wait=1 heavy=9 heavy-fib=12 base=8", HIDING, 5);
+    each_runs("mapreducefib n=1 wait=1 fib=12", HIDING, 1);
+    each_runs("overhead n=30 fib=14 base=8", HIDING, 30);
+    each_runs("overhead n=7 fib=0 base=0", HIDING, 7);
+    let folder = Folder::new("mapreducefib");
+    let words = "mapreducefib n=2000 wait=100 fib=10 --runtime warpweft,rayon --workers 2 --repeat 1";
+    for record in records(&folder, words) {
+        let ratio = record["measures"]["ratio_to_limit"].as_f64().expect("a ratio");
+        assert!(ratio > 0.5, "{record}");
+        if record["runtime"] == "rayon" {
+            // Its workers sleep: 20 s at most, so that there are fewer items.
+            assert_eq!(record["operations"], 200);
+            assert!(ratio > 50.0, "{record}");
+        } else {
+            assert_eq!(record["operations"], 2000);
+        }
+    }
+}
+
+#[test]
+fn a_sweep_says_what_was_hidden() {
+    each_runs("sweep n=7 work=2", HIDING, 21);
+    each_runs("sweep/none n=6 work=1", HIDING, 13);
+    each_runs("sweep/all n=2 work=1", HIDING, 2);
+    let folder = Folder::new("sweep");
+    let ratio = |words: &str| {
+        let record = records(
+            &folder,
+            &format!("sweep n=8 work=20 {words} --workers 2 --repeat 1"),
+        )
+        .remove(0);
+        record["measures"]["ratio_to_classic"].as_f64().expect("a ratio")
+    };
+    // 34 leaves of 20 ms on two workers.
+    assert!(ratio("share=0") >= 0.99);
+    assert!(ratio("share=50 --runtime rayon") >= 0.99);
+    let hidden = ratio("share=100");
+    assert!(hidden < 0.9, "{hidden}");
+}
+
 #[test]
 fn timers_that_have_no_time_to_fall_asleep_say_so() {
     let folder = Folder::new("lead");
@@ -302,6 +354,10 @@ fn go_runs_what_it_can_if_it_is_installed() {
         "lock/global n=1000",
         "timers n=500 spread=20 lead=2000",
         "timers/at-once n=500 spread=20",
+        "mapreducefib n=40 wait=5 fib=15 base=10",
+        "mapreducefib/skewed n=40 wait=5 fib=12 base=10 heavy-fib=16",
+        "overhead n=20 fib=15 base=10",
+        "sweep n=6 work=2",
     ] {
         let said = say(
             folder.path(),
@@ -494,6 +550,9 @@ fn the_list_names_everything() {
         "chili",
         "forte",
         "http/compute",
+        "mapreducefib/skewed",
+        "overhead/large",
+        "sweep/all",
         "tokio+rayon",
         "sequential",
         "rayon-fifo",

@@ -409,6 +409,7 @@ func main() {
 	programs := map[string]func(*request, uint64) *answer{
 		"packet": packet, "packet-cache": packetCache, "fib-promise": fibPromise, "spawn": spawn, "parked": parked,
 		"pingpong": pingpong, "lock": lock, "timers": timers,
+		"mapreducefib": mapReduceFib, "sweep": sweep,
 	}
 	program, ok := programs[r.Kind]
 	if !ok {

@@ -22,6 +22,8 @@ use crate::workloads::Request;
 const SOURCE: &str = include_str!("../../peers/go/main.go");
 /// The part of it whose goroutines wait.
 const WAITS: &str = include_str!("../../peers/go/waits.go");
+/// The part of it whose goroutines wait and compute.
+const REMOTE: &str = include_str!("../../peers/go/remote.go");
 /// Its module file.
 const MODULE: &str = include_str!("../../peers/go/go.mod");
 
@@ -52,7 +54,7 @@ pub(super) fn missing() -> Option<String> {
 /// The built program; builds it if there is none of this source yet.
 pub(super) fn program() -> Result<PathBuf, LabError> {
     let mut hasher = DefaultHasher::new();
-    (SOURCE, WAITS, MODULE).hash(&mut hasher);
+    (SOURCE, WAITS, REMOTE, MODULE).hash(&mut hasher);
     let own = env::current_exe()
         .map_err(|error| LabError::file("find the program", Path::new("warpweft"), &error))?;
     let folder = own.with_file_name(format!("go-peer-{:016x}", hasher.finish()));
@@ -70,6 +72,7 @@ fn build(folder: &Path, program: &Path) -> Result<(), io::Error> {
     fs::create_dir_all(&workshop)?;
     fs::write(workshop.join("main.go"), SOURCE)?;
     fs::write(workshop.join("waits.go"), WAITS)?;
+    fs::write(workshop.join("remote.go"), REMOTE)?;
     fs::write(workshop.join("go.mod"), MODULE)?;
     let output = Command::new("go")
         .args(["build", "-o", "peer", "."])

@@ -12,6 +12,7 @@
 //! | [`Waits`](waits::Waits): tasks that wait for each other | send, receive, promise, lock | warpweft, tokio, smol |
 //! | [`Sleeps`](waits::Sleeps): tasks that sleep | sleep | warpweft, tokio |
 //! | [`Mixed`](mixed::Mixed): sockets, and joins | read, write, compute | warpweft, tokio+rayon |
+//! | [`Remote`](remote::Remote): futures that split, wait and compute | both, wait, compute | warpweft, rayon, tokio, tokio+rayon |
 //! | a program of its own | | go |
 //!
 //! Invariants
@@ -34,6 +35,7 @@ mod forte;
 mod go;
 pub(crate) mod mixed;
 mod rayon;
+pub(crate) mod remote;
 mod sequential;
 mod smol;
 mod threads;
@@ -255,6 +257,12 @@ pub(crate) fn explored(kind: Kind) -> Vec<Runtime> {
         Kind::Pingpong | Kind::Lock => vec![Runtime::Warpweft, Runtime::Tokio, Runtime::Smol],
         Kind::Timers => vec![Runtime::Warpweft, Runtime::Tokio],
         Kind::Mixed => vec![Runtime::Warpweft, Runtime::TokioRayon],
+        Kind::Mapreducefib | Kind::Sweep => vec![
+            Runtime::Warpweft,
+            Runtime::Rayon,
+            Runtime::Tokio,
+            Runtime::TokioRayon,
+        ],
         _ => vec![Runtime::Warpweft, Runtime::Rayon, Runtime::Tokio],
     }
 }
@@ -276,8 +284,10 @@ pub(crate) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         Runtime::Warpweft => warpweft::run(request, program),
         Runtime::Rayon => rayon::run::<rayon::Lifo>(request, program),
         Runtime::RayonFifo => rayon::run::<rayon::Fifo>(request, program),
+        Runtime::Tokio if waits_and_computes(program) => remote::tokio::run(request, program, false),
         Runtime::Tokio => tokio::run(request, program),
         Runtime::TokioRayon if matches!(program, Program::Http(_)) => tokio::run_with_rayon(request, program),
+        Runtime::TokioRayon if waits_and_computes(program) => remote::tokio::run(request, program, true),
         Runtime::TokioRayon => mixed::tokio_rayon::run(request, program),
         Runtime::Smol => smol::run(request, program),
         Runtime::Threads => threads::run(request, program),
@@ -286,6 +296,11 @@ pub(crate) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         Runtime::Forte => forte::run(request, program),
         Runtime::Sequential => sequential::run(program),
     }
+}
+
+/// Whether it is a program of the idiom [`remote`].
+fn waits_and_computes(program: &Program) -> bool {
+    matches!(program, Program::MapReduce(_) | Program::Sweep(_))
 }
 
 /// Something went wrong while a contestant was built.

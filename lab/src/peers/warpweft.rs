@@ -15,6 +15,7 @@ use warpweft_tokio::Io as HyperIo;
 
 use super::forks::{Branch, Fork, ForkPool, ScopePool};
 use super::mixed::warpweft::OnePool;
+use super::remote::warpweft::Hiding;
 use super::waits::FiberPool;
 use super::{HttpPool, TaskPool, Tasks, not_built};
 use crate::error::LabError;
@@ -263,6 +264,7 @@ pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         Program::Pingpong(_) | Program::Lock(_) => program.run_waits(&Pool(runtime)),
         Program::Timers(_) => program.run_timers(&Pool(runtime)),
         Program::Mixed(_) => program.run_mixed(&OnePool(runtime)),
+        Program::MapReduce(_) | Program::Sweep(_) => program.run_remote(&Hiding(runtime)),
         _ => program.run_tasks(&Pool(runtime)),
     }
 }

@@ -6,7 +6,7 @@
 //!  packet.rs pcap.rs packet_cache.rs                            ▼
 //!  fib_promise.rs spawn.rs scope.rs parked.rs             ──▶ Program  (ready to run)
 //!  fork_join/ http/ pingpong.rs lock.rs                         │ run_tasks / run_jobs / run_forks / run_scope / run_waits /
-//!  timers.rs mixed/                                             │ run_timers / run_mixed / run_http, called by a peer
+//!  timers.rs mixed/ remote/                                     │ run_timers / run_mixed / run_http / run_remote, called by a peer
 //!                                                               ▼
 //!                                                            Outcome   (checked)
 //! ```
@@ -26,6 +26,7 @@ use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
 use crate::peers::forks::{ForkPool, ScopePool};
 use crate::peers::mixed::MixedPool;
+use crate::peers::remote::RemotePool;
 use crate::peers::waits::{Sleeps, Waits};
 use crate::peers::{HttpPool, JobPool, Runtime, TaskPool};
 
@@ -45,12 +46,14 @@ pub(crate) mod params;
 mod parked;
 mod pcap;
 mod pingpong;
+mod remote;
 mod scope;
 mod spawn;
 pub(crate) mod spec;
 mod timers;
 
 use params::{Domain, Param, Params, Variant};
+use remote::{map_reduce, sweep};
 use spawn::inside;
 use spec::Kind;
 
@@ -118,10 +121,18 @@ impl Request {
         format!("{}{policy}, {} worker{plural}", self.runtime, self.workers)
     }
 
-    /// The same request, as it will really run on this contestant: a thread per task bounds how many there are.
+    /// The same request, as it will really run on this contestant: threads that sleep bound how much there is to do.
     pub(crate) fn fitted(mut self) -> Result<Self, LabError> {
         if self.runtime()? == Runtime::Threads && self.kind != Kind::FibPromise {
             let n = self.params.number("n").min(MOST_THREADS);
+            self.params = self.params.with_number("n", n);
+        }
+        if self.runtime()? == Runtime::Rayon && self.kind == Kind::Mapreducefib {
+            let at_once = MOST_ASLEEP * self.workers as u64;
+            let n = self
+                .params
+                .number("n")
+                .min((at_once / self.params.number("wait").max(1)).max(1));
             self.params = self.params.with_number("n", n);
         }
         Ok(self)
@@ -130,6 +141,8 @@ impl Request {
 
 /// More threads than this are never started in one run.
 const MOST_THREADS: u64 = 20_000;
+/// Milliseconds that a worker sleeps at most over all items, where sleeping holds it.
+const MOST_ASLEEP: u64 = 10_000;
 /// The threads of fib double with each step of n; fib(15) starts 986 of them.
 const MOST_THREAD_FIB: u64 = 15;
 
@@ -159,6 +172,16 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
         }
         (Kind::Mixed, Runtime::Go) => "it has no join, only goroutines and channels",
         (Kind::Http, Runtime::Warpweft | Runtime::Tokio | Runtime::TokioRayon) => return Ok(None),
+        (
+            Kind::Mapreducefib | Kind::Sweep,
+            Runtime::Warpweft | Runtime::Rayon | Runtime::Tokio | Runtime::TokioRayon,
+        ) => return Ok(None),
+        (Kind::Mapreducefib | Kind::Sweep, Runtime::RayonFifo) => {
+            "rayon's join is the same whatever the order: see rayon"
+        }
+        (Kind::Mapreducefib | Kind::Sweep, Runtime::Threads) => "threads that wait measure the kernel",
+        (Kind::Mapreducefib | Kind::Sweep, Runtime::Smol) => "it has no timers of its own",
+        (Kind::Mapreducefib | Kind::Sweep, Runtime::Go) => return Ok(runtime.missing()),
         (_, Runtime::TokioRayon) => "two pools, one that waits and one that joins: see mixed and http",
         (Kind::Timers, Runtime::Smol) => "it has no timers of its own",
         (Kind::Pingpong | Kind::Timers, Runtime::Rayon | Runtime::RayonFifo) => {
@@ -233,6 +256,22 @@ pub(crate) fn remark(request: &Request) -> Result<Option<Remark>, LabError> {
             differs = false;
             "a task yields after 128 operations"
         }
+        (Kind::Mapreducefib, Runtime::Rayon) if request.params.number("wait") > 0 => {
+            "who waits holds a worker; n is bounded"
+        }
+        (Kind::Mapreducefib, Runtime::Tokio) => {
+            differs = false;
+            "it has no join: an item is computed in plain calls"
+        }
+        (Kind::Mapreducefib, Runtime::TokioRayon) => {
+            differs = false;
+            "two pools, each with as many threads as workers"
+        }
+        (Kind::Sweep, Runtime::Go) => "a goroutine that sleeps holds no worker: it spins",
+        (Kind::Sweep, Runtime::Rayon) => {
+            differs = false;
+            "the classic: who waits holds a worker"
+        }
         (_, Runtime::Sequential) => "plain calls: nothing is forked",
         _ => return Ok(None),
     };
@@ -267,6 +306,10 @@ pub(crate) enum Program {
     ForkJoin(fork_join::Plan),
     /// See `http`.
     Http(http::Plan),
+    /// See `remote`.
+    MapReduce(map_reduce::Plan),
+    /// See `remote`.
+    Sweep(sweep::Plan),
 }
 
 impl Program {
@@ -287,6 +330,8 @@ impl Program {
             Kind::Mixed => Self::Mixed(mixed::Plan::new(params)),
             Kind::ForkJoin => Self::ForkJoin(fork_join::Plan::new(params)),
             Kind::Http => Self::Http(http::Plan::new(params)),
+            Kind::Mapreducefib => Self::MapReduce(map_reduce::Plan::new(params)),
+            Kind::Sweep => Self::Sweep(sweep::Plan::new(params, request.workers)),
         })
     }
 
@@ -359,6 +404,15 @@ impl Program {
         match self {
             Self::Scope(plan) => measured(|| pool.counters(), || plan.warm_up(pool), || plan.run(pool)),
             _ => Err(not_for("scopes")),
+        }
+    }
+
+    /// Runs it on a pool whose work waits for what is remote.
+    pub(crate) fn run_remote<P: RemotePool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        match self {
+            Self::MapReduce(plan) => plan.run(pool),
+            Self::Sweep(plan) => plan.run(pool),
+            _ => Err(not_for("work that waits and computes")),
         }
     }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::params::{Domain, Param, Params, Variant};
+use super::remote::{map_reduce, sweep};
 use super::{fork_join, lock, mixed, parked, pingpong, timers};
 use crate::error::{LabError, choose};
 
@@ -34,6 +35,10 @@ pub(crate) enum Kind {
     ForkJoin,
     /// A server and its clients.
     Http,
+    /// Items that wait, then compute.
+    Mapreducefib,
+    /// Leaves that wait or compute.
+    Sweep,
 }
 
 /// A workload as users see it.
@@ -341,6 +346,9 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         ],
         smoke: &[("n", "1000")],
     },
+    map_reduce::WORKLOAD,
+    map_reduce::OVERHEAD,
+    sweep::WORKLOAD,
 ];
 
 /// The workload that is explored when nothing is said.

@@ -134,6 +134,15 @@ impl<'a> TaskBuilder<'a> {
         }
     }
 
+    /// The same with a spawn site that was noted before.
+    pub(crate) fn at(location: &'static Location<'static>) -> Self {
+        Self {
+            name: None,
+            location,
+            runtime: None,
+        }
+    }
+
     /// Names the task in errors, dumps and traces. Costs one more allocation.
     pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.name = Some(name.into());
