@@ -56,6 +56,27 @@ fn http_runs_on_those_that_serve() {
 }
 
 #[test]
+fn http_fans_out_to_backends_that_take_their_time() {
+    each_runs(
+        "http/fan-out n=300 connections=7 clients=2 delay=300",
+        SERVERS,
+        300,
+    );
+    let folder = Folder::new("fan-out");
+    // Those that compute do not ask the backends.
+    let words = format!(
+        "http/fan-out n=100 connections=20 heavy=10 delay=20000 --runtime {SERVERS} --workers 1 --repeat 1"
+    );
+    for record in records(&folder, &words) {
+        let light = record["measures"]["light_p50_us"].as_f64().unwrap_or_default();
+        let seconds = record["seconds"].as_f64().unwrap_or_default();
+        assert!(light >= 20_000.0, "{record}");
+        // Ninety of them, twenty at once. One after the other, and each backend after the other, would be 5.4 s.
+        assert!((0.09..5.0).contains(&seconds), "{record}");
+    }
+}
+
+#[test]
 fn http_tells_the_light_requests_from_those_that_compute() {
     let folder = Folder::new("http-compute");
     let words = format!("http/compute n=400 --runtime {SERVERS} --workers 2 --repeat 1");
@@ -302,6 +323,9 @@ fn go_runs_what_it_can_if_it_is_installed() {
         "lock/global n=1000",
         "timers n=500 spread=20 lead=2000",
         "timers/at-once n=500 spread=20",
+        "http n=500 connections=5",
+        "http/compute n=500 compute=20",
+        "http/fan-out n=100 connections=10 delay=500",
     ] {
         let said = say(
             folder.path(),
@@ -494,6 +518,7 @@ fn the_list_names_everything() {
         "chili",
         "forte",
         "http/compute",
+        "http/fan-out",
         "tokio+rayon",
         "sequential",
         "rayon-fifo",

@@ -8,7 +8,7 @@
 //! | [`Jobs`]: tasks are closures without handles | launch, yield, both | rayon, rayon-fifo, threads |
 //! | [`Fork`](forks::Fork): closures that borrow and wait for each other | join | warpweft, rayon, chili, forte, sequential |
 //! | [`ScopePool`](forks::ScopePool): closures that borrow and end with their scope | scope, spawn | warpweft, rayon |
-//! | [`HttpPool`]: a server | serve | warpweft, tokio, tokio+rayon |
+//! | [`HttpPool`]: a server | serve | warpweft, tokio, tokio+rayon; go, whose handler is Go's |
 //! | [`Waits`](waits::Waits): tasks that wait for each other | send, receive, promise, lock | warpweft, tokio, smol |
 //! | [`Sleeps`](waits::Sleeps): tasks that sleep | sleep | warpweft, tokio |
 //! | [`Mixed`](mixed::Mixed): sockets, and joins | read, write, compute | warpweft, tokio+rayon |
@@ -21,10 +21,11 @@
 
 use std::future::Future;
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 
 use crate::error::{LabError, choose};
 use crate::harness::record::{Counters, Outcome};
+use crate::workloads::http::backend::Addresses;
 use crate::workloads::spec::Kind;
 use crate::workloads::{Program, Request};
 
@@ -123,13 +124,21 @@ pub(crate) trait JobPool {
 
 /// From outside: a pool that serves HTTP.
 pub(crate) trait HttpPool {
-    /// Answers what comes to this listener, a task per connection, until the pool ends.
-    fn serve(&self, listener: TcpListener) -> io::Result<()>;
+    /// Answers what comes, a task per connection, until the pool ends. A request may ask these backends. Says where it listens.
+    fn serve(&self, backends: Option<Addresses>) -> io::Result<SocketAddr>;
 
     /// The scheduler's counters, where it has some.
     fn counters(&self) -> Option<Counters> {
         None
     }
+}
+
+/// A listener for a server, and where it listens. It does not block.
+fn listener() -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
 }
 
 /// A runtime of the lab.
@@ -251,7 +260,12 @@ pub(crate) fn explored(kind: Kind) -> Vec<Runtime> {
             Runtime::Forte,
             Runtime::Sequential,
         ],
-        Kind::Http => vec![Runtime::Warpweft, Runtime::Tokio, Runtime::TokioRayon],
+        Kind::Http => vec![
+            Runtime::Warpweft,
+            Runtime::Tokio,
+            Runtime::TokioRayon,
+            Runtime::Go,
+        ],
         Kind::Pingpong | Kind::Lock => vec![Runtime::Warpweft, Runtime::Tokio, Runtime::Smol],
         Kind::Timers => vec![Runtime::Warpweft, Runtime::Tokio],
         Kind::Mixed => vec![Runtime::Warpweft, Runtime::TokioRayon],
@@ -281,7 +295,7 @@ pub(crate) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         Runtime::TokioRayon => mixed::tokio_rayon::run(request, program),
         Runtime::Smol => smol::run(request, program),
         Runtime::Threads => threads::run(request, program),
-        Runtime::Go => go::run(request),
+        Runtime::Go => go::run(request, program),
         Runtime::Chili => chili::run(request, program),
         Runtime::Forte => forte::run(request, program),
         Runtime::Sequential => sequential::run(program),

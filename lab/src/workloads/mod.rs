@@ -179,7 +179,7 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
             "plain calls have no use for a second worker"
         }
         (Kind::ForkJoin, Runtime::Chili | Runtime::Forte | Runtime::Sequential) => return Ok(None),
-        (Kind::Http, Runtime::Smol | Runtime::Go | Runtime::Threads) => {
+        (Kind::Http, Runtime::Smol | Runtime::Threads) => {
             "the handler is hyper's: the server is not written for it"
         }
         (Kind::Http, Runtime::Rayon | Runtime::RayonFifo) => {
@@ -224,6 +224,10 @@ pub(crate) fn remark(request: &Request) -> Result<Option<Remark>, LabError> {
         (Kind::Timers, Runtime::Tokio) => {
             differs = false;
             "its timers tick in whole milliseconds"
+        }
+        (Kind::Http, Runtime::Go) => {
+            differs = false;
+            "net/http in a process of its own, for hyper in that of the clients"
         }
         (Kind::Mixed, Runtime::TokioRayon) => {
             differs = false;
