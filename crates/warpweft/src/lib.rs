@@ -65,6 +65,7 @@ pub use runtime::{
     SpawnError, Stall, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn, spawn_blocking,
     spawn_detached, spawn_job, try_spawn_blocking, yield_now,
 };
+pub use warpweft_platform::whereabouts::Whereabouts;
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec};
 pub use warpweft_queue as queue;
