@@ -151,7 +151,7 @@ fn pingpong_runs_where_tasks_can_wait_for_each_other() {
         ("pingpong/fan n=50 fan=5", 250),
         ("pingpong/fan n=50 fan=1", 50),
     ] {
-        each_runs(words, "warpweft,tokio,smol", operations);
+        each_runs(words, "warpweft,tokio,smol,may", operations);
         each_runs(&format!("{words} style=fibers"), "warpweft,tokio", operations);
     }
 }
@@ -161,7 +161,7 @@ fn lock_runs_with_all_locks() {
     for locks in ["local", "global"] {
         // 300 operations over 7 tasks are 42 each.
         let words = format!("lock n=300 tasks=7 locks={locks}");
-        each_runs(&words, "warpweft,tokio,smol", 294);
+        each_runs(&words, "warpweft,tokio,smol,may", 294);
         each_runs(&format!("{words} style=fibers"), "warpweft,tokio", 294);
         each_runs(&format!("{words} mutex=std"), "warpweft,tokio,smol", 294);
     }
@@ -176,7 +176,7 @@ fn timers_run_and_say_what_a_task_takes() {
         "n=300 spread=20 lead=2000 io=thread",
         "n=300 spread=1 lead=0",
     ] {
-        each_runs(&format!("timers {words}"), "warpweft,tokio", 300);
+        each_runs(&format!("timers {words}"), "warpweft,tokio,may", 300);
     }
     let folder = Folder::new("timers");
     let said = say(
@@ -326,6 +326,7 @@ fn go_runs_what_it_can_if_it_is_installed() {
         "http n=500 connections=5",
         "http/compute n=500 compute=20",
         "http/fan-out n=100 connections=10 delay=500",
+        "mixed/request n=25 numbers=5000 connections=4",
     ] {
         let said = say(
             folder.path(),

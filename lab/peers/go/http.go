@@ -86,21 +86,32 @@ func handle(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve says where it listens, and answers until the program ends.
-func serve(r *request) {
+// listen gives a listener, and says where it listens.
+func listen() net.Listener {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		fail("no listener: %v", err)
 	}
+	said := map[string]string{"version": runtime.Version(), "address": listener.Addr().String()}
+	if err := json.NewEncoder(os.Stdout).Encode(said); err != nil {
+		fail("the address cannot be written: %v", err)
+	}
+	return listener
+}
+
+// serve answers until the program ends.
+func serve(r *request) {
 	var open sync.Map
 	server := http.Server{Handler: http.HandlerFunc(handle)}
 	if len(r.Backends) > 0 {
 		server.ConnContext = func(ctx context.Context, client net.Conn) context.Context {
 			own := new(asks)
 			for i, address := range r.Backends {
-				if own[i], err = net.Dial("tcp", address); err != nil {
+				backend, err := net.Dial("tcp", address)
+				if err != nil {
 					fail("a backend: %v", err)
 				}
+				own[i] = backend
 			}
 			open.Store(client, own)
 			return context.WithValue(ctx, asksKey{}, own)
@@ -116,9 +127,5 @@ func serve(r *request) {
 			}
 		}
 	}
-	said := map[string]string{"version": runtime.Version(), "address": listener.Addr().String()}
-	if err := json.NewEncoder(os.Stdout).Encode(said); err != nil {
-		fail("the address cannot be written: %v", err)
-	}
-	fail("%v", server.Serve(listener))
+	fail("%v", server.Serve(listen()))
 }

@@ -1,7 +1,8 @@
 // The Go contestant of the lab: the same workloads, a goroutine per task.
 //
 // One JSON request on standard input, one JSON answer on standard output; the lab checks nothing that this program has
-// not checked itself first. GOMAXPROCS is the number of workers. For http the answer is where it listens, and the lab asks.
+// not checked itself first. GOMAXPROCS is the number of workers. For http and mixed the answer is where it listens, and
+// the lab asks.
 package main
 
 import (
@@ -407,8 +408,11 @@ func main() {
 		os.Exit(3)
 	}()
 	runtime.GOMAXPROCS(r.Workers)
-	if r.Kind == "http" {
+	switch r.Kind {
+	case "http":
 		serve(&r)
+	case "mixed":
+		sortForClients(&r)
 	}
 	programs := map[string]func(*request, uint64) *answer{
 		"packet": packet, "packet-cache": packetCache, "fib-promise": fibPromise, "spawn": spawn, "parked": parked,

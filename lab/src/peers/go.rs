@@ -28,13 +28,16 @@ const SOURCE: &str = include_str!("../../peers/go/main.go");
 const WAITS: &str = include_str!("../../peers/go/waits.go");
 /// The part that serves.
 const HTTP: &str = include_str!("../../peers/go/http.go");
+/// The part that sorts for who asks.
+const MIXED: &str = include_str!("../../peers/go/mixed.go");
 /// Its module file.
 const MODULE: &str = include_str!("../../peers/go/go.mod");
 /// All of it, by the names of the files.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     ("main.go", SOURCE),
     ("waits.go", WAITS),
     ("http.go", HTTP),
+    ("mixed.go", MIXED),
     ("go.mod", MODULE),
 ];
 
@@ -100,9 +103,12 @@ fn build(folder: &Path, program: &Path) -> Result<(), io::Error> {
 /// Runs a request in the Go program.
 pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
     let failed = |reason: String| not_built(request, &reason);
-    if matches!(program, Program::Http(_)) {
+    if matches!(program, Program::Http(_) | Program::Mixed(_)) {
         let server = Server::new(request);
-        let mut outcome = program.run_http(&server)?;
+        let mut outcome = match program {
+            Program::Http(_) => program.run_http(&server)?,
+            _ => program.run_at(server.serve(None).map_err(|error| failed(error.to_string()))?)?,
+        };
         outcome.remarks.extend(server.version.get().cloned());
         return Ok(outcome);
     }

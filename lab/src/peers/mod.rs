@@ -9,8 +9,8 @@
 //! | [`Fork`](forks::Fork): closures that borrow and wait for each other | join | warpweft, rayon, chili, forte, sequential |
 //! | [`ScopePool`](forks::ScopePool): closures that borrow and end with their scope | scope, spawn | warpweft, rayon |
 //! | [`HttpPool`]: a server | serve | warpweft, tokio, tokio+rayon; go, whose handler is Go's |
-//! | [`Waits`](waits::Waits): tasks that wait for each other | send, receive, promise, lock | warpweft, tokio, smol |
-//! | [`Sleeps`](waits::Sleeps): tasks that sleep | sleep | warpweft, tokio |
+//! | [`Waits`](waits::Waits): tasks that wait for each other | send, receive, promise, lock | warpweft, tokio, smol, may |
+//! | [`Sleeps`](waits::Sleeps): tasks that sleep | sleep | warpweft, tokio, may |
 //! | [`Mixed`](mixed::Mixed): sockets, and joins | read, write, compute | warpweft, tokio+rayon |
 //! | a program of its own | | go |
 //!
@@ -33,6 +33,7 @@ mod chili;
 pub(crate) mod forks;
 mod forte;
 mod go;
+mod may;
 pub(crate) mod mixed;
 mod rayon;
 mod sequential;
@@ -156,6 +157,8 @@ pub(crate) enum Runtime {
     TokioRayon,
     /// async-executor, on which smol is built.
     Smol,
+    /// may's coroutines.
+    May,
     /// One thread of the system per task.
     Threads,
     /// Go, a process of its own.
@@ -169,13 +172,14 @@ pub(crate) enum Runtime {
 }
 
 /// All runtimes, in the order of the tables.
-pub(crate) const RUNTIMES: [Runtime; 11] = [
+pub(crate) const RUNTIMES: [Runtime; 12] = [
     Runtime::Warpweft,
     Runtime::Rayon,
     Runtime::RayonFifo,
     Runtime::Tokio,
     Runtime::TokioRayon,
     Runtime::Smol,
+    Runtime::May,
     Runtime::Threads,
     Runtime::Go,
     Runtime::Chili,
@@ -196,6 +200,7 @@ impl Runtime {
             Self::Tokio => "tokio",
             Self::TokioRayon => "tokio+rayon",
             Self::Smol => "smol",
+            Self::May => "may",
             Self::Threads => "threads",
             Self::Go => "go",
             Self::Chili => "chili",
@@ -215,6 +220,7 @@ impl Runtime {
                 "two pools, tokio for what waits and rayon for what computes, as people glue them"
             }
             Self::Smol => "async-executor, the executor of smol, driven by as many threads as workers",
+            Self::May => "may, for tasks that wait: coroutines with stacks of 64 KiB, in direct style",
             Self::Threads => "a thread of the system per task, 64 KiB stacks; one worker means one core",
             Self::Go => "Go, a program of its own, built when it is first asked for",
             Self::Chili => {
@@ -266,9 +272,15 @@ pub(crate) fn explored(kind: Kind) -> Vec<Runtime> {
             Runtime::TokioRayon,
             Runtime::Go,
         ],
-        Kind::Pingpong | Kind::Lock => vec![Runtime::Warpweft, Runtime::Tokio, Runtime::Smol],
-        Kind::Timers => vec![Runtime::Warpweft, Runtime::Tokio],
-        Kind::Mixed => vec![Runtime::Warpweft, Runtime::TokioRayon],
+        Kind::Pingpong | Kind::Lock => vec![
+            Runtime::Warpweft,
+            Runtime::Tokio,
+            Runtime::Smol,
+            Runtime::May,
+            Runtime::Go,
+        ],
+        Kind::Timers => vec![Runtime::Warpweft, Runtime::Tokio, Runtime::Go],
+        Kind::Mixed => vec![Runtime::Warpweft, Runtime::TokioRayon, Runtime::Go],
         _ => vec![Runtime::Warpweft, Runtime::Rayon, Runtime::Tokio],
     }
 }
@@ -294,6 +306,7 @@ pub(crate) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         Runtime::TokioRayon if matches!(program, Program::Http(_)) => tokio::run_with_rayon(request, program),
         Runtime::TokioRayon => mixed::tokio_rayon::run(request, program),
         Runtime::Smol => smol::run(request, program),
+        Runtime::May => may::run(request, program),
         Runtime::Threads => threads::run(request, program),
         Runtime::Go => go::run(request, program),
         Runtime::Chili => chili::run(request, program),
