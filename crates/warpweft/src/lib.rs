@@ -48,6 +48,7 @@
 pub mod effect;
 pub mod fiber;
 mod fork;
+pub mod fs;
 mod idle;
 pub mod io;
 pub mod net;

@@ -1,5 +1,6 @@
 #![doc = include_str!("README.md")]
 
+mod aside;
 mod driver;
 mod handle;
 mod source;
@@ -23,6 +24,7 @@ mod poller;
 #[path = "twin.rs"]
 mod poller;
 
+pub(crate) use aside::aside;
 pub(crate) use driver::{Driver, Turn};
 pub use handle::Async;
 
