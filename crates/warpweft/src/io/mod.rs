@@ -3,6 +3,8 @@
 mod aside;
 mod driver;
 mod handle;
+#[cfg(doctest)]
+mod must_not_compile;
 mod source;
 mod sources;
 
