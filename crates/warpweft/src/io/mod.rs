@@ -1,5 +1,6 @@
 #![doc = include_str!("README.md")]
 
+mod alarm;
 mod aside;
 mod driver;
 mod handle;
