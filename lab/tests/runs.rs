@@ -307,6 +307,38 @@ fn fork_join_can_be_explored() {
 }
 
 #[test]
+fn what_waits_can_be_explored() {
+    let folder = Folder::new("explore-waits");
+    for workload in [
+        "http/compute",
+        "http/fan-out",
+        "mixed",
+        "mixed/request",
+        "pingpong",
+        "lock/global",
+        "timers",
+    ] {
+        let said = say(
+            folder.path(),
+            &format!("explore {workload} --smoke --runtime warpweft,tokio --policy fifo --workers 1"),
+        );
+        assert_eq!(said.code, Some(0), "{workload}: {}", said.err);
+        let page = format!("reports/explore-{}.html", workload.replace('/', "-"));
+        assert!(said.out.contains(&format!("Report: {page}")), "{}", said.out);
+        let html = std::fs::read_to_string(folder.path().join(page)).unwrap();
+        assert!(html.trim_end().ends_with("</html>") && html.contains("fifo"));
+        // The light requests' own tail is in the table and in the report.
+        if workload == "http/compute" {
+            assert!(
+                said.out.contains("light p99 us") && html.contains("light p99 us"),
+                "{}",
+                said.out
+            );
+        }
+    }
+}
+
+#[test]
 fn go_runs_what_it_can_if_it_is_installed() {
     let folder = Folder::new("go");
     for words in [
