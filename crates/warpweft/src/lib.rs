@@ -52,6 +52,7 @@
 pub mod effect;
 pub mod fiber;
 mod fork;
+pub mod fs;
 mod idle;
 pub mod io;
 pub mod net;
@@ -73,6 +74,7 @@ pub use runtime::{
     SpawnError, Stall, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn, spawn_blocking,
     spawn_detached, spawn_job, try_spawn_blocking, yield_hard, yield_now, yield_soft,
 };
+pub use warpweft_platform::whereabouts::Whereabouts;
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec, Preset};
 pub use warpweft_queue as queue;

@@ -2,11 +2,12 @@
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use ::warpweft::net::TcpListener;
+use ::warpweft::net::{TcpListener, TcpStream};
 use ::warpweft::{ForkCx, Io, JoinHandle, PolicySpec, Preset, Runtime, TaskBuilder};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -17,10 +18,11 @@ use super::forks::{Branch, Fork, ForkPool, ScopePool};
 use super::mixed::warpweft::OnePool;
 use super::remote::warpweft::Hiding;
 use super::waits::FiberPool;
-use super::{HttpPool, TaskPool, Tasks, not_built};
+use super::{HttpPool, TaskPool, Tasks, listener, not_built};
 use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
-use crate::workloads::http::answer::{Inline, answer};
+use crate::workloads::http::answer::{Asks, Inline, answer};
+use crate::workloads::http::backend::Addresses;
 use crate::workloads::{Program, Request};
 
 /// The policy that is taken when none is named.
@@ -189,7 +191,8 @@ impl ScopePool for Pool {
 }
 
 impl HttpPool for Pool {
-    fn serve(&self, listener: std::net::TcpListener) -> io::Result<()> {
+    fn serve(&self, backends: Option<Addresses>) -> io::Result<SocketAddr> {
+        let (listener, address) = listener()?;
         self.0.block_on(async {
             let listener = TcpListener::from_std(listener)?;
             ::warpweft::spawn(async move {
@@ -198,7 +201,10 @@ impl HttpPool for Pool {
                     let connection = async move {
                         // A connection that ends early is its client's error to report.
                         let _ = stream.set_nodelay(true);
-                        let handler = service_fn(|request| answer(request, Inline));
+                        let Ok(asks) = Asks::connect(backends, TcpStream::connect).await else {
+                            return;
+                        };
+                        let handler = service_fn(|request| answer(request, Inline, &asks));
                         let _ = http1::Builder::new()
                             .serve_connection(HyperIo::vectored(stream), handler)
                             .await;
@@ -207,7 +213,7 @@ impl HttpPool for Pool {
                 }
             })
             .detach();
-            Ok(())
+            Ok(address)
         })
     }
 

@@ -17,6 +17,7 @@
 //! - A tenth of the work, at most, is done beforehand on the same pool and not measured: threads are up, the
 //!   allocator has its pages. (Not for `parked` and `timers`, where memory is what is measured.)
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -121,9 +122,15 @@ impl Request {
         format!("{}{policy}, {} worker{plural}", self.runtime, self.workers)
     }
 
-    /// The same request, as it will really run on this contestant: threads that sleep bound how much there is to do.
+    /// The same request, as it will really run on this contestant: a thread per task bounds how many there are, threads that sleep
+    /// bound how much there is to do, and so do the two mappings of a suspended coroutine, as the kernel has 65530 for a process.
     pub(crate) fn fitted(mut self) -> Result<Self, LabError> {
-        if self.runtime()? == Runtime::Threads && self.kind != Kind::FibPromise {
+        let bounded = match self.runtime()? {
+            Runtime::Threads => self.kind != Kind::FibPromise,
+            Runtime::May => self.kind == Kind::Timers,
+            _ => false,
+        };
+        if bounded {
             let n = self.params.number("n").min(MOST_THREADS);
             self.params = self.params.with_number("n", n);
         }
@@ -139,7 +146,7 @@ impl Request {
     }
 }
 
-/// More threads than this are never started in one run.
+/// More threads than this are never started in one run, nor are more coroutines of may suspended.
 const MOST_THREADS: u64 = 20_000;
 /// Milliseconds that a worker sleeps at most over all items, where sleeping holds it.
 const MOST_ASLEEP: u64 = 10_000;
@@ -170,7 +177,9 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
         (Kind::Mixed, Runtime::Rayon | Runtime::RayonFifo) => {
             "its jobs cannot wait for sockets: see tokio+rayon"
         }
-        (Kind::Mixed, Runtime::Go) => "it has no join, only goroutines and channels",
+        (Kind::Mixed, Runtime::Go) if !mixed::asks_for_sorts(&request.params) => {
+            "its clock is that of another process: see mixed/request"
+        }
         (Kind::Http, Runtime::Warpweft | Runtime::Tokio | Runtime::TokioRayon) => return Ok(None),
         (
             Kind::Mapreducefib | Kind::Sweep,
@@ -202,11 +211,15 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
             "plain calls have no use for a second worker"
         }
         (Kind::ForkJoin, Runtime::Chili | Runtime::Forte | Runtime::Sequential) => return Ok(None),
-        (Kind::Http, Runtime::Smol | Runtime::Go | Runtime::Threads) => {
+        (Kind::Http, Runtime::Smol | Runtime::Threads) => {
             "the handler is hyper's: the server is not written for it"
         }
         (Kind::Http, Runtime::Rayon | Runtime::RayonFifo) => {
             "its jobs cannot wait for a socket: see tokio+rayon"
+        }
+        (Kind::Pingpong | Kind::Lock | Kind::Timers, Runtime::May) => return Ok(None),
+        (_, Runtime::May) => {
+            "measured where tasks wait for each other or sleep: see pingpong, lock and timers"
         }
         (_, Runtime::Chili) => "it can only join: see fork-join",
         (_, Runtime::Forte) => "measured where closures borrow: see fork-join and spawn/scope",
@@ -237,6 +250,14 @@ pub(crate) fn remark(request: &Request) -> Result<Option<Remark>, LabError> {
         }
         (Kind::FibPromise, Runtime::Rayon | Runtime::RayonFifo) => "no promises: join stands for them",
         (_, Runtime::Threads) => "a thread per task; n is bounded",
+        (Kind::Timers, Runtime::May) => "two mappings per task; n is bounded",
+        (Kind::Pingpong, Runtime::May) if request.params.word("form") == "oneshot" => {
+            "no promises: a channel stands for them"
+        }
+        (Kind::Pingpong, Runtime::May) => {
+            differs = false;
+            "its channels have no bound"
+        }
         (Kind::ForkJoin, Runtime::Chili) | (Kind::ForkJoin | Kind::Spawn, Runtime::Forte) => {
             differs = false;
             "the caller is one of the workers"
@@ -247,6 +268,14 @@ pub(crate) fn remark(request: &Request) -> Result<Option<Remark>, LabError> {
         (Kind::Timers, Runtime::Tokio) => {
             differs = false;
             "its timers tick in whole milliseconds"
+        }
+        (Kind::Http, Runtime::Go) => {
+            differs = false;
+            "net/http in a process of its own, for hyper in that of the clients"
+        }
+        (Kind::Mixed, Runtime::Go) => {
+            differs = false;
+            "in a process of its own; a goroutine and a wait group stand for a join"
         }
         (Kind::Mixed, Runtime::TokioRayon) => {
             differs = false;
@@ -385,6 +414,14 @@ impl Program {
         match self {
             Self::Mixed(plan) => plan.run(pool),
             _ => Err(not_for("sockets and joins together")),
+        }
+    }
+
+    /// Runs it with a server of another process.
+    pub(crate) fn run_at(&self, address: SocketAddr) -> Result<Outcome, LabError> {
+        match self {
+            Self::Mixed(plan) => plan.run_at(address),
+            _ => Err(not_for("a server of another process")),
         }
     }
 

@@ -352,8 +352,7 @@ impl ForkCx<'_> {
 /// Calls `body` with a place to spawn jobs that borrow from here, and returns when it and all of them have ended.
 ///
 /// The calling frame runs the jobs of its own scope that nobody has taken; then it waits, as in [`join`](crate::join), and
-/// nothing else runs on top of it. Outside of a task, `body` runs on the [default runtime](crate::default_runtime), and the
-/// calling thread waits.
+/// nothing else runs on top of it. Outside of a task, `body` runs where `join`'s halves do, and the calling thread waits.
 ///
 /// ```
 /// let mut squares = [0; 8];
@@ -368,7 +367,7 @@ impl ForkCx<'_> {
 /// # Panics
 ///
 /// If `body` or a job does, when all have ended: with the body's panic, or the first one of the jobs. If the pool is shut
-/// down before a job has run that was spawned by another job on another thread. Outside of a task, if the default runtime
+/// down before a job has run that was spawned by another job on another thread. Outside of a task, if that runtime
 /// cannot be built or is shutting down.
 pub fn scope<'env, T: Send>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T + Send) -> T {
     ForkCx::find(|cx| cx.scope(body))
