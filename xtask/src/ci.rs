@@ -79,6 +79,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
             result,
         )
     });
+    step("own policy", &mut || (String::new(), check::own_policy(repo)));
     step("format", &mut || (String::new(), check::format(repo)));
     step("clippy", &mut || (String::new(), check::clippy(repo)));
     step("documentation", &mut || {

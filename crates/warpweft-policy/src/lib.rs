@@ -28,6 +28,8 @@ pub use parsimonious::Parsimonious;
 pub use policy::{Policy, PolicyError, PoolEnv, Wake, WorkerId};
 pub use prows::ProWs;
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor, Preset};
-pub use stealing::{Fifo, Help, Lifo, Overflow, Stealing, Victims, Woken, YieldTo};
+pub use stealing::{
+    Fifo, Help, Lifo, Mixed, Overflow, Prioritised, Slotted, Stealing, Victims, Woken, YieldTo,
+};
 pub use warpweft_platform::topology::Place;
 pub use warpweft_task::{Pending, TaskInfo, TaskRef, Why};

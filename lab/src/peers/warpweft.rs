@@ -50,7 +50,7 @@ pub(crate) fn check_policy(text: &str) -> Result<PolicySpec, LabError> {
 
 /// How policies are written.
 pub(crate) fn policy_grammar() -> &'static str {
-    "POLICY = a name or an order (fifo | lifo), then any of +steal=one|half|atleast:K +victims=random|nearest:N|topology \
+    "POLICY = a name or an order (fifo | lifo | slot:N | alternate:N | stochastic:N | reverse:N | priority:N), then any of +steal=one|half|atleast:K +victims=random|nearest:N|topology \
      +help=none|shed|shed-sticky|tickets +overflow=grow|retry:N|locked|lockfree|multi:K +capacity=N +yield=local|global \
      +woken=waker|last"
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! policy   = ( name | order ) { "+" option }
 //! name     = one of `PolicySpec::presets`
-//! order    = "fifo" | "lifo"
+//! order    = "fifo" | "lifo" | "slot:" N | "alternate:" N | "stochastic:" PERCENT | "reverse:" N | "priority:" LEVELS
 //! option   = "steal="    ( "one" | "half" | "atleast:" K )
 //!          | "victims="  ( "random" | "nearest:" N | "topology" )
 //!          | "help="     ( "none" | "shed" | "shed-sticky" | "tickets" )
@@ -23,8 +23,11 @@
 
 mod parse;
 
+use crate::order::{FifoOrder, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use crate::stealing::Axes;
-use crate::{Fifo, Help, Lifo, Overflow, Parsimonious, Policy, ProWs, Victims};
+use crate::{
+    Fifo, Help, Lifo, Mixed, Overflow, Parsimonious, Policy, Prioritised, ProWs, Slotted, Stealing, Victims,
+};
 use std::fmt;
 use std::num::NonZeroUsize;
 use warpweft_queue::Amount;
@@ -50,6 +53,9 @@ pub struct PolicySpec(Kind);
 enum Kind {
     Fifo(Fifo),
     Lifo(Lifo),
+    Mixed(Mixed),
+    Slotted(Slotted),
+    Prioritised(Prioritised),
     ProWs(ProWs),
     Parsimonious(Parsimonious),
 }
@@ -60,6 +66,9 @@ impl Kind {
         match self {
             Self::Fifo(policy) => Some(policy.axes_mut()),
             Self::Lifo(policy) => Some(policy.axes_mut()),
+            Self::Mixed(policy) => Some(policy.axes_mut()),
+            Self::Slotted(policy) => Some(policy.axes_mut()),
+            Self::Prioritised(policy) => Some(policy.axes_mut()),
             Self::ProWs(_) | Self::Parsimonious(_) => None,
         }
     }
@@ -69,7 +78,7 @@ impl Kind {
         match self {
             Self::ProWs(policy) => Some(&mut policy.capacity),
             Self::Parsimonious(policy) => Some(&mut policy.capacity),
-            Self::Fifo(_) | Self::Lifo(_) => None,
+            _ => None,
         }
     }
 }
@@ -90,6 +99,9 @@ impl PolicySpec {
         match self.0 {
             Kind::Fifo(policy) => visitor.visit(policy),
             Kind::Lifo(policy) => visitor.visit(policy),
+            Kind::Mixed(policy) => visitor.visit(policy),
+            Kind::Slotted(policy) => visitor.visit(policy),
+            Kind::Prioritised(policy) => visitor.visit(policy),
             Kind::ProWs(policy) => visitor.visit(policy),
             Kind::Parsimonious(policy) => visitor.visit(policy),
         }
@@ -157,6 +169,12 @@ const fn n(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).expect("a preset's number is not 0")
 }
 
+/// A policy with an order between the two.
+fn mixed(mix: Mix) -> Kind {
+    let order = MixedOrder::new(mix).expect("a preset's order is possible");
+    Kind::Mixed(Stealing::with_order(order))
+}
+
 const PRESETS: &[Preset] = &[
     preset(
         "fifo",
@@ -169,6 +187,42 @@ const PRESETS: &[Preset] = &[
         "newest first, thieves take the oldest half: locality, tasks that spawn tasks",
         "EBSL B.6",
         || Kind::Lifo(Lifo::new()),
+    ),
+    preset(
+        "alternate",
+        "one of the newest, one of the oldest",
+        "EBSL 4.3.2",
+        || mixed(Mix::Alternate(n(1))),
+    ),
+    preset(
+        "stochastic-80-20",
+        "the newest in 80 of 100 cases, else the oldest",
+        "EBSL 5.3.3",
+        || mixed(Mix::Stochastic(80)),
+    ),
+    preset(
+        "stochastic-20-80",
+        "the newest in 20 of 100 cases, else the oldest",
+        "EBSL 5.3.3",
+        || mixed(Mix::Stochastic(20)),
+    ),
+    preset(
+        "reverse",
+        "newest first; after 256, as many of the oldest as there are",
+        "EBSL 4.3.2, 5.3.3",
+        || mixed(Mix::Reverse(n(256))),
+    ),
+    preset(
+        "slot",
+        "oldest first, but the newest goes before, three times in a row at most",
+        "EBSL 5.3.3, tokio",
+        || Kind::Slotted(Stealing::with_order(SlotOrder::new(FifoOrder, n(3)))),
+    ),
+    preset(
+        "priority",
+        "three levels of urgency, oldest first on each",
+        "Negele, EBSL 4.3",
+        || Kind::Prioritised(Stealing::with_order(PriorityOrder::new(FifoOrder, n(3)))),
     ),
     preset(
         "fifo-one",
@@ -275,11 +329,32 @@ impl From<Lifo> for PolicySpec {
     }
 }
 
+impl From<Mixed> for PolicySpec {
+    fn from(policy: Mixed) -> Self {
+        Self(Kind::Mixed(policy))
+    }
+}
+
+impl From<Slotted> for PolicySpec {
+    fn from(policy: Slotted) -> Self {
+        Self(Kind::Slotted(policy))
+    }
+}
+
+impl From<Prioritised> for PolicySpec {
+    fn from(policy: Prioritised) -> Self {
+        Self(Kind::Prioritised(policy))
+    }
+}
+
 impl fmt::Display for PolicySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Fifo(policy) => policy.fmt(f),
             Kind::Lifo(policy) => policy.fmt(f),
+            Kind::Mixed(policy) => policy.fmt(f),
+            Kind::Slotted(policy) => policy.fmt(f),
+            Kind::Prioritised(policy) => policy.fmt(f),
             Kind::ProWs(policy) => policy.fmt(f),
             Kind::Parsimonious(policy) => policy.fmt(f),
         }

@@ -113,6 +113,7 @@ pub struct TaskBuilder<'a> {
     name: Option<Cow<'static, str>>,
     location: &'static Location<'static>,
     runtime: Option<&'a Runtime>,
+    word: u64,
 }
 
 impl Default for TaskBuilder<'_> {
@@ -127,25 +128,40 @@ impl<'a> TaskBuilder<'a> {
     #[track_caller]
     #[inline]
     pub fn new() -> Self {
-        Self {
-            name: None,
-            location: Location::caller(),
-            runtime: None,
-        }
+        Self::at(Location::caller())
     }
 
     /// The same with a spawn site that was noted before.
+    #[inline]
     pub(crate) fn at(location: &'static Location<'static>) -> Self {
         Self {
             name: None,
             location,
             runtime: None,
+            word: 0,
         }
     }
 
     /// Names the task in errors, dumps and traces. Costs one more allocation.
     pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.name = Some(name.into());
+        self
+    }
+
+    /// What the pool's policy is to know of the task, in the one word that travels with it: what it means is the policy's own. With levels of
+    /// urgency, as `priority:3` has them, it is [`word_of_level`](crate::policy::order::word_of_level).
+    ///
+    /// ```
+    /// use warpweft::policy::order::word_of_level;
+    /// use warpweft::{PolicySpec, Runtime, TaskBuilder};
+    /// let runtime = Runtime::builder().workers(1).policy_spec("priority:3".parse::<PolicySpec>()?).build()?;
+    /// let later = TaskBuilder::new().on(&runtime).policy_word(word_of_level(2)).spawn_job(|| "not urgent");
+    /// assert_eq!(later.wait().ok(), Some("not urgent"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn policy_word(mut self, word: u64) -> Self {
+        self.word = word;
         self
     }
 
@@ -268,7 +284,15 @@ impl<'a> TaskBuilder<'a> {
             name,
             location,
             runtime,
+            word,
         } = self;
+        let bear = |birth| {
+            let (mut task, handle) = bear(birth);
+            if word != 0 {
+                task.set_policy_word(word);
+            }
+            (task, handle)
+        };
         with_current(|front| {
             // The worker on whose thread we are, if the task is to be of its pool.
             let front = front.filter(|front| runtime.is_none_or(|runtime| runtime.header() == front.pool));
