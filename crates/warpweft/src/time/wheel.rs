@@ -9,6 +9,16 @@
 //! When time reaches a slot of a higher level its timers move down; each does so at most seven times. 16 bits within a tick and
 //! eight levels of six bits are the 64 bits of the clock: there is nothing beyond the last level.
 //!
+//! ```text
+//!   level 1:  [ 0 ][ 1 ][ X ][   ] …          X is the first slot with timers
+//!                         │ some at each expiry
+//!                         ▼
+//!   level 0:  the slots of now     the slots of X, ahead ─── time reaches X: they change places
+//! ```
+//!
+//! A slot of level 2 may hold a hundred thousand timers. So that they do not all move at once, while others are late, each level has a second
+//! set of slots, *ahead*, into which the next slot of the level above is emptied bit by bit.
+//!
 //! Ticks only sort. What expires is decided by the deadline itself, to the nanosecond, and `next` is a deadline too: no timer is
 //! rounded, and nobody wakes up only to move timers down.
 //!
@@ -16,6 +26,7 @@
 //!
 //! - Every timer of a level is due before every timer of the next level; within a level, before those of later slots.
 //! - No timer's slot is before `reached`, those of level 0 at the earliest in its slot.
+//! - What is ahead of a level belongs to one slot of the level above, which starts at `from`; so does what is left in that slot.
 //! - A slot's `first` is no later than any of its deadlines, and [`NEVER`] if it is empty.
 //! - An entry's generation changes when its timer goes: a place finds its own timer or none.
 
@@ -41,7 +52,12 @@ pub(super) struct Place {
 pub(super) struct Wheel {
     /// All ticks before this one have expired.
     reached: u64,
-    levels: Box<[Level; LEVELS]>,
+    /// Each level twice: its slots of now, and those that are ahead. The last level has nothing above it.
+    sets: Box<[[Level; LEVELS]; 2]>,
+    /// Which of the two is of now, for each level.
+    now: [u8; LEVELS],
+    /// The first tick of what is ahead of each level.
+    from: [u64; LEVELS],
     entries: Vec<Entry>,
     /// The first vacant entry.
     vacant: u32,
@@ -69,8 +85,30 @@ struct Entry {
     /// In its slot's list; of a vacant entry, in the list of those.
     next: u32,
     generation: u32,
-    /// `level * SLOTS + slot`.
+    /// `(set * LEVELS + level) * SLOTS + slot`.
     home: u32,
+}
+
+impl Level {
+    /// No later than the first deadline in it; [`NEVER`] if it is empty.
+    fn first(&self) -> u64 {
+        match self.occupied {
+            0 => NEVER,
+            occupied => self.slots[occupied.trailing_zeros() as usize].first,
+        }
+    }
+}
+
+/// One of the two sets of slots of a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Set {
+    Now,
+    Ahead,
+}
+
+/// The digit of a tick that decides at that level.
+fn digit(tick: u64, level: usize) -> usize {
+    (tick >> (DIGIT_BITS * level as u32)) as usize % SLOTS
 }
 
 impl Wheel {
@@ -85,7 +123,9 @@ impl Wheel {
         };
         Self {
             reached: 0,
-            levels: Box::new([level; LEVELS]),
+            sets: Box::new([[level; LEVELS]; 2]),
+            now: [0; LEVELS],
+            from: [0; LEVELS],
             entries: Vec::new(),
             vacant: NONE,
         }
@@ -118,12 +158,28 @@ impl Wheel {
 
     /// No later than the first deadline, and within its slot; [`NEVER`] if there is none.
     pub(super) fn next(&self) -> u64 {
-        self.first_slot()
-            .map_or(NEVER, |(level, slot)| self.levels[level].slots[slot].first)
+        let Some((level, slot)) = self.first_slot() else {
+            return NEVER;
+        };
+        let first = self.set(Set::Now, level).slots[slot].first;
+        match level.checked_sub(1) {
+            Some(below) if self.from[below] == self.start(level, slot) => {
+                first.min(self.set(Set::Ahead, below).first())
+            }
+            _ => first,
+        }
     }
 
     /// Takes off what is due at `now`, `most` timers at the most; whether there may be more.
     pub(super) fn expire(&mut self, now: u64, most: usize, wakers: &mut Vec<Waker>) -> bool {
+        let before = wakers.len();
+        let more = self.take_due(now, most, wakers);
+        // Faster than timers expire: what is ahead is in place before its time comes.
+        self.move_ahead(2 * (wakers.len() - before) + 32);
+        more
+    }
+
+    fn take_due(&mut self, now: u64, most: usize, wakers: &mut Vec<Waker>) -> bool {
         let now_tick = now >> TICK_BITS;
         let mut left = most;
         while let Some((level, slot)) = self.first_slot() {
@@ -133,7 +189,12 @@ impl Wheel {
             }
             self.reached = self.reached.max(start);
             if level > 0 {
-                // All of them, so that the levels stay in order.
+                let below = level - 1;
+                if self.from[below] == start {
+                    // There is nothing in the slots of now: they are before this one.
+                    self.now[below] ^= 1;
+                }
+                // All that is left, so that the levels stay in order.
                 while let Some(index) = self.pop(level, slot) {
                     self.link(index);
                 }
@@ -168,15 +229,57 @@ impl Wheel {
         false
     }
 
+    /// Moves timers of the next slot of each level to where they will be when its time comes, `most` for each level.
+    fn move_ahead(&mut self, most: usize) {
+        for level in 1..LEVELS {
+            let occupied = self.set(Set::Now, level).occupied;
+            if occupied == 0 {
+                continue;
+            }
+            let slot = occupied.trailing_zeros() as usize;
+            let (start, below) = (self.start(level, slot), level - 1);
+            if self.set(Set::Ahead, below).occupied == 0 {
+                self.from[below] = start;
+            } else if self.from[below] != start {
+                // It holds what a later slot had before timers came into this one.
+                continue;
+            }
+            for _ in 0..most {
+                let Some(index) = self.pop(level, slot) else {
+                    break;
+                };
+                let tick = self.entries[index as usize].deadline >> TICK_BITS;
+                self.enter(index, Set::Ahead, below, digit(tick, below));
+            }
+        }
+    }
+
     #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
     pub(super) fn len(&self) -> usize {
         self.entries.iter().filter(|entry| entry.waker.is_some()).count()
     }
 
-    /// Where the earliest timers are.
+    fn set(&self, set: Set, level: usize) -> &Level {
+        &self.sets[self.which(set, level)][level]
+    }
+
+    fn which(&self, set: Set, level: usize) -> usize {
+        let now = usize::from(self.now[level]);
+        match set {
+            Set::Now => now,
+            Set::Ahead => 1 - now,
+        }
+    }
+
+    /// Where the earliest timers are: in that slot, or ahead of it.
     fn first_slot(&self) -> Option<(usize, usize)> {
-        let level = self.levels.iter().position(|level| level.occupied != 0)?;
-        Some((level, self.levels[level].occupied.trailing_zeros() as usize))
+        (0..LEVELS).find_map(|level| {
+            let mut occupied = self.set(Set::Now, level).occupied;
+            if level > 0 && self.set(Set::Ahead, level - 1).occupied != 0 {
+                occupied |= 1 << digit(self.from[level - 1], level);
+            }
+            (occupied != 0).then(|| (level, occupied.trailing_zeros() as usize))
+        })
     }
 
     /// The first tick of a slot.
@@ -191,11 +294,16 @@ impl Wheel {
         let deadline = self.entries[index as usize].deadline;
         // What is overdue belongs to the present tick.
         let tick = (deadline >> TICK_BITS).max(self.reached);
-        let level = (tick ^ self.reached).checked_ilog2().unwrap_or(0) / DIGIT_BITS;
-        let digit = (tick >> (DIGIT_BITS * level)) as usize % SLOTS;
-        let level = level as usize;
-        self.levels[level].occupied |= 1 << digit;
-        let slot = &mut self.levels[level].slots[digit];
+        let level = ((tick ^ self.reached).checked_ilog2().unwrap_or(0) / DIGIT_BITS) as usize;
+        self.enter(index, Set::Now, level, digit(tick, level));
+    }
+
+    /// Enters an entry into that list.
+    fn enter(&mut self, index: u32, set: Set, level: usize, digit: usize) {
+        let which = self.which(set, level);
+        let deadline = self.entries[index as usize].deadline;
+        self.sets[which][level].occupied |= 1 << digit;
+        let slot = &mut self.sets[which][level].slots[digit];
         slot.first = slot.first.min(deadline);
         let next = std::mem::replace(&mut slot.head, index);
         if next != NONE {
@@ -204,8 +312,8 @@ impl Wheel {
         let entry = &mut self.entries[index as usize];
         entry.previous = NONE;
         entry.next = next;
-        // Below 512.
-        entry.home = (level * SLOTS + digit) as u32;
+        // Below 1024.
+        entry.home = ((which * LEVELS + level) * SLOTS + digit) as u32;
     }
 
     fn unlink(&mut self, index: u32) {
@@ -220,17 +328,18 @@ impl Wheel {
             return;
         }
         let (level, digit) = (home as usize / SLOTS, home as usize % SLOTS);
-        let slot = &mut self.levels[level].slots[digit];
+        let level = &mut self.sets[level / LEVELS][level % LEVELS];
+        let slot = &mut level.slots[digit];
         slot.head = next;
         if next == NONE {
             slot.first = NEVER;
-            self.levels[level].occupied &= !(1 << digit);
+            level.occupied &= !(1 << digit);
         }
     }
 
-    /// Takes an entry out of a slot. The last one leaves it empty.
+    /// Takes an entry out of a slot of now. The last one leaves it empty.
     fn pop(&mut self, level: usize, slot: usize) -> Option<u32> {
-        let head = self.levels[level].slots[slot].head;
+        let head = self.set(Set::Now, level).slots[slot].head;
         if head == NONE {
             return None;
         }
@@ -325,6 +434,60 @@ mod tests {
         wheel.insert(5, Waker::noop().clone());
         assert_eq!(wheel.next(), 5, "what is overdue is next");
         assert_eq!(expired(&mut wheel, 1_000_000), 1);
+    }
+
+    /// Against a sorted list: timers come, go and expire while others are ahead.
+    #[test]
+    fn like_a_sorted_list() {
+        let random = &mut fastrand::Rng::with_seed(7);
+        for spread_bits in [18, 24, 30, 36] {
+            let (mut wheel, mut now) = (Wheel::new(), 0_u64);
+            let mut due = std::collections::BTreeMap::new();
+            for id in 0..20_000_u64 {
+                let bits = random.u32(10..=spread_bits);
+                let deadline = now + random.u64(0..1 << bits);
+                due.insert((deadline, id), wheel.insert(deadline, Waker::noop().clone()));
+                if random.u8(..) < 40 {
+                    let pick = random.usize(..due.len());
+                    let key = *due.keys().nth(pick.min(50)).expect("it is not empty");
+                    let place = due.remove(&key).expect("it is there");
+                    assert!(wheel.remove(place).is_some());
+                }
+                if random.u8(..) < 60 {
+                    let bits = random.u32(8..=spread_bits - 6);
+                    now += random.u64(0..1 << bits);
+                    let later = due.split_off(&(now + 1, 0));
+                    let gone = std::mem::replace(&mut due, later);
+                    assert_eq!(expired(&mut wheel, now), gone.len());
+                    assert!(gone.values().all(|&place| wheel.remove(place).is_none()));
+                }
+                let first = due.keys().next().map_or(NEVER, |&(deadline, _)| deadline);
+                assert!(wheel.next() <= first, "nobody is late");
+                assert_eq!(wheel.next() == NEVER, due.is_empty());
+            }
+            assert_eq!(wheel.len(), due.len());
+            assert_eq!(expired(&mut wheel, NEVER), due.len());
+        }
+    }
+
+    /// Timers of one slot are ahead of their level when nearer ones come, and go at their own time.
+    #[test]
+    fn nearer_timers_come_while_others_are_ahead() {
+        let mut wheel = Wheel::new();
+        let far = 40 << 22;
+        for n in 0..100 {
+            wheel.insert(far + n, Waker::noop().clone());
+        }
+        assert_eq!(expired(&mut wheel, 1), 0);
+        let near = 20 << 22;
+        wheel.insert(near, Waker::noop().clone());
+        assert_eq!(wheel.next(), near);
+        assert_eq!(expired(&mut wheel, near), 1);
+        assert_eq!(wheel.next(), far);
+        wheel.insert(far + 50, Waker::noop().clone());
+        assert_eq!(expired(&mut wheel, far + 49), 50);
+        assert_eq!(expired(&mut wheel, far + 50), 2);
+        assert_eq!(expired(&mut wheel, NEVER), 49);
     }
 
     #[test]
