@@ -186,6 +186,10 @@ impl Turn<'_> {
         if limit > now {
             let until = driver.alarm.set(|| driver.timers.next().min(limit));
             ns = (until != NEVER).then(|| until.saturating_sub(now));
+            // With more to sort it only looks, and comes back.
+            if until > now && driver.timers.tidy() {
+                ns = Some(0);
+            }
         }
         let mut bench = driver.bench.lock();
         let waited = driver.poller.wait(&mut bench.events, ns);

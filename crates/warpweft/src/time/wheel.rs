@@ -174,8 +174,8 @@ impl Wheel {
     pub(super) fn expire(&mut self, now: u64, most: usize, wakers: &mut Vec<Waker>) -> bool {
         let before = wakers.len();
         let more = self.take_due(now, most, wakers);
-        // Faster than timers expire: what is ahead is in place before its time comes.
-        self.move_ahead(2 * (wakers.len() - before) + 32);
+        // Much faster than timers expire: the next slot is in place before its time comes, even if this one was reached late.
+        self.move_ahead(8 * (wakers.len() - before) + 32);
         more
     }
 
@@ -229,8 +229,10 @@ impl Wheel {
         false
     }
 
-    /// Moves timers of the next slot of each level to where they will be when its time comes, `most` for each level.
-    fn move_ahead(&mut self, most: usize) {
+    /// Moves timers of the next slot of each level to where they will be when its time comes, `most` for each level. Whether some are
+    /// left.
+    pub(super) fn move_ahead(&mut self, most: usize) -> bool {
+        let mut left = false;
         for level in 1..LEVELS {
             let occupied = self.set(Set::Now, level).occupied;
             if occupied == 0 {
@@ -251,7 +253,9 @@ impl Wheel {
                 let tick = self.entries[index as usize].deadline >> TICK_BITS;
                 self.enter(index, Set::Ahead, below, digit(tick, below));
             }
+            left |= self.set(Set::Now, level).slots[slot].head != NONE;
         }
+        left
     }
 
     #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
