@@ -12,13 +12,17 @@
 
 mod counters;
 mod cx;
+mod negele;
 mod order;
 mod policy;
 mod spec;
 mod stealing;
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod testing;
 
 pub use counters::{Count, CounterSet, Counters};
 pub use cx::{Clock, Cx};
+pub use negele::{Negele, NegeleLocal};
 pub use order::{FifoOrder, LifoOrder, Order};
 pub use policy::{Policy, PolicyError, PoolEnv, Wake, WorkerId};
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor};

@@ -61,9 +61,9 @@ pub use fork::{ForkCx, Scope, join, par_chunks_mut, par_for, scope};
 pub use io::Io;
 pub use observe::PoolCounters;
 pub use runtime::{
-    Admission, BlockingError, BuildError, Builder, Pin, PinError, Refused, Runtime, SpawnBlocking,
-    SpawnError, Stall, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn, spawn_blocking,
-    spawn_detached, spawn_job, try_spawn_blocking, yield_now,
+    Admission, BlockingError, BuildError, Builder, Pin, PinError, Priority, PriorityError, Refused, Runtime,
+    SpawnBlocking, SpawnError, Stall, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn,
+    spawn_blocking, spawn_detached, spawn_job, try_spawn_blocking, yield_now,
 };
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec};

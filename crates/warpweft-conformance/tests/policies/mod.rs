@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
-use warpweft_policy::{Fifo, Lifo, Overflow, YieldTo};
+use warpweft_policy::{Fifo, Lifo, Negele, NegeleLocal, Overflow, YieldTo};
 use warpweft_queue::Amount;
 
 const THREE: NonZeroUsize = NonZeroUsize::new(3).unwrap();
@@ -17,3 +17,5 @@ conformance!(mod lifo_one = Lifo::new().steal(Amount::One).capacity(4));
 conformance!(mod lifo_at_least = Lifo::new().steal(Amount::AtLeast(THREE)).capacity(2));
 conformance!(mod lifo_locked = Lifo::new().capacity(2).overflow(Overflow::Locked));
 conformance!(mod lifo_local_yield = Lifo::new().yield_to(YieldTo::Local));
+conformance!(mod negele = Negele::new().levels(2));
+conformance!(mod negele_local = NegeleLocal::new().levels(2).balance(2));

@@ -42,6 +42,7 @@ mod live;
 mod monitor;
 mod pin;
 pub(crate) mod pool;
+mod priority;
 mod register;
 pub(crate) mod seat;
 mod spawn;
@@ -59,6 +60,7 @@ pub use crew::Threads;
 pub use handle::{Runtime, default_runtime};
 pub use monitor::Stall;
 pub use pin::{Pin, PinError};
+pub use priority::{Priority, PriorityError};
 pub use spawn::{SpawnError, TaskBuilder, spawn, spawn_detached, spawn_job};
 pub use spawn_blocking::{
     Admission, BlockingError, Refused, SpawnBlocking, spawn_blocking, try_spawn_blocking,

@@ -2,6 +2,7 @@
 
 use super::context::with_current;
 use super::handle::{Runtime, default_runtime};
+use super::priority::Priority;
 use super::seat;
 use crate::fiber::Start;
 use std::borrow::Cow;
@@ -97,7 +98,7 @@ where
     TaskBuilder::new().spawn_detached(job);
 }
 
-/// Spawning with a name.
+/// Spawning with a name, on a certain runtime, with a [priority](Runtime::priority).
 ///
 /// ```
 /// use warpweft::{Runtime, TaskBuilder};
@@ -113,6 +114,7 @@ pub struct TaskBuilder<'a> {
     name: Option<Cow<'static, str>>,
     location: &'static Location<'static>,
     runtime: Option<&'a Runtime>,
+    priority: Option<Priority>,
 }
 
 impl Default for TaskBuilder<'_> {
@@ -131,6 +133,7 @@ impl<'a> TaskBuilder<'a> {
             name: None,
             location: Location::caller(),
             runtime: None,
+            priority: None,
         }
     }
 
@@ -144,6 +147,13 @@ impl<'a> TaskBuilder<'a> {
     #[inline]
     pub fn on(mut self, runtime: &'a Runtime) -> Self {
         self.runtime = Some(runtime);
+        self
+    }
+
+    /// Gives the task a priority of its runtime; on another one it says nothing.
+    #[inline]
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = Some(priority);
         self
     }
 
@@ -259,27 +269,35 @@ impl<'a> TaskBuilder<'a> {
             name,
             location,
             runtime,
+            priority,
         } = self;
+        let set = |task: &mut TaskRef, pool| {
+            if let Some(priority) = priority {
+                priority.set(task, pool);
+            }
+        };
         with_current(|front| {
             // The worker on whose thread we are, if the task is to be of its pool.
             let front = front.filter(|front| runtime.is_none_or(|runtime| runtime.header() == front.pool));
             match front {
                 Some(front) => {
-                    let (task, handle) = bear(Birth {
+                    let (mut task, handle) = bear(Birth {
                         pool: front.pool,
                         location,
                         name,
                     });
+                    set(&mut task, front.pool);
                     front.push(task, Why::Spawned);
                     handle
                 }
                 None => {
                     let runtime = runtime.unwrap_or_else(|| default_runtime());
-                    let (task, handle) = bear(Birth {
+                    let (mut task, handle) = bear(Birth {
                         pool: runtime.header(),
                         location,
                         name,
                     });
+                    set(&mut task, runtime.header());
                     task.push(Why::Injected);
                     handle
                 }
