@@ -12,6 +12,7 @@
 
 mod counters;
 mod cx;
+mod helping;
 mod negele;
 mod order;
 mod policy;
@@ -22,6 +23,7 @@ mod testing;
 
 pub use counters::{Count, CounterSet, Counters};
 pub use cx::{Clock, Cx};
+pub use helping::{Cforall, Helping};
 pub use negele::{Negele, NegeleLocal};
 pub use order::{FifoOrder, LifoOrder, Order};
 pub use policy::{Policy, PolicyError, PoolEnv, Wake, WorkerId};

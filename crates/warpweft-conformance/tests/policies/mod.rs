@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
-use warpweft_policy::{Fifo, Lifo, Negele, NegeleLocal, Overflow, YieldTo};
+use warpweft_policy::{Cforall, Fifo, Helping, Lifo, LifoOrder, Negele, NegeleLocal, Overflow, YieldTo};
 use warpweft_queue::Amount;
 
 const THREE: NonZeroUsize = NonZeroUsize::new(3).unwrap();
@@ -19,3 +19,5 @@ conformance!(mod lifo_locked = Lifo::new().capacity(2).overflow(Overflow::Locked
 conformance!(mod lifo_local_yield = Lifo::new().yield_to(YieldTo::Local));
 conformance!(mod negele = Negele::new().levels(2));
 conformance!(mod negele_local = NegeleLocal::new().levels(2).balance(2));
+conformance!(mod cforall = Cforall::new().capacity(2));
+conformance!(mod helped_lifo = Helping::<LifoOrder>::new().lanes(1).capacity(2));
