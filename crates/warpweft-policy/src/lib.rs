@@ -16,6 +16,7 @@ mod helping;
 mod negele;
 mod order;
 mod policy;
+mod presets;
 mod spec;
 mod stealing;
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
@@ -27,6 +28,7 @@ pub use helping::{Cforall, Helping};
 pub use negele::{Negele, NegeleLocal};
 pub use order::{FifoOrder, LifoOrder, Order};
 pub use policy::{Policy, PolicyError, PoolEnv, Wake, WorkerId};
+pub use presets::{Go, Libfibre, Tokio};
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor};
 pub use stealing::{Fifo, Lifo, Overflow, Stealing, YieldTo};
 pub use warpweft_platform::topology::Place;

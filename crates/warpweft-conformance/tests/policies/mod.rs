@@ -2,7 +2,9 @@
 
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
-use warpweft_policy::{Cforall, Fifo, Helping, Lifo, LifoOrder, Negele, NegeleLocal, Overflow, YieldTo};
+use warpweft_policy::{
+    Cforall, Fifo, Go, Helping, Libfibre, Lifo, LifoOrder, Negele, NegeleLocal, Overflow, Tokio, YieldTo,
+};
 use warpweft_queue::Amount;
 
 const THREE: NonZeroUsize = NonZeroUsize::new(3).unwrap();
@@ -21,3 +23,6 @@ conformance!(mod negele = Negele::new().levels(2));
 conformance!(mod negele_local = NegeleLocal::new().levels(2).balance(2));
 conformance!(mod cforall = Cforall::new().capacity(2));
 conformance!(mod helped_lifo = Helping::<LifoOrder>::new().lanes(1).capacity(2));
+conformance!(mod go = Go);
+conformance!(mod tokio = Tokio);
+conformance!(mod libfibre = Libfibre);
