@@ -74,7 +74,15 @@ impl Default for NegeleLocal {
 
 impl fmt::Display for NegeleLocal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "negele-local+levels={}+balance={}", self.levels, self.balance)
+        let usual = Self::new();
+        f.write_str("negele-local")?;
+        if self.levels != usual.levels {
+            write!(f, "+levels={}", self.levels)?;
+        }
+        if self.balance != usual.balance {
+            write!(f, "+balance={}", self.balance)?;
+        }
+        Ok(())
     }
 }
 

@@ -81,7 +81,11 @@ impl Default for Negele {
 
 impl fmt::Display for Negele {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "negele+levels={}", self.levels)
+        f.write_str("negele")?;
+        if self.levels != Self::new().levels {
+            write!(f, "+levels={}", self.levels)?;
+        }
+        Ok(())
     }
 }
 
