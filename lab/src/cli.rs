@@ -223,10 +223,7 @@ impl ExploreArgs {
             } else {
                 peers::explored
             },
-            policies: peers::preset_policies()
-                .into_iter()
-                .map(|(name, _)| name.to_owned())
-                .collect(),
+            policies: peers::explored_policies(),
             workers: BTreeSet::from([1, cpus, 2 * cpus]).into_iter().collect(),
         };
         selection.job(workload, self.smoke, defaults, pace)
@@ -409,12 +406,12 @@ mod tests {
     }
 
     #[test]
-    fn explore_takes_all_presets_and_several_worker_counts() {
+    fn explore_takes_several_policies_and_worker_counts() {
         let job = job("explore").unwrap();
         assert_eq!(job.chosen.name, "pcap");
         assert!(
             job.cells.iter().filter(|cell| cell.policy.is_some()).count()
-                >= 2 * peers::preset_policies().len()
+                >= 2 * peers::explored_policies().len()
         );
         assert!(job.pace.budget.is_some());
     }

@@ -53,8 +53,11 @@ pub(crate) fn run() -> Result<(), LabError> {
     table.print(&mut output)?;
     writeln!(output, "\nPolicies of warpweft (--policy POLICY)\n")?;
     let mut table = Table::of_text();
-    for (name, about) in peers::preset_policies() {
-        table.row(vec![name.to_owned(), about.to_owned()]);
+    for preset in peers::preset_policies() {
+        table.row(vec![
+            preset.name().to_owned(),
+            format!("{} ({})", preset.about(), preset.source()),
+        ]);
     }
     table.print(&mut output)?;
     writeln!(output, "\n  {}", peers::policy_grammar())?;

@@ -32,6 +32,23 @@ pub fn moment(ns: u64) -> Option<Instant> {
         .checked_add(Duration::from_nanos(ns))
 }
 
+/// For how long the calling thread has had a CPU, in nanoseconds, or `None` where the system does not tell and under the
+/// checkers. A system call on Linux, 0.1 to 0.3 µs.
+#[must_use]
+pub fn thread_cpu_ns() -> Option<u64> {
+    #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+    {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        let (seconds, ns) = (
+            u64::try_from(time.tv_sec).ok()?,
+            u64::try_from(time.tv_nsec).ok()?,
+        );
+        seconds.checked_mul(1_000_000_000)?.checked_add(ns)
+    }
+    #[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle)))))]
+    None
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

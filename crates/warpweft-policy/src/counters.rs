@@ -1,13 +1,21 @@
 //! What a worker counts. Always compiled: a count is a load and a store on a line that the worker owns.
 
 use warpweft_platform::counter::Counter;
+use warpweft_task::Why;
 
 /// Something that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Count {
+    // The first five are the reasons for a push, in the order of `Why`: see `Counters::pushed`.
     /// Tasks spawned from this worker.
     Spawned,
+    /// Forks of this worker made public as tickets.
+    Forked,
+    /// Tasks that were woken.
+    Resumptions,
+    /// Tasks that gave way of their own accord.
+    Yields,
     /// Tasks that came from outside the pool.
     Injected,
     /// Steps of tasks run.
@@ -30,12 +38,12 @@ pub enum Count {
     Grown,
     /// Tasks that found no room and went to the overflow queue.
     Overflowed,
-    /// Tasks that gave way of their own accord.
-    Yields,
+    /// Times that a spawner tried again, because its queue was full.
+    Retries,
+    /// Times that a worker with much to do asked others to take of it.
+    HelpAsked,
     /// Tasks that began to wait.
     Suspensions,
-    /// Tasks that were woken.
-    Resumptions,
     /// Times that the worker began to search for others' work.
     Searches,
     /// Times that the worker went to sleep.
@@ -52,8 +60,11 @@ pub enum Count {
 
 impl Count {
     /// Everything that is counted, in the order of declaration.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 24] = [
         Self::Spawned,
+        Self::Forked,
+        Self::Resumptions,
+        Self::Yields,
         Self::Injected,
         Self::Ran,
         Self::LocalPops,
@@ -65,9 +76,9 @@ impl Count {
         Self::Spared,
         Self::Grown,
         Self::Overflowed,
-        Self::Yields,
+        Self::Retries,
+        Self::HelpAsked,
         Self::Suspensions,
-        Self::Resumptions,
         Self::Searches,
         Self::Parks,
         Self::Wakes,
@@ -81,6 +92,7 @@ impl Count {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Spawned => "spawned",
+            Self::Forked => "forked",
             Self::Injected => "injected",
             Self::Ran => "ran",
             Self::LocalPops => "local_pops",
@@ -92,6 +104,8 @@ impl Count {
             Self::Spared => "spared",
             Self::Grown => "grown",
             Self::Overflowed => "overflowed",
+            Self::Retries => "retries",
+            Self::HelpAsked => "help_asked",
             Self::Yields => "yields",
             Self::Suspensions => "suspensions",
             Self::Resumptions => "resumptions",
@@ -114,6 +128,12 @@ impl Counters {
     #[inline]
     pub fn add(&self, count: Count, n: u64) {
         self.0[count as usize].add(n);
+    }
+
+    /// Counts a push, as the worker whose counters these are: one instruction, without a look at the reason.
+    #[inline]
+    pub fn pushed(&self, why: Why) {
+        self.0[why as usize].add(1);
     }
 
     /// Adds `n` to counters that several threads keep.
@@ -172,6 +192,22 @@ impl CounterSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_push_is_counted_by_its_reason() {
+        let counts = [
+            Count::Spawned,
+            Count::Forked,
+            Count::Resumptions,
+            Count::Yields,
+            Count::Injected,
+        ];
+        for (why, count) in Why::ALL.into_iter().zip(counts) {
+            let counters = Counters::default();
+            counters.pushed(why);
+            assert_eq!(counters.get(count), 1, "{why:?}");
+        }
+    }
 
     #[test]
     fn every_count_has_its_own_place_and_name() {

@@ -14,6 +14,26 @@ pub enum Clock<'a> {
     Virtual(&'a Cell<u64>),
 }
 
+/// The part of a context that counts. It is two words, so a hook hands it on by value where its way gets slow: with a reference to the
+/// whole context there, the context would be written to memory also where its way is fast (13 instructions for each push).
+#[derive(Debug, Clone, Copy)]
+pub struct Tally<'a> {
+    counters: &'a Counters,
+    by_worker: bool,
+}
+
+impl Tally<'_> {
+    /// Counts something.
+    #[inline]
+    pub fn count(self, count: Count, n: u64) {
+        if self.by_worker {
+            self.counters.add(count, n);
+        } else {
+            self.counters.add_shared(count, n);
+        }
+    }
+}
+
 /// The context of one call of a policy's hook.
 #[derive(Debug)]
 pub struct Cx<'a> {
@@ -93,10 +113,16 @@ impl<'a> Cx<'a> {
     /// Counts something.
     #[inline]
     pub fn count(&self, count: Count, n: u64) {
-        if self.worker.is_some() {
-            self.counters.add(count, n);
-        } else {
-            self.counters.add_shared(count, n);
+        self.tally().count(count, n);
+    }
+
+    /// What counts.
+    #[inline]
+    #[must_use]
+    pub fn tally(&self) -> Tally<'a> {
+        Tally {
+            counters: self.counters,
+            by_worker: self.worker.is_some(),
         }
     }
 

@@ -5,7 +5,8 @@
 //! checkers and in the conformance kit.
 //!
 //! - [`Policy`] is the trait, [`Cx`] what a policy may observe.
-//! - [`Stealing`] is the family of work-stealing policies; [`Fifo`] and [`Lifo`] are its two orders.
+//! - [`Stealing`] is the family of work-stealing policies: an [`Order`] as its type, and the other axes as values. [`Fifo`] and
+//!   [`Lifo`] are the two plain ones.
 //! - [`PolicySpec`] is the text form: `lifo+steal=half+overflow=grow`.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -14,7 +15,7 @@ mod counters;
 mod cx;
 mod helping;
 mod negele;
-mod order;
+pub mod order;
 mod policy;
 mod presets;
 mod spec;
@@ -23,13 +24,13 @@ mod stealing;
 mod testing;
 
 pub use counters::{Count, CounterSet, Counters};
-pub use cx::{Clock, Cx};
+pub use cx::{Clock, Cx, Tally};
 pub use helping::{Cforall, Helping};
 pub use negele::{Negele, NegeleLocal};
 pub use order::{FifoOrder, LifoOrder, Order};
 pub use policy::{Policy, PolicyError, PoolEnv, Wake, WorkerId};
 pub use presets::{Go, Libfibre, Tokio};
-pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor};
-pub use stealing::{Fifo, Lifo, Overflow, Stealing, YieldTo};
+pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor, Preset};
+pub use stealing::{Fifo, Help, Lifo, Overflow, Stealing, Victims, Woken, YieldTo};
 pub use warpweft_platform::topology::Place;
 pub use warpweft_task::{Pending, TaskInfo, TaskRef, Why};

@@ -1,6 +1,6 @@
 //! The trait that every scheduler is written against.
 
-use crate::Cx;
+use crate::{Cx, YieldTo};
 use std::fmt;
 use warpweft_platform::topology::Place;
 use warpweft_queue::CapacityError;
@@ -167,6 +167,20 @@ pub trait Policy: Send + Sync + Sized + 'static {
         why: Why,
         cx: &Cx<'_>,
     ) -> Wake;
+
+    /// The running task gives way, and says itself where to: back to this worker (a *soft* yield), or to where all workers look now and
+    /// then (a *hard* one). What is provided pushes it as any task that yields; a policy that has but one place for them may leave
+    /// it at that.
+    fn yielded(
+        shared: &Self::Shared,
+        local: &mut Self::Local,
+        task: TaskRef,
+        to: YieldTo,
+        cx: &Cx<'_>,
+    ) -> Wake {
+        let _ = to;
+        Self::push(shared, Some(local), task, Why::Yielded, cx)
+    }
 
     /// The running task of this worker waits. Called before it can be woken: a wake that came earlier becomes a
     /// `push(Woken)` after this returns.

@@ -13,6 +13,7 @@ mod mpmc;
 mod multi;
 mod nodes;
 mod ring;
+mod slot;
 mod transfer;
 mod word;
 
@@ -26,5 +27,6 @@ pub use locked::Locked;
 pub use mpmc::Mpmc;
 pub use multi::{Multi, Shard};
 pub use nodes::{Carried, Nodes, Processor};
+pub use slot::Slot;
 pub use transfer::{Claim, Transfer};
 pub use word::Word;

@@ -63,9 +63,9 @@ pub use observe::PoolCounters;
 pub use runtime::{
     Admission, BlockingError, BuildError, Builder, Pin, PinError, Priority, PriorityError, Refused, Runtime,
     SpawnBlocking, SpawnError, Stall, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn,
-    spawn_blocking, spawn_detached, spawn_job, try_spawn_blocking, yield_now,
+    spawn_blocking, spawn_detached, spawn_job, try_spawn_blocking, yield_hard, yield_now, yield_soft,
 };
 pub use warpweft_policy as policy;
-pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec};
+pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec, Preset};
 pub use warpweft_queue as queue;
 pub use warpweft_task::{JoinError, JoinHandle, TaskInfo, block_on};

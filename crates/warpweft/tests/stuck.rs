@@ -5,10 +5,14 @@
     reason = "what blocks here must not be seen by the runtime"
 )]
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use warpweft::net::TcpListener;
+use warpweft::policy::Count;
 use warpweft::{Fifo, Lifo, Policy, Runtime, Stall, block_on, fiber, spawn, spawn_job, time, yield_now};
 use warpweft_platform::sync::Mutex;
 
@@ -271,6 +275,69 @@ fn forks_are_left_to_the_workers() {
     runtime.install(|cx| spin(cx, 6)).expect("it is open");
     let stand_ins = runtime.counters().stand_ins;
     assert_eq!(stand_ins.len(), 1);
-    let taken = stand_ins[0].get(warpweft::policy::Count::ForksTaken);
+    let taken = stand_ins[0].get(Count::ForksTaken);
     assert_eq!(taken, 0);
+}
+
+/// Starts an echo server on the runtime, and gives it a client.
+fn echo(runtime: &Runtime) -> TcpStream {
+    let listener = runtime.block_on(async { TcpListener::bind(([127, 0, 0, 1], 0)) });
+    let listener = listener.expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    drop(runtime.spawn(async move {
+        let (stream, _) = listener.accept().await.expect("a client");
+        let mut byte = [0];
+        while stream.read_exact(&mut byte).await.is_ok() {
+            stream.write_all(&byte).await.expect("the client reads");
+        }
+    }));
+    let client = TcpStream::connect(address).expect("it listens");
+    client.set_nodelay(true).expect("it is open");
+    client
+}
+
+/// A job that computes for three milliseconds and is followed by the next, until it is told to stop.
+fn chain(until: Arc<AtomicBool>, links: Arc<AtomicUsize>) {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(3) {}
+    links.fetch_sub(1, Ordering::Relaxed);
+    if !until.load(Ordering::Relaxed) {
+        links.fetch_add(1, Ordering::Relaxed);
+        drop(spawn_job(move || chain(until, links)));
+    }
+}
+
+/// No task takes as long as to be stuck, and yet what sockets wake does not wait for them.
+fn sockets_beside_long_tasks(workers: usize, policy: impl Policy) {
+    let runtime = runtime(workers, policy);
+    let mut client = echo(&runtime);
+    let (until, links) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..2 * workers {
+        links.fetch_add(1, Ordering::Relaxed);
+        let (until, links) = (Arc::clone(&until), Arc::clone(&links));
+        drop(runtime.spawn_job(move || chain(until, links)));
+    }
+    let served = || runtime.counters().stand_ins[0].get(Count::Ran);
+    let start = Instant::now();
+    while served() < 20 {
+        let mut byte = [7];
+        client.write_all(&byte).expect("it is open");
+        client.read_exact(&mut byte).expect("it is open");
+        assert_eq!(byte, [7]);
+        assert!(start.elapsed() < Duration::from_secs(60), "nobody looks out");
+    }
+    until.store(true, Ordering::Relaxed);
+    // It goes when it is needed no more.
+    eventually("the lookout stands down", || {
+        let threads = runtime.threads();
+        links.load(Ordering::Relaxed) == 0 && threads.all - threads.spare == workers
+    });
+}
+
+#[test]
+fn sockets_are_served_beside_long_tasks() {
+    for workers in [1, 2] {
+        sockets_beside_long_tasks(workers, Fifo::default());
+        sockets_beside_long_tasks(workers, Lifo::default());
+    }
 }

@@ -41,7 +41,7 @@ mod tokio;
 pub(crate) mod waits;
 mod warpweft;
 
-pub(crate) use warpweft::{check_policy, default_policy, policy_grammar, preset_policies};
+pub(crate) use warpweft::{check_policy, default_policy, explored_policies, policy_grammar, preset_policies};
 
 /// From inside a pool whose tasks are futures: the verbs of a task.
 pub(crate) trait Tasks: Copy + Send + Sync + Unpin + 'static {

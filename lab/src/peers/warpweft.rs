@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use ::warpweft::net::TcpListener;
-use ::warpweft::{ForkCx, Io, JoinHandle, PolicySpec, Runtime, TaskBuilder};
+use ::warpweft::{ForkCx, Io, JoinHandle, PolicySpec, Preset, Runtime, TaskBuilder};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use serde_json::{Map, Value};
@@ -27,9 +27,16 @@ pub(crate) fn default_policy() -> String {
     String::from("fifo")
 }
 
-/// The policies worth comparing at first sight, with what each is for.
-pub(crate) fn preset_policies() -> Vec<(&'static str, &'static str)> {
-    PolicySpec::presets().to_vec()
+/// The policies that are explored if none are named: those that differ most.
+pub(crate) fn explored_policies() -> Vec<String> {
+    ["fifo", "lifo", "fifo-one", "deque", "fifo-locked"]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+/// The policies that have names.
+pub(crate) fn preset_policies() -> &'static [Preset] {
+    PolicySpec::presets()
 }
 
 /// Checks the text of a policy; the error says where it is wrong and which words are right.
@@ -40,7 +47,9 @@ pub(crate) fn check_policy(text: &str) -> Result<PolicySpec, LabError> {
 
 /// How policies are written.
 pub(crate) fn policy_grammar() -> &'static str {
-    "POLICY = fifo | lifo, then any of +steal=one|half|atleast:K +overflow=grow|locked +capacity=N +yield=local|global"
+    "POLICY = a name or an order (fifo | lifo), then any of +steal=one|half|atleast:K +victims=random|nearest:N|topology \
+     +help=none|shed|shed-sticky|tickets +overflow=grow|retry:N|locked|lockfree|multi:K +capacity=N +yield=local|global \
+     +woken=waker|last"
 }
 
 /// The verbs of a task.
@@ -267,19 +276,24 @@ mod tests {
         check_policy(&default_policy()).unwrap();
         let presets = preset_policies();
         assert!(presets.len() >= 4, "{presets:?}");
-        for (name, about) in presets {
-            check_policy(name).unwrap();
-            assert!(!about.is_empty());
+        for preset in presets {
+            check_policy(preset.name()).unwrap();
+            assert!(!preset.about().is_empty() && !preset.source().is_empty());
+        }
+        for name in explored_policies() {
+            assert!(presets.iter().any(|preset| preset.name() == name), "{name}");
         }
     }
 
     #[test]
     fn the_grammar_is_the_one_that_is_understood() {
         let text = policy_grammar()
-            .replace("atleast:K", "atleast:4")
-            .replace("capacity=N", "capacity=64");
-        let (orders, options) = text.split_once(", then any of ").unwrap();
-        for order in orders.trim_start_matches("POLICY = ").split(" | ") {
+            .replace(":K", ":4")
+            .replace(":N", ":4")
+            .replace("=N", "=64");
+        let (orders, options) = text.split_once("), then any of ").unwrap();
+        let (_, orders) = orders.split_once('(').unwrap();
+        for order in orders.split(" | ") {
             check_policy(order).unwrap();
         }
         let mut understood = 0;

@@ -5,12 +5,12 @@
 
 use crate::duty::{Duty, Verdict, Violation};
 use std::panic::resume_unwind;
-use warpweft::{JoinError, Runtime, SpawnError, spawn_job, yield_now};
+use warpweft::{JoinError, Runtime, SpawnError, spawn_job, yield_hard, yield_now, yield_soft};
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::thread::{spawn, yield_now as yield_thread};
-use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};
+use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why, YieldTo};
 
 /// Whoever waits longer than this waits for ever.
 const PATIENCE_NS: u64 = 60_000_000_000;
@@ -24,6 +24,7 @@ const CALLS: [usize; 4] = [1, 2, 10, 2 * TASKS];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spot {
     Push,
+    Yielded,
     Suspended,
     Next,
     Overdue,
@@ -33,8 +34,9 @@ enum Spot {
     Retired,
 }
 
-const SPOTS: [Spot; 8] = [
+const SPOTS: [Spot; 9] = [
     Spot::Push,
+    Spot::Yielded,
     Spot::Suspended,
     Spot::Next,
     Spot::Overdue,
@@ -90,6 +92,17 @@ impl<P: Policy> Policy for Fused<P> {
     ) -> Wake {
         fuse.reach(Spot::Push);
         P::push(shared, local, task, why, cx)
+    }
+
+    fn yielded(
+        (shared, fuse): &Self::Shared,
+        local: &mut P::Local,
+        task: TaskRef,
+        to: YieldTo,
+        cx: &Cx<'_>,
+    ) -> Wake {
+        fuse.reach(Spot::Yielded);
+        P::yielded(shared, local, task, to, cx)
     }
 
     fn suspended((shared, fuse): &Self::Shared, local: &mut P::Local, task: &mut TaskRef, cx: &Cx<'_>) {
@@ -178,6 +191,8 @@ fn live<P: Policy>(policy: Fused<P>, fuse: &Fuse) -> Result<(), String> {
         runtime.spawn(async move {
             let half = spawn_job(move || number / 2);
             yield_now().await;
+            yield_soft().await;
+            yield_hard().await;
             Ok::<_, JoinError>(half.await? + spawn_job(move || number - number / 2).await?)
         })
     });

@@ -1,11 +1,11 @@
 //! A worker's lanes, what others see of them, and the age of what lies there.
 
 use super::Helping;
-use crate::order::Order;
+use crate::order::{Lane as _, LaneThief as _, Order};
 use crate::{Count, Cx};
 use warpweft_platform::CachePadded;
 use warpweft_platform::counter::Gauge;
-use warpweft_queue::{Full, Locked, Owner, Thief};
+use warpweft_queue::{Full, Locked};
 use warpweft_task::TaskRef;
 
 /// `log2(ns)` in sixteenths: the exponent, and four bits of the mantissa as its fraction.
@@ -19,7 +19,7 @@ pub(super) fn log2(ns: u64) -> u32 {
 
 /// What others see of a lane.
 pub(super) struct Lane<O: Order> {
-    pub(super) thief: <O::Queue as Owner<TaskRef>>::Thief,
+    pub(super) thief: <O::Lane as crate::order::Lane>::Thief,
     /// About when its oldest task came.
     pub(super) mark: CachePadded<Gauge>,
 }
@@ -43,7 +43,10 @@ pub struct Own<O: Order> {
     pub(super) all: Box<[usize]>,
     /// Whom it thinks of helping.
     pub(super) target: Option<usize>,
-    pub(super) pops: u32,
+    /// Pops until it reads the clock.
+    pub(super) until_clock: u32,
+    /// Pops until it chooses whom to help, beside the one that helps.
+    pub(super) until_choice: u32,
     /// When it last read the clock.
     pub(super) now: u64,
     /// Which lane it pushed to last.
@@ -55,7 +58,7 @@ pub struct Own<O: Order> {
 
 /// The owner's end of a lane.
 pub(super) struct OwnLane<O: Order> {
-    pub(super) queue: O::Queue,
+    pub(super) queue: O::Lane,
     /// How long tasks wait here, as a moving average of log2, in sixteenths.
     pub(super) wait: u32,
 }
@@ -74,15 +77,9 @@ impl<O: Order> Own<O> {
 
     #[cold]
     fn grow(&mut self, shared: &Shared<O>, lane: usize, task: TaskRef, cx: &Cx<'_>) {
-        let queue = &mut self.lanes[lane].queue;
-        let task = if queue.grow().is_ok() {
-            cx.count(Count::Grown, 1);
-            match queue.push(task) {
-                Ok(()) => return,
-                Err(Full(task)) => task,
-            }
-        } else {
-            task
+        cx.count(Count::Grown, 1);
+        let Err(Full(task)) = self.lanes[lane].queue.push_grown(task) else {
+            return;
         };
         cx.count(Count::Overflowed, 1);
         shared.inject(task, self.now);
@@ -90,7 +87,7 @@ impl<O: Order> Own<O> {
 
     /// From its lane whose mark is the oldest; of those that are as old, from the one whose turn it is.
     #[inline]
-    pub(super) fn pop(&mut self, shared: &Shared<O>) -> Option<TaskRef> {
+    pub(super) fn pop(&mut self, shared: &Shared<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let count = self.lanes.len();
         let (mut best, mut oldest) = (None, u64::MAX);
         let mut lane = self.popped;
@@ -103,14 +100,23 @@ impl<O: Order> Own<O> {
         }
         let lane = best?;
         self.popped = lane;
-        let task = self.lanes[lane].queue.pop()?;
+        let task = self.lanes[lane].queue.pop(cx)?;
         let stamp = task.policy_word();
-        if !O::PASSES_OVER {
+        if !O::NEWEST_FIRST {
             shared.lanes[self.first + lane].mark.set(stamp);
         }
         let (weight, wait) = (shared.config.weight, &mut self.lanes[lane].wait);
         *wait = (weight * log2(self.now.saturating_sub(stamp)) + (16 - weight) * *wait) / 16;
         Some(task)
+    }
+
+    /// The oldest of what newer tasks may bury for ever.
+    pub(super) fn passed_over(&mut self, shared: &Shared<O>) -> Option<TaskRef> {
+        self.lanes.iter_mut().enumerate().find_map(|(lane, own)| {
+            let task = own.queue.passed_over()?;
+            shared.lanes[self.first + lane].mark.set(task.policy_word());
+            Some(task)
+        })
     }
 
     /// Chooses whom to help at the next pop.

@@ -24,14 +24,13 @@
 
 mod lanes;
 
-use crate::order::{FifoOrder, Order};
+use crate::order::{FifoOrder, Lane as _, LaneThief as _, Order};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
 use lanes::{Lane, Own, OwnLane, Shared};
 use std::fmt;
-use std::marker::PhantomData;
 use warpweft_platform::CachePadded;
 use warpweft_platform::counter::Gauge;
-use warpweft_queue::{Locked, Owner, Steal, Thief};
+use warpweft_queue::{Locked, Steal};
 use warpweft_task::{TaskRef, Why};
 
 /// The scheduler of C∀: fair work stealing over lanes that are first in, first out.
@@ -70,6 +69,7 @@ const PLACES: u32 = 3;
 /// let helped = Helping::<LifoOrder>::new().lanes(1).age_log2(2);
 /// assert_eq!(helped.to_string(), "cforall+order=lifo+lanes=1+age=2");
 /// ```
+#[derive(Clone)]
 pub struct Helping<O> {
     lanes: usize,
     every: u32,
@@ -78,13 +78,27 @@ pub struct Helping<O> {
     weight: u32,
     clock_every: u32,
     capacity: usize,
-    order: PhantomData<O>,
+    order: O,
+}
+
+impl<O: Order + Default> Helping<O> {
+    /// Around the order as it is by itself.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::around(O::default())
+    }
+}
+
+impl<O: Order + Default> Default for Helping<O> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<O: Order> Helping<O> {
-    /// The constants of C∀; lanes for 128 tasks that grow in place.
+    /// Around an order, with the constants of C∀; lanes for 128 tasks that grow in place.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn around(order: O) -> Self {
         Self {
             lanes: 2,
             every: 2,
@@ -93,7 +107,7 @@ impl<O: Order> Helping<O> {
             weight: 12,
             clock_every: 8,
             capacity: 128,
-            order: PhantomData,
+            order,
         }
     }
 
@@ -183,28 +197,13 @@ impl<O: Order> Helping<O> {
     }
 }
 
-impl<O: Order> Default for Helping<O> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<O> Clone for Helping<O> {
-    fn clone(&self) -> Self {
-        Self {
-            order: PhantomData,
-            ..*self
-        }
-    }
-}
-
 impl<O: Order> fmt::Display for Helping<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("cforall")?;
-        if O::PASSES_OVER {
-            write!(f, "+order={}", O::NAME)?;
+        if O::NEWEST_FIRST {
+            write!(f, "+order={}", self.order)?;
         }
-        let usual = Self::new();
+        let usual = Self::around(self.order.clone());
         for (name, value, usual) in [
             ("lanes", self.lanes, usual.lanes),
             ("every", self.every as usize, usual.every as usize),
@@ -235,7 +234,7 @@ impl<O: Order> Policy for Helping<O> {
     fn build(&self, env: &PoolEnv) -> Result<(Shared<O>, Vec<Own<O>>), PolicyError> {
         self.check()?;
         let lane = |_| {
-            let queue = O::Queue::with_capacity(self.capacity)?;
+            let queue = self.order.lane(self.capacity)?;
             Ok(OwnLane { queue, wait: 0 })
         };
         let (mut lanes, mut owns) = (Vec::new(), Vec::new());
@@ -260,7 +259,8 @@ impl<O: Order> Policy for Helping<O> {
                 near: others(true),
                 all: others(false),
                 target: None,
-                pops: 0,
+                until_clock: 0,
+                until_choice: 0,
                 now: 0,
                 pushed: 0,
                 popped: 0,
@@ -279,7 +279,7 @@ impl<O: Order> Policy for Helping<O> {
     #[inline]
     fn push(shared: &Shared<O>, own: Option<&mut Own<O>>, mut task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
         match own {
-            Some(own) if !(O::PASSES_OVER && why == Why::Yielded) => {
+            Some(own) if !(O::NEWEST_FIRST && why == Why::Yielded) => {
                 task.set_policy_word(own.now);
                 // By turns instead of by chance: as even, and free.
                 own.pushed = if own.pushed + 1 < own.lanes.len() {
@@ -301,19 +301,23 @@ impl<O: Order> Policy for Helping<O> {
     #[inline]
     fn next(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let config = &shared.config;
-        own.pops = own.pops.wrapping_add(1);
-        if own.pops.is_multiple_of(config.clock_every) {
+        if own.until_clock == 0 {
+            own.until_clock = config.clock_every;
             own.now = cx.now_ns();
         }
+        own.until_clock -= 1;
         if let Some(target) = own.target.take() {
             let helped = own.help(shared, target, cx);
             if helped.is_some() {
                 return helped;
             }
-        } else if own.pops.is_multiple_of(config.every) {
+        } else if own.until_choice == 0 {
+            own.until_choice = config.every - 2;
             own.choose(config.far, cx);
+        } else {
+            own.until_choice -= 1;
         }
-        own.pop(shared)
+        own.pop(shared, cx)
     }
 
     fn overdue(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -321,10 +325,7 @@ impl<O: Order> Policy for Helping<O> {
         let task = (0..PLACES).find_map(|place| match own.turn.wrapping_add(place) % PLACES {
             0 => shared.take_injected(),
             // What newer tasks may bury for ever.
-            1 if O::PASSES_OVER => {
-                (own.first..own.first + own.lanes.len()).find_map(|lane| shared.steal(lane))
-            }
-            1 => None,
+            1 => own.passed_over(shared),
             _ => {
                 // Those that are as old come by turns.
                 let start = own.turn as usize % own.all.len();
@@ -356,7 +357,7 @@ impl<O: Order> Policy for Helping<O> {
     }
 
     fn scan(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-        if let Some(task) = own.pop(shared).or_else(|| shared.take_injected()) {
+        if let Some(task) = own.pop(shared, cx).or_else(|| shared.take_injected()) {
             return Some(task);
         }
         shared.lanes.iter().find_map(|lane| {

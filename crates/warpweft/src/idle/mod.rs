@@ -56,7 +56,7 @@ impl Idle {
     ///
     /// `look` is called again and again and may miss things; `scan` is the last look before sleep and may not.
     /// `parks` is told when the worker goes to sleep. Before that `nap_ns` may say that it is to look again after so many
-    /// nanoseconds, because something is there that is not yet to be taken. `bed` gives another place to sleep, if there is one
+    /// nanoseconds, because something is there that is not yet to be taken. `bed` gives another place to sleep, or to nap, as it is told, if there is one
     /// and nobody is in it; that it is free counts as work, which one sleeper takes. `in_haste` says that one look is enough before
     /// sleep is announced: what comes will say so.
     #[allow(
@@ -71,7 +71,7 @@ impl Idle {
         stop: impl Fn() -> bool,
         parks: impl Fn(),
         mut nap_ns: impl FnMut() -> Option<u64>,
-        bed: impl Fn() -> Option<B>,
+        bed: impl Fn(bool) -> Option<B>,
         in_haste: impl Fn() -> bool,
     ) -> Waited<T> {
         // Registered searchers keep pushes from waking sleepers. With nobody asleep there is nothing to keep, and the
@@ -104,7 +104,7 @@ impl Idle {
             } else {
                 let nap = nap_ns();
                 // After the announcement: whoever left the bed before looks for sleepers after that.
-                let bed = if nap == Some(0) { None } else { bed() };
+                let bed = if nap == Some(0) { None } else { bed(nap.is_some()) };
                 if nap.is_none() {
                     parks();
                 }

@@ -91,6 +91,11 @@ impl Driver {
         .then(|| Turn { driver: self })
     }
 
+    /// Whether somebody has the role.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.role.load(Ordering::Relaxed) == TAKEN
+    }
+
     /// Ends the present sleep of the holder of the role, or the next one.
     pub(crate) fn rouse(&self) {
         self.poller.notify();

@@ -9,6 +9,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::thread_word;
+use warpweft_policy::YieldTo;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{TaskRef, Why};
 
@@ -21,10 +22,19 @@ pub(crate) struct Front {
     pub(crate) ops: &'static FrontOps,
     /// The number of the worker; a visitor has none.
     pub(crate) worker: Option<usize>,
-    /// The running task gave way of its own accord.
-    pub(crate) yielding: Cell<bool>,
+    /// Whether the running task gave way of its own accord.
+    pub(crate) yielding: Cell<GaveWay>,
     /// A hook of the policy is on the stack of the thread that carries the worker.
     pub(crate) in_policy: Cell<bool>,
+}
+
+/// Whether a task gave way, and where it wants to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GaveWay {
+    No,
+    /// Where the policy wants it.
+    AsUsual,
+    To(YieldTo),
 }
 
 /// What a worker can be asked to do by its own thread, and a visitor by its.
@@ -68,7 +78,7 @@ impl Front {
             pool,
             ops,
             worker,
-            yielding: Cell::new(false),
+            yielding: Cell::new(GaveWay::No),
             in_policy: Cell::new(false),
         }
     }

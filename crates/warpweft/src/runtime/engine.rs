@@ -3,17 +3,28 @@
 //! There is none until the first socket or timer. From then on, with [`Io::Inline`], a worker without work sleeps in the poller
 //! (`idle`), and busy ones look there now and then (`Pace`); with [`Io::Thread`] a thread does nothing else.
 
+use super::lookout::{Enlisted, Lookout};
+use super::monitor::Monitor;
 use crate::idle::{Bed, Idle};
 use crate::io::{Driver, Io, Turn, shut_down};
 use std::io;
 use std::sync::{Arc, OnceLock};
 use warpweft_platform::atomic::{AtomicBool, Ordering};
+use warpweft_platform::clock::thread_cpu_ns;
 use warpweft_platform::sync::Mutex;
-use warpweft_platform::thread::{JoinHandle, spawn_named};
+use warpweft_platform::thread::{JoinHandle, set_brisk, spawn_named};
 use warpweft_platform::thread_word;
 
 /// A busy pool looks at its poller after so long, at the next end of a task.
 const LOOK_NS: u64 = 100_000;
+/// While a lookout is wanted the workers leave the poller alone for so long.
+const LOOKOUT_NS: u64 = 10_000_000;
+/// A worker that computes for so long without a look at the poller wants a lookout.
+const LONG_NS: u64 = 500_000;
+/// Before a stretch of at most so many tasks this thread's CPU time is asked for,
+const SHORT: u32 = 8;
+/// and after one that took so long: the question costs 0.2 µs.
+const ASK_NS: u64 = 40_000;
 /// The most tasks between two looks at the clock.
 const STRETCH: u32 = 64;
 
@@ -26,6 +37,7 @@ pub(crate) struct Engine {
     /// No driver any more. Under the lock of `thread`, too.
     closed: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
+    pub(super) lookout: Lookout,
 }
 
 // The driver that this thread polls for and nothing else.
@@ -39,6 +51,7 @@ impl Engine {
             driver: OnceLock::new(),
             closed: AtomicBool::new(false),
             thread: Mutex::new(None),
+            lookout: Lookout::new(),
         }
     }
 
@@ -114,6 +127,54 @@ impl Engine {
         happened
     }
 
+    /// Whether tasks take long, nobody is in the poller, and none of the workers is about to be.
+    pub(super) fn wants_lookout(&self) -> bool {
+        self.lookout.is_wanted()
+            && (self.lookout.is_there() || self.polled().is_some_and(|driver| !driver.is_taken()))
+    }
+
+    /// The calling thread carries the stand-in `worker` and sleeps in the poller; whether anything happened there. `false`, too, if
+    /// somebody else is in it.
+    pub(super) fn stand_watch(&self, worker: usize, idle: &Idle, over: impl FnOnce() -> bool) -> bool {
+        if !self.lookout.is_wanted() {
+            return false;
+        }
+        match self.lookout.enlist(worker) {
+            Enlisted::Already => {}
+            Enlisted::Now => set_brisk(true),
+            Enlisted::Refused => return false,
+        }
+        self.lookout.set_in_bed(true);
+        let turn = self.bed();
+        let Some(mut turn) = turn else {
+            self.lookout.set_in_bed(false);
+            return false;
+        };
+        // After the bed was taken: who ends the pool rouses who is in it, or has said before that it ends.
+        if !over() {
+            turn.wait(None);
+        }
+        self.lookout.set_in_bed(false);
+        let happened = turn.hand_out() > 0;
+        // As in `look`.
+        idle.wake_one();
+        happened
+    }
+
+    /// A worker goes to sleep, and somebody is in the poller: if that is the lookout it rises.
+    pub(super) fn relieve(&self) {
+        if self.lookout.is_in_bed() {
+            self.rouse();
+        }
+    }
+
+    /// Ends the sleep of who is in the poller.
+    pub(super) fn rouse(&self) {
+        if let Some(driver) = self.polled() {
+            driver.rouse();
+        }
+    }
+
     /// No worker is left to poll, nor a task to wait.
     pub(crate) fn close(&self) {
         let thread = self.thread.lock();
@@ -172,6 +233,11 @@ pub(crate) struct Pace {
     left: u32,
     stretch: u32,
     since_ns: u64,
+    /// The CPU time of this thread at `since_ns`, if it was asked for.
+    cpu_ns: Option<u64>,
+    was_long: bool,
+    /// After a task of its own that took long a worker looks at what others have sent before each task, for as long as that took.
+    others_until_ns: u64,
 }
 
 impl Pace {
@@ -180,8 +246,12 @@ impl Pace {
         Self {
             interval,
             left: interval,
-            stretch: interval.min(STRETCH),
+            // A thread may get a worker again and again for one task each.
+            stretch: 1,
             since_ns: 0,
+            cpu_ns: None,
+            was_long: false,
+            others_until_ns: 0,
         }
     }
 
@@ -190,40 +260,79 @@ impl Pace {
         self.stretch
     }
 
+    /// Whether the last stretch took long.
+    pub(crate) fn was_long(&self) -> bool {
+        self.was_long
+    }
+
     /// A stretch is over. Whether `overdue` is to be asked. Polls, if nobody has for a while.
-    pub(crate) fn look_up(&mut self, engine: &Engine, idle: &Idle) -> bool {
+    pub(crate) fn look_up(&mut self, engine: &Engine, idle: &Idle, monitor: &Monitor) -> bool {
         self.left -= self.stretch;
-        let overdue = self.left == 0;
+        let mut overdue = self.left == 0;
+        let mut stretch = STRETCH;
+        if let Some(driver) = engine.driver.get() {
+            stretch = self.by_the_clock(driver, engine, idle, monitor);
+            overdue |= self.since_ns < self.others_until_ns;
+        }
         if overdue {
             self.left = self.interval;
         }
-        let stretch = engine
-            .polled()
-            .map_or(STRETCH, |driver| self.poll(driver, engine, idle));
         self.stretch = stretch.min(self.left);
         overdue
     }
 
+    /// How long the next stretch is. Without sockets and timers nobody looks at the clock.
     #[cold]
-    fn poll(&mut self, driver: &Driver, engine: &Engine, idle: &Idle) -> u32 {
+    fn by_the_clock(&mut self, driver: &Driver, engine: &Engine, idle: &Idle, monitor: &Monitor) -> u32 {
         let now = driver.now_ns();
-        let each = now.saturating_sub(self.since_ns) / u64::from(self.stretch);
+        let took = now.saturating_sub(self.since_ns);
+        let each = took / u64::from(self.stretch);
         self.since_ns = now;
         // Under the checkers, where no time passes, it is always time.
-        let due =
-            cfg!(any(warpweft_loom, warpweft_shuttle)) || now.saturating_sub(driver.looked_ns()) >= LOOK_NS;
-        if due {
-            engine.look(idle);
+        let modelled = cfg!(any(warpweft_loom, warpweft_shuttle));
+        self.was_long = modelled || took >= LONG_NS && self.computed_long();
+        let mut looks = false;
+        if engine.form == Io::Inline {
+            if self.was_long && engine.lookout.want() {
+                monitor.hurry();
+            }
+            let late = now.saturating_sub(driver.looked_ns());
+            // What the lookout wakes need not wait for tasks that take long.
+            let patience = if engine.lookout.is_wanted() {
+                LOOKOUT_NS
+            } else {
+                LOOK_NS
+            };
+            looks = modelled || late >= patience;
+            if looks {
+                engine.look(idle);
+            }
+        }
+        if self.was_long && now >= self.others_until_ns {
+            self.others_until_ns = now.saturating_add(took);
         }
         let fit = LOOK_NS.checked_div(each).unwrap_or(u64::MAX);
         let most = (self.stretch * 2).min(STRETCH);
-        u32::try_from(fit).map_or(most, |fit| fit.clamp(1, most))
+        let stretch = u32::try_from(fit).map_or(most, |fit| fit.clamp(1, most));
+        // Not after each stretch: a stretch of tiny tasks takes no longer than the question.
+        let asks = looks || stretch <= SHORT || took >= ASK_NS;
+        self.cpu_ns = asks.then(thread_cpu_ns).flatten();
+        if now < self.others_until_ns { 1 } else { stretch }
+    }
+
+    /// Whether the last stretch took long by the time that this thread had a CPU, and not because others had it.
+    fn computed_long(&self) -> bool {
+        let cpu_ns = self
+            .cpu_ns
+            .and_then(|before| Some(thread_cpu_ns()?.saturating_sub(before)));
+        cpu_ns.is_some_and(|ns| ns >= LONG_NS)
     }
 }
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{Engine, Idle, Io, LOOK_NS, Pace};
+    use super::{Engine, Idle, Io, LOOK_NS, Monitor, Pace};
+    use crate::runtime::monitor::Watch;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::task::{Wake, Waker};
@@ -243,6 +352,7 @@ mod tests {
         let idle = Idle::new(1);
         let engine = Engine::new(Io::Inline, String::from("busy"));
         let driver = engine.driver(1, &idle).expect("a poller");
+        let monitor = Monitor::new(Watch::default(), 1, 1);
         let mut pace = Pace::new(61);
         let mut overdue_after = 0;
         for round in 0..70 {
@@ -250,13 +360,13 @@ mod tests {
             let waker = Waker::from(Arc::clone(&flag));
             assert!(driver.set_timer(None, 1, waker).is_some());
             let tasks = pace.stretch();
-            assert_eq!(tasks, if round == 0 { 61 } else { 1 });
+            assert_eq!(tasks, 1, "in round {round}");
             for _ in 0..tasks {
                 let start = now_ns();
                 while now_ns() - start <= LOOK_NS {}
             }
             overdue_after += tasks;
-            if pace.look_up(&engine, &idle) {
+            if pace.look_up(&engine, &idle, &monitor) {
                 assert_eq!(
                     overdue_after, 61,
                     "overdue tasks are asked for at the same pace as ever"
@@ -270,12 +380,13 @@ mod tests {
     #[test]
     fn without_a_driver_the_pace_is_the_policys() {
         let (idle, engine) = (Idle::new(1), Engine::new(Io::Inline, String::from("quiet")));
+        let monitor = Monitor::new(Watch::default(), 1, 1);
         for interval in [0, 1, 61, 1000] {
             let mut pace = Pace::new(interval);
             let mut tasks = 0;
             for _ in 0..100 {
                 tasks += pace.stretch();
-                if pace.look_up(&engine, &idle) {
+                if pace.look_up(&engine, &idle, &monitor) {
                     assert_eq!(tasks, interval.max(1));
                     tasks = 0;
                 }

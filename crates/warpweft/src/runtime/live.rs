@@ -49,12 +49,12 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         until_pause -= 1;
         let mut task = None;
         if until_pause == 0 {
-            let overdue = pace.look_up(&pool.engine, &pool.idle);
+            let overdue = pace.look_up(&pool.engine, &pool.idle, &pool.monitor);
             until_pause = pace.stretch();
-            if worker.stands_in && pool.monitor.lets_go() {
+            if worker.stands_in && pool.monitor.relieves(pace.was_long()) {
                 return;
             }
-            if overdue {
+            if overdue && worker.shares() {
                 pool.end_lost();
                 task = worker.errands.pop().or_else(|| {
                     // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return
@@ -67,12 +67,13 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         if task.is_none() {
             // SAFETY: as above.
             task = unsafe { worker.call(P::next) };
-            worker.counters().add(Count::LocalPops, u64::from(task.is_some()));
-        }
-        if task.is_none() {
-            // SAFETY: as above.
-            task = unsafe { worker.call(P::overdue) };
-            worker.counters().add(Count::Overdue, u64::from(task.is_some()));
+            if task.is_some() {
+                worker.counters().add(Count::LocalPops, 1);
+            } else if worker.shares() {
+                // SAFETY: as above.
+                task = unsafe { worker.call(P::overdue) };
+                worker.counters().add(Count::Overdue, u64::from(task.is_some()));
+            }
         }
         let task = match task {
             Some(task) => task,

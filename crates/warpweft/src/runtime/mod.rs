@@ -20,6 +20,7 @@
 //! | `crew` | all threads of a pool, and the spares |
 //! | `engine` | who polls for sockets and timers, and when |
 //! | `life` | open, closing, closed |
+//! | `lookout` | a stand-in that sleeps in the poller while everybody computes |
 //! | `monitor` | workers that are stuck, and their stand-ins |
 //! | `register` | tasks that sleep |
 //! | `wait` | how a stack waits |
@@ -39,6 +40,7 @@ mod handle;
 mod install;
 mod life;
 mod live;
+mod lookout;
 mod monitor;
 mod pin;
 pub(crate) mod pool;
@@ -65,4 +67,4 @@ pub use spawn::{SpawnError, TaskBuilder, spawn, spawn_detached, spawn_job};
 pub use spawn_blocking::{
     Admission, BlockingError, Refused, SpawnBlocking, spawn_blocking, try_spawn_blocking,
 };
-pub use yields::{YieldNow, yield_now};
+pub use yields::{YieldNow, yield_hard, yield_now, yield_soft};

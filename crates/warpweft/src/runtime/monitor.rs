@@ -20,6 +20,7 @@
 //! - It takes no forks: threads that compute are no reason for more threads that compute.
 //! - A pool in which everybody sleeps makes no ticks. Who wakes up rings.
 
+use super::lookout::TICK_NS;
 use super::pool::{AnyPool, Pool};
 use std::fmt;
 use std::io;
@@ -30,7 +31,7 @@ use warpweft_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::clock;
 use warpweft_platform::sync::{Condvar, Mutex, MutexGuard};
-use warpweft_platform::thread::{JoinHandle, spawn_named, yield_now};
+use warpweft_platform::thread::{JoinHandle, set_brisk, spawn_named, yield_now};
 use warpweft_platform::thread_word;
 use warpweft_policy::Policy;
 
@@ -106,6 +107,8 @@ pub(crate) struct Monitor {
     barrier: Asymmetric,
     /// How many workers were stuck at the last tick.
     stuck: AtomicUsize,
+    /// How many stand-ins are needed: one for each of those, and perhaps a lookout.
+    needed: AtomicUsize,
     /// How many stand-ins are carried.
     active: AtomicUsize,
     stalls: AtomicUsize,
@@ -137,6 +140,7 @@ impl Monitor {
             dozes: AtomicBool::new(false),
             barrier: Asymmetric::new(),
             stuck: AtomicUsize::new(0),
+            needed: AtomicUsize::new(0),
             active: AtomicUsize::new(0),
             stalls: AtomicUsize::new(0),
         }
@@ -179,10 +183,28 @@ impl Monitor {
         self.bell.notify_all();
     }
 
+    /// The present tick is over.
+    #[cold]
+    pub(super) fn hurry(&self) {
+        let _state = self.state.lock();
+        self.bell.notify_all();
+    }
+
     /// Whether a stand-in is not needed any more; if so it has to stand down.
     pub(super) fn lets_go(&self) -> bool {
-        let stuck = self.stuck.load(Ordering::Relaxed);
-        self.active.load(Ordering::Relaxed) > stuck
+        let needed = self.needed.load(Ordering::Relaxed);
+        self.active.load(Ordering::Relaxed) > needed
+    }
+
+    /// Whether a stand-in has to stand down, and to give its tasks back. A lookout with a task that took long is none: such tasks are for
+    /// the workers.
+    pub(super) fn relieves(&self, was_long: bool) -> bool {
+        self.lets_go() || was_long && !self.is_somebody_stuck()
+    }
+
+    /// Whether there are workers behind whom tasks may wait.
+    pub(super) fn is_somebody_stuck(&self) -> bool {
+        self.stuck.load(Ordering::Relaxed) > 0
     }
 
     /// How often a worker was found stuck.
@@ -266,11 +288,26 @@ impl<P: Policy> Pool<P> {
         let mut seen = vec![fresh; self.workers.len()];
         let mut quiet = 0;
         let dozes = |quiet| quiet >= QUIET_TICKS && self.everybody_sleeps();
-        while monitor.sleep(stuck_ns / 2, || dozes(quiet)) {
+        let lookout = &self.engine.lookout;
+        let tick_ns = || match lookout.is_wanted() {
+            true => (stuck_ns / 2).min(TICK_NS),
+            false => stuck_ns / 2,
+        };
+        while monitor.sleep(tick_ns(), || dozes(quiet)) {
             quiet = if self.everybody_sleeps() { quiet + 1 } else { 0 };
             let stuck = self.count_stuck(&mut seen, stuck_ns);
             monitor.stuck.store(stuck, Ordering::Relaxed);
-            while monitor.active.load(Ordering::Relaxed) < stuck && self.send_stand_in(any) {}
+            lookout.tick();
+            if stuck > 0 {
+                lookout.want();
+            }
+            let needed = stuck + usize::from(self.engine.wants_lookout());
+            monitor.needed.store(needed, Ordering::Relaxed);
+            // Tasks that came meanwhile wake nobody in the poller.
+            if stuck > 0 || monitor.lets_go() {
+                self.engine.relieve();
+            }
+            while monitor.active.load(Ordering::Relaxed) < needed && self.send_stand_in(any) {}
         }
     }
 
@@ -287,7 +324,9 @@ impl<P: Policy> Pool<P> {
             let steps = self.workers[id].steps();
             // Of stand-ins only those are stuck that made a step since they were sent.
             let works = id >= self.asked || self.idle.is_awake(id);
-            if !works || steps != seen.steps || id >= self.asked && !self.workers[id].is_carried() {
+            let rests =
+                id >= self.asked && (!self.workers[id].is_carried() || self.engine.lookout.sleeps(id));
+            if !works || steps != seen.steps || rests {
                 *seen = Seen {
                     steps,
                     since_ns: now,
@@ -346,6 +385,9 @@ impl<P: Policy> Pool<P> {
 
     /// The calling thread has laid this stand-in down, empty.
     pub(super) fn stood_down(&self, id: usize) {
+        if self.engine.lookout.discharge(id) {
+            set_brisk(false);
+        }
         self.workers[id].set_carried(false);
         self.monitor.active.fetch_sub(1, Ordering::Relaxed);
         self.monitor.state.lock().vacant.push(id);

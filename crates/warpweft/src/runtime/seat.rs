@@ -17,7 +17,7 @@
 //! - A spare thread is reserved before anything is given away.
 
 use super::berth::Berth;
-use super::context::{self, Front};
+use super::context::{self, Front, GaveWay};
 use super::wait::wait;
 use crate::effect::{self, Core};
 use crate::fiber::{Fiber, Home, Label};
@@ -292,7 +292,7 @@ impl Seat {
     /// Carries nothing from now on. The number of the worker, which is the caller's to give away.
     pub(crate) fn lay_down(&self) -> Option<usize> {
         let worker = self.front().map(|front| {
-            front.yielding.set(false);
+            front.yielding.set(GaveWay::No);
             front.worker
         });
         let visiting = !context::is(self.front.get());

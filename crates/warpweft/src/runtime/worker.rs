@@ -5,7 +5,7 @@
 //! - The policy's `Local` is touched only by the thread that carries the worker, and only while `in_policy` is clear:
 //!   a hook that spawns or wakes, against the rules, reaches the policy as an outsider and not through a second `&mut`.
 
-use super::context::{Front, FrontOps};
+use super::context::{Front, FrontOps, GaveWay};
 use super::pool::Pool;
 use super::seat::{self, Seat};
 use crate::fork::{Seen, Stolen};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicBool, AtomicPtr, Ordering, spin_loop};
 use warpweft_platform::clock;
 use warpweft_platform::random::Rng;
-use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
+use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId, YieldTo};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Pending, Ran, Suspended, TaskRef, Why, spawn_site};
@@ -108,6 +108,13 @@ impl<P: Policy> Worker<P> {
         self.carried.store(carried, Ordering::Relaxed);
     }
 
+    /// Whether it takes of what all workers share. The lookout does not, unless somebody is stuck: it would not be back in the poller
+    /// soon.
+    #[inline]
+    pub(super) fn shares(&self) -> bool {
+        !self.stands_in || self.pool().monitor.is_somebody_stuck()
+    }
+
     /// What a stand-in finds, wherever it lies. It does not wait.
     ///
     /// # Safety
@@ -116,17 +123,27 @@ impl<P: Policy> Worker<P> {
     #[cold]
     pub(super) unsafe fn glean(&self) -> Option<TaskRef> {
         let pool = self.pool();
-        if pool.monitor.lets_go() {
-            return None;
+        while !pool.monitor.lets_go() {
+            // The lookout leaves the others their tasks, unless somebody is stuck.
+            if pool.monitor.is_somebody_stuck() {
+                // SAFETY: by contract.
+                let found = unsafe { self.call(P::scan) };
+                if found.is_some() {
+                    return found;
+                }
+            }
+            let closes = || pool.life.is_closing();
+            if !pool.engine.look(&pool.idle) && !pool.engine.stand_watch(self.id.0, &pool.idle, closes) {
+                return None;
+            }
+            // What the poller woke was pushed by this worker.
+            // SAFETY: by contract.
+            let woken = unsafe { self.call(P::next) };
+            if woken.is_some() {
+                return woken;
+            }
         }
-        // SAFETY: by contract.
-        let found = unsafe { self.call(P::scan) };
-        if found.is_some() || !pool.engine.look(&pool.idle) {
-            return found;
-        }
-        // What the poller woke was pushed by this worker.
-        // SAFETY: by contract.
-        unsafe { self.call(P::next) }
+        None
     }
 
     /// A stand-in gives its tasks to the others; whether it has none any more. It does not give all at once: `next` may draw on what all
@@ -182,17 +199,25 @@ impl<P: Policy> Worker<P> {
 
     #[inline]
     fn push(&self, task: TaskRef, why: Why) {
-        match why {
-            Why::Spawned => self.counters.add(Count::Spawned, 1),
-            Why::Woken => self.counters.add(Count::Resumptions, 1),
-            Why::Yielded => self.counters.add(Count::Yields, 1),
-            Why::Forked | Why::Injected => {}
-        }
+        self.counters.pushed(why);
         if self.front.in_policy.get() {
             return self.pool().push_from_outside(task, why);
         }
         // SAFETY: workers are pushed to by the thread that carries them, and no hook is on its stack.
         let wake = unsafe { self.call(|shared, local, cx| P::push(shared, Some(local), task, why, cx)) };
+        self.pool().wake(wake, Some(&self.counters));
+    }
+
+    /// A task has given way, and said where it wants to wait.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[cold]
+    unsafe fn push_yielded(&self, task: TaskRef, to: YieldTo) {
+        self.counters.add(Count::Yields, 1);
+        // SAFETY: by contract.
+        let wake = unsafe { self.call(|shared, local, cx| P::yielded(shared, local, task, to, cx)) };
         self.pool().wake(wake, Some(&self.counters));
     }
 
@@ -314,7 +339,13 @@ impl<P: Policy> Worker<P> {
             || pool.life.is_closing(),
             || self.counters.add(Count::Parks, 1),
             || pool.market.nap_ns(&self.seen),
-            || pool.engine.bed(),
+            |naps| {
+                let bed = pool.engine.bed();
+                if bed.is_none() && !naps {
+                    pool.engine.relieve();
+                }
+                bed
+            },
             || pool.engine.is_polled(),
         );
         pool.monitor.ring();
@@ -409,7 +440,7 @@ impl<P: Policy> Worker<P> {
     #[allow(clippy::inline_always, reason = "as `run`, whose part it is")]
     #[inline(always)]
     unsafe fn suspend(&self, mut pending: Pending) {
-        let yielded = self.front.yielding.replace(false);
+        let gave_way = self.front.yielding.replace(GaveWay::No);
         if !pending.is_notified() {
             self.counters.add(Count::Suspensions, 1);
             // SAFETY: by contract.
@@ -427,7 +458,12 @@ impl<P: Policy> Worker<P> {
             Suspended::Asleep => {}
             // SAFETY: by contract.
             Suspended::Cancelled => unsafe { self.retired(word) },
-            Suspended::Again(task) => self.push(task, if yielded { Why::Yielded } else { Why::Woken }),
+            Suspended::Again(task) => match gave_way {
+                GaveWay::No => self.push(task, Why::Woken),
+                GaveWay::AsUsual => self.push(task, Why::Yielded),
+                // SAFETY: by contract.
+                GaveWay::To(to) => unsafe { self.push_yielded(task, to) },
+            },
         }
     }
 }

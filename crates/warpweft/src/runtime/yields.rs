@@ -1,8 +1,9 @@
 //! Giving way to other tasks.
 
-use super::context::with_current;
+use super::context::{GaveWay, with_current};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use warpweft_policy::YieldTo;
 
 /// Gives way: the task goes back to a queue, where its pool's policy wants yielded tasks, and runs again after others.
 ///
@@ -17,14 +18,49 @@ use std::task::{Context, Poll};
 /// # Ok::<(), warpweft::BuildError>(())
 /// ```
 pub fn yield_now() -> YieldNow {
-    YieldNow { yielded: false }
+    YieldNow::new(GaveWay::AsUsual)
 }
 
-/// The future of [`yield_now`].
+/// A *soft* yield: gives way as [`yield_now`], and stays with this worker, whatever the policy does with others. For a task that goes on
+/// soon, with what it has in the cache.
+///
+/// A policy that has but one place for tasks that yield puts it there.
+///
+/// ```
+/// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+/// runtime.block_on(warpweft::yield_soft());
+/// # Ok::<(), warpweft::BuildError>(())
+/// ```
+pub fn yield_soft() -> YieldNow {
+    YieldNow::new(GaveWay::To(YieldTo::Local))
+}
+
+/// A *hard* yield: gives way as [`yield_now`], and lets any worker go on with the task, after what is ready everywhere. For a task that
+/// looks whether it can do something, and cannot.
+///
+/// A policy that has but one place for tasks that yield puts it there.
+///
+/// ```
+/// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+/// runtime.block_on(warpweft::yield_hard());
+/// # Ok::<(), warpweft::BuildError>(())
+/// ```
+pub fn yield_hard() -> YieldNow {
+    YieldNow::new(GaveWay::To(YieldTo::Global))
+}
+
+/// The future of [`yield_now`], [`yield_soft`] and [`yield_hard`].
 #[derive(Debug)]
 #[must_use = "a yield does nothing unless it is awaited"]
 pub struct YieldNow {
+    way: GaveWay,
     yielded: bool,
+}
+
+impl YieldNow {
+    fn new(way: GaveWay) -> Self {
+        Self { way, yielded: false }
+    }
 }
 
 impl Future for YieldNow {
@@ -37,7 +73,7 @@ impl Future for YieldNow {
         let alone = with_current(|front| {
             front.is_some_and(|front| {
                 let alone = front.alone();
-                front.yielding.set(!alone);
+                front.yielding.set(if alone { GaveWay::No } else { self.way });
                 alone
             })
         });

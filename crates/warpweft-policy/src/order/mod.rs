@@ -1,0 +1,105 @@
+//! Orders: which of a worker's own tasks is next. The hot axis of a policy: a type, compiled into the worker's loop.
+//!
+//! ```text
+//!   Order (a recipe) ──lane()──▶ Lane (the worker's) ──thief()──▶ LaneThief (everybody's)
+//!
+//!   push ──▶ [ oldest … newest ] ──▶ pop: whose turn it is
+//!               ▲ steal: the oldest   ▲ push_last: one that has waited before
+//! ```
+//!
+//! Orders nest: one that is made of another passes to it what it does not decide itself.
+
+mod plain;
+
+use crate::{Cx, PolicyError};
+use std::fmt;
+use warpweft_queue::{Amount, Full, Glance, Steal};
+use warpweft_task::TaskRef;
+
+pub use plain::{FifoLane, FifoOrder, LifoLane, LifoOrder, PlainThief};
+
+/// The order of a worker's own tasks: a recipe. What it prints is the word of a policy's text.
+pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
+    /// What keeps a worker's tasks in this order.
+    type Lane: Lane;
+
+    /// Whether `pop` favours what was pushed last. Then a task that gives way to its own lane goes behind the newest other one
+    /// ([`Lane::pop_newest`]), and not before all; and by default it goes to the pool's queue.
+    const NEWEST_FIRST: bool;
+
+    /// An empty lane for so many tasks, for the time being.
+    ///
+    /// # Errors
+    ///
+    /// The capacity, or what the order was given, is impossible, or memory is short.
+    fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError>;
+}
+
+/// A worker's own tasks, in the hands of the worker.
+pub trait Lane: Send + Sized + 'static {
+    /// The same lane in the hands of others.
+    type Thief: LaneThief<Self>;
+
+    /// Adds a task that is new or was woken.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] with a task for which there is no room: this one, or one that it has displaced.
+    fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>>;
+
+    /// Adds a task that has waited elsewhere: without the privileges of a new one.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] with the task.
+    #[inline]
+    fn push_last(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        self.push(task)
+    }
+
+    /// Makes room for a task that [`push`](Lane::push) gave back, and adds it as [`push_last`](Lane::push_last) does.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] with the task if the lane cannot grow.
+    fn push_grown(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>>;
+
+    /// The task whose turn it is. `None`: there is none.
+    fn pop(&mut self, cx: &Cx<'_>) -> Option<TaskRef>;
+
+    /// The task that was pushed last, where that is the one that `pop` favours.
+    fn pop_newest(&mut self) -> Option<TaskRef> {
+        None
+    }
+
+    /// The task that `pop` may pass over for ever. `None` also if thieves are at it, and in an order that passes over nothing.
+    fn passed_over(&mut self) -> Option<TaskRef> {
+        None
+    }
+
+    /// How many tasks there are; thieves may have taken some.
+    fn len(&self) -> usize;
+
+    /// Whether there is no task. Stays true until the worker pushes or steals.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// For about how many more tasks there is room.
+    fn room(&self) -> usize;
+
+    /// A handle to steal with.
+    fn thief(&self) -> Self::Thief;
+}
+
+/// A lane in the hands of other workers.
+pub trait LaneThief<L>: Send + Sync + 'static {
+    /// Looks at the lane. Two equal glances: nobody took a task between them.
+    fn glance(&self) -> Glance;
+
+    /// Takes the oldest tasks, as many as `amount` says and `into` has room for.
+    fn steal_into(&self, into: &mut L, amount: Amount) -> Steal<TaskRef>;
+
+    /// Takes the oldest task. [`Steal::Empty`] only if there was none.
+    fn steal_one(&self) -> Steal<TaskRef>;
+}

@@ -1,0 +1,182 @@
+//! Oldest first, and newest first.
+
+use super::{Lane, LaneThief, Order};
+use crate::{Cx, PolicyError};
+use std::fmt;
+use warpweft_queue::{Amount, Fifo, Full, Glance, Lifo, Owner, Steal, Thief};
+use warpweft_task::TaskRef;
+
+/// Oldest first (EBSL B.5).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FifoOrder;
+
+impl fmt::Display for FifoOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("fifo")
+    }
+}
+
+impl Order for FifoOrder {
+    type Lane = FifoLane<Fifo<TaskRef>>;
+    const NEWEST_FIRST: bool = false;
+
+    fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError> {
+        Ok(FifoLane::new(Fifo::with_capacity(capacity)?))
+    }
+}
+
+/// Newest first; thieves take the oldest (EBSL B.6).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LifoOrder;
+
+impl fmt::Display for LifoOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("lifo")
+    }
+}
+
+impl Order for LifoOrder {
+    type Lane = LifoLane<Lifo<TaskRef>>;
+    const NEWEST_FIRST: bool = true;
+
+    fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError> {
+        Ok(LifoLane::new(Lifo::with_capacity(capacity)?))
+    }
+}
+
+/// What thieves see of a lane that is one queue.
+#[derive(Debug)]
+pub struct PlainThief<Q: Owner<TaskRef>>(Q::Thief);
+
+/// A queue whose owner takes the oldest.
+#[derive(Debug)]
+pub struct FifoLane<Q>(Q);
+
+/// A queue whose owner takes the newest.
+#[derive(Debug)]
+pub struct LifoLane<Q: Owner<TaskRef>> {
+    stack: Q,
+    /// The owner's way to the oldest.
+    bottom: Q::Thief,
+}
+
+impl<Q> FifoLane<Q> {
+    /// Around a queue that is empty, or holds the first tasks.
+    pub fn new(queue: Q) -> Self {
+        Self(queue)
+    }
+}
+
+impl<Q: Owner<TaskRef>> LifoLane<Q> {
+    /// Around a stack that is empty, or holds the first tasks.
+    pub fn new(stack: Q) -> Self {
+        let bottom = stack.thief();
+        Self { stack, bottom }
+    }
+}
+
+/// Makes room in a queue, and pushes.
+fn push_grown<Q: Owner<TaskRef>>(queue: &mut Q, task: TaskRef) -> Result<(), Full<TaskRef>> {
+    match queue.grow() {
+        Ok(()) => queue.push(task),
+        Err(_) => Err(Full(task)),
+    }
+}
+
+impl<Q: Owner<TaskRef, Thief: 'static> + 'static> Lane for FifoLane<Q> {
+    type Thief = PlainThief<Q>;
+
+    #[inline]
+    fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        self.0.push(task)
+    }
+
+    fn push_grown(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        push_grown(&mut self.0, task)
+    }
+
+    #[inline]
+    fn pop(&mut self, _: &Cx<'_>) -> Option<TaskRef> {
+        self.0.pop()
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn room(&self) -> usize {
+        self.0.capacity() - self.0.len()
+    }
+
+    fn thief(&self) -> PlainThief<Q> {
+        PlainThief(self.0.thief())
+    }
+}
+
+impl<Q: Owner<TaskRef, Thief: 'static> + 'static> Lane for LifoLane<Q> {
+    type Thief = PlainThief<Q>;
+
+    #[inline]
+    fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        self.stack.push(task)
+    }
+
+    fn push_grown(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        push_grown(&mut self.stack, task)
+    }
+
+    #[inline]
+    fn pop(&mut self, _: &Cx<'_>) -> Option<TaskRef> {
+        self.stack.pop()
+    }
+
+    fn pop_newest(&mut self) -> Option<TaskRef> {
+        self.stack.pop()
+    }
+
+    fn passed_over(&mut self) -> Option<TaskRef> {
+        self.bottom.steal_one().taken()
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.stack.len()
+    }
+
+    fn room(&self) -> usize {
+        self.stack.capacity() - self.stack.len()
+    }
+
+    fn thief(&self) -> PlainThief<Q> {
+        PlainThief(self.stack.thief())
+    }
+}
+
+impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LaneThief<FifoLane<Q>> for PlainThief<Q> {
+    fn glance(&self) -> Glance {
+        self.0.glance()
+    }
+
+    fn steal_into(&self, into: &mut FifoLane<Q>, amount: Amount) -> Steal<TaskRef> {
+        self.0.steal_into(&mut into.0, amount)
+    }
+
+    fn steal_one(&self) -> Steal<TaskRef> {
+        self.0.steal_one()
+    }
+}
+
+impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LaneThief<LifoLane<Q>> for PlainThief<Q> {
+    fn glance(&self) -> Glance {
+        self.0.glance()
+    }
+
+    fn steal_into(&self, into: &mut LifoLane<Q>, amount: Amount) -> Steal<TaskRef> {
+        self.0.steal_into(&mut into.stack, amount)
+    }
+
+    fn steal_one(&self) -> Steal<TaskRef> {
+        self.0.steal_one()
+    }
+}

@@ -1,0 +1,319 @@
+//! Policies as text: `lifo+steal=half+victims=nearest:15+overflow=multi:5+yield=global`.
+//!
+//! ```text
+//! policy   = ( name | order ) { "+" option }
+//! name     = one of `PolicySpec::presets`
+//! order    = "fifo" | "lifo"
+//! option   = "steal="    ( "one" | "half" | "atleast:" K )
+//!          | "victims="  ( "random" | "nearest:" N | "topology" )
+//!          | "help="     ( "none" | "shed" | "shed-sticky" | "tickets" )
+//!          | "overflow=" ( "grow" | "retry:" N | "locked" | "lockfree" | "multi:" K )
+//!          | "capacity=" N
+//!          | "yield="    ( "local" | "global" )
+//!          | "woken="    ( "waker" | "last" )
+//! ```
+//!
+//! Spaces around words do not matter. What is left out is as the name or the order has it. Options are for policies that are assembled
+//! from parts; a policy that is one piece has a name, and no options.
+//!
+//! # A policy more
+//!
+//! One that is one piece is a variant of [`Kind`] (with its line in `visit`, `fmt` and `axes_mut`) and a line of [`PRESETS`]; one that
+//! is assembled is a line of [`PRESETS`].
+
+mod parse;
+
+use crate::stealing::Axes;
+use crate::{Cforall, Fifo, Go, Help, Libfibre, Lifo, Negele, NegeleLocal, Overflow, Policy, Tokio, Victims};
+use std::fmt;
+use std::num::NonZeroUsize;
+use warpweft_queue::Amount;
+
+pub use parse::ParsePolicyError;
+
+/// A policy that was described by a text.
+///
+/// ```
+/// use warpweft_policy::PolicySpec;
+/// let spec: PolicySpec = "lifo + steal=one".parse()?;
+/// assert_eq!(spec.to_string(), "lifo+steal=one+overflow=grow+capacity=256+yield=global");
+/// let error = "lifo+stael=one".parse::<PolicySpec>().unwrap_err();
+/// assert_eq!(error.position(), 5);
+/// assert!(error.to_string().contains("steal="));
+/// # Ok::<(), warpweft_policy::ParsePolicyError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct PolicySpec(Kind);
+
+/// The types of policies that a text can name: a worker's loop is compiled for each.
+#[derive(Debug, Clone)]
+enum Kind {
+    Fifo(Fifo),
+    Lifo(Lifo),
+    Negele(Negele),
+    NegeleLocal(NegeleLocal),
+    Cforall(Cforall),
+    Go(Go),
+    Tokio(Tokio),
+    Libfibre(Libfibre),
+}
+
+impl Kind {
+    /// The axes of a policy that is assembled from parts; `None` for one that is one piece.
+    fn axes_mut(&mut self) -> Option<&mut Axes> {
+        match self {
+            Self::Fifo(policy) => Some(policy.axes_mut()),
+            Self::Lifo(policy) => Some(policy.axes_mut()),
+            Self::Negele(_)
+            | Self::NegeleLocal(_)
+            | Self::Cforall(_)
+            | Self::Go(_)
+            | Self::Tokio(_)
+            | Self::Libfibre(_) => None,
+        }
+    }
+}
+
+/// Receives the policy of a [`PolicySpec`] as a type of its own.
+pub trait PolicyVisitor {
+    /// What the visit results in.
+    type Output;
+
+    /// Called once, with the policy.
+    fn visit<P: Policy>(self, policy: P) -> Self::Output;
+}
+
+impl PolicySpec {
+    /// Calls the visitor with the policy that the text described: one instance of the visitor's code per policy type,
+    /// and no indirection afterwards.
+    pub fn visit<V: PolicyVisitor>(self, visitor: V) -> V::Output {
+        match self.0 {
+            Kind::Fifo(policy) => visitor.visit(policy),
+            Kind::Lifo(policy) => visitor.visit(policy),
+            Kind::Negele(policy) => visitor.visit(policy),
+            Kind::NegeleLocal(policy) => visitor.visit(policy),
+            Kind::Cforall(policy) => visitor.visit(policy),
+            Kind::Go(policy) => visitor.visit(policy),
+            Kind::Tokio(policy) => visitor.visit(policy),
+            Kind::Libfibre(policy) => visitor.visit(policy),
+        }
+    }
+
+    /// The policies worth comparing at first sight.
+    #[must_use]
+    pub fn presets() -> &'static [Preset] {
+        PRESETS
+    }
+}
+
+/// A policy that has a name.
+pub struct Preset {
+    name: &'static str,
+    about: &'static str,
+    source: &'static str,
+    make: fn() -> Kind,
+}
+
+impl Preset {
+    /// What it is called: a text that parses.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it does, and what it may be good for.
+    #[must_use]
+    pub fn about(&self) -> &'static str {
+        self.about
+    }
+
+    /// Where it comes from.
+    #[must_use]
+    pub fn source(&self) -> &'static str {
+        self.source
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn spec(&self) -> PolicySpec {
+        PolicySpec((self.make)())
+    }
+}
+
+impl fmt::Debug for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Preset").field("name", &self.name).finish()
+    }
+}
+
+/// A line of [`PRESETS`].
+const fn preset(name: &'static str, about: &'static str, source: &'static str, make: fn() -> Kind) -> Preset {
+    Preset {
+        name,
+        about,
+        source,
+        make,
+    }
+}
+
+/// A number that is not 0.
+const fn n(number: usize) -> NonZeroUsize {
+    NonZeroUsize::new(number).expect("a preset's number is not 0")
+}
+
+const PRESETS: &[Preset] = &[
+    preset(
+        "fifo",
+        "oldest first, thieves take half: fair, best at the tail",
+        "EBSL B.5",
+        || Kind::Fifo(Fifo::new()),
+    ),
+    preset(
+        "lifo",
+        "newest first, thieves take the oldest half: locality, tasks that spawn tasks",
+        "EBSL B.6",
+        || Kind::Lifo(Lifo::new()),
+    ),
+    preset(
+        "fifo-one",
+        "oldest first, thieves take one: few heavy tasks",
+        "EBSL 4.5.1",
+        || Kind::Fifo(Fifo::new().steal(Amount::One)),
+    ),
+    preset(
+        "deque",
+        "newest first, thieves take the oldest: the classic deque",
+        "Chase and Lev 2005",
+        || Kind::Lifo(Lifo::new().steal(Amount::One)),
+    ),
+    preset(
+        "fifo-locked",
+        "a bounded ring, the rest in a locked queue",
+        "Go, tokio; EBSL 5.3.1",
+        || Kind::Fifo(Fifo::new().overflow(Overflow::Locked)),
+    ),
+    preset(
+        "fifo-lockfree",
+        "a bounded ring, the rest in a lock-free queue",
+        "EBSL 5.3.1",
+        || Kind::Fifo(Fifo::new().overflow(Overflow::LockFree)),
+    ),
+    preset(
+        "fifo-multi",
+        "a bounded ring, the rest in five lock-free queues",
+        "EBSL 5.3.1, B.8",
+        || Kind::Fifo(Fifo::new().overflow(Overflow::Multi(n(5)))),
+    ),
+    preset(
+        "fifo-retry",
+        "a bounded ring of 128; a spawner that finds it full tries again",
+        "EBSL 5.3.1",
+        || Kind::Fifo(Fifo::new().capacity(128).overflow(Overflow::Retry(n(1024)))),
+    ),
+    preset(
+        "nearest",
+        "thieves keep to the 15 workers beside them: fine-grained tasks on many cores",
+        "EBSL 5.3.1",
+        || Kind::Fifo(Fifo::new().victims(Victims::Nearest(n(15)))),
+    ),
+    preset(
+        "topology",
+        "thieves begin with those that share caches (with pinned workers)",
+        "EBSL 5.3.1, Cforall",
+        || Kind::Fifo(Fifo::new().victims(Victims::Topology)),
+    ),
+    preset(
+        "atleast",
+        "thieves take ten at least, and rarely one",
+        "EBSL 5.3.1",
+        || Kind::Fifo(Fifo::new().steal(Amount::AtLeast(n(10)))),
+    ),
+    preset(
+        "shed",
+        "a busy worker makes another one steal from it, once",
+        "EBSL 5.3.1",
+        || Kind::Fifo(Fifo::new().help(Help::Shed)),
+    ),
+    preset(
+        "shed-sticky",
+        "the same; that one keeps it as its victim",
+        "EBSL 5.3.1",
+        || Kind::Fifo(Fifo::new().help(Help::ShedSticky)),
+    ),
+    preset(
+        "tickets",
+        "a busy worker draws a ticket, which a free one takes up",
+        "EBSL 5.3.1",
+        || Kind::Fifo(Fifo::new().help(Help::Tickets)),
+    ),
+    preset(
+        "cforall",
+        "workers help where tasks wait eight times longer than their own: fair, whatever the others do",
+        "Delisle, Cforall",
+        || Kind::Cforall(Cforall::new()),
+    ),
+    preset(
+        "negele",
+        "a lock-free queue for each of four priorities, for all workers",
+        "Negele, Friedrich, Oh and Egger 2014",
+        || Kind::Negele(Negele::new()),
+    ),
+    preset(
+        "negele-local",
+        "the same for each worker, balanced now and then",
+        "Negele, Friedrich, Oh and Egger 2014, future work",
+        || Kind::NegeleLocal(NegeleLocal::new()),
+    ),
+    preset(
+        "go",
+        "what was spawned or woken last runs next; a ring of 256, half of which overflows",
+        "Go 1.1 and later",
+        || Kind::Go(Go),
+    ),
+    preset(
+        "tokio",
+        "a private LIFO slot, three times in a row; a ring of 256; an injector, tuned to 200 µs",
+        "tokio 1.54",
+        || Kind::Tokio(Tokio),
+    ),
+    preset(
+        "libfibre",
+        "oldest first; a woken task goes back to where it last ran",
+        "Karsten and Barghi 2020",
+        || Kind::Libfibre(Libfibre),
+    ),
+];
+
+impl Default for PolicySpec {
+    /// `fifo`: nobody starves, whatever the workload.
+    fn default() -> Self {
+        Self(Kind::Fifo(Fifo::new()))
+    }
+}
+
+impl From<Fifo> for PolicySpec {
+    fn from(policy: Fifo) -> Self {
+        Self(Kind::Fifo(policy))
+    }
+}
+
+impl From<Lifo> for PolicySpec {
+    fn from(policy: Lifo) -> Self {
+        Self(Kind::Lifo(policy))
+    }
+}
+
+impl fmt::Display for PolicySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Fifo(policy) => policy.fmt(f),
+            Kind::Lifo(policy) => policy.fmt(f),
+            Kind::Negele(policy) => policy.fmt(f),
+            Kind::NegeleLocal(policy) => policy.fmt(f),
+            Kind::Cforall(policy) => policy.fmt(f),
+            Kind::Go(policy) => policy.fmt(f),
+            Kind::Tokio(policy) => policy.fmt(f),
+            Kind::Libfibre(policy) => policy.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The cold axes of a stealing policy: values, looked at only where the way of a task is slow already.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use warpweft_queue::Amount;
+
+/// Where a task goes for which its worker's queue has no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Overflow {
+    /// The queue grows, while thieves are at work.
+    Grow,
+    /// The spawner tries again, so often at most, until thieves have made room; each time is counted as `retries`. Then, or where there
+    /// is no other worker, into the locked queue: a spawner that waits for ever would be a pool that hangs.
+    Retry(NonZeroUsize),
+    /// Into one locked queue of the pool, as in Go and tokio.
+    Locked,
+    /// Into one lock-free queue of the pool; what that has no room for (65 536 tasks) into a locked one.
+    LockFree,
+    /// Into so many lock-free queues of the pool, by turns (EBSL B.8: five); what they have no room for (16 384 tasks each)
+    /// into a locked one.
+    Multi(NonZeroUsize),
+}
+
+/// Where a task goes that gives way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum YieldTo {
+    /// Into its worker's own queue (EBSL's soft yield). With FIFO that is behind all others; with LIFO behind the newest,
+    /// so that it gives way to one task, the one whose data is still in the cache.
+    Local,
+    /// Into queues of the pool that workers look at now and then (EBSL's hard yield): one for each two workers, eight at most.
+    Global,
+}
+
+/// Where a task goes that was woken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Woken {
+    /// To the worker whose task has woken it: what it will read was just written there.
+    Waker,
+    /// To the worker where it ran last: what it has read before may still be there. That worker is woken for it.
+    Last,
+}
+
+/// From whom a worker without tasks steals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Victims {
+    /// From anybody, beginning with one chosen by chance.
+    Random,
+    /// From those so many whose numbers are nearest to its own: a hierarchy along which tasks move (EBSL 5.3.1: 15).
+    Nearest(NonZeroUsize),
+    /// First from those on its core, then from those that share its last-level cache, then its memory node, then the rest; with
+    /// probability 1/8 it begins one level farther out, with 1/64 two, and so on, so that none is out of reach. Where workers are not
+    /// pinned nobody knows who is near, and it is as `Random`.
+    Topology,
+}
+
+/// Whether a worker with much to do asks others to take of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Help {
+    /// It does not: who has nothing must find it.
+    None,
+    /// It chooses another worker, each by turns, which steals from it once, at its next occasion.
+    Shed,
+    /// The same; and that worker keeps it as its first victim until somebody else asks.
+    ShedSticky,
+    /// It draws a ticket, which lies in a queue of the pool until a worker without tasks takes it up.
+    Tickets,
+}
+
+/// All of them together. What is not here is the order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Axes {
+    pub(crate) steal: Amount,
+    pub(crate) victims: Victims,
+    pub(crate) help: Help,
+    pub(crate) overflow: Overflow,
+    pub(crate) capacity: usize,
+    pub(crate) yield_to: YieldTo,
+    pub(crate) woken: Woken,
+}
+
+impl fmt::Display for Overflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Grow => f.write_str("grow"),
+            Self::Retry(times) => write!(f, "retry:{times}"),
+            Self::Locked => f.write_str("locked"),
+            Self::LockFree => f.write_str("lockfree"),
+            Self::Multi(queues) => write!(f, "multi:{queues}"),
+        }
+    }
+}
+
+impl fmt::Display for Victims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Random => f.write_str("random"),
+            Self::Nearest(number) => write!(f, "nearest:{number}"),
+            Self::Topology => f.write_str("topology"),
+        }
+    }
+}
+
+impl fmt::Display for Axes {
+    /// The options of a policy's text: the oldest four always, the others where they say something unusual.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.steal {
+            Amount::One => f.write_str("+steal=one")?,
+            Amount::Half => f.write_str("+steal=half")?,
+            Amount::AtLeast(least) => write!(f, "+steal=atleast:{least}")?,
+        }
+        if self.victims != Victims::Random {
+            write!(f, "+victims={}", self.victims)?;
+        }
+        f.write_str(match self.help {
+            Help::None => "",
+            Help::Shed => "+help=shed",
+            Help::ShedSticky => "+help=shed-sticky",
+            Help::Tickets => "+help=tickets",
+        })?;
+        write!(f, "+overflow={}+capacity={}", self.overflow, self.capacity)?;
+        f.write_str(match self.yield_to {
+            YieldTo::Local => "+yield=local",
+            YieldTo::Global => "+yield=global",
+        })?;
+        f.write_str(match self.woken {
+            Woken::Waker => "",
+            Woken::Last => "+woken=last",
+        })
+    }
+}

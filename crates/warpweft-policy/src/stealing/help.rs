@@ -1,0 +1,94 @@
+//! Workers with much to do, and how they ask others to take of it (EBSL 5.3.1: work shedding; sharing from busy to free).
+//!
+//! ```text
+//!   shed:     busy worker ──swap(its number)──▶ slot of another worker, by turns ──▶ it steals there at its next occasion
+//!   tickets:  busy worker ──push(its number)──▶ queue of tickets ──pop──▶ a worker that searches steals there first
+//! ```
+//!
+//! They ask where their way is slow already: when their lane is full, and when they look up after some tasks.
+
+use super::Help;
+use crate::{Count, PolicyError, Tally, Wake, WorkerId};
+use std::num::NonZeroUsize;
+use warpweft_queue::{Mpmc, Slot};
+
+/// A worker with so many tasks has much to do.
+const MUCH: usize = 32;
+
+/// Where all workers of a pool ask for help.
+pub(super) struct Desk {
+    sticky: bool,
+    by: By,
+}
+
+enum By {
+    Nobody,
+    /// For each worker who asks it, as his number + 1.
+    Slots(Box<[Slot<NonZeroUsize>]>),
+    Tickets(Box<Mpmc<NonZeroUsize>>),
+}
+
+impl Desk {
+    pub(super) fn new(help: Help, workers: usize) -> Result<Self, PolicyError> {
+        let by = match help {
+            Help::Shed | Help::ShedSticky if workers > 1 => {
+                By::Slots((0..workers).map(|_| Slot::new()).collect())
+            }
+            Help::Tickets if workers > 1 => By::Tickets(Box::new(Mpmc::with_capacity(workers)?)),
+            Help::None | Help::Shed | Help::ShedSticky | Help::Tickets => By::Nobody,
+        };
+        let sticky = help == Help::ShedSticky;
+        Ok(Self { sticky, by })
+    }
+
+    /// Asks for help if the worker has much to do. Whom to wake for it.
+    /// `pick` chooses among the others.
+    pub(super) fn ask(&self, me: usize, tasks: usize, pick: usize, tally: Tally<'_>) -> Wake {
+        if tasks < MUCH {
+            return Wake::Any;
+        }
+        let number = NonZeroUsize::MIN.saturating_add(me);
+        match &self.by {
+            By::Nobody => Wake::Any,
+            By::Slots(slots) => {
+                // Anybody but itself.
+                let other = (me + 1 + pick % (slots.len() - 1)) % slots.len();
+                // What was asked before is forgotten: the last one counts.
+                slots[other].swap(number);
+                tally.count(Count::HelpAsked, 1);
+                Wake::Worker(WorkerId(other))
+            }
+            By::Tickets(tickets) => {
+                // If there is no room, enough have asked.
+                tally.count(Count::HelpAsked, u64::from(tickets.try_push(number).is_ok()));
+                Wake::Any
+            }
+        }
+    }
+
+    /// Whom the worker is to steal from, because he asked for it. `kept` is the one that it keeps until somebody else asks.
+    pub(super) fn asked_by(&self, me: usize, kept: &mut Option<usize>) -> Option<usize> {
+        let By::Slots(slots) = &self.by else {
+            return None;
+        };
+        let asked = slots[me].take().map(|number| number.get() - 1);
+        if !self.sticky {
+            return asked;
+        }
+        *kept = asked.or(*kept);
+        *kept
+    }
+
+    /// Whether somebody asks this worker.
+    pub(super) fn is_asked(&self, me: usize) -> bool {
+        matches!(&self.by, By::Slots(slots) if !slots[me].is_empty())
+    }
+
+    /// Who drew the oldest ticket.
+    pub(super) fn ticket(&self) -> Option<usize> {
+        match &self.by {
+            By::Tickets(tickets) if !tickets.is_empty() => tickets.try_pop().map(|number| number.get() - 1),
+            _ => None,
+        }
+    }
+}

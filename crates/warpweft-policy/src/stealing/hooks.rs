@@ -1,0 +1,432 @@
+//! What the workers of a stealing pool do.
+
+use super::help::Desk;
+use super::spill::Spill;
+use super::victims::Circle;
+use super::{MOST_CAPACITY, Overflow, Stealing, Woken, YieldTo};
+use crate::order::{Lane, LaneThief, Order};
+use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Tally, Wake, WorkerId};
+use std::num::NonZeroUsize;
+use warpweft_platform::atomic::spin_loop;
+use warpweft_queue::{Amount, CapacityError, Full, Glance, Locked, Multi, Steal};
+use warpweft_task::{TaskRef, Why};
+
+/// Once in so many searches a thief is content with one task (EBSL's rare small steal).
+const SMALL_STEALS: u32 = 8;
+/// The most queues for tasks that gave way.
+const MOST_YIELDED: usize = 8;
+
+type ThiefOf<O> = <<O as Order>::Lane as Lane>::Thief;
+
+/// What the workers of a [`Stealing`] pool share.
+pub struct Shared<O: Order> {
+    /// For which reasons a worker's push does not go to its own lane: a bit for each [`Why`].
+    detours: u8,
+    /// Whether woken tasks go where they ran last.
+    to_last: bool,
+    lanes: Box<[ThiefOf<O>]>,
+    injector: Spill,
+    yielded: Multi<TaskRef, Locked<TaskRef>>,
+    overflow: Spill,
+    /// Of each worker, for tasks that ran there last; none if `to_last` is not set.
+    homes: Box<[Locked<TaskRef>]>,
+    desk: Desk,
+    steal: Amount,
+    full: Overflow,
+    yield_to: YieldTo,
+}
+
+/// A worker's own half of a [`Stealing`] pool.
+pub struct Local<O: Order> {
+    lane: O::Lane,
+    me: usize,
+    victims: Circle,
+    /// What each victim looked like when its only task was spared.
+    spared: Box<[Option<Glance>]>,
+    /// Searches so far.
+    searches: u32,
+    /// Whose turn it is to be overdue.
+    turn: usize,
+    /// Who asked last to be stolen from.
+    kept: Option<usize>,
+    /// Picks so far.
+    picks: usize,
+}
+
+impl<O: Order> Local<O> {
+    /// One of several places of the pool: each worker goes round them, from a beginning of its own.
+    fn pick(&mut self) -> usize {
+        self.picks = self.picks.wrapping_add(1);
+        self.picks
+    }
+}
+
+const fn bit(why: Why) -> u8 {
+    1 << why as u8
+}
+
+impl<O: Order> Policy for Stealing<O> {
+    type Shared = Shared<O>;
+    type Local = Local<O>;
+
+    fn build(&self, env: &PoolEnv) -> Result<(Shared<O>, Vec<Local<O>>), PolicyError> {
+        let axes = &self.axes;
+        if axes.capacity > MOST_CAPACITY {
+            return Err(CapacityError::TooLarge {
+                asked: axes.capacity,
+                limit: MOST_CAPACITY,
+            }
+            .into());
+        }
+        let mut locals: Vec<Local<O>> = Vec::with_capacity(env.workers);
+        for me in 0..env.workers {
+            locals.push(Local {
+                lane: self.order.lane(axes.capacity)?,
+                me,
+                victims: Circle::of(me, axes.victims, env),
+                spared: vec![None; env.workers].into(),
+                searches: 0,
+                turn: 0,
+                kept: None,
+                picks: me,
+            });
+        }
+        let to_last = axes.woken == Woken::Last;
+        let mut detours = 0;
+        if axes.yield_to == YieldTo::Global || O::NEWEST_FIRST {
+            detours |= bit(Why::Yielded);
+        }
+        if to_last {
+            detours |= bit(Why::Woken);
+        }
+        let yielded = env.workers.div_ceil(2).clamp(1, MOST_YIELDED);
+        let homes = if to_last { env.workers } else { 0 };
+        let shared = Shared {
+            detours,
+            to_last,
+            lanes: locals.iter().map(|local| local.lane.thief()).collect(),
+            injector: Spill::locked(),
+            yielded: Multi::from_shards((0..yielded).map(|_| Locked::new()))?,
+            overflow: Spill::of(axes.overflow)?,
+            homes: (0..homes).map(|_| Locked::new()).collect(),
+            desk: Desk::new(axes.help, env.workers)?,
+            steal: axes.steal,
+            full: axes.overflow,
+            yield_to: axes.yield_to,
+        };
+        Ok((shared, locals))
+    }
+
+    #[inline]
+    fn push(shared: &Shared<O>, local: Option<&mut Local<O>>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+        let Some(local) = local else {
+            return from_outside(shared, task, why);
+        };
+        if shared.detours & bit(why) != 0 {
+            return detour(shared, local, task, why, cx.tally());
+        }
+        into_lane(shared, local, task, cx.tally())
+    }
+
+    fn yielded(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, to: YieldTo, cx: &Cx<'_>) -> Wake {
+        give_way(shared, local, task, to, cx.tally())
+    }
+
+    #[inline]
+    fn suspended(shared: &Shared<O>, local: &mut Local<O>, task: &mut TaskRef, _: &Cx<'_>) {
+        if shared.to_last {
+            task.set_policy_word(word_of_home(task.policy_word(), local.me));
+        }
+    }
+
+    #[inline]
+    fn next(_: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+        local.lane.pop(cx)
+    }
+
+    fn overdue(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+        let came_home = come_home(shared, local, cx.tally());
+        // Whoever sleeps was woken when the tasks were pushed.
+        let _ = shared
+            .desk
+            .ask(local.me, local.lane.len(), local.pick(), cx.tally());
+        // By turns: as long as one place never runs dry, the others would wait for ever.
+        local.turn = local.turn.wrapping_add(1);
+        let turn = local.turn;
+        let by_turns = (0..6).find_map(|place| match (turn + place) % 6 {
+            0 => take_share(&shared.injector, local, cx),
+            1 => shared.yielded.pop(turn / 6),
+            2 => take_share(&shared.overflow, local, cx),
+            3 => local.lane.passed_over(),
+            4 => {
+                let busy = shared.desk.asked_by(local.me, &mut local.kept)?;
+                steal(&shared.lanes[busy], &mut local.lane, shared.steal, cx)
+            }
+            // A worker that is in a long task does not look after what has come home to it.
+            _ => shared
+                .homes
+                .get(turn / 6 % shared.lanes.len())
+                .and_then(Locked::pop),
+        });
+        by_turns.or_else(|| came_home.then(|| local.lane.pop(cx)).flatten())
+    }
+
+    fn search(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+        if come_home(shared, local, cx.tally())
+            && let Some(task) = local.lane.pop(cx)
+        {
+            return Some(task);
+        }
+        if let Some(task) = from_pool_queues(shared, local, cx) {
+            return Some(task);
+        }
+        let asked = shared.desk.asked_by(local.me, &mut local.kept);
+        if let Some(busy) = asked.or_else(|| shared.desk.ticket())
+            && busy != local.me
+            && let Some(task) = steal(&shared.lanes[busy], &mut local.lane, shared.steal, cx)
+        {
+            return Some(task);
+        }
+        local.searches = local.searches.wrapping_add(1);
+        // Where fewer than k tasks lie, somebody must run them all the same.
+        let amount = if local.searches.is_multiple_of(SMALL_STEALS) {
+            Amount::One
+        } else {
+            shared.steal
+        };
+        let Local {
+            lane,
+            victims,
+            spared,
+            ..
+        } = local;
+        victims
+            .round(cx)
+            .find_map(|victim| rob(&shared.lanes[victim], lane, &mut spared[victim], amount, cx))
+    }
+
+    fn scan(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+        let own = local.lane.pop(cx).or_else(|| from_pool_queues(shared, local, cx));
+        if own.is_some() {
+            return own;
+        }
+        if let Some(task) = shared.homes.iter().find_map(Locked::pop) {
+            return Some(task);
+        }
+        shared.lanes.iter().find_map(|lane| {
+            loop {
+                match lane.steal_one() {
+                    Steal::Taken { first, .. } => return Some(first),
+                    Steal::Empty | Steal::Few(_) => return None,
+                    // Somebody else took something, or the queue grows: it is not known to be empty.
+                    Steal::Lost => cx.pause(),
+                }
+            }
+        })
+    }
+
+    fn alone(shared: &Shared<O>, local: &Local<O>) -> bool {
+        local.lane.is_empty()
+            && shared.injector.is_empty()
+            && shared.yielded.is_empty()
+            && shared.overflow.is_empty()
+            && shared.homes.iter().all(Locked::is_empty)
+            && local.kept.is_none()
+            && !shared.desk.is_asked(local.me)
+    }
+}
+
+#[inline]
+fn into_lane<O: Order>(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, tally: Tally<'_>) -> Wake {
+    match local.lane.push(task) {
+        Ok(()) => Wake::Any,
+        Err(Full(task)) => no_room(shared, local, task, tally),
+    }
+}
+
+/// A task that found its lane full.
+#[cold]
+fn no_room<O: Order>(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, tally: Tally<'_>) -> Wake {
+    let placed = match shared.full {
+        Overflow::Grow => {
+            let grown = local.lane.push_grown(task);
+            tally.count(Count::Grown, u64::from(grown.is_ok()));
+            grown
+        }
+        Overflow::Retry(times) if shared.lanes.len() > 1 => retry(&mut local.lane, task, times, tally),
+        _ => Err(Full(task)),
+    };
+    if let Err(Full(task)) = placed {
+        tally.count(Count::Overflowed, 1);
+        shared.overflow.push(task, local.pick());
+    }
+    shared.desk.ask(local.me, local.lane.len(), local.pick(), tally)
+}
+
+fn retry<L: Lane>(
+    lane: &mut L,
+    mut task: TaskRef,
+    times: NonZeroUsize,
+    tally: Tally<'_>,
+) -> Result<(), Full<TaskRef>> {
+    for _ in 0..times.get() {
+        spin_loop();
+        tally.count(Count::Retries, 1);
+        match lane.push_last(task) {
+            Ok(()) => return Ok(()),
+            Err(Full(back)) => task = back,
+        }
+    }
+    Err(Full(task))
+}
+
+/// A push of a worker that does not go to its own lane, or not to where new tasks go there.
+#[inline(never)]
+fn detour<O: Order>(
+    shared: &Shared<O>,
+    local: &mut Local<O>,
+    task: TaskRef,
+    why: Why,
+    tally: Tally<'_>,
+) -> Wake {
+    if why == Why::Yielded {
+        return give_way(shared, local, task, shared.yield_to, tally);
+    }
+    match home_of(shared, &task) {
+        Some(home) if home != local.me => go_home(shared, home, task),
+        _ => into_lane(shared, local, task, tally),
+    }
+}
+
+fn from_outside<O: Order>(shared: &Shared<O>, task: TaskRef, why: Why) -> Wake {
+    if why == Why::Woken
+        && let Some(home) = home_of(shared, &task)
+    {
+        return go_home(shared, home, task);
+    }
+    shared.injector.push(task, 0);
+    Wake::Any
+}
+
+/// The word of a task that this worker has run: its number + 1 in the lower half. The upper half is the order's.
+fn word_of_home(word: u64, worker: usize) -> u64 {
+    word >> 32 << 32 | (worker as u64 + 1)
+}
+
+/// Where a task ran last, if it is to go there.
+fn home_of<O: Order>(shared: &Shared<O>, task: &TaskRef) -> Option<usize> {
+    let home = (task.policy_word() as u32).checked_sub(1)? as usize;
+    (home < shared.homes.len()).then_some(home)
+}
+
+fn go_home<O: Order>(shared: &Shared<O>, home: usize, task: TaskRef) -> Wake {
+    shared.homes[home].push(task);
+    Wake::Worker(WorkerId(home))
+}
+
+/// Takes in what has come home; whether there was anything.
+fn come_home<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<'_>) -> bool {
+    let Some(home) = shared.homes.get(local.me).filter(|home| !home.is_empty()) else {
+        return false;
+    };
+    let waiting = home.len();
+    let mut tasks = Vec::with_capacity(waiting);
+    home.pop_batch(&mut tasks, waiting);
+    for task in tasks {
+        if let Err(Full(task)) = local.lane.push_last(task) {
+            let _ = no_room(shared, local, task, tally);
+        }
+    }
+    true
+}
+
+/// A task gives way.
+fn give_way<O: Order>(
+    shared: &Shared<O>,
+    local: &mut Local<O>,
+    task: TaskRef,
+    to: YieldTo,
+    tally: Tally<'_>,
+) -> Wake {
+    if to == YieldTo::Global {
+        let pick = local.pick();
+        // Locked shards are never full.
+        if let Err(Full(task)) = shared.yielded.push(task, pick) {
+            shared.overflow.push(task, pick);
+        }
+        return Wake::Any;
+    }
+    let newest = if O::NEWEST_FIRST {
+        local.lane.pop_newest()
+    } else {
+        None
+    };
+    for task in [Some(task), newest].into_iter().flatten() {
+        if let Err(Full(task)) = local.lane.push_last(task) {
+            let _ = no_room(shared, local, task, tally);
+        }
+    }
+    Wake::Any
+}
+
+fn from_pool_queues<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    take_share(&shared.injector, local, cx)
+        .or_else(|| take_share(&shared.overflow, local, cx))
+        .or_else(|| shared.yielded.pop(cx.random(shared.yielded.shards())))
+}
+
+/// One of the oldest tasks of a queue of the pool. If the worker has nothing of its own, its share of the others comes along,
+/// so that a lock is taken once for many.
+fn take_share<O: Order>(queue: &Spill, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    let waiting = queue.len();
+    if waiting == 0 {
+        return None;
+    }
+    let first = queue.pop(cx)?;
+    if local.lane.is_empty() {
+        let share = (waiting / cx.workers()).min(local.lane.room() / 2);
+        let mut rest = queue.pop_batch(share, cx).into_iter();
+        while let Some(task) = rest.next() {
+            if let Err(Full(task)) = local.lane.push_last(task) {
+                queue.push_batch(std::iter::once(task).chain(rest.by_ref()));
+            }
+        }
+    }
+    Some(first)
+}
+
+/// Steals from one victim, unless its only task is new there.
+fn rob<L: Lane>(
+    victim: &L::Thief,
+    into: &mut L,
+    spared: &mut Option<Glance>,
+    amount: Amount,
+    cx: &Cx<'_>,
+) -> Option<TaskRef> {
+    let glance = victim.glance();
+    if glance.len == 0 {
+        return None;
+    }
+    if glance.len == 1 && *spared != Some(glance) {
+        *spared = Some(glance);
+        cx.count(Count::Spared, 1);
+        return None;
+    }
+    steal(victim, into, amount, cx)
+}
+
+fn steal<L: Lane>(victim: &L::Thief, into: &mut L, amount: Amount, cx: &Cx<'_>) -> Option<TaskRef> {
+    cx.count(Count::StealAttempts, 1);
+    match victim.steal_into(into, amount) {
+        Steal::Taken { first, moved } => {
+            cx.count(Count::Steals, 1);
+            cx.count(Count::Stolen, moved as u64 + 1);
+            Some(first)
+        }
+        Steal::Lost => {
+            cx.count(Count::StealsLost, 1);
+            None
+        }
+        Steal::Empty | Steal::Few(_) => None,
+    }
+}

@@ -1,0 +1,163 @@
+//! Work stealing: a lane of tasks per worker, and thieves that take many at once (EBSL chapters 4 and 5).
+//!
+//! ```text
+//!   outside ──▶ injector ────────────────┐
+//!   gave way ──▶ yielded (multi-queue) ──┤ overdue, search, scan
+//!   no room ──▶ overflow (one of three) ─┤
+//!   woken=last ──▶ home of each worker ──┤
+//!                                        ▼
+//!   push ──▶ [lane of worker 0] ──▶ next      ◀── one, half, or at least k, by a thief's one CAS
+//!   push ──▶ [lane of worker 1] ──▶ next      ◀── which victim: `victims`, `help`
+//! ```
+//!
+//! The order of the lanes is a type, for it is asked for every task. Everything else is a value that is looked at where the way of a
+//! task is slow already: a lane is full or empty, a task gives way, a worker looks up after [`INTERVAL`](crate::Policy::INTERVAL) tasks.
+//!
+//! [`Stealing`] is the recipe; `hooks` is what a worker does; `spill`, `victims` and `help` are the parts that it uses.
+//!
+//! # Invariants
+//!
+//! - A task lies in exactly one of: a lane, the injector, the yielded, the overflow, a home.
+//! - `search` may spare a victim's only task once: its owner is probably about to take it. A second look that finds
+//!   it unmoved takes it. `scan` spares nothing.
+
+mod axes;
+mod help;
+mod hooks;
+mod spill;
+mod victims;
+
+use crate::order::{FifoOrder, LifoOrder, Order};
+use std::fmt;
+use warpweft_queue::Amount;
+
+pub(crate) use axes::Axes;
+pub use axes::{Help, Overflow, Victims, Woken, YieldTo};
+pub(crate) use spill::MOST_QUEUES;
+
+/// Work stealing with first-in, first-out queues: fair, best at the tail.
+pub type Fifo = Stealing<FifoOrder>;
+
+/// Work stealing with last-in, first-out queues: best for locality, and for tasks that spawn tasks.
+pub type Lifo = Stealing<LifoOrder>;
+
+/// The largest capacity that a worker's queue may begin with, in tasks: 128 MiB of slots. It may grow beyond.
+pub(crate) const MOST_CAPACITY: usize = 1 << 24;
+
+/// A work-stealing policy with the order `O`.
+///
+/// ```
+/// use warpweft_policy::{Fifo, Lifo, Overflow};
+/// use warpweft_queue::Amount;
+/// let tail_first = Fifo::new();
+/// let local_first = Lifo::new().steal(Amount::One).capacity(128).overflow(Overflow::Locked);
+/// assert_eq!(local_first.to_string(), "lifo+steal=one+overflow=locked+capacity=128+yield=global");
+/// # let _ = tail_first;
+/// ```
+#[derive(Clone)]
+pub struct Stealing<O> {
+    order: O,
+    axes: Axes,
+}
+
+impl<O: Order + Default> Stealing<O> {
+    /// Half per steal, from anybody, queues of 256 tasks that grow in place.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_order(O::default())
+    }
+}
+
+impl<O: Order> Stealing<O> {
+    /// As [`new`](Stealing::new), with an order that has settings of its own.
+    #[must_use]
+    pub fn with_order(order: O) -> Self {
+        let axes = Axes {
+            steal: Amount::Half,
+            victims: Victims::Random,
+            help: Help::None,
+            overflow: Overflow::Grow,
+            capacity: 256,
+            // Newest first, tasks that yield in a loop would share their worker with the newest task only.
+            yield_to: if O::NEWEST_FIRST {
+                YieldTo::Global
+            } else {
+                YieldTo::Local
+            },
+            woken: Woken::Waker,
+        };
+        Self { order, axes }
+    }
+
+    /// How many tasks a thief takes at once. Once in eight searches it is one, whatever this says: where fewer than
+    /// [`AtLeast`](Amount::AtLeast) lie, somebody must run them all the same.
+    #[must_use]
+    pub fn steal(mut self, amount: Amount) -> Self {
+        self.axes.steal = amount;
+        self
+    }
+
+    /// From whom a worker steals.
+    #[must_use]
+    pub fn victims(mut self, victims: Victims) -> Self {
+        self.axes.victims = victims;
+        self
+    }
+
+    /// Whether a worker with much to do asks others to take of it.
+    #[must_use]
+    pub fn help(mut self, help: Help) -> Self {
+        self.axes.help = help;
+        self
+    }
+
+    /// The capacity of a worker's queue in tasks, at first: 1 to 16 777 216, rounded up to a power of two.
+    #[must_use]
+    pub fn capacity(mut self, tasks: usize) -> Self {
+        self.axes.capacity = tasks;
+        self
+    }
+
+    /// What happens when a worker's queue is full.
+    #[must_use]
+    pub fn overflow(mut self, overflow: Overflow) -> Self {
+        self.axes.overflow = overflow;
+        self
+    }
+
+    /// Where tasks go that give way and do not say themselves where to.
+    #[must_use]
+    pub fn yield_to(mut self, yield_to: YieldTo) -> Self {
+        self.axes.yield_to = yield_to;
+        self
+    }
+
+    /// Where woken tasks go.
+    #[must_use]
+    pub fn woken(mut self, woken: Woken) -> Self {
+        self.axes.woken = woken;
+        self
+    }
+
+    pub(crate) fn axes_mut(&mut self) -> &mut Axes {
+        &mut self.axes
+    }
+}
+
+impl<O: Order + Default> Default for Stealing<O> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<O: Order> fmt::Display for Stealing<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.order, self.axes)
+    }
+}
+
+impl<O: Order> fmt::Debug for Stealing<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stealing({self})")
+    }
+}

@@ -1,0 +1,95 @@
+//! What all workers share besides their lanes: queues for tasks that came from outside or found no room.
+
+use super::Overflow;
+use crate::{Cx, PolicyError};
+use warpweft_queue::{Full, Locked, Mpmc, Multi};
+use warpweft_task::TaskRef;
+
+/// The room of the one lock-free queue, and of each of several.
+const ALONE: usize = 1 << 16;
+const EACH: usize = 1 << 14;
+/// The most lock-free queues that one may ask for: 64 MiB of them.
+pub(crate) const MOST_QUEUES: usize = 256;
+
+/// A locked queue, and in front of it perhaps lock-free ones.
+pub(super) struct Spill {
+    rings: Option<Multi<TaskRef, Mpmc<TaskRef>>>,
+    locked: Locked<TaskRef>,
+}
+
+impl Spill {
+    /// Only the locked queue.
+    pub(super) fn locked() -> Self {
+        let locked = Locked::new();
+        Self { rings: None, locked }
+    }
+
+    /// What is behind the lanes with this way to overflow.
+    pub(super) fn of(overflow: Overflow) -> Result<Self, PolicyError> {
+        let rings = match overflow {
+            Overflow::Grow | Overflow::Retry(_) | Overflow::Locked => None,
+            Overflow::LockFree => Some(Multi::with_capacity(1, ALONE)?),
+            Overflow::Multi(queues) if queues.get() > MOST_QUEUES => {
+                return Err(PolicyError::Other(format!(
+                    "overflow into {queues} queues: there may be 1 to {MOST_QUEUES}"
+                )));
+            }
+            Overflow::Multi(queues) => Some(Multi::with_capacity(queues.get(), EACH)?),
+        };
+        Ok(Self {
+            rings,
+            ..Self::locked()
+        })
+    }
+
+    /// `pick` chooses among several queues.
+    pub(super) fn push(&self, task: TaskRef, pick: usize) {
+        let task = match &self.rings {
+            Some(rings) => match rings.push(task, pick) {
+                Ok(()) => return,
+                Err(Full(task)) => task,
+            },
+            None => task,
+        };
+        self.locked.push(task);
+    }
+
+    /// What was taken and not needed comes back.
+    pub(super) fn push_batch(&self, tasks: impl IntoIterator<Item = TaskRef>) {
+        self.locked.push_batch(tasks);
+    }
+
+    /// One of the oldest.
+    pub(super) fn pop(&self, cx: &Cx<'_>) -> Option<TaskRef> {
+        let Some(rings) = &self.rings else {
+            return self.locked.pop();
+        };
+        let from_ring = || rings.pop(cx.random(rings.shards()));
+        // By chance: if neither ever runs dry, neither may wait for the other.
+        if cx.random(2) == 0 {
+            self.locked.pop().or_else(from_ring)
+        } else {
+            from_ring().or_else(|| self.locked.pop())
+        }
+    }
+
+    /// Up to `most` of the oldest.
+    pub(super) fn pop_batch(&self, most: usize, cx: &Cx<'_>) -> Vec<TaskRef> {
+        let mut batch = Vec::with_capacity(most);
+        self.locked.pop_batch(&mut batch, most);
+        if let Some(rings) = &self.rings {
+            let start = cx.random(rings.shards());
+            let rest = most - batch.len();
+            batch.extend(std::iter::from_fn(|| rings.pop(start)).take(rest));
+        }
+        batch
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.locked.len() + self.rings.as_ref().map_or(0, Multi::len)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.locked.is_empty() && self.rings.as_ref().is_none_or(Multi::is_empty)
+    }
+}

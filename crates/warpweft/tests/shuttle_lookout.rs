@@ -1,0 +1,130 @@
+//! The lookout under shuttle: while all workers are in tasks that take long somebody is in the poller, and leaves it when the pool ends.
+#![cfg(warpweft_shuttle)]
+
+mod support {
+    pub(crate) mod models;
+}
+
+use shuttle::sync::atomic::{AtomicBool, Ordering};
+use shuttle::thread;
+use std::sync::Arc;
+use std::time::Duration;
+use support::models::check_fairly;
+use warpweft::io::model::Pipe;
+use warpweft::{PolicySpec, Runtime, yield_now};
+
+/// A pool with a monitor, for which two looks at the same step are enough.
+fn watched(workers: usize, policy: &str) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .policy_spec(policy.parse::<PolicySpec>().expect("a policy"))
+        .stuck_after(Some(Duration::ZERO))
+        .build()
+        .expect("a small pool")
+}
+
+fn pipe(runtime: &Runtime) -> Arc<Pipe> {
+    Arc::new(runtime.block_on(async { Pipe::new() }).expect("it lives"))
+}
+
+/// A job that keeps its worker until somebody sets the flag.
+fn hog(runtime: &Runtime, until: &Arc<AtomicBool>) {
+    let until = Arc::clone(until);
+    drop(runtime.spawn_job(move || {
+        while !until.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+    }));
+}
+
+/// What a pipe wakes goes on though every worker computes, again and again.
+fn a_pipe_beside_long_tasks(policy: &str) {
+    let runtime = watched(1, policy);
+    let pipe = pipe(&runtime);
+    let done = Arc::new(AtomicBool::new(false));
+    let (out, end) = (Arc::clone(&pipe), Arc::clone(&done));
+    let waits = runtime.spawn(async move {
+        for _ in 0..2 {
+            out.take().await.expect("the pool is open");
+        }
+        end.store(true, Ordering::SeqCst);
+    });
+    hog(&runtime, &done);
+    let fires = thread::spawn(move || {
+        pipe.fire();
+        thread::yield_now();
+        pipe.fire();
+    });
+    waits.wait().expect("no panic");
+    fires.join().expect("no panic");
+    runtime.shutdown();
+}
+
+#[test]
+fn a_pipe_beside_long_tasks_first_in_first_out() {
+    check_fairly(|| a_pipe_beside_long_tasks("fifo"));
+}
+
+#[test]
+fn a_pipe_beside_long_tasks_last_in_first_out() {
+    check_fairly(|| a_pipe_beside_long_tasks("lifo"));
+}
+
+/// The long task ends while the lookout is in the poller; then the pipe fires, and nobody has anything else to do.
+#[test]
+fn workers_that_sleep_again_are_found() {
+    check_fairly(|| {
+        let runtime = watched(1, "fifo");
+        let pipe = pipe(&runtime);
+        let out = Arc::clone(&pipe);
+        let waits = runtime.spawn(async move {
+            out.take().await.expect("the pool is open");
+            yield_now().await;
+            out.take().await.expect("the pool is open");
+        });
+        let done = Arc::new(AtomicBool::new(false));
+        hog(&runtime, &done);
+        let fires = thread::spawn(move || {
+            thread::yield_now();
+            done.store(true, Ordering::SeqCst);
+            pipe.fire();
+            thread::yield_now();
+            pipe.fire();
+        });
+        waits.wait().expect("no panic");
+        fires.join().expect("no panic");
+    });
+}
+
+/// What wakes nobody in the poller is found there, too.
+#[test]
+fn a_job_beside_a_long_task() {
+    check_fairly(|| {
+        let runtime = watched(1, "fifo");
+        let pipe = pipe(&runtime);
+        drop(runtime.spawn(async move { pipe.take().await }));
+        let done = Arc::new(AtomicBool::new(false));
+        hog(&runtime, &done);
+        thread::yield_now();
+        let job = runtime.spawn_job(|| ());
+        job.wait().expect("no panic");
+        done.store(true, Ordering::SeqCst);
+    });
+}
+
+/// Nothing ever happens in the poller.
+#[test]
+fn the_pool_closes_while_the_lookout_sleeps() {
+    check_fairly(|| {
+        let runtime = Arc::new(watched(1, "fifo"));
+        let pipe = pipe(&runtime);
+        drop(runtime.spawn(async move { pipe.take().await }));
+        let done = Arc::new(AtomicBool::new(false));
+        hog(&runtime, &done);
+        let closing = Arc::clone(&runtime);
+        let end = thread::spawn(move || closing.shutdown());
+        thread::yield_now();
+        done.store(true, Ordering::SeqCst);
+        end.join().expect("no panic");
+    });
+}
