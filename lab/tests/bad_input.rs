@@ -14,7 +14,7 @@ fn wrong_names_list_the_right_ones_and_the_nearest() {
     assert!(workload.contains("did you mean `packet`?"), "{workload}");
     assert!(
         workload.contains(
-            "pcap, packet, packet-cache, fib-promise, spawn, parked, pingpong, lock, timers, mixed, fork-join, http"
+            "pcap, packet, packet-cache, fib-promise, spawn, parked, pingpong, lock, timers, mixed, fork-join, http, mapreducefib, overhead, sweep"
         ),
         "{workload}"
     );
@@ -93,6 +93,12 @@ fn what_cannot_run_says_why() {
         ("lock mutex=none", "own, std"),
         ("timers --runtime smol", "no timers"),
         ("timers io=nobody", "inline, thread"),
+        ("mapreducefib --runtime smol", "no timers"),
+        ("mapreducefib --runtime threads", "measure the kernel"),
+        ("mapreducefib n=0", "from 1 to"),
+        ("mapreducefib --runtime chili", "can only join"),
+        ("sweep --runtime rayon-fifo", "see rayon"),
+        ("sweep share=101", "from 0 to 100"),
         ("mixed --runtime tokio", "see tokio+rayon"),
         ("mixed --runtime rayon", "see tokio+rayon"),
         ("mixed --runtime go", "no join"),

@@ -56,6 +56,27 @@ fn http_runs_on_those_that_serve() {
 }
 
 #[test]
+fn http_fans_out_to_backends_that_take_their_time() {
+    each_runs(
+        "http/fan-out n=300 connections=7 clients=2 delay=300",
+        SERVERS,
+        300,
+    );
+    let folder = Folder::new("fan-out");
+    // Those that compute do not ask the backends.
+    let words = format!(
+        "http/fan-out n=100 connections=20 heavy=10 delay=20000 --runtime {SERVERS} --workers 1 --repeat 1"
+    );
+    for record in records(&folder, &words) {
+        let light = record["measures"]["light_p50_us"].as_f64().unwrap_or_default();
+        let seconds = record["seconds"].as_f64().unwrap_or_default();
+        assert!(light >= 20_000.0, "{record}");
+        // Ninety of them, twenty at once. One after the other, and each backend after the other, would be 5.4 s.
+        assert!((0.09..5.0).contains(&seconds), "{record}");
+    }
+}
+
+#[test]
 fn http_tells_the_light_requests_from_those_that_compute() {
     let folder = Folder::new("http-compute");
     let words = format!("http/compute n=400 --runtime {SERVERS} --workers 2 --repeat 1");
@@ -130,7 +151,7 @@ fn pingpong_runs_where_tasks_can_wait_for_each_other() {
         ("pingpong/fan n=50 fan=5", 250),
         ("pingpong/fan n=50 fan=1", 50),
     ] {
-        each_runs(words, "warpweft,tokio,smol", operations);
+        each_runs(words, "warpweft,tokio,smol,may", operations);
         each_runs(&format!("{words} style=fibers"), "warpweft,tokio", operations);
     }
 }
@@ -140,7 +161,7 @@ fn lock_runs_with_all_locks() {
     for locks in ["local", "global"] {
         // 300 operations over 7 tasks are 42 each.
         let words = format!("lock n=300 tasks=7 locks={locks}");
-        each_runs(&words, "warpweft,tokio,smol", 294);
+        each_runs(&words, "warpweft,tokio,smol,may", 294);
         each_runs(&format!("{words} style=fibers"), "warpweft,tokio", 294);
         each_runs(&format!("{words} mutex=std"), "warpweft,tokio,smol", 294);
     }
@@ -155,7 +176,7 @@ fn timers_run_and_say_what_a_task_takes() {
         "n=300 spread=20 lead=2000 io=thread",
         "n=300 spread=1 lead=0",
     ] {
-        each_runs(&format!("timers {words}"), "warpweft,tokio", 300);
+        each_runs(&format!("timers {words}"), "warpweft,tokio,may", 300);
     }
     let folder = Folder::new("timers");
     let said = say(
@@ -166,6 +187,58 @@ fn timers_run_and_say_what_a_task_takes() {
     for part in ["bytes per task", "p99", "sleeps/s", "whole milliseconds"] {
         assert!(said.out.contains(part), "{part} is missing: {}", said.out);
     }
+}
+
+/// Those that wait and compute.
+const HIDING: &str = "warpweft,rayon,tokio,tokio+rayon";
+
+#[test]
+fn maps_over_remote_items_say_how_far_from_the_limit_they_are() {
+    each_runs("mapreducefib n=30 wait=4 fib=14 base=8", HIDING, 30);
+    each_runs(
+        "mapreducefib/skewed n=30 wait=4 fib=8 base=6 heavy=3 heavy-fib=14",
+        HIDING,
+        30,
+    );
+    // More heavy items than items, one item, nothing above the base, nothing to compute.
+    each_runs("mapreducefib n=5 wait=1 heavy=9 heavy-fib=12 base=8", HIDING, 5);
+    each_runs("mapreducefib n=1 wait=1 fib=12", HIDING, 1);
+    each_runs("overhead n=30 fib=14 base=8", HIDING, 30);
+    each_runs("overhead n=7 fib=0 base=0", HIDING, 7);
+    let folder = Folder::new("mapreducefib");
+    let words = "mapreducefib n=2000 wait=100 fib=10 --runtime warpweft,rayon --workers 2 --repeat 1";
+    for record in records(&folder, words) {
+        let ratio = record["measures"]["ratio_to_limit"].as_f64().expect("a ratio");
+        assert!(ratio > 0.5, "{record}");
+        if record["runtime"] == "rayon" {
+            // Its workers sleep: 20 s at most, so that there are fewer items.
+            assert_eq!(record["operations"], 200);
+            assert!(ratio > 50.0, "{record}");
+        } else {
+            assert_eq!(record["operations"], 2000);
+        }
+    }
+}
+
+#[test]
+fn a_sweep_says_what_was_hidden() {
+    each_runs("sweep n=7 work=2", HIDING, 21);
+    each_runs("sweep/none n=6 work=1", HIDING, 13);
+    each_runs("sweep/all n=2 work=1", HIDING, 2);
+    let folder = Folder::new("sweep");
+    let ratio = |words: &str| {
+        let record = records(
+            &folder,
+            &format!("sweep n=8 work=20 {words} --workers 2 --repeat 1"),
+        )
+        .remove(0);
+        record["measures"]["ratio_to_classic"].as_f64().expect("a ratio")
+    };
+    // 34 leaves of 20 ms on two workers.
+    assert!(ratio("share=0") >= 0.99);
+    assert!(ratio("share=50 --runtime rayon") >= 0.99);
+    let hidden = ratio("share=100");
+    assert!(hidden < 0.9, "{hidden}");
 }
 
 #[test]
@@ -286,6 +359,38 @@ fn fork_join_can_be_explored() {
 }
 
 #[test]
+fn what_waits_can_be_explored() {
+    let folder = Folder::new("explore-waits");
+    for workload in [
+        "http/compute",
+        "http/fan-out",
+        "mixed",
+        "mixed/request",
+        "pingpong",
+        "lock/global",
+        "timers",
+    ] {
+        let said = say(
+            folder.path(),
+            &format!("explore {workload} --smoke --runtime warpweft,tokio --policy fifo --workers 1"),
+        );
+        assert_eq!(said.code, Some(0), "{workload}: {}", said.err);
+        let page = format!("reports/explore-{}.html", workload.replace('/', "-"));
+        assert!(said.out.contains(&format!("Report: {page}")), "{}", said.out);
+        let html = std::fs::read_to_string(folder.path().join(page)).unwrap();
+        assert!(html.trim_end().ends_with("</html>") && html.contains("fifo"));
+        // The light requests' own tail is in the table and in the report.
+        if workload == "http/compute" {
+            assert!(
+                said.out.contains("light p99 us") && html.contains("light p99 us"),
+                "{}",
+                said.out
+            );
+        }
+    }
+}
+
+#[test]
 fn go_runs_what_it_can_if_it_is_installed() {
     let folder = Folder::new("go");
     for words in [
@@ -302,6 +407,14 @@ fn go_runs_what_it_can_if_it_is_installed() {
         "lock/global n=1000",
         "timers n=500 spread=20 lead=2000",
         "timers/at-once n=500 spread=20",
+        "mapreducefib n=40 wait=5 fib=15 base=10",
+        "mapreducefib/skewed n=40 wait=5 fib=12 base=10 heavy-fib=16",
+        "overhead n=20 fib=15 base=10",
+        "sweep n=6 work=2",
+        "http n=500 connections=5",
+        "http/compute n=500 compute=20",
+        "http/fan-out n=100 connections=10 delay=500",
+        "mixed/request n=25 numbers=5000 connections=4",
     ] {
         let said = say(
             folder.path(),
@@ -494,6 +607,10 @@ fn the_list_names_everything() {
         "chili",
         "forte",
         "http/compute",
+        "mapreducefib/skewed",
+        "overhead/large",
+        "sweep/all",
+        "http/fan-out",
         "tokio+rayon",
         "sequential",
         "rayon-fifo",

@@ -57,6 +57,15 @@ pub(crate) fn clippy(repo: &Repo) -> Result<()> {
     Ok(())
 }
 
+/// A policy written with what is public and nothing else passes the conformance kit: a package outside of the workspace.
+pub(crate) fn own_policy(repo: &Repo) -> Result<()> {
+    run::run(
+        run::cargo(&repo.root.join("examples").join("own-policy"))
+            .args(["test", "--locked", "--all-targets"])
+            .env("CARGO_TARGET_DIR", repo.target.join("own-policy")),
+    )
+}
+
 /// The documentation builds without a warning.
 pub(crate) fn documentation(repo: &Repo) -> Result<()> {
     run::run(

@@ -79,6 +79,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
             result,
         )
     });
+    step("own policy", &mut || (String::new(), check::own_policy(repo)));
     step("format", &mut || (String::new(), check::format(repo)));
     step("clippy", &mut || (String::new(), check::clippy(repo)));
     step("documentation", &mut || {
@@ -130,9 +131,13 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
     Ok(())
 }
 
-/// The main job of the lab, small.
+/// The main job of the lab, small, and the one that waits and computes.
 fn smoke(repo: &Repo) -> Result<()> {
-    run::run(run::cargo(&repo.root).args(["run", "--release", "--", "explore", "--smoke"]))
+    for workload in ["pcap", "mapreducefib"] {
+        let arguments = ["run", "--release", "--", "explore", workload, "--smoke"];
+        run::run(run::cargo(&repo.root).args(arguments))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

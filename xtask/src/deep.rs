@@ -54,6 +54,9 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     run::heading("tests with random delays");
     step("chaos", chaos(repo, options.rounds));
 
+    run::heading("tasks that hog their workers");
+    step("hogs", hogs(repo));
+
     run::heading("planted bugs");
     let plants = planted::Options {
         name: None,
@@ -70,6 +73,22 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
 
 /// How often each program of a waiting task runs on each kind of pool.
 const PROGRAM_ROUNDS: u32 = 2_000;
+
+/// How many programs with tasks that hog their workers are made.
+const SEEDS: u32 = 10_000;
+
+/// The program of tokio#4730 in so many forms, with random delays: none of them may hang.
+fn hogs(repo: &Repo) -> Result<()> {
+    println!("{SEEDS} seeds");
+    let mut command = run::cargo(&repo.root);
+    command.args(["test", "--quiet", "-p", "warpweft", "--test", "hogs"]);
+    command
+        .env("RUSTFLAGS", run::rustflags(Some("warpweft_chaos")))
+        .env("CARGO_TARGET_DIR", repo.target.join("chaos"))
+        .env("WARPWEFT_SEEDS", SEEDS.to_string());
+    ensure!(run::tee(&mut command, |_| {})?, "one of {SEEDS} seeds hangs");
+    Ok(())
+}
 
 /// The tests of the library with `--cfg warpweft_chaos`, again and again: each round has other delays.
 fn chaos(repo: &Repo, rounds: u32) -> Result<()> {

@@ -149,6 +149,64 @@ fn a_policy_that_starves_outsiders_is_rejected() {
     );
 }
 
+/// Newest first for ever: what lies at the bottom of a worker's stack runs when nothing newer comes any more.
+struct LifoForEver;
+
+impl Policy for LifoForEver {
+    type Shared = Locked<TaskRef>;
+    type Local = Vec<TaskRef>;
+
+    fn build(&self, env: &PoolEnv) -> Result<(Self::Shared, Vec<Self::Local>), PolicyError> {
+        Ok((Locked::new(), (0..env.workers).map(|_| Vec::new()).collect()))
+    }
+    fn push(
+        outside: &Self::Shared,
+        stack: Option<&mut Self::Local>,
+        task: TaskRef,
+        _: Why,
+        _: &Cx<'_>,
+    ) -> Wake {
+        match stack {
+            Some(stack) => {
+                stack.push(task);
+                Wake::None
+            }
+            None => {
+                outside.push(task);
+                Wake::Any
+            }
+        }
+    }
+    fn next(_: &Self::Shared, stack: &mut Self::Local, _: &Cx<'_>) -> Option<TaskRef> {
+        stack.pop()
+    }
+    fn overdue(outside: &Self::Shared, _: &mut Self::Local, _: &Cx<'_>) -> Option<TaskRef> {
+        outside.pop()
+    }
+    fn scan(outside: &Self::Shared, stack: &mut Self::Local, _: &Cx<'_>) -> Option<TaskRef> {
+        stack.pop().or_else(|| outside.pop())
+    }
+}
+
+#[test]
+fn a_policy_that_is_lifo_for_ever_is_rejected() {
+    let verdict = nothing_starves("LifoForEver", &LifoForEver);
+    rejects(
+        verdict,
+        "LifoForEver",
+        Duty::NothingStarves,
+        "A task pushed by worker 0 as Spawned",
+    );
+    // Everything else is as it should be.
+    for verdict in [
+        nothing_lost("LifoForEver", &LifoForEver),
+        scan_is_exhaustive("LifoForEver", &LifoForEver),
+        wakes_are_honest("LifoForEver", &LifoForEver),
+    ] {
+        verdict.expect("only the bottom starves");
+    }
+}
+
 /// As long as tasks come from outside, those that yielded wait: the mistake of a fixed order.
 struct FixedOrder;
 

@@ -37,6 +37,7 @@ pub mod sync;
 pub mod thread;
 mod tls;
 pub mod topology;
+pub mod whereabouts;
 
 pub use crossbeam_utils::CachePadded;
 pub use tls::LocalCell;

@@ -36,6 +36,22 @@ impl<T> Mutex<T> {
     }
 }
 
+/// The system's lock in every build, for statics: nothing happens while it is held that a checker could see.
+#[derive(Debug)]
+pub struct StaticMutex<T>(std::sync::Mutex<T>);
+
+impl<T> StaticMutex<T> {
+    /// Wraps `value`.
+    pub const fn new(value: T) -> Self {
+        Self(std::sync::Mutex::new(value))
+    }
+
+    /// Calls `f` under the lock.
+    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// A condition variable for [`Mutex`].
 #[derive(Debug, Default)]
 pub struct Condvar(imp::Condvar);

@@ -56,11 +56,15 @@ pub enum Count {
     Stacked,
     /// Forks taken from another worker's offer.
     ForksTaken,
+    /// Deques left behind, with tasks in them, by a task that began to wait.
+    DequesLeft,
+    /// Deques taken over as a whole.
+    Muggings,
 }
 
 impl Count {
     /// Everything that is counted, in the order of declaration.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::Spawned,
         Self::Forked,
         Self::Resumptions,
@@ -85,6 +89,8 @@ impl Count {
         Self::Dropped,
         Self::Stacked,
         Self::ForksTaken,
+        Self::DequesLeft,
+        Self::Muggings,
     ];
 
     /// A short name, for tables and JSON.
@@ -115,6 +121,8 @@ impl Count {
             Self::Dropped => "dropped",
             Self::Stacked => "stacked",
             Self::ForksTaken => "forks_taken",
+            Self::DequesLeft => "deques_left",
+            Self::Muggings => "muggings",
         }
     }
 }

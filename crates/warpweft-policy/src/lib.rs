@@ -7,6 +7,7 @@
 //! - [`Policy`] is the trait, [`Cx`] what a policy may observe.
 //! - [`Stealing`] is the family of work-stealing policies: an [`Order`] as its type, and the other axes as values. [`Fifo`] and
 //!   [`Lifo`] are the two plain ones.
+//! - [`ProWs`] leaves the deques of tasks that wait to thieves; [`Parsimonious`] goes on with its own.
 //! - [`PolicySpec`] is the text form: `lifo+steal=half+overflow=grow`.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -16,8 +17,10 @@ mod cx;
 mod helping;
 mod negele;
 pub mod order;
+pub mod parsimonious;
 mod policy;
 mod presets;
+pub mod prows;
 mod spec;
 mod stealing;
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
@@ -28,9 +31,13 @@ pub use cx::{Clock, Cx, Tally};
 pub use helping::{Cforall, Helping};
 pub use negele::{Negele, NegeleLocal};
 pub use order::{FifoOrder, LifoOrder, Order};
+pub use parsimonious::Parsimonious;
 pub use policy::{Policy, PolicyError, PoolEnv, Wake, WorkerId};
 pub use presets::{Go, Libfibre, Tokio};
+pub use prows::ProWs;
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor, Preset};
-pub use stealing::{Fifo, Help, Lifo, Overflow, Stealing, Victims, Woken, YieldTo};
+pub use stealing::{
+    Fifo, Help, Lifo, Mixed, Overflow, Prioritised, Slotted, Stealing, Victims, Woken, YieldTo,
+};
 pub use warpweft_platform::topology::Place;
 pub use warpweft_task::{Pending, TaskInfo, TaskRef, Why};

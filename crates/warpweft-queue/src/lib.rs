@@ -2,6 +2,7 @@
 #![deny(missing_docs)]
 
 mod backoff;
+mod deques;
 mod end;
 pub mod event_count;
 mod fifo;
@@ -17,6 +18,7 @@ mod slot;
 mod transfer;
 mod word;
 
+pub use deques::{Active, DequeState, DequeView, Deques, Raid};
 pub use end::{Amount, CapacityError, Full, Glance, MAX_CAPACITY, Owner, Steal, Thief};
 pub use event_count::EventCount;
 pub use fifo::{Fifo, FifoThief};

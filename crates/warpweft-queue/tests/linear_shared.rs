@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 use support::linear::{Call, Part, Spec, linearize, record};
-use warpweft_queue::{Carried, InboxOwner, Lifo, Linked, Locked, Mpmc, Multi, Nodes, Owner, Thief, Transfer};
+use warpweft_queue::{
+    Carried, InboxOwner, Lifo, Linked, Locked, Mpmc, Multi, Nodes, Owner, Slot, Thief, Transfer,
+};
 
 fn word(n: usize) -> NonZeroUsize {
     NonZeroUsize::new(n).unwrap()
@@ -109,6 +111,41 @@ fn locked() {
         };
         let calls = record(seed, vec![part(10), part(20), part(30), part(40)]);
         linearize(Fifo::new(usize::MAX), &calls).unwrap();
+    });
+}
+
+/// One place: a push displaces what is there.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Place(Option<usize>);
+
+impl Spec for Place {
+    type Op = Op;
+    type Ret = Ret;
+
+    fn step(&mut self, op: &Op, ret: &Ret) -> bool {
+        let before = match *op {
+            Op::Push(element) => self.0.replace(element),
+            Op::Pop | Op::PopMany(_) => self.0.take(),
+        };
+        matches!(ret, Ret::Taken(out) if before.into_iter().eq(out.iter().copied()))
+    }
+}
+
+#[test]
+fn slot() {
+    rounds(|seed| {
+        let slot = Slot::new();
+        let part = |first: usize| -> Part<'_, Op, Ret> {
+            let slot = &slot;
+            Box::new(move |log| {
+                for n in first..first + 3 {
+                    log.call(Op::Push(n), || taken(slot.swap(word(n))));
+                    log.call(Op::Pop, || taken(slot.take()));
+                }
+            })
+        };
+        let calls = record(seed, vec![part(10), part(20), part(30)]);
+        linearize(Place(None), &calls).unwrap();
     });
 }
 

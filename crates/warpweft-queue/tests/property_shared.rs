@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use support::drops::{Counted, Drops};
 use warpweft_queue::{
     CapacityError, Carried, Claim, Fifo, Full, InboxOwner, Lifo, Linked, Locked, MAX_CAPACITY, Mpmc, Multi,
-    Nodes, Owner, Thief, Transfer,
+    Nodes, Owner, Slot, Thief, Transfer,
 };
 
 fn word(n: usize) -> NonZeroUsize {
@@ -264,6 +264,35 @@ fn push_and_pop(
             drop(pop());
         }
     });
+}
+
+proptest! {
+    #[test]
+    fn slot_is_an_option(ops in vec(any::<bool>(), 0..60)) {
+        let (slot, mut model) = (Slot::new(), None);
+        for (n, put) in ops.into_iter().enumerate() {
+            let element = word(n + 1);
+            if put {
+                prop_assert_eq!(slot.swap(element), model.replace(element));
+            } else {
+                prop_assert_eq!(slot.take(), model.take());
+            }
+            prop_assert_eq!(slot.is_empty(), model.is_none());
+            let mark = model.map_or(0, |element: NonZeroUsize| element.get() as u64);
+            prop_assert_eq!((slot.glance().len, slot.glance().mark), (usize::from(mark != 0), mark));
+        }
+    }
+}
+
+#[test]
+fn slot_drops_each_once() {
+    let drops = Drops::new(4);
+    let slot = Slot::new();
+    (0..3).for_each(|id| drop(slot.swap(drops.make(id))));
+    assert_eq!(slot.take().map(|element| element.id), Some(2));
+    slot.swap(drops.make(3));
+    drop(slot);
+    drops.assert_each_once();
 }
 
 #[test]

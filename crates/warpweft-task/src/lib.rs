@@ -52,7 +52,7 @@ pub use header::Header;
 pub use info::TaskInfo;
 pub use join::JoinHandle;
 pub use mount::{Host, Mount};
-pub use origin::spawn_site;
+pub use origin::told_of;
 pub use signal::Signal;
 pub use task_ref::{Abandon, Pending, Ran, Suspended, TaskRef, reclaim};
 pub use why::Why;

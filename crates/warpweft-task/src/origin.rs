@@ -1,8 +1,15 @@
 //! Where a task was spawned, and its name if it has one: one word.
+//!
+//! A report may want to know what a word stands for whose task ends meanwhile. Spawn sites are there for ever; the boxes of names
+//! stand in a register while they live, and none goes while somebody reads under the register's lock. Tasks without a name
+//! have nothing to do with that.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::Location;
+use warpweft_platform::process::generation;
+use warpweft_platform::sync::StaticMutex;
 
 /// A spawn site with an optional name.
 ///
@@ -13,6 +20,22 @@ pub(crate) struct Origin(*const ());
 struct Named {
     name: Cow<'static, str>,
     location: &'static Location<'static>,
+    /// It stands in the register.
+    registered: bool,
+}
+
+/// The addresses of the boxes that are alive, in parts, so that threads seldom meet.
+static REGISTER: [StaticMutex<BTreeSet<usize>>; 16] = [const { StaticMutex::new(BTreeSet::new()) }; 16];
+
+/// The part of the register for a box.
+fn part(address: usize) -> &'static StaticMutex<BTreeSet<usize>> {
+    // The lowest bits of boxes are alike.
+    &REGISTER[address / 64 % REGISTER.len()]
+}
+
+/// Whether the register can be used: in a forked child its locks may be held by threads that stayed in the parent.
+fn has_register() -> bool {
+    generation() == 0
 }
 
 const NAMED: usize = 1;
@@ -30,7 +53,15 @@ impl Origin {
         match name {
             None => Self(std::ptr::from_ref(location).cast()),
             Some(name) => {
-                let named = Box::into_raw(Box::new(Named { name, location }));
+                let registered = has_register();
+                let named = Box::into_raw(Box::new(Named {
+                    name,
+                    location,
+                    registered,
+                }));
+                if registered {
+                    part(named.addr()).with(|part| part.insert(named.addr()));
+                }
                 Self(
                     named
                         .cast_const()
@@ -68,19 +99,33 @@ impl Origin {
     }
 }
 
-/// The spawn site that [`TaskRef::origin_word`](crate::TaskRef::origin_word) stands for, whether or not its task has ended. `None`: the task
-/// has a name, and the word is good for nothing without it; or the word is null.
+/// The name, if it has one, and the spawn site of the task of which [`TaskRef::origin_word`](crate::TaskRef::origin_word) gave this
+/// word, whether or not it has ended. `None`: it had a name and has ended; or the word is null.
+///
+/// If a task with a name has ended and another one was made in its place, this tells of that one. In a child made by
+/// `fork()` nothing is told of tasks with names. Takes a lock for those, and copies the name.
 ///
 /// # Safety
 ///
 /// The word is one that `origin_word` gave, or null.
 #[must_use]
-pub unsafe fn spawn_site(word: *const ()) -> Option<&'static Location<'static>> {
-    if word.addr() & NAMED != 0 {
+pub unsafe fn told_of(word: *const ()) -> Option<(Option<String>, &'static Location<'static>)> {
+    if word.addr() & NAMED == 0 {
+        // SAFETY: null, or without the bit the word is the `&'static Location` that `new` was given.
+        return unsafe { word.cast::<Location<'static>>().as_ref() }.map(|location| (None, location));
+    }
+    let named = word.map_addr(|address| address & !NAMED).cast::<Named>();
+    if !has_register() {
         return None;
     }
-    // SAFETY: null, or without the bit the word is the `&'static Location` that `new` was given.
-    unsafe { word.cast::<Location<'static>>().as_ref() }
+    part(named.addr()).with(|part| {
+        part.contains(&named.addr()).then(|| {
+            // SAFETY: a box at this address is alive, and does not go before it has left the register, for which it needs the lock
+            // that is held here. It does not change.
+            let named = unsafe { &*named };
+            (Some(named.name.clone().into_owned()), named.location)
+        })
+    })
 }
 
 impl Drop for Origin {
@@ -91,7 +136,11 @@ impl Drop for Origin {
                 .map_addr(|address| address & !NAMED)
                 .cast_mut()
                 .cast::<Named>();
-            // SAFETY: the bit says that `new` made the word from a box; it is dropped here, once.
+            // SAFETY: the bit says that `new` made the word from a box, which is there.
+            if unsafe { &*named }.registered && has_register() {
+                part(named.addr()).with(|part| part.remove(&named.addr()));
+            }
+            // SAFETY: as above; it is dropped here, once, and who read it by the register is through.
             drop(unsafe { Box::from_raw(named) });
         }
     }
@@ -106,7 +155,8 @@ impl fmt::Debug for Origin {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+#[allow(clippy::disallowed_methods, reason = "outside the checkers a test may sleep")]
 mod tests {
     use super::*;
 
@@ -116,13 +166,60 @@ mod tests {
         let plain = Origin::new(here, None);
         assert_eq!((plain.name(), plain.location()), (None, here));
         // SAFETY: it is the word of an origin.
-        assert_eq!(unsafe { spawn_site(plain.word()) }, Some(here));
+        assert_eq!(unsafe { told_of(plain.word()) }, Some((None, here)));
+        // SAFETY: null is a word, too.
+        assert_eq!(unsafe { told_of(std::ptr::null()) }, None);
         for name in [Cow::Borrowed("reader"), Cow::Owned(String::from("writer 7"))] {
             let named = Origin::new(here, Some(name.clone()));
             assert_eq!((named.name(), named.location()), (Some(&*name), here));
             assert!(format!("{named:?}").starts_with(&*name));
+            let word = named.word();
             // SAFETY: as above.
-            assert_eq!(unsafe { spawn_site(named.word()) }, None);
+            assert_eq!(unsafe { told_of(word) }, Some((Some(name.into_owned()), here)));
+            drop(named);
+            // SAFETY: as above, and the register says that it has gone; unless a test beside this one has a box there now.
+            if let Some((name, _)) = unsafe { told_of(word) } {
+                assert!(name.is_some_and(|name| name.starts_with("brief")));
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_read_while_they_come_and_go() {
+        use warpweft_platform::atomic::{AtomicBool, AtomicPtr, Ordering};
+        use warpweft_platform::sync::Arc;
+        use warpweft_platform::thread::spawn;
+        let words: Arc<[AtomicPtr<()>; 4]> = Arc::default();
+        let over = Arc::new(AtomicBool::new(false));
+        let threads: Vec<_> = (0..3)
+            .map(|at| {
+                let (words, over) = (Arc::clone(&words), Arc::clone(&over));
+                spawn(move || {
+                    let mut heard = 0;
+                    while !over.load(Ordering::Relaxed) {
+                        if at > 0 {
+                            let named =
+                                Origin::new(Location::caller(), Some(Cow::Owned(format!("brief {at}"))));
+                            words[at].store(named.word().cast_mut(), Ordering::Relaxed);
+                            continue;
+                        }
+                        for word in &*words {
+                            // SAFETY: each was the word of an origin, or is null.
+                            let told = unsafe { told_of(word.load(Ordering::Relaxed)) };
+                            if let Some((name, _)) = told {
+                                heard += 1;
+                                assert!(name.is_some_and(|name| name.starts_with("brief")));
+                            }
+                        }
+                    }
+                    heard
+                })
+            })
+            .collect();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        over.store(true, Ordering::Relaxed);
+        for thread in threads {
+            thread.join().expect("no name was damaged");
         }
     }
 }

@@ -165,7 +165,7 @@ impl TaskRef {
         TaskInfo::new(&self.header().origin, self.policy_word())
     }
 
-    /// A word from which [`spawn_site`](crate::spawn_site) tells where it was spawned, also when it has ended.
+    /// A word from which [`told_of`](crate::told_of) tells its name and where it was spawned, if it still can.
     #[inline]
     #[must_use]
     pub fn origin_word(&self) -> *const () {

@@ -28,6 +28,10 @@
 //! | a closure that waits, in direct style | [`fiber::spawn`] | by awaiting the handle |
 //! | a closure that nobody waits for | [`spawn_detached`] | none; the cheapest |
 //! | a closure that blocks in the system | [`blocking`]: here, and it may borrow; [`spawn_blocking`]: elsewhere | in place; by awaiting |
+//! | two futures, in a tree of them | [`join_async`] | by awaiting |
+//! | futures that all end before yours goes on | [`scope_async`] | by awaiting |
+//! | futures that borrow from here | [`Scope::spawn_future`] | by awaiting, or when all have ended |
+//! | a stream of futures | [`par_buffered`](stream::ParStream::par_buffered), [`pipeline`](stream::pipeline) | as a stream |
 //! | two or many closures that borrow from here | [`join`], [`scope`], [`par_for`], [`par_chunks_mut`] | when all have ended |
 //!
 //! From a thread that is no worker: [`Runtime::spawn`], [`Runtime::install`], [`JoinHandle::wait`], [`block_on`]. These wait, and
@@ -48,16 +52,21 @@
 pub mod effect;
 pub mod fiber;
 mod fork;
+pub mod fs;
 mod idle;
 pub mod io;
 pub mod net;
 mod observe;
 mod runtime;
 pub mod signal;
+pub mod stream;
 pub mod sync;
 pub mod time;
 
-pub use fork::{ForkCx, Scope, join, par_chunks_mut, par_for, scope};
+pub use fork::{
+    AsyncScope, ForkCx, JoinAsync, Scope, ScopedHandle, join, join_async, par_chunks_mut, par_for, scope,
+    scope_async,
+};
 pub use io::Io;
 pub use observe::PoolCounters;
 pub use runtime::{
@@ -65,6 +74,7 @@ pub use runtime::{
     SpawnBlocking, SpawnError, Stall, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn,
     spawn_blocking, spawn_detached, spawn_job, try_spawn_blocking, yield_hard, yield_now, yield_soft,
 };
+pub use warpweft_platform::whereabouts::Whereabouts;
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec, Preset};
 pub use warpweft_queue as queue;

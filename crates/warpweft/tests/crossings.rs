@@ -24,10 +24,10 @@ use warpweft::sync::{Mutex, Notify, Semaphore, broadcast, channel, oneshot, watc
 use warpweft::time::{sleep, timeout};
 use warpweft::{JoinError, Runtime, block_on, blocking, fiber, join, spawn_blocking, spawn_job, yield_now};
 
-/// Runs the program with 1, 2 and 4 workers and both orders. A hang is a failure.
+/// Runs the program with 1, 2 and 4 workers and every way of placing what was woken. A hang is a failure.
 fn everywhere(what: &str, program: fn(&Runtime)) {
     for workers in [1, 2, 4] {
-        for policy in ["fifo", "lifo"] {
+        for policy in ["fifo", "lifo", "prows", "parsimonious"] {
             within(&format!("{what}: {workers} {policy}"), move || {
                 program(&builder(workers, policy).build().expect("workers"));
             });

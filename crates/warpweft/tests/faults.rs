@@ -116,7 +116,7 @@ fn the_matrix_while_threads_are_refused() {
 #[test]
 fn a_future_that_wakes_itself_for_ever() {
     for workers in [1, 2] {
-        for policy in ["fifo", "lifo"] {
+        for policy in ["fifo", "lifo", "prows", "parsimonious"] {
             let runtime = builder(workers, policy).build().expect("workers");
             let polls = Arc::new(AtomicUsize::new(0));
             let tasks: Vec<_> = (0..workers + 1)

@@ -53,6 +53,55 @@ fn outside_of_any_pool_it_runs_on_the_default_runtime() {
     }
 }
 
+/// Which pool's thread this is.
+fn pool() -> String {
+    let name = thread::current().name().unwrap_or_default().to_owned();
+    name.split('-').next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_visit_forks_where_it_is() {
+    for workers in [1, 2, 4] {
+        let builder = Runtime::builder().workers(workers).name("visited");
+        let runtime = builder.build().expect("threads");
+        let of_all = |both: (String, String)| assert_eq!(both, ("visited".into(), "visited".into()));
+        runtime.block_on(async {
+            of_all(join(pool, pool));
+            let mut job = String::new();
+            let body = warpweft::scope(|scope| {
+                scope.spawn(|_| job = pool());
+                pool()
+            });
+            of_all((body, job));
+            warpweft::par_for(0..10, 1, |_| assert_eq!(pool(), "visited"));
+        });
+        // Its threads for closures that block are of no worker, and visit it.
+        let blocking = runtime.spawn_blocking(|| join(pool, pool));
+        of_all(runtime.block_on(blocking).expect("no panic"));
+        // The visit within counts, and the one around it counts again.
+        let other = Runtime::builder().workers(1).name("within").build();
+        let other = other.expect("threads");
+        runtime.block_on(async {
+            let (within, _) = other.block_on(async { join(pool, pool) });
+            assert_eq!(within, "within");
+            of_all(join(pool, pool));
+        });
+        // A task has a pool, and forks there whatever it visits.
+        let job = runtime.spawn_job(move || other.block_on(async { join(pool, pool) }));
+        of_all(job.wait().expect("no panic"));
+    }
+}
+
+#[test]
+fn a_fork_in_a_visit_of_a_pool_that_has_closed_says_so() {
+    let runtime = Runtime::builder().workers(1).build().expect("threads");
+    runtime.shutdown();
+    let panic = catch_unwind(AssertUnwindSafe(|| runtime.block_on(async { join(|| 1, || 2) })));
+    let panic = panic.expect_err("there is no worker");
+    let text = panic.downcast_ref::<String>().expect("a message");
+    assert!(text.contains("shutting down"), "{text}");
+}
+
 #[test]
 fn slow_halves_are_shared() {
     everywhere(|runtime| {

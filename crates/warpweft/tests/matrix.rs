@@ -18,7 +18,7 @@ use warpweft::{Io, Runtime, spawn_job};
 
 fn everywhere(program: impl Fn(&str, &Arc<Runtime>)) {
     for workers in [1, 2, 4] {
-        for policy in ["fifo", "lifo"] {
+        for policy in ["fifo", "lifo", "prows"] {
             let runtime = Arc::new(builder(workers, policy).build().expect("workers"));
             program(&format!("{workers} {policy}"), &runtime);
         }

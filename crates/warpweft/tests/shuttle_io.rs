@@ -323,11 +323,12 @@ fn a_place_is_used_again_while_an_event_is_on_its_way() {
     });
 }
 
-/// A read that took all there was waits without another attempt; what comes meanwhile, or came before it waits, is an event.
+/// A read that took all there was waits without another attempt; what comes meanwhile, or came before it waits, is an event. With two
+/// workers: one polls while the other is in the middle of the read.
 #[test]
 fn a_read_that_emptied_the_source_waits_for_what_comes_next() {
     check_often(|| {
-        let runtime = runtime(1, "fifo");
+        let runtime = runtime(2, "fifo");
         let pipe = pipe(&runtime);
         let task = runtime.spawn({
             let pipe = Arc::clone(&pipe);

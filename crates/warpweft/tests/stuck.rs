@@ -13,7 +13,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::net::TcpListener;
 use warpweft::policy::Count;
-use warpweft::{Fifo, Lifo, Policy, Runtime, Stall, block_on, fiber, spawn, spawn_job, time, yield_now};
+use warpweft::{
+    Fifo, Lifo, Policy, Runtime, Stall, TaskBuilder, block_on, fiber, spawn, spawn_job, time, yield_now,
+};
 use warpweft_platform::sync::Mutex;
 
 fn eventually(what: &str, condition: impl Fn() -> bool) {
@@ -227,7 +229,7 @@ fn the_report_names_the_spawn_site_and_comes_once() {
         .workers(1)
         .stuck_after(Some(Duration::from_millis(5)))
         .on_stall(move |stall| {
-            heard.lock().push(*stall);
+            heard.lock().push(stall.clone());
             panic!("a report that panics harms nobody");
         })
         .build()
@@ -241,6 +243,104 @@ fn the_report_names_the_spawn_site_and_comes_once() {
     assert!(stalls[0].stuck_for >= Duration::from_millis(5));
     let site = stalls[0].spawned_at.expect("a job has a spawn site");
     assert_eq!((site.file(), site.line()), (file!(), line));
+    assert_eq!(stalls[0].name, None);
+}
+
+/// The one report of a runtime with a worker, which is stuck in what `start` starts there.
+fn report_on(start: impl FnOnce(&Runtime)) -> (Stall, Runtime) {
+    let stalls: Arc<Mutex<Vec<Stall>>> = Arc::default();
+    let heard = Arc::clone(&stalls);
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(Some(Duration::from_millis(20)))
+        .on_stall(move |stall| heard.lock().push(stall.clone()))
+        .build()
+        .expect("threads");
+    start(&runtime);
+    eventually("it is told", || !stalls.lock().is_empty());
+    let stall = stalls.lock()[0].clone();
+    (stall, runtime)
+}
+
+#[test]
+fn the_report_names_a_task_that_has_a_name() {
+    let over = Arc::new(AtomicBool::new(false));
+    let line = line!() + 3;
+    let (stall, _runtime) = report_on(|runtime| {
+        for name in ["before", "long", "behind"] {
+            let task = TaskBuilder::new().name(name).on(runtime);
+            let over = Arc::clone(&over);
+            drop(task.spawn_job(move || {
+                while name == "long" && !over.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }));
+        }
+    });
+    over.store(true, Ordering::Relaxed);
+    let site = stall.spawned_at.expect("a job has a spawn site");
+    assert_eq!(stall.name.as_deref(), Some("long"));
+    assert_eq!((site.file(), site.line()), (file!(), line));
+    let text = stall.to_string();
+    assert!(text.contains("worker 0 has been for"), "{text}");
+    assert!(
+        text.contains(&format!("the task `long`, spawned at {site}")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_fork_is_not_reported_as_the_task_before() {
+    let over = Arc::new(AtomicBool::new(false));
+    let stalls: Arc<Mutex<Vec<Stall>>> = Arc::default();
+    let heard = Arc::clone(&stalls);
+    let runtime = Runtime::builder()
+        .workers(2)
+        .on_stall(move |stall| heard.lock().push(stall.clone()))
+        .build()
+        .expect("threads");
+    // Both workers have run tasks.
+    runtime.broadcast(|_| ()).expect("open");
+    let inside = AtomicUsize::new(0);
+    let spin = |_: warpweft::ForkCx<'_>| {
+        inside.fetch_add(1, Ordering::Relaxed);
+        while !over.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| runtime.install(|cx| cx.join(spin, spin)).expect("open"));
+        eventually("a fork was taken", || inside.load(Ordering::Relaxed) == 2);
+        let told = |of: fn(&Stall) -> bool| stalls.lock().iter().any(of);
+        eventually("both are told of", || {
+            told(|stall| stall.spawned_at.is_none()) && told(|stall| stall.spawned_at.is_some())
+        });
+        over.store(true, Ordering::Relaxed);
+    });
+    let forks = stalls.lock();
+    let fork = forks.iter().find(|stall| stall.spawned_at.is_none());
+    let text = fork.expect("it was told").to_string();
+    assert!(text.contains("in a fork"), "{text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_report_says_what_the_kernel_knows_of_the_thread() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let (wake, woken) = std::sync::mpsc::channel::<()>();
+    let (stall, _runtime) = report_on(|runtime| {
+        drop(runtime.spawn_job(move || {
+            tell.send(warpweft_platform::whereabouts::thread())
+                .expect("a listener");
+            // Asleep in the kernel, until `wake` goes.
+            let _ = woken.recv();
+        }));
+    });
+    drop(wake);
+    let whereabouts = stall.whereabouts.clone().expect("Linux tells");
+    assert_eq!(Some(whereabouts.thread), told.recv().expect("it ran"));
+    assert_eq!(whereabouts.state, 'S', "{whereabouts}");
+    assert!(stall.to_string().contains("sleeps"), "{stall}");
 }
 
 #[test]

@@ -326,7 +326,7 @@ fn a_handle_can_be_awaited_with_changing_wakers() {
 
 #[test]
 fn yielding_lets_others_run_and_returns_at_once_when_alone() {
-    for text in ["fifo", "lifo", "fifo+yield=global"] {
+    for text in ["fifo", "lifo", "fifo+yield=global", "prows", "parsimonious"] {
         let spec: PolicySpec = text.parse().expect(text);
         let runtime = Runtime::builder()
             .workers(1)

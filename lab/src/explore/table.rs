@@ -50,9 +50,12 @@ pub(crate) fn print(
 }
 
 /// The measures that have a column also where there are latencies.
-const BESIDE_LATENCY: [&str; 4] = [
+const BESIDE_LATENCY: [&str; 7] = [
     "bytes_per_task",
     "cpu_kept",
+    "light_p50_us",
+    "light_p99_us",
+    "light_p999_us",
     "sorts_cpu_share",
     "wake_alone_p99_us",
 ];

@@ -138,6 +138,8 @@ pub(crate) struct Versions {
     pub(crate) tokio: String,
     /// async-executor, the executor of smol.
     pub(crate) smol: String,
+    /// may.
+    pub(crate) may: String,
     /// chili.
     pub(crate) chili: String,
     /// forte.
@@ -174,6 +176,7 @@ impl Versions {
                 env!("LAB_ASYNC_LOCK_VERSION")
             )
             .to_owned(),
+            may: env!("LAB_MAY_VERSION").to_owned(),
             chili: env!("LAB_CHILI_VERSION").to_owned(),
             forte: env!("LAB_FORTE_VERSION").to_owned(),
         }

@@ -1,29 +1,48 @@
 //! Go: a program of its own, `lab/peers/go`, built when it is first asked for and kept beside this one.
 
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 use std::{env, fs, io};
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::not_built;
+use super::{HttpPool, not_built};
 use crate::error::LabError;
 use crate::harness::latency::empty_histogram;
 use crate::harness::record::Outcome;
-use crate::workloads::Request;
+use crate::workloads::http::backend::Addresses;
+use crate::workloads::{Program, Request};
 
 /// The program.
 const SOURCE: &str = include_str!("../../peers/go/main.go");
 /// The part of it whose goroutines wait.
 const WAITS: &str = include_str!("../../peers/go/waits.go");
+/// The part of it whose goroutines wait and compute.
+const REMOTE: &str = include_str!("../../peers/go/remote.go");
+/// The part that serves.
+const HTTP: &str = include_str!("../../peers/go/http.go");
+/// The part that sorts for who asks.
+const MIXED: &str = include_str!("../../peers/go/mixed.go");
 /// Its module file.
 const MODULE: &str = include_str!("../../peers/go/go.mod");
+/// All of it, by the names of the files.
+const FILES: [(&str, &str); 6] = [
+    ("main.go", SOURCE),
+    ("waits.go", WAITS),
+    ("remote.go", REMOTE),
+    ("http.go", HTTP),
+    ("mixed.go", MIXED),
+    ("go.mod", MODULE),
+];
 
 /// What the program answers.
 #[derive(Deserialize)]
@@ -52,7 +71,7 @@ pub(super) fn missing() -> Option<String> {
 /// The built program; builds it if there is none of this source yet.
 pub(super) fn program() -> Result<PathBuf, LabError> {
     let mut hasher = DefaultHasher::new();
-    (SOURCE, WAITS, MODULE).hash(&mut hasher);
+    FILES.hash(&mut hasher);
     let own = env::current_exe()
         .map_err(|error| LabError::file("find the program", Path::new("warpweft"), &error))?;
     let folder = own.with_file_name(format!("go-peer-{:016x}", hasher.finish()));
@@ -68,9 +87,9 @@ pub(super) fn program() -> Result<PathBuf, LabError> {
 fn build(folder: &Path, program: &Path) -> Result<(), io::Error> {
     let workshop = folder.join(format!("build-{}", std::process::id()));
     fs::create_dir_all(&workshop)?;
-    fs::write(workshop.join("main.go"), SOURCE)?;
-    fs::write(workshop.join("waits.go"), WAITS)?;
-    fs::write(workshop.join("go.mod"), MODULE)?;
+    for (name, text) in FILES {
+        fs::write(workshop.join(name), text)?;
+    }
     let output = Command::new("go")
         .args(["build", "-o", "peer", "."])
         .current_dir(&workshop)
@@ -85,20 +104,19 @@ fn build(folder: &Path, program: &Path) -> Result<(), io::Error> {
 }
 
 /// Runs a request in the Go program.
-pub(super) fn run(request: &Request) -> Result<Outcome, LabError> {
+pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
     let failed = |reason: String| not_built(request, &reason);
-    let mut child = Command::new(program()?)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| failed(error.to_string()))?;
-    let question = serde_json::to_vec(request).map_err(|error| failed(error.to_string()))?;
-    // The pipe stays open until the answer is there: the program ends when it is closed.
-    let mut pipe = child.stdin.take();
-    let asked = pipe.as_mut().map_or(Ok(()), |pipe| {
-        pipe.write_all(&question).and_then(|()| pipe.flush())
-    });
+    if matches!(program, Program::Http(_) | Program::Mixed(_)) {
+        let server = Server::new(request);
+        let mut outcome = match program {
+            Program::Http(_) => program.run_http(&server)?,
+            _ => program.run_at(server.serve(None).map_err(|error| failed(error.to_string()))?)?,
+        };
+        outcome.remarks.extend(server.version.get().cloned());
+        return Ok(outcome);
+    }
+    let question = serde_json::to_value(request).map_err(|error| failed(error.to_string()))?;
+    let (child, pipe) = ask(&question).map_err(|error| failed(error.to_string()))?;
     let output = child
         .wait_with_output()
         .map_err(|error| failed(error.to_string()))?;
@@ -111,9 +129,83 @@ pub(super) fn run(request: &Request) -> Result<Outcome, LabError> {
             complaint.lines().next().unwrap_or_default()
         )));
     }
-    asked.map_err(|error| failed(error.to_string()))?;
     let answer: Answer = serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))?;
     Ok(outcome(answer))
+}
+
+/// Starts the program with a question. The pipe stays open as long as it is to live: it ends when that is closed.
+fn ask(question: &Value) -> io::Result<(Child, Option<ChildStdin>)> {
+    let program = program().map_err(io::Error::other)?;
+    let mut child = Command::new(program)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut pipe = child.stdin.take();
+    if let Some(pipe) = &mut pipe {
+        // A program that has ended already says why, and that is what counts.
+        drop(serde_json::to_writer(&mut *pipe, question).map(|()| pipe.flush()));
+    }
+    Ok((child, pipe))
+}
+
+/// The program as a server.
+struct Server<'a> {
+    request: &'a Request,
+    /// The running program, with the pipe that keeps it alive.
+    running: Cell<Option<(Child, Option<ChildStdin>)>>,
+    version: OnceCell<String>,
+}
+
+/// What the program says when it serves.
+#[derive(Deserialize)]
+struct Serves {
+    version: String,
+    address: SocketAddr,
+}
+
+impl<'a> Server<'a> {
+    fn new(request: &'a Request) -> Self {
+        Self {
+            request,
+            running: Cell::new(None),
+            version: OnceCell::new(),
+        }
+    }
+}
+
+impl HttpPool for Server<'_> {
+    fn serve(&self, backends: Option<Addresses>) -> io::Result<SocketAddr> {
+        let mut question = serde_json::to_value(self.request)?;
+        question["backends"] = serde_json::to_value(backends)?;
+        let (mut child, pipe) = ask(&question)?;
+        let mut said = String::new();
+        if let Some(output) = child.stdout.take() {
+            BufReader::new(output).read_line(&mut said)?;
+        }
+        let mut complaint = String::new();
+        if let (true, Some(mut output)) = (said.is_empty(), child.stderr.take()) {
+            output.read_to_string(&mut complaint)?;
+        }
+        self.running.set(Some((child, pipe)));
+        let serves: Serves = serde_json::from_str(&said).map_err(|_| {
+            let words = complaint.lines().next().unwrap_or_else(|| said.trim());
+            io::Error::other(format!("the Go program says `{words}`"))
+        })?;
+        // A pool serves once.
+        let _ = self.version.set(serves.version);
+        Ok(serves.address)
+    }
+}
+
+impl Drop for Server<'_> {
+    fn drop(&mut self) {
+        if let Some((mut child, pipe)) = self.running.take() {
+            drop(pipe);
+            // It fails if the program has ended before: then it is waited for already.
+            drop(child.wait());
+        }
+    }
 }
 
 fn outcome(answer: Answer) -> Outcome {

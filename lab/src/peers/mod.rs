@@ -8,10 +8,11 @@
 //! | [`Jobs`]: tasks are closures without handles | launch, yield, both | rayon, rayon-fifo, threads |
 //! | [`Fork`](forks::Fork): closures that borrow and wait for each other | join | warpweft, rayon, chili, forte, sequential |
 //! | [`ScopePool`](forks::ScopePool): closures that borrow and end with their scope | scope, spawn | warpweft, rayon |
-//! | [`HttpPool`]: a server | serve | warpweft, tokio, tokio+rayon |
-//! | [`Waits`](waits::Waits): tasks that wait for each other | send, receive, promise, lock | warpweft, tokio, smol |
-//! | [`Sleeps`](waits::Sleeps): tasks that sleep | sleep | warpweft, tokio |
+//! | [`HttpPool`]: a server | serve | warpweft, tokio, tokio+rayon; go, whose handler is Go's |
+//! | [`Waits`](waits::Waits): tasks that wait for each other | send, receive, promise, lock | warpweft, tokio, smol, may |
+//! | [`Sleeps`](waits::Sleeps): tasks that sleep | sleep | warpweft, tokio, may |
 //! | [`Mixed`](mixed::Mixed): sockets, and joins | read, write, compute | warpweft, tokio+rayon |
+//! | [`Remote`](remote::Remote): futures that split, wait and compute | both, wait, compute | warpweft, rayon, tokio, tokio+rayon |
 //! | a program of its own | | go |
 //!
 //! Invariants
@@ -21,10 +22,11 @@
 
 use std::future::Future;
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 
 use crate::error::{LabError, choose};
 use crate::harness::record::{Counters, Outcome};
+use crate::workloads::http::backend::Addresses;
 use crate::workloads::spec::Kind;
 use crate::workloads::{Program, Request};
 
@@ -32,8 +34,10 @@ mod chili;
 pub(crate) mod forks;
 mod forte;
 mod go;
+mod may;
 pub(crate) mod mixed;
 mod rayon;
+pub(crate) mod remote;
 mod sequential;
 mod smol;
 mod threads;
@@ -123,13 +127,21 @@ pub(crate) trait JobPool {
 
 /// From outside: a pool that serves HTTP.
 pub(crate) trait HttpPool {
-    /// Answers what comes to this listener, a task per connection, until the pool ends.
-    fn serve(&self, listener: TcpListener) -> io::Result<()>;
+    /// Answers what comes, a task per connection, until the pool ends. A request may ask these backends. Says where it listens.
+    fn serve(&self, backends: Option<Addresses>) -> io::Result<SocketAddr>;
 
     /// The scheduler's counters, where it has some.
     fn counters(&self) -> Option<Counters> {
         None
     }
+}
+
+/// A listener for a server, and where it listens. It does not block.
+fn listener() -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
 }
 
 /// A runtime of the lab.
@@ -147,6 +159,8 @@ pub(crate) enum Runtime {
     TokioRayon,
     /// async-executor, on which smol is built.
     Smol,
+    /// may's coroutines.
+    May,
     /// One thread of the system per task.
     Threads,
     /// Go, a process of its own.
@@ -160,13 +174,14 @@ pub(crate) enum Runtime {
 }
 
 /// All runtimes, in the order of the tables.
-pub(crate) const RUNTIMES: [Runtime; 11] = [
+pub(crate) const RUNTIMES: [Runtime; 12] = [
     Runtime::Warpweft,
     Runtime::Rayon,
     Runtime::RayonFifo,
     Runtime::Tokio,
     Runtime::TokioRayon,
     Runtime::Smol,
+    Runtime::May,
     Runtime::Threads,
     Runtime::Go,
     Runtime::Chili,
@@ -187,6 +202,7 @@ impl Runtime {
             Self::Tokio => "tokio",
             Self::TokioRayon => "tokio+rayon",
             Self::Smol => "smol",
+            Self::May => "may",
             Self::Threads => "threads",
             Self::Go => "go",
             Self::Chili => "chili",
@@ -206,6 +222,7 @@ impl Runtime {
                 "two pools, tokio for what waits and rayon for what computes, as people glue them"
             }
             Self::Smol => "async-executor, the executor of smol, driven by as many threads as workers",
+            Self::May => "may, for tasks that wait: coroutines with stacks of 64 KiB, in direct style",
             Self::Threads => "a thread of the system per task, 64 KiB stacks; one worker means one core",
             Self::Go => "Go, a program of its own, built when it is first asked for",
             Self::Chili => {
@@ -251,10 +268,27 @@ pub(crate) fn explored(kind: Kind) -> Vec<Runtime> {
             Runtime::Forte,
             Runtime::Sequential,
         ],
-        Kind::Http => vec![Runtime::Warpweft, Runtime::Tokio, Runtime::TokioRayon],
-        Kind::Pingpong | Kind::Lock => vec![Runtime::Warpweft, Runtime::Tokio, Runtime::Smol],
-        Kind::Timers => vec![Runtime::Warpweft, Runtime::Tokio],
-        Kind::Mixed => vec![Runtime::Warpweft, Runtime::TokioRayon],
+        Kind::Http => vec![
+            Runtime::Warpweft,
+            Runtime::Tokio,
+            Runtime::TokioRayon,
+            Runtime::Go,
+        ],
+        Kind::Pingpong | Kind::Lock => vec![
+            Runtime::Warpweft,
+            Runtime::Tokio,
+            Runtime::Smol,
+            Runtime::May,
+            Runtime::Go,
+        ],
+        Kind::Timers => vec![Runtime::Warpweft, Runtime::Tokio, Runtime::Go],
+        Kind::Mixed => vec![Runtime::Warpweft, Runtime::TokioRayon, Runtime::Go],
+        Kind::Mapreducefib | Kind::Sweep => vec![
+            Runtime::Warpweft,
+            Runtime::Rayon,
+            Runtime::Tokio,
+            Runtime::TokioRayon,
+        ],
         _ => vec![Runtime::Warpweft, Runtime::Rayon, Runtime::Tokio],
     }
 }
@@ -276,16 +310,24 @@ pub(crate) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         Runtime::Warpweft => warpweft::run(request, program),
         Runtime::Rayon => rayon::run::<rayon::Lifo>(request, program),
         Runtime::RayonFifo => rayon::run::<rayon::Fifo>(request, program),
+        Runtime::Tokio if waits_and_computes(program) => remote::tokio::run(request, program, false),
         Runtime::Tokio => tokio::run(request, program),
         Runtime::TokioRayon if matches!(program, Program::Http(_)) => tokio::run_with_rayon(request, program),
+        Runtime::TokioRayon if waits_and_computes(program) => remote::tokio::run(request, program, true),
         Runtime::TokioRayon => mixed::tokio_rayon::run(request, program),
         Runtime::Smol => smol::run(request, program),
+        Runtime::May => may::run(request, program),
         Runtime::Threads => threads::run(request, program),
-        Runtime::Go => go::run(request),
+        Runtime::Go => go::run(request, program),
         Runtime::Chili => chili::run(request, program),
         Runtime::Forte => forte::run(request, program),
         Runtime::Sequential => sequential::run(program),
     }
+}
+
+/// Whether it is a program of the idiom [`remote`].
+fn waits_and_computes(program: &Program) -> bool {
+    matches!(program, Program::MapReduce(_) | Program::Sweep(_))
 }
 
 /// Something went wrong while a contestant was built.

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::forks::{Branch, Fork, ForkPool, ScopePool};
-use super::{JobPool, Jobs, not_built};
+use super::remote::rayon::Classic;
+use super::{JobPool, Jobs, not_built, waits_and_computes};
 use crate::error::LabError;
 use crate::harness::record::Outcome;
 use crate::workloads::{Program, Request};
@@ -137,6 +138,9 @@ pub(super) fn run<O: Order>(request: &Request, program: &Program) -> Result<Outc
         .num_threads(request.workers)
         .build()
         .map_err(|error| not_built(request, &error))?;
+    if waits_and_computes(program) {
+        return program.run_remote(&Classic(pool));
+    }
     let pool = Pool {
         pool,
         order: O::default(),

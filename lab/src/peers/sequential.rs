@@ -6,7 +6,7 @@ use crate::harness::record::Outcome;
 use crate::workloads::Program;
 
 /// Both branches are called, one after the other.
-struct Calls;
+pub(super) struct Calls;
 
 impl Fork for Calls {
     #[inline]

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -9,15 +10,16 @@ use std::task::{Context, Poll, ready};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::{HttpPool, TaskPool, Tasks, not_built};
+use super::{HttpPool, TaskPool, Tasks, listener, not_built};
 use crate::error::LabError;
 use crate::harness::record::Outcome;
-use crate::workloads::http::answer::{Compute, Inline, answer, digest};
+use crate::workloads::http::answer::{Asks, Compute, Inline, answer, digest};
+use crate::workloads::http::backend::Addresses;
 use crate::workloads::{Program, Request};
 
 /// The verbs of a tokio task.
@@ -99,8 +101,8 @@ struct Server<C> {
 }
 
 impl<C: Compute + Sync> HttpPool for Server<C> {
-    fn serve(&self, listener: std::net::TcpListener) -> io::Result<()> {
-        listener.set_nonblocking(true)?;
+    fn serve(&self, backends: Option<Addresses>) -> io::Result<SocketAddr> {
+        let (listener, address) = listener()?;
         let _context = self.runtime.enter();
         let listener = TcpListener::from_std(listener)?;
         let compute = self.compute.clone();
@@ -111,14 +113,17 @@ impl<C: Compute + Sync> HttpPool for Server<C> {
                 tokio::spawn(async move {
                     // A connection that ends early is its client's error to report.
                     let _ = stream.set_nodelay(true);
-                    let handler = service_fn(move |request| answer(request, compute.clone()));
+                    let Ok(asks) = Asks::connect(backends, TcpStream::connect).await else {
+                        return;
+                    };
+                    let handler = service_fn(|request| answer(request, compute.clone(), &asks));
                     let _ = http1::Builder::new()
                         .serve_connection(TokioIo::new(stream), handler)
                         .await;
                 });
             }
         });
-        Ok(())
+        Ok(address)
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use ::warpweft::net::TcpListener;
+use ::warpweft::net::{TcpListener, TcpStream};
 use ::warpweft::{ForkCx, Io, JoinHandle, PolicySpec, Preset, Runtime, TaskBuilder};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -15,11 +16,13 @@ use warpweft_tokio::Io as HyperIo;
 
 use super::forks::{Branch, Fork, ForkPool, ScopePool};
 use super::mixed::warpweft::OnePool;
+use super::remote::warpweft::Hiding;
 use super::waits::FiberPool;
-use super::{HttpPool, TaskPool, Tasks, not_built};
+use super::{HttpPool, TaskPool, Tasks, listener, not_built};
 use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
-use crate::workloads::http::answer::{Inline, answer};
+use crate::workloads::http::answer::{Asks, Inline, answer};
+use crate::workloads::http::backend::Addresses;
 use crate::workloads::{Program, Request};
 
 /// The policy that is taken when none is named.
@@ -47,7 +50,7 @@ pub(crate) fn check_policy(text: &str) -> Result<PolicySpec, LabError> {
 
 /// How policies are written.
 pub(crate) fn policy_grammar() -> &'static str {
-    "POLICY = a name or an order (fifo | lifo), then any of +steal=one|half|atleast:K +victims=random|nearest:N|topology \
+    "POLICY = a name or an order (fifo | lifo | slot:N | alternate:N | stochastic:N | reverse:N | priority:N), then any of +steal=one|half|atleast:K +victims=random|nearest:N|topology \
      +help=none|shed|shed-sticky|tickets +overflow=grow|retry:N|locked|lockfree|multi:K +capacity=N +yield=local|global \
      +woken=waker|last"
 }
@@ -188,7 +191,8 @@ impl ScopePool for Pool {
 }
 
 impl HttpPool for Pool {
-    fn serve(&self, listener: std::net::TcpListener) -> io::Result<()> {
+    fn serve(&self, backends: Option<Addresses>) -> io::Result<SocketAddr> {
+        let (listener, address) = listener()?;
         self.0.block_on(async {
             let listener = TcpListener::from_std(listener)?;
             ::warpweft::spawn(async move {
@@ -197,7 +201,10 @@ impl HttpPool for Pool {
                     let connection = async move {
                         // A connection that ends early is its client's error to report.
                         let _ = stream.set_nodelay(true);
-                        let handler = service_fn(|request| answer(request, Inline));
+                        let Ok(asks) = Asks::connect(backends, TcpStream::connect).await else {
+                            return;
+                        };
+                        let handler = service_fn(|request| answer(request, Inline, &asks));
                         let _ = http1::Builder::new()
                             .serve_connection(HyperIo::vectored(stream), handler)
                             .await;
@@ -206,7 +213,7 @@ impl HttpPool for Pool {
                 }
             })
             .detach();
-            Ok(())
+            Ok(address)
         })
     }
 
@@ -263,6 +270,7 @@ pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         Program::Pingpong(_) | Program::Lock(_) => program.run_waits(&Pool(runtime)),
         Program::Timers(_) => program.run_timers(&Pool(runtime)),
         Program::Mixed(_) => program.run_mixed(&OnePool(runtime)),
+        Program::MapReduce(_) | Program::Sweep(_) => program.run_remote(&Hiding(runtime)),
         _ => program.run_tasks(&Pool(runtime)),
     }
 }

@@ -6,7 +6,7 @@
 //!  packet.rs pcap.rs packet_cache.rs                            ▼
 //!  fib_promise.rs spawn.rs scope.rs parked.rs             ──▶ Program  (ready to run)
 //!  fork_join/ http/ pingpong.rs lock.rs                         │ run_tasks / run_jobs / run_forks / run_scope / run_waits /
-//!  timers.rs mixed/                                             │ run_timers / run_mixed / run_http, called by a peer
+//!  timers.rs mixed/ remote/                                     │ run_timers / run_mixed / run_http / run_remote, called by a peer
 //!                                                               ▼
 //!                                                            Outcome   (checked)
 //! ```
@@ -17,6 +17,7 @@
 //! - A tenth of the work, at most, is done beforehand on the same pool and not measured: threads are up, the
 //!   allocator has its pages. (Not for `parked` and `timers`, where memory is what is measured.)
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -26,6 +27,7 @@ use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
 use crate::peers::forks::{ForkPool, ScopePool};
 use crate::peers::mixed::MixedPool;
+use crate::peers::remote::RemotePool;
 use crate::peers::waits::{Sleeps, Waits};
 use crate::peers::{HttpPool, JobPool, Runtime, TaskPool};
 
@@ -45,12 +47,14 @@ pub(crate) mod params;
 mod parked;
 mod pcap;
 mod pingpong;
+mod remote;
 mod scope;
 mod spawn;
 pub(crate) mod spec;
 mod timers;
 
 use params::{Domain, Param, Params, Variant};
+use remote::{map_reduce, sweep};
 use spawn::inside;
 use spec::Kind;
 
@@ -118,18 +122,34 @@ impl Request {
         format!("{}{policy}, {} worker{plural}", self.runtime, self.workers)
     }
 
-    /// The same request, as it will really run on this contestant: a thread per task bounds how many there are.
+    /// The same request, as it will really run on this contestant: a thread per task bounds how many there are, threads that sleep
+    /// bound how much there is to do, and so do the two mappings of a suspended coroutine, as the kernel has 65530 for a process.
     pub(crate) fn fitted(mut self) -> Result<Self, LabError> {
-        if self.runtime()? == Runtime::Threads && self.kind != Kind::FibPromise {
+        let bounded = match self.runtime()? {
+            Runtime::Threads => self.kind != Kind::FibPromise,
+            Runtime::May => self.kind == Kind::Timers,
+            _ => false,
+        };
+        if bounded {
             let n = self.params.number("n").min(MOST_THREADS);
+            self.params = self.params.with_number("n", n);
+        }
+        if self.runtime()? == Runtime::Rayon && self.kind == Kind::Mapreducefib {
+            let at_once = MOST_ASLEEP * self.workers as u64;
+            let n = self
+                .params
+                .number("n")
+                .min((at_once / self.params.number("wait").max(1)).max(1));
             self.params = self.params.with_number("n", n);
         }
         Ok(self)
     }
 }
 
-/// More threads than this are never started in one run.
+/// More threads than this are never started in one run, nor are more coroutines of may suspended.
 const MOST_THREADS: u64 = 20_000;
+/// Milliseconds that a worker sleeps at most over all items, where sleeping holds it.
+const MOST_ASLEEP: u64 = 10_000;
 /// The threads of fib double with each step of n; fib(15) starts 986 of them.
 const MOST_THREAD_FIB: u64 = 15;
 
@@ -157,8 +177,20 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
         (Kind::Mixed, Runtime::Rayon | Runtime::RayonFifo) => {
             "its jobs cannot wait for sockets: see tokio+rayon"
         }
-        (Kind::Mixed, Runtime::Go) => "it has no join, only goroutines and channels",
+        (Kind::Mixed, Runtime::Go) if !mixed::asks_for_sorts(&request.params) => {
+            "its clock is that of another process: see mixed/request"
+        }
         (Kind::Http, Runtime::Warpweft | Runtime::Tokio | Runtime::TokioRayon) => return Ok(None),
+        (
+            Kind::Mapreducefib | Kind::Sweep,
+            Runtime::Warpweft | Runtime::Rayon | Runtime::Tokio | Runtime::TokioRayon,
+        ) => return Ok(None),
+        (Kind::Mapreducefib | Kind::Sweep, Runtime::RayonFifo) => {
+            "rayon's join is the same whatever the order: see rayon"
+        }
+        (Kind::Mapreducefib | Kind::Sweep, Runtime::Threads) => "threads that wait measure the kernel",
+        (Kind::Mapreducefib | Kind::Sweep, Runtime::Smol) => "it has no timers of its own",
+        (Kind::Mapreducefib | Kind::Sweep, Runtime::Go) => return Ok(runtime.missing()),
         (_, Runtime::TokioRayon) => "two pools, one that waits and one that joins: see mixed and http",
         (Kind::Timers, Runtime::Smol) => "it has no timers of its own",
         (Kind::Pingpong | Kind::Timers, Runtime::Rayon | Runtime::RayonFifo) => {
@@ -179,11 +211,15 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
             "plain calls have no use for a second worker"
         }
         (Kind::ForkJoin, Runtime::Chili | Runtime::Forte | Runtime::Sequential) => return Ok(None),
-        (Kind::Http, Runtime::Smol | Runtime::Go | Runtime::Threads) => {
+        (Kind::Http, Runtime::Smol | Runtime::Threads) => {
             "the handler is hyper's: the server is not written for it"
         }
         (Kind::Http, Runtime::Rayon | Runtime::RayonFifo) => {
             "its jobs cannot wait for a socket: see tokio+rayon"
+        }
+        (Kind::Pingpong | Kind::Lock | Kind::Timers, Runtime::May) => return Ok(None),
+        (_, Runtime::May) => {
+            "measured where tasks wait for each other or sleep: see pingpong, lock and timers"
         }
         (_, Runtime::Chili) => "it can only join: see fork-join",
         (_, Runtime::Forte) => "measured where closures borrow: see fork-join and spawn/scope",
@@ -214,6 +250,14 @@ pub(crate) fn remark(request: &Request) -> Result<Option<Remark>, LabError> {
         }
         (Kind::FibPromise, Runtime::Rayon | Runtime::RayonFifo) => "no promises: join stands for them",
         (_, Runtime::Threads) => "a thread per task; n is bounded",
+        (Kind::Timers, Runtime::May) => "two mappings per task; n is bounded",
+        (Kind::Pingpong, Runtime::May) if request.params.word("form") == "oneshot" => {
+            "no promises: a channel stands for them"
+        }
+        (Kind::Pingpong, Runtime::May) => {
+            differs = false;
+            "its channels have no bound"
+        }
         (Kind::ForkJoin, Runtime::Chili) | (Kind::ForkJoin | Kind::Spawn, Runtime::Forte) => {
             differs = false;
             "the caller is one of the workers"
@@ -225,6 +269,14 @@ pub(crate) fn remark(request: &Request) -> Result<Option<Remark>, LabError> {
             differs = false;
             "its timers tick in whole milliseconds"
         }
+        (Kind::Http, Runtime::Go) => {
+            differs = false;
+            "net/http in a process of its own, for hyper in that of the clients"
+        }
+        (Kind::Mixed, Runtime::Go) => {
+            differs = false;
+            "in a process of its own; a goroutine and a wait group stand for a join"
+        }
         (Kind::Mixed, Runtime::TokioRayon) => {
             differs = false;
             "two pools, each with as many threads as workers"
@@ -232,6 +284,22 @@ pub(crate) fn remark(request: &Request) -> Result<Option<Remark>, LabError> {
         (Kind::Lock, Runtime::Tokio) if !lock::uses_std(&request.params) => {
             differs = false;
             "a task yields after 128 operations"
+        }
+        (Kind::Mapreducefib, Runtime::Rayon) if request.params.number("wait") > 0 => {
+            "who waits holds a worker; n is bounded"
+        }
+        (Kind::Mapreducefib, Runtime::Tokio) => {
+            differs = false;
+            "it has no join: an item is computed in plain calls"
+        }
+        (Kind::Mapreducefib, Runtime::TokioRayon) => {
+            differs = false;
+            "two pools, each with as many threads as workers"
+        }
+        (Kind::Sweep, Runtime::Go) => "a goroutine that sleeps holds no worker: it spins",
+        (Kind::Sweep, Runtime::Rayon) => {
+            differs = false;
+            "the classic: who waits holds a worker"
         }
         (_, Runtime::Sequential) => "plain calls: nothing is forked",
         _ => return Ok(None),
@@ -267,6 +335,10 @@ pub(crate) enum Program {
     ForkJoin(fork_join::Plan),
     /// See `http`.
     Http(http::Plan),
+    /// See `remote`.
+    MapReduce(map_reduce::Plan),
+    /// See `remote`.
+    Sweep(sweep::Plan),
 }
 
 impl Program {
@@ -287,6 +359,8 @@ impl Program {
             Kind::Mixed => Self::Mixed(mixed::Plan::new(params)),
             Kind::ForkJoin => Self::ForkJoin(fork_join::Plan::new(params)),
             Kind::Http => Self::Http(http::Plan::new(params)),
+            Kind::Mapreducefib => Self::MapReduce(map_reduce::Plan::new(params)),
+            Kind::Sweep => Self::Sweep(sweep::Plan::new(params, request.workers)),
         })
     }
 
@@ -343,6 +417,14 @@ impl Program {
         }
     }
 
+    /// Runs it with a server of another process.
+    pub(crate) fn run_at(&self, address: SocketAddr) -> Result<Outcome, LabError> {
+        match self {
+            Self::Mixed(plan) => plan.run_at(address),
+            _ => Err(not_for("a server of another process")),
+        }
+    }
+
     /// Runs it on a pool that joins.
     pub(crate) fn run_forks<P: ForkPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         match self {
@@ -359,6 +441,15 @@ impl Program {
         match self {
             Self::Scope(plan) => measured(|| pool.counters(), || plan.warm_up(pool), || plan.run(pool)),
             _ => Err(not_for("scopes")),
+        }
+    }
+
+    /// Runs it on a pool whose work waits for what is remote.
+    pub(crate) fn run_remote<P: RemotePool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        match self {
+            Self::MapReduce(plan) => plan.run(pool),
+            Self::Sweep(plan) => plan.run(pool),
+            _ => Err(not_for("work that waits and computes")),
         }
     }
 

@@ -26,6 +26,7 @@ pub(super) fn refusal(params: &Params, runtime: Runtime) -> Option<String> {
         Runtime::Tokio | Runtime::TokioRayon | Runtime::Smol => {
             "its tasks cannot borrow from the one that waits for them: there is no scope"
         }
+        Runtime::May => "measured where tasks wait for each other or sleep: see pingpong, lock and timers",
         Runtime::Threads => "the scope of std::thread is one of threads, not of tasks",
         Runtime::Go => "it has no scope, only goroutines and channels",
         Runtime::Chili => "it can only join: see fork-join",

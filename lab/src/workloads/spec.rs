@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::params::{Domain, Param, Params, Variant};
-use super::{fork_join, lock, mixed, parked, pingpong, timers};
+use super::remote::{map_reduce, sweep};
+use super::{fork_join, http, lock, mixed, parked, pingpong, timers};
 use crate::error::{LabError, choose};
 
 /// The programs.
@@ -34,6 +35,10 @@ pub(crate) enum Kind {
     ForkJoin,
     /// A server and its clients.
     Http,
+    /// Items that wait, then compute.
+    Mapreducefib,
+    /// Leaves that wait or compute.
+    Sweep,
 }
 
 /// A workload as users see it.
@@ -288,59 +293,10 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         variants: fork_join::VARIANTS,
         smoke: &[("sums", "5")],
     },
-    Workload {
-        name: "http",
-        kind: Kind::Http,
-        about: "an HTTP server (hyper) and clients that keep their connections, on the same processors",
-        unit: "requests",
-        latency: Some("from sending a request to the end of its answer"),
-        params: &[
-            count("200k", "requests", 1 << 28),
-            Param {
-                name: "connections",
-                about: "connections, a request under way on each",
-                domain: Domain::Number {
-                    least: 1,
-                    most: 10_000,
-                },
-                default: "50",
-            },
-            Param {
-                name: "clients",
-                about: "threads that share the connections",
-                domain: Domain::Number { least: 1, most: 64 },
-                default: "2",
-            },
-            Param {
-                name: "heavy",
-                about: "percent of the requests that compute",
-                domain: Domain::Number { least: 0, most: 100 },
-                default: "0",
-            },
-            Param {
-                name: "compute",
-                about: "microseconds for which such a request computes",
-                domain: Domain::Number {
-                    least: 1,
-                    most: 1_000_000,
-                },
-                default: "200",
-            },
-        ],
-        variants: &[
-            Variant {
-                name: "hello",
-                about: "thirteen bytes for each request (the default)",
-                set: &[],
-            },
-            Variant {
-                name: "compute",
-                about: "one request in twenty computes for 200 us",
-                set: &[("heavy", "5")],
-            },
-        ],
-        smoke: &[("n", "1000")],
-    },
+    http::WORKLOAD,
+    map_reduce::WORKLOAD,
+    map_reduce::OVERHEAD,
+    sweep::WORKLOAD,
 ];
 
 /// The workload that is explored when nothing is said.

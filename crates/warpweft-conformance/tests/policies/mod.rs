@@ -2,14 +2,20 @@
 
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
+use warpweft_policy::order::{FifoOrder, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use warpweft_policy::{
-    Cforall, Fifo, Go, Help, Helping, Libfibre, Lifo, LifoOrder, Negele, NegeleLocal, Overflow, Tokio,
-    Victims, Woken, YieldTo,
+    Cforall, Fifo, Go, Help, Helping, Libfibre, Lifo, LifoOrder, Mixed, Negele, NegeleLocal, Overflow,
+    Parsimonious, ProWs, Stealing, Tokio, Victims, Woken, YieldTo,
 };
 use warpweft_queue::Amount;
 
 const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 const THREE: NonZeroUsize = NonZeroUsize::new(3).unwrap();
+
+/// Newest first mostly.
+fn mixed(mix: Mix) -> Mixed {
+    Stealing::with_order(MixedOrder::new(mix).expect("a possible order"))
+}
 
 conformance!(mod fifo = Fifo::new());
 conformance!(mod fifo_one = Fifo::new().steal(Amount::One).capacity(4));
@@ -36,6 +42,17 @@ conformance!(mod lifo_everything = Lifo::new()
     .victims(Victims::Nearest(TWO))
     .help(Help::Tickets)
     .woken(Woken::Last));
+conformance!(mod alternate = mixed(Mix::Alternate(TWO)).capacity(2));
+conformance!(mod stochastic = mixed(Mix::Stochastic(80)).capacity(2));
+conformance!(mod reverse = mixed(Mix::Reverse(THREE)).capacity(2));
+conformance!(mod slot = Stealing::with_order(SlotOrder::new(FifoOrder, THREE)).capacity(2));
+conformance!(mod slot_locked = Stealing::with_order(SlotOrder::new(FifoOrder, TWO)).capacity(2).overflow(Overflow::Locked));
+conformance!(mod priority = Stealing::with_order(PriorityOrder::new(FifoOrder, TWO)).capacity(2));
+conformance!(mod nested = Stealing::with_order(PriorityOrder::new(SlotOrder::new(FifoOrder, TWO), TWO)).capacity(2));
+conformance!(mod prows = ProWs::new());
+conformance!(mod prows_small = ProWs::new().capacity(2));
+conformance!(mod parsimonious = Parsimonious::new());
+conformance!(mod parsimonious_small = Parsimonious::new().capacity(2));
 conformance!(mod negele = Negele::new().levels(2));
 // Its many queues take loom minutes; the queue itself has models of its own.
 #[cfg(not(warpweft_loom))]

@@ -7,16 +7,24 @@
 //!               ▲ steal: the oldest   ▲ push_last: one that has waited before
 //! ```
 //!
-//! Orders nest: one that is made of another passes to it what it does not decide itself.
+//! Orders nest: one that is made of another passes to it what it does not decide itself. So `PriorityOrder<SlotOrder<FifoOrder>>` is an
+//! order, too.
 
+mod mixed;
 mod plain;
+mod priority;
+mod slot;
 
 use crate::{Cx, PolicyError};
 use std::fmt;
 use warpweft_queue::{Amount, Full, Glance, Steal};
 use warpweft_task::TaskRef;
 
+pub use mixed::{Mix, MixedLane, MixedOrder};
 pub use plain::{FifoLane, FifoOrder, LifoLane, LifoOrder, PlainThief};
+pub(crate) use priority::MOST_LEVELS;
+pub use priority::{PriorityLane, PriorityOrder, PriorityThief, word_of_level};
+pub use slot::{SlotLane, SlotOrder, SlotThief};
 
 /// The order of a worker's own tasks: a recipe. What it prints is the word of a policy's text.
 pub trait Order: Clone + fmt::Display + Send + Sync + 'static {

@@ -3,7 +3,7 @@
 //! ```text
 //! policy   = ( name | order ) { "+" option }
 //! name     = one of `PolicySpec::presets`
-//! order    = "fifo" | "lifo"
+//! order    = "fifo" | "lifo" | "slot:" N | "alternate:" N | "stochastic:" PERCENT | "reverse:" N | "priority:" LEVELS
 //! option   = "steal="    ( "one" | "half" | "atleast:" K )
 //!          | "victims="  ( "random" | "nearest:" N | "topology" )
 //!          | "help="     ( "none" | "shed" | "shed-sticky" | "tickets" )
@@ -23,8 +23,12 @@
 
 mod parse;
 
+use crate::order::{FifoOrder, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use crate::stealing::Axes;
-use crate::{Cforall, Fifo, Go, Help, Libfibre, Lifo, Negele, NegeleLocal, Overflow, Policy, Tokio, Victims};
+use crate::{
+    Cforall, Fifo, Go, Help, Libfibre, Lifo, Mixed, Negele, NegeleLocal, Overflow, Parsimonious, Policy,
+    Prioritised, ProWs, Slotted, Stealing, Tokio, Victims,
+};
 use std::fmt;
 use std::num::NonZeroUsize;
 use warpweft_queue::Amount;
@@ -56,6 +60,11 @@ enum Kind {
     Go(Go),
     Tokio(Tokio),
     Libfibre(Libfibre),
+    Mixed(Mixed),
+    Slotted(Slotted),
+    Prioritised(Prioritised),
+    ProWs(ProWs),
+    Parsimonious(Parsimonious),
 }
 
 impl Kind {
@@ -64,12 +73,25 @@ impl Kind {
         match self {
             Self::Fifo(policy) => Some(policy.axes_mut()),
             Self::Lifo(policy) => Some(policy.axes_mut()),
+            Self::Mixed(policy) => Some(policy.axes_mut()),
+            Self::Slotted(policy) => Some(policy.axes_mut()),
+            Self::Prioritised(policy) => Some(policy.axes_mut()),
+            Self::ProWs(_) | Self::Parsimonious(_) => None,
             Self::Negele(_)
             | Self::NegeleLocal(_)
             | Self::Cforall(_)
             | Self::Go(_)
             | Self::Tokio(_)
             | Self::Libfibre(_) => None,
+        }
+    }
+
+    /// The capacity, where that is all that can be set.
+    fn capacity_mut(&mut self) -> Option<&mut usize> {
+        match self {
+            Self::ProWs(policy) => Some(&mut policy.capacity),
+            Self::Parsimonious(policy) => Some(&mut policy.capacity),
+            _ => None,
         }
     }
 }
@@ -96,6 +118,11 @@ impl PolicySpec {
             Kind::Go(policy) => visitor.visit(policy),
             Kind::Tokio(policy) => visitor.visit(policy),
             Kind::Libfibre(policy) => visitor.visit(policy),
+            Kind::Mixed(policy) => visitor.visit(policy),
+            Kind::Slotted(policy) => visitor.visit(policy),
+            Kind::Prioritised(policy) => visitor.visit(policy),
+            Kind::ProWs(policy) => visitor.visit(policy),
+            Kind::Parsimonious(policy) => visitor.visit(policy),
         }
     }
 
@@ -161,6 +188,12 @@ const fn n(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).expect("a preset's number is not 0")
 }
 
+/// A policy with an order between the two.
+fn mixed(mix: Mix) -> Kind {
+    let order = MixedOrder::new(mix).expect("a preset's order is possible");
+    Kind::Mixed(Stealing::with_order(order))
+}
+
 const PRESETS: &[Preset] = &[
     preset(
         "fifo",
@@ -173,6 +206,42 @@ const PRESETS: &[Preset] = &[
         "newest first, thieves take the oldest half: locality, tasks that spawn tasks",
         "EBSL B.6",
         || Kind::Lifo(Lifo::new()),
+    ),
+    preset(
+        "alternate",
+        "one of the newest, one of the oldest",
+        "EBSL 4.3.2",
+        || mixed(Mix::Alternate(n(1))),
+    ),
+    preset(
+        "stochastic-80-20",
+        "the newest in 80 of 100 cases, else the oldest",
+        "EBSL 5.3.3",
+        || mixed(Mix::Stochastic(80)),
+    ),
+    preset(
+        "stochastic-20-80",
+        "the newest in 20 of 100 cases, else the oldest",
+        "EBSL 5.3.3",
+        || mixed(Mix::Stochastic(20)),
+    ),
+    preset(
+        "reverse",
+        "newest first; after 256, as many of the oldest as there are",
+        "EBSL 4.3.2, 5.3.3",
+        || mixed(Mix::Reverse(n(256))),
+    ),
+    preset(
+        "slot",
+        "oldest first, but the newest goes before, three times in a row at most",
+        "EBSL 5.3.3, tokio",
+        || Kind::Slotted(Stealing::with_order(SlotOrder::new(FifoOrder, n(3)))),
+    ),
+    preset(
+        "priority",
+        "three levels of urgency, oldest first on each",
+        "Negele, EBSL 4.3",
+        || Kind::Prioritised(Stealing::with_order(PriorityOrder::new(FifoOrder, n(3)))),
     ),
     preset(
         "fifo-one",
@@ -282,6 +351,18 @@ const PRESETS: &[Preset] = &[
         "Karsten and Barghi 2020",
         || Kind::Libfibre(Libfibre),
     ),
+    preset(
+        "prows",
+        "newest first; a task that waits leaves its deque to thieves: fork-join that waits on I/O",
+        "Rayon-LH 3, 4",
+        || Kind::ProWs(ProWs::new()),
+    ),
+    preset(
+        "parsimonious",
+        "newest first; a woken task comes back to its worker: the rival of prows",
+        "Muller and Acar 2016; Rayon-LH 2.4",
+        || Kind::Parsimonious(Parsimonious::new()),
+    ),
 ];
 
 impl Default for PolicySpec {
@@ -303,6 +384,24 @@ impl From<Lifo> for PolicySpec {
     }
 }
 
+impl From<Mixed> for PolicySpec {
+    fn from(policy: Mixed) -> Self {
+        Self(Kind::Mixed(policy))
+    }
+}
+
+impl From<Slotted> for PolicySpec {
+    fn from(policy: Slotted) -> Self {
+        Self(Kind::Slotted(policy))
+    }
+}
+
+impl From<Prioritised> for PolicySpec {
+    fn from(policy: Prioritised) -> Self {
+        Self(Kind::Prioritised(policy))
+    }
+}
+
 impl fmt::Display for PolicySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
@@ -314,6 +413,11 @@ impl fmt::Display for PolicySpec {
             Kind::Go(policy) => policy.fmt(f),
             Kind::Tokio(policy) => policy.fmt(f),
             Kind::Libfibre(policy) => policy.fmt(f),
+            Kind::Mixed(policy) => policy.fmt(f),
+            Kind::Slotted(policy) => policy.fmt(f),
+            Kind::Prioritised(policy) => policy.fmt(f),
+            Kind::ProWs(policy) => policy.fmt(f),
+            Kind::Parsimonious(policy) => policy.fmt(f),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! From text to policy, or to an error that says where, what, and what would be right.
 
 use super::{Kind, PRESETS, PolicySpec};
+use crate::Stealing;
+use crate::order::{FifoOrder, MOST_LEVELS, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use crate::stealing::{Axes, Help, MOST_CAPACITY, MOST_QUEUES, Overflow, Victims, Woken, YieldTo};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -38,7 +40,8 @@ impl fmt::Display for ParsePolicyError {
 
 impl std::error::Error for ParsePolicyError {}
 
-const ORDERS: &str = "an order is one of: fifo, lifo";
+const ORDERS: &str =
+    "an order is one of: fifo, lifo, slot:N, alternate:N, stochastic:PERCENT, reverse:N, priority:LEVELS";
 const OPTIONS: &str = "an option is one of: steal=, victims=, help=, overflow=, capacity=, yield=, woken=";
 const STEALS: &str = "steal= takes one of: one, half, atleast:K";
 const VICTIMS: &str = "victims= takes one of: random, nearest:N, topology";
@@ -134,6 +137,11 @@ impl<'a> Parser<'a> {
         if let Some(preset) = PRESETS.iter().find(|preset| preset.name == word.text) {
             return Ok((preset.make)());
         }
+        if let Some((name, number)) = word.split_once(':')
+            && let Some(kind) = self.order(name.text, number)?
+        {
+            return Ok(kind);
+        }
         let problem = match word.text {
             "" => String::from("the order is missing"),
             text => format!("`{text}` is not an order"),
@@ -141,6 +149,31 @@ impl<'a> Parser<'a> {
         let names: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
         let valid = format!("{ORDERS}; or there are these names: {}", names.join(", "));
         Err(self.error(word, problem, valid))
+    }
+
+    /// An order with a number. `None`: there is no such order.
+    fn order(&self, name: &str, number: Word<'_>) -> Parsed<Option<Kind>> {
+        let every = || self.number(number, "a number of tasks", MOST_CAPACITY);
+        let mix = match name {
+            "alternate" => Mix::Alternate(every()?),
+            "reverse" => Mix::Reverse(every()?),
+            "stochastic" => {
+                let percent = self.number(number, "a probability in percent", 99)?;
+                Mix::Stochastic(u8::try_from(percent.get()).unwrap_or(u8::MAX))
+            }
+            "slot" => {
+                let order = SlotOrder::new(FifoOrder, every()?);
+                return Ok(Some(Kind::Slotted(Stealing::with_order(order))));
+            }
+            "priority" => {
+                let levels = self.number(number, "a number of levels", MOST_LEVELS)?;
+                let order = PriorityOrder::new(FifoOrder, levels);
+                return Ok(Some(Kind::Prioritised(Stealing::with_order(order))));
+            }
+            _ => return Ok(None),
+        };
+        let order = MixedOrder::new(mix).map_err(|error| self.error(number, error.to_string(), ORDERS))?;
+        Ok(Some(Kind::Mixed(Stealing::with_order(order))))
     }
 
     /// All other words.
@@ -168,6 +201,23 @@ impl<'a> Parser<'a> {
             self.option(name, value, axes)?;
         }
         Ok(())
+    }
+
+    /// The words of a policy that has but one option.
+    fn only_capacity(&self, words: impl Iterator<Item = Word<'a>>, start: Word<'_>) -> Parsed<usize> {
+        let mut capacity = None;
+        for word in words {
+            let value = word
+                .split_once('=')
+                .filter(|(name, _)| name.text == "capacity" && capacity.is_none());
+            let Some((_, value)) = value else {
+                let problem = format!("`{}` is not an option", word.text);
+                let valid = format!("`{}` has one option, capacity=, once", start.text);
+                return Err(self.error(word, problem, valid));
+            };
+            capacity = Some(self.number(value, "a capacity", MOST_CAPACITY)?.get());
+        }
+        capacity.ok_or_else(|| self.error(start, "an option is missing", OPTIONS))
     }
 
     fn option(&self, name: Word<'_>, value: Word<'_>, axes: &mut Axes) -> Parsed<()> {
@@ -256,10 +306,13 @@ impl FromStr for PolicySpec {
         match (kind.axes_mut(), words.peek().copied()) {
             (Some(axes), _) => parser.options(words, start, axes)?,
             (None, None) => {}
-            (None, Some(option)) => {
-                let problem = format!("`{}` is one piece, and has no options", start.text);
-                return Err(parser.error(option, problem, "options go with an order"));
-            }
+            (None, Some(option)) => match kind.capacity_mut() {
+                Some(capacity) => *capacity = parser.only_capacity(words, start)?,
+                None => {
+                    let problem = format!("`{}` is one piece, and has no options", start.text);
+                    return Err(parser.error(option, problem, "options go with an order"));
+                }
+            },
         }
         Ok(Self(kind))
     }
@@ -299,6 +352,12 @@ mod tests {
         for (text, position, part) in [
             ("", 0, "fifo, lifo"),
             ("filo", 0, "`filo` is not an order"),
+            ("slot:", 5, "is not a number of tasks"),
+            ("stochastic:100", 11, "from 1 to 99"),
+            ("reverse:0", 8, "a number of tasks of 0"),
+            ("priority:65", 9, "from 1 to 64"),
+            ("heap:3", 0, "slot:N, alternate:N"),
+            ("fifo+slot:3", 5, "a second order `slot:3` contradicts `fifo`"),
             ("fifo+", 5, "an option is missing"),
             ("fifo+lifo", 5, "contradicts `fifo`"),
             ("fifo+steal=two", 11, "one, half, atleast:K"),
@@ -327,6 +386,9 @@ mod tests {
                 "steal=, victims=, help=, overflow=, capacity=, yield=, woken=",
             ),
             ("fifo+größe", 5, "is not an option"),
+            ("prows+steal=one", 6, "capacity="),
+            ("prows+capacity=0", 15, "from 1 to"),
+            ("parsimonious+capacity=2+capacity=2", 24, "once"),
         ] {
             let error = spec(text).expect_err(text);
             assert_eq!(error.position(), position, "{error}");

@@ -27,7 +27,7 @@ mod hooks;
 mod spill;
 mod victims;
 
-use crate::order::{FifoOrder, LifoOrder, Order};
+use crate::order::{FifoOrder, LifoOrder, MixedOrder, Order, PriorityOrder, SlotOrder};
 use std::fmt;
 use warpweft_queue::Amount;
 
@@ -40,6 +40,15 @@ pub type Fifo = Stealing<FifoOrder>;
 
 /// Work stealing with last-in, first-out queues: best for locality, and for tasks that spawn tasks.
 pub type Lifo = Stealing<LifoOrder>;
+
+/// Work stealing, newest first mostly: alternating, by chance, or reversed at times.
+pub type Mixed = Stealing<MixedOrder>;
+
+/// Work stealing, oldest first, with a slot for the task that was pushed last.
+pub type Slotted = Stealing<SlotOrder<FifoOrder>>;
+
+/// Work stealing with levels of urgency.
+pub type Prioritised = Stealing<PriorityOrder<FifoOrder>>;
 
 /// The largest capacity that a worker's queue may begin with, in tasks: 128 MiB of slots. It may grow beyond.
 pub(crate) const MOST_CAPACITY: usize = 1 << 24;

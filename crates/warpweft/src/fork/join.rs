@@ -5,7 +5,7 @@
 
 use super::list::Back;
 use super::record::{Fork, Record};
-use crate::runtime::default_runtime;
+use crate::runtime::install_here;
 use crate::runtime::seat::{self, Seat};
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -40,15 +40,16 @@ impl<'stack> ForkCx<'stack> {
         Self(seat)
     }
 
-    /// Calls `body` with the right to fork on this stack, or on a worker of the default runtime.
+    /// Calls `body` with the right to fork on this stack; on a thread of no pool, on a worker of the runtime that it visits, or else
+    /// of the default one.
     ///
     /// # Panics
     ///
-    /// Outside of a task, if the default runtime cannot be built or is shutting down. If `body` does.
+    /// Outside of a task, if that runtime cannot be built or is shutting down. If `body` does.
     pub(super) fn find<T: Send>(body: impl FnOnce(ForkCx<'_>) -> T + Send) -> T {
         match seat::here() {
             Some(seat) => body(ForkCx::new(seat)),
-            None => on_the_default_runtime(body),
+            None => on_a_worker(body),
         }
     }
 
@@ -110,10 +111,10 @@ impl<'stack> ForkCx<'stack> {
 
 #[cold]
 #[inline(never)]
-fn on_the_default_runtime<T: Send>(body: impl FnOnce(ForkCx<'_>) -> T + Send) -> T {
-    match default_runtime().install(body) {
+fn on_a_worker<T: Send>(body: impl FnOnce(ForkCx<'_>) -> T + Send) -> T {
+    match install_here(body) {
         Ok(value) => value,
-        Err(error) => panic!("a fork outside of any pool: {error}"),
+        Err(error) => panic!("a fork outside of any task: {error}"),
     }
 }
 
@@ -226,8 +227,9 @@ where
 }
 
 /// Runs both closures, in parallel if a worker is free, and returns when both have ended: [`ForkCx::join`] with the
-/// context looked up. In a task it costs about a nanosecond more than that; elsewhere both run on the
-/// [default runtime](crate::default_runtime), and the calling thread waits.
+/// context looked up. In a task it costs about a nanosecond more than that. Elsewhere both run on a worker of the runtime whose
+/// [`block_on`](crate::Runtime::block_on) the calling thread is in, or else of the [default one](crate::default_runtime), and that
+/// thread waits.
 ///
 /// ```
 /// fn sum(numbers: &[u64]) -> u64 {
@@ -245,7 +247,7 @@ where
 ///
 /// # Panics
 ///
-/// As [`ForkCx::join`]. Outside of a task, if the default runtime cannot be built or is shutting down.
+/// As [`ForkCx::join`]. Outside of a task, if that runtime cannot be built or is shutting down.
 #[inline]
 pub fn join<A, B, RA, RB>(first: A, second: B) -> (RA, RB)
 where

@@ -3,11 +3,16 @@
 //! | file | job |
 //! |---|---|
 //! | `join` | the two forms of `join` |
+//! | `join_async` | the form of `join` for futures |
+//! | `tied` | a task that ends with its handle |
 //! | `ranges` | loops in parallel |
 //! | `list` | the latent forks of one stack |
 //! | `offer` | one fork on offer per worker: given and taken back without a read-modify-write |
 //! | `record` | a fork in its frame |
 //! | `scope` | any number of jobs that borrow |
+//! | `scope_future` | futures that borrow, as tasks of a scope |
+//! | `scope_async` | a scope that is a future |
+//! | `scoped_handle` | the handle of a future of either |
 //! | `runnable` | what a thief gets |
 //! | `ticket` | a fork as a task, for when its owner has to wait |
 //! | `market` | the offers of a pool, from a thief's side |
@@ -16,6 +21,7 @@
 //! `docs/decisions/0008-fork-join.md`.
 
 mod join;
+mod join_async;
 mod list;
 mod market;
 #[cfg(doctest)]
@@ -25,11 +31,19 @@ mod ranges;
 mod record;
 mod runnable;
 mod scope;
+mod scope_async;
+mod scope_future;
+mod scoped_handle;
 mod ticket;
+mod tied;
 
 pub use join::{ForkCx, join};
+pub use join_async::{JoinAsync, join_async};
 pub(crate) use list::List;
 pub(crate) use market::{Market, Seen};
 pub use ranges::{par_chunks_mut, par_for};
 pub(crate) use runnable::Stolen;
 pub use scope::{Scope, scope};
+pub use scope_async::{AsyncScope, scope_async};
+pub use scoped_handle::ScopedHandle;
+pub(crate) use tied::Tied;

@@ -96,3 +96,108 @@ struct CellInAJob;
 /// });
 /// ```
 struct TwoJobsWrite;
+
+/// The second half of a join of futures is a task: it owns what it uses.
+///
+/// ```compile_fail,E0597
+/// let n = 1;
+/// let both = {
+///     let n = 2;
+///     warpweft::join_async(async {}, async { &n; })
+/// };
+/// ```
+///
+/// The first half stays in the frame that awaits, and may borrow from it.
+///
+/// ```
+/// let n = 1;
+/// let both = warpweft::join_async(async { assert_eq!(n, 1) }, async {});
+/// warpweft::block_on(both);
+/// ```
+struct SecondFutureBorrows;
+
+/// And it goes to other threads, with its result.
+///
+/// ```compile_fail,E0277
+/// let shared = std::rc::Rc::new(1);
+/// drop(warpweft::join_async(async {}, async move { drop(shared) }));
+/// ```
+///
+/// ```compile_fail,E0277
+/// drop(warpweft::join_async(async {}, async { std::rc::Rc::new(1) }));
+/// ```
+struct RcInTheSecondFuture;
+
+/// A join whose first half is tied to a thread is so, too.
+///
+/// ```compile_fail,E0277
+/// let shared = std::rc::Rc::new(1);
+/// let both = warpweft::join_async(async move { drop(shared) }, async {});
+/// drop(warpweft::spawn(both));
+/// ```
+struct RcInTheFirstFuture;
+
+/// A future of a scope does not borrow from inside the scope's body, which ends before the future.
+///
+/// ```compile_fail,E0373
+/// warpweft::scope(|scope| {
+///     let n = 1;
+///     drop(scope.spawn_future(async { println!("{n}") }));
+/// });
+/// ```
+///
+/// From outside it does.
+///
+/// ```
+/// let n = 1;
+/// warpweft::scope(|scope| drop(scope.spawn_future(async { println!("{n}") })));
+/// ```
+struct FutureBorrowsFromTheBody;
+
+/// The handle of such a future does not leave the scope.
+///
+/// ```compile_fail
+/// let n = 1;
+/// let handle = warpweft::scope(|scope| scope.spawn_future(async { n }));
+/// ```
+struct HandleLeaves;
+
+/// Two futures of a scope write to the same place.
+///
+/// ```compile_fail,E0499
+/// let mut n = 0;
+/// warpweft::scope(|scope| {
+///     drop(scope.spawn_future(async { n += 1 }));
+///     drop(scope.spawn_future(async { n += 1 }));
+/// });
+/// ```
+struct TwoFuturesWrite;
+
+/// Futures of a scope go to other threads, and so do their results.
+///
+/// ```compile_fail,E0277
+/// warpweft::scope(|scope| drop(scope.spawn_future(async { std::rc::Rc::new(1) })));
+/// ```
+struct RcInAFutureOfAScope;
+
+/// A scope that is a future lends nothing: it may be forgotten, and its frame goes.
+///
+/// ```compile_fail,E0597
+/// let n = 1;
+/// let scope = {
+///     let n = 2;
+///     warpweft::scope_async(|scope| async { drop(scope.spawn(async { &n; })) })
+/// };
+/// ```
+///
+/// What its tasks use, they own.
+///
+/// ```
+/// let n = std::sync::Arc::new(1);
+/// let scope = warpweft::scope_async(|scope| async move {
+///     let n = n.clone();
+///     drop(scope.spawn(async move { assert_eq!(*n, 1) }));
+/// });
+/// warpweft::block_on(scope);
+/// ```
+struct AsyncScopeLends;

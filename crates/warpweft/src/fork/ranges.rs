@@ -6,8 +6,8 @@ use std::ops::Range;
 /// Calls `body` with each number of the range, in parallel where workers are free, and returns when all calls have ended.
 ///
 /// The range is halved down to pieces of `grain` numbers (0 counts as 1), which run in order. A fork that nobody takes costs
-/// a few nanoseconds, so a piece of a microsecond of work is large enough. Outside of a task it runs on the
-/// [default runtime](crate::default_runtime).
+/// a few nanoseconds, so a piece of a microsecond of work is large enough. Outside of a task it runs where [`join`](crate::join)
+/// does.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};

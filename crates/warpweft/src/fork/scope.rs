@@ -17,6 +17,7 @@ use super::join::ForkCx;
 use super::list::List;
 use super::record::Record;
 use super::runnable::{By, Runnable, Stolen};
+use super::scoped_handle::{FirstPanic, note};
 use super::ticket::Claim;
 use crate::fiber::Start;
 use crate::runtime::seat::{self, Seat};
@@ -30,7 +31,6 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
-use warpweft_platform::sync::Mutex;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::spawn::{self as births, Birth};
 use warpweft_task::{Signal, Why};
@@ -49,7 +49,7 @@ pub(crate) struct Jobs {
     given: AtomicUsize,
     done: Signal,
     /// The first panic.
-    panic: Mutex<Option<Panic>>,
+    panic: FirstPanic,
 }
 
 impl Jobs {
@@ -86,17 +86,7 @@ impl Jobs {
     }
 
     fn note(&self, panic: Panic) {
-        let second = {
-            let mut first = self.panic.lock();
-            if first.is_none() {
-                *first = Some(panic);
-                None
-            } else {
-                Some(panic)
-            }
-        };
-        // Unwind: what a panic was thrown with may panic in its own `Drop`.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(second)));
+        note(&self.panic, panic);
     }
 
     /// The body of the scope has ended: runs what nobody has taken, youngest first, and waits for the rest.
@@ -165,7 +155,7 @@ impl<F: FnOnce()> Job<F> {
 }
 
 /// A job that was spawned on another stack: a task, which counts as ended also if it never runs.
-struct Errand(NonNull<Jobs>);
+pub(super) struct Errand(NonNull<Jobs>);
 
 // SAFETY: what it reaches of the scope is synchronised.
 unsafe impl Send for Errand {}
@@ -174,15 +164,20 @@ impl Errand {
     fn run(self, body: impl FnOnce()) {
         // Unwind: it goes on in the scope's frame.
         let outcome = catch_unwind(AssertUnwindSafe(body));
-        // SAFETY: the scope waits for this job.
-        let jobs = unsafe { self.0.as_ref() };
         if let Err(panic) = outcome {
-            jobs.note(panic);
+            self.note(panic);
         }
         self.end();
     }
 
-    fn end(self) {
+    /// A panic of the job, which is the scope's.
+    pub(super) fn note(&self, panic: Panic) {
+        // SAFETY: the scope waits for this job.
+        unsafe { self.0.as_ref() }.note(panic);
+    }
+
+    /// The job has ended: nothing of it is left.
+    pub(super) fn end(self) {
         // SAFETY: the scope waits for this job.
         let jobs = unsafe { self.0.as_ref() };
         std::mem::forget(self);
@@ -270,18 +265,29 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// A job for a task: it counts as ended when it has run or is dropped.
     #[track_caller]
     fn errand(&self, job: Box<dyn FnOnce() + Send + 'scope>) -> (Run, Birth) {
-        self.jobs.give();
-        let errand = Errand(NonNull::from(&self.jobs));
+        let (errand, birth) = self.give_errand();
         // SAFETY: only the lifetime changes. The job is run or dropped before its errand ends, and the scope waits for that.
         let job = unsafe {
             std::mem::transmute::<Box<dyn FnOnce() + Send + 'scope>, Box<dyn FnOnce() + Send>>(job)
         };
+        (Run { job, errand }, birth)
+    }
+
+    /// One more to wait for.
+    #[track_caller]
+    pub(super) fn give_errand(&self) -> (Errand, Birth) {
+        self.jobs.give();
         let birth = Birth {
             pool: self.pool,
             location: Location::caller(),
             name: None,
         };
-        (Run { job, errand }, birth)
+        (Errand(NonNull::from(&self.jobs)), birth)
+    }
+
+    /// Where the first panic is kept.
+    pub(super) fn first_panic(&self) -> &FirstPanic {
+        &self.jobs.panic
     }
 }
 
@@ -323,7 +329,7 @@ impl ForkCx<'_> {
                 found: forks.tail(),
                 given: AtomicUsize::new(1),
                 done: Signal::new(),
-                panic: Mutex::new(None),
+                panic: FirstPanic::new(None),
             },
             owner: seat,
             pool: seat.pool(),
@@ -346,8 +352,7 @@ impl ForkCx<'_> {
 /// Calls `body` with a place to spawn jobs that borrow from here, and returns when it and all of them have ended.
 ///
 /// The calling frame runs the jobs of its own scope that nobody has taken; then it waits, as in [`join`](crate::join), and
-/// nothing else runs on top of it. Outside of a task, `body` runs on the [default runtime](crate::default_runtime), and the
-/// calling thread waits.
+/// nothing else runs on top of it. Outside of a task, `body` runs where `join`'s halves do, and the calling thread waits.
 ///
 /// ```
 /// let mut squares = [0; 8];
@@ -362,7 +367,7 @@ impl ForkCx<'_> {
 /// # Panics
 ///
 /// If `body` or a job does, when all have ended: with the body's panic, or the first one of the jobs. If the pool is shut
-/// down before a job has run that was spawned by another job on another thread. Outside of a task, if the default runtime
+/// down before a job has run that was spawned by another job on another thread. Outside of a task, if that runtime
 /// cannot be built or is shutting down.
 pub fn scope<'env, T: Send>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T + Send) -> T {
     ForkCx::find(|cx| cx.scope(body))

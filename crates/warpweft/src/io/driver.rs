@@ -9,10 +9,10 @@
 //! # Invariants
 //!
 //! - Only the holder of the role waits in the poller, and touches its bench.
-//! - `alarm` is the time until which the holder may sleep, 0 while it does not. It says "for ever" *before* it looks at the
-//!   timers; who sets a timer looks at `alarm` *after* that. With a fence on both sides one of them sees the other.
+//! - [`alarm`](super::alarm) is the time until which the holder may sleep.
 //! - Wakers are called with no lock held, and their panics end here.
 
+use super::alarm::Alarm;
 use super::poller::{Events, Poller};
 use super::source::Source;
 use super::sources::Sources;
@@ -21,7 +21,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Waker;
-use warpweft_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use warpweft_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use warpweft_platform::sync::Mutex;
 use warpweft_platform::{delay, process};
 
@@ -36,7 +36,7 @@ pub(crate) struct Driver {
     role: AtomicU32,
     /// Nobody takes the role any more.
     closed: AtomicBool,
-    alarm: AtomicU64,
+    alarm: Alarm,
     bench: Mutex<Bench>,
     /// When somebody looked last.
     looked_ns: AtomicU64,
@@ -68,7 +68,7 @@ impl Driver {
             timers: Timers::new(workers),
             role: AtomicU32::new(FREE),
             closed: AtomicBool::new(false),
-            alarm: AtomicU64::new(0),
+            alarm: Alarm::new(),
             bench: Mutex::new(Bench {
                 events: Events::new(),
                 wakers: Vec::new(),
@@ -153,9 +153,7 @@ impl Driver {
         let (token, first) = self.timers.insert(worker, deadline, waker)?;
         if first {
             delay::point("driver.set_timer: inserted");
-            // Pairs with the fence in `Turn::wait`: either the sleeper sees the timer, or this sees that it sleeps.
-            fence(Ordering::SeqCst);
-            if deadline < self.alarm.load(Ordering::Relaxed) {
+            if self.alarm.is_late_for(deadline) {
                 self.poller.notify();
             }
         }
@@ -186,20 +184,13 @@ impl Turn<'_> {
         let limit = at_most_ns.map_or(NEVER, |ns| now.saturating_add(ns));
         let mut ns = Some(0);
         if limit > now {
-            // "For ever", until it is known better: whoever sets a timer from here on rouses this sleeper.
-            driver.alarm.store(NEVER, Ordering::Relaxed);
-            // Pairs with the fence in `set_timer`.
-            fence(Ordering::SeqCst);
-            delay::point("driver.wait: announced");
-            let until = driver.timers.next().min(limit);
-            // Ordering: Relaxed. A value that is out of date rouses once too often.
-            driver.alarm.store(until, Ordering::Relaxed);
+            let until = driver.alarm.set(|| driver.timers.next().min(limit));
             ns = (until != NEVER).then(|| until.saturating_sub(now));
         }
         let mut bench = driver.bench.lock();
         let waited = driver.poller.wait(&mut bench.events, ns);
         drop(bench);
-        driver.alarm.store(0, Ordering::Relaxed);
+        driver.alarm.clear();
         if waited.is_err() {
             // The system took the poller away (out of memory, or its descriptor was closed behind our back). Nobody can sleep in
             // it, so everyone is told.

@@ -1,7 +1,11 @@
 #![doc = include_str!("README.md")]
 
+mod alarm;
+mod aside;
 mod driver;
 mod handle;
+#[cfg(doctest)]
+mod must_not_compile;
 mod source;
 mod sources;
 
@@ -23,6 +27,7 @@ mod poller;
 #[path = "twin.rs"]
 mod poller;
 
+pub(crate) use aside::aside;
 pub(crate) use driver::{Driver, Turn};
 pub use handle::Async;
 

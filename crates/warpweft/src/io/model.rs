@@ -8,6 +8,7 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
+use warpweft_platform::thread::yield_now;
 
 /// A pipe for units.
 #[derive(Debug)]
@@ -69,9 +70,14 @@ impl Pipe {
     /// The runtime has shut down.
     pub async fn take_all(&self) -> io::Result<usize> {
         let mut ticket = self.source.ticket(Way::In);
-        let attempt = || match self.units.swap(0, Ordering::Acquire) {
-            0 => Err(io::ErrorKind::WouldBlock.into()),
-            units => Ok(units),
+        let attempt = || {
+            let units = self.units.swap(0, Ordering::Acquire);
+            // It takes its time: what comes now is another worker's to find in the poller.
+            yield_now();
+            match units {
+                0 => Err(io::ErrorKind::WouldBlock.into()),
+                units => Ok(units),
+            }
         };
         poll_fn(|cx| ticket.poll(cx, || self.driver.check(), attempt, |_| true)).await
     }

@@ -33,16 +33,21 @@
 //! - A future that is dropped has read or written nothing, except that `write_all` and `read_exact` may have got half-way.
 //! - A socket belongs to the runtime where it was made (see [`Async`](crate::io::Async)) and can be used anywhere.
 //! - In a closure instead of a future, each of them works through [`block_on`](crate::block_on).
-//! - Addresses are numbers. Names are looked up by the system, which blocks the thread: do that elsewhere.
+//! - [`TcpStream::connect`] takes names as well, and [`lookup`] gives the addresses of one. The system looks them up, which blocks a thread:
+//!   one of those of [`spawn_blocking`](crate::spawn_blocking).
 
+mod datagram;
 mod halves;
+mod names;
 mod stream;
 mod tcp;
 mod udp;
 mod unix;
 
+pub use datagram::UnixDatagram;
 pub use halves::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
+pub use names::{Target, lookup};
 pub use stream::{Socket, Stream};
-pub use tcp::{TcpListener, TcpStream};
+pub use tcp::{Incoming, TcpListener, TcpStream};
 pub use udp::UdpSocket;
 pub use unix::{UnixListener, UnixStream};

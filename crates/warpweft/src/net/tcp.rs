@@ -1,44 +1,63 @@
 //! TCP.
 
-use super::stream::Stream;
+use super::names::{Addresses, Target};
+use super::stream;
 use crate::io::Async;
 use crate::time::timeout;
+use futures_core::Stream;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// A TCP connection: a [`Stream`] with options of its own.
-pub type TcpStream = Stream<std::net::TcpStream>;
+/// A TCP connection: a [`Stream`](stream::Stream) with options of its own.
+pub type TcpStream = stream::Stream<std::net::TcpStream>;
 
 impl TcpStream {
-    /// Connects to `address`. Dropping the future gives the attempt up.
+    /// Connects to `target`: an address, or a name with a port, which is looked up first. Of several addresses the first that answers
+    /// is taken. Dropping the future gives the attempt up.
+    ///
+    /// ```
+    /// use warpweft::net::{TcpListener, TcpStream};
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// runtime.block_on(async {
+    ///     let listener = TcpListener::bind(([127, 0, 0, 1], 0))?;
+    ///     let stream = TcpStream::connect(("localhost", listener.local_addr()?.port())).await?;
+    ///     assert_eq!(stream.peer_addr()?, listener.local_addr()?);
+    ///     Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// What the system says: nobody listens, no route, no more descriptors; and as [`Async::new`].
-    pub async fn connect(address: impl Into<SocketAddr>) -> io::Result<Self> {
-        let address = address.into();
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_nonblocking(true)?;
-        match socket.connect(&address.into()) {
-            Err(error) if !is_under_way(&error) => return Err(error),
-            _ => {}
+    /// What the system says of the last address: nobody listens, no route, no more descriptors; and as [`lookup`](super::lookup) and
+    /// [`Async::new`].
+    pub async fn connect(target: impl Target) -> io::Result<Self> {
+        let addresses = match target.addresses() {
+            Addresses::One(address) => return connect(address).await,
+            addresses => addresses.resolve().await?,
+        };
+        let mut last = io::Error::new(io::ErrorKind::InvalidInput, "there is no address to connect to");
+        for address in addresses {
+            match connect(address).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
         }
-        let stream = Self::from_nonblocking(socket.into())?;
-        stream.as_async().write_with(is_connected).await?;
-        Ok(stream)
+        Err(last)
     }
 
-    /// As [`connect`](Self::connect), but gives up after `limit`.
+    /// As [`connect`](Self::connect), but gives up after `limit`, which is for all of it.
     ///
     /// # Errors
     ///
     /// As `connect`, and [`TimedOut`](io::ErrorKind::TimedOut).
-    pub async fn connect_timeout(address: impl Into<SocketAddr>, limit: Duration) -> io::Result<Self> {
-        timeout(limit, Self::connect(address)).await?
+    pub async fn connect_timeout(target: impl Target, limit: Duration) -> io::Result<Self> {
+        timeout(limit, Self::connect(target)).await?
     }
 
     /// The address at this end.
@@ -67,6 +86,18 @@ impl TcpStream {
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.get_ref().set_nodelay(nodelay)
     }
+}
+
+async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&address.into()) {
+        Err(error) if !is_under_way(&error) => return Err(error),
+        _ => {}
+    }
+    let stream = TcpStream::from_nonblocking(socket.into())?;
+    stream.as_async().write_with(is_connected).await?;
+    Ok(stream)
 }
 
 fn is_under_way(error: &io::Error) -> bool {
@@ -121,6 +152,34 @@ impl TcpListener {
         Ok((TcpStream::from_std(stream)?, peer))
     }
 
+    /// The connections as a [`Stream`](futures_core::Stream), which never ends. Several may be at work at a time.
+    ///
+    /// ```
+    /// use futures_core::Stream;
+    /// use std::future::poll_fn;
+    /// use std::pin::pin;
+    /// use warpweft::net::{TcpListener, TcpStream};
+    ///
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// runtime.block_on(async {
+    ///     let listener = TcpListener::bind(([127, 0, 0, 1], 0))?;
+    ///     let client = TcpStream::connect(listener.local_addr()?).await?;
+    ///     let mut incoming = pin!(listener.incoming());
+    ///     // With `futures::StreamExt` this is `incoming.next().await`.
+    ///     let stream = poll_fn(|cx| incoming.as_mut().poll_next(cx)).await.expect("it never ends")?;
+    ///     assert_eq!(stream.peer_addr()?, client.local_addr()?);
+    ///     Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Each item may be one, as that of [`accept`](Self::accept).
+    pub fn incoming(&self) -> Incoming<'_> {
+        Incoming(self)
+    }
+
     /// As [`accept`](Self::accept), for those who poll.
     ///
     /// # Errors
@@ -150,5 +209,19 @@ impl TcpListener {
 impl AsFd for TcpListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+/// Connections that arrive: see [`TcpListener::incoming`].
+#[derive(Debug, Clone, Copy)]
+#[must_use = "a stream does nothing unless it is polled"]
+pub struct Incoming<'a>(&'a TcpListener);
+
+impl Stream for Incoming<'_> {
+    type Item = io::Result<TcpStream>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let accepted = self.0.poll_accept(cx);
+        accepted.map(|result| Some(result.map(|(stream, _)| stream)))
     }
 }

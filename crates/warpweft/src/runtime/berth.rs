@@ -18,6 +18,7 @@ use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use warpweft_platform::delay;
 use warpweft_platform::sync::Mutex;
+use warpweft_platform::whereabouts;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
 use warpweft_task::spawn::{self as births, Birth};
 use warpweft_task::{Abandon, TaskRef, Why};
@@ -67,6 +68,8 @@ pub(crate) struct Berth {
     entered: AtomicBool,
     /// How many fibers of the thread have started and not ended. Written by the thread.
     fibers: AtomicUsize,
+    /// The kernel's number of the thread. Written by the thread when it starts; 0: not known.
+    thread: AtomicUsize,
     lane: Mutex<Lane>,
     pool: Arc<dyn AnyPool>,
 }
@@ -98,6 +101,7 @@ impl Berth {
             ready: AtomicBool::new(false),
             entered: AtomicBool::new(false),
             fibers: AtomicUsize::new(0),
+            thread: AtomicUsize::new(0),
             lane: Mutex::new(Lane {
                 ready: VecDeque::new(),
                 place: Place::Between,
@@ -105,6 +109,19 @@ impl Berth {
             }),
             pool: Arc::clone(pool),
         })
+    }
+
+    /// The calling thread is the one that is reached here.
+    pub(crate) fn note_thread(&self) {
+        let thread = whereabouts::thread().unwrap_or_default();
+        self.thread.store(thread as usize, Ordering::Relaxed);
+    }
+
+    /// The kernel's number of the thread, if it carries that worker. For reports.
+    pub(crate) fn thread_with(&self, worker: usize) -> Option<u32> {
+        let carries = self.lane.lock().place == Place::Carried(worker);
+        let thread = u32::try_from(self.thread.load(Ordering::Relaxed)).ok();
+        thread.filter(|thread| carries && *thread != 0)
     }
 
     /// A frame of the thread's own stack is about to wait.

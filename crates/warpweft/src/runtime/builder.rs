@@ -188,7 +188,7 @@ impl Builder {
     /// use std::time::Duration;
     /// let runtime = warpweft::Runtime::builder()
     ///     .stuck_after(Some(Duration::from_millis(50)))
-    ///     .on_stall(|stall| eprintln!("worker {} is stuck in a task from {:?}", stall.worker, stall.spawned_at))
+    ///     .on_stall(|stall| eprintln!("{stall}"))
     ///     .build()?;
     /// # Ok::<(), warpweft::BuildError>(())
     /// ```

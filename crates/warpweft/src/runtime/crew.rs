@@ -164,6 +164,7 @@ impl Crew {
         let berth = Berth::new(pool);
         let (pool, seated) = (Arc::clone(pool), Arc::clone(&berth));
         let body = move || {
+            seated.note_thread();
             let home = Home::new(Arc::clone(&pool), seated);
             // SAFETY: the home is this thread's, and outlives the seat here.
             let seat = unsafe { Seat::new(NonNull::from(&home), std::ptr::null()) };
@@ -243,6 +244,15 @@ impl Crew {
         let spares = &mut self.state.lock().spares;
         let place = spares.iter().position(|spare| Arc::ptr_eq(spare, berth));
         place.map(|place| spares.remove(place)).is_some()
+    }
+
+    /// The kernel's number of the thread that carries that worker. For reports.
+    pub(crate) fn thread_with(&self, worker: usize) -> Option<u32> {
+        let berths: Vec<_> = {
+            let state = self.state.lock();
+            state.berths.iter().map(|(_, berth)| Arc::clone(berth)).collect()
+        };
+        berths.iter().find_map(|berth| berth.thread_with(worker))
     }
 
     /// Counts what became of a frame.

@@ -87,6 +87,27 @@ pub(super) fn install<R: Send>(
             return Ok(body(ForkCx::new(seat)));
         }
     }
+    lend(TaskBuilder::new().on(runtime), body)
+}
+
+/// Runs `body` on a worker of the pool that this thread visits; if it visits none, of the default runtime. The thread is of no pool.
+///
+/// # Errors
+///
+/// As [`Runtime::install`].
+///
+/// # Panics
+///
+/// As [`Runtime::install`], and if the default runtime cannot be built.
+pub(crate) fn install_here<R: Send>(body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
+    lend(TaskBuilder::new(), body)
+}
+
+/// Lends `body` to a job, and waits for it.
+fn lend<R: Send>(
+    builder: TaskBuilder<'_>,
+    body: impl FnOnce(ForkCx<'_>) -> R + Send,
+) -> Result<R, SpawnError> {
     let mut loan = Loan {
         body: Some(body),
         result: None,
@@ -95,7 +116,7 @@ pub(super) fn install<R: Send>(
     // SAFETY: the job is run or dropped before `wait` returns, and nothing unwinds before.
     let job = unsafe { unbound(Box::new(move || lent.run())) };
     let stay = Stay::new();
-    let end = TaskBuilder::new().on(runtime).spawn_job(job).wait();
+    let end = builder.spawn_job(job).wait();
     stay.end();
     match (end, loan.result) {
         (Ok(()), Some(result)) => Ok(result),

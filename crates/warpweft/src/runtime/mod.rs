@@ -60,6 +60,7 @@ pub(crate) use context::Front;
 pub(crate) use context::current_driver;
 pub use crew::Threads;
 pub use handle::{Runtime, default_runtime};
+pub(crate) use install::install_here;
 pub use monitor::Stall;
 pub use pin::{Pin, PinError};
 pub use priority::{Priority, PriorityError};

@@ -33,6 +33,7 @@ use warpweft_platform::clock;
 use warpweft_platform::sync::{Condvar, Mutex, MutexGuard};
 use warpweft_platform::thread::{JoinHandle, set_brisk, spawn_named, yield_now};
 use warpweft_platform::thread_word;
+use warpweft_platform::whereabouts::{self, Whereabouts};
 use warpweft_policy::Policy;
 
 /// A worker is stuck when it has been in one task for so long, if nothing else is said.
@@ -53,15 +54,39 @@ const QUIET_TICKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 };
 
 /// A worker that has been in one task for longer than [`Builder::stuck_after`](crate::Builder::stuck_after).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// It is read beside the worker, which may go on meanwhile: a report that comes at the end of a task may tell of the next one.
+/// As text it is one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stall {
     /// The number of the worker, from 0.
     pub worker: usize,
     /// For how long at least it had been in the task when it was noticed.
     pub stuck_for: Duration,
-    /// Where the task was spawned. `None`: it is a fork, or has a name.
+    /// The [name](crate::TaskBuilder::name) of the task, if it has one.
+    pub name: Option<String>,
+    /// Where the task was spawned. `None`: it is a fork, or had a name and has ended.
     pub spawned_at: Option<&'static Location<'static>>,
+    /// What the kernel says of the thread: whether it runs, and if it sleeps, in what. `None` where it does not tell. The stack of
+    /// the task itself only a debugger can read while it runs: `eu-stack -1 -p` takes the number that is here.
+    pub whereabouts: Option<Whereabouts>,
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.stuck_for.as_millis();
+        write!(f, "worker {} has been for {millis} ms in ", self.worker)?;
+        match (&self.name, self.spawned_at) {
+            (Some(name), Some(site)) => write!(f, "the task `{name}`, spawned at {site}")?,
+            (_, Some(site)) => write!(f, "a task spawned at {site}")?,
+            _ => f.write_str("a fork, or a task that has ended")?,
+        }
+        match &self.whereabouts {
+            Some(whereabouts) => write!(f, "; its {whereabouts}"),
+            None => Ok(()),
+        }
+    }
 }
 
 type OnStall = Box<dyn Fn(&Stall) + Send + Sync>;
@@ -350,10 +375,13 @@ impl<P: Policy> Pool<P> {
     fn tell(&self, worker: usize, ns: u64) {
         self.monitor.stalls.fetch_add(1, Ordering::Relaxed);
         if let Some(on_stall) = &self.monitor.watch.on_stall {
+            let (name, spawned_at) = self.workers[worker].running().unzip();
             let stall = Stall {
                 worker,
                 stuck_for: Duration::from_nanos(ns),
-                spawned_at: self.workers[worker].running(),
+                name: name.flatten(),
+                spawned_at,
+                whereabouts: self.crew().thread_with(worker).and_then(whereabouts::of),
             };
             // Unwind: the report is the user's code, and the monitor goes on without it.
             let _ = catch_unwind(AssertUnwindSafe(|| on_stall(&stall)));

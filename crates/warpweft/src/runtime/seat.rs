@@ -289,6 +289,11 @@ impl Seat {
         }
     }
 
+    /// Whether free functions find the thread's own pool here, and not one that it visits.
+    pub(crate) fn is_at_home(&self) -> bool {
+        context::is(self.found())
+    }
+
     /// Carries nothing from now on. The number of the worker, which is the caller's to give away.
     pub(crate) fn lay_down(&self) -> Option<usize> {
         let worker = self.front().map(|front| {

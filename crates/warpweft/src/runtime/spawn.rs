@@ -114,6 +114,7 @@ pub struct TaskBuilder<'a> {
     name: Option<Cow<'static, str>>,
     location: &'static Location<'static>,
     runtime: Option<&'a Runtime>,
+    word: u64,
     priority: Option<Priority>,
 }
 
@@ -129,10 +130,17 @@ impl<'a> TaskBuilder<'a> {
     #[track_caller]
     #[inline]
     pub fn new() -> Self {
+        Self::at(Location::caller())
+    }
+
+    /// The same with a spawn site that was noted before.
+    #[inline]
+    pub(crate) fn at(location: &'static Location<'static>) -> Self {
         Self {
             name: None,
-            location: Location::caller(),
+            location,
             runtime: None,
+            word: 0,
             priority: None,
         }
     }
@@ -140,6 +148,23 @@ impl<'a> TaskBuilder<'a> {
     /// Names the task in errors, dumps and traces. Costs one more allocation.
     pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.name = Some(name.into());
+        self
+    }
+
+    /// What the pool's policy is to know of the task, in the one word that travels with it: what it means is the policy's own. With levels of
+    /// urgency, as `priority:3` has them, it is [`word_of_level`](crate::policy::order::word_of_level).
+    ///
+    /// ```
+    /// use warpweft::policy::order::word_of_level;
+    /// use warpweft::{PolicySpec, Runtime, TaskBuilder};
+    /// let runtime = Runtime::builder().workers(1).policy_spec("priority:3".parse::<PolicySpec>()?).build()?;
+    /// let later = TaskBuilder::new().on(&runtime).policy_word(word_of_level(2)).spawn_job(|| "not urgent");
+    /// assert_eq!(later.wait().ok(), Some("not urgent"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn policy_word(mut self, word: u64) -> Self {
+        self.word = word;
         self
     }
 
@@ -269,35 +294,40 @@ impl<'a> TaskBuilder<'a> {
             name,
             location,
             runtime,
+            word,
             priority,
         } = self;
-        let set = |task: &mut TaskRef, pool| {
-            if let Some(priority) = priority {
-                priority.set(task, pool);
+        let bear = |birth: Birth| {
+            let pool = birth.pool;
+            let (mut task, handle) = bear(birth);
+            if word != 0 {
+                task.set_policy_word(word);
             }
+            if let Some(priority) = priority {
+                priority.set(&mut task, pool);
+            }
+            (task, handle)
         };
         with_current(|front| {
             // The worker on whose thread we are, if the task is to be of its pool.
             let front = front.filter(|front| runtime.is_none_or(|runtime| runtime.header() == front.pool));
             match front {
                 Some(front) => {
-                    let (mut task, handle) = bear(Birth {
+                    let (task, handle) = bear(Birth {
                         pool: front.pool,
                         location,
                         name,
                     });
-                    set(&mut task, front.pool);
                     front.push(task, Why::Spawned);
                     handle
                 }
                 None => {
                     let runtime = runtime.unwrap_or_else(|| default_runtime());
-                    let (mut task, handle) = bear(Birth {
+                    let (task, handle) = bear(Birth {
                         pool: runtime.header(),
                         location,
                         name,
                     });
-                    set(&mut task, runtime.header());
                     task.push(Why::Injected);
                     handle
                 }

@@ -23,7 +23,7 @@ use warpweft_platform::random::Rng;
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId, YieldTo};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Pending, Ran, Suspended, TaskRef, Why, spawn_site};
+use warpweft_task::{Pending, Ran, Suspended, TaskRef, Why, told_of};
 
 /// `repr(C)`: a pointer to the front is a pointer to the worker.
 #[repr(C)]
@@ -93,10 +93,10 @@ impl<P: Policy> Worker<P> {
         self.counters.get(Count::Ran) + self.counters.get(Count::ForksTaken)
     }
 
-    /// Where the task was spawned that it made its last step of. A hint.
-    pub(super) fn running(&self) -> Option<&'static Location<'static>> {
+    /// Name and spawn site of the task that it made its last step of. A hint.
+    pub(super) fn running(&self) -> Option<(Option<String>, &'static Location<'static>)> {
         // SAFETY: null, or what `run` left there.
-        unsafe { spawn_site(self.running.load(Ordering::Relaxed)) }
+        unsafe { told_of(self.running.load(Ordering::Relaxed)) }
     }
 
     /// Whether a thread carries this stand-in.
@@ -379,6 +379,8 @@ impl<P: Policy> Worker<P> {
     #[inline(never)]
     pub(super) fn run_fork(&self, fork: Stolen, seat: &Seat) {
         self.counters.add(Count::ForksTaken, 1);
+        // A fork is of a task elsewhere.
+        self.running.store(std::ptr::null_mut(), Ordering::Relaxed);
         let start = clock::now_ns();
         fork.run();
         if seat.carries(&self.front) {

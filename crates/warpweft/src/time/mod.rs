@@ -30,6 +30,8 @@
 //! descriptors) or this is a child made by `fork()`, the first poll panics and says so.
 
 mod interval;
+#[cfg(doctest)]
+mod must_not_compile;
 mod sleep;
 mod timeout;
 pub(crate) mod timers;

@@ -1,13 +1,13 @@
 //! The idiom of tasks that wait for each other, and for the clock: channels, promises, locks, sleeps.
 //!
-//! | verbs | warpweft | its fibers | tokio | smol |
-//! |---|---|---|---|---|
-//! | channel | `sync::channel::bounded` | the same, `.wait()` | `mpsc::channel` | `async_channel::bounded` |
-//! | promise | `sync::oneshot` | the same, `.wait()` | `sync::oneshot` | a channel of one place |
-//! | mutex | `sync::Mutex` | the same, `.wait()` | `sync::Mutex` | `async_lock::Mutex` |
-//! | sleep | `time::sleep_until` | | `time::sleep_until` | |
+//! | verbs | warpweft | its fibers | tokio | smol | may |
+//! |---|---|---|---|---|---|
+//! | channel | `sync::channel::bounded` | the same, `.wait()` | `mpsc::channel` | `async_channel::bounded` | `mpsc::channel`, unbounded |
+//! | promise | `sync::oneshot` | the same, `.wait()` | `sync::oneshot` | a channel of one place | a channel |
+//! | mutex | `sync::Mutex` | the same, `.wait()` | `sync::Mutex` | `async_lock::Mutex` | `sync::Mutex` |
+//! | sleep | `time::sleep_until` | | `time::sleep_until` | | `coroutine::sleep` |
 //!
-//! A workload is written once, with `await`. For fibers, which wait in direct style, each verb waits before it returns, and the
+//! A workload is written once, with `await`. For fibers and coroutines, which wait in direct style, each verb waits before it returns, and the
 //! future that they run never sees anything pending.
 
 use std::future::Future;
@@ -16,6 +16,7 @@ use std::time::Instant;
 use super::Tasks;
 
 mod fibers;
+mod may;
 mod smol;
 mod tokio;
 mod warpweft;

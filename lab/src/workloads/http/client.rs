@@ -6,8 +6,7 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::answer::HELLO;
-use super::{Measured, Requests};
+use super::{Measured, Requests, Script};
 use crate::error::LabError;
 use crate::harness::latency::{add_bucket, bucket_of};
 
@@ -22,9 +21,7 @@ pub(super) struct Client<'a> {
     streams: Vec<TcpStream>,
     /// What is under way on each.
     exchanges: Vec<Exchange>,
-    heavy: String,
-    /// What a computing request has to answer.
-    expected: &'a str,
+    script: &'a Script,
 }
 
 struct Exchange {
@@ -38,8 +35,7 @@ impl<'a> Client<'a> {
     pub(super) fn connect(
         address: SocketAddr,
         connections: usize,
-        rounds: u64,
-        expected: &'a str,
+        script: &'a Script,
     ) -> Result<Self, LabError> {
         let streams = (0..connections)
             .map(|_| {
@@ -52,8 +48,7 @@ impl<'a> Client<'a> {
         Ok(Self {
             streams,
             exchanges: Vec::new(),
-            heavy: format!("GET /compute/{rounds} HTTP/1.1\r\nhost: lab\r\n\r\n"),
-            expected,
+            script,
         })
     }
 
@@ -66,7 +61,7 @@ impl<'a> Client<'a> {
             let computes = requests.take();
             let start = Instant::now();
             if let Some(computes) = computes {
-                send(stream, computes, &self.heavy).map_err(wrong)?;
+                self.send(stream, computes).map_err(wrong)?;
             }
             open.push(computes.is_some());
             self.exchanges.push(Exchange {
@@ -94,13 +89,14 @@ impl<'a> Client<'a> {
                 .map(|(at, _)| *at)
                 .collect();
             for at in ready {
-                let (mut stream, exchange) = (&self.streams[at], &mut self.exchanges[at]);
+                let mut stream = &self.streams[at];
+                let exchange = &mut self.exchanges[at];
                 let read = stream.read(&mut buffer).map_err(wrong)?;
                 if read == 0 {
                     return Err(wrong(ErrorKind::UnexpectedEof.into()));
                 }
                 exchange.received.extend_from_slice(&buffer[..read]);
-                let expected = if exchange.computes { self.expected } else { HELLO };
+                let expected = &self.script.line(exchange.computes).answer;
                 if !is_complete(&exchange.received, expected)? {
                     continue;
                 }
@@ -115,7 +111,7 @@ impl<'a> Client<'a> {
                     Some(computes) => {
                         exchange.computes = computes;
                         exchange.start = Instant::now();
-                        send(stream, computes, &self.heavy).map_err(wrong)?;
+                        self.send(stream, computes).map_err(wrong)?;
                     }
                     None => open[at] = false,
                 }
@@ -123,15 +119,10 @@ impl<'a> Client<'a> {
         }
         Ok(measured)
     }
-}
 
-fn send(mut stream: &TcpStream, computes: bool, heavy: &str) -> io::Result<()> {
-    let text = if computes {
-        heavy
-    } else {
-        "GET / HTTP/1.1\r\nhost: lab\r\n\r\n"
-    };
-    stream.write_all(text.as_bytes())
+    fn send(&self, mut stream: &TcpStream, computes: bool) -> io::Result<()> {
+        stream.write_all(self.script.line(computes).request.as_bytes())
+    }
 }
 
 /// Whether the whole answer is there; an error if it is another one than expected.

@@ -5,13 +5,15 @@
 //!  client threads (poll, blocking sockets) ──▶ loopback ──▶ the pool: accept, a task per connection
 //!   `connections` in all, a closed loop each                   GET /            ──▶ "Hello, World!"
 //!                                                              GET /compute/N   ──▶ N rounds of arithmetic, their digest
+//!                                                              GET /fan-out     ──▶ asks three backends at once, adds up
+//!  backend threads, see `backend` ◀──────────── loopback ───────────────────────────┘
 //! ```
 //!
 //! The clients take processor time from the server, as `wrk` on the same machine does, and the same amount from every contestant. Which
 //! requests compute is an exact, shuffled count. Every answer is checked. A latency is from the first byte sent to the last
 //! one received; requests that do not compute are reported on their own, too: theirs is the tail that the others can spoil.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,16 +21,94 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 use super::check;
-use super::params::Params;
+use super::params::{Domain, Param, Params, Variant};
+use super::spec::{self, Kind, Workload};
 use crate::error::LabError;
 use crate::harness::latency::empty_histogram;
 use crate::harness::record::Outcome;
 use crate::peers::HttpPool;
 
 pub(crate) mod answer;
+pub(crate) mod backend;
 mod client;
 
-use answer::digest;
+use answer::{HELLO, digest, fanned_out};
+use backend::Backends;
+
+/// The workload as users see it.
+pub(super) const WORKLOAD: Workload = Workload {
+    name: "http",
+    kind: Kind::Http,
+    about: "an HTTP server (hyper) and clients that keep their connections, on the same processors",
+    unit: "requests",
+    latency: Some("from sending a request to the end of its answer"),
+    params: &[
+        spec::count("200k", "requests", 1 << 28),
+        Param {
+            name: "connections",
+            about: "connections, a request under way on each",
+            domain: Domain::Number {
+                least: 1,
+                most: 10_000,
+            },
+            default: "50",
+        },
+        Param {
+            name: "clients",
+            about: "threads that share the connections",
+            domain: Domain::Number { least: 1, most: 64 },
+            default: "2",
+        },
+        Param {
+            name: "heavy",
+            about: "percent of the requests that compute",
+            domain: Domain::Number { least: 0, most: 100 },
+            default: "0",
+        },
+        Param {
+            name: "compute",
+            about: "microseconds for which such a request computes",
+            domain: Domain::Number {
+                least: 1,
+                most: 1_000_000,
+            },
+            default: "200",
+        },
+        Param {
+            name: "light",
+            about: "hello: the others are answered at once; fan-out: each of them asks three backends first",
+            domain: Domain::Word(&["hello", "fan-out"]),
+            default: "hello",
+        },
+        Param {
+            name: "delay",
+            about: "microseconds that a backend takes",
+            domain: Domain::Number {
+                least: 0,
+                most: 1_000_000,
+            },
+            default: "5000",
+        },
+    ],
+    variants: &[
+        Variant {
+            name: "hello",
+            about: "thirteen bytes for each request (the default)",
+            set: &[],
+        },
+        Variant {
+            name: "compute",
+            about: "one request in twenty computes for 200 us",
+            set: &[("heavy", "5")],
+        },
+        Variant {
+            name: "fan-out",
+            about: "each request asks three backends that take 5 ms",
+            set: &[("light", "fan-out"), ("connections", "100"), ("n", "40k")],
+        },
+    ],
+    smoke: &[("n", "1000")],
+};
 
 /// The workload, ready to run.
 pub(crate) struct Plan {
@@ -38,6 +118,35 @@ pub(crate) struct Plan {
     clients: usize,
     /// Rounds of arithmetic per computing request.
     rounds: u64,
+    /// How long a backend takes, if each of the other requests asks some.
+    backends: Option<Duration>,
+}
+
+/// What is asked, and the right answer.
+struct Line {
+    request: String,
+    answer: String,
+}
+
+impl Line {
+    fn new(path: &str, answer: String) -> Self {
+        Self {
+            request: format!("GET {path} HTTP/1.1\r\nhost: lab\r\n\r\n"),
+            answer,
+        }
+    }
+}
+
+/// What the clients say.
+struct Script {
+    light: Line,
+    heavy: Line,
+}
+
+impl Script {
+    fn line(&self, computes: bool) -> &Line {
+        if computes { &self.heavy } else { &self.light }
+    }
 }
 
 /// What one client, or all of them, measured.
@@ -94,15 +203,19 @@ impl Plan {
             connections,
             clients: (params.number("clients") as usize).min(connections),
             rounds,
+            backends: params
+                .is("light", "fan-out")
+                .then(|| Duration::from_micros(params.number("delay"))),
         }
     }
 
     /// Starts the server, warms it up, measures.
     pub(super) fn run<P: HttpPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let broken = |error: std::io::Error| LabError::Wrong(format!("the server: {error}"));
-        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(broken)?;
-        let address = listener.local_addr().map_err(broken)?;
-        pool.serve(listener).map_err(broken)?;
+        let backends = self.backends.map(Backends::start).transpose().map_err(broken)?;
+        let address = pool
+            .serve(backends.as_ref().map(Backends::addresses))
+            .map_err(broken)?;
         let tenth = &self.computes[..self.computes.len().div_ceil(10)];
         super::measured(
             || pool.counters(),
@@ -111,19 +224,32 @@ impl Plan {
         )
     }
 
+    fn script(&self) -> Script {
+        Script {
+            light: match self.backends {
+                None => Line::new("/", HELLO.to_owned()),
+                Some(_) => Line::new("/fan-out", fanned_out().to_string()),
+            },
+            heavy: Line::new(
+                &format!("/compute/{}", self.rounds),
+                digest(self.rounds).to_string(),
+            ),
+        }
+    }
+
     /// Sends all of these requests, and waits for the answers.
     fn load(&self, address: SocketAddr, computes: &[bool]) -> Result<Outcome, LabError> {
         let requests = Requests {
             computes,
             next: AtomicUsize::new(0),
         };
-        let expected = digest(self.rounds).to_string();
+        let script = self.script();
         let mut clients = (0..self.clients)
             .map(|at| {
                 // As even as it gets.
                 let share =
                     self.connections / self.clients + usize::from(at < self.connections % self.clients);
-                client::Client::connect(address, share, self.rounds, &expected)
+                client::Client::connect(address, share, &script)
             })
             .collect::<Result<Vec<_>, LabError>>()?;
         let start = Instant::now();

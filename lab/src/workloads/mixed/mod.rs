@@ -21,6 +21,7 @@ mod clients;
 mod request;
 mod server;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::params::{Domain, Param, Params, Variant};
@@ -122,7 +123,7 @@ pub(super) const WORKLOAD: Workload = Workload {
 
 /// What an operation is.
 pub(super) fn unit(params: &Params) -> &'static str {
-    if params.word("form") == "request" {
+    if asks_for_sorts(params) {
         "requests"
     } else {
         "sorts"
@@ -143,7 +144,7 @@ impl Plan {
     pub(super) fn new(params: &Params) -> Self {
         let connections = params.number("connections") as usize;
         let input = server::input(params.number("numbers") as usize);
-        if params.word("form") == "request" {
+        if asks_for_sorts(params) {
             return Self::Request(request::Plan {
                 n: params.number("n"),
                 connections,
@@ -168,4 +169,16 @@ impl Plan {
         outcome.counters = pool.counters();
         Ok(outcome)
     }
+    /// Runs it with a server of another process, which answers requests.
+    pub(super) fn run_at(&self, address: SocketAddr) -> Result<Outcome, LabError> {
+        match self {
+            Self::Request(plan) => plan.run_at(address),
+            Self::Beside(_) => Err(super::not_for("a server of another process")),
+        }
+    }
+}
+
+/// Whether each request is sorted for.
+pub(super) fn asks_for_sorts(params: &Params) -> bool {
+    params.word("form") == "request"
 }

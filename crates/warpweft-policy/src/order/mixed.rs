@@ -1,0 +1,172 @@
+//! Orders between the two: newest first mostly, and the oldest at chosen times (EBSL 4.3.2 and 5.3.3).
+//!
+//! All are built around one stack, and differ in when they take from its bottom, through the owner's own thief's end. When is a value:
+//! it is one comparison per task beside the two read-modify-writes of a stack, and so there is one loop for all of them.
+
+use super::plain::{LifoLane, PlainThief};
+use super::{Lane, LaneThief, Order};
+use crate::{Cx, PolicyError};
+use std::fmt;
+use std::num::NonZeroUsize;
+use warpweft_queue::{Amount, Full, Glance, Lifo, Owner, Steal};
+use warpweft_task::TaskRef;
+
+/// When the oldest task goes before the newest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mix {
+    /// So many of the newest, then so many of the oldest, and so on.
+    Alternate(NonZeroUsize),
+    /// By chance: the newest with this probability in percent, from 1 to 99.
+    Stochastic(u8),
+    /// After so many of the newest, as many of the oldest as there were tasks at that moment. It is what reversing the stack would
+    /// come to, except that a task in the middle is not stuck there, between two ends that grow.
+    Reverse(NonZeroUsize),
+}
+
+/// Newest first mostly, and the oldest at times.
+///
+/// ```
+/// use warpweft_policy::Stealing;
+/// use warpweft_policy::order::{Mix, MixedOrder};
+/// let policy = Stealing::with_order(MixedOrder::new(Mix::Stochastic(80))?);
+/// assert!(policy.to_string().starts_with("stochastic:80+steal=half"));
+/// # Ok::<(), warpweft_policy::PolicyError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MixedOrder(Mix);
+
+impl MixedOrder {
+    /// The order with this mix.
+    ///
+    /// # Errors
+    ///
+    /// A probability that is not one: 0 is `fifo`, 100 is `lifo`.
+    pub fn new(mix: Mix) -> Result<Self, PolicyError> {
+        match mix {
+            Mix::Stochastic(percent) if !(1..=99).contains(&percent) => Err(PolicyError::Other(format!(
+                "the newest with a probability of {percent} %: it is 1 to 99 (0 would be fifo, 100 lifo)"
+            ))),
+            _ => Ok(Self(mix)),
+        }
+    }
+}
+
+impl fmt::Display for MixedOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Mix::Alternate(n) => write!(f, "alternate:{n}"),
+            Mix::Stochastic(percent) => write!(f, "stochastic:{percent}"),
+            Mix::Reverse(n) => write!(f, "reverse:{n}"),
+        }
+    }
+}
+
+impl Order for MixedOrder {
+    type Lane = MixedLane;
+    const NEWEST_FIRST: bool = true;
+
+    fn lane(&self, capacity: usize) -> Result<MixedLane, PolicyError> {
+        let run = match self.0 {
+            Mix::Alternate(n) | Mix::Reverse(n) => n.get(),
+            Mix::Stochastic(_) => 0,
+        };
+        Ok(MixedLane {
+            mix: self.0,
+            stack: LifoLane::new(Lifo::with_capacity(capacity)?),
+            oldest: false,
+            left: run,
+        })
+    }
+}
+
+/// A stack whose owner takes from its bottom, too.
+pub struct MixedLane {
+    mix: Mix,
+    stack: LifoLane<Lifo<TaskRef>>,
+    /// Whether it is the turn of the oldest.
+    oldest: bool,
+    /// For how many tasks more.
+    left: usize,
+}
+
+impl MixedLane {
+    /// Whether the next task is to be the oldest one.
+    #[inline]
+    fn turn(&mut self, cx: &Cx<'_>) -> bool {
+        if let Mix::Stochastic(newest) = self.mix {
+            return cx.random(100) >= usize::from(newest);
+        }
+        if self.left == 0 {
+            self.oldest = !self.oldest;
+            self.left = match self.mix {
+                Mix::Reverse(_) if self.oldest => self.stack.len(),
+                Mix::Alternate(n) | Mix::Reverse(n) => n.get(),
+                Mix::Stochastic(_) => 0,
+            };
+        }
+        self.left = self.left.saturating_sub(1);
+        self.oldest
+    }
+}
+
+impl Lane for MixedLane {
+    type Thief = PlainThief<Lifo<TaskRef>>;
+
+    #[inline]
+    fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        self.stack.push(task)
+    }
+
+    fn push_grown(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        self.stack.push_grown(task)
+    }
+
+    #[inline]
+    fn pop(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
+        if self.stack.is_empty() {
+            return None;
+        }
+        // Where thieves are faster at the bottom, the newest will do.
+        let oldest = if self.turn(cx) {
+            self.stack.passed_over()
+        } else {
+            None
+        };
+        oldest.or_else(|| self.stack.pop(cx))
+    }
+
+    fn pop_newest(&mut self) -> Option<TaskRef> {
+        self.stack.pop_newest()
+    }
+
+    fn passed_over(&mut self) -> Option<TaskRef> {
+        self.stack.passed_over()
+    }
+
+    fn len(&self) -> usize {
+        self.stack.len()
+    }
+
+    fn room(&self) -> usize {
+        self.stack.room()
+    }
+
+    fn thief(&self) -> Self::Thief {
+        self.stack.thief()
+    }
+}
+
+impl LaneThief<MixedLane> for PlainThief<Lifo<TaskRef>> {
+    fn glance(&self) -> Glance {
+        LaneThief::<LifoLane<_>>::glance(self)
+    }
+
+    fn steal_into(&self, into: &mut MixedLane, amount: Amount) -> Steal<TaskRef> {
+        self.steal_into(&mut into.stack, amount)
+    }
+
+    fn steal_one(&self) -> Steal<TaskRef> {
+        LaneThief::<LifoLane<_>>::steal_one(self)
+    }
+}

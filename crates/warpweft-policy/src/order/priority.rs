@@ -1,0 +1,182 @@
+//! Levels of urgency: the highest one first that has a task.
+//!
+//! A task's level is the upper half of its policy word, which whoever spawns it may set; level 0 is the highest, and numbers beyond the
+//! lowest are the lowest. Strict priorities starve: so what lies on lower levels counts as passed over, and the levels take turns when
+//! the worker looks after that.
+
+use super::{Lane, LaneThief, Order};
+use crate::{Cx, PolicyError};
+use std::fmt;
+use std::num::NonZeroUsize;
+use warpweft_queue::{Amount, Full, Glance, Steal};
+use warpweft_task::TaskRef;
+
+/// The most levels.
+pub(crate) const MOST_LEVELS: usize = 64;
+/// Where the level is in a task's word; below it is the worker where it ran last.
+const LEVEL: u32 = 32;
+
+/// Levels of urgency, each with an order of its own.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use warpweft_policy::{FifoOrder, Stealing};
+/// use warpweft_policy::order::PriorityOrder;
+/// let three = NonZeroUsize::new(3).unwrap();
+/// let policy = Stealing::with_order(PriorityOrder::new(FifoOrder, three));
+/// assert!(policy.to_string().starts_with("priority:3+steal=half"));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PriorityOrder<O> {
+    inner: O,
+    levels: NonZeroUsize,
+}
+
+impl<O: Order> PriorityOrder<O> {
+    /// So many levels, 64 at most.
+    #[must_use]
+    pub fn new(inner: O, levels: NonZeroUsize) -> Self {
+        Self { inner, levels }
+    }
+}
+
+impl<O: Order> fmt::Display for PriorityOrder<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "priority:{}", self.levels)?;
+        let inner = self.inner.to_string();
+        // What a text can name has FIFO on each level.
+        if inner == "fifo" {
+            Ok(())
+        } else {
+            write!(f, "({inner})")
+        }
+    }
+}
+
+impl<O: Order> Order for PriorityOrder<O> {
+    type Lane = PriorityLane<O::Lane>;
+    const NEWEST_FIRST: bool = O::NEWEST_FIRST;
+
+    fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError> {
+        let levels = self.levels.get();
+        if levels > MOST_LEVELS {
+            return Err(PolicyError::Other(format!(
+                "{levels} levels of priority: there may be 1 to {MOST_LEVELS}"
+            )));
+        }
+        let levels: Result<_, _> = (0..levels).map(|_| self.inner.lane(capacity)).collect();
+        Ok(PriorityLane {
+            levels: levels?,
+            turn: 0,
+        })
+    }
+}
+
+/// The word of a task for a level, to be set before it is spawned.
+#[must_use]
+pub const fn word_of_level(level: u32) -> u64 {
+    (level as u64) << LEVEL
+}
+
+/// A lane for each level.
+pub struct PriorityLane<L> {
+    levels: Box<[L]>,
+    turn: usize,
+}
+
+/// The same in the hands of others.
+pub struct PriorityThief<T>(Box<[T]>);
+
+impl<L> PriorityLane<L> {
+    #[inline]
+    fn level_of(&mut self, task: &TaskRef) -> &mut L {
+        let level = (task.policy_word() >> LEVEL) as usize;
+        let lowest = self.levels.len() - 1;
+        &mut self.levels[level.min(lowest)]
+    }
+}
+
+impl<L: Lane> Lane for PriorityLane<L> {
+    type Thief = PriorityThief<L::Thief>;
+
+    #[inline]
+    fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        self.level_of(&task).push(task)
+    }
+
+    fn push_last(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        self.level_of(&task).push_last(task)
+    }
+
+    fn push_grown(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        self.level_of(&task).push_grown(task)
+    }
+
+    #[inline]
+    fn pop(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
+        self.levels.iter_mut().find_map(|level| level.pop(cx))
+    }
+
+    fn pop_newest(&mut self) -> Option<TaskRef> {
+        self.levels.iter_mut().find_map(Lane::pop_newest)
+    }
+
+    fn passed_over(&mut self) -> Option<TaskRef> {
+        self.turn = (self.turn + 1) % self.levels.len();
+        let (before, from_turn) = self.levels.split_at_mut(self.turn);
+        from_turn.iter_mut().chain(before).find_map(|level| {
+            let oldest = level.passed_over();
+            // A level that passes over nothing gives what is next there: its thief's end is the oldest.
+            oldest.or_else(|| level.thief().steal_one().taken())
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.levels.iter().map(Lane::len).sum()
+    }
+
+    fn room(&self) -> usize {
+        self.levels.iter().map(Lane::room).min().unwrap_or_default()
+    }
+
+    fn thief(&self) -> Self::Thief {
+        PriorityThief(self.levels.iter().map(Lane::thief).collect())
+    }
+}
+
+impl<L: Lane> LaneThief<PriorityLane<L>> for PriorityThief<L::Thief> {
+    fn glance(&self) -> Glance {
+        let glances = self.0.iter().map(LaneThief::glance);
+        glances.fold(Glance { len: 0, mark: 0 }, |all, one| Glance {
+            len: all.len + one.len,
+            // A change of one of them is one of the whole; two that make up for each other are a hint gone wrong.
+            mark: all.mark.rotate_left(1) ^ one.mark,
+        })
+    }
+
+    fn steal_into(&self, into: &mut PriorityLane<L>, amount: Amount) -> Steal<TaskRef> {
+        first_that_is_not_empty(self.0.iter().zip(&mut into.levels), |(level, into)| {
+            level.steal_into(into, amount)
+        })
+    }
+
+    fn steal_one(&self) -> Steal<TaskRef> {
+        first_that_is_not_empty(self.0.iter(), LaneThief::steal_one)
+    }
+}
+
+/// Tries the levels from the highest to the lowest. It is empty only if all are; a level where a race was lost may be not.
+fn first_that_is_not_empty<I>(
+    levels: impl Iterator<Item = I>,
+    mut steal: impl FnMut(I) -> Steal<TaskRef>,
+) -> Steal<TaskRef> {
+    let mut whole = Steal::Empty;
+    for level in levels {
+        match steal(level) {
+            Steal::Empty => {}
+            taken @ Steal::Taken { .. } => return taken,
+            lost_or_few => whole = lost_or_few,
+        }
+    }
+    whole
+}

@@ -1,0 +1,169 @@
+//! A slot for the task that was pushed last, before any other order (EBSL 4.3.2, tokio, Go).
+//!
+//! ```text
+//!   push ──▶ [slot] ──what was there──▶ [lane of the inner order]
+//!              │ first, but not more than `limit` times in a row
+//!   pop  ◀─────┘
+//! ```
+//!
+//! The running task wakes or spawns it, so it finds its data in the cache. The limit keeps two tasks that wake each other from starving
+//! the lane. A thief takes what is in the slot if the lane is empty, and it lay there when the thief looked last: so a worker that is in a
+//! long task strands nothing.
+
+use super::{Lane, LaneThief, Order};
+use crate::{Cx, PolicyError};
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use warpweft_queue::{Amount, Full, Glance, Slot, Steal};
+use warpweft_task::TaskRef;
+
+/// A slot before an order.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use warpweft_policy::{FifoOrder, Stealing};
+/// use warpweft_policy::order::SlotOrder;
+/// let three = NonZeroUsize::new(3).unwrap();
+/// let policy = Stealing::with_order(SlotOrder::new(FifoOrder, three));
+/// assert!(policy.to_string().starts_with("slot:3+steal=half"));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotOrder<O> {
+    inner: O,
+    limit: NonZeroUsize,
+}
+
+impl<O: Order> SlotOrder<O> {
+    /// A slot that goes first so often in a row at most.
+    #[must_use]
+    pub fn new(inner: O, limit: NonZeroUsize) -> Self {
+        Self { inner, limit }
+    }
+}
+
+impl<O: Order> fmt::Display for SlotOrder<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "slot:{}", self.limit)?;
+        let inner = self.inner.to_string();
+        // What a text can name has FIFO behind the slot.
+        if inner == "fifo" {
+            Ok(())
+        } else {
+            write!(f, "({inner})")
+        }
+    }
+}
+
+impl<O: Order> Order for SlotOrder<O> {
+    type Lane = SlotLane<O::Lane>;
+    const NEWEST_FIRST: bool = O::NEWEST_FIRST;
+
+    fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError> {
+        Ok(SlotLane {
+            slot: Arc::new(Slot::new()),
+            inner: self.inner.lane(capacity)?,
+            limit: self.limit.get(),
+            in_a_row: 0,
+        })
+    }
+}
+
+/// A lane with a slot before it.
+pub struct SlotLane<L> {
+    slot: Arc<Slot<TaskRef>>,
+    inner: L,
+    limit: usize,
+    in_a_row: usize,
+}
+
+/// A slot and a lane in the hands of others.
+pub struct SlotThief<T> {
+    slot: Arc<Slot<TaskRef>>,
+    inner: T,
+}
+
+impl<L: Lane> Lane for SlotLane<L> {
+    type Thief = SlotThief<L::Thief>;
+
+    #[inline]
+    fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        match self.slot.swap(task) {
+            None => Ok(()),
+            Some(displaced) => self.inner.push(displaced),
+        }
+    }
+
+    fn push_last(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        self.inner.push_last(task)
+    }
+
+    fn push_grown(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        self.inner.push_grown(task)
+    }
+
+    #[inline]
+    fn pop(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
+        if self.in_a_row < self.limit
+            && let Some(task) = self.slot.take()
+        {
+            self.in_a_row += 1;
+            return Some(task);
+        }
+        self.in_a_row = 0;
+        self.inner.pop(cx).or_else(|| self.slot.take())
+    }
+
+    fn pop_newest(&mut self) -> Option<TaskRef> {
+        self.slot.take().or_else(|| self.inner.pop_newest())
+    }
+
+    fn passed_over(&mut self) -> Option<TaskRef> {
+        self.inner.passed_over()
+    }
+
+    fn len(&self) -> usize {
+        self.inner.len() + usize::from(!self.slot.is_empty())
+    }
+
+    fn room(&self) -> usize {
+        self.inner.room()
+    }
+
+    fn thief(&self) -> Self::Thief {
+        SlotThief {
+            slot: Arc::clone(&self.slot),
+            inner: self.inner.thief(),
+        }
+    }
+}
+
+impl<L: Lane> LaneThief<SlotLane<L>> for SlotThief<L::Thief> {
+    fn glance(&self) -> Glance {
+        let inner = self.inner.glance();
+        if inner.len > 0 { inner } else { self.slot.glance() }
+    }
+
+    fn steal_into(&self, into: &mut SlotLane<L>, amount: Amount) -> Steal<TaskRef> {
+        match self.inner.steal_into(&mut into.inner, amount) {
+            Steal::Empty => self.take_slot(),
+            other => other,
+        }
+    }
+
+    fn steal_one(&self) -> Steal<TaskRef> {
+        match self.inner.steal_one() {
+            Steal::Empty => self.take_slot(),
+            other => other,
+        }
+    }
+}
+
+impl<T> SlotThief<T> {
+    fn take_slot(&self) -> Steal<TaskRef> {
+        match self.slot.take() {
+            Some(first) => Steal::Taken { first, moved: 0 },
+            None => Steal::Empty,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Parsimonious latency hiding (after S. K. Muller and U. A. Acar, *Latency-hiding work stealing*, 2016): the rival of
+//! [`prows`](crate::prows).
+//!
+//! A worker whose task begins to wait sets that task aside and goes on with its deque. When the task is woken it comes back to the worker
+//! on which it was suspended, not to the one whose thread has woken it.
+//!
+//! ```text
+//!   a thread that wakes ──▶ resumed (worker 0) ─┐ all at once, when worker 0 takes its next task
+//!                                               ▼
+//!   worker 0:        thieves: oldest ◀── [ · · · deque · · · ] ◀── push, next: newest
+//! ```
+//!
+//! # Invariants
+//!
+//! - The word of a task that sleeps is its worker's number plus 1; that of any other is 0.
+//! - A woken task lies in its worker's `resumed`, or in a deque. Its worker looks there before each task. If it does not come to that
+//!   because it is stuck in one, thieves find the task in `scan`, and in `search` where several lie.
+//! - All else is [`Lifo`]'s, with one task per steal.
+//!
+//! *Why one deque for each worker.* In the paper a worker has several, because a deque stands where its suspended tasks were, until the last of
+//! them is back. Here a suspended task is in no deque, and comes back when it is ready; nothing has to be kept for it.
+
+use crate::{Cx, Lifo, Policy, PolicyError, PoolEnv, Wake, WorkerId};
+use std::fmt;
+use warpweft_queue::{Amount, Locked};
+use warpweft_task::{TaskRef, Why};
+
+/// Parsimonious latency hiding: see the [module](self).
+///
+/// ```
+/// use warpweft_policy::{Parsimonious, PolicySpec};
+/// let spec: PolicySpec = "parsimonious".parse()?;
+/// assert_eq!(spec.to_string(), Parsimonious::new().to_string());
+/// # Ok::<(), warpweft_policy::ParsePolicyError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Parsimonious {
+    pub(crate) capacity: usize,
+}
+
+impl Parsimonious {
+    /// Deques with room for 256 tasks, which grow in place.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { capacity: 256 }
+    }
+
+    /// The capacity of a worker's deque in tasks, at first: 1 to 16 777 216, rounded up to a power of two.
+    #[must_use]
+    pub fn capacity(mut self, tasks: usize) -> Self {
+        self.capacity = tasks;
+        self
+    }
+}
+
+impl Default for Parsimonious {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for Parsimonious {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "parsimonious+capacity={}", self.capacity)
+    }
+}
+
+/// What the workers of a [`Parsimonious`] pool share.
+pub struct Shared {
+    deques: <Lifo as Policy>::Shared,
+    /// Tasks that were woken, by the worker on which they were suspended.
+    resumed: Box<[Locked<TaskRef>]>,
+}
+
+/// A worker's own half of a [`Parsimonious`] pool.
+pub struct Local {
+    deque: <Lifo as Policy>::Local,
+    me: usize,
+    /// For what comes back at once.
+    batch: Vec<TaskRef>,
+    /// Whose turn it is to be overdue.
+    turn: usize,
+}
+
+/// The most tasks that come back at once.
+const BATCH: usize = 256;
+
+impl Policy for Parsimonious {
+    type Shared = Shared;
+    type Local = Local;
+
+    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Local>), PolicyError> {
+        let (deques, locals) = Lifo::new()
+            .steal(Amount::One)
+            .capacity(self.capacity)
+            .build(env)?;
+        let shared = Shared {
+            deques,
+            resumed: (0..env.workers).map(|_| Locked::new()).collect(),
+        };
+        let local = |(me, deque)| Local {
+            deque,
+            me,
+            batch: Vec::new(),
+            turn: 0,
+        };
+        Ok((shared, locals.into_iter().enumerate().map(local).collect()))
+    }
+
+    #[inline]
+    fn push(shared: &Shared, local: Option<&mut Local>, mut task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+        if why == Why::Woken && task.policy_word() != 0 {
+            let home = (task.policy_word() - 1) as usize;
+            task.set_policy_word(0);
+            if local.as_ref().is_none_or(|local| local.me != home) {
+                shared.resumed[home].push(task);
+                return Wake::Worker(WorkerId(home));
+            }
+        }
+        Lifo::push(&shared.deques, local.map(|local| &mut local.deque), task, why, cx)
+    }
+
+    fn suspended(_shared: &Shared, local: &mut Local, task: &mut TaskRef, _cx: &Cx<'_>) {
+        task.set_policy_word(local.me as u64 + 1);
+    }
+
+    #[inline]
+    fn next(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        if !shared.resumed[local.me].is_empty() {
+            come_back(shared, local, cx);
+        }
+        Lifo::next(&shared.deques, &mut local.deque, cx)
+    }
+
+    fn overdue(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        local.turn = local.turn.wrapping_add(1);
+        let woken = match local.turn % 2 {
+            0 => None,
+            _ => shared.resumed[local.turn / 2 % shared.resumed.len()].pop(),
+        };
+        woken.or_else(|| Lifo::overdue(&shared.deques, &mut local.deque, cx))
+    }
+
+    fn search(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        Lifo::search(&shared.deques, &mut local.deque, cx).or_else(|| {
+            // A lone one is left to its worker, who was woken for it.
+            let resumed = &shared.resumed[cx.random(shared.resumed.len())];
+            if resumed.len() > 1 { resumed.pop() } else { None }
+        })
+    }
+
+    fn scan(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        Lifo::scan(&shared.deques, &mut local.deque, cx)
+            .or_else(|| shared.resumed.iter().find_map(Locked::pop))
+    }
+
+    fn alone(shared: &Shared, local: &Local) -> bool {
+        Lifo::alone(&shared.deques, &local.deque) && shared.resumed.iter().all(Locked::is_empty)
+    }
+}
+
+/// The tasks of this worker that were woken go to the bottom of its deque, the last one lowest.
+#[cold]
+fn come_back(shared: &Shared, local: &mut Local, cx: &Cx<'_>) {
+    shared.resumed[local.me].pop_batch(&mut local.batch, BATCH);
+    for task in local.batch.drain(..) {
+        // Whom to wake was said when they were woken; thieves are searching already.
+        let _ = Lifo::push(&shared.deques, Some(&mut local.deque), task, Why::Woken, cx);
+    }
+}

@@ -1,0 +1,166 @@
+//! A stealable set: a vector, so that choosing and removing cost the same however many deques there are.
+//!
+//! ```text
+//!   thieves                                   member k: suspended      [ a ][ b ]
+//!      │ choose 0 .. n: a member, or          member k+1: muggable     [ c ]  + woken
+//!      ▼ the active deque if it has tasks     member k+2: resumable           + woken
+//! ```
+
+use crate::{Lifo, LifoThief, Owner, Thief, Word};
+use std::ops::{Deref, DerefMut};
+use warpweft_platform::atomic::{AtomicUsize, Ordering};
+use warpweft_platform::sync::{Mutex, MutexGuard};
+
+/// How many empty stacks a set keeps for deques to come.
+const SPARES: usize = 4;
+
+/// The most slots that such a stack has: one that has grown further would keep its memory for nothing.
+const SPARE_SLOTS: usize = 1 << 10;
+
+/// What a deque without an owner is there for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It waits for its task; the index of its place.
+    Suspended(u32),
+    Resumable,
+    Muggable,
+}
+
+/// A deque without an owner, which has tasks.
+pub(super) struct Member<T: Word> {
+    pub(super) standing: Standing,
+    /// Both ends of its stack. None if the deque was empty when its task was woken: one task needs no stack.
+    pub(super) ends: Option<(Lifo<T>, LifoThief<T>)>,
+    /// The task that it waited for: at the bottom, below the stack's youngest.
+    pub(super) woken: Option<T>,
+}
+
+impl<T: Word> Member<T> {
+    pub(super) fn len(&self) -> usize {
+        self.ends.as_ref().map_or(0, |(stack, _)| stack.len()) + usize::from(self.woken.is_some())
+    }
+
+    /// Takes the oldest task. None only if another has just taken it, which the set's lock prevents.
+    pub(super) fn pop_top(&mut self) -> Option<T> {
+        match &self.ends {
+            Some((stack, thieves)) if !stack.is_empty() => thieves.steal_one().taken(),
+            _ => self.woken.take(),
+        }
+    }
+}
+
+/// The deques that can be stolen from at one worker.
+pub(super) struct Set<T: Word> {
+    /// The end of the worker's active deque. It counts as a member while it has tasks.
+    pub(super) active: Option<LifoThief<T>>,
+    /// The deques without an owner.
+    pub(super) members: Vec<Member<T>>,
+    cursor: usize,
+    spares: Vec<Lifo<T>>,
+}
+
+impl<T: Word> Set<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            active: None,
+            members: Vec::new(),
+            cursor: 0,
+            spares: Vec::new(),
+        }
+    }
+
+    /// How many tasks the active deque has.
+    pub(super) fn active_len(&self) -> usize {
+        self.active.as_ref().map_or(0, |active| active.glance().len)
+    }
+
+    /// The member whose turn it is: downwards, then from the end again. A member is removed by putting the last one in its
+    /// place, so the others move downwards only, and none is passed over for ever.
+    pub(super) fn next_in_turn(&mut self) -> Option<usize> {
+        let last = self.members.len().checked_sub(1)?;
+        self.cursor = match self.cursor.min(last + 1) {
+            0 => last,
+            cursor => cursor - 1,
+        };
+        Some(self.cursor)
+    }
+
+    /// Keeps an empty stack for a deque to come, if there are few and it is small.
+    pub(super) fn keep(&mut self, stack: Lifo<T>) {
+        debug_assert!(stack.is_empty(), "a stack with tasks is a deque");
+        if self.spares.len() < SPARES && stack.capacity() <= SPARE_SLOTS {
+            self.spares.push(stack);
+        }
+    }
+
+    pub(super) fn spare(&mut self) -> Option<Lifo<T>> {
+        self.spares.pop()
+    }
+}
+
+/// A set and its lock.
+pub(super) struct Slot<T: Word> {
+    set: Mutex<Set<T>>,
+    /// How many members there are: written under the lock, read without.
+    len: AtomicUsize,
+}
+
+impl<T: Word> Slot<T> {
+    pub(super) fn new(set: Set<T>) -> Self {
+        Self {
+            set: Mutex::new(set),
+            len: AtomicUsize::new(0),
+        }
+    }
+
+    /// How many members there are; a hint.
+    pub(super) fn len(&self) -> usize {
+        // Ordering: Acquire pairs with the Release in `Held::drop`.
+        self.len.load(Ordering::Acquire)
+    }
+
+    pub(super) fn lock(&self) -> Held<'_, T> {
+        Held {
+            set: self.set.lock(),
+            len: &self.len,
+        }
+    }
+}
+
+/// A set, locked. It tells the number of members before it is given back.
+pub(super) struct Held<'a, T: Word> {
+    set: MutexGuard<'a, Set<T>>,
+    len: &'a AtomicUsize,
+}
+
+impl<T: Word> Drop for Held<'_, T> {
+    fn drop(&mut self) {
+        // Ordering: Release pairs with the Acquire in `Slot::len`. The lock, still held, orders it among the other stores.
+        self.len.store(self.set.members.len(), Ordering::Release);
+    }
+}
+
+impl<T: Word> Deref for Held<'_, T> {
+    type Target = Set<T>;
+
+    fn deref(&self) -> &Set<T> {
+        &self.set
+    }
+}
+
+impl<T: Word> DerefMut for Held<'_, T> {
+    fn deref_mut(&mut self) -> &mut Set<T> {
+        &mut self.set
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::*;
+
+    /// What a resumable deque costs that was empty when it was suspended.
+    #[test]
+    fn a_member_has_56_bytes() {
+        assert_eq!(size_of::<Member<Box<u8>>>(), 56);
+    }
+}

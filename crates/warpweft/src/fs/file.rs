@@ -1,0 +1,166 @@
+//! An open file.
+
+use super::on;
+use crate::io::aside;
+use std::fs::Metadata;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// An open file. Bytes go in and out by value: a call that was left to itself must not write into a buffer that is gone.
+///
+/// Clones are the same file, with the same position. `read_at` and `write_at` have no use for that: several tasks may use them at a time.
+///
+/// ```
+/// use warpweft::fs::{self, File};
+///
+/// let path = std::env::temp_dir().join(format!("warpweft-file-{}", std::process::id()));
+/// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+/// runtime.block_on(async {
+///     let file = File::create(&path).await?;
+///     file.write_all("0123456789").await?;
+///     file.write_at(4, "....").await?;
+///     file.sync_all().await?;
+///     let file = File::open(&path).await?;
+///     assert_eq!(file.read_at(2, 4).await?, b"23..");
+///     assert_eq!(file.read_at(8, 100).await?, b"89");
+///     fs::remove_file(&path).await
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// See the [module](super).
+#[derive(Debug, Clone)]
+pub struct File(Arc<std::fs::File>);
+
+impl File {
+    /// Opens a file to read.
+    ///
+    /// # Errors
+    ///
+    /// See [`File`].
+    pub async fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        on(path, std::fs::File::open).await.map(Self::from_std)
+    }
+
+    /// Makes a file to write, or empties the one that is there.
+    ///
+    /// # Errors
+    ///
+    /// See [`File`].
+    pub async fn create(path: impl AsRef<Path>) -> io::Result<Self> {
+        on(path, std::fs::File::create).await.map(Self::from_std)
+    }
+
+    /// Takes a file over from `std`, opened in whatever way.
+    #[must_use]
+    pub fn from_std(file: std::fs::File) -> Self {
+        Self(Arc::new(file))
+    }
+
+    /// The system's file, for what does not wait.
+    #[must_use]
+    pub fn get_ref(&self) -> &std::fs::File {
+        &self.0
+    }
+
+    /// Has `operation` called where it may wait for the file.
+    ///
+    /// # Errors
+    ///
+    /// Its own, and those of [`File`].
+    ///
+    /// # Panics
+    ///
+    /// If `operation` does.
+    pub async fn call<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&std::fs::File) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let file = Arc::clone(&self.0);
+        aside(move || operation(&file)).await
+    }
+
+    /// Up to `length` bytes from `offset` on: fewer only at the end of the file, and none behind it.
+    ///
+    /// # Errors
+    ///
+    /// See [`File`].
+    pub async fn read_at(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        self.call(move |file| read_at(file, offset, length)).await
+    }
+
+    /// Writes all bytes from `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// See [`File`]; some bytes may have been written.
+    pub async fn write_at(&self, offset: u64, bytes: impl Into<Vec<u8>>) -> io::Result<()> {
+        let bytes = bytes.into();
+        self.call(move |file| file.write_all_at(&bytes, offset)).await
+    }
+
+    /// Writes all bytes where the position is, and moves it behind them.
+    ///
+    /// # Errors
+    ///
+    /// See [`File`]; some bytes may have been written.
+    pub async fn write_all(&self, bytes: impl Into<Vec<u8>>) -> io::Result<()> {
+        let bytes = bytes.into();
+        self.call(move |mut file| file.write_all(&bytes)).await
+    }
+
+    /// Waits until what was written, and what the system knows of the file, is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// See [`File`].
+    pub async fn sync_all(&self) -> io::Result<()> {
+        self.call(std::fs::File::sync_all).await
+    }
+
+    /// Cuts the file, or fills it up with zeros.
+    ///
+    /// # Errors
+    ///
+    /// See [`File`].
+    pub async fn set_len(&self, length: u64) -> io::Result<()> {
+        self.call(move |file| file.set_len(length)).await
+    }
+
+    /// What the system knows of it.
+    ///
+    /// # Errors
+    ///
+    /// See [`File`].
+    pub async fn metadata(&self) -> io::Result<Metadata> {
+        self.call(std::fs::File::metadata).await
+    }
+}
+
+fn read_at(file: &std::fs::File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    // As much as there is, not as much as was asked for: that may be any number.
+    let there = usize::try_from(file.metadata()?.len().saturating_sub(offset)).unwrap_or(usize::MAX);
+    // What has no length, as devices and `/proc`, is read in pieces.
+    let mut bytes = vec![0; length.min(there.max(4096))];
+    let mut filled = 0;
+    loop {
+        match file.read_at(&mut bytes[filled..], offset.saturating_add(filled as u64)) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        if filled == bytes.len() {
+            if filled == length {
+                break;
+            }
+            bytes.resize(length.min(filled.saturating_mul(2)), 0);
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}

@@ -1,0 +1,61 @@
+//! Programs that the compiler must refuse. `cargo test --doc` checks that it does, each for its own reason.
+
+/// The futures of a parallel stream are tasks: they do not borrow from the frame.
+///
+/// ```compile_fail,E0597
+/// use warpweft::{stream::ParStream, sync::channel};
+/// let (_sender, receiver) = channel::unbounded::<u32>();
+/// let stream = {
+///     let n = 1;
+///     receiver.into_stream().map_each(|_| async { n + 1 }).par_buffered(2).unwrap()
+/// };
+/// ```
+///
+/// They own what they use.
+///
+/// ```
+/// use warpweft::{stream::ParStream, sync::channel};
+/// let (_sender, receiver) = channel::unbounded::<u32>();
+/// let stream = {
+///     let n = 1;
+///     receiver.into_stream().map_each(move |_| async move { n + 1 }).par_buffered(2).unwrap()
+/// };
+/// ```
+struct ItemBorrows;
+
+/// They go to other threads.
+///
+/// ```compile_fail,E0277
+/// use warpweft::{stream::ParStream, sync::channel};
+/// let (_sender, receiver) = channel::unbounded::<u32>();
+/// let shared = std::rc::Rc::new(1);
+/// let items = receiver.into_stream().map_each(move |_| {
+///     let shared = shared.clone();
+///     async move { *shared }
+/// });
+/// drop(items.par_buffered(2));
+/// ```
+struct RcInAnItem;
+
+/// So do those of a stage.
+///
+/// ```compile_fail,E0277
+/// use warpweft::{stream::pipeline, sync::channel};
+/// let (_sender, receiver) = channel::unbounded::<u32>();
+/// drop(pipeline(receiver.into_stream()).stage(1, |n| async move { std::rc::Rc::new(n) }));
+/// ```
+struct RcOutOfAStage;
+
+/// And the source of a pipeline, which a task of its own asks.
+///
+/// ```compile_fail,E0597
+/// use warpweft::{stream::{ParStream, pipeline}, sync::channel};
+/// let (_sender, receiver) = channel::unbounded::<u32>();
+/// let n = 1;
+/// let source = receiver.into_stream().map_each(|m| m + *&n);
+/// let pipeline = {
+///     let k = 2;
+///     pipeline(source.map_each(|m| m + *&k)).build()
+/// };
+/// ```
+struct SourceBorrows;

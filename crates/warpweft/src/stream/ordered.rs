@@ -1,0 +1,84 @@
+//! The futures of a stream as tasks, their results in order.
+//!
+//! # Invariants
+//!
+//! - `tasks` are in the order of the source; never more than `limit`.
+//! - Each task ends with the stream: it is cancelled if nobody has its result yet.
+
+use crate::fork::Tied;
+use futures_core::Stream;
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use warpweft_task::JoinError;
+
+/// The results of a stream's futures, in order; made by [`ParStream::par_buffered`](super::ParStream::par_buffered).
+#[must_use = "streams do nothing unless polled"]
+pub struct ParBuffered<S>
+where
+    S: Stream<Item: Future>,
+{
+    /// `None`: it has ended.
+    source: Option<S>,
+    tasks: VecDeque<Tied<<S::Item as Future>::Output>>,
+    limit: usize,
+    site: &'static Location<'static>,
+}
+
+impl<S> ParBuffered<S>
+where
+    S: Stream<Item: Future>,
+{
+    pub(super) fn new(source: S, limit: usize, site: &'static Location<'static>) -> Self {
+        Self {
+            source: Some(source),
+            tasks: VecDeque::new(),
+            limit,
+            site,
+        }
+    }
+}
+
+// The source has to be so where it is polled; the tasks are elsewhere.
+impl<S: Stream<Item: Future>> Unpin for ParBuffered<S> {}
+
+impl<S> Stream for ParBuffered<S>
+where
+    S: Stream<Item: Future<Output: Send + 'static> + Send + 'static> + Unpin,
+{
+    type Item = Result<<S::Item as Future>::Output, JoinError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        while this.tasks.len() < this.limit
+            && let Some(source) = &mut this.source
+        {
+            match Pin::new(source).poll_next(cx) {
+                Poll::Ready(Some(future)) => this.tasks.push_back(Tied::spawn(future, this.site)),
+                Poll::Ready(None) => this.source = None,
+                Poll::Pending => break,
+            }
+        }
+        let Some(oldest) = this.tasks.front_mut() else {
+            return if this.source.is_none() {
+                Poll::Ready(None)
+            } else {
+                Poll::Pending
+            };
+        };
+        let result = ready!(Pin::new(oldest).poll(cx));
+        this.tasks.pop_front();
+        Poll::Ready(Some(result))
+    }
+}
+
+impl<S: Stream<Item: Future>> fmt::Debug for ParBuffered<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParBuffered")
+            .field("under_way", &self.tasks.len())
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}

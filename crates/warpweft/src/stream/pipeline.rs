@@ -1,0 +1,242 @@
+//! Pipelines: stages that each have so many items under way, and go on while the consumer is busy.
+//!
+//! ```text
+//!   source ─▶ [ f · f · f ] ─▶ one place ─▶ [ g · g ] ─▶ one place ─▶ consumer
+//!              driver 1, cap 3               driver 2, cap 2
+//! ```
+//!
+//! Each stage is a [`ParBuffered`] that a task of its own drives. The place behind it is what it may be ahead by, beside
+//! what its capacity allows; when that is full it asks for nothing more, and so do the stages before it.
+//!
+//! # Invariants
+//!
+//! - What goes between stages is a value, or why there is none: an item that failed goes through in its place.
+//! - A driver ends with its stage, and a stage with whoever reads it: dropping the end of a pipeline cancels all of it.
+
+use super::ordered::ParBuffered;
+use super::{NoRoom, ParStream, next};
+use crate::fork::Tied;
+use crate::sync::channel::{self, Incoming};
+use futures_core::Stream;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use warpweft_task::JoinError;
+
+/// Items on their way, or why there is none in that place.
+type Flow<T> = Pin<Box<dyn Stream<Item = Result<T, JoinError>> + Send>>;
+
+/// A pipeline that is being put together; made by [`pipeline`].
+#[must_use = "a pipeline does nothing before it is built and polled"]
+pub struct Pipeline<T> {
+    flow: Flow<T>,
+    stages: usize,
+    fault: Option<NoRoom>,
+}
+
+/// A pipeline, as the stream of its results; made by [`Pipeline::build`].
+#[must_use = "streams do nothing unless polled"]
+pub struct Run<T>(Flow<T>);
+
+/// Begins a pipeline with what the stream gives.
+///
+/// ```
+/// use warpweft::stream::{next, pipeline};
+/// use warpweft::sync::channel;
+///
+/// let runtime = warpweft::Runtime::builder().workers(2).build()?;
+/// runtime.block_on(async {
+///     let (sender, names) = channel::unbounded();
+///     for name in ["a", "bb", "ccc"] {
+///         sender.send(name).await?;
+///     }
+///     drop(sender);
+///     let mut lengths = pipeline(names.into_stream())
+///         .stage(4, |name: &str| async move { name.len() }) // at most 4 at a time: fetch, say
+///         .stage(2, |length| async move { length * 10 }) //    at most 2: compute
+///         .build()?;
+///     let mut all = Vec::new();
+///     while let Some(length) = next(&mut lengths).await {
+///         all.push(length?);
+///     }
+///     assert_eq!(all, [10, 20, 30]);
+///     Ok::<_, Box<dyn std::error::Error>>(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Nothing runs before the first poll; from then on the stages go on by themselves, as far as their capacities allow. A panic
+/// of the source ends it: what it gave before comes out first, then the panic as a [`JoinError::Panicked`].
+pub fn pipeline<S>(source: S) -> Pipeline<S::Item>
+where
+    S: Stream<Item: Send + 'static> + Unpin + Send + 'static,
+{
+    Pipeline {
+        flow: Box::pin(Source(Some(source))),
+        stages: 0,
+        fault: None,
+    }
+}
+
+impl<T: Send + 'static> Pipeline<T> {
+    /// Adds a stage: `f` makes a future of each item, which runs as a task of its own; at most `capacity` of them at a
+    /// time. Results leave it in order.
+    ///
+    /// An item whose future panics, or `f` for it, is a [`JoinError::Panicked`] in its place, and later stages pass it on.
+    #[track_caller]
+    pub fn stage<U, F, Fut>(self, capacity: usize, mut f: F) -> Pipeline<U>
+    where
+        U: Send + 'static,
+        F: FnMut(T) -> Fut + Send + 'static,
+        Fut: Future<Output = U> + Send + 'static,
+    {
+        let site = Location::caller();
+        let stages = self.stages + 1;
+        let no_room = (capacity == 0).then_some(NoRoom { stage: Some(stages) });
+        let begin = move |item: Result<T, JoinError>| {
+            let begun = item.and_then(|item| {
+                // Unwind: the closure may be called again, for the next item: what it captured is its own affair.
+                catch_unwind(AssertUnwindSafe(|| f(item))).map_err(JoinError::Panicked)
+            });
+            async move {
+                match begun {
+                    Ok(future) => Ok(future.await),
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        // Boxed, so that it may be polled wherever it is.
+        let items = self.flow.map_each(Box::new(begin));
+        Pipeline {
+            flow: Box::pin(Stage::Waits(Some(ParBuffered::new(items, capacity, site)), site)),
+            stages,
+            fault: self.fault.or(no_room),
+        }
+    }
+
+    /// The stream of what leaves the last stage.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRoom`]: a stage has a capacity of 0; the first such one is named.
+    pub fn build(self) -> Result<Run<T>, NoRoom> {
+        self.fault.map_or(Ok(Run(self.flow)), Err)
+    }
+}
+
+impl<T: Send + 'static, E: Send + 'static> Pipeline<Result<T, E>> {
+    /// Adds a stage for what is no error yet; errors, of the source or of earlier stages, pass it in their place.
+    ///
+    /// Otherwise as [`stage`](Pipeline::stage).
+    #[track_caller]
+    pub fn try_stage<U, F, Fut>(self, capacity: usize, mut f: F) -> Pipeline<Result<U, E>>
+    where
+        U: Send + 'static,
+        F: FnMut(T) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<U, E>> + Send + 'static,
+    {
+        self.stage(capacity, move |item| {
+            let begun = item.map(&mut f);
+            async move {
+                match begun {
+                    Ok(future) => future.await,
+                    Err(error) => Err(error),
+                }
+            }
+        })
+    }
+}
+
+/// The source, until it ends or panics.
+struct Source<S>(Option<S>);
+
+impl<S: Stream + Unpin> Stream for Source<S> {
+    type Item = Result<S::Item, JoinError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(source) = &mut self.0 else {
+            return Poll::Ready(None);
+        };
+        // Unwind: a source that has panicked is dropped, and not asked again.
+        let item = match catch_unwind(AssertUnwindSafe(|| Pin::new(source).poll_next(cx))) {
+            Ok(item) => ready!(item).map(Ok),
+            Err(panic) => Some(Err(JoinError::Panicked(panic))),
+        };
+        if !matches!(item, Some(Ok(_))) {
+            self.0 = None;
+        }
+        Poll::Ready(item)
+    }
+}
+
+/// A stage: its items, before its first poll; what its driver sends, afterwards.
+enum Stage<S, U>
+where
+    S: Stream<Item: Future>,
+{
+    Waits(Option<ParBuffered<S>>, &'static Location<'static>),
+    Runs(Incoming<Result<U, JoinError>>, Tied<()>),
+    Ended,
+}
+
+// The items are elsewhere: in a driver, or behind the pointers of a `ParBuffered`.
+impl<S: Stream<Item: Future>, U> Unpin for Stage<S, U> {}
+
+impl<S, U> Stream for Stage<S, U>
+where
+    S: Stream<Item: Future<Output = Result<U, JoinError>> + Send + 'static> + Unpin + Send + 'static,
+    U: Send + 'static,
+{
+    type Item = Result<U, JoinError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if let Self::Waits(items, site) = this
+            && let Some(mut items) = items.take()
+        {
+            let (sender, receiver) = channel::bounded(1);
+            let driver = async move {
+                while let Some(item) = next(&mut items).await {
+                    // If nobody reads any more this task is about to be cancelled.
+                    if sender.send(item.flatten()).await.is_err() {
+                        break;
+                    }
+                }
+            };
+            *this = Self::Runs(receiver.into_stream(), Tied::spawn(driver, site));
+        }
+        let Self::Runs(results, driver) = this else {
+            return Poll::Ready(None);
+        };
+        if let Some(result) = ready!(Pin::new(results).poll_next(cx)) {
+            return Poll::Ready(Some(result));
+        }
+        // It has ended, or has been ended: by the end of its pool, if not by a panic in somebody's destructor.
+        let ended = ready!(Pin::new(driver).poll(cx));
+        *this = Self::Ended;
+        Poll::Ready(ended.err().map(Err))
+    }
+}
+
+impl<T> Stream for Run<T> {
+    type Item = Result<T, JoinError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.as_mut().poll_next(cx)
+    }
+}
+
+impl<T> fmt::Debug for Pipeline<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipeline")
+            .field("stages", &self.stages)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for Run<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").finish_non_exhaustive()
+    }
+}

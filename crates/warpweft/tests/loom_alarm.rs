@@ -1,0 +1,132 @@
+//! A poller goes to sleep while timers are set, under loom: it sleeps no longer than until the first of them, or is roused.
+#![cfg(warpweft_loom)]
+
+#[path = "../src/io/alarm.rs"]
+mod alarm;
+
+use alarm::Alarm;
+use loom::thread;
+use std::sync::Arc;
+use warpweft_platform::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const NEVER: u64 = u64::MAX;
+
+/// What sleeper and setters share: the first deadline of a worker's timers, as `time::timers` writes it down, and the poller's bell.
+struct World {
+    alarm: Alarm,
+    next: [AtomicU64; 2],
+    roused: AtomicBool,
+}
+
+impl World {
+    fn new(before: u64) -> Arc<Self> {
+        Arc::new(Self {
+            alarm: Alarm::new(),
+            next: [AtomicU64::new(before), AtomicU64::new(NEVER)],
+            roused: AtomicBool::new(false),
+        })
+    }
+
+    /// A timer that is the first of its worker's.
+    fn set(&self, worker: usize, deadline: u64) {
+        self.next[worker].store(deadline, Ordering::Relaxed);
+        if self.alarm.is_late_for(deadline) {
+            self.roused.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Until when the poller would sleep.
+    fn sleep(&self) -> u64 {
+        self.alarm.set(|| {
+            let next = self.next.each_ref().map(|next| next.load(Ordering::Relaxed));
+            next[0].min(next[1])
+        })
+    }
+
+    /// Everybody is through: the timers of `deadlines` are not slept through.
+    fn check(&self, until: u64, first: u64) {
+        let roused = self.roused.load(Ordering::Relaxed);
+        assert!(
+            roused || until <= first,
+            "it sleeps until {until}, a timer is due at {first}"
+        );
+    }
+}
+
+fn model(body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound.get_or_insert(3);
+    builder.check(body);
+}
+
+#[test]
+fn a_timer_is_seen_or_rouses() {
+    model(|| {
+        let world = World::new(NEVER);
+        let sets = Arc::clone(&world);
+        let setter = thread::spawn(move || sets.set(0, 5));
+        let until = world.sleep();
+        setter.join().expect("no panic");
+        world.check(until, 5);
+    });
+}
+
+#[test]
+fn an_earlier_timer_is_seen_or_rouses() {
+    model(|| {
+        let world = World::new(9);
+        let sets = Arc::clone(&world);
+        let setter = thread::spawn(move || sets.set(1, 5));
+        let until = world.sleep();
+        setter.join().expect("no panic");
+        world.check(until, 5);
+    });
+}
+
+#[test]
+fn the_earlier_of_two_timers_is_seen_or_rouses() {
+    model(|| {
+        let world = World::new(NEVER);
+        let setters = [(0, 7), (1, 5)].map(|(worker, deadline)| {
+            let sets = Arc::clone(&world);
+            thread::spawn(move || sets.set(worker, deadline))
+        });
+        let until = world.sleep();
+        for setter in setters {
+            setter.join().expect("no panic");
+        }
+        world.check(until, 5);
+    });
+}
+
+#[test]
+fn the_next_sleep_sees_what_the_last_one_was_roused_by() {
+    model(|| {
+        let world = World::new(NEVER);
+        let sets = Arc::clone(&world);
+        let setter = thread::spawn(move || sets.set(0, 5));
+        world.sleep();
+        world.alarm.clear();
+        let until = world.sleep();
+        setter.join().expect("no panic");
+        // Roused during the first sleep: that is still the bell of the second, which then does not begin.
+        world.check(until, 5);
+    });
+}
+
+#[test]
+fn a_sleeper_that_is_awake_is_left_alone() {
+    model(|| {
+        let world = World::new(NEVER);
+        assert_eq!(world.sleep(), NEVER);
+        world.alarm.clear();
+        world.set(0, 5);
+        assert!(!world.roused.load(Ordering::Relaxed));
+        // And a timer that is later than the alarm rouses nobody.
+        assert_eq!(world.sleep(), 5);
+        world.set(1, 8);
+        assert!(!world.roused.load(Ordering::Relaxed));
+        world.set(1, 4);
+        assert!(world.roused.load(Ordering::Relaxed));
+    });
+}

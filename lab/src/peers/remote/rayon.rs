@@ -1,0 +1,58 @@
+//! rayon, the classic: who waits holds a worker.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use ::rayon::{ThreadPool, join};
+
+use super::{Remote, RemotePool};
+use crate::peers::forks::Branch;
+use crate::peers::rayon::Context as Joins;
+
+/// The verbs.
+#[derive(Clone, Copy)]
+pub(in crate::peers) struct Verbs;
+
+/// Runs a future of verbs that wait before they return.
+fn run<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => unreachable!("the verbs of rayon are never pending"),
+    }
+}
+
+impl Remote for Verbs {
+    async fn both<A: Send + 'static, B: Send + 'static>(
+        self,
+        first: impl Future<Output = A> + Send + 'static,
+        second: impl Future<Output = B> + Send + 'static,
+    ) -> (A, B) {
+        join(|| run(first), || run(second))
+    }
+
+    async fn wait(self, time: Duration) {
+        thread::sleep(time);
+    }
+
+    async fn computed<R: Branch<Out: 'static> + 'static>(self, work: R) -> R::Out {
+        work.run(Joins)
+    }
+}
+
+/// A pool, seen from outside.
+pub(in crate::peers) struct Classic(pub(in crate::peers) ThreadPool);
+
+impl RemotePool for Classic {
+    type Remote = Verbs;
+
+    fn remote(&self) -> Verbs {
+        Verbs
+    }
+
+    fn run<T: Send + 'static>(&self, root: impl Future<Output = T> + Send + 'static) -> T {
+        self.0.install(|| run(root))
+    }
+}

@@ -1,0 +1,235 @@
+//! *mapreducefib*: a map over remote items, each of which waits, then computes; reduced in pairs.
+//!
+//! ```text
+//!              0..n
+//!            ╱      ╲            both halves, down to one item
+//!        0..n/2    n/2..n
+//!        ╱   ╲     ╱    ╲
+//!       ⋯  item: wait ─▶ fib(30), in parallel ─▶ modulo 1 000 000 000
+//! ```
+//!
+//! The limit is *ideal + wait*: ideal is the same work with nothing to wait for, on the same contestant, measured in the same run before and
+//! after (the mean of both, because the machine's pace drifts). Whoever waits with a worker in hand needs n × wait ÷ workers more.
+//!
+//! The skewed form has a few items that compute as much as all others together. Who cannot split an item (tokio alone)
+//! has that in its ideal as well: compare the seconds there.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use super::{Fib, chosen, fib};
+use crate::error::LabError;
+use crate::harness::record::Outcome;
+use crate::peers::remote::{Remote, RemotePool};
+use crate::workloads::check;
+use crate::workloads::params::{Domain, Param, Params, Variant};
+use crate::workloads::spec::{Kind, Workload, count};
+
+const fn fibonacci(name: &'static str, about: &'static str, default: &'static str) -> Param {
+    Param {
+        name,
+        about,
+        domain: Domain::Number { least: 0, most: 50 },
+        default,
+    }
+}
+
+const fn wait(default: &'static str) -> Param {
+    Param {
+        name: "wait",
+        about: "milliseconds that each item waits before it computes",
+        domain: Domain::Number {
+            least: 0,
+            most: 60_000,
+        },
+        default,
+    }
+}
+
+const BASE: Param = fibonacci("base", "which ones are computed in plain calls", "25");
+const HEAVY: Param = Param {
+    name: "heavy",
+    about: "items that compute fib(heavy-fib) instead, shuffled among the others",
+    domain: Domain::Number {
+        least: 0,
+        most: 1_000_000,
+    },
+    default: "0",
+};
+const HEAVY_FIB: Param = fibonacci("heavy-fib", "what the heavy items compute", "38");
+
+/// The workload as users see it.
+pub(in crate::workloads) const WORKLOAD: Workload = Workload {
+    name: "mapreducefib",
+    kind: Kind::Mapreducefib,
+    about: "map-reduce over remote items: each waits, then computes fib(30) in parallel; ratio to the limit, ideal + wait",
+    unit: "items",
+    latency: None,
+    params: &[
+        count("5000", "items", 1_000_000),
+        wait("100"),
+        fibonacci("fib", "which Fibonacci number each item computes", "30"),
+        BASE,
+        HEAVY,
+        HEAVY_FIB,
+    ],
+    variants: &[
+        Variant {
+            name: "50ms",
+            about: "answers take 50 ms",
+            set: &[("wait", "50")],
+        },
+        Variant {
+            name: "1ms",
+            about: "answers take 1 ms",
+            set: &[("wait", "1")],
+        },
+        Variant {
+            name: "skewed",
+            about: "8 of 5000 items compute fib(38), the others fib(22)",
+            set: &[("heavy", "8"), ("heavy-fib", "38"), ("fib", "22")],
+        },
+    ],
+    smoke: &[
+        ("n", "50"),
+        ("wait", "10"),
+        ("fib", "15"),
+        ("base", "10"),
+        ("heavy-fib", "18"),
+    ],
+};
+
+/// What latency hiding costs where there is nothing to hide.
+pub(in crate::workloads) const OVERHEAD: Workload = Workload {
+    name: "overhead",
+    kind: Kind::Mapreducefib,
+    about: "mapreducefib with nothing to wait for: what the means of waiting cost where there is nothing to hide",
+    unit: "items",
+    latency: None,
+    params: &[
+        count("200", "items", 1_000_000),
+        wait("0"),
+        fibonacci("fib", "which Fibonacci number each item computes", "30"),
+        BASE,
+        HEAVY,
+        HEAVY_FIB,
+    ],
+    variants: &[Variant {
+        name: "large",
+        about: "150 items of fib(35)",
+        set: &[("n", "150"), ("fib", "35")],
+    }],
+    smoke: &[("n", "20"), ("fib", "15"), ("base", "10"), ("heavy-fib", "18")],
+};
+
+const MODULUS: u64 = 1_000_000_000;
+
+/// The workload, ready to run.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    n: u64,
+    items: Items,
+}
+
+/// What the items do.
+#[derive(Clone, Copy)]
+struct Items {
+    wait: Option<Duration>,
+    fib: Fib,
+    heavy: Fib,
+    which: &'static [bool],
+}
+
+impl Items {
+    /// What an item computes.
+    fn work(&self, item: u64) -> Fib {
+        if self.which[item as usize] {
+            self.heavy
+        } else {
+            self.fib
+        }
+    }
+
+    /// What the items of a range come to.
+    fn reduced<V: Remote>(self, verbs: V, from: u64, to: u64) -> Pin<Box<dyn Future<Output = u64> + Send>> {
+        Box::pin(async move {
+            if to - from > 1 {
+                let middle = from + (to - from) / 2;
+                let halves = (self.reduced(verbs, from, middle), self.reduced(verbs, middle, to));
+                let (left, right) = verbs.both(halves.0, halves.1).await;
+                return (left + right) % MODULUS;
+            }
+            if let Some(wait) = self.wait {
+                verbs.wait(wait).await;
+            }
+            verbs.computed(self.work(from)).await % MODULUS
+        })
+    }
+}
+
+impl Plan {
+    /// Reads the parameters.
+    pub(in crate::workloads) fn new(params: &Params) -> Self {
+        let base = params.number("base");
+        let n = params.number("n");
+        let wait = params.number("wait");
+        Self {
+            n,
+            items: Items {
+                wait: (wait > 0).then(|| Duration::from_millis(wait)),
+                fib: Fib {
+                    n: params.number("fib"),
+                    base,
+                },
+                heavy: Fib {
+                    n: params.number("heavy-fib"),
+                    base,
+                },
+                which: chosen(params.number("heavy").min(n), n),
+            },
+        }
+    }
+
+    /// Runs it.
+    pub(in crate::workloads) fn run<P: RemotePool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let ideal = Items {
+            wait: None,
+            ..self.items
+        };
+        // A tenth, which is not measured.
+        timed(pool, ideal, (self.n / 10).max(1))?;
+        let Some(wait) = self.items.wait else {
+            let before = pool.counters().unwrap_or_default();
+            let elapsed = timed(pool, ideal, self.n)?;
+            let mut outcome = Outcome::new(self.n, elapsed);
+            outcome.counters = pool.counters().map(|after| after.since(&before));
+            return Ok(outcome);
+        };
+        let earlier = timed(pool, ideal, self.n)?;
+        let before = pool.counters().unwrap_or_default();
+        let elapsed = timed(pool, self.items, self.n)?;
+        let counters = pool.counters().map(|after| after.since(&before));
+        let later = timed(pool, ideal, self.n)?;
+        let ideal = (earlier + later) / 2;
+        let limit = ideal + wait;
+        let mut outcome = Outcome::new(self.n, elapsed)
+            .with_measure("ideal_s", ideal.as_secs_f64())
+            .with_measure("ratio_to_limit", elapsed.as_secs_f64() / limit.as_secs_f64());
+        outcome.counters = counters;
+        Ok(outcome)
+    }
+}
+
+/// How long so many items take, on a worker.
+fn timed<P: RemotePool>(pool: &P, items: Items, n: u64) -> Result<Duration, LabError> {
+    let verbs = pool.remote();
+    let (sum, elapsed) = pool.run(async move {
+        let start = Instant::now();
+        let sum = items.reduced(verbs, 0, n).await;
+        (sum, start.elapsed())
+    });
+    let expected = (0..n).fold(0, |sum, item| (sum + fib(items.work(item).n)) % MODULUS);
+    check("the sum of the items", &sum, &expected)?;
+    Ok(elapsed.max(Duration::from_nanos(1)))
+}
