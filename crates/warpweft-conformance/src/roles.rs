@@ -30,7 +30,7 @@ enum Act {
     Wake,
     Take(Hook),
     /// Takes by `scan`, and must find something: there are more tasks than others can take meanwhile. Unless a push was
-    /// under way that wakes somebody afterwards.
+    /// under way that wakes somebody afterwards, or one has put a task where its worker alone finds it.
     Find,
 }
 
@@ -151,6 +151,8 @@ struct Cast<P: Policy> {
     /// Scans that found nothing while a push was under way. A push may move tasks about, from a slot to a queue, and
     /// hide one for a moment; then it has to wake somebody.
     excused: Counter,
+    /// Pushes that said `Wake::None`: each may have put a task where its worker alone finds it.
+    private: Counter,
 }
 
 impl<P: Policy> Cast<P> {
@@ -193,7 +195,7 @@ impl<P: Policy> Cast<P> {
             match hook.call::<P>(&self.shared, local, &cx) {
                 Some(task) => self.end(local, task),
                 None if matches!(act, Find) => {
-                    if self.begun.get() == ended {
+                    if self.begun.get() == ended && self.private.get() == 0 {
                         let how = format!("`scan` of worker {worker} said `None` while a task lay still.");
                         self.fail(Duty::ExhaustiveScan, &how);
                     }
@@ -218,6 +220,7 @@ impl<P: Policy> Cast<P> {
         // As the idle protocol does between a push and the look for sleepers; its partner is in `work`.
         fence(Ordering::SeqCst);
         self.ended.add_shared(1);
+        self.private.add_shared(u64::from(wake == WakeUp::None));
         if wake == WakeUp::None && (outside || self.excused.get() != excused) {
             let how =
                 format!("`push({why:?})` said `Wake::None`, but a worker that found nothing may be asleep.");
@@ -243,6 +246,7 @@ fn play<P: Policy>(name: &'static str, policy: &P, scene: &'static Scene) {
         begun: Counter::default(),
         ended: Counter::default(),
         excused: Counter::default(),
+        private: Counter::default(),
     });
     let mut seats = Seat::<P>::all(locals, 1).into_iter();
     let mut numbers = 0..tasks;

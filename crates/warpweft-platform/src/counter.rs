@@ -1,4 +1,4 @@
-//! Counters that cost as good as nothing.
+//! Counters and gauges that cost as good as nothing.
 
 // Not the checkers' atomics: counters order nothing and decide nothing, and would only multiply the executions.
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +21,25 @@ impl Counter {
     #[inline]
     pub fn add_shared(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// A recent value.
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A value that is set now and then and that any thread may read. Like a [`Counter`] it synchronises nothing: a hint.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicU64);
+
+impl Gauge {
+    /// Sets the value. A plain store.
+    #[inline]
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
     }
 
     /// A recent value.

@@ -14,18 +14,26 @@
 
 mod counters;
 mod cx;
+mod helping;
+mod negele;
 pub mod order;
 pub mod parsimonious;
 mod policy;
+mod presets;
 pub mod prows;
 mod spec;
 mod stealing;
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod testing;
 
 pub use counters::{Count, CounterSet, Counters};
 pub use cx::{Clock, Cx, Tally};
+pub use helping::{Cforall, Helping};
+pub use negele::{Negele, NegeleLocal};
 pub use order::{FifoOrder, LifoOrder, Order};
 pub use parsimonious::Parsimonious;
 pub use policy::{Policy, PolicyError, PoolEnv, Wake, WorkerId};
+pub use presets::{Go, Libfibre, Tokio};
 pub use prows::ProWs;
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor, Preset};
 pub use stealing::{

@@ -142,6 +142,14 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// Whether [`retired`](Policy::retired) wants to be called; it costs a look at every task before it runs.
     const WATCHES_ENDS: bool = false;
 
+    /// How many priorities a spawner may choose from, 0 being the most urgent one; none, unless a policy says otherwise.
+    ///
+    /// A task that is spawned with priority `p` is first pushed with a [policy word](TaskRef::policy_word) of `p + 1`, one
+    /// without a priority with 0.
+    fn priorities(&self) -> u8 {
+        0
+    }
+
     /// Makes the state of a pool: one `Local` per worker.
     ///
     /// # Errors

@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 use support::linear::{Call, Part, Spec, linearize, record};
-use warpweft_queue::{InboxOwner, Lifo, Locked, Mpmc, Multi, Owner, Slot, Thief, Transfer};
+use warpweft_queue::{
+    Carried, InboxOwner, Lifo, Linked, Locked, Mpmc, Multi, Nodes, Owner, Slot, Thief, Transfer,
+};
 
 fn word(n: usize) -> NonZeroUsize {
     NonZeroUsize::new(n).unwrap()
@@ -172,6 +174,36 @@ fn inbox() {
             Box::new(move |log| (0..12).for_each(|_| log.call(Op::Pop, || taken(owner.pop()))));
         let calls = record(seed, vec![pop, push(10), push(20), push(30)]);
         linearize(Fifo::new(usize::MAX), &calls).unwrap();
+    });
+}
+
+#[test]
+fn linked() {
+    rounds(|seed| {
+        let (nodes, processors) = Nodes::new(4, 1);
+        let queue = Linked::new(&nodes);
+        let part = |(place, processor)| -> Part<'_, Op, Ret> {
+            let queue = &queue;
+            Box::new(move |log| {
+                // What it takes it adds again, in the node that came along.
+                let mut carried = Carried::NONE;
+                for n in 10 * place + 1..10 * place + 4 {
+                    log.call(Op::Push(n), || {
+                        queue.push(&processor, word(n), std::mem::take(&mut carried));
+                        Ret::Done
+                    });
+                    log.call(Op::Pop, || {
+                        let popped = queue.pop(&processor);
+                        carried = popped.map_or(Carried::NONE, |(_, carried)| carried);
+                        taken(popped.map(|(element, _)| element))
+                    });
+                }
+            })
+        };
+        let parts = processors.into_iter().enumerate().map(part).collect();
+        linearize(Fifo::new(usize::MAX), &record(seed, parts)).unwrap();
+        // At most one for each part, for what it is about to add; one for the queue, and those in the places.
+        assert!(nodes.made() <= 4 + 1 + nodes.places(), "{nodes:?}");
     });
 }
 

@@ -15,8 +15,8 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use support::drops::{Counted, Drops};
 use warpweft_queue::{
-    CapacityError, Claim, Fifo, Full, InboxOwner, Lifo, Locked, MAX_CAPACITY, Mpmc, Multi, Owner, Slot,
-    Thief, Transfer,
+    CapacityError, Carried, Claim, Fifo, Full, InboxOwner, Lifo, Linked, Locked, MAX_CAPACITY, Mpmc, Multi,
+    Nodes, Owner, Slot, Thief, Transfer,
 };
 
 fn word(n: usize) -> NonZeroUsize {
@@ -85,6 +85,48 @@ proptest! {
             prop_assert_eq!(queue.len(), model.len());
             prop_assert_eq!(queue.is_empty(), model.is_empty());
         }
+    }
+
+    #[test]
+    fn linked_is_a_fifo(ops in ops()) {
+        let (nodes, processors) = Nodes::new(1, 1);
+        let worker = &processors[0];
+        let (queue, other) = (Linked::new(&nodes), Linked::new(&nodes));
+        let (mut model, mut moved, mut next, mut most) = (VecDeque::new(), VecDeque::new(), 1, 0);
+        for op in ops {
+            let (pushes, pops) = op.counts();
+            for element in words(next..next + pushes) {
+                if element.get() % 3 == 0 {
+                    queue.push_from_outside(element, Carried::NONE);
+                } else {
+                    queue.push(worker, element, Carried::NONE);
+                }
+                model.push_back(element);
+            }
+            next += pushes;
+            most = most.max(model.len() + moved.len());
+            for turn in 0..pops {
+                let popped = queue.pop(worker);
+                prop_assert_eq!(popped.map(|(element, _)| element), model.pop_front());
+                // Half of them end, the others go elsewhere with their nodes.
+                match popped {
+                    Some((element, carried)) if turn % 2 == 0 => {
+                        other.push(worker, element, carried);
+                        moved.push_back(element);
+                    }
+                    Some((_, carried)) => nodes.release(carried),
+                    None => {}
+                }
+            }
+            prop_assert_eq!(queue.is_empty(worker), model.is_empty());
+            prop_assert_eq!(queue.seems_empty(), model.is_empty());
+        }
+        // Nobody looked at anything meanwhile: nothing was left in a pool.
+        prop_assert_eq!(nodes.made(), most + 2);
+        while let Some((element, _)) = other.pop(worker) {
+            prop_assert_eq!(Some(element), moved.pop_front());
+        }
+        prop_assert!(moved.is_empty());
     }
 
     #[test]

@@ -70,9 +70,9 @@ pub use fork::{
 pub use io::Io;
 pub use observe::PoolCounters;
 pub use runtime::{
-    Admission, BlockingError, BuildError, Builder, Pin, PinError, Refused, Runtime, SpawnBlocking,
-    SpawnError, Stall, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn, spawn_blocking,
-    spawn_detached, spawn_job, try_spawn_blocking, yield_hard, yield_now, yield_soft,
+    Admission, BlockingError, BuildError, Builder, Pin, PinError, Priority, PriorityError, Refused, Runtime,
+    SpawnBlocking, SpawnError, Stall, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn,
+    spawn_blocking, spawn_detached, spawn_job, try_spawn_blocking, yield_hard, yield_now, yield_soft,
 };
 pub use warpweft_platform::whereabouts::Whereabouts;
 pub use warpweft_policy as policy;

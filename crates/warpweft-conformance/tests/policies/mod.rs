@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
 use warpweft_policy::order::{FifoOrder, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use warpweft_policy::{
-    Fifo, Help, Lifo, Mixed, Overflow, Parsimonious, ProWs, Stealing, Victims, Woken, YieldTo,
+    Cforall, Fifo, Go, Help, Helping, Libfibre, Lifo, LifoOrder, Mixed, Negele, NegeleLocal, Overflow,
+    Parsimonious, ProWs, Stealing, Tokio, Victims, Woken, YieldTo,
 };
 use warpweft_queue::Amount;
 
@@ -52,3 +53,12 @@ conformance!(mod prows = ProWs::new());
 conformance!(mod prows_small = ProWs::new().capacity(2));
 conformance!(mod parsimonious = Parsimonious::new());
 conformance!(mod parsimonious_small = Parsimonious::new().capacity(2));
+conformance!(mod negele = Negele::new().levels(2));
+// Its many queues take loom minutes; the queue itself has models of its own.
+#[cfg(not(warpweft_loom))]
+conformance!(mod negele_local = NegeleLocal::new().levels(2).balance(2));
+conformance!(mod cforall = Cforall::new().capacity(2));
+conformance!(mod helped_lifo = Helping::<LifoOrder>::new().lanes(1).capacity(2));
+conformance!(mod go = Go);
+conformance!(mod tokio = Tokio);
+conformance!(mod libfibre = Libfibre);

@@ -26,7 +26,8 @@ mod parse;
 use crate::order::{FifoOrder, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use crate::stealing::Axes;
 use crate::{
-    Fifo, Help, Lifo, Mixed, Overflow, Parsimonious, Policy, Prioritised, ProWs, Slotted, Stealing, Victims,
+    Cforall, Fifo, Go, Help, Libfibre, Lifo, Mixed, Negele, NegeleLocal, Overflow, Parsimonious, Policy,
+    Prioritised, ProWs, Slotted, Stealing, Tokio, Victims,
 };
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -53,6 +54,12 @@ pub struct PolicySpec(Kind);
 enum Kind {
     Fifo(Fifo),
     Lifo(Lifo),
+    Negele(Negele),
+    NegeleLocal(NegeleLocal),
+    Cforall(Cforall),
+    Go(Go),
+    Tokio(Tokio),
+    Libfibre(Libfibre),
     Mixed(Mixed),
     Slotted(Slotted),
     Prioritised(Prioritised),
@@ -70,6 +77,12 @@ impl Kind {
             Self::Slotted(policy) => Some(policy.axes_mut()),
             Self::Prioritised(policy) => Some(policy.axes_mut()),
             Self::ProWs(_) | Self::Parsimonious(_) => None,
+            Self::Negele(_)
+            | Self::NegeleLocal(_)
+            | Self::Cforall(_)
+            | Self::Go(_)
+            | Self::Tokio(_)
+            | Self::Libfibre(_) => None,
         }
     }
 
@@ -99,6 +112,12 @@ impl PolicySpec {
         match self.0 {
             Kind::Fifo(policy) => visitor.visit(policy),
             Kind::Lifo(policy) => visitor.visit(policy),
+            Kind::Negele(policy) => visitor.visit(policy),
+            Kind::NegeleLocal(policy) => visitor.visit(policy),
+            Kind::Cforall(policy) => visitor.visit(policy),
+            Kind::Go(policy) => visitor.visit(policy),
+            Kind::Tokio(policy) => visitor.visit(policy),
+            Kind::Libfibre(policy) => visitor.visit(policy),
             Kind::Mixed(policy) => visitor.visit(policy),
             Kind::Slotted(policy) => visitor.visit(policy),
             Kind::Prioritised(policy) => visitor.visit(policy),
@@ -297,6 +316,42 @@ const PRESETS: &[Preset] = &[
         || Kind::Fifo(Fifo::new().help(Help::Tickets)),
     ),
     preset(
+        "cforall",
+        "workers help where tasks wait eight times longer than their own: fair, whatever the others do",
+        "Delisle, Cforall",
+        || Kind::Cforall(Cforall::new()),
+    ),
+    preset(
+        "negele",
+        "a lock-free queue for each of four priorities, for all workers",
+        "Negele, Friedrich, Oh and Egger 2014",
+        || Kind::Negele(Negele::new()),
+    ),
+    preset(
+        "negele-local",
+        "the same for each worker, balanced now and then",
+        "Negele, Friedrich, Oh and Egger 2014, future work",
+        || Kind::NegeleLocal(NegeleLocal::new()),
+    ),
+    preset(
+        "go",
+        "what was spawned or woken last runs next; a ring of 256, half of which overflows",
+        "Go 1.1 and later",
+        || Kind::Go(Go),
+    ),
+    preset(
+        "tokio",
+        "a private LIFO slot, three times in a row; a ring of 256; an injector, tuned to 200 µs",
+        "tokio 1.54",
+        || Kind::Tokio(Tokio),
+    ),
+    preset(
+        "libfibre",
+        "oldest first; a woken task goes back to where it last ran",
+        "Karsten and Barghi 2020",
+        || Kind::Libfibre(Libfibre),
+    ),
+    preset(
         "prows",
         "newest first; a task that waits leaves its deque to thieves: fork-join that waits on I/O",
         "Rayon-LH 3, 4",
@@ -352,6 +407,12 @@ impl fmt::Display for PolicySpec {
         match &self.0 {
             Kind::Fifo(policy) => policy.fmt(f),
             Kind::Lifo(policy) => policy.fmt(f),
+            Kind::Negele(policy) => policy.fmt(f),
+            Kind::NegeleLocal(policy) => policy.fmt(f),
+            Kind::Cforall(policy) => policy.fmt(f),
+            Kind::Go(policy) => policy.fmt(f),
+            Kind::Tokio(policy) => policy.fmt(f),
+            Kind::Libfibre(policy) => policy.fmt(f),
             Kind::Mixed(policy) => policy.fmt(f),
             Kind::Slotted(policy) => policy.fmt(f),
             Kind::Prioritised(policy) => policy.fmt(f),

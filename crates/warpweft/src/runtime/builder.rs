@@ -451,5 +451,5 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
         any.crew().join_all();
         return Err(BuildError::Monitor { source });
     }
-    Ok(Runtime::new(any, config.name, config.policy))
+    Ok(Runtime::new(any, config.name, config.policy, policy.priorities()))
 }

@@ -35,11 +35,22 @@ pub struct Runtime {
     pool: Arc<dyn AnyPool>,
     name: String,
     policy: String,
+    priorities: u8,
 }
 
 impl Runtime {
-    pub(super) fn new(pool: Arc<dyn AnyPool>, name: String, policy: String) -> Self {
-        Self { pool, name, policy }
+    pub(super) fn new(pool: Arc<dyn AnyPool>, name: String, policy: String, priorities: u8) -> Self {
+        Self {
+            pool,
+            name,
+            policy,
+            priorities,
+        }
+    }
+
+    /// How many priorities its policy has.
+    pub(super) fn priorities(&self) -> u8 {
+        self.priorities
     }
 
     /// What a runtime may be asked to be.

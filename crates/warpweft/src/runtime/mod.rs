@@ -44,6 +44,7 @@ mod lookout;
 mod monitor;
 mod pin;
 pub(crate) mod pool;
+mod priority;
 mod register;
 pub(crate) mod seat;
 mod spawn;
@@ -62,6 +63,7 @@ pub use handle::{Runtime, default_runtime};
 pub(crate) use install::install_here;
 pub use monitor::Stall;
 pub use pin::{Pin, PinError};
+pub use priority::{Priority, PriorityError};
 pub use spawn::{SpawnError, TaskBuilder, spawn, spawn_detached, spawn_job};
 pub use spawn_blocking::{
     Admission, BlockingError, Refused, SpawnBlocking, spawn_blocking, try_spawn_blocking,

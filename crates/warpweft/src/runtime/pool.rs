@@ -27,6 +27,7 @@ use crate::observe::PoolCounters;
 use std::cell::UnsafeCell;
 use std::io;
 use std::mem::ManuallyDrop;
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
@@ -35,7 +36,7 @@ use warpweft_platform::{CachePadded, process};
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, Wake, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
-use warpweft_task::{Abandon, Header, TaskRef, Why};
+use warpweft_task::{Abandon, Header, Ran, TaskRef, Why};
 
 /// `repr(C)`: a pointer to the header is a pointer to the pool.
 #[repr(C)]
@@ -58,6 +59,8 @@ pub(crate) struct Pool<P: Policy> {
     pub(crate) market: Market,
     /// Tokens that the policy dropped. They are cancelled where none of its code is on the stack.
     lost: Locked<TaskRef>,
+    /// Policy words, other than 0, of tasks that ended where no worker was, if the policy watches ends.
+    pub(super) ended_adrift: Locked<NonZeroUsize>,
     outside: Counters,
     /// Of the process that the workers run in.
     generation: u64,
@@ -111,6 +114,7 @@ impl<P: Policy> Pool<P> {
                 engine,
                 market: Market::new(count, asked),
                 lost: Locked::new(),
+                ended_adrift: Locked::new(),
                 outside: Counters::default(),
                 generation: process::generation(),
             }
@@ -190,6 +194,20 @@ impl<P: Policy> Pool<P> {
             } else {
                 Abandon::Dropped
             });
+        }
+    }
+
+    /// A step is over and the thread has no worker any more. A token that gave it away has ended; a task that came back from
+    /// a wait without a worker, because the pool closes, cannot go on.
+    #[cold]
+    pub(super) fn adrift(&self, ran: Ran, policy_word: u64) {
+        match ran {
+            Ran::Pending(pending) => pending.into_task().abandon(Abandon::Shutdown),
+            Ran::Ended => {
+                if let Some(word) = NonZeroUsize::new(policy_word as usize) {
+                    self.ended_adrift.push(word);
+                }
+            }
         }
     }
 

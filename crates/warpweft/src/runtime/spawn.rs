@@ -2,6 +2,7 @@
 
 use super::context::with_current;
 use super::handle::{Runtime, default_runtime};
+use super::priority::Priority;
 use super::seat;
 use crate::fiber::Start;
 use std::borrow::Cow;
@@ -97,7 +98,7 @@ where
     TaskBuilder::new().spawn_detached(job);
 }
 
-/// Spawning with a name.
+/// Spawning with a name, on a certain runtime, with a [priority](Runtime::priority).
 ///
 /// ```
 /// use warpweft::{Runtime, TaskBuilder};
@@ -114,6 +115,7 @@ pub struct TaskBuilder<'a> {
     location: &'static Location<'static>,
     runtime: Option<&'a Runtime>,
     word: u64,
+    priority: Option<Priority>,
 }
 
 impl Default for TaskBuilder<'_> {
@@ -139,6 +141,7 @@ impl<'a> TaskBuilder<'a> {
             location,
             runtime: None,
             word: 0,
+            priority: None,
         }
     }
 
@@ -169,6 +172,13 @@ impl<'a> TaskBuilder<'a> {
     #[inline]
     pub fn on(mut self, runtime: &'a Runtime) -> Self {
         self.runtime = Some(runtime);
+        self
+    }
+
+    /// Gives the task a priority of its runtime; on another one it says nothing.
+    #[inline]
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = Some(priority);
         self
     }
 
@@ -285,11 +295,16 @@ impl<'a> TaskBuilder<'a> {
             location,
             runtime,
             word,
+            priority,
         } = self;
-        let bear = |birth| {
+        let bear = |birth: Birth| {
+            let pool = birth.pool;
             let (mut task, handle) = bear(birth);
             if word != 0 {
                 task.set_policy_word(word);
+            }
+            if let Some(priority) = priority {
+                priority.set(&mut task, pool);
             }
             (task, handle)
         };

@@ -23,7 +23,7 @@ use warpweft_platform::random::Rng;
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId, YieldTo};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Abandon, Pending, Ran, Suspended, TaskRef, Why, told_of};
+use warpweft_task::{Pending, Ran, Suspended, TaskRef, Why, told_of};
 
 /// `repr(C)`: a pointer to the front is a pointer to the worker.
 #[repr(C)]
@@ -408,7 +408,7 @@ impl<P: Policy> Worker<P> {
             Some(front) if std::ptr::eq(front, &self.front) => self,
             // SAFETY: the seat's fronts are its pool's workers, so of this type.
             Some(other) => unsafe { Self::from_front(other) },
-            None => return adrift(ran),
+            None => return self.pool().adrift(ran, word),
         };
         match ran {
             // SAFETY: the seat says that this thread carries the worker, and no hook is on its stack.
@@ -426,8 +426,11 @@ impl<P: Policy> Worker<P> {
     #[inline]
     unsafe fn retired(&self, policy_word: u64) {
         if P::WATCHES_ENDS {
-            // SAFETY: by contract.
-            unsafe { self.call(|shared, local, _| P::retired(shared, local, policy_word)) };
+            let adrift = std::iter::from_fn(|| self.pool().ended_adrift.pop()).map(|word| word.get() as u64);
+            for word in std::iter::once(policy_word).chain(adrift) {
+                // SAFETY: by contract.
+                unsafe { self.call(|shared, local, _| P::retired(shared, local, word)) };
+            }
         }
     }
 
@@ -479,15 +482,6 @@ pub(super) enum Work {
     Fiber,
     /// Its own queues may have something: sockets or timers have woken somebody.
     Woken,
-}
-
-/// A step is over and the thread has no worker any more. A token that gave it away has ended; a task that came back from
-/// a wait without a worker, because the pool closes, cannot go on.
-#[cold]
-fn adrift(ran: Ran) {
-    if let Ran::Pending(pending) = ran {
-        pending.into_task().abandon(Abandon::Shutdown);
-    }
 }
 
 /// Closes the pool if a hook of its policy panics.

@@ -1,0 +1,192 @@
+//! A worker's lanes, what others see of them, and the age of what lies there.
+
+use super::Helping;
+use crate::order::{Lane as _, LaneThief as _, Order};
+use crate::{Count, Cx};
+use warpweft_platform::CachePadded;
+use warpweft_platform::counter::Gauge;
+use warpweft_queue::{Full, Locked};
+use warpweft_task::TaskRef;
+
+/// `log2(ns)` in sixteenths: the exponent, and four bits of the mantissa as its fraction.
+pub(super) fn log2(ns: u64) -> u32 {
+    let ns = ns.max(1);
+    let exponent = ns.ilog2();
+    // The four bits below the highest one.
+    let fraction = (u128::from(ns) << 4 >> exponent) as u32 & 15;
+    exponent << 4 | fraction
+}
+
+/// What others see of a lane.
+pub(super) struct Lane<O: Order> {
+    pub(super) thief: <O::Lane as crate::order::Lane>::Thief,
+    /// About when its oldest task came.
+    pub(super) mark: CachePadded<Gauge>,
+}
+
+/// What the workers of a [`Helping`] pool share.
+pub struct Shared<O: Order> {
+    pub(super) lanes: Box<[Lane<O>]>,
+    pub(super) injector: Locked<TaskRef>,
+    pub(super) injected: CachePadded<Gauge>,
+    pub(super) config: Helping<O>,
+}
+
+/// A worker's own half of a [`Helping`] pool.
+pub struct Own<O: Order> {
+    pub(super) lanes: Box<[OwnLane<O>]>,
+    /// The number of its first lane.
+    pub(super) first: usize,
+    /// Lanes of others behind the same cache; the injector is near everyone.
+    pub(super) near: Box<[usize]>,
+    /// Lanes of all others, and the injector.
+    pub(super) all: Box<[usize]>,
+    /// Whom it thinks of helping.
+    pub(super) target: Option<usize>,
+    /// Pops until it reads the clock.
+    pub(super) until_clock: u32,
+    /// Pops until it chooses whom to help, beside the one that helps.
+    pub(super) until_choice: u32,
+    /// When it last read the clock.
+    pub(super) now: u64,
+    /// Which lane it pushed to last.
+    pub(super) pushed: usize,
+    /// Which lane it popped last.
+    pub(super) popped: usize,
+    pub(super) turn: u32,
+}
+
+/// The owner's end of a lane.
+pub(super) struct OwnLane<O: Order> {
+    pub(super) queue: O::Lane,
+    /// How long tasks wait here, as a moving average of log2, in sixteenths.
+    pub(super) wait: u32,
+}
+
+impl<O: Order> Own<O> {
+    #[inline]
+    pub(super) fn push(&mut self, shared: &Shared<O>, lane: usize, task: TaskRef, cx: &Cx<'_>) {
+        let queue = &mut self.lanes[lane].queue;
+        if queue.is_empty() {
+            shared.lanes[self.first + lane].mark.set(self.now);
+        }
+        if let Err(Full(task)) = queue.push(task) {
+            self.grow(shared, lane, task, cx);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, shared: &Shared<O>, lane: usize, task: TaskRef, cx: &Cx<'_>) {
+        cx.count(Count::Grown, 1);
+        let Err(Full(task)) = self.lanes[lane].queue.push_grown(task) else {
+            return;
+        };
+        cx.count(Count::Overflowed, 1);
+        shared.inject(task, self.now);
+    }
+
+    /// From its lane whose mark is the oldest; of those that are as old, from the one whose turn it is.
+    #[inline]
+    pub(super) fn pop(&mut self, shared: &Shared<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+        let count = self.lanes.len();
+        let (mut best, mut oldest) = (None, u64::MAX);
+        let mut lane = self.popped;
+        for _ in 0..count {
+            lane = if lane + 1 < count { lane + 1 } else { 0 };
+            let mark = shared.lanes[self.first + lane].mark.get();
+            if (best.is_none() || mark < oldest) && !self.lanes[lane].queue.is_empty() {
+                (best, oldest) = (Some(lane), mark);
+            }
+        }
+        let lane = best?;
+        self.popped = lane;
+        let task = self.lanes[lane].queue.pop(cx)?;
+        let stamp = task.policy_word();
+        if !O::NEWEST_FIRST {
+            shared.lanes[self.first + lane].mark.set(stamp);
+        }
+        let (weight, wait) = (shared.config.weight, &mut self.lanes[lane].wait);
+        *wait = (weight * log2(self.now.saturating_sub(stamp)) + (16 - weight) * *wait) / 16;
+        Some(task)
+    }
+
+    /// The oldest of what newer tasks may bury for ever.
+    pub(super) fn passed_over(&mut self, shared: &Shared<O>) -> Option<TaskRef> {
+        self.lanes.iter_mut().enumerate().find_map(|(lane, own)| {
+            let task = own.queue.passed_over()?;
+            shared.lanes[self.first + lane].mark.set(task.policy_word());
+            Some(task)
+        })
+    }
+
+    /// Chooses whom to help at the next pop.
+    #[inline]
+    pub(super) fn choose(&mut self, far: u32, cx: &Cx<'_>) {
+        let lanes = if (cx.random(256) as u32) < far {
+            &self.all
+        } else {
+            &self.near
+        };
+        self.target = Some(lanes[cx.random(lanes.len())]);
+    }
+
+    /// Takes one from the lane if it waits much longer than own tasks are used to.
+    #[inline]
+    pub(super) fn help(&self, shared: &Shared<O>, lane: usize, cx: &Cx<'_>) -> Option<TaskRef> {
+        if !shared.has(lane) {
+            return None;
+        }
+        let used_to = self.lanes.iter().map(|lane| lane.wait).max().unwrap_or(0);
+        let age = log2(self.now.saturating_sub(shared.mark(lane)));
+        if age <= used_to + (shared.config.age_log2 << 4) {
+            return None;
+        }
+        cx.count(Count::StealAttempts, 1);
+        let task = shared.steal(lane)?;
+        cx.count(Count::Steals, 1);
+        cx.count(Count::Stolen, 1);
+        Some(task)
+    }
+}
+
+impl<O: Order> Shared<O> {
+    /// Whether the lane, or the injector behind the last lane, seems to have a task.
+    #[inline]
+    pub(super) fn has(&self, lane: usize) -> bool {
+        match self.lanes.get(lane) {
+            Some(lane) => lane.thief.glance().len != 0,
+            None => !self.injector.is_empty(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn mark(&self, lane: usize) -> u64 {
+        self.lanes
+            .get(lane)
+            .map_or(&self.injected, |lane| &lane.mark)
+            .get()
+    }
+
+    /// The oldest task of the lane, or of the injector behind the last lane. Tries once.
+    pub(super) fn steal(&self, lane: usize) -> Option<TaskRef> {
+        let Some(lane) = self.lanes.get(lane) else {
+            return self.take_injected();
+        };
+        let task = lane.thief.steal_one().taken()?;
+        lane.mark.set(task.policy_word());
+        Some(task)
+    }
+
+    pub(super) fn inject(&self, task: TaskRef, now: u64) {
+        if self.injector.is_empty() {
+            self.injected.set(now);
+        }
+        self.injector.push(task);
+    }
+
+    pub(super) fn take_injected(&self) -> Option<TaskRef> {
+        let task = self.injector.pop()?;
+        self.injected.set(task.policy_word());
+        Some(task)
+    }
+}

@@ -1,0 +1,128 @@
+//! One queue per priority, and the word of a task that says which.
+
+use crate::{PolicyError, Wake};
+use warpweft_queue::{Carried, Linked, Nodes, Processor};
+use warpweft_task::TaskRef;
+
+/// Most levels. More would make every look at all of them long.
+const MOST: usize = 32;
+
+/// The part of the word that is the priority: 0 for none given, else one more than the level.
+const PRIORITY: u64 = 0xff;
+const NODE_SHIFT: u32 = 8;
+
+/// The node that travels in this word.
+pub(super) fn carried(word: u64) -> Carried {
+    // The 32 bits of the node.
+    Carried::from_bits((word >> NODE_SHIFT) as u32)
+}
+
+/// The number of levels, if there may be so many.
+pub(super) fn check(levels: usize) -> Result<u8, PolicyError> {
+    match u8::try_from(levels) {
+        Ok(number) if (2..=MOST).contains(&levels) => Ok(number),
+        _ => Err(PolicyError::Other(format!(
+            "{levels} levels of priority: there may be 2 to {MOST}, the last one being idle"
+        ))),
+    }
+}
+
+/// Within how many steps of a worker that looks after `levels` levels by turns a task is taken.
+pub(super) fn steps(levels: usize, interval: u32, ahead: usize) -> u64 {
+    (levels as u64 * u64::from(interval)).saturating_mul(ahead as u64 + 1)
+}
+
+/// The queues.
+#[derive(Debug)]
+pub(super) struct Levels(Box<[Linked<TaskRef>]>);
+
+impl Levels {
+    pub(super) fn new(nodes: &Nodes, levels: usize) -> Self {
+        Self((0..levels).map(|_| Linked::new(nodes)).collect())
+    }
+
+    /// Puts a task at the back of its level. Says whom to wake.
+    #[inline]
+    pub(super) fn push(&self, processor: Option<&Processor>, mut task: TaskRef) -> Wake {
+        let word = task.policy_word();
+        let level = self.level(word);
+        task.set_policy_word(word & PRIORITY);
+        match processor {
+            Some(processor) => self.0[level].push(processor, task, carried(word)),
+            None => self.0[level].push_from_outside(task, carried(word)),
+        }
+        // A worker that pushes is awake, and looks at every level before it sleeps.
+        if level + 1 == self.0.len() && processor.is_some() {
+            Wake::None
+        } else {
+            Wake::Any
+        }
+    }
+
+    /// The most urgent task, as it seems.
+    #[inline]
+    pub(super) fn pop(&self, processor: &Processor) -> Option<TaskRef> {
+        self.pop_above(processor, self.0.len())
+    }
+
+    /// The most urgent task of the levels above `limit`, as it seems.
+    #[inline]
+    pub(super) fn pop_above(&self, processor: &Processor, limit: usize) -> Option<TaskRef> {
+        self.0[..limit]
+            .iter()
+            .filter(|queue| !queue.seems_empty())
+            .find_map(|queue| take(queue, processor))
+    }
+
+    /// A task of level `turn` modulo the levels; if there is none, of the next one that has one.
+    pub(super) fn pop_by_turns(&self, processor: &Processor, turn: usize) -> Option<TaskRef> {
+        let (before, rest) = self.0.split_at(turn % self.0.len());
+        rest.iter().chain(before).find_map(|queue| take(queue, processor))
+    }
+
+    /// A task, if there is one for certain.
+    pub(super) fn scan(&self, processor: &Processor) -> Option<TaskRef> {
+        self.pop_by_turns(processor, 0)
+    }
+
+    /// The most urgent level that seems to have a task; the number of levels if none has.
+    pub(super) fn first(&self) -> usize {
+        let first = self.0.iter().position(|queue| !queue.seems_empty());
+        first.unwrap_or(self.0.len())
+    }
+
+    /// Whether it seems to have more than one task.
+    pub(super) fn has_several(&self) -> bool {
+        let mut busy = self.0.iter().filter(|queue| !queue.seems_empty());
+        match (busy.next(), busy.next()) {
+            (Some(_), Some(_)) => true,
+            (Some(queue), None) => queue.seems_to_have_several(),
+            _ => false,
+        }
+    }
+
+    /// Whether each level was empty at a moment of the call.
+    pub(super) fn is_empty(&self, processor: &Processor) -> bool {
+        self.0
+            .iter()
+            .all(|queue| queue.seems_empty() && queue.is_empty(processor))
+    }
+
+    /// Whatever the word is, there is such a level: it may be of a pool with more of them.
+    #[inline]
+    fn level(&self, word: u64) -> usize {
+        let last = self.0.len() - 1;
+        match (word & PRIORITY) as usize {
+            0 => last / 2,
+            priority => (priority - 1).min(last),
+        }
+    }
+}
+
+#[inline]
+fn take(queue: &Linked<TaskRef>, processor: &Processor) -> Option<TaskRef> {
+    let (mut task, carried) = queue.pop(processor)?;
+    let word = task.policy_word() & PRIORITY | u64::from(carried.bits()) << NODE_SHIFT;
+    task.set_policy_word(word);
+    Some(task)
+}

@@ -1,0 +1,235 @@
+//! Negele's scheduler with queues of their own for the workers, and lock-free balancing now and then.
+
+use super::VISITORS;
+use super::levels::{self, Levels, check};
+use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
+use std::fmt;
+use warpweft_queue::{Nodes, Processor};
+use warpweft_task::{TaskRef, Why};
+
+/// Every how many tasks a worker looks whether another one has something more urgent, unless the policy says otherwise.
+const BALANCE: u32 = 32;
+
+/// Most tasks that come along when a worker without any takes from another one.
+const SHARE: usize = 8;
+
+/// As [`Negele`](super::Negele), with a set of queues for each worker and one for pushes from outside.
+///
+/// A worker pushes to its own queues and takes from them. Every 32 tasks it looks at a random other worker, and takes what
+/// is more urgent than all that it has. When it has nothing it takes from another one, and up to eight more come along.
+///
+/// # What is promised
+///
+/// A ready task with `M` tasks before it in its queue is taken within [`NegeleLocal::steps`] steps, `2 × levels × 61 × (M + 1)`,
+/// of the worker whose queue it is in (of any worker, if it came from outside); with polls of `T` at most that takes `T`
+/// times as long. Priorities are strict within a worker; between workers they are followed as often as these balance.
+///
+/// ```
+/// use warpweft_policy::NegeleLocal;
+/// let policy = NegeleLocal::new().levels(3).balance(16);
+/// assert_eq!(policy.to_string(), "negele-local+levels=3+balance=16");
+/// ```
+#[derive(Debug, Clone)]
+pub struct NegeleLocal {
+    levels: usize,
+    balance: u32,
+}
+
+impl NegeleLocal {
+    /// Four levels: urgent, normal, low and idle. Balances every 32 tasks.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            levels: 4,
+            balance: BALANCE,
+        }
+    }
+
+    /// How many levels there are, idle included: 2 to 32. Another number is an error when the pool is built.
+    #[must_use]
+    pub fn levels(mut self, levels: usize) -> Self {
+        self.levels = levels;
+        self
+    }
+
+    /// Every how many tasks a worker looks at another one; 0 is an error when the pool is built.
+    #[must_use]
+    pub fn balance(mut self, tasks: u32) -> Self {
+        self.balance = tasks;
+        self
+    }
+
+    /// Within how many steps of its worker a task runs that has `ahead` tasks before it in its queue.
+    #[must_use]
+    pub fn steps(&self, ahead: usize) -> u64 {
+        levels::steps(2 * self.levels, Self::INTERVAL, ahead)
+    }
+}
+
+impl Default for NegeleLocal {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for NegeleLocal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let usual = Self::new();
+        f.write_str("negele-local")?;
+        if self.levels != usual.levels {
+            write!(f, "+levels={}", self.levels)?;
+        }
+        if self.balance != usual.balance {
+            write!(f, "+balance={}", self.balance)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the workers of a [`NegeleLocal`] pool share.
+#[derive(Debug)]
+pub struct Shared {
+    nodes: Nodes,
+    /// Of each worker; the last one is for pushes from outside.
+    homes: Box<[Levels]>,
+    balance: u32,
+}
+
+impl Shared {
+    fn outside(&self) -> &Levels {
+        &self.homes[self.homes.len() - 1]
+    }
+}
+
+/// A worker's own half of a [`NegeleLocal`] pool.
+#[derive(Debug)]
+pub struct Own {
+    processor: Processor,
+    home: usize,
+    /// Tasks taken since it looked at another worker.
+    taken: u32,
+    /// Which place's turn it is to be overdue.
+    turn: usize,
+}
+
+impl Policy for NegeleLocal {
+    type Shared = Shared;
+    type Local = Own;
+
+    const WATCHES_ENDS: bool = true;
+
+    fn priorities(&self) -> u8 {
+        check(self.levels).unwrap_or(0)
+    }
+
+    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
+        check(self.levels)?;
+        if self.balance == 0 {
+            let text = "a balance every 0 tasks: it is a number from 1 on; a large one balances seldom";
+            return Err(PolicyError::Other(text.into()));
+        }
+        let (nodes, processors) = Nodes::new(env.workers, VISITORS);
+        let homes = (0..=env.workers)
+            .map(|_| Levels::new(&nodes, self.levels))
+            .collect();
+        let own = |(home, processor)| Own {
+            processor,
+            home,
+            taken: 0,
+            turn: 0,
+        };
+        let shared = Shared {
+            nodes,
+            homes,
+            balance: self.balance,
+        };
+        Ok((shared, processors.into_iter().enumerate().map(own).collect()))
+    }
+
+    #[inline]
+    fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, _: Why, _: &Cx<'_>) -> Wake {
+        match own {
+            Some(own) => shared.homes[own.home].push(Some(&own.processor), task),
+            None => shared.outside().push(None, task),
+        }
+    }
+
+    #[inline]
+    fn next(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        own.taken += 1;
+        if own.taken >= shared.balance {
+            own.taken = 0;
+            let more_urgent = balance(shared, own, cx);
+            if more_urgent.is_some() {
+                return more_urgent;
+            }
+        }
+        shared.homes[own.home].pop(&own.processor)
+    }
+
+    fn overdue(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        own.turn = own.turn.wrapping_add(1);
+        let (home, outside) = (&shared.homes[own.home], shared.outside());
+        let (first, second) = if own.turn.is_multiple_of(2) {
+            (home, outside)
+        } else {
+            (outside, home)
+        };
+        let turn = own.turn / 2;
+        let task = first
+            .pop_by_turns(&own.processor, turn)
+            .or_else(|| second.pop_by_turns(&own.processor, turn));
+        cx.count(Count::Overdue, u64::from(task.is_some()));
+        task
+    }
+
+    fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        let homes = shared.homes.len();
+        let first = cx.random(homes);
+        (first..homes)
+            .chain(0..first)
+            .filter(|&other| other != own.home)
+            .find_map(|other| share(shared, own, other, cx))
+    }
+
+    fn scan(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+        shared.homes.iter().find_map(|home| home.scan(&own.processor))
+    }
+
+    fn retired(shared: &Shared, _: &mut Own, policy_word: u64) {
+        shared.nodes.release(levels::carried(policy_word));
+    }
+}
+
+/// A task of a random other worker that is more urgent than all that this one has.
+#[cold]
+fn balance(shared: &Shared, own: &Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    let other = cx.random(shared.homes.len());
+    if other == own.home {
+        return None;
+    }
+    let limit = shared.homes[own.home].first();
+    let task = shared.homes[other].pop_above(&own.processor, limit)?;
+    cx.count(Count::Steals, 1);
+    cx.count(Count::Stolen, 1);
+    Some(task)
+}
+
+/// The most urgent task of another worker; a few more come along.
+fn share(shared: &Shared, own: &Own, other: usize, cx: &Cx<'_>) -> Option<TaskRef> {
+    cx.count(Count::StealAttempts, 1);
+    let (home, other) = (&shared.homes[own.home], &shared.homes[other]);
+    let task = other.pop(&own.processor)?;
+    let mut stolen = 1;
+    // While it has more than the one that it is about to take.
+    while stolen <= SHARE && other.has_several() {
+        let Some(another) = other.pop(&own.processor) else {
+            break;
+        };
+        let _ = home.push(Some(&own.processor), another);
+        stolen += 1;
+    }
+    cx.count(Count::Steals, 1);
+    cx.count(Count::Stolen, stolen as u64);
+    Some(task)
+}

@@ -1,0 +1,163 @@
+//! The scheduler of Negele, Friedrich, Oh and Egger (2014): lock-free queues by priority, round robin within one.
+//!
+//! ```text
+//!   level 0, most urgent  ──▶ [ a b c ]     next: the first level that has a task
+//!   level 1, normal       ──▶ [ d e ]
+//!   level 2               ──▶ [ ]           overdue: one level after the other
+//!   level 3, idle         ──▶ [ f ]         a worker that pushes here wakes nobody
+//!
+//!   a task's word:  0 … | node that travels with it : 32 | priority, 0 for none given : 8
+//! ```
+//!
+//! [`Negele`] has one set of queues for all workers, as published; [`NegeleLocal`] has one per worker, which its authors
+//! name as future work. The queues, their nodes and hazard pointers are [`Linked`](warpweft_queue::Linked)'s affair.
+
+mod levels;
+mod local;
+
+pub use local::NegeleLocal;
+
+use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
+use levels::{Levels, check};
+use std::fmt;
+use warpweft_queue::{Nodes, Processor};
+use warpweft_task::{TaskRef, Why};
+
+/// How many threads can push from outside at the same time without waiting for each other.
+const VISITORS: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    1
+} else {
+    4
+};
+
+/// One lock-free FIFO queue per priority for all workers; a task goes to the back of its queue whatever the reason.
+///
+/// A spawner chooses the priority: level 0 is the most urgent, the last level is *idle*, for what nobody needs to be woken
+/// for. Without a choice a task is normal: level `(levels - 1) / 2`.
+///
+/// # What is promised
+///
+/// A ready task with `M` tasks before it in its own level is taken within [`Negele::steps`] steps: `levels × 61 × (M + 1)` of
+/// the pool's slowest worker, whatever is more urgent; with polls of `T` at most that takes `T` times as long. In the most
+/// urgent level, or with no more urgent tasks, it is `M + 1` steps, and one more for every 61.
+///
+/// ```
+/// use warpweft_policy::{Negele, Policy};
+/// let policy = Negele::new().levels(8);
+/// assert_eq!(policy.to_string(), "negele+levels=8");
+/// assert_eq!(policy.priorities(), 8);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Negele {
+    levels: usize,
+}
+
+impl Negele {
+    /// Four levels: urgent, normal, low and idle.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { levels: 4 }
+    }
+
+    /// How many levels there are, idle included: 2 to 32. Another number is an error when the pool is built.
+    #[must_use]
+    pub fn levels(mut self, levels: usize) -> Self {
+        self.levels = levels;
+        self
+    }
+
+    /// Within how many steps of the slowest worker a task runs that has `ahead` tasks before it in its level.
+    #[must_use]
+    pub fn steps(&self, ahead: usize) -> u64 {
+        levels::steps(self.levels, Self::INTERVAL, ahead)
+    }
+}
+
+impl Default for Negele {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for Negele {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("negele")?;
+        if self.levels != Self::new().levels {
+            write!(f, "+levels={}", self.levels)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the workers of a [`Negele`] pool share.
+#[derive(Debug)]
+pub struct Shared {
+    nodes: Nodes,
+    levels: Levels,
+}
+
+/// A worker's own half of a [`Negele`] pool.
+#[derive(Debug)]
+pub struct Own {
+    processor: Processor,
+    /// Which level's turn it is to be overdue.
+    turn: usize,
+}
+
+impl Policy for Negele {
+    type Shared = Shared;
+    type Local = Own;
+
+    const WATCHES_ENDS: bool = true;
+
+    fn priorities(&self) -> u8 {
+        check(self.levels).unwrap_or(0)
+    }
+
+    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
+        check(self.levels)?;
+        let (nodes, processors) = Nodes::new(env.workers, VISITORS);
+        let levels = Levels::new(&nodes, self.levels);
+        let own = |processor| Own { processor, turn: 0 };
+        Ok((
+            Shared { nodes, levels },
+            processors.into_iter().map(own).collect(),
+        ))
+    }
+
+    #[inline]
+    fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, _: Why, _: &Cx<'_>) -> Wake {
+        shared.levels.push(own.map(|own| &own.processor), task)
+    }
+
+    #[inline]
+    fn next(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+        shared.levels.pop(&own.processor)
+    }
+
+    fn overdue(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        own.turn = own.turn.wrapping_add(1);
+        let task = shared.levels.pop_by_turns(&own.processor, own.turn);
+        cx.count(Count::Overdue, u64::from(task.is_some()));
+        task
+    }
+
+    fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        Self::next(shared, own, cx)
+    }
+
+    fn scan(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+        shared.levels.scan(&own.processor)
+    }
+
+    fn alone(shared: &Shared, own: &Own) -> bool {
+        shared.levels.is_empty(&own.processor)
+    }
+
+    fn retired(shared: &Shared, _: &mut Own, policy_word: u64) {
+        shared.nodes.release(levels::carried(policy_word));
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests;

@@ -1,0 +1,148 @@
+//! Priorities, nodes and bounds, by hooks called one after the other.
+
+use crate::testing::{Pool, next_step};
+use crate::{Negele, NegeleLocal, Policy, PoolEnv, Wake};
+use warpweft_task::Why;
+use warpweft_task::probe::number;
+
+#[test]
+fn the_most_urgent_first_and_in_turn() {
+    let mut pool = Pool::new(&Negele::new(), 1);
+    // 0 is no priority: normal, as is 2.
+    for (number, priority) in [(0, 4), (1, 3), (2, 0), (3, 1), (4, 2), (5, 1), (6, 0), (7, 255)] {
+        let task = pool.task(number, priority);
+        let _ = pool.push(0, task, Why::Spawned);
+    }
+    assert_eq!(pool.all(0), [3, 5, 2, 4, 6, 1, 0, 7]);
+}
+
+#[test]
+fn only_idle_tasks_of_workers_wake_nobody() {
+    let mut pool = Pool::new(&Negele::new(), 2);
+    for (priority, wake) in [(0, Wake::Any), (1, Wake::Any), (3, Wake::Any), (4, Wake::None)] {
+        let task = pool.task(0, priority);
+        assert_eq!(pool.push(0, task, Why::Woken), wake, "{priority}");
+        let task = pool.task(1, priority);
+        assert_eq!(pool.push_from_outside(task), Wake::Any, "{priority}");
+        assert_eq!(pool.all(1), [0, 1]);
+    }
+}
+
+#[test]
+fn a_priority_stays_with_its_task_and_so_does_its_node() {
+    let mut pool = Pool::new(&Negele::new(), 1);
+    for number in 0..3 {
+        let task = pool.task(number, 1);
+        let _ = pool.push(0, task, Why::Spawned);
+    }
+    for _ in 0..100 {
+        let task = pool.call(0, Negele::next).expect("three wander");
+        assert_eq!(task.policy_word() & 0xff, 1);
+        let _ = pool.push(0, task, Why::Yielded);
+    }
+    // Three tasks, four queues; nobody else is there who could look at a node.
+    assert_eq!(pool.shared.nodes.made(), 3 + 4);
+    assert_eq!(pool.all(0).len(), 3);
+    for number in 0..3 {
+        let task = pool.task(number, 1);
+        let _ = pool.push(0, task, Why::Spawned);
+    }
+    assert_eq!(
+        pool.shared.nodes.made(),
+        3 + 4,
+        "those that ended gave theirs back"
+    );
+    assert_eq!(pool.all(0).len(), 3);
+}
+
+#[test]
+fn impossible_levels_are_errors_that_say_what_is_possible() {
+    for levels in [0, 1, 33, 1 << 40] {
+        let error = Negele::new()
+            .levels(levels)
+            .build(&PoolEnv::new(1))
+            .expect_err("an error");
+        assert!(error.to_string().contains("2 to 32"), "{error}");
+        let error = NegeleLocal::new().levels(levels).build(&PoolEnv::new(1)).err();
+        assert!(error.is_some());
+        assert_eq!(Negele::new().levels(levels).priorities(), 0);
+    }
+    let error = NegeleLocal::new()
+        .balance(0)
+        .build(&PoolEnv::new(1))
+        .expect_err("an error");
+    assert!(error.to_string().contains("from 1 on"), "{error}");
+}
+
+#[test]
+fn balancing_brings_what_is_more_urgent() {
+    let mut pool = Pool::new(&NegeleLocal::new().balance(2), 2);
+    for number in 0..100 {
+        let task = pool.task(number, 3);
+        let _ = pool.push(0, task, Why::Spawned);
+    }
+    let urgent = pool.task(100, 1);
+    let _ = pool.push(1, urgent, Why::Spawned);
+    let less = pool.task(101, 4);
+    let _ = pool.push(1, less, Why::Spawned);
+    let order = pool.all(0);
+    let place = order.iter().position(|&number| number == 100);
+    assert!(place.is_some_and(|place| place < 60), "{order:?}");
+    // Not more urgent than anything there; it comes when nothing is.
+    assert_eq!(order.last(), Some(&101));
+}
+
+/// Whatever more urgent tasks do, one of each level runs within the stated bound: as many steps as are said, of a worker that
+/// is kept busy for ever by more urgent tasks that yield.
+fn keeps_its_bound<P: Policy>(policy: &P, bound: impl Fn(usize) -> u64) {
+    let levels = u64::from(policy.priorities());
+    for priority in 0..=levels {
+        for ahead in [0, 1, 5] {
+            for from_outside in [false, true] {
+                let mut pool = Pool::new(policy, 1);
+                let busy = 3 * levels as usize;
+                for number in 0..busy {
+                    let task = pool.task(number, number as u64 % levels + 1);
+                    let _ = pool.push(0, task, Why::Spawned);
+                }
+                for number in busy..=busy + ahead {
+                    let task = pool.task(number, priority);
+                    let _ = if from_outside {
+                        pool.push_from_outside(task)
+                    } else {
+                        pool.push(0, task, Why::Spawned)
+                    };
+                }
+                // Of the busy ones three are in its level.
+                let limit = bound(ahead + 3);
+                let ran = (1..=limit).find(|&step| {
+                    let task = next_step(&mut pool, 0, step).expect("there is always work");
+                    let number = number(&task).expect("a task of the probe");
+                    if number < busy {
+                        let _ = pool.push(0, task, Why::Yielded);
+                    } else {
+                        pool.end(0, task);
+                    }
+                    number == busy + ahead
+                });
+                assert!(
+                    ran.is_some(),
+                    "priority {priority}, {ahead} ahead, from outside: {from_outside}"
+                );
+                while let Some(task) = pool.call(0, P::scan) {
+                    pool.end(0, task);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_level_has_its_turn() {
+    for levels in [2, 4, 7] {
+        let negele = Negele::new().levels(levels);
+        keeps_its_bound(&negele, |ahead| negele.steps(ahead));
+        let local = NegeleLocal::new().levels(levels);
+        keeps_its_bound(&local, |ahead| local.steps(ahead));
+    }
+}

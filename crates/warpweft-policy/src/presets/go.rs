@@ -1,0 +1,150 @@
+//! The scheduler of Go: a ring of 256 and a *run next* slot per worker, one global queue.
+
+use super::ring::{self, RING, make, refill, take_one};
+use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
+use std::fmt;
+use warpweft_queue::{Amount, Fifo, FifoThief, Full, Locked, Owner, Thief};
+use warpweft_task::{TaskRef, Why};
+
+/// Times round all victims before a worker gives up; the last time it takes what is next elsewhere, too.
+const ROUNDS: usize = 4;
+
+/// As Go schedules goroutines: what a task spawns or wakes runs next, the others in a ring of 256, half of which overflows
+/// into a global queue; that one gets every 61st step, and what yields. Thieves take half of a ring, and what is next last.
+///
+/// In Go a chain of tasks that run next shares one time slice, and is preempted after 10 ms. Nothing is preempted here;
+/// every second look at what is overdue goes to the ring instead.
+///
+/// # What is promised
+///
+/// A ready task with `M` other ready tasks in the pool is taken within [`Go::steps`]`(M)` steps, 122 × (M + 257), of its
+/// worker (of any, if it is in the global queue); with polls of `T` at most that takes `T` times as long.
+///
+/// ```
+/// use warpweft_policy::Go;
+/// assert_eq!(Go.to_string(), "go");
+/// assert_eq!(Go::steps(0), 122 * 257);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Go;
+
+impl Go {
+    /// Within how many steps of its worker a task runs when `others` are ready.
+    #[must_use]
+    pub fn steps(others: usize) -> u64 {
+        u64::from(2 * Self::INTERVAL).saturating_mul((others + RING + 1) as u64)
+    }
+}
+
+impl fmt::Display for Go {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("go")
+    }
+}
+
+/// What thieves see: the rings, what is next, and the global queue.
+pub struct Shared {
+    rings: Box<[FifoThief<TaskRef>]>,
+    next: Box<[FifoThief<TaskRef>]>,
+    global: Locked<TaskRef>,
+}
+
+/// A worker's slot and ring.
+pub struct Own {
+    /// Holds one task at most: whoever pushes takes the old one out.
+    next: Fifo<TaskRef>,
+    ring: Fifo<TaskRef>,
+    turn: u32,
+}
+
+impl Policy for Go {
+    type Shared = Shared;
+    type Local = Own;
+
+    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
+        let own = |_| {
+            Ok(Own {
+                next: Fifo::with_capacity(2)?,
+                ring: make()?,
+                turn: 0,
+            })
+        };
+        let owns = (0..env.workers)
+            .map(own)
+            .collect::<Result<Vec<Own>, PolicyError>>()?;
+        let shared = Shared {
+            rings: owns.iter().map(|own| own.ring.thief()).collect(),
+            next: owns.iter().map(|own| own.next.thief()).collect(),
+            global: Locked::new(),
+        };
+        Ok((shared, owns))
+    }
+
+    #[inline]
+    fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+        match own {
+            Some(own) if why != Why::Yielded => {
+                let before = own.next.pop();
+                // The slot may be full all the same: a thief has claimed its task and not yet carried it away.
+                let homeless = own.next.push(task).err().map(|Full(task)| task);
+                for task in before.into_iter().chain(homeless) {
+                    ring::push(&mut own.ring, &shared.global, task, cx);
+                }
+            }
+            _ => shared.global.push(task),
+        }
+        Wake::Any
+    }
+
+    #[inline]
+    fn next(_: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+        own.next.pop().or_else(|| own.ring.pop())
+    }
+
+    fn overdue(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        own.turn = own.turn.wrapping_add(1);
+        let from_ring = own.turn.is_multiple_of(2);
+        let task = from_ring.then(|| own.ring.pop()).flatten();
+        let task = task.or_else(|| refill(&mut own.ring, &shared.global, cx));
+        cx.count(Count::Overdue, u64::from(task.is_some()));
+        task
+    }
+
+    fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        if let Some(task) = refill(&mut own.ring, &shared.global, cx) {
+            return Some(task);
+        }
+        let workers = cx.workers();
+        let first = cx.random(workers);
+        (0..ROUNDS * workers).find_map(|attempt| {
+            let victim = (first + attempt) % workers;
+            let ring = &shared.rings[victim];
+            if cx.worker().is_some_and(|me| me.0 == victim) {
+                return None;
+            }
+            if ring.glance().len != 0 {
+                cx.count(Count::StealAttempts, 1);
+                let stolen = ring.steal_into(&mut own.ring, Amount::Half).taken();
+                cx.count(Count::Steals, u64::from(stolen.is_some()));
+                if stolen.is_some() {
+                    return stolen;
+                }
+            }
+            // What was just woken is about to run: it is left to its worker until nothing else is found.
+            let last = attempt >= (ROUNDS - 1) * workers;
+            last.then(|| shared.next[victim].steal_one().taken()).flatten()
+        })
+    }
+
+    fn scan(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        let own = own.next.pop().or_else(|| own.ring.pop());
+        own.or_else(|| shared.global.pop()).or_else(|| {
+            let places = shared.rings.iter().chain(&shared.next);
+            places.into_iter().find_map(|place| take_one(place, cx))
+        })
+    }
+
+    fn alone(shared: &Shared, own: &Own) -> bool {
+        own.next.is_empty() && own.ring.is_empty() && shared.global.is_empty()
+    }
+}

@@ -1,0 +1,195 @@
+//! Placement as in libfibre (M. Karsten and S. Barghi, 2020): a new task stays with its spawner, a woken one goes back to the
+//! worker where it last ran.
+
+use super::ring::take_one;
+use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake, WorkerId};
+use std::fmt;
+use warpweft_queue::{Fifo, FifoThief, Full, Locked, Owner, Thief};
+use warpweft_task::{TaskRef, Why};
+
+/// Tasks that a worker's own queue holds at first.
+const CAPACITY: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    2
+} else {
+    256
+};
+
+/// As libfibre schedules fibres: one queue per worker, oldest first. What a task spawns goes to its worker's queue, and so
+/// does what yields; what is woken goes to the worker where it last ran, which is woken for it; what comes from outside goes to
+/// a random worker. A worker without tasks takes one from a random other one. Whoever yields alone goes on at once.
+///
+/// A worker's queue has two halves here, one that only the worker pushes to and one for everybody else; it takes from
+/// both by turns.
+///
+/// # What is promised
+///
+/// A ready task with `M` other ready tasks in the pool is taken within [`Libfibre::own_steps`]`(M)` steps, 2 × (M + 1) + M / 30,
+/// of its worker. If that one makes none, within [`Libfibre::steps`]`(M, workers)` of any other one, which is 61 × 2 ×
+/// workers × (M + 1). With polls of `T` at most that takes `T` times as long.
+///
+/// ```
+/// use warpweft_policy::Libfibre;
+/// assert_eq!(Libfibre.to_string(), "libfibre");
+/// assert_eq!(Libfibre::steps(9, 2), 61 * 2 * 2 * 10);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Libfibre;
+
+impl Libfibre {
+    /// Within how many steps of any worker a task runs when `others` are ready in a pool of so many workers.
+    #[must_use]
+    pub fn steps(others: usize, workers: usize) -> u64 {
+        u64::from(Self::INTERVAL * 2).saturating_mul(workers as u64 * (others as u64 + 1))
+    }
+
+    /// Within how many steps of its own worker a task runs.
+    #[must_use]
+    pub fn own_steps(others: usize) -> u64 {
+        // Every 61st step may be somebody else's.
+        2 * (others as u64 + 1) + others as u64 / 30 + 1
+    }
+}
+
+impl fmt::Display for Libfibre {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("libfibre")
+    }
+}
+
+/// A worker's queue, as others see it.
+struct Home {
+    own: FifoThief<TaskRef>,
+    /// What others pushed.
+    brought: Locked<TaskRef>,
+}
+
+/// All workers' queues.
+pub struct Shared(Box<[Home]>);
+
+/// A worker's half of its queue.
+pub struct Own {
+    me: usize,
+    queue: Fifo<TaskRef>,
+    /// Whether what others brought has its turn.
+    brought_first: bool,
+    /// Whose turn it is to be overdue.
+    turn: usize,
+}
+
+impl Policy for Libfibre {
+    type Shared = Shared;
+    type Local = Own;
+
+    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
+        let own = |me| {
+            Ok(Own {
+                me,
+                queue: Fifo::with_capacity(CAPACITY)?,
+                brought_first: false,
+                turn: 0,
+            })
+        };
+        let owns = (0..env.workers)
+            .map(own)
+            .collect::<Result<Vec<Own>, PolicyError>>()?;
+        let home = |own: &Own| Home {
+            own: own.queue.thief(),
+            brought: Locked::new(),
+        };
+        Ok((Shared(owns.iter().map(home).collect()), owns))
+    }
+
+    #[inline]
+    fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+        // One more than the worker's number; 0 is a task that never waited.
+        let last_ran = (task.policy_word() as usize)
+            .checked_sub(1)
+            .filter(|&worker| why == Why::Woken && worker < shared.0.len());
+        match (own, last_ran) {
+            (Some(own), last_ran) if last_ran.is_none_or(|worker| worker == own.me) => {
+                if let Err(Full(task)) = own.queue.push(task) {
+                    grow(shared, own, task, cx);
+                }
+                Wake::Any
+            }
+            (_, last_ran) => {
+                let home = last_ran.unwrap_or_else(|| cx.random(shared.0.len()));
+                shared.0[home].brought.push(task);
+                Wake::Worker(WorkerId(home))
+            }
+        }
+    }
+
+    #[inline]
+    fn suspended(_: &Shared, own: &mut Own, task: &mut TaskRef, _: &Cx<'_>) {
+        task.set_policy_word(own.me as u64 + 1);
+    }
+
+    #[inline]
+    fn next(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+        own.brought_first = !own.brought_first;
+        let brought = &shared.0[own.me].brought;
+        if own.brought_first {
+            brought.pop().or_else(|| own.queue.pop())
+        } else {
+            own.queue.pop().or_else(|| brought.pop())
+        }
+    }
+
+    /// One of another worker, which may be stuck: the others by turns, both halves of each.
+    fn overdue(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        own.turn = own.turn.wrapping_add(1);
+        let (home, half) = (own.turn / 2 % shared.0.len(), own.turn % 2);
+        let home = Some(&shared.0[home]).filter(|_| home != own.me)?;
+        let task = if half == 0 {
+            home.brought.pop()
+        } else {
+            home.own.steal_one().taken()
+        };
+        cx.count(Count::Overdue, u64::from(task.is_some()));
+        task
+    }
+
+    fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        let victim = cx.random(shared.0.len());
+        let home = Some(&shared.0[victim]).filter(|_| victim != own.me)?;
+        cx.count(Count::StealAttempts, 1);
+        let task = home.own.steal_one().taken().or_else(|| home.brought.pop());
+        cx.count(Count::Steals, u64::from(task.is_some()));
+        cx.count(Count::Stolen, u64::from(task.is_some()));
+        task
+    }
+
+    fn scan(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        own.queue.pop().or_else(|| {
+            let homes = shared.0.iter();
+            homes
+                .map(|home| home.brought.pop().or_else(|| take_one(&home.own, cx)))
+                .find_map(|task| task)
+        })
+    }
+
+    fn alone(shared: &Shared, own: &Own) -> bool {
+        // What others have counts, too: `overdue` may bring it.
+        own.queue.is_empty()
+            && shared
+                .0
+                .iter()
+                .all(|home| home.brought.is_empty() && home.own.glance().len == 0)
+    }
+}
+
+#[cold]
+fn grow(shared: &Shared, own: &mut Own, task: TaskRef, cx: &Cx<'_>) {
+    let task = if own.queue.grow().is_ok() {
+        cx.count(Count::Grown, 1);
+        match own.queue.push(task) {
+            Ok(()) => return,
+            Err(Full(task)) => task,
+        }
+    } else {
+        task
+    };
+    cx.count(Count::Overflowed, 1);
+    shared.0[own.me].brought.push(task);
+}

@@ -1,0 +1,57 @@
+//! What Go and tokio have in common: a ring of 256, whose older half goes to a locked queue when it is full.
+
+use crate::{Count, Cx};
+use warpweft_queue::{CapacityError, Fifo, FifoThief, Full, Locked, Owner, Steal, Thief};
+use warpweft_task::TaskRef;
+
+/// Tasks that a ring holds. The model checkers get rings that are soon full.
+pub(super) const RING: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    2
+} else {
+    256
+};
+
+pub(super) fn make() -> Result<Fifo<TaskRef>, CapacityError> {
+    Fifo::with_capacity(RING)
+}
+
+/// At the back of the ring. A full one gives its older half, and then this task, to the queue of the pool.
+#[inline]
+pub(super) fn push(ring: &mut Fifo<TaskRef>, overflow: &Locked<TaskRef>, task: TaskRef, cx: &Cx<'_>) {
+    if let Err(Full(task)) = ring.push(task) {
+        push_half(ring, overflow, task, cx);
+    }
+}
+
+#[cold]
+fn push_half(ring: &mut Fifo<TaskRef>, overflow: &Locked<TaskRef>, task: TaskRef, cx: &Cx<'_>) {
+    let half: Vec<_> = std::iter::from_fn(|| ring.pop()).take(RING / 2).collect();
+    cx.count(Count::Overflowed, half.len() as u64 + 1);
+    overflow.push_batch(half.into_iter().chain([task]));
+}
+
+/// The oldest task of the pool's queue. To an empty ring comes a fair share of the others, half a ring at most; to any other
+/// none: they might be thrown out again, behind newer ones, for ever.
+pub(super) fn refill(ring: &mut Fifo<TaskRef>, global: &Locked<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
+    let first = global.pop()?;
+    if ring.is_empty() {
+        let mut share = Vec::new();
+        global.pop_batch(&mut share, (global.len() / cx.workers()).min(RING / 2));
+        for task in share {
+            push(ring, global, task, cx);
+        }
+    }
+    Some(first)
+}
+
+/// One task, unless there is none for certain.
+pub(super) fn take_one(ring: &FifoThief<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
+    loop {
+        match ring.steal_one() {
+            Steal::Taken { first, .. } => return Some(first),
+            Steal::Empty | Steal::Few(_) => return None,
+            // Somebody else took something: it is not known to be empty.
+            Steal::Lost => cx.pause(),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Each preset puts a task where its original would, and keeps its bound.
+
+use super::tokio::Pace;
+use crate::testing::{Pool, next_step};
+use crate::{Go, Libfibre, Policy, Tokio, Wake, WorkerId};
+use warpweft_task::Why;
+use warpweft_task::probe::number;
+
+impl<P: Policy> Pool<P> {
+    fn spawn(&mut self, worker: usize, numbers: impl IntoIterator<Item = usize>) {
+        for number in numbers {
+            let task = self.task(number, 0);
+            let _ = self.push(worker, task, Why::Spawned);
+        }
+    }
+
+    /// The number of what a hook hands out, which ends.
+    fn run(
+        &mut self,
+        worker: usize,
+        hook: fn(&P::Shared, &mut P::Local, &crate::Cx<'_>) -> Option<warpweft_task::TaskRef>,
+    ) -> Option<usize> {
+        let task = self.call(worker, hook)?;
+        Some(self.end(worker, task))
+    }
+
+    fn end_all(&mut self) {
+        for worker in 0..self.locals.len() {
+            while self.run(worker, P::scan).is_some() {}
+        }
+    }
+}
+
+#[test]
+fn go_runs_the_newest_next_and_the_others_in_their_order() {
+    let mut pool = Pool::new(&Go, 2);
+    pool.spawn(0, 0..4);
+    let yields = pool.task(9, 0);
+    let _ = pool.push(0, yields, Why::Yielded);
+    assert_eq!(pool.run(0, Go::next), Some(3));
+    assert_eq!(pool.run(0, Go::next), Some(0));
+    // A yielded goroutine is in the global queue; by turns with the ring.
+    assert_eq!(pool.run(0, Go::overdue), Some(9));
+    assert_eq!(pool.run(0, Go::overdue), Some(1));
+    pool.end_all();
+}
+
+#[test]
+fn go_takes_what_is_next_elsewhere_last() {
+    let mut pool = Pool::new(&Go, 2);
+    pool.spawn(0, 0..3);
+    // Half of the ring of two, rounded up or down, before what is next.
+    assert_eq!(pool.run(1, Go::search), Some(0));
+    let mut rest: Vec<_> = std::iter::from_fn(|| pool.run(1, Go::search)).collect();
+    rest.extend(std::iter::from_fn(|| pool.run(1, Go::next)));
+    assert_eq!(rest, [1, 2]);
+}
+
+#[test]
+fn half_of_a_full_ring_overflows() {
+    let mut pool = Pool::new(&Go, 1);
+    // One is next, 256 fill the ring, one more throws 128 out, and follows them.
+    pool.spawn(0, 0..258);
+    assert_eq!(pool.run(0, Go::next), Some(257));
+    assert_eq!(pool.run(0, Go::next), Some(128));
+    let global: Vec<_> = (0..4).filter_map(|_| pool.run(0, Go::overdue)).collect();
+    assert_eq!(global, [0, 129, 1, 130]);
+    pool.end_all();
+    let mut pool = Pool::new(&Tokio, 1);
+    pool.spawn(0, 0..258);
+    assert_eq!(pool.run(0, Tokio::next), Some(257));
+    assert_eq!(pool.run(0, Tokio::next), Some(128));
+    assert_eq!(pool.run(0, Tokio::overdue), Some(0));
+    pool.end_all();
+}
+
+#[test]
+fn tokios_slot_goes_first_but_three_times_only() {
+    let mut pool = Pool::new(&Tokio, 2);
+    pool.spawn(0, [9]);
+    assert_eq!(pool.run(1, Tokio::search), None, "nobody takes from a slot");
+    pool.spawn(0, [0]);
+    let mut order = Vec::new();
+    for number in 1..5 {
+        order.extend(pool.run(0, Tokio::next));
+        pool.spawn(0, [number]);
+    }
+    assert_eq!(order, [0, 1, 2, 9]);
+    pool.end_all();
+}
+
+#[test]
+fn tokio_wakes_somebody_only_for_what_others_can_take() {
+    let mut pool = Pool::new(&Tokio, 2);
+    let tasks = [0, 1, 2, 3].map(|number| pool.task(number, 0));
+    let [first, second, yielded, outside] = tasks;
+    assert_eq!(pool.push(0, first, Why::Woken), Wake::None);
+    assert_eq!(pool.push(0, second, Why::Woken), Wake::Any);
+    assert_eq!(pool.push(0, yielded, Why::Yielded), Wake::Any);
+    assert_eq!(pool.push_from_outside(outside), Wake::Any);
+    pool.end_all();
+}
+
+#[test]
+fn tokio_tunes_how_often_it_looks_at_the_injector() {
+    let mut pace = Pace::new();
+    pace.learn(0);
+    assert_eq!(pace.interval, 61, "nothing is known before the second look");
+    // 10 µs a step: every 20 steps are 200 µs.
+    pace.learn(61 * 10_000);
+    assert_eq!(pace.interval, 20);
+    // One in ten of the new: 9 × 10 + 110 in tenths are 20 µs.
+    pace.learn(61 * (10_000 + 110_000));
+    assert_eq!(pace.interval, 10);
+    let mut now = 61 * 120_000;
+    for _ in 0..100 {
+        now += 61_000_000;
+        pace.learn(now);
+    }
+    assert_eq!(pace.interval, 2);
+    for _ in 0..200 {
+        now += 61;
+        pace.learn(now);
+    }
+    assert_eq!(pace.interval, 127);
+}
+
+#[test]
+fn libfibre_brings_a_woken_task_home() {
+    let mut pool = Pool::new(&Libfibre, 3);
+    pool.spawn(1, [7]);
+    let mut task = pool.call(1, Libfibre::next).expect("its own");
+    pool.call(1, |shared, own, cx| {
+        Libfibre::suspended(shared, own, &mut task, cx);
+    });
+    assert_eq!(pool.push(2, task, Why::Woken), Wake::Worker(WorkerId(1)));
+    assert_eq!(pool.run(2, Libfibre::next), None);
+    let mut task = pool.call(1, Libfibre::next).expect("at home");
+    pool.call(1, |shared, own, cx| {
+        Libfibre::suspended(shared, own, &mut task, cx);
+    });
+    // On its own worker it simply stays, and so does what yields there though it once ran elsewhere.
+    assert_eq!(pool.push(1, task, Why::Woken), Wake::Any);
+    let task = pool.call(1, Libfibre::next).expect("at home");
+    assert_eq!(pool.push(2, task, Why::Yielded), Wake::Any);
+    assert_eq!(pool.run(2, Libfibre::next), Some(7));
+    // A word that is no worker's number is nobody's home.
+    let stray = pool.task(8, 1_000);
+    assert_eq!(pool.push(0, stray, Why::Woken), Wake::Any);
+    assert_eq!(pool.run(0, Libfibre::next), Some(8));
+}
+
+#[test]
+fn who_yields_alone_is_alone() {
+    let mut pool = Pool::new(&Libfibre, 2);
+    assert!(pool.call(0, |shared, own, _| Libfibre::alone(shared, own)));
+    pool.spawn(1, [0]);
+    assert!(!pool.call(0, |shared, own, _| Libfibre::alone(shared, own)));
+    pool.end_all();
+}
+
+/// What the busy tasks do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Busy {
+    Yield,
+    /// They wait, and are woken at once: in the slot, where there is one.
+    Wake,
+}
+
+/// Busy tasks keep the workers busy for ever; one more comes. Whichever workers make steps: within the bound it runs.
+fn keeps_its_bound<P: Policy>(
+    policy: &P,
+    busy_do: Busy,
+    most: usize,
+    stuck: bool,
+    bound: impl Fn(usize, usize) -> u64,
+) {
+    for (workers, busy, from_outside) in [
+        (1, 1, true),
+        (1, 1, false),
+        (1, most, true),
+        (1, most, false),
+        (3, most, false),
+    ] {
+        let stuck = (stuck && workers > 1).then_some(1);
+        let mut pool = Pool::new(policy, workers);
+        for number in 0..busy {
+            let task = pool.task(number, 0);
+            let _ = pool.push(number % workers, task, Why::Spawned);
+        }
+        let waits = pool.task(busy, 0);
+        let _ = if from_outside {
+            pool.push_from_outside(waits)
+        } else {
+            pool.push(stuck.unwrap_or(0), waits, Why::Spawned)
+        };
+        // In the middle of a step: what the running task pushes takes the slot.
+        let more = pool.task(busy + 1, 0);
+        let _ = pool.push(stuck.unwrap_or(0), more, Why::Spawned);
+        let mut ran = false;
+        'steps: for step in 1..=bound(busy + 1, workers) {
+            pool.now.set(step * 1_000);
+            for worker in (0..workers).filter(|&worker| Some(worker) != stuck) {
+                let Some(mut task) = next_step(&mut pool, worker, step) else {
+                    continue;
+                };
+                if number(&task) == Some(busy) {
+                    pool.end(worker, task);
+                    ran = true;
+                    break 'steps;
+                }
+                if busy_do == Busy::Wake {
+                    pool.call(worker, |shared, own, cx| P::suspended(shared, own, &mut task, cx));
+                    let _ = pool.push(worker, task, Why::Woken);
+                } else {
+                    let _ = pool.push(worker, task, Why::Yielded);
+                }
+            }
+        }
+        assert!(
+            ran,
+            "{workers} workers, {busy} {busy_do:?}, from outside: {from_outside}, stuck: {stuck:?}"
+        );
+        pool.end_all();
+    }
+}
+
+#[test]
+fn every_task_has_its_turn() {
+    for busy in [Busy::Yield, Busy::Wake] {
+        // More than a ring holds, and fewer.
+        for most in [5, 300] {
+            keeps_its_bound(&Go, busy, most, false, |others, _| Go::steps(others));
+            keeps_its_bound(&Tokio, busy, most, false, |others, _| Tokio::steps(others));
+            keeps_its_bound(&Libfibre, busy, most, false, |others, _| {
+                Libfibre::own_steps(others)
+            });
+            keeps_its_bound(&Libfibre, busy, most, true, Libfibre::steps);
+        }
+    }
+}

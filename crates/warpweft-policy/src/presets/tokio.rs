@@ -1,0 +1,201 @@
+//! The multi-thread scheduler of tokio: a LIFO slot and a ring of 256 per worker, one injector.
+
+use super::ring::{self, RING, make, refill, take_one};
+use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
+use std::fmt;
+use warpweft_queue::{Amount, Fifo, FifoThief, Locked, Owner, Thief};
+use warpweft_task::{TaskRef, Why};
+
+/// How often in a row the slot goes before the ring.
+const SLOT_IN_A_ROW: u32 = 3;
+/// Tasks between two looks at the clock, and the interval of the first looks at the injector.
+const EVENTS: u32 = 61;
+/// How much time there is to be between two looks at the injector.
+const TARGET_NS: u64 = 200_000;
+/// The interval's limits, in tasks.
+const INTERVALS: (u64, u64) = (2, 127);
+
+/// As tokio schedules tasks: what a task spawns or wakes goes to a slot of its worker, what was there to a ring of 256, half of
+/// which overflows into the injector. The slot goes first three times in a row. The injector gets every 61st step at
+/// first; then as many as it takes to look there every 200 µs, by a moving average of the length of a step (weight of a
+/// new one 1/10), 2 to 127. What yields goes to the back of the ring. Thieves take half of a ring; nobody takes from a slot.
+///
+/// # What is promised
+///
+/// A ready task with `M` other ready tasks in the pool is taken within [`Tokio::steps`]`(M)` steps, 61 × (M + 257), of its
+/// worker (of any, if it is in the injector); with polls of `T` at most that takes `T` times as long. tokio itself looks at
+/// the injector every 127 steps at the least; here the pool sees to it that it is every 61.
+///
+/// A task in the slot waits for as long as the running one does not end its step: nobody else can reach it (tokio#4730).
+///
+/// ```
+/// use warpweft_policy::Tokio;
+/// assert_eq!(Tokio.to_string(), "tokio");
+/// assert_eq!(Tokio::steps(0), 61 * 257);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tokio;
+
+impl Tokio {
+    /// Within how many steps of its worker a task runs when `others` are ready.
+    #[must_use]
+    pub fn steps(others: usize) -> u64 {
+        u64::from(Self::INTERVAL).saturating_mul((others + RING + 1) as u64)
+    }
+}
+
+impl fmt::Display for Tokio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("tokio")
+    }
+}
+
+/// What thieves see: the rings and the injector.
+pub struct Shared {
+    rings: Box<[FifoThief<TaskRef>]>,
+    injector: Locked<TaskRef>,
+}
+
+/// A worker's slot and ring, and how it knows when to look at the injector.
+pub struct Own {
+    slot: Option<TaskRef>,
+    in_a_row: u32,
+    ring: Fifo<TaskRef>,
+    ticks: u32,
+    pace: Pace,
+}
+
+/// The length of a step, and what follows from it.
+pub(super) struct Pace {
+    /// The moving average, in nanoseconds; 0 if nothing is known.
+    mean_ns: u64,
+    /// When the clock was read last; `None` if the worker had nothing to do since.
+    since: Option<u64>,
+    pub(super) interval: u32,
+}
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        Self {
+            mean_ns: 0,
+            since: None,
+            interval: EVENTS,
+        }
+    }
+
+    /// `EVENTS` steps are done.
+    pub(super) fn learn(&mut self, now: u64) {
+        if let Some(since) = self.since.replace(now) {
+            let step = now.saturating_sub(since) / u64::from(EVENTS);
+            self.mean_ns = match self.mean_ns {
+                0 => step,
+                mean => (9 * mean + step) / 10,
+            };
+            let wanted = TARGET_NS / self.mean_ns.max(1);
+            // Between 2 and 127.
+            self.interval = wanted.clamp(INTERVALS.0, INTERVALS.1) as u32;
+        }
+    }
+}
+
+impl Policy for Tokio {
+    type Shared = Shared;
+    type Local = Own;
+
+    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
+        let own = |_| {
+            Ok(Own {
+                slot: None,
+                in_a_row: 0,
+                ring: make()?,
+                ticks: 0,
+                pace: Pace::new(),
+            })
+        };
+        let owns = (0..env.workers)
+            .map(own)
+            .collect::<Result<Vec<Own>, PolicyError>>()?;
+        let shared = Shared {
+            rings: owns.iter().map(|own| own.ring.thief()).collect(),
+            injector: Locked::new(),
+        };
+        Ok((shared, owns))
+    }
+
+    #[inline]
+    fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+        let Some(own) = own else {
+            shared.injector.push(task);
+            return Wake::Any;
+        };
+        let to_ring = if why == Why::Yielded {
+            Some(task)
+        } else {
+            own.slot.replace(task)
+        };
+        match to_ring {
+            Some(task) => {
+                ring::push(&mut own.ring, &shared.injector, task, cx);
+                Wake::Any
+            }
+            // Its worker is awake, and nobody else could take it.
+            None => Wake::None,
+        }
+    }
+
+    #[inline]
+    fn next(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        own.ticks = own.ticks.wrapping_add(1);
+        if own.ticks.is_multiple_of(EVENTS) {
+            own.pace.learn(cx.now_ns());
+        }
+        if own.ticks.is_multiple_of(own.pace.interval)
+            && let Some(task) = shared.injector.pop()
+        {
+            return Some(task);
+        }
+        if own.in_a_row < SLOT_IN_A_ROW
+            && let Some(task) = own.slot.take()
+        {
+            own.in_a_row += 1;
+            return Some(task);
+        }
+        own.in_a_row = 0;
+        own.ring.pop().or_else(|| own.slot.take())
+    }
+
+    fn overdue(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        let task = refill(&mut own.ring, &shared.injector, cx);
+        cx.count(Count::Overdue, u64::from(task.is_some()));
+        task
+    }
+
+    fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        own.pace.since = None;
+        if let Some(task) = refill(&mut own.ring, &shared.injector, cx) {
+            return Some(task);
+        }
+        let workers = shared.rings.len();
+        let first = cx.random(workers);
+        (first..workers).chain(0..first).find_map(|victim| {
+            let ring = &shared.rings[victim];
+            if cx.worker().is_some_and(|me| me.0 == victim) || ring.glance().len == 0 {
+                return None;
+            }
+            cx.count(Count::StealAttempts, 1);
+            let stolen = ring.steal_into(&mut own.ring, Amount::Half).taken();
+            cx.count(Count::Steals, u64::from(stolen.is_some()));
+            stolen
+        })
+    }
+
+    fn scan(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        let own = own.slot.take().or_else(|| own.ring.pop());
+        own.or_else(|| shared.injector.pop())
+            .or_else(|| shared.rings.iter().find_map(|ring| take_one(ring, cx)))
+    }
+
+    fn alone(shared: &Shared, own: &Own) -> bool {
+        own.slot.is_none() && own.ring.is_empty() && shared.injector.is_empty()
+    }
+}

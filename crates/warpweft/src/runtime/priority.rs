@@ -1,0 +1,90 @@
+//! Priorities of tasks, for policies that have them.
+
+use super::handle::Runtime;
+use std::fmt;
+use std::ptr::NonNull;
+use warpweft_task::TaskRef;
+use warpweft_task::pool::PoolHeader;
+
+/// A priority of one runtime's tasks, made by [`Runtime::priority`] and given to spawns by
+/// [`TaskBuilder::priority`](crate::TaskBuilder::priority).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Priority {
+    /// The address of the pool; never followed.
+    pool: usize,
+    level: u8,
+}
+
+impl Priority {
+    /// Its level: 0 is the most urgent.
+    #[must_use]
+    pub fn level(self) -> u8 {
+        self.level
+    }
+
+    /// Tells the policy, if the task is of the pool whose priority it is.
+    pub(super) fn set(self, task: &mut TaskRef, pool: NonNull<PoolHeader>) {
+        if pool.addr().get() == self.pool {
+            task.set_policy_word(u64::from(self.level) + 1);
+        }
+    }
+}
+
+/// A priority that the runtime's policy does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PriorityError {
+    /// What was asked for.
+    pub asked: u8,
+    /// How many priorities there are; 0 if the policy has none.
+    pub priorities: u8,
+}
+
+impl fmt::Display for PriorityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { asked, priorities } = *self;
+        match priorities {
+            0 => write!(
+                f,
+                "priority {asked} on a runtime without priorities: its policy has none, `negele` has"
+            ),
+            _ => write!(
+                f,
+                "priority {asked} of {priorities}: there are 0, the most urgent, to {}",
+                priorities - 1
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PriorityError {}
+
+impl Runtime {
+    /// A priority for this runtime's tasks: 0 is the most urgent. What the last ones mean is the policy's affair.
+    ///
+    /// # Errors
+    ///
+    /// [`PriorityError`] if the policy does not have so many, or none at all.
+    ///
+    /// ```
+    /// use warpweft::{Runtime, TaskBuilder, policy::Negele};
+    /// let runtime = Runtime::builder().workers(1).policy(Negele::new()).build()?;
+    /// let urgent = runtime.priority(0)?;
+    /// let task = TaskBuilder::new().on(&runtime).priority(urgent).spawn_job(|| 6 * 7);
+    /// assert_eq!(task.wait().ok(), Some(42));
+    /// assert!(runtime.priority(4).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn priority(&self, level: u8) -> Result<Priority, PriorityError> {
+        let priorities = self.priorities();
+        if level < priorities {
+            let pool = self.header().addr().get();
+            Ok(Priority { pool, level })
+        } else {
+            Err(PriorityError {
+                asked: level,
+                priorities,
+            })
+        }
+    }
+}
