@@ -30,7 +30,7 @@
 //! | 3 | resume | `push(Woken)` of the task with that word, by any thread | the task goes to the bottom, the word becomes 0; a deque that is in no set enters a random one |
 //! | | | `retired` with that word: the task was cancelled just then | the same without the task; if there are no tasks: gone |
 //! | 4 | steal | `search`, `overdue`, `scan` draw a resumable deque | the oldest task is taken; if any is left: muggable |
-//! | 5 | free | the last task is taken from a deque that is not suspended | the deque is gone, and its set has lost it |
+//! | 5 | free | the last task is taken from a deque that is not suspended | the deque is gone, and its set has lost it, unless its own worker took it |
 //! | 6 | steal | they draw a suspended deque | the oldest task is taken; if that was the last: it leaves its set, which has lost it |
 //! | | | they draw an active one, or a muggable one in a turn of `overdue` | the oldest task is taken |
 //! | 7 | mug | they draw a muggable deque for a worker without tasks of its own; not `overdue` in a turn | the worker's active deque, and in its set; the former set has lost it; the youngest task is taken |
@@ -47,6 +47,8 @@
 //! - A task that is woken without having been suspended has the word 0, and is pushed like a spawned one.
 //! - After `suspended`, `next` has nothing until the worker has stolen.
 //!
+//! - Each push says [`Wake::Any`], since any worker may take the task.
+//!
 //! [`Shared::states`] shows the deques and their states at a moment.
 //!
 //! # Beyond the papers
@@ -55,6 +57,7 @@
 //!   of them in its turn, not by chance; it steals and never mugs). Without it a task can wait for ever for thieves who choose others.
 //!   Called out of that turn for a worker without tasks while there are deques without an owner, it draws like `search`: the steal that
 //!   follows a wait does without the idle protocol.
+//! - *First things first.* `search` and `scan` look at the own deque, the injector and the yielded tasks before they steal.
 //! - *The last look.* `scan` looks at every set, and again if a deque moved meanwhile: chance may miss the one set that has work.
 //! - *Yielded tasks* go to a queue of the pool; into their deque they would come straight back.
 //!
@@ -249,11 +252,14 @@ fn own_or_pool(shared: &Shared, local: &mut Local) -> Option<TaskRef> {
         .or_else(|| shared.yielded.pop())
 }
 
-/// As many attempts as there are workers, each at a random deque of a random set.
+/// Some attempts, each at a random deque of a random set. A set without deques, such as that of a stand-in that nobody carries, costs a load.
 fn draw(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
-    (0..cx.workers()).find_map(|_| {
-        cx.count(Count::StealAttempts, 1);
+    (0..2 * cx.workers()).find_map(|_| {
         let set = cx.random(cx.workers());
+        if shared.deques.is_vacant(set) {
+            return None;
+        }
+        cx.count(Count::StealAttempts, 1);
         let raid = shared
             .deques
             .raid(&mut local.active, set, |deques| cx.random(deques));

@@ -238,6 +238,15 @@ impl<T: Word> Deques<T> {
         (0..self.slots.len()).all(|set| self.slots[set].len() == 0)
     }
 
+    /// Whether set number `set` has no deque at all; one that has may be empty all the same. One load; a hint.
+    ///
+    /// # Panics
+    ///
+    /// If there is no set of this number.
+    pub fn is_vacant(&self, set: usize) -> bool {
+        self.slots[set].is_vacant()
+    }
+
     /// Makes a deque a member.
     fn enter(&self, at: usize, set: &mut Set<T>, deque: Member<T>) {
         set.members.push(deque);

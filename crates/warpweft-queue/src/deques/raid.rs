@@ -1,7 +1,7 @@
 //! What thieves do: each step under the locks of the sets concerned.
 
 use super::places::NOWHERE;
-use super::set::{Member, Set, Standing};
+use super::set::{Ends, Member, Set, Standing};
 use super::{Active, Deques};
 use crate::{Steal, Thief, Word};
 use warpweft_platform::atomic::{Ordering, spin_loop};
@@ -57,7 +57,16 @@ impl<T: Word> Deques<T> {
             };
         }
         if set.members[chosen].standing != Standing::Muggable || !thief.is_empty() {
-            return self.steal_top(victim, set, chosen);
+            let (raid, emptied) = self.steal_top(victim, set, chosen);
+            match emptied {
+                // The thief needs a deque for what its task will push.
+                Some((stack, thieves)) if thief.stack.is_none() => {
+                    (thief.stack, own.active) = (Some(stack), Some(thieves));
+                }
+                Some((stack, _)) => own.keep(stack),
+                None => {}
+            }
+            return raid;
         }
         let Member { ends, woken, .. } = self.leave(victim, set, chosen);
         let (stack, thieves) = ends.unzip();
@@ -85,7 +94,13 @@ impl<T: Word> Deques<T> {
         }
         let mut set = self.lock(of);
         match set.next_in_turn() {
-            Some(member) => self.steal_top(of, &mut set, member),
+            Some(member) => {
+                let (raid, emptied) = self.steal_top(of, &mut set, member);
+                if let Some((stack, _)) = emptied {
+                    set.keep(stack);
+                }
+                raid
+            }
             None => Raid::Nothing,
         }
     }
@@ -134,27 +149,24 @@ impl<T: Word> Deques<T> {
         }
     }
 
-    /// Steals the top of a member, and moves its state on.
-    fn steal_top(&self, at: usize, set: &mut Set<T>, member: usize) -> Raid<T> {
+    /// Steals the top of a member, and moves its state on. If that was the last task, what remains of the deque is the ends of its stack.
+    fn steal_top(&self, at: usize, set: &mut Set<T>, member: usize) -> (Raid<T>, Option<Ends<T>>) {
         let deque = &mut set.members[member];
         let Some(task) = deque.pop_top() else {
-            return Raid::Lost;
+            return (Raid::Lost, None);
         };
         if deque.len() > 0 {
             if deque.standing == Standing::Resumable {
                 deque.standing = Standing::Muggable;
             }
             let emptied = false;
-            return Raid::Stolen { task, emptied };
+            return (Raid::Stolen { task, emptied }, None);
         }
         let deque = self.leave(at, set, member);
         if let Standing::Suspended(index) = deque.standing {
             self.place_of(index).moved(index, NOWHERE, 0);
         }
-        if let Some((stack, _)) = deque.ends {
-            set.keep(stack);
-        }
         let emptied = true;
-        Raid::Stolen { task, emptied }
+        (Raid::Stolen { task, emptied }, deque.ends)
     }
 }

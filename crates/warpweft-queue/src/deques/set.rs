@@ -26,11 +26,14 @@ pub(super) enum Standing {
     Muggable,
 }
 
+/// The owner's and the thieves' end of a stack.
+pub(super) type Ends<T> = (Lifo<T>, LifoThief<T>);
+
 /// A deque without an owner, which has tasks.
 pub(super) struct Member<T: Word> {
     pub(super) standing: Standing,
     /// Both ends of its stack. None if the deque was empty when its task was woken: one task needs no stack.
-    pub(super) ends: Option<(Lifo<T>, LifoThief<T>)>,
+    pub(super) ends: Option<Ends<T>>,
     /// The task that it waited for: at the bottom, below the stack's youngest.
     pub(super) woken: Option<T>,
 }
@@ -101,42 +104,52 @@ impl<T: Word> Set<T> {
 /// A set and its lock.
 pub(super) struct Slot<T: Word> {
     set: Mutex<Set<T>>,
-    /// How many members there are: written under the lock, read without.
-    len: AtomicUsize,
+    /// Twice the number of members, and 1 if the worker has an active deque: written under the lock, read without.
+    glance: AtomicUsize,
 }
 
 impl<T: Word> Slot<T> {
     pub(super) fn new(set: Set<T>) -> Self {
         Self {
             set: Mutex::new(set),
-            len: AtomicUsize::new(0),
+            glance: AtomicUsize::new(0),
         }
     }
 
     /// How many members there are; a hint.
     pub(super) fn len(&self) -> usize {
+        self.glance() / 2
+    }
+
+    /// Whether there is no deque; a hint.
+    pub(super) fn is_vacant(&self) -> bool {
+        self.glance() == 0
+    }
+
+    fn glance(&self) -> usize {
         // Ordering: Acquire pairs with the Release in `Held::drop`.
-        self.len.load(Ordering::Acquire)
+        self.glance.load(Ordering::Acquire)
     }
 
     pub(super) fn lock(&self) -> Held<'_, T> {
         Held {
             set: self.set.lock(),
-            len: &self.len,
+            glance: &self.glance,
         }
     }
 }
 
-/// A set, locked. It tells the number of members before it is given back.
+/// A set, locked. It tells how many deques there are before it is given back.
 pub(super) struct Held<'a, T: Word> {
     set: MutexGuard<'a, Set<T>>,
-    len: &'a AtomicUsize,
+    glance: &'a AtomicUsize,
 }
 
 impl<T: Word> Drop for Held<'_, T> {
     fn drop(&mut self) {
-        // Ordering: Release pairs with the Acquire in `Slot::len`. The lock, still held, orders it among the other stores.
-        self.len.store(self.set.members.len(), Ordering::Release);
+        let glance = 2 * self.set.members.len() + usize::from(self.set.active.is_some());
+        // Ordering: Release pairs with the Acquire in `Slot::glance`. The lock, still held, orders it among the other stores.
+        self.glance.store(glance, Ordering::Release);
     }
 }
 
