@@ -28,8 +28,8 @@
 //! | a closure that waits, in direct style | [`fiber::spawn`] | by awaiting the handle |
 //! | a closure that nobody waits for | [`spawn_detached`] | none; the cheapest |
 //! | a closure that blocks in the system | [`blocking`]: here, and it may borrow; [`spawn_blocking`]: elsewhere | in place; by awaiting |
-//! | a file, or a name of a host | [`fs`], [`net::lookup`] | by awaiting |
 //! | two or many closures that borrow from here | [`join`], [`scope`], [`par_for`], [`par_chunks_mut`] | when all have ended |
+//! | a file, or a name of a host | [`fs`], [`net::lookup`] | by awaiting |
 //!
 //! From a thread that is no worker: [`Runtime::spawn`], [`Runtime::install`], [`JoinHandle::wait`], [`block_on`]. These wait, and
 //! they may do so in a task, too: its thread gives its worker away meanwhile.
