@@ -33,6 +33,7 @@
 //! | futures that borrow from here | [`Scope::spawn_future`] | by awaiting, or when all have ended |
 //! | a stream of futures | [`par_buffered`](stream::ParStream::par_buffered), [`pipeline`](stream::pipeline) | as a stream |
 //! | two or many closures that borrow from here | [`join`], [`scope`], [`par_for`], [`par_chunks_mut`] | when all have ended |
+//! | a file, or a name of a host | [`fs`], [`net::lookup`] | by awaiting |
 //!
 //! From a thread that is no worker: [`Runtime::spawn`], [`Runtime::install`], [`JoinHandle::wait`], [`block_on`]. These wait, and
 //! they may do so in a task, too: its thread gives its worker away meanwhile.

@@ -8,7 +8,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::net::TcpListener;
@@ -289,38 +289,63 @@ fn the_report_names_a_task_that_has_a_name() {
     );
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_fork_is_not_reported_as_the_task_before() {
-    let over = Arc::new(AtomicBool::new(false));
+    let over = AtomicBool::new(false);
+    let inside = Arc::new(AtomicUsize::new(0));
+    // What was told while both were in it.
     let stalls: Arc<Mutex<Vec<Stall>>> = Arc::default();
-    let heard = Arc::clone(&stalls);
+    let (heard, entered) = (Arc::clone(&stalls), Arc::clone(&inside));
     let runtime = Runtime::builder()
         .workers(2)
-        .on_stall(move |stall| heard.lock().push(stall.clone()))
+        .on_stall(move |stall| {
+            if entered.load(Ordering::SeqCst) == 2 {
+                heard.lock().push(stall.clone());
+            }
+        })
         .build()
         .expect("threads");
-    // Both workers have run tasks.
-    runtime.broadcast(|_| ()).expect("open");
-    let inside = AtomicUsize::new(0);
-    let spin = |_: warpweft::ForkCx<'_>| {
-        inside.fetch_add(1, Ordering::Relaxed);
+    // Either worker has run a task with a spawn site: each waits for the other one.
+    let meet = AtomicUsize::new(0);
+    let meets = || {
+        meet.fetch_add(1, Ordering::Relaxed);
+        eventually("both are here", || meet.load(Ordering::Relaxed) == 2);
+    };
+    runtime.broadcast(|_| meets()).expect("open");
+    let taken_by = AtomicU32::new(0);
+    let spin = || {
+        inside.fetch_add(1, Ordering::SeqCst);
         while !over.load(Ordering::Relaxed) {
             std::hint::spin_loop();
         }
     };
-    thread::scope(|scope| {
-        scope.spawn(|| runtime.install(|cx| cx.join(spin, spin)).expect("open"));
-        eventually("a fork was taken", || inside.load(Ordering::Relaxed) == 2);
-        let told = |of: fn(&Stall) -> bool| stalls.lock().iter().any(of);
-        eventually("both are told of", || {
-            told(|stall| stall.spawned_at.is_none()) && told(|stall| stall.spawned_at.is_some())
+    let of_the_fork = || {
+        let stalls = stalls.lock();
+        let of_it = |stall: &&Stall| {
+            let whereabouts = stall.whereabouts.as_ref();
+            whereabouts.is_some_and(|its| its.thread == taken_by.load(Ordering::SeqCst))
+        };
+        stalls.iter().find(of_it).cloned()
+    };
+    let stall = thread::scope(|scope| {
+        scope.spawn(|| {
+            let second = |_: warpweft::ForkCx<'_>| {
+                let thread = warpweft_platform::whereabouts::thread();
+                taken_by.store(thread.expect("Linux numbers them"), Ordering::SeqCst);
+                spin();
+            };
+            runtime.install(|cx| cx.join(|_| spin(), second)).expect("open");
         });
+        let start = Instant::now();
+        while of_the_fork().is_none() && start.elapsed() < Duration::from_secs(60) {
+            thread::sleep(Duration::from_millis(1));
+        }
         over.store(true, Ordering::Relaxed);
+        of_the_fork().expect("it was told")
     });
-    let forks = stalls.lock();
-    let fork = forks.iter().find(|stall| stall.spawned_at.is_none());
-    let text = fork.expect("it was told").to_string();
-    assert!(text.contains("in a fork"), "{text}");
+    assert_eq!((stall.name.clone(), stall.spawned_at), (None, None), "{stall}");
+    assert!(stall.to_string().contains("in a fork"), "{stall}");
 }
 
 #[cfg(target_os = "linux")]

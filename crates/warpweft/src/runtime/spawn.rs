@@ -145,7 +145,7 @@ impl<'a> TaskBuilder<'a> {
         }
     }
 
-    /// Names the task in errors, dumps and traces. Costs one more allocation.
+    /// Names the task in errors, dumps, traces and the reports of stuck workers. Costs one more allocation, and two short locks.
     pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.name = Some(name.into());
         self
