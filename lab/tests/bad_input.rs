@@ -96,6 +96,8 @@ fn what_cannot_run_says_why() {
         ("mapreducefib --runtime smol", "no timers"),
         ("mapreducefib --runtime threads", "measure the kernel"),
         ("mapreducefib n=0", "from 1 to"),
+        ("mapreducefib from=udp", "timer, tcp"),
+        ("mapreducefib/tcp --runtime go", "no server"),
         ("mapreducefib --runtime chili", "can only join"),
         ("sweep --runtime rayon-fifo", "see rayon"),
         ("sweep share=101", "from 0 to 100"),

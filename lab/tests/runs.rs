@@ -200,6 +200,8 @@ fn maps_over_remote_items_say_how_far_from_the_limit_they_are() {
         HIDING,
         30,
     );
+    each_runs("mapreducefib/tcp n=30 wait=4 fib=14 base=8", HIDING, 30);
+    each_runs("mapreducefib/tcp n=1 wait=0 fib=3", HIDING, 1);
     // More heavy items than items, one item, nothing above the base, nothing to compute.
     each_runs("mapreducefib n=5 wait=1 heavy=9 heavy-fib=12 base=8", HIDING, 5);
     each_runs("mapreducefib n=1 wait=1 fib=12", HIDING, 1);
@@ -562,6 +564,28 @@ fn exploring_writes_table_report_and_document() {
         advice.starts_with("Nothing can be told apart in so few rounds") && said.out.contains(advice),
         "{advice}"
     );
+}
+
+#[test]
+fn the_report_of_latency_hiding_draws_the_ideal() {
+    let folder = Folder::new("explore-hiding");
+    let said = say(
+        folder.path(),
+        "explore mapreducefib --smoke --runtime warpweft,rayon,tokio --policy lifo --workers 1,2",
+    );
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let html = std::fs::read_to_string(folder.path().join("reports/explore-mapreducefib.html")).unwrap();
+    assert!(html.contains("Speed-up over workers") && html.contains("ideal: nothing to wait for"));
+    assert_eq!(html.matches("<svg").count(), html.matches("</svg>").count());
+    assert!(!html.contains("NaN") && !html.contains("inf"));
+    // Where there is nothing to hide there is no ideal.
+    let said = say(
+        folder.path(),
+        "explore overhead --smoke --runtime warpweft,rayon --policy lifo --workers 1",
+    );
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let html = std::fs::read_to_string(folder.path().join("reports/explore-overhead.html")).unwrap();
+    assert!(!html.contains("Speed-up over workers") && html.contains("Throughput over workers"));
 }
 
 #[test]

@@ -99,6 +99,8 @@ func mapReduceFib(r *request, n uint64) *answer {
 	return &answer{Operations: n, Nanos: elapsed, Measures: map[string]float64{
 		"ideal_s":        ideal / 1e9,
 		"ratio_to_limit": float64(elapsed) / (ideal + float64(wait)),
+		"speed_up":       (float64(wait)*float64(n) + ideal*float64(r.Workers)) / float64(elapsed),
+		"ideal_speed_up": (float64(wait)*float64(n) + ideal*float64(r.Workers)) / ideal,
 	}}
 }
 

@@ -4,6 +4,7 @@
 //!  mod.rs     the page            svg.rs     scales, ticks, marks, labels
 //!  tables.rs  figures, counters   plane.rs   throughput against p99
 //!  style.css  light and dark      lines.rs   latency by percentile, throughput over workers
+//!                                 speed_up.rs  speed-up beside the ideal
 //! ```
 
 use crate::explore::table;
@@ -16,6 +17,7 @@ use crate::workloads::spec::{Chosen, Kind};
 
 mod lines;
 mod plane;
+mod speed_up;
 mod svg;
 mod tables;
 
@@ -271,6 +273,16 @@ fn charts(html: &mut String, page: &Page<'_>, series: &[Series]) {
                 escape(what),
                 legend(page.rows, series, &[]),
                 curves.concat()
+            ),
+        );
+    }
+    if let Some(chart) = speed_up::over_workers(page.rows, series) {
+        put(
+            html,
+            format_args!(
+                "<section><h2>Speed-up over workers</h2><p>Over one worker that is held by whatever it waits for. The dashed line is \
+                 the ideal: the same work with nothing to wait for.</p>{}{chart}</section>",
+                legend(page.rows, series, &[]),
             ),
         );
     }

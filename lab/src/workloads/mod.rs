@@ -190,6 +190,9 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
         }
         (Kind::Mapreducefib | Kind::Sweep, Runtime::Threads) => "threads that wait measure the kernel",
         (Kind::Mapreducefib | Kind::Sweep, Runtime::Smol) => "it has no timers of its own",
+        (Kind::Mapreducefib, Runtime::Go) if request.params.word("from") == "tcp" => {
+            "its program has no server to ask"
+        }
         (Kind::Mapreducefib | Kind::Sweep, Runtime::Go) => return Ok(runtime.missing()),
         (_, Runtime::TokioRayon) => "two pools, one that waits and one that joins: see mixed and http",
         (Kind::Timers, Runtime::Smol) => "it has no timers of its own",
@@ -359,7 +362,7 @@ impl Program {
             Kind::Mixed => Self::Mixed(mixed::Plan::new(params)),
             Kind::ForkJoin => Self::ForkJoin(fork_join::Plan::new(params)),
             Kind::Http => Self::Http(http::Plan::new(params)),
-            Kind::Mapreducefib => Self::MapReduce(map_reduce::Plan::new(params)),
+            Kind::Mapreducefib => Self::MapReduce(map_reduce::Plan::new(params, request.workers)),
             Kind::Sweep => Self::Sweep(sweep::Plan::new(params, request.workers)),
         })
     }

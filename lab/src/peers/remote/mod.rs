@@ -4,14 +4,18 @@
 //! |---|---|---|---|---|
 //! | both halves | `join_async` | `spawn` the second, await both | the same | `join` |
 //! | wait | `time::sleep` | `time::sleep` | `time::sleep` | `thread::sleep`: the classic, which hides nothing |
+//! | a connection | `net::TcpStream` | `net::TcpStream` | the same | `std::net::TcpStream`, which blocks |
 //! | compute | here, with `join` | here, in plain calls: it has no join | in a rayon pool beside, `oneshot` back | here, with `join` |
 //!
 //! A program is written once, with `await`. For rayon each verb waits before it returns, and no future ever sees anything pending.
 
 use std::future::Future;
+use std::io;
+use std::net::TcpStream;
 use std::time::Duration;
 
 use super::forks::Branch;
+use super::mixed::Wire;
 use crate::harness::record::Counters;
 
 pub(super) mod rayon;
@@ -29,6 +33,12 @@ pub(crate) trait Remote: Copy + Send + Sync + 'static {
 
     /// Waits as for an answer that takes so long.
     fn wait(self, time: Duration) -> impl Future<Output = ()> + Send;
+
+    /// One end of a connection.
+    type Wire: Wire;
+
+    /// Takes a connection over. It does not block already.
+    fn wire(self, stream: TcpStream) -> io::Result<Self::Wire>;
 
     /// Computes.
     fn computed<R: Branch<Out: 'static> + 'static>(self, work: R) -> impl Future<Output = R::Out> + Send;

@@ -1,6 +1,8 @@
 //! rayon, the classic: who waits holds a worker.
 
 use std::future::Future;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -10,11 +12,25 @@ use ::rayon::{ThreadPool, join};
 
 use super::{Remote, RemotePool};
 use crate::peers::forks::Branch;
+use crate::peers::mixed::Wire;
 use crate::peers::rayon::Context as Joins;
 
 /// The verbs.
 #[derive(Clone, Copy)]
 pub(in crate::peers) struct Verbs;
+
+/// A connection that blocks.
+pub(in crate::peers) struct Blocking(TcpStream);
+
+impl Wire for Blocking {
+    async fn read_exact(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact(buffer)
+    }
+
+    async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+}
 
 /// Runs a future of verbs that wait before they return.
 fn run<T>(future: impl Future<Output = T>) -> T {
@@ -35,6 +51,13 @@ impl Remote for Verbs {
 
     async fn wait(self, time: Duration) {
         thread::sleep(time);
+    }
+
+    type Wire = Blocking;
+
+    fn wire(self, stream: TcpStream) -> io::Result<Blocking> {
+        stream.set_nonblocking(false)?;
+        Ok(Blocking(stream))
     }
 
     async fn computed<R: Branch<Out: 'static> + 'static>(self, work: R) -> R::Out {

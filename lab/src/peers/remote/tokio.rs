@@ -2,8 +2,10 @@
 
 use std::future::Future;
 use std::time::Duration;
+use std::{io, net};
 
 use ::rayon::{ThreadPool, ThreadPoolBuilder};
+use ::tokio::net::TcpStream;
 use ::tokio::runtime::{Builder, Runtime};
 use ::tokio::{sync::oneshot, time};
 
@@ -32,6 +34,12 @@ impl Remote for Verbs {
 
     fn wait(self, wait: Duration) -> impl Future<Output = ()> + Send {
         time::sleep(wait)
+    }
+
+    type Wire = TcpStream;
+
+    fn wire(self, stream: net::TcpStream) -> io::Result<TcpStream> {
+        TcpStream::from_std(stream)
     }
 
     async fn computed<R: Branch<Out: 'static> + 'static>(self, work: R) -> R::Out {
@@ -72,7 +80,7 @@ impl RemotePool for Pool {
 pub(in crate::peers) fn run(request: &Request, program: &Program, beside: bool) -> Result<Outcome, LabError> {
     let tokio = Builder::new_multi_thread()
         .worker_threads(request.workers)
-        .enable_time()
+        .enable_all()
         .build()
         .map_err(|error| not_built(request, &error))?;
     let rayon = beside

@@ -2,7 +2,9 @@
 
 use std::future::Future;
 use std::time::Duration;
+use std::{io, net};
 
+use ::warpweft::net::TcpStream;
 use ::warpweft::{Runtime, join_async, time};
 
 use super::{Remote, RemotePool};
@@ -21,6 +23,12 @@ impl Remote for Verbs {
 
     fn wait(self, wait: Duration) -> impl Future<Output = ()> + Send {
         time::sleep(wait)
+    }
+
+    type Wire = TcpStream;
+
+    fn wire(self, stream: net::TcpStream) -> io::Result<TcpStream> {
+        TcpStream::from_std(stream)
     }
 
     async fn computed<R: Branch<Out: 'static> + 'static>(self, work: R) -> R::Out {

@@ -51,7 +51,7 @@ impl Message {
 }
 
 /// Both ends of so many connections, the server's first, which do not block.
-pub(super) fn connect(count: usize) -> Result<Vec<(TcpStream, TcpStream)>, LabError> {
+pub(in crate::workloads) fn connect(count: usize) -> Result<Vec<(TcpStream, TcpStream)>, LabError> {
     let opened = || -> io::Result<Vec<(TcpStream, TcpStream)>> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
@@ -75,7 +75,7 @@ pub(super) fn connect(count: usize) -> Result<Vec<(TcpStream, TcpStream)>, LabEr
 }
 
 /// The clients could not do their part.
-pub(super) fn broken(reason: &str) -> LabError {
+pub(in crate::workloads) fn broken(reason: &str) -> LabError {
     LabError::Wrong(reason.to_owned())
 }
 

@@ -30,6 +30,8 @@ use crate::error::LabError;
 use crate::harness::record::Outcome;
 use crate::peers::mixed::MixedPool;
 
+pub(super) use clients::{broken, connect};
+
 /// The workload as users see it.
 pub(super) const WORKLOAD: Workload = Workload {
     name: "mixed",

@@ -11,6 +11,8 @@
 //! The limit is *ideal + wait*: ideal is the same work with nothing to wait for, on the same contestant, measured in the same run before and
 //! after (the mean of both, because the machine's pace drifts). Whoever waits with a worker in hand needs n × wait ÷ workers more.
 //!
+//! *Speed-up* is over the classic with one worker, which takes n × wait and the whole work, ideal × workers.
+//!
 //! The skewed form has a few items that compute as much as all others together. Who cannot split an item (tokio alone)
 //! has that in its ideal as well: compare the seconds there.
 
@@ -18,6 +20,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+use super::wire::{Ends, Server};
 use super::{Fib, chosen, fib};
 use crate::error::LabError;
 use crate::harness::record::Outcome;
@@ -47,6 +50,13 @@ const fn wait(default: &'static str) -> Param {
     }
 }
 
+const FROM: Param = Param {
+    name: "from",
+    about: "what an item waits for: a timer, or a server on this machine, over a connection of its own",
+    domain: Domain::Word(&["timer", "tcp"]),
+    default: "timer",
+};
+
 const BASE: Param = fibonacci("base", "which ones are computed in plain calls", "25");
 const HEAVY: Param = Param {
     name: "heavy",
@@ -69,6 +79,7 @@ pub(in crate::workloads) const WORKLOAD: Workload = Workload {
     params: &[
         count("5000", "items", 1_000_000),
         wait("100"),
+        FROM,
         fibonacci("fib", "which Fibonacci number each item computes", "30"),
         BASE,
         HEAVY,
@@ -84,6 +95,11 @@ pub(in crate::workloads) const WORKLOAD: Workload = Workload {
             name: "1ms",
             about: "answers take 1 ms",
             set: &[("wait", "1")],
+        },
+        Variant {
+            name: "tcp",
+            about: "the items are behind a TCP server, which answers after 100 ms",
+            set: &[("from", "tcp")],
         },
         Variant {
             name: "skewed",
@@ -110,6 +126,7 @@ pub(in crate::workloads) const OVERHEAD: Workload = Workload {
     params: &[
         count("200", "items", 1_000_000),
         wait("0"),
+        FROM,
         fibonacci("fib", "which Fibonacci number each item computes", "30"),
         BASE,
         HEAVY,
@@ -129,13 +146,26 @@ const MODULUS: u64 = 1_000_000_000;
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
     n: u64,
+    workers: u32,
     items: Items,
+    /// How long each item waits.
+    wait: Duration,
+    /// For a server, not for a timer.
+    tcp: bool,
+}
+
+/// What an item waits for.
+#[derive(Clone, Copy)]
+enum Wait {
+    Nothing,
+    Timer(Duration),
+    Answer(Ends),
 }
 
 /// What the items do.
 #[derive(Clone, Copy)]
 struct Items {
-    wait: Option<Duration>,
+    wait: Wait,
     fib: Fib,
     heavy: Fib,
     which: &'static [bool],
@@ -160,8 +190,10 @@ impl Items {
                 let (left, right) = verbs.both(halves.0, halves.1).await;
                 return (left + right) % MODULUS;
             }
-            if let Some(wait) = self.wait {
-                verbs.wait(wait).await;
+            match self.wait {
+                Wait::Nothing => {}
+                Wait::Timer(wait) => verbs.wait(wait).await,
+                Wait::Answer(ends) => ends.ask(verbs, from).await,
             }
             verbs.computed(self.work(from)).await % MODULUS
         })
@@ -170,14 +202,18 @@ impl Items {
 
 impl Plan {
     /// Reads the parameters.
-    pub(in crate::workloads) fn new(params: &Params) -> Self {
+    pub(in crate::workloads) fn new(params: &Params, workers: usize) -> Self {
         let base = params.number("base");
         let n = params.number("n");
-        let wait = params.number("wait");
+        let wait = Duration::from_millis(params.number("wait"));
+        let tcp = params.word("from") == "tcp";
         Self {
             n,
+            workers: workers as u32,
+            wait,
+            tcp,
             items: Items {
-                wait: (wait > 0).then(|| Duration::from_millis(wait)),
+                wait: Wait::Nothing,
                 fib: Fib {
                     n: params.number("fib"),
                     base,
@@ -193,29 +229,37 @@ impl Plan {
 
     /// Runs it.
     pub(in crate::workloads) fn run<P: RemotePool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let ideal = Items {
-            wait: None,
-            ..self.items
-        };
+        let ideal = self.items;
         // A tenth, which is not measured.
         timed(pool, ideal, (self.n / 10).max(1))?;
-        let Some(wait) = self.items.wait else {
+        if self.wait.is_zero() && !self.tcp {
             let before = pool.counters().unwrap_or_default();
             let elapsed = timed(pool, ideal, self.n)?;
             let mut outcome = Outcome::new(self.n, elapsed);
             outcome.counters = pool.counters().map(|after| after.since(&before));
             return Ok(outcome);
+        }
+        let server = self.tcp.then(|| Server::start(self.n, self.wait)).transpose()?;
+        let wait = match &server {
+            Some(server) => Wait::Answer(server.ends),
+            None => Wait::Timer(self.wait),
         };
+        let items = Items { wait, ..ideal };
         let earlier = timed(pool, ideal, self.n)?;
         let before = pool.counters().unwrap_or_default();
-        let elapsed = timed(pool, self.items, self.n)?;
+        let elapsed = timed(pool, items, self.n)?;
         let counters = pool.counters().map(|after| after.since(&before));
         let later = timed(pool, ideal, self.n)?;
         let ideal = (earlier + later) / 2;
-        let limit = ideal + wait;
+        let limit = ideal + self.wait;
+        // One worker, which each item holds while it waits.
+        let classic = self.wait * self.n as u32 + ideal * self.workers;
+        let over = |dividend: Duration, divisor: Duration| dividend.as_secs_f64() / divisor.as_secs_f64();
         let mut outcome = Outcome::new(self.n, elapsed)
             .with_measure("ideal_s", ideal.as_secs_f64())
-            .with_measure("ratio_to_limit", elapsed.as_secs_f64() / limit.as_secs_f64());
+            .with_measure("ratio_to_limit", over(elapsed, limit))
+            .with_measure("speed_up", over(classic, elapsed))
+            .with_measure("ideal_speed_up", over(classic, ideal));
         outcome.counters = counters;
         Ok(outcome)
     }
