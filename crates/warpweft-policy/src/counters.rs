@@ -52,6 +52,8 @@ pub enum Count {
     Wakes,
     /// Tokens that the policy dropped, and the pool cancelled.
     Dropped,
+    /// Tasks that were cancelled in a queue, and taken out of it before their turn.
+    Evicted,
     /// Tasks run on top of a frame that waits, because no spare thread could be had.
     Stacked,
     /// Forks taken from another worker's offer.
@@ -60,7 +62,7 @@ pub enum Count {
 
 impl Count {
     /// Everything that is counted, in the order of declaration.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Spawned,
         Self::Forked,
         Self::Resumptions,
@@ -83,6 +85,7 @@ impl Count {
         Self::Parks,
         Self::Wakes,
         Self::Dropped,
+        Self::Evicted,
         Self::Stacked,
         Self::ForksTaken,
     ];
@@ -113,6 +116,7 @@ impl Count {
             Self::Parks => "parks",
             Self::Wakes => "wakes",
             Self::Dropped => "dropped",
+            Self::Evicted => "evicted",
             Self::Stacked => "stacked",
             Self::ForksTaken => "forks_taken",
         }

@@ -18,6 +18,7 @@
 //! | `blocking` | closures that may block: the worker goes on without them |
 //! | `blocking_threads` | threads for closures that block, and admission to them |
 //! | `crew` | all threads of a pool, and the spares |
+//! | `evict` | cancelled tasks leave their queues |
 //! | `engine` | who polls for sockets and timers, and when |
 //! | `life` | open, closing, closed |
 //! | `monitor` | workers that are stuck, and their stand-ins |
@@ -34,6 +35,7 @@ mod builder;
 pub(crate) mod context;
 mod crew;
 mod engine;
+mod evict;
 mod hand;
 mod handle;
 mod install;
