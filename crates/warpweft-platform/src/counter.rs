@@ -10,6 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Counter(AtomicU64);
 
 impl Counter {
+    /// A count of 0.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
     /// Adds `n`; only the thread that keeps the counter calls this. A load and a store, no read-modify-write.
     #[inline]
     pub fn add(&self, n: u64) {
@@ -21,6 +27,21 @@ impl Counter {
     #[inline]
     pub fn add_shared(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Counts one thing that the caller has done, by any thread: whoever [observes](Counter::observe) it sees what was done.
+    #[inline]
+    pub fn announce(&self) {
+        // Ordering: Release pairs with `observe`.
+        self.0.fetch_add(1, Ordering::Release);
+    }
+
+    /// A recent value; what was done before each count in it is seen from here on.
+    #[inline]
+    #[must_use]
+    pub fn observe(&self) -> u64 {
+        // Ordering: Acquire pairs with `announce`.
+        self.0.load(Ordering::Acquire)
     }
 
     /// A recent value.

@@ -52,6 +52,8 @@ pub enum Count {
     Wakes,
     /// Tokens that the policy dropped, and the pool cancelled.
     Dropped,
+    /// Tasks that were cancelled in a queue, and taken out of it before their turn.
+    Evicted,
     /// Tasks run on top of a frame that waits, because no spare thread could be had.
     Stacked,
     /// Forks taken from another worker's offer.
@@ -64,7 +66,7 @@ pub enum Count {
 
 impl Count {
     /// Everything that is counted, in the order of declaration.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Spawned,
         Self::Forked,
         Self::Resumptions,
@@ -87,6 +89,7 @@ impl Count {
         Self::Parks,
         Self::Wakes,
         Self::Dropped,
+        Self::Evicted,
         Self::Stacked,
         Self::ForksTaken,
         Self::DequesLeft,
@@ -119,6 +122,7 @@ impl Count {
             Self::Parks => "parks",
             Self::Wakes => "wakes",
             Self::Dropped => "dropped",
+            Self::Evicted => "evicted",
             Self::Stacked => "stacked",
             Self::ForksTaken => "forks_taken",
             Self::DequesLeft => "deques_left",

@@ -217,6 +217,23 @@ pub trait Policy: Send + Sync + Sized + 'static {
         false
     }
 
+    /// Takes out tasks that were cancelled while they lay here, so that what they hold is freed before their turn comes. The framework ends
+    /// what it returns; a policy that returns nothing, as the provided function does, lets each task wait for its turn, which is when
+    /// it is found cancelled.
+    ///
+    /// Called when a worker looks up, [`INTERVAL`](Policy::INTERVAL) tasks after the last time, if anything was cancelled meanwhile in
+    /// this process: `cancellations` is how many were since the pool began. To look at everything for each one would be too much; how many are
+    /// worth it is the policy's to say. Whatever it puts back need not be announced: the framework wakes somebody afterwards.
+    fn evict(
+        shared: &Self::Shared,
+        local: &mut Self::Local,
+        cancellations: u64,
+        cx: &Cx<'_>,
+    ) -> Vec<TaskRef> {
+        let _ = (shared, local, cancellations, cx);
+        Vec::new()
+    }
+
     /// A task of this pool ended on this worker, having run or been cancelled: take back what travelled with it.
     /// `policy_word` is what it carried when it was last taken or suspended. Only if
     /// [`WATCHES_ENDS`](Policy::WATCHES_ENDS); not for tasks that end with their pool.

@@ -93,6 +93,26 @@ impl<T: Word> Locked<T> {
         taken
     }
 
+    /// Takes out the elements for which `wanted` says so; the others stay as they are. One lock, and a look at each element.
+    ///
+    /// `wanted` is called under the lock and must not use this queue. If it panics, nothing is lost but the element that it looked at,
+    /// which is dropped as those are that were taken; the others may be in another order.
+    pub fn extract(&self, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
+        let mut taken = Vec::new();
+        if self.is_empty() {
+            return taken;
+        }
+        let mut queue = self.lock();
+        for _ in 0..queue.len() {
+            match queue.pop_front() {
+                Some(element) if wanted(&element) => taken.push(element),
+                Some(element) => queue.push_back(element),
+                None => break,
+            }
+        }
+        taken
+    }
+
     /// The number of elements. One load; other threads may have changed it by the time the caller looks at it.
     pub fn len(&self) -> usize {
         // Ordering: Acquire pairs with the Release in `Held::drop`, so that whoever sees elements also sees what

@@ -171,6 +171,11 @@ impl<T, S: Shard<T>> Multi<T, S> {
         self.shards.iter().all(Shard::is_empty)
     }
 
+    /// The shards themselves.
+    pub fn parts(&self) -> &[S] {
+        &self.shards
+    }
+
     /// The number of shards.
     pub fn shards(&self) -> usize {
         self.shards.len()

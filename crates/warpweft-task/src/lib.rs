@@ -55,4 +55,5 @@ pub use mount::{Host, Mount};
 pub use origin::told_of;
 pub use signal::Signal;
 pub use task_ref::{Abandon, Pending, Ran, Suspended, TaskRef, reclaim};
+pub use waker::cancellations;
 pub use why::Why;

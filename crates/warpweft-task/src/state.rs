@@ -122,6 +122,12 @@ impl State {
         }))
     }
 
+    /// Whether somebody has asked for its cancellation. A hint for whoever does not hold the token; for who does, it is for ever.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        // Ordering: Relaxed; cancelling hands nothing over.
+        self.0.load(Ordering::Relaxed) & CANCELLED != 0
+    }
+
     pub(crate) fn is_complete(&self) -> bool {
         // Ordering: Acquire pairs with the release in `complete`, so that the result may be read.
         self.0.load(Ordering::Acquire) & COMPLETE != 0

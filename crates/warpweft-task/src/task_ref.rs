@@ -172,6 +172,13 @@ impl TaskRef {
         self.header().origin.word()
     }
 
+    /// Whether somebody has asked for its cancellation: then it will not run, and a queue need not keep it. One load.
+    #[inline]
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.header().state.is_cancelled()
+    }
+
     /// The word that travels with the task and belongs to the policy; 0 at first.
     #[must_use]
     pub fn policy_word(&self) -> u64 {

@@ -14,6 +14,7 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::task::{RawWaker, RawWakerVTable, Waker};
+use warpweft_platform::counter::Counter;
 
 /// One static, so that `will_wake` can compare addresses.
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
@@ -85,11 +86,26 @@ unsafe fn drop_waker(data: *const ()) {
 pub(crate) unsafe fn cancel(header: NonNull<Header>) -> bool {
     // SAFETY: by contract.
     let outcome = unsafe { header.as_ref() }.state.cancel();
-    if outcome == Some(true) {
+    match outcome {
         // SAFETY: `cancel` made the token.
-        unsafe { push(header, Why::Woken) };
+        Some(true) => unsafe { push(header, Why::Woken) },
+        // Its token may lie in a queue: whoever has that queue may look for it there.
+        Some(false) => CANCELLATIONS.announce(),
+        None => {}
     }
     outcome.is_some()
+}
+
+/// Of tasks that were not asleep, in the whole process.
+static CANCELLATIONS: Counter = Counter::new();
+
+/// How many tasks of this process were cancelled that were not asleep: their tokens lay in queues, or they were running.
+///
+/// Not per pool: who cancels holds a handle, and a handle does not keep the pool alive.
+#[inline]
+#[must_use]
+pub fn cancellations() -> u64 {
+    CANCELLATIONS.observe()
 }
 
 /// Gives up one reference.

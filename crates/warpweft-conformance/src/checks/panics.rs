@@ -30,11 +30,12 @@ enum Spot {
     Overdue,
     Search,
     Scan,
+    Evict,
     Alone,
     Retired,
 }
 
-const SPOTS: [Spot; 9] = [
+const SPOTS: [Spot; 10] = [
     Spot::Push,
     Spot::Yielded,
     Spot::Suspended,
@@ -42,6 +43,7 @@ const SPOTS: [Spot; 9] = [
     Spot::Overdue,
     Spot::Search,
     Spot::Scan,
+    Spot::Evict,
     Spot::Alone,
     Spot::Retired,
 ];
@@ -130,6 +132,16 @@ impl<P: Policy> Policy for Fused<P> {
         P::scan(shared, local, cx)
     }
 
+    fn evict(
+        (shared, fuse): &Self::Shared,
+        local: &mut P::Local,
+        cancellations: u64,
+        cx: &Cx<'_>,
+    ) -> Vec<TaskRef> {
+        fuse.reach(Spot::Evict);
+        P::evict(shared, local, cancellations, cx)
+    }
+
     fn alone((shared, fuse): &Self::Shared, local: &P::Local) -> bool {
         fuse.reach(Spot::Alone);
         P::alone(shared, local)
@@ -190,6 +202,7 @@ fn live<P: Policy>(policy: Fused<P>, fuse: &Fuse) -> Result<(), String> {
     let tasks = (0..TASKS).map(|number| {
         runtime.spawn(async move {
             let half = spawn_job(move || number / 2);
+            spawn_job(|| ()).cancel();
             yield_now().await;
             yield_soft().await;
             yield_hard().await;

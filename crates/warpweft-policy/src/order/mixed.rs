@@ -144,6 +144,10 @@ impl Lane for MixedLane {
         self.stack.passed_over()
     }
 
+    fn drain(&mut self, cx: &Cx<'_>) -> Vec<TaskRef> {
+        self.stack.drain(cx)
+    }
+
     fn len(&self) -> usize {
         self.stack.len()
     }

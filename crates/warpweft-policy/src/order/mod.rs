@@ -85,6 +85,9 @@ pub trait Lane: Send + Sized + 'static {
         None
     }
 
+    /// Takes everything out that thieves leave, in the order in which [`push_last`](Lane::push_last) puts it back as it was.
+    fn drain(&mut self, cx: &Cx<'_>) -> Vec<TaskRef>;
+
     /// How many tasks there are; thieves may have taken some.
     fn len(&self) -> usize;
 

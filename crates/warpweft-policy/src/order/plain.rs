@@ -100,6 +100,10 @@ impl<Q: Owner<TaskRef, Thief: 'static> + 'static> Lane for FifoLane<Q> {
         self.0.pop()
     }
 
+    fn drain(&mut self, _: &Cx<'_>) -> Vec<TaskRef> {
+        std::iter::from_fn(|| self.0.pop()).collect()
+    }
+
     #[inline]
     fn len(&self) -> usize {
         self.0.len()
@@ -137,6 +141,12 @@ impl<Q: Owner<TaskRef, Thief: 'static> + 'static> Lane for LifoLane<Q> {
 
     fn passed_over(&mut self) -> Option<TaskRef> {
         self.bottom.steal_one().taken()
+    }
+
+    fn drain(&mut self, _: &Cx<'_>) -> Vec<TaskRef> {
+        let mut tasks: Vec<_> = std::iter::from_fn(|| self.stack.pop()).collect();
+        tasks.reverse();
+        tasks
     }
 
     #[inline]

@@ -131,6 +131,10 @@ impl<L: Lane> Lane for PriorityLane<L> {
         })
     }
 
+    fn drain(&mut self, cx: &Cx<'_>) -> Vec<TaskRef> {
+        self.levels.iter_mut().flat_map(|level| level.drain(cx)).collect()
+    }
+
     fn len(&self) -> usize {
         self.levels.iter().map(Lane::len).sum()
     }

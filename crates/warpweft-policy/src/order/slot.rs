@@ -122,6 +122,13 @@ impl<L: Lane> Lane for SlotLane<L> {
         self.inner.passed_over()
     }
 
+    /// What was in the slot goes behind the others.
+    fn drain(&mut self, cx: &Cx<'_>) -> Vec<TaskRef> {
+        let mut tasks = self.inner.drain(cx);
+        tasks.extend(self.slot.take());
+        tasks
+    }
+
     fn len(&self) -> usize {
         self.inner.len() + usize::from(!self.slot.is_empty())
     }

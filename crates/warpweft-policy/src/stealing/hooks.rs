@@ -13,6 +13,8 @@ use warpweft_task::{TaskRef, Why};
 
 /// Once in so many searches a thief is content with one task (EBSL's rare small steal).
 const SMALL_STEALS: u32 = 8;
+/// A cancellation is worth a look at so many tasks: so cancelled ones are an eighth of those that lie there at most.
+const WORTH: u64 = 8;
 /// The most queues for tasks that gave way.
 const MOST_YIELDED: usize = 8;
 
@@ -51,6 +53,8 @@ pub struct Local<O: Order> {
     kept: Option<usize>,
     /// Picks so far.
     picks: usize,
+    /// How many tasks had been cancelled when it looked for them last.
+    evicted_at: u64,
 }
 
 impl<O: Order> Local<O> {
@@ -89,6 +93,7 @@ impl<O: Order> Policy for Stealing<O> {
                 turn: 0,
                 kept: None,
                 picks: me,
+                evicted_at: 0,
             });
         }
         let to_last = axes.woken == Woken::Last;
@@ -223,6 +228,28 @@ impl<O: Order> Policy for Stealing<O> {
                 }
             }
         })
+    }
+
+    fn evict(shared: &Shared<O>, local: &mut Local<O>, cancellations: u64, cx: &Cx<'_>) -> Vec<TaskRef> {
+        let lying = local.lane.len() + shared.injector.len() + shared.overflow.len() + shared.yielded.len();
+        let new = cancellations.wrapping_sub(local.evicted_at);
+        // Each cancellation pays for a look at so many tasks.
+        if new.saturating_mul(WORTH) < lying as u64 {
+            return Vec::new();
+        }
+        local.evicted_at = cancellations;
+        let mut cancelled = shared.injector.evict();
+        cancelled.extend(shared.overflow.evict());
+        let locked = shared.yielded.parts().iter().chain(shared.homes.get(local.me));
+        cancelled.extend(locked.flat_map(|queue| queue.extract(TaskRef::is_cancelled)));
+        for task in local.lane.drain(cx) {
+            if task.is_cancelled() {
+                cancelled.push(task);
+            } else if let Err(Full(task)) = local.lane.push_last(task) {
+                let _ = no_room(shared, local, task, cx.tally());
+            }
+        }
+        cancelled
     }
 
     fn alone(shared: &Shared<O>, local: &Local<O>) -> bool {

@@ -85,6 +85,25 @@ impl Spill {
         batch
     }
 
+    /// Takes out what was cancelled. What lies in the lock-free queues goes round once for it.
+    pub(super) fn evict(&self) -> Vec<TaskRef> {
+        let mut cancelled = self.locked.extract(TaskRef::is_cancelled);
+        for ring in self.rings.iter().flat_map(Multi::parts) {
+            for _ in 0..ring.len() {
+                match ring.try_pop() {
+                    Some(task) if task.is_cancelled() => cancelled.push(task),
+                    Some(task) => {
+                        if let Err(Full(task)) = ring.try_push(task) {
+                            self.locked.push(task);
+                        }
+                    }
+                    None => break,
+                }
+            }
+        }
+        cancelled
+    }
+
     pub(super) fn len(&self) -> usize {
         self.locked.len() + self.rings.as_ref().map_or(0, Multi::len)
     }

@@ -56,6 +56,12 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
             }
             if overdue && worker.shares() {
                 pool.end_lost();
+                // SAFETY: the seat says that this thread carries the worker, and no hook is on its stack.
+                unsafe { worker.evict() };
+                // What ended may have waited in its `Drop`, and the thread may carry another worker now.
+                if seat.front().is_none_or(|now| !std::ptr::eq(now, front)) {
+                    continue;
+                }
                 task = worker.errands.pop().or_else(|| {
                     // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return
                     // before the next hook is called.

@@ -18,6 +18,7 @@
 //! | `blocking` | closures that may block: the worker goes on without them |
 //! | `blocking_threads` | threads for closures that block, and admission to them |
 //! | `crew` | all threads of a pool, and the spares |
+//! | `evict` | cancelled tasks leave their queues |
 //! | `engine` | who polls for sockets and timers, and when |
 //! | `life` | open, closing, closed |
 //! | `lookout` | a stand-in that sleeps in the poller while everybody computes |
@@ -35,6 +36,7 @@ mod builder;
 pub(crate) mod context;
 mod crew;
 mod engine;
+mod evict;
 mod hand;
 mod handle;
 mod install;

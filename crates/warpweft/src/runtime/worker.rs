@@ -11,7 +11,7 @@ use super::seat::{self, Seat};
 use crate::fork::{Seen, Stolen};
 use crate::idle::Waited;
 use crate::io::Driver;
-use std::cell::{RefCell, UnsafeCell};
+use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -23,7 +23,7 @@ use warpweft_platform::random::Rng;
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId, YieldTo};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Pending, Ran, Suspended, TaskRef, Why, told_of};
+use warpweft_task::{Pending, Ran, Suspended, TaskRef, Why, cancellations, told_of};
 
 /// `repr(C)`: a pointer to the front is a pointer to the worker.
 #[repr(C)]
@@ -45,6 +45,8 @@ pub(crate) struct Worker<P: Policy> {
     carried: AtomicBool,
     /// The origin of the task that it is in.
     running: AtomicPtr<()>,
+    /// How many tasks had been cancelled in this process when the worker came to be, and when it told the policy last.
+    pub(super) cancellations: (u64, Cell<u64>),
 }
 
 // SAFETY: everything but atomics, `errands`, `id`, `stands_in` and `front`'s plain fields is touched only by the thread that
@@ -69,6 +71,7 @@ impl<P: Policy> Worker<P> {
         stands_in: bool,
         local: P::Local,
     ) -> Self {
+        let cancelled = cancellations();
         Self {
             front: Front::new(pool, Self::OPS, Some(id)),
             id: WorkerId(id),
@@ -81,6 +84,7 @@ impl<P: Policy> Worker<P> {
             stands_in,
             carried: AtomicBool::new(false),
             running: AtomicPtr::new(std::ptr::null_mut()),
+            cancellations: (cancelled, Cell::new(cancelled)),
         }
     }
 
@@ -163,7 +167,7 @@ impl<P: Policy> Worker<P> {
         false
     }
 
-    fn pool(&self) -> &Pool<P> {
+    pub(super) fn pool(&self) -> &Pool<P> {
         // SAFETY: the pool owns its workers, so it is alive, and `new` was given its header.
         unsafe { self.front.pool.cast::<Pool<P>>().as_ref() }
     }

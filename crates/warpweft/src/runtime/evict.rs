@@ -1,0 +1,38 @@
+//! Cancelled tasks leave their queues before their turn: see `docs/decisions/0022-eviction.md`.
+
+use super::worker::Worker;
+use warpweft_policy::{Count, Policy, Wake};
+use warpweft_task::{Abandon, cancellations};
+
+impl<P: Policy> Worker<P> {
+    /// Ends tasks that were cancelled while they lay in queues, if there may be any.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[inline]
+    pub(super) unsafe fn evict(&self) {
+        let now = cancellations();
+        let (first, last) = &self.cancellations;
+        if last.replace(now) != now {
+            // SAFETY: by contract.
+            unsafe { self.evict_all(now.wrapping_sub(*first)) };
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[cold]
+    unsafe fn evict_all(&self, cancellations: u64) {
+        // SAFETY: by contract.
+        let cancelled = unsafe { self.call(|shared, local, cx| P::evict(shared, local, cancellations, cx)) };
+        self.counters().add(Count::Evicted, cancelled.len() as u64);
+        // While the policy looked for them, others may have found its queues empty and gone to sleep.
+        self.pool().wake(Wake::Any, Some(self.counters()));
+        // The hook has returned: what their `Drop` spawns goes the usual way.
+        for task in cancelled {
+            task.abandon(Abandon::Cancelled);
+        }
+    }
+}
