@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
 use warpweft_policy::order::{FifoOrder, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use warpweft_policy::{
-    Cforall, Fifo, Go, Help, Helping, Libfibre, Lifo, LifoOrder, Mixed, Negele, NegeleLocal, Overflow,
-    Parsimonious, ProWs, Stealing, Tokio, Victims, Woken, YieldTo,
+    Cforall, Fifo, Go, Help, Helping, Libfibre, Lifo, LifoOrder, Mixed, Negele, Overflow, Parsimonious,
+    ProWs, Stealing, Tokio, Victims, Woken, YieldTo,
 };
 use warpweft_queue::Amount;
 
@@ -56,7 +56,7 @@ conformance!(mod parsimonious_small = Parsimonious::new().capacity(2));
 conformance!(mod negele = Negele::new().levels(2));
 // Its many queues take loom minutes; the queue itself has models of its own.
 #[cfg(not(warpweft_loom))]
-conformance!(mod negele_local = NegeleLocal::new().levels(2).balance(2));
+conformance!(mod negele_local = warpweft_policy::NegeleLocal::new().levels(2).balance(2));
 conformance!(mod cforall = Cforall::new().capacity(2));
 conformance!(mod helped_lifo = Helping::<LifoOrder>::new().lanes(1).capacity(2));
 conformance!(mod go = Go);
