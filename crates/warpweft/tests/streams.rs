@@ -350,9 +350,9 @@ fn stages_go_on_while_the_consumer_is_busy() {
     runtime.block_on(async {
         assert_eq!(next(&mut run).await.expect("one").expect("no panic"), 0);
         // Nobody polls now: what was given, the place behind the stage, what waits for that place, and what is under way.
-        eventually("the stages are full", || done.load(Ordering::Acquire) >= 5);
+        eventually("the stages are full", || done.load(Ordering::Acquire) == 6);
         thread::sleep(Duration::from_millis(20));
-        assert!(done.load(Ordering::Acquire) <= 6, "the bounds hold");
+        assert_eq!(done.load(Ordering::Acquire), 6, "the bounds hold");
         assert_eq!(collect(run).await.len(), 99);
     });
 }

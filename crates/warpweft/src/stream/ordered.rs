@@ -41,6 +41,24 @@ where
     }
 }
 
+impl<S> ParBuffered<S>
+where
+    S: Stream<Item: Future<Output: Send + 'static> + Send + 'static> + Unpin,
+{
+    /// Spawns what the source has, as far as there is room.
+    pub(super) fn fill(&mut self, cx: &mut Context<'_>) {
+        while self.tasks.len() < self.limit
+            && let Some(source) = &mut self.source
+        {
+            match Pin::new(source).poll_next(cx) {
+                Poll::Ready(Some(future)) => self.tasks.push_back(Tied::spawn(future, self.site)),
+                Poll::Ready(None) => self.source = None,
+                Poll::Pending => break,
+            }
+        }
+    }
+}
+
 // The source has to be so where it is polled; the tasks are elsewhere.
 impl<S: Stream<Item: Future>> Unpin for ParBuffered<S> {}
 
@@ -52,15 +70,7 @@ where
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
-        while this.tasks.len() < this.limit
-            && let Some(source) = &mut this.source
-        {
-            match Pin::new(source).poll_next(cx) {
-                Poll::Ready(Some(future)) => this.tasks.push_back(Tied::spawn(future, this.site)),
-                Poll::Ready(None) => this.source = None,
-                Poll::Pending => break,
-            }
-        }
+        this.fill(cx);
         let Some(oldest) = this.tasks.front_mut() else {
             return if this.source.is_none() {
                 Poll::Ready(None)

@@ -19,8 +19,9 @@ use crate::fork::Tied;
 use crate::sync::channel::{self, Incoming};
 use futures_core::Stream;
 use std::fmt;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use warpweft_task::JoinError;
 
@@ -198,8 +199,14 @@ where
             let (sender, receiver) = channel::bounded(1);
             let driver = async move {
                 while let Some(item) = next(&mut items).await {
+                    let mut sending = pin!(async { sender.send(item.flatten()).await });
+                    // While the place is taken, the room behind it is filled.
+                    let sent = poll_fn(|cx| {
+                        items.fill(cx);
+                        sending.as_mut().poll(cx)
+                    });
                     // If nobody reads any more this task is about to be cancelled.
-                    if sender.send(item.flatten()).await.is_err() {
+                    if sent.await.is_err() {
                         break;
                     }
                 }
