@@ -103,7 +103,7 @@ fn what_cannot_run_says_why() {
         ("sweep share=101", "from 0 to 100"),
         ("mixed --runtime tokio", "see tokio+rayon"),
         ("mixed --runtime rayon", "see tokio+rayon"),
-        ("mixed --runtime go", "no join"),
+        ("mixed --runtime go", "another process"),
         ("mixed --runtime chili", "see fork-join"),
     ] {
         let text = complaint(&format!("bench {words}"));

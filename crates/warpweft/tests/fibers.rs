@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
-use support::everywhere;
-use warpweft::{JoinError, Runtime, block_on, fiber, join, scope, spawn, spawn_job, yield_now};
+use support::{everywhere, everywhere_with};
+use warpweft::{Builder, JoinError, Runtime, block_on, fiber, join, scope, spawn, spawn_job, yield_now};
 
 fn eventually(what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
@@ -712,7 +712,9 @@ fn without_spare_threads_fibers_go_on_on_top() {
 
 #[test]
 fn a_fiber_that_gives_way_on_a_blocked_home_lets_tasks_run() {
-    everywhere(|runtime| {
+    // Without a monitor, which would send others to do the tasks.
+    let unwatched = |builder: Builder| builder.stuck_after(None);
+    everywhere_with(unwatched, |runtime| {
         let (told, ended) = gate();
         let stop = Arc::new(AtomicUsize::new(0));
         let spinning = Arc::clone(&stop);
