@@ -293,7 +293,7 @@ impl Pace {
         self.was_long = modelled || took >= LONG_NS && self.computed_long();
         let mut looks = false;
         if engine.form == Io::Inline {
-            if self.was_long && engine.lookout.want() {
+            if self.was_long && monitor.is_there() && engine.lookout.want() {
                 monitor.hurry();
             }
             let late = now.saturating_sub(driver.looked_ns());

@@ -65,6 +65,11 @@ impl Lookout {
         ticks == 0
     }
 
+    /// There is none to be had: the workers look themselves.
+    pub(super) fn give_up(&self) {
+        self.ticks.store(0, Ordering::Relaxed);
+    }
+
     /// Whether it is wanted.
     pub(super) fn is_wanted(&self) -> bool {
         self.ticks.load(Ordering::Relaxed) > 0

@@ -178,7 +178,7 @@ impl Monitor {
     /// The system gives no thread.
     pub(super) fn start(pool: &Arc<dyn AnyPool>, name: &str) -> io::Result<()> {
         let monitor = pool.monitor();
-        if monitor.watch.stuck_after.is_none() {
+        if !monitor.is_there() {
             return Ok(());
         }
         let watched = Arc::clone(pool);
@@ -206,6 +206,11 @@ impl Monitor {
         let _state = self.state.lock();
         self.dozes.store(false, Ordering::Relaxed);
         self.bell.notify_all();
+    }
+
+    /// Whether there is one at all.
+    pub(super) fn is_there(&self) -> bool {
+        self.watch.stuck_after.is_some()
     }
 
     /// The present tick is over.
@@ -332,7 +337,12 @@ impl<P: Policy> Pool<P> {
             if stuck > 0 || monitor.lets_go() {
                 self.engine.relieve();
             }
-            while monitor.active.load(Ordering::Relaxed) < needed && self.send_stand_in(any) {}
+            while monitor.active.load(Ordering::Relaxed) < needed {
+                if !self.send_stand_in(any) {
+                    lookout.give_up();
+                    break;
+                }
+            }
         }
     }
 
