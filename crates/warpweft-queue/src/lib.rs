@@ -2,6 +2,7 @@
 #![deny(missing_docs)]
 
 mod backoff;
+mod chain;
 mod deques;
 mod end;
 pub mod event_count;
@@ -18,6 +19,7 @@ mod slot;
 mod transfer;
 mod word;
 
+pub use chain::{Chain, ChainThief};
 pub use deques::{Active, DequeState, DequeView, Deques, Raid};
 pub use end::{Amount, CapacityError, Full, Glance, MAX_CAPACITY, Owner, Steal, Thief};
 pub use event_count::EventCount;

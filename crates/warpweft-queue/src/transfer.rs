@@ -211,19 +211,19 @@ impl<T: Word, O: Owner<T>, H: Borrow<Transfer<T, O>>> Deref for Claim<T, O, H> {
     type Target = O;
 
     fn deref(&self) -> &O {
-        // SAFETY: we are the one claim, so the owner's end is ours, and borrowed from us for as long as `self`.
-        self.handle.borrow().shared.owner.with(|owner| unsafe { &*owner })
+        self.handle.borrow().shared.owner.with(|owner| {
+            // SAFETY: we are the one claim, so the owner's end is ours, and borrowed from us for as long as `self`.
+            unsafe { &*owner }
+        })
     }
 }
 
 impl<T: Word, O: Owner<T>, H: Borrow<Transfer<T, O>>> DerefMut for Claim<T, O, H> {
     fn deref_mut(&mut self) -> &mut O {
-        // SAFETY: as in `deref`; `&mut self` makes the access the only one.
-        self.handle
-            .borrow()
-            .shared
-            .owner
-            .with_mut(|owner| unsafe { &mut *owner })
+        self.handle.borrow().shared.owner.with_mut(|owner| {
+            // SAFETY: as in `deref`; `&mut self` makes the access the only one.
+            unsafe { &mut *owner }
+        })
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use warpweft_platform::thread::{JoinHandle, spawn};
 use warpweft_queue::{Amount, Full, Owner, Steal, Thief};
 
-type Element = NonZeroUsize;
+pub(crate) type Element = NonZeroUsize;
 
 /// Which queue.
 pub(crate) trait Kind: 'static {
@@ -30,7 +30,7 @@ pub(crate) trait Kind: 'static {
 /// Explores every weak-memory outcome of every schedule with at most three preemptions (a switch away from a thread that
 /// could have gone on), and prints (with `--nocapture`) in how many ways it went. `LOOM_MAX_PREEMPTIONS` sets the bound.
 #[cfg(warpweft_loom)]
-fn explore(model: impl Fn() + Copy + Send + Sync + 'static) {
+pub(crate) fn explore(model: impl Fn() + Copy + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(3);
     // Not an atomic of loom's: it counts across executions.
@@ -48,7 +48,7 @@ fn explore(model: impl Fn() + Copy + Send + Sync + 'static) {
 /// Draws schedules: uniformly, and by PCT, which finds a bug that takes few preemptions with a known
 /// probability.
 #[cfg(warpweft_shuttle)]
-fn explore(model: impl Fn() + Copy + Send + Sync + 'static) {
+pub(crate) fn explore(model: impl Fn() + Copy + Send + Sync + 'static) {
     shuttle::check_random(model, 2000);
     shuttle::check_pct(model, 2000, 3);
 }
@@ -57,14 +57,14 @@ fn element(id: usize) -> Element {
     Element::new(id).expect("numbers start at 1")
 }
 
-fn push_all<Q: Owner<Element>>(queue: &mut Q, ids: impl IntoIterator<Item = usize>) {
+pub(crate) fn push_all<Q: Owner<Element>>(queue: &mut Q, ids: impl IntoIterator<Item = usize>) {
     for id in ids {
         queue.push(element(id)).expect("there is room");
     }
 }
 
 /// Pushes and grows if there is no room.
-fn push_or_grow<Q: Owner<Element>>(queue: &mut Q, id: usize) {
+pub(crate) fn push_or_grow<Q: Owner<Element>>(queue: &mut Q, id: usize) {
     if let Err(Full(back)) = queue.push(element(id)) {
         queue.grow().expect("there is memory");
         queue.push(back).expect("a larger ring has room");
@@ -93,7 +93,7 @@ fn thief<K: Kind>(victim: &K::Queue, tries: usize, amount: Amount) -> JoinHandle
 }
 
 /// Steals one by one, without a queue of its own.
-fn picker<K: Kind>(victim: &K::Queue, tries: usize) -> JoinHandle<Vec<usize>> {
+pub(crate) fn picker<K: Kind>(victim: &K::Queue, tries: usize) -> JoinHandle<Vec<usize>> {
     let victim = victim.thief();
     spawn(move || {
         (0..tries)
@@ -104,7 +104,7 @@ fn picker<K: Kind>(victim: &K::Queue, tries: usize) -> JoinHandle<Vec<usize>> {
 }
 
 /// Waits for the thieves, empties the queue, and compares all that came out with `1..=count`.
-fn account<K: Kind>(
+pub(crate) fn account<K: Kind>(
     mut queue: K::Queue,
     mut got: Vec<usize>,
     thieves: impl IntoIterator<Item = JoinHandle<Vec<usize>>>,
@@ -138,7 +138,7 @@ fn account<K: Kind>(
     );
 }
 
-fn pop_into<Q: Owner<Element>>(queue: &mut Q, got: &mut Vec<usize>) {
+pub(crate) fn pop_into<Q: Owner<Element>>(queue: &mut Q, got: &mut Vec<usize>) {
     got.extend(queue.pop().map(Element::get));
 }
 
