@@ -63,10 +63,13 @@ pub use duty::{Duty, Verdict, Violation};
 #[cfg(warpweft_shuttle)]
 pub use pool::small_pool;
 #[cfg(warpweft_loom)]
-pub use roles::owner_and_thieves;
+pub use roles::{owner_and_thieves, owner_and_thieves_within};
 
 /// Expands to a module with the tests of one policy: `conformance!(mod small = MyPolicy::new(2))`, or
 /// `conformance!(MyPolicy)` for a module called `conformance`.
+///
+/// `conformance!(brief mod wide = MyPolicy::new(2))` differs under loom only: there it tries schedules with one preemption instead of two. It is
+/// for a policy with many places to look at, which would take minutes otherwise.
 ///
 /// The policy is an expression; it is evaluated once per test, and must make the same policy each time. Its text is the
 /// name in the messages.
@@ -80,6 +83,14 @@ pub use roles::owner_and_thieves;
 /// ```
 #[macro_export]
 macro_rules! conformance {
+    (brief mod $name:ident = $policy:expr) => {
+        #[cfg(test)]
+        mod $name {
+            #[allow(unused_imports, reason = "the policy may be written with full paths")]
+            use super::*;
+            $crate::__brief_tests!($policy);
+        }
+    };
     (mod $name:ident = $policy:expr) => {
         #[cfg(test)]
         mod $name {
@@ -143,6 +154,29 @@ macro_rules! __tests {
         fn owner_and_thieves() {
             $crate::owner_and_thieves(stringify!($policy), $policy);
         }
+    };
+}
+
+/// The tests of this build, if there are to be few.
+#[cfg(warpweft_loom)]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __brief_tests {
+    ($policy:expr) => {
+        #[test]
+        fn owner_and_thieves() {
+            $crate::owner_and_thieves_within(1, stringify!($policy), $policy);
+        }
+    };
+}
+
+/// The tests of this build, if there are to be few: it is loom's alone that take long.
+#[cfg(not(warpweft_loom))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __brief_tests {
+    ($policy:expr) => {
+        $crate::__tests!($policy);
     };
 }
 

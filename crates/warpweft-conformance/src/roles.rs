@@ -129,11 +129,21 @@ const SCENES: &[Scene] = &[
 ///
 /// With the [`Violation`]'s message, in the schedule that shows it; loom says how to play that one again.
 pub fn owner_and_thieves<P: Policy>(name: &'static str, policy: P) {
+    owner_and_thieves_within(PREEMPTIONS, name, policy);
+}
+
+/// The same with so many preemptions in a schedule: one is enough for most bugs, and where a policy has many places to look at, it takes seconds
+/// instead of minutes.
+///
+/// # Panics
+///
+/// As [`owner_and_thieves`].
+pub fn owner_and_thieves_within<P: Policy>(preemptions: usize, name: &'static str, policy: P) {
     let policy = StdArc::new(policy);
     for scene in SCENES {
         let policy = StdArc::clone(&policy);
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = builder.preemption_bound.or(Some(PREEMPTIONS));
+        builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
         builder.max_branches = BRANCHES;
         builder.check(move || play(name, &*policy, scene));
     }

@@ -11,6 +11,7 @@ pub use imp::{JoinHandle, spawn, yield_now};
 // The checkers' threads unwind as the system's do.
 pub use std::thread::panicking;
 
+use crate::thread_word;
 use std::io;
 // Not the checkers' atomics: a model does not run out of threads.
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -70,13 +71,18 @@ fn set_timer_slack(ns: u64) {
 #[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle)))))]
 fn set_timer_slack(_ns: u64) {}
 
+thread_word!(static BRISK: bool = false);
+
 /// While `brisk` is set the calling thread asks the system for short slices, 0.1 ms, which come sooner: a thread that sleeps most of
-/// the time runs soon after it was woken, though others want to compute. Afterwards it has the slices that it had before.
+/// the time runs soon after it was woken, though others want to compute. Afterwards it has slices as the system pleases.
 ///
-/// Linux from 6.12 on does that, without privileges; elsewhere and under the checkers this does nothing. Two system calls, about a
-/// microsecond.
+/// Linux from 6.12 on does that, without privileges; elsewhere and under the checkers nothing comes of it. Two system calls, about a
+/// microsecond, if the thread was not so already.
+#[inline]
 pub fn set_brisk(brisk: bool) {
-    slice::set(if brisk { 100_000 } else { 0 });
+    if BRISK.with(|word| word.replace(brisk)) != brisk {
+        slice::set(if brisk { 100_000 } else { 0 });
+    }
 }
 
 #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
@@ -101,16 +107,59 @@ mod slice {
     /// The policies of the system of which a slice can be set: usual and batch.
     const FAIR: [u32; 2] = [libc::SCHED_OTHER as u32, libc::SCHED_BATCH as u32];
 
-    pub(super) fn set(ns: u64) {
+    fn get() -> Option<Attributes> {
         let mut now = Attributes::default();
         // SAFETY: the system writes at most `SIZE` bytes to `now`, which has as many. 0 is the calling thread.
         let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut now, SIZE, 0) };
-        if got != 0 || !FAIR.contains(&now.policy) {
+        (got == 0 && FAIR.contains(&now.policy)).then_some(now)
+    }
+
+    #[cold]
+    pub(super) fn set(ns: u64) {
+        let Some(mut now) = get() else {
             return;
-        }
+        };
         now.runtime = ns;
         // SAFETY: the system reads the bytes that `size` tells of, which the call above has set. Where it fails slices stay as they are.
         let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const now, 0) };
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::{Attributes, get};
+        use crate::thread::set_brisk;
+
+        /// Before Linux 6.12 the system keeps no slices, and says 0 for each.
+        fn keeps_slices() -> bool {
+            let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+            let mut numbers = release
+                .split(['.', '-'])
+                .map(|part| part.parse::<u32>().unwrap_or(0));
+            (numbers.next(), numbers.next()) >= (Some(6), Some(12))
+        }
+
+        #[test]
+        fn a_brisk_thread_has_short_slices_until_it_is_so_no_more() {
+            // A thread of its own: the others' slices are none of this test's business.
+            let seen = std::thread::spawn(|| {
+                let usual = get()?;
+                set_brisk(true);
+                set_brisk(true);
+                let brisk = get()?;
+                set_brisk(false);
+                Some([usual, brisk, get()?])
+            });
+            let Some([usual, brisk, after]) = seen.join().expect("no panic") else {
+                return;
+            };
+            let rest = |of: &Attributes| (of.policy, of.flags, of.nice, of.priority);
+            assert_eq!(rest(&brisk), rest(&usual), "nothing else changes");
+            assert_eq!(rest(&after), rest(&usual));
+            if keeps_slices() {
+                assert_eq!(brisk.runtime, 100_000, "a tenth of a millisecond");
+                assert_eq!(after.runtime, usual.runtime);
+            }
+        }
     }
 }
 

@@ -7,8 +7,10 @@
 //!                    └ core 3 ─ CPU 3, CPU 7
 //! ```
 //!
+//! Between a core and a last-level cache there is often a second-level cache, of the core alone or of a few.
+//!
 //! Linux tells it in files (`/sys/devices/system`). What cannot be read, or makes no sense, is taken as flat: a CPU is a core of
-//! its own, and all share one cache and one node. Nothing here fails.
+//! its own, with a second-level cache of its own, and all share one last-level cache and one node. Nothing here fails.
 //!
 //! # Invariants
 //!
@@ -23,6 +25,8 @@ use std::collections::BTreeMap;
 pub struct Place {
     /// The physical core.
     pub core: usize,
+    /// The second-level cache.
+    pub l2: usize,
     /// The last-level cache.
     pub cache: usize,
     /// The memory node.
@@ -30,10 +34,22 @@ pub struct Place {
 }
 
 impl Place {
-    /// A core, its last-level cache, and its memory node.
+    /// A core, its last-level cache, and its memory node. The second-level cache is the core's own.
     #[must_use]
     pub fn new(core: usize, cache: usize, node: usize) -> Self {
-        Self { core, cache, node }
+        let l2 = core;
+        Self {
+            core,
+            l2,
+            cache,
+            node,
+        }
+    }
+
+    /// The same with another second-level cache.
+    #[must_use]
+    pub fn with_l2(self, l2: usize) -> Self {
+        Self { l2, ..self }
     }
 }
 
@@ -102,15 +118,20 @@ impl Topology {
             .filter_map(|node| list(&format!("system/node/node{node}/cpulist")))
             .collect();
         let atoms = list("cpu_atom/cpus").unwrap_or_default();
-        let (mut cores, mut caches, mut memories) = (Dense::default(), Dense::default(), Dense::default());
+        let (mut cores, mut seconds) = (Dense::default(), Dense::default());
+        let (mut caches, mut memories) = (Dense::default(), Dense::default());
         let cpus = numbers.into_iter().map(|number| {
             let folder = format!("system/cpu/cpu{number}");
             // A list that its own CPU is not in makes no sense.
             let group = |name: &str| list(&format!("{folder}/{name}")).filter(|list| list.contains(&number));
             let first = |group: Option<Vec<usize>>| group.and_then(|cpus| cpus.into_iter().min());
             let core = first(group("topology/thread_siblings_list")).unwrap_or(number);
-            let cache = first(last_cache(&folder, &file, group))
-                .or_else(|| first(group("topology/core_siblings_list")));
+            let known = data_caches(&folder, &file, group);
+            let l2 = known.iter().find(|(level, _)| *level == 2);
+            let l2 = first(l2.map(|(_, cpus)| cpus.clone())).unwrap_or(core);
+            let last = known.into_iter().max_by_key(|(level, _)| *level);
+            let cache =
+                first(last.map(|(_, cpus)| cpus)).or_else(|| first(group("topology/core_siblings_list")));
             let node = nodes.iter().position(|cpus| cpus.contains(&number));
             let capacity = file(&format!("{folder}/cpu_capacity"))
                 .and_then(|text| text.trim().parse().ok())
@@ -119,6 +140,7 @@ impl Topology {
                 number,
                 place: Place {
                     core: cores.number(core),
+                    l2: seconds.number(l2),
                     cache: caches.number(cache.unwrap_or(usize::MAX)),
                     node: memories.number(node.unwrap_or(usize::MAX)),
                 },
@@ -166,12 +188,12 @@ impl Dense {
     }
 }
 
-/// Who shares the cache of the highest level that holds data.
-fn last_cache(
+/// The caches that hold data: of which level each is, and who shares it.
+fn data_caches(
     folder: &str,
     file: impl Fn(&str) -> Option<String>,
     group: impl Fn(&str) -> Option<Vec<usize>>,
-) -> Option<Vec<usize>> {
+) -> Vec<(u32, Vec<usize>)> {
     let cache = |index: usize| {
         let about = |name: &str| file(&format!("{folder}/cache/index{index}/{name}"));
         let level: u32 = about("level")?.trim().parse().ok()?;
@@ -179,8 +201,7 @@ fn last_cache(
         let cpus = group(&format!("cache/index{index}/shared_cpu_list"))?;
         holds_data.then_some((level, cpus))
     };
-    let caches = (0..10).filter_map(cache);
-    caches.max_by_key(|(level, _)| *level).map(|(_, cpus)| cpus)
+    (0..10).filter_map(cache).collect()
 }
 
 /// The kernel's lists of numbers: `0-3,8,10-11`. `None`: it is something else.

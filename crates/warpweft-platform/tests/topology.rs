@@ -86,6 +86,33 @@ fn fast_cores_come_first() {
 }
 
 #[test]
+fn second_level_caches_of_one_core_or_of_a_few() {
+    let l2_of = |topology: &Topology| -> Vec<_> { topology.cpus().iter().map(|cpu| cpu.place.l2).collect() };
+    // Both threads of a core share it, and nobody else does.
+    let topology = all(&machine(include_str!("machines/smt_desktop.txt")));
+    assert_eq!(l2_of(&topology), [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]);
+    // The efficient cores have one together.
+    let hybrid = machine(include_str!("machines/hybrid.txt"));
+    assert_eq!(l2_of(&all(&hybrid)), [0, 0, 1, 1, 2, 2, 2, 2]);
+    assert_eq!(place(&all(&hybrid), 5), Place::new(3, 0, 0).with_l2(2));
+    // It is the last one at the same time.
+    let topology = all(&machine(include_str!("machines/big_little.txt")));
+    assert_eq!(l2_of(&topology), [0, 0, 0, 0, 1, 1]);
+    assert!(topology.cpus().iter().all(|cpu| cpu.place.l2 == cpu.place.cache));
+    // Where nothing is said of the second level, or nonsense, it is the core's.
+    for text in [None, Some("7-3"), Some("0")] {
+        let mut files = hybrid.clone();
+        files.retain(|name, _| !name.ends_with("index2/shared_cpu_list"));
+        if let Some(text) = text {
+            let name = |cpu| format!("system/cpu/cpu{cpu}/cache/index2/shared_cpu_list");
+            files.extend((1..8).map(|cpu| (name(cpu), text.to_owned())));
+        }
+        assert_eq!(l2_of(&all(&files)), [0, 0, 1, 1, 2, 3, 4, 5], "{text:?}");
+        assert!(all(&files).cpus().iter().all(|cpu| cpu.place.cache == 0));
+    }
+}
+
+#[test]
 fn a_container_sees_the_whole_machine_and_may_use_a_part() {
     let files = machine(include_str!("machines/two_sockets.txt"));
     // Both threads of one core, one of another, and one of the other socket; CPU 3 is allowed, and offline.

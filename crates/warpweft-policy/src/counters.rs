@@ -62,11 +62,13 @@ pub enum Count {
     DequesLeft,
     /// Deques taken over as a whole.
     Muggings,
+    /// Tasks that went on in another pool.
+    Hops,
 }
 
 impl Count {
     /// Everything that is counted, in the order of declaration.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Spawned,
         Self::Forked,
         Self::Resumptions,
@@ -94,6 +96,7 @@ impl Count {
         Self::ForksTaken,
         Self::DequesLeft,
         Self::Muggings,
+        Self::Hops,
     ];
 
     /// A short name, for tables and JSON.
@@ -127,6 +130,7 @@ impl Count {
             Self::ForksTaken => "forks_taken",
             Self::DequesLeft => "deques_left",
             Self::Muggings => "muggings",
+            Self::Hops => "hops",
         }
     }
 }

@@ -116,6 +116,13 @@ impl<'a> Cx<'a> {
         self.tally().count(count, n);
     }
 
+    /// What this worker has counted so far; outside of the pool, what everybody there has.
+    #[inline]
+    #[must_use]
+    pub fn counted(&self, count: Count) -> u64 {
+        self.counters.get(count)
+    }
+
     /// What counts.
     #[inline]
     #[must_use]

@@ -20,6 +20,7 @@ pub mod order;
 pub mod parsimonious;
 mod policy;
 mod presets;
+pub mod priority;
 pub mod prows;
 mod spec;
 mod stealing;
@@ -37,7 +38,8 @@ pub use presets::{Go, Libfibre, Tokio};
 pub use prows::ProWs;
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor, Preset};
 pub use stealing::{
-    Fifo, Help, Lifo, Mixed, Overflow, Prioritised, Slotted, Stealing, Victims, Woken, YieldTo,
+    Chained, Fifo, Help, Lifo, Mixed, Overflow, Portion, Prioritised, Slotted, Stealing, Victims, Woken,
+    YieldTo,
 };
 pub use warpweft_platform::topology::Place;
 pub use warpweft_task::{Pending, TaskInfo, TaskRef, Why};

@@ -144,8 +144,8 @@ pub trait Policy: Send + Sync + Sized + 'static {
 
     /// How many priorities a spawner may choose from, 0 being the most urgent one; none, unless a policy says otherwise.
     ///
-    /// A task that is spawned with priority `p` is first pushed with a [policy word](TaskRef::policy_word) of `p + 1`, one
-    /// without a priority with 0.
+    /// A task that is spawned with priority `p` is first pushed with a [policy word](TaskRef::policy_word) of
+    /// [`priority::word(p)`](crate::priority::word), one without a priority with 0. The framework refuses priorities beyond.
     fn priorities(&self) -> u8 {
         0
     }
@@ -202,6 +202,12 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// worker's patience ends.
     fn search(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::scan(shared, local, cx)
+    }
+
+    /// A worker is stuck in a task, and this one, which may have tasks of its own that always yield, looks after what lies behind it:
+    /// something that lies with another worker. Called every other time in place of `overdue`, as long as somebody is stuck; may give up.
+    fn relieve(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        Self::search(shared, local, cx)
     }
 
     /// The last look before sleep: every place, in a fixed order, whatever it takes.

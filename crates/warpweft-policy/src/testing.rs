@@ -44,9 +44,9 @@ impl<P: Policy> Pool<P> {
         hook(&self.shared, &mut self.locals[worker], &cx)
     }
 
-    pub(crate) fn task(&self, number: usize, priority: u64) -> TaskRef {
+    pub(crate) fn task(&self, number: usize, word: u64) -> TaskRef {
         let mut task = self.probe.task(number);
-        task.set_policy_word(priority);
+        task.set_policy_word(word);
         task
     }
 
@@ -77,6 +77,31 @@ impl<P: Policy> Pool<P> {
         }
         numbers
     }
+
+    /// Spawns tasks with these numbers on a worker.
+    pub(crate) fn spawn(&mut self, worker: usize, numbers: impl IntoIterator<Item = usize>) {
+        for number in numbers {
+            let task = self.task(number, 0);
+            let _ = self.push(worker, task, Why::Spawned);
+        }
+    }
+
+    /// The number of what a hook hands out, which ends.
+    pub(crate) fn run(
+        &mut self,
+        worker: usize,
+        hook: fn(&P::Shared, &mut P::Local, &Cx<'_>) -> Option<TaskRef>,
+    ) -> Option<usize> {
+        let task = self.call(worker, hook)?;
+        Some(self.end(worker, task))
+    }
+
+    /// Runs what is left.
+    pub(crate) fn end_all(&mut self) {
+        for worker in 0..self.locals.len() {
+            while self.run(worker, P::scan).is_some() {}
+        }
+    }
 }
 
 /// Every `INTERVAL` steps `overdue` comes first.
@@ -88,4 +113,70 @@ pub(crate) fn next_step<P: Policy>(pool: &mut Pool<P>, worker: usize, step: u64)
         return Some(task);
     }
     pool.call(worker, P::next).or_else(|| overdue(pool))
+}
+
+/// What the busy tasks do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Busy {
+    Yield,
+    /// They wait, and are woken at once: in the slot, where there is one.
+    Wake,
+}
+
+/// Busy tasks keep the workers busy for ever; one more comes. Whichever workers make steps: within the bound it runs.
+pub(crate) fn keeps_its_bound<P: Policy>(
+    policy: &P,
+    busy_do: Busy,
+    most: usize,
+    stuck: bool,
+    bound: impl Fn(usize, usize) -> u64,
+) {
+    for (workers, busy, from_outside) in [
+        (1, 1, true),
+        (1, 1, false),
+        (1, most, true),
+        (1, most, false),
+        (3, most, false),
+    ] {
+        let stuck = (stuck && workers > 1).then_some(1);
+        let mut pool = Pool::new(policy, workers);
+        for number in 0..busy {
+            let task = pool.task(number, 0);
+            let _ = pool.push(number % workers, task, Why::Spawned);
+        }
+        let waits = pool.task(busy, 0);
+        let _ = if from_outside {
+            pool.push_from_outside(waits)
+        } else {
+            pool.push(stuck.unwrap_or(0), waits, Why::Spawned)
+        };
+        // In the middle of a step: what the running task pushes takes the slot.
+        let more = pool.task(busy + 1, 0);
+        let _ = pool.push(stuck.unwrap_or(0), more, Why::Spawned);
+        let mut ran = false;
+        'steps: for step in 1..=bound(busy + 1, workers) {
+            pool.now.set(step * 1_000);
+            for worker in (0..workers).filter(|&worker| Some(worker) != stuck) {
+                let Some(mut task) = next_step(&mut pool, worker, step) else {
+                    continue;
+                };
+                if number(&task) == Some(busy) {
+                    pool.end(worker, task);
+                    ran = true;
+                    break 'steps;
+                }
+                if busy_do == Busy::Wake {
+                    pool.call(worker, |shared, own, cx| P::suspended(shared, own, &mut task, cx));
+                    let _ = pool.push(worker, task, Why::Woken);
+                } else {
+                    let _ = pool.push(worker, task, Why::Yielded);
+                }
+            }
+        }
+        assert!(
+            ran,
+            "{workers} workers, {busy} {busy_do:?}, from outside: {from_outside}, stuck: {stuck:?}"
+        );
+        pool.end_all();
+    }
 }

@@ -4,10 +4,10 @@
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use warpweft_platform::random::Rng;
-use warpweft_policy::order::{FifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder, word_of_level};
+use warpweft_policy::order::{FifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
 use warpweft_policy::{
-    Clock, Count, Counters, Cx, Fifo, Help, Lifo, Overflow, Policy, PoolEnv, Stealing, Victims, Wake, Why,
-    Woken, WorkerId, YieldTo,
+    Chained, Clock, Count, Counters, Cx, Fifo, Help, Helping, Lifo, Overflow, Policy, PoolEnv, Stealing,
+    Victims, Wake, Why, Woken, WorkerId, YieldTo, priority,
 };
 use warpweft_queue::Amount;
 use warpweft_task::probe::{Probe, number};
@@ -112,6 +112,13 @@ fn mixed(mix: Mix) -> Stealing<MixedOrder> {
 fn the_plain_orders() {
     assert_eq!(order_of(&Fifo::new(), 4), [0, 1, 2, 3]);
     assert_eq!(order_of(&Lifo::new(), 4), [3, 2, 1, 0]);
+    let in_rings = Chained::new().capacity(1);
+    assert_eq!(order_of(&in_rings, 100), (0..100).collect::<Vec<_>>());
+    let mut bench = Bench::new(&in_rings, 2);
+    bench.spawn(100);
+    assert_eq!(bench.counters.get(Count::Grown), 6, "rings of 1, 2, 4 and so on");
+    assert_eq!(bench.take(1, Stealing::search), Some(0));
+    assert_eq!(bench.all(0).len() + bench.all(1).len(), 99);
 }
 
 #[test]
@@ -187,7 +194,7 @@ fn urgent_tasks_go_first_and_others_are_overdue() {
     let policy = Stealing::with_order(PriorityOrder::new(FifoOrder, n(3)));
     let mut bench = Bench::new(&policy, 1);
     for level in [2, 0, 1, 0, 9] {
-        let _ = bench.push_word(0, Why::Spawned, word_of_level(level));
+        let _ = bench.push_word(0, Why::Spawned, priority::word(level));
     }
     // The lowest levels come up when the worker looks after what was passed over, which is once in six times.
     let overdue: Vec<_> = (0..12).filter_map(|_| bench.take(0, Stealing::overdue)).collect();
@@ -199,8 +206,69 @@ fn urgent_tasks_go_first_and_others_are_overdue() {
         "{rest:?}"
     );
     assert_eq!(order_of(&policy, 3), [0, 1, 2]);
+    // Without a priority a task is in the middle.
+    let mut bench = Bench::new(&policy, 1);
+    for word in [priority::word(2), 0, priority::word(0)] {
+        let _ = bench.push_word(0, Why::Spawned, word);
+    }
+    assert_eq!(bench.all(0), [2, 1, 0]);
     let too_many = Stealing::with_order(PriorityOrder::new(FifoOrder, n(65)));
     assert!(too_many.build(&PoolEnv::new(1)).is_err());
+    assert_eq!((policy.priorities(), too_many.priorities()), (3, 0));
+}
+
+/// Whatever is around the levels, or in them, says how many there are; the others have none.
+#[test]
+fn priorities_are_known_however_orders_are_nested() {
+    let levels = PriorityOrder::new(SlotOrder::new(FifoOrder, n(3)), n(5));
+    assert_eq!(Stealing::with_order(levels).priorities(), 5);
+    assert_eq!(Stealing::with_order(SlotOrder::new(levels, n(3))).priorities(), 5);
+    assert_eq!(Helping::around(levels).priorities(), 5);
+    assert_eq!(
+        (Fifo::new().priorities(), Helping::around(FifoOrder).priorities()),
+        (0, 0)
+    );
+}
+
+/// Homes and time stamps lie in the same word.
+#[test]
+fn a_task_keeps_its_priority_whatever_else_is_noted_of_it() {
+    let levels = PriorityOrder::new(FifoOrder, n(3));
+    let mut bench = Bench::new(&Stealing::with_order(levels).woken(Woken::Last), 2);
+    let mut task = bench.probe.task(0);
+    task.set_policy_word(priority::word(2));
+    bench.with(1, |shared, local, cx| {
+        Stealing::suspended(shared, local, &mut task, cx);
+    });
+    assert_eq!(priority::of(task.policy_word()), Some(2));
+    let wake = bench.with(0, |shared, local, cx| {
+        Stealing::push(shared, Some(local), task, Why::Woken, cx)
+    });
+    assert_eq!(wake, Wake::Worker(WorkerId(1)));
+    bench.tasks = 1;
+    let _ = bench.push_word(1, Why::Spawned, priority::word(0));
+    assert_eq!(bench.take(1, Stealing::search), Some(1));
+    assert_eq!(bench.next(1), Some(0));
+
+    let helping = Helping::around(levels).lanes(1);
+    let (shared, mut locals) = helping.build(&PoolEnv::new(1)).expect("a policy");
+    let (counters, random) = (Counters::default(), RefCell::new(Rng::seeded(3)));
+    let cx = Cx::for_worker(WorkerId(0), 1, &counters, &random, Clock::Machine);
+    // It notes the time of its last look at the clock.
+    assert!(Helping::next(&shared, &mut locals[0], &cx).is_none());
+    for (number, level) in [2, 0, 1].into_iter().enumerate() {
+        let mut task = bench.probe.task(number + 2);
+        task.set_policy_word(priority::word(level));
+        let _ = Helping::push(&shared, Some(&mut locals[0]), task, Why::Spawned, &cx);
+    }
+    let order: Vec<_> = std::iter::from_fn(|| Helping::next(&shared, &mut locals[0], &cx))
+        .map(|task| {
+            let found = number(&task);
+            drop(task.run());
+            found
+        })
+        .collect();
+    assert_eq!(order, [Some(3), Some(4), Some(2)]);
 }
 
 /// Everything comes out again, wherever it went.

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use warpweft_policy::order::{FifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
 use warpweft_policy::{
-    Fifo, Help, Lifo, Overflow, ParsePolicyError, PolicySpec, Stealing, Victims, Woken, YieldTo,
+    Cforall, Chained, Fifo, Help, Lifo, Negele, NegeleLocal, Overflow, ParsePolicyError, PolicySpec, Portion,
+    Stealing, Victims, Woken, YieldTo,
 };
 use warpweft_queue::Amount;
 
@@ -13,11 +14,12 @@ fn number(most: usize) -> impl Strategy<Value = NonZeroUsize> {
     (1..=most).prop_map(|number| NonZeroUsize::new(number).expect("not 0"))
 }
 
-fn steal() -> impl Strategy<Value = Amount> {
+fn steal() -> impl Strategy<Value = Portion> {
     prop_oneof![
-        Just(Amount::One),
-        Just(Amount::Half),
-        number(1 << 30).prop_map(Amount::AtLeast)
+        Just(Amount::One.into()),
+        Just(Amount::Half.into()),
+        number(1 << 30).prop_map(|least| Amount::AtLeast(least).into()),
+        Just(Portion::Adaptive),
     ]
 }
 
@@ -25,7 +27,8 @@ fn victims() -> impl Strategy<Value = Victims> {
     prop_oneof![
         Just(Victims::Random),
         number(1 << 16).prop_map(Victims::Nearest),
-        Just(Victims::Topology)
+        Just(Victims::Topology),
+        Just(Victims::Adaptive)
     ]
 }
 
@@ -49,7 +52,7 @@ fn help() -> impl Strategy<Value = Help> {
 }
 
 /// What is not the order, for a policy of any order.
-type Axes = (Amount, Victims, Help, Overflow, usize, bool, bool);
+type Axes = (Portion, Victims, Help, Overflow, usize, bool, bool);
 
 fn axes() -> impl Strategy<Value = Axes> {
     (
@@ -82,12 +85,32 @@ fn policy() -> impl Strategy<Value = PolicySpec> {
         number(1 << 24).prop_map(Mix::Alternate),
         (1..=99u8).prop_map(Mix::Stochastic),
         number(1 << 24).prop_map(Mix::Reverse),
+        number(1 << 24).prop_map(Mix::Adaptive),
     ];
     let mixed = |mix| Stealing::with_order(MixedOrder::new(mix).expect("possible"));
     let slotted = |limit| Stealing::with_order(SlotOrder::new(FifoOrder, limit));
     let prioritised = |levels| Stealing::with_order(PriorityOrder::new(FifoOrder, levels));
+    let constants = (
+        1..=16usize,
+        2..100u32,
+        0..=32u32,
+        0..=256u32,
+        1..=16u32,
+        1..100u32,
+        1..1000usize,
+    );
+    let cforall = |(lanes, every, age, far, weight, clock, capacity)| {
+        let policy = Cforall::new().lanes(lanes).every(every).age_log2(age).far(far);
+        PolicySpec::from(policy.weight(weight).clock_every(clock).capacity(capacity))
+    };
     prop_oneof![
+        constants.prop_map(cforall),
+        (2..=32usize).prop_map(|levels| PolicySpec::from(Negele::new().levels(levels))),
+        (2..=32usize, 1..=u32::MAX).prop_map(|(levels, balance)| PolicySpec::from(
+            NegeleLocal::new().levels(levels).balance(balance)
+        )),
         axes().prop_map(|axes| PolicySpec::from(with(Fifo::new(), axes))),
+        axes().prop_map(|axes| PolicySpec::from(with(Chained::new(), axes))),
         axes().prop_map(|axes| PolicySpec::from(with(Lifo::new(), axes))),
         (mix, axes()).prop_map(move |(mix, axes)| PolicySpec::from(with(mixed(mix), axes))),
         (number(1 << 24), axes()).prop_map(move |(limit, axes)| PolicySpec::from(with(slotted(limit), axes))),
@@ -108,7 +131,7 @@ proptest! {
 
     /// Whatever is written, nothing panics, and an error points into the text.
     #[test]
-    fn any_text_is_a_policy_or_an_error(text in "(fifo|lifo|slot|[a-z]{0,4})[:+=a-z0-9 é]{0,24}") {
+    fn any_text_is_a_policy_or_an_error(text in "(fifo|lifo|chain|slot|cforall|negele|[a-z]{0,4})[:+=a-z0-9 é]{0,24}") {
         if let Err(error) = text.parse::<PolicySpec>() {
             prop_assert!(error.position() <= text.len() && text.is_char_boundary(error.position()), "{}", error);
         }
@@ -129,6 +152,29 @@ fn the_example_of_the_documentation() -> Result<(), ParsePolicyError> {
     assert_eq!(
         read.to_string(),
         "lifo+steal=half+victims=nearest:15+overflow=multi:5+capacity=256+yield=global"
+    );
+    Ok(())
+}
+
+#[test]
+fn the_policy_that_learns_is_put_together_from_what_learns() -> Result<(), ParsePolicyError> {
+    let every = NonZeroUsize::new(64).expect("not 0");
+    let typed = Stealing::with_order(MixedOrder::new(Mix::Adaptive(every)).expect("possible"))
+        .steal(Portion::Adaptive)
+        .victims(Victims::Adaptive);
+    let full = "adaptive:64+steal=adaptive+victims=adaptive+overflow=grow+capacity=256+yield=global";
+    assert_eq!(typed.to_string(), full);
+    assert_eq!("adaptive".parse::<PolicySpec>()?.to_string(), full);
+    // The parts by themselves, in others.
+    let read: PolicySpec = "fifo+steal=adaptive+victims=adaptive".parse()?;
+    assert_eq!(
+        read.to_string(),
+        "fifo+steal=adaptive+victims=adaptive+overflow=grow+capacity=256+yield=local"
+    );
+    let read: PolicySpec = "adaptive:64+steal=one+yield=local".parse()?;
+    assert_eq!(
+        read.to_string(),
+        "adaptive:64+steal=one+overflow=grow+capacity=256+yield=local"
     );
     Ok(())
 }

@@ -1,15 +1,12 @@
 //! The policies of `warpweft-policy` that differ in structure, with small queues, and the tests of this build for each.
-//!
-//! Under loom those of `wide` are left out.
 
-#[cfg(not(warpweft_loom))]
 mod wide;
 
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
 use warpweft_policy::{
-    Cforall, Fifo, Go, Help, Helping, Libfibre, Lifo, LifoOrder, Negele, Overflow, Parsimonious, ProWs,
-    Tokio, YieldTo,
+    Cforall, Chained, Fifo, Go, Help, Helping, Libfibre, Lifo, LifoOrder, Negele, Overflow, Parsimonious,
+    ProWs, Tokio, YieldTo,
 };
 use warpweft_queue::Amount;
 
@@ -21,6 +18,8 @@ conformance!(mod fifo_at_least = Fifo::new().steal(Amount::AtLeast(THREE)).capac
 conformance!(mod fifo_locked = Fifo::new().capacity(2).overflow(Overflow::Locked));
 conformance!(mod fifo_global_yield = Fifo::new().yield_to(YieldTo::Global));
 conformance!(mod fifo_shed = Fifo::new().help(Help::Shed));
+conformance!(mod chain = Chained::new().capacity(1));
+conformance!(mod chain_one = Chained::new().capacity(1).steal(Amount::One));
 conformance!(mod lifo = Lifo::new());
 conformance!(mod lifo_one = Lifo::new().steal(Amount::One).capacity(4));
 conformance!(mod lifo_at_least = Lifo::new().steal(Amount::AtLeast(THREE)).capacity(2));

@@ -2,7 +2,7 @@
 
 use super::Helping;
 use crate::order::{Lane as _, LaneThief as _, Order};
-use crate::{Count, Cx};
+use crate::{Count, Cx, priority};
 use warpweft_platform::CachePadded;
 use warpweft_platform::counter::Gauge;
 use warpweft_queue::{Full, Locked};
@@ -15,6 +15,25 @@ pub(super) fn log2(ns: u64) -> u32 {
     // The four bits below the highest one.
     let fraction = (u128::from(ns) << 4 >> exponent) as u32 & 15;
     exponent << 4 | fraction
+}
+
+/// Notes in the task's word when it came. Beside a priority there is room for two years of uptime; later the ages are wrong, which are hints.
+#[inline]
+pub(super) fn stamp<O: Order>(task: &mut TaskRef, now: u64) {
+    task.set_policy_word(if O::BY_PRIORITY {
+        priority::keep(task.policy_word(), now)
+    } else {
+        now
+    });
+}
+
+#[inline]
+fn stamp_of<O: Order>(task: &TaskRef) -> u64 {
+    if O::BY_PRIORITY {
+        priority::own(task.policy_word())
+    } else {
+        task.policy_word()
+    }
 }
 
 /// What others see of a lane.
@@ -101,7 +120,7 @@ impl<O: Order> Own<O> {
         let lane = best?;
         self.popped = lane;
         let task = self.lanes[lane].queue.pop(cx)?;
-        let stamp = task.policy_word();
+        let stamp = stamp_of::<O>(&task);
         if !O::NEWEST_FIRST {
             shared.lanes[self.first + lane].mark.set(stamp);
         }
@@ -114,7 +133,7 @@ impl<O: Order> Own<O> {
     pub(super) fn passed_over(&mut self, shared: &Shared<O>) -> Option<TaskRef> {
         self.lanes.iter_mut().enumerate().find_map(|(lane, own)| {
             let task = own.queue.passed_over()?;
-            shared.lanes[self.first + lane].mark.set(task.policy_word());
+            shared.lanes[self.first + lane].mark.set(stamp_of::<O>(&task));
             Some(task)
         })
     }
@@ -173,7 +192,7 @@ impl<O: Order> Shared<O> {
             return self.take_injected();
         };
         let task = lane.thief.steal_one().taken()?;
-        lane.mark.set(task.policy_word());
+        lane.mark.set(stamp_of::<O>(&task));
         Some(task)
     }
 
@@ -186,7 +205,7 @@ impl<O: Order> Shared<O> {
 
     pub(super) fn take_injected(&self) -> Option<TaskRef> {
         let task = self.injector.pop()?;
-        self.injected.set(task.policy_word());
+        self.injected.set(stamp_of::<O>(&task));
         Some(task)
     }
 }

@@ -26,7 +26,7 @@ mod lanes;
 
 use crate::order::{FifoOrder, Lane as _, LaneThief as _, Order};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
-use lanes::{Lane, Own, OwnLane, Shared};
+use lanes::{Lane, Own, OwnLane, Shared, stamp};
 use std::fmt;
 use warpweft_platform::CachePadded;
 use warpweft_platform::counter::Gauge;
@@ -173,7 +173,8 @@ impl<O: Order> Helping<O> {
         4 * (others as u64 + 2)
     }
 
-    fn check(&self) -> Result<(), PolicyError> {
+    /// Whether its constants are possible.
+    pub(crate) fn check(&self) -> Result<(), PolicyError> {
         let wrong = if !(1..=MOST_LANES).contains(&self.lanes) {
             format!("{} lanes per worker: there may be 1 to {MOST_LANES}", self.lanes)
         } else if self.every < 2 {
@@ -231,6 +232,10 @@ impl<O: Order> Policy for Helping<O> {
     type Shared = Shared<O>;
     type Local = Own<O>;
 
+    fn priorities(&self) -> u8 {
+        self.order.priorities()
+    }
+
     fn build(&self, env: &PoolEnv) -> Result<(Shared<O>, Vec<Own<O>>), PolicyError> {
         self.check()?;
         let lane = |_| {
@@ -280,7 +285,7 @@ impl<O: Order> Policy for Helping<O> {
     fn push(shared: &Shared<O>, own: Option<&mut Own<O>>, mut task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
         match own {
             Some(own) if !(O::NEWEST_FIRST && why == Why::Yielded) => {
-                task.set_policy_word(own.now);
+                stamp::<O>(&mut task, own.now);
                 // By turns instead of by chance: as even, and free.
                 own.pushed = if own.pushed + 1 < own.lanes.len() {
                     own.pushed + 1
@@ -291,7 +296,7 @@ impl<O: Order> Policy for Helping<O> {
             }
             own => {
                 let now = own.map_or_else(|| cx.now_ns(), |own| own.now);
-                task.set_policy_word(now);
+                stamp::<O>(&mut task, now);
                 shared.inject(task, now);
             }
         }

@@ -1,20 +1,16 @@
 //! One queue per priority, and the word of a task that says which.
 
-use crate::{PolicyError, Wake};
+use crate::{PolicyError, Wake, priority};
 use warpweft_queue::{Carried, Linked, Nodes, Processor};
 use warpweft_task::TaskRef;
 
 /// Most levels. More would make every look at all of them long.
 const MOST: usize = 32;
 
-/// The part of the word that is the priority: 0 for none given, else one more than the level.
-const PRIORITY: u64 = 0xff;
-const NODE_SHIFT: u32 = 8;
-
 /// The node that travels in this word.
 pub(super) fn carried(word: u64) -> Carried {
-    // The 32 bits of the node.
-    Carried::from_bits((word >> NODE_SHIFT) as u32)
+    // The 32 bits of the node; above it is the priority.
+    Carried::from_bits(word as u32)
 }
 
 /// The number of levels, if there may be so many.
@@ -45,8 +41,8 @@ impl Levels {
     #[inline]
     pub(super) fn push(&self, processor: Option<&Processor>, mut task: TaskRef) -> Wake {
         let word = task.policy_word();
-        let level = self.level(word);
-        task.set_policy_word(word & PRIORITY);
+        let level = priority::level(word, self.0.len());
+        task.set_policy_word(priority::keep(word, 0));
         match processor {
             Some(processor) => self.0[level].push(processor, task, carried(word)),
             None => self.0[level].push_from_outside(task, carried(word)),
@@ -107,22 +103,11 @@ impl Levels {
             .iter()
             .all(|queue| queue.seems_empty() && queue.is_empty(processor))
     }
-
-    /// Whatever the word is, there is such a level: it may be of a pool with more of them.
-    #[inline]
-    fn level(&self, word: u64) -> usize {
-        let last = self.0.len() - 1;
-        match (word & PRIORITY) as usize {
-            0 => last / 2,
-            priority => (priority - 1).min(last),
-        }
-    }
 }
 
 #[inline]
 fn take(queue: &Linked<TaskRef>, processor: &Processor) -> Option<TaskRef> {
     let (mut task, carried) = queue.pop(processor)?;
-    let word = task.policy_word() & PRIORITY | u64::from(carried.bits()) << NODE_SHIFT;
-    task.set_policy_word(word);
+    task.set_policy_word(priority::keep(task.policy_word(), carried.bits().into()));
     Some(task)
 }

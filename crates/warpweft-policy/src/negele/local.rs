@@ -27,7 +27,7 @@ const SHARE: usize = 8;
 /// ```
 /// use warpweft_policy::NegeleLocal;
 /// let policy = NegeleLocal::new().levels(3).balance(16);
-/// assert_eq!(policy.to_string(), "negele-local+levels=3+balance=16");
+/// assert_eq!(policy.to_string(), "negele-local:3+balance=16");
 /// ```
 #[derive(Debug, Clone)]
 pub struct NegeleLocal {
@@ -59,6 +59,16 @@ impl NegeleLocal {
         self
     }
 
+    /// Whether it can be.
+    pub(crate) fn check(&self) -> Result<(), PolicyError> {
+        check(self.levels)?;
+        if self.balance == 0 {
+            let text = "a balance every 0 tasks: it is a number from 1 on; a large one balances seldom";
+            return Err(PolicyError::Other(text.into()));
+        }
+        Ok(())
+    }
+
     /// Within how many steps of its worker a task runs that has `ahead` tasks before it in its queue.
     #[must_use]
     pub fn steps(&self, ahead: usize) -> u64 {
@@ -77,7 +87,7 @@ impl fmt::Display for NegeleLocal {
         let usual = Self::new();
         f.write_str("negele-local")?;
         if self.levels != usual.levels {
-            write!(f, "+levels={}", self.levels)?;
+            write!(f, ":{}", self.levels)?;
         }
         if self.balance != usual.balance {
             write!(f, "+balance={}", self.balance)?;
@@ -123,11 +133,7 @@ impl Policy for NegeleLocal {
     }
 
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
-        check(self.levels)?;
-        if self.balance == 0 {
-            let text = "a balance every 0 tasks: it is a number from 1 on; a large one balances seldom";
-            return Err(PolicyError::Other(text.into()));
-        }
+        self.check()?;
         let (nodes, processors) = Nodes::new(env.workers, VISITORS);
         let homes = (0..=env.workers)
             .map(|_| Levels::new(&nodes, self.levels))

@@ -6,7 +6,7 @@
 //!   level 2               ──▶ [ ]           overdue: one level after the other
 //!   level 3, idle         ──▶ [ f ]         a worker that pushes here wakes nobody
 //!
-//!   a task's word:  0 … | node that travels with it : 32 | priority, 0 for none given : 8
+//!   a task's word:  priority : 8 | 0 … | node that travels with it : 32
 //! ```
 //!
 //! [`Negele`] has one set of queues for all workers, as published; [`NegeleLocal`] has one per worker, which its authors
@@ -33,7 +33,7 @@ const VISITORS: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 /// One lock-free FIFO queue per priority for all workers; a task goes to the back of its queue whatever the reason.
 ///
 /// A spawner chooses the priority: level 0 is the most urgent, the last level is *idle*, for what nobody needs to be woken
-/// for. Without a choice a task is normal: level `(levels - 1) / 2`.
+/// for. Without a choice a task is [normal](crate::priority::level): level `(levels - 1) / 2`.
 ///
 /// # What is promised
 ///
@@ -44,7 +44,7 @@ const VISITORS: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 /// ```
 /// use warpweft_policy::{Negele, Policy};
 /// let policy = Negele::new().levels(8);
-/// assert_eq!(policy.to_string(), "negele+levels=8");
+/// assert_eq!(policy.to_string(), "negele:8");
 /// assert_eq!(policy.priorities(), 8);
 /// ```
 #[derive(Debug, Clone)]
@@ -66,6 +66,11 @@ impl Negele {
         self
     }
 
+    /// Whether there may be so many levels.
+    pub(crate) fn check(&self) -> Result<(), PolicyError> {
+        check(self.levels).map(drop)
+    }
+
     /// Within how many steps of the slowest worker a task runs that has `ahead` tasks before it in its level.
     #[must_use]
     pub fn steps(&self, ahead: usize) -> u64 {
@@ -83,7 +88,7 @@ impl fmt::Display for Negele {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("negele")?;
         if self.levels != Self::new().levels {
-            write!(f, "+levels={}", self.levels)?;
+            write!(f, ":{}", self.levels)?;
         }
         Ok(())
     }
@@ -115,7 +120,7 @@ impl Policy for Negele {
     }
 
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
-        check(self.levels)?;
+        self.check()?;
         let (nodes, processors) = Nodes::new(env.workers, VISITORS);
         let levels = Levels::new(&nodes, self.levels);
         let own = |processor| Own { processor, turn: 0 };

@@ -1,16 +1,22 @@
 //! Priorities, nodes and bounds, by hooks called one after the other.
 
 use crate::testing::{Pool, next_step};
-use crate::{Negele, NegeleLocal, Policy, PoolEnv, Wake};
+use crate::{Negele, NegeleLocal, Policy, PoolEnv, Wake, priority};
 use warpweft_task::Why;
 use warpweft_task::probe::number;
+
+/// The word of a task with the priority `number - 1`; 0 is none.
+fn given(number: u64) -> u64 {
+    let priority = u8::try_from(number).expect("a small number").checked_sub(1);
+    priority.map_or(0, priority::word)
+}
 
 #[test]
 fn the_most_urgent_first_and_in_turn() {
     let mut pool = Pool::new(&Negele::new(), 1);
     // 0 is no priority: normal, as is 2.
     for (number, priority) in [(0, 4), (1, 3), (2, 0), (3, 1), (4, 2), (5, 1), (6, 0), (7, 255)] {
-        let task = pool.task(number, priority);
+        let task = pool.task(number, given(priority));
         let _ = pool.push(0, task, Why::Spawned);
     }
     assert_eq!(pool.all(0), [3, 5, 2, 4, 6, 1, 0, 7]);
@@ -20,9 +26,9 @@ fn the_most_urgent_first_and_in_turn() {
 fn only_idle_tasks_of_workers_wake_nobody() {
     let mut pool = Pool::new(&Negele::new(), 2);
     for (priority, wake) in [(0, Wake::Any), (1, Wake::Any), (3, Wake::Any), (4, Wake::None)] {
-        let task = pool.task(0, priority);
+        let task = pool.task(0, given(priority));
         assert_eq!(pool.push(0, task, Why::Woken), wake, "{priority}");
-        let task = pool.task(1, priority);
+        let task = pool.task(1, given(priority));
         assert_eq!(pool.push_from_outside(task), Wake::Any, "{priority}");
         assert_eq!(pool.all(1), [0, 1]);
     }
@@ -32,19 +38,19 @@ fn only_idle_tasks_of_workers_wake_nobody() {
 fn a_priority_stays_with_its_task_and_so_does_its_node() {
     let mut pool = Pool::new(&Negele::new(), 1);
     for number in 0..3 {
-        let task = pool.task(number, 1);
+        let task = pool.task(number, given(1));
         let _ = pool.push(0, task, Why::Spawned);
     }
     for _ in 0..100 {
         let task = pool.call(0, Negele::next).expect("three wander");
-        assert_eq!(task.policy_word() & 0xff, 1);
+        assert_eq!(priority::of(task.policy_word()), Some(0));
         let _ = pool.push(0, task, Why::Yielded);
     }
     // Three tasks, four queues; nobody else is there who could look at a node.
     assert_eq!(pool.shared.nodes.made(), 3 + 4);
     assert_eq!(pool.all(0).len(), 3);
     for number in 0..3 {
-        let task = pool.task(number, 1);
+        let task = pool.task(number, given(1));
         let _ = pool.push(0, task, Why::Spawned);
     }
     assert_eq!(
@@ -78,12 +84,12 @@ fn impossible_levels_are_errors_that_say_what_is_possible() {
 fn balancing_brings_what_is_more_urgent() {
     let mut pool = Pool::new(&NegeleLocal::new().balance(2), 2);
     for number in 0..100 {
-        let task = pool.task(number, 3);
+        let task = pool.task(number, given(3));
         let _ = pool.push(0, task, Why::Spawned);
     }
-    let urgent = pool.task(100, 1);
+    let urgent = pool.task(100, given(1));
     let _ = pool.push(1, urgent, Why::Spawned);
-    let less = pool.task(101, 4);
+    let less = pool.task(101, given(4));
     let _ = pool.push(1, less, Why::Spawned);
     let order = pool.all(0);
     let place = order.iter().position(|&number| number == 100);
@@ -102,11 +108,11 @@ fn keeps_its_bound<P: Policy>(policy: &P, bound: impl Fn(usize) -> u64) {
                 let mut pool = Pool::new(policy, 1);
                 let busy = 3 * levels as usize;
                 for number in 0..busy {
-                    let task = pool.task(number, number as u64 % levels + 1);
+                    let task = pool.task(number, given(number as u64 % levels + 1));
                     let _ = pool.push(0, task, Why::Spawned);
                 }
                 for number in busy..=busy + ahead {
-                    let task = pool.task(number, priority);
+                    let task = pool.task(number, given(priority));
                     let _ = if from_outside {
                         pool.push_from_outside(task)
                     } else {

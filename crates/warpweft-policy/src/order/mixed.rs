@@ -3,6 +3,7 @@
 //! All are built around one stack, and differ in when they take from its bottom, through the owner's own thief's end. When is a value:
 //! it is one comparison per task beside the two read-modify-writes of a stack, and so there is one loop for all of them.
 
+use super::learn::Learner;
 use super::plain::{LifoLane, PlainThief};
 use super::{Lane, LaneThief, Order};
 use crate::{Cx, PolicyError};
@@ -22,6 +23,9 @@ pub enum Mix {
     /// After so many of the newest, as many of the oldest as there were tasks at that moment. It is what reversing the stack would
     /// come to, except that a task in the middle is not stuck there, between two ends that grow.
     Reverse(NonZeroUsize),
+    /// It learns which is better, looking each time after so many tasks: the oldest, unless its lane grows under it and not under the newest, as
+    /// it does where tasks spawn tasks, or tasks take a quarter longer. Each worker learns for itself.
+    Adaptive(NonZeroUsize),
 }
 
 /// Newest first mostly, and the oldest at times.
@@ -58,6 +62,7 @@ impl fmt::Display for MixedOrder {
             Mix::Alternate(n) => write!(f, "alternate:{n}"),
             Mix::Stochastic(percent) => write!(f, "stochastic:{percent}"),
             Mix::Reverse(n) => write!(f, "reverse:{n}"),
+            Mix::Adaptive(n) => write!(f, "adaptive:{n}"),
         }
     }
 }
@@ -69,13 +74,15 @@ impl Order for MixedOrder {
     fn lane(&self, capacity: usize) -> Result<MixedLane, PolicyError> {
         let run = match self.0 {
             Mix::Alternate(n) | Mix::Reverse(n) => n.get(),
-            Mix::Stochastic(_) => 0,
+            // It looks at once, to know when it began.
+            Mix::Adaptive(_) | Mix::Stochastic(_) => 0,
         };
         Ok(MixedLane {
             mix: self.0,
             stack: LifoLane::new(Lifo::with_capacity(capacity)?),
             oldest: false,
             left: run,
+            learner: Learner::new(),
         })
     }
 }
@@ -88,6 +95,8 @@ pub struct MixedLane {
     oldest: bool,
     /// For how many tasks more.
     left: usize,
+    /// What it has learned, if it learns.
+    learner: Learner,
 }
 
 impl MixedLane {
@@ -98,15 +107,32 @@ impl MixedLane {
             return cx.random(100) >= usize::from(newest);
         }
         if self.left == 0 {
-            self.oldest = !self.oldest;
-            self.left = match self.mix {
-                Mix::Reverse(_) if self.oldest => self.stack.len(),
-                Mix::Alternate(n) | Mix::Reverse(n) => n.get(),
-                Mix::Stochastic(_) => 0,
-            };
+            self.change(cx);
         }
         self.left = self.left.saturating_sub(1);
         self.oldest
+    }
+
+    /// There is nothing to do: what comes after it is another time.
+    #[inline]
+    fn pause(&mut self) {
+        if let Mix::Adaptive(_) = self.mix {
+            self.learner.idle();
+        }
+    }
+
+    /// The other one's turn, or whichever is better.
+    #[cold]
+    fn change(&mut self, cx: &Cx<'_>) {
+        self.oldest = match self.mix {
+            Mix::Adaptive(n) => !self.learner.look(cx.now_ns(), self.stack.len(), n.get()),
+            _ => !self.oldest,
+        };
+        self.left = match self.mix {
+            Mix::Reverse(_) if self.oldest => self.stack.len(),
+            Mix::Alternate(n) | Mix::Reverse(n) | Mix::Adaptive(n) => n.get(),
+            Mix::Stochastic(_) => 0,
+        };
     }
 }
 
@@ -125,6 +151,7 @@ impl Lane for MixedLane {
     #[inline]
     fn pop(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
         if self.stack.is_empty() {
+            self.pause();
             return None;
         }
         // Where thieves are faster at the bottom, the newest will do.

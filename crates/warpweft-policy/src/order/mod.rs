@@ -10,6 +10,7 @@
 //! Orders nest: one that is made of another passes to it what it does not decide itself. So `PriorityOrder<SlotOrder<FifoOrder>>` is an
 //! order, too.
 
+mod learn;
 mod mixed;
 mod plain;
 mod priority;
@@ -21,9 +22,9 @@ use warpweft_queue::{Amount, Full, Glance, Steal};
 use warpweft_task::TaskRef;
 
 pub use mixed::{Mix, MixedLane, MixedOrder};
-pub use plain::{FifoLane, FifoOrder, LifoLane, LifoOrder, PlainThief};
+pub use plain::{ChainOrder, FifoLane, FifoOrder, LifoLane, LifoOrder, PlainThief};
 pub(crate) use priority::MOST_LEVELS;
-pub use priority::{PriorityLane, PriorityOrder, PriorityThief, word_of_level};
+pub use priority::{PriorityLane, PriorityOrder, PriorityThief};
 pub use slot::{SlotLane, SlotOrder, SlotThief};
 
 /// The order of a worker's own tasks: a recipe. What it prints is the word of a policy's text.
@@ -34,6 +35,20 @@ pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
     /// Whether `pop` favours what was pushed last. Then a task that gives way to its own lane goes behind the newest other one
     /// ([`Lane::pop_newest`]), and not before all; and by default it goes to the pool's queue.
     const NEWEST_FIRST: bool;
+
+    /// Whether the order looks at the [priority](crate::priority) of a task.
+    const BY_PRIORITY: bool = false;
+
+    /// How many priorities it tells apart; none, unless it says otherwise.
+    fn priorities(&self) -> u8 {
+        0
+    }
+
+    /// Within how many looks after what was passed over, or where nothing is, within how many tasks, the oldest task has a turn, if all levels
+    /// and slots are in use.
+    fn turns(&self) -> u64 {
+        1
+    }
 
     /// An empty lane for so many tasks, for the time being.
     ///

@@ -3,7 +3,7 @@
 use super::{Lane, LaneThief, Order};
 use crate::{Cx, PolicyError};
 use std::fmt;
-use warpweft_queue::{Amount, Fifo, Full, Glance, Lifo, Owner, Steal, Thief};
+use warpweft_queue::{Amount, Chain, Fifo, Full, Glance, Lifo, Owner, Steal, Thief};
 use warpweft_task::TaskRef;
 
 /// Oldest first (EBSL B.5).
@@ -22,6 +22,32 @@ impl Order for FifoOrder {
 
     fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError> {
         Ok(FifoLane::new(Fifo::with_capacity(capacity)?))
+    }
+}
+
+/// Oldest first, in a queue of rings (EBSL 5.3.1: horizontal resizing). It grows by another ring instead of a larger one: nothing is moved, and
+/// what a burst has taken is given back after it.
+///
+/// ```
+/// use warpweft_policy::{Chained, PolicySpec};
+/// assert_eq!(Chained::new().to_string(), "chain".parse::<PolicySpec>()?.to_string());
+/// # Ok::<(), warpweft_policy::ParsePolicyError>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ChainOrder;
+
+impl fmt::Display for ChainOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("chain")
+    }
+}
+
+impl Order for ChainOrder {
+    type Lane = FifoLane<Chain<TaskRef>>;
+    const NEWEST_FIRST: bool = false;
+
+    fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError> {
+        Ok(FifoLane::new(Chain::with_capacity(capacity)?))
     }
 }
 

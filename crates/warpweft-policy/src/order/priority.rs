@@ -1,11 +1,11 @@
 //! Levels of urgency: the highest one first that has a task.
 //!
-//! A task's level is the upper half of its policy word, which whoever spawns it may set; level 0 is the highest, and numbers beyond the
-//! lowest are the lowest. Strict priorities starve: so what lies on lower levels counts as passed over, and the levels take turns when
+//! A task's level is its [priority](crate::priority), which whoever spawns it may choose; level 0 is the highest, and a task without a
+//! priority is on the one in the middle. Strict priorities starve: so what lies on lower levels counts as passed over, and the levels take turns when
 //! the worker looks after that.
 
 use super::{Lane, LaneThief, Order};
-use crate::{Cx, PolicyError};
+use crate::{Cx, PolicyError, priority};
 use std::fmt;
 use std::num::NonZeroUsize;
 use warpweft_queue::{Amount, Full, Glance, Steal};
@@ -13,10 +13,8 @@ use warpweft_task::TaskRef;
 
 /// The most levels.
 pub(crate) const MOST_LEVELS: usize = 64;
-/// Where the level is in a task's word; below it is the worker where it ran last.
-const LEVEL: u32 = 32;
 
-/// Levels of urgency, each with an order of its own.
+/// Levels of urgency, each with an order of its own: `priority:3` has 0, 1, which is the normal one, and 2.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -25,6 +23,7 @@ const LEVEL: u32 = 32;
 /// let three = NonZeroUsize::new(3).unwrap();
 /// let policy = Stealing::with_order(PriorityOrder::new(FifoOrder, three));
 /// assert!(policy.to_string().starts_with("priority:3+steal=half"));
+/// assert_eq!(warpweft_policy::Policy::priorities(&policy), 3);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PriorityOrder<O> {
@@ -56,6 +55,17 @@ impl<O: Order> fmt::Display for PriorityOrder<O> {
 impl<O: Order> Order for PriorityOrder<O> {
     type Lane = PriorityLane<O::Lane>;
     const NEWEST_FIRST: bool = O::NEWEST_FIRST;
+    const BY_PRIORITY: bool = true;
+
+    fn priorities(&self) -> u8 {
+        // With more there is no lane either.
+        let levels = self.levels.get();
+        if levels > MOST_LEVELS { 0 } else { levels as u8 }
+    }
+
+    fn turns(&self) -> u64 {
+        (self.levels.get() as u64).saturating_mul(self.inner.turns())
+    }
 
     fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError> {
         let levels = self.levels.get();
@@ -72,12 +82,6 @@ impl<O: Order> Order for PriorityOrder<O> {
     }
 }
 
-/// The word of a task for a level, to be set before it is spawned.
-#[must_use]
-pub const fn word_of_level(level: u32) -> u64 {
-    (level as u64) << LEVEL
-}
-
 /// A lane for each level.
 pub struct PriorityLane<L> {
     levels: Box<[L]>,
@@ -90,9 +94,7 @@ pub struct PriorityThief<T>(Box<[T]>);
 impl<L> PriorityLane<L> {
     #[inline]
     fn level_of(&mut self, task: &TaskRef) -> &mut L {
-        let level = (task.policy_word() >> LEVEL) as usize;
-        let lowest = self.levels.len() - 1;
-        &mut self.levels[level.min(lowest)]
+        &mut self.levels[priority::level(task.policy_word(), self.levels.len())]
     }
 }
 

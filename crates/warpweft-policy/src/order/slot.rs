@@ -58,6 +58,15 @@ impl<O: Order> fmt::Display for SlotOrder<O> {
 impl<O: Order> Order for SlotOrder<O> {
     type Lane = SlotLane<O::Lane>;
     const NEWEST_FIRST: bool = O::NEWEST_FIRST;
+    const BY_PRIORITY: bool = O::BY_PRIORITY;
+
+    fn priorities(&self) -> u8 {
+        self.inner.priorities()
+    }
+
+    fn turns(&self) -> u64 {
+        (self.limit.get() as u64 + 1).saturating_mul(self.inner.turns())
+    }
 
     fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError> {
         Ok(SlotLane {

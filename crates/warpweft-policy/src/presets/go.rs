@@ -114,6 +114,10 @@ impl Policy for Go {
         if let Some(task) = refill(&mut own.ring, &shared.global, cx) {
             return Some(task);
         }
+        Self::relieve(shared, own, cx)
+    }
+
+    fn relieve(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         let workers = cx.workers();
         let first = cx.random(workers);
         (0..ROUNDS * workers).find_map(|attempt| {

@@ -1,35 +1,9 @@
 //! Each preset puts a task where its original would, and keeps its bound.
 
 use super::tokio::Pace;
-use crate::testing::{Pool, next_step};
-use crate::{Go, Libfibre, Policy, Tokio, Wake, WorkerId};
+use crate::testing::{Busy, Pool, keeps_its_bound};
+use crate::{Go, Libfibre, Policy as _, Tokio, Wake, WorkerId};
 use warpweft_task::Why;
-use warpweft_task::probe::number;
-
-impl<P: Policy> Pool<P> {
-    fn spawn(&mut self, worker: usize, numbers: impl IntoIterator<Item = usize>) {
-        for number in numbers {
-            let task = self.task(number, 0);
-            let _ = self.push(worker, task, Why::Spawned);
-        }
-    }
-
-    /// The number of what a hook hands out, which ends.
-    fn run(
-        &mut self,
-        worker: usize,
-        hook: fn(&P::Shared, &mut P::Local, &crate::Cx<'_>) -> Option<warpweft_task::TaskRef>,
-    ) -> Option<usize> {
-        let task = self.call(worker, hook)?;
-        Some(self.end(worker, task))
-    }
-
-    fn end_all(&mut self) {
-        for worker in 0..self.locals.len() {
-            while self.run(worker, P::scan).is_some() {}
-        }
-    }
-}
 
 #[test]
 fn go_runs_the_newest_next_and_the_others_in_their_order() {
@@ -157,72 +131,6 @@ fn who_yields_alone_is_alone() {
     pool.spawn(1, [0]);
     assert!(!pool.call(0, |shared, own, _| Libfibre::alone(shared, own)));
     pool.end_all();
-}
-
-/// What the busy tasks do.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Busy {
-    Yield,
-    /// They wait, and are woken at once: in the slot, where there is one.
-    Wake,
-}
-
-/// Busy tasks keep the workers busy for ever; one more comes. Whichever workers make steps: within the bound it runs.
-fn keeps_its_bound<P: Policy>(
-    policy: &P,
-    busy_do: Busy,
-    most: usize,
-    stuck: bool,
-    bound: impl Fn(usize, usize) -> u64,
-) {
-    for (workers, busy, from_outside) in [
-        (1, 1, true),
-        (1, 1, false),
-        (1, most, true),
-        (1, most, false),
-        (3, most, false),
-    ] {
-        let stuck = (stuck && workers > 1).then_some(1);
-        let mut pool = Pool::new(policy, workers);
-        for number in 0..busy {
-            let task = pool.task(number, 0);
-            let _ = pool.push(number % workers, task, Why::Spawned);
-        }
-        let waits = pool.task(busy, 0);
-        let _ = if from_outside {
-            pool.push_from_outside(waits)
-        } else {
-            pool.push(stuck.unwrap_or(0), waits, Why::Spawned)
-        };
-        // In the middle of a step: what the running task pushes takes the slot.
-        let more = pool.task(busy + 1, 0);
-        let _ = pool.push(stuck.unwrap_or(0), more, Why::Spawned);
-        let mut ran = false;
-        'steps: for step in 1..=bound(busy + 1, workers) {
-            pool.now.set(step * 1_000);
-            for worker in (0..workers).filter(|&worker| Some(worker) != stuck) {
-                let Some(mut task) = next_step(&mut pool, worker, step) else {
-                    continue;
-                };
-                if number(&task) == Some(busy) {
-                    pool.end(worker, task);
-                    ran = true;
-                    break 'steps;
-                }
-                if busy_do == Busy::Wake {
-                    pool.call(worker, |shared, own, cx| P::suspended(shared, own, &mut task, cx));
-                    let _ = pool.push(worker, task, Why::Woken);
-                } else {
-                    let _ = pool.push(worker, task, Why::Yielded);
-                }
-            }
-        }
-        assert!(
-            ran,
-            "{workers} workers, {busy} {busy_do:?}, from outside: {from_outside}, stuck: {stuck:?}"
-        );
-        pool.end_all();
-    }
 }
 
 #[test]

@@ -175,6 +175,10 @@ impl Policy for Tokio {
         if let Some(task) = refill(&mut own.ring, &shared.injector, cx) {
             return Some(task);
         }
+        Self::relieve(shared, own, cx)
+    }
+
+    fn relieve(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         let workers = shared.rings.len();
         let first = cx.random(workers);
         (first..workers).chain(0..first).find_map(|victim| {

@@ -1,20 +1,25 @@
 //! Policies as text: `lifo+steal=half+victims=nearest:15+overflow=multi:5+yield=global`.
 //!
 //! ```text
-//! policy   = ( name | order ) { "+" option }
+//! policy   = ( name | order ) { "+" option } | piece
 //! name     = one of `PolicySpec::presets`
-//! order    = "fifo" | "lifo" | "slot:" N | "alternate:" N | "stochastic:" PERCENT | "reverse:" N | "priority:" LEVELS
-//! option   = "steal="    ( "one" | "half" | "atleast:" K )
-//!          | "victims="  ( "random" | "nearest:" N | "topology" )
+//! order    = "fifo" | "chain" | "lifo" | "slot:" N | "alternate:" N | "stochastic:" PERCENT | "reverse:" N | "adaptive:" N | "priority:" LEVELS
+//! option   = "steal="    ( "one" | "half" | "atleast:" K | "adaptive" )
+//!          | "victims="  ( "random" | "nearest:" N | "topology" | "adaptive" )
 //!          | "help="     ( "none" | "shed" | "shed-sticky" | "tickets" )
 //!          | "overflow=" ( "grow" | "retry:" N | "locked" | "lockfree" | "multi:" K )
 //!          | "capacity=" N
 //!          | "yield="    ( "local" | "global" )
 //!          | "woken="    ( "waker" | "last" )
+//! piece    = "go" | "tokio" | "libfibre"
+//!          | "negele" [ ":" LEVELS ] | "negele-local" [ ":" LEVELS ] [ "+balance=" N ]
+//!          | "cforall" { "+lanes=" N | "+every=" N | "+age=" LOG2 | "+far=" OF256 | "+weight=" SIXTEENTHS | "+clock=" N | "+capacity=" N }
+//!          | ( "prows" | "parsimonious" ) [ "+capacity=" N ]
 //! ```
 //!
-//! Spaces around words do not matter. What is left out is as the name or the order has it. Options are for policies that are assembled
-//! from parts; a policy that is one piece has a name, and no options.
+//! Spaces around words do not matter. What is left out is as the name or the order has it. What a name says is not taken back by an option:
+//! `fifo-one+steal=half` is an error, and `fifo+steal=half` is what was meant. Options of the axes are for policies that are assembled from
+//! parts; a policy that is one piece has its own, or none.
 //!
 //! # A policy more
 //!
@@ -22,12 +27,15 @@
 //! is assembled is a line of [`PRESETS`].
 
 mod parse;
+mod pieces;
+#[cfg(test)]
+mod tests;
 
 use crate::order::{FifoOrder, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use crate::stealing::Axes;
 use crate::{
-    Cforall, Fifo, Go, Help, Libfibre, Lifo, Mixed, Negele, NegeleLocal, Overflow, Parsimonious, Policy,
-    Prioritised, ProWs, Slotted, Stealing, Tokio, Victims,
+    Cforall, Chained, Fifo, Go, Help, Libfibre, Lifo, Mixed, Negele, NegeleLocal, Overflow, Parsimonious,
+    Policy, Portion, Prioritised, ProWs, Slotted, Stealing, Tokio, Victims,
 };
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -53,6 +61,7 @@ pub struct PolicySpec(Kind);
 #[derive(Debug, Clone)]
 enum Kind {
     Fifo(Fifo),
+    Chained(Chained),
     Lifo(Lifo),
     Negele(Negele),
     NegeleLocal(NegeleLocal),
@@ -68,14 +77,15 @@ enum Kind {
 }
 
 impl Kind {
-    /// The axes of a policy that is assembled from parts; `None` for one that is one piece.
-    fn axes_mut(&mut self) -> Option<&mut Axes> {
+    /// The axes of a policy that is assembled from parts, and what they are with its order alone; `None` for one that is one piece.
+    fn axes_mut(&mut self) -> Option<(&mut Axes, Axes)> {
         match self {
-            Self::Fifo(policy) => Some(policy.axes_mut()),
-            Self::Lifo(policy) => Some(policy.axes_mut()),
-            Self::Mixed(policy) => Some(policy.axes_mut()),
-            Self::Slotted(policy) => Some(policy.axes_mut()),
-            Self::Prioritised(policy) => Some(policy.axes_mut()),
+            Self::Fifo(policy) => Some((policy.axes_mut(), Fifo::USUAL)),
+            Self::Chained(policy) => Some((policy.axes_mut(), Chained::USUAL)),
+            Self::Lifo(policy) => Some((policy.axes_mut(), Lifo::USUAL)),
+            Self::Mixed(policy) => Some((policy.axes_mut(), Mixed::USUAL)),
+            Self::Slotted(policy) => Some((policy.axes_mut(), Slotted::USUAL)),
+            Self::Prioritised(policy) => Some((policy.axes_mut(), Prioritised::USUAL)),
             Self::ProWs(_) | Self::Parsimonious(_) => None,
             Self::Negele(_)
             | Self::NegeleLocal(_)
@@ -86,12 +96,13 @@ impl Kind {
         }
     }
 
-    /// The capacity, where that is all that can be set.
-    fn capacity_mut(&mut self) -> Option<&mut usize> {
+    /// The options of a policy that is one piece.
+    fn options(&self) -> &'static [&'static str] {
         match self {
-            Self::ProWs(policy) => Some(&mut policy.capacity),
-            Self::Parsimonious(policy) => Some(&mut policy.capacity),
-            _ => None,
+            Self::ProWs(_) | Self::Parsimonious(_) => &["capacity"],
+            Self::NegeleLocal(_) => &["balance"],
+            Self::Cforall(_) => &["lanes", "every", "age", "far", "weight", "clock", "capacity"],
+            _ => &[],
         }
     }
 }
@@ -111,6 +122,7 @@ impl PolicySpec {
     pub fn visit<V: PolicyVisitor>(self, visitor: V) -> V::Output {
         match self.0 {
             Kind::Fifo(policy) => visitor.visit(policy),
+            Kind::Chained(policy) => visitor.visit(policy),
             Kind::Lifo(policy) => visitor.visit(policy),
             Kind::Negele(policy) => visitor.visit(policy),
             Kind::NegeleLocal(policy) => visitor.visit(policy),
@@ -194,6 +206,13 @@ fn mixed(mix: Mix) -> Kind {
     Kind::Mixed(Stealing::with_order(order))
 }
 
+/// An order that learns; the distribution does, too.
+fn adaptive() -> Kind {
+    let order = MixedOrder::new(Mix::Adaptive(n(64))).expect("every number of tasks is possible");
+    let policy = Stealing::with_order(order);
+    Kind::Mixed(policy.steal(Portion::Adaptive).victims(Victims::Adaptive))
+}
+
 const PRESETS: &[Preset] = &[
     preset(
         "fifo",
@@ -230,6 +249,12 @@ const PRESETS: &[Preset] = &[
         "newest first; after 256, as many of the oldest as there are",
         "EBSL 4.3.2, 5.3.3",
         || mixed(Mix::Reverse(n(256))),
+    ),
+    preset(
+        "adaptive",
+        "learns while it runs: oldest or newest first, one or half of whom; for who does not know the workload",
+        "EBSL 6",
+        adaptive,
     ),
     preset(
         "slot",
@@ -278,6 +303,12 @@ const PRESETS: &[Preset] = &[
         "a bounded ring of 128; a spawner that finds it full tries again",
         "EBSL 5.3.1",
         || Kind::Fifo(Fifo::new().capacity(128).overflow(Overflow::Retry(n(1024)))),
+    ),
+    preset(
+        "chain",
+        "oldest first; a ring that is full gets another one behind it, which goes after the burst",
+        "EBSL 5.3.1",
+        || Kind::Chained(Chained::new()),
     ),
     preset(
         "nearest",
@@ -378,6 +409,12 @@ impl From<Fifo> for PolicySpec {
     }
 }
 
+impl From<Chained> for PolicySpec {
+    fn from(policy: Chained) -> Self {
+        Self(Kind::Chained(policy))
+    }
+}
+
 impl From<Lifo> for PolicySpec {
     fn from(policy: Lifo) -> Self {
         Self(Kind::Lifo(policy))
@@ -402,22 +439,47 @@ impl From<Prioritised> for PolicySpec {
     }
 }
 
+impl From<Negele> for PolicySpec {
+    fn from(policy: Negele) -> Self {
+        Self(Kind::Negele(policy))
+    }
+}
+
+impl From<NegeleLocal> for PolicySpec {
+    fn from(policy: NegeleLocal) -> Self {
+        Self(Kind::NegeleLocal(policy))
+    }
+}
+
+impl From<Cforall> for PolicySpec {
+    fn from(policy: Cforall) -> Self {
+        Self(Kind::Cforall(policy))
+    }
+}
+
 impl fmt::Display for PolicySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Kind::Fifo(policy) => policy.fmt(f),
-            Kind::Lifo(policy) => policy.fmt(f),
-            Kind::Negele(policy) => policy.fmt(f),
-            Kind::NegeleLocal(policy) => policy.fmt(f),
-            Kind::Cforall(policy) => policy.fmt(f),
-            Kind::Go(policy) => policy.fmt(f),
-            Kind::Tokio(policy) => policy.fmt(f),
-            Kind::Libfibre(policy) => policy.fmt(f),
-            Kind::Mixed(policy) => policy.fmt(f),
-            Kind::Slotted(policy) => policy.fmt(f),
-            Kind::Prioritised(policy) => policy.fmt(f),
-            Kind::ProWs(policy) => policy.fmt(f),
-            Kind::Parsimonious(policy) => policy.fmt(f),
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fifo(policy) => policy.fmt(f),
+            Self::Chained(policy) => policy.fmt(f),
+            Self::Lifo(policy) => policy.fmt(f),
+            Self::Negele(policy) => policy.fmt(f),
+            Self::NegeleLocal(policy) => policy.fmt(f),
+            Self::Cforall(policy) => policy.fmt(f),
+            Self::Go(policy) => policy.fmt(f),
+            Self::Tokio(policy) => policy.fmt(f),
+            Self::Libfibre(policy) => policy.fmt(f),
+            Self::Mixed(policy) => policy.fmt(f),
+            Self::Slotted(policy) => policy.fmt(f),
+            Self::Prioritised(policy) => policy.fmt(f),
+            Self::ProWs(policy) => policy.fmt(f),
+            Self::Parsimonious(policy) => policy.fmt(f),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{Kind, PRESETS, PolicySpec};
 use crate::Stealing;
 use crate::order::{FifoOrder, MOST_LEVELS, Mix, MixedOrder, PriorityOrder, SlotOrder};
-use crate::stealing::{Axes, Help, MOST_CAPACITY, MOST_QUEUES, Overflow, Victims, Woken, YieldTo};
+use crate::stealing::{Axes, Help, MOST_CAPACITY, MOST_QUEUES, Overflow, Portion, Victims, Woken, YieldTo};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
@@ -40,11 +40,10 @@ impl fmt::Display for ParsePolicyError {
 
 impl std::error::Error for ParsePolicyError {}
 
-const ORDERS: &str =
-    "an order is one of: fifo, lifo, slot:N, alternate:N, stochastic:PERCENT, reverse:N, priority:LEVELS";
+const ORDERS: &str = "an order is one of: fifo, chain, lifo, slot:N, alternate:N, stochastic:PERCENT, reverse:N, adaptive:N, priority:LEVELS";
 const OPTIONS: &str = "an option is one of: steal=, victims=, help=, overflow=, capacity=, yield=, woken=";
-const STEALS: &str = "steal= takes one of: one, half, atleast:K";
-const VICTIMS: &str = "victims= takes one of: random, nearest:N, topology";
+const STEALS: &str = "steal= takes one of: one, half, atleast:K, adaptive";
+const VICTIMS: &str = "victims= takes one of: random, nearest:N, topology, adaptive";
 const HELPS: &str = "help= takes one of: none, shed, shed-sticky, tickets";
 const OVERFLOWS: &str = "overflow= takes one of: grow, retry:N, locked, lockfree, multi:K";
 const YIELDS: &str = "yield= takes one of: local, global";
@@ -56,8 +55,8 @@ const MOST_VICTIMS: usize = 1 << 16;
 
 /// A word of the text and where it begins.
 #[derive(Clone, Copy)]
-struct Word<'a> {
-    text: &'a str,
+pub(super) struct Word<'a> {
+    pub(super) text: &'a str,
     position: usize,
 }
 
@@ -71,7 +70,7 @@ impl<'a> Word<'a> {
         }
     }
 
-    fn split_once(self, at: char) -> Option<(Self, Self)> {
+    pub(super) fn split_once(self, at: char) -> Option<(Self, Self)> {
         let (left, right) = self.text.split_once(at)?;
         let right = Self {
             text: right,
@@ -94,12 +93,17 @@ impl<'a> Word<'a> {
 }
 
 /// Parses the words of one text.
-struct Parser<'a>(&'a str);
+pub(super) struct Parser<'a>(&'a str);
 
-type Parsed<T> = Result<T, ParsePolicyError>;
+pub(super) type Parsed<T> = Result<T, ParsePolicyError>;
 
 impl<'a> Parser<'a> {
-    fn error(&self, at: Word<'_>, problem: impl Into<String>, valid: impl Into<String>) -> ParsePolicyError {
+    pub(super) fn error(
+        &self,
+        at: Word<'_>,
+        problem: impl Into<String>,
+        valid: impl Into<String>,
+    ) -> ParsePolicyError {
         ParsePolicyError {
             text: self.0.to_owned(),
             position: at.position,
@@ -121,7 +125,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn number(&self, word: Word<'_>, what: &str, limit: usize) -> Parsed<NonZeroUsize> {
+    pub(super) fn number(&self, word: Word<'_>, what: &str, limit: usize) -> Parsed<NonZeroUsize> {
         let valid = || format!("{what} is a number from 1 to {limit}");
         match word.text.parse::<usize>() {
             Ok(number) if number <= limit => {
@@ -157,6 +161,7 @@ impl<'a> Parser<'a> {
         let mix = match name {
             "alternate" => Mix::Alternate(every()?),
             "reverse" => Mix::Reverse(every()?),
+            "adaptive" => Mix::Adaptive(every()?),
             "stochastic" => {
                 let percent = self.number(number, "a probability in percent", 99)?;
                 Mix::Stochastic(u8::try_from(percent.get()).unwrap_or(u8::MAX))
@@ -170,14 +175,19 @@ impl<'a> Parser<'a> {
                 let order = PriorityOrder::new(FifoOrder, levels);
                 return Ok(Some(Kind::Prioritised(Stealing::with_order(order))));
             }
-            _ => return Ok(None),
+            _ => return self.piece(name, number),
         };
         let order = MixedOrder::new(mix).map_err(|error| self.error(number, error.to_string(), ORDERS))?;
         Ok(Some(Kind::Mixed(Stealing::with_order(order))))
     }
 
-    /// All other words.
-    fn options(&self, words: impl Iterator<Item = Word<'a>>, start: Word<'_>, axes: &mut Axes) -> Parsed<()> {
+    /// All other words. `kind` is assembled from parts.
+    fn options(&self, words: impl Iterator<Item = Word<'a>>, start: Word<'_>, kind: &mut Kind) -> Parsed<()> {
+        let full = kind.to_string();
+        let order = full.split('+').next().unwrap_or_default();
+        let Some((axes, usual)) = kind.axes_mut() else {
+            return self.piece_options(words, start, kind);
+        };
         let mut seen: Vec<Word<'_>> = Vec::new();
         for word in words {
             let Some((name, value)) = word.split_once('=') else {
@@ -198,26 +208,19 @@ impl<'a> Parser<'a> {
                 return Err(self.error(name, problem, "say each option once"));
             }
             seen.push(name);
+            let before = axes.value(name.text);
             self.option(name, value, axes)?;
+            // A name that says something of this option cannot say something else.
+            if let Some(before) = before.filter(|before| usual.value(name.text).as_ref() != Some(before))
+                && axes.value(name.text).as_ref() != Some(&before)
+            {
+                let (start, name_, value) = (start.text, name.text, value.text);
+                let problem = format!("`{name_}={value}` contradicts `{start}`, which has {name_}={before}");
+                let valid = format!("to choose it, begin with the order: `{order}+{name_}={value}`");
+                return Err(self.error(name, problem, valid));
+            }
         }
         Ok(())
-    }
-
-    /// The words of a policy that has but one option.
-    fn only_capacity(&self, words: impl Iterator<Item = Word<'a>>, start: Word<'_>) -> Parsed<usize> {
-        let mut capacity = None;
-        for word in words {
-            let value = word
-                .split_once('=')
-                .filter(|(name, _)| name.text == "capacity" && capacity.is_none());
-            let Some((_, value)) = value else {
-                let problem = format!("`{}` is not an option", word.text);
-                let valid = format!("`{}` has one option, capacity=, once", start.text);
-                return Err(self.error(word, problem, valid));
-            };
-            capacity = Some(self.number(value, "a capacity", MOST_CAPACITY)?.get());
-        }
-        capacity.ok_or_else(|| self.error(start, "an option is missing", OPTIONS))
     }
 
     fn option(&self, name: Word<'_>, value: Word<'_>, axes: &mut Axes) -> Parsed<()> {
@@ -254,13 +257,14 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn steal(&self, value: Word<'_>) -> Parsed<Amount> {
+    fn steal(&self, value: Word<'_>) -> Parsed<Portion> {
         match value.named() {
             ("atleast", number) => self
                 .number(number, "a least amount", MAX_CAPACITY)
-                .map(Amount::AtLeast),
-            _ if value.text == "one" => Ok(Amount::One),
-            _ if value.text == "half" => Ok(Amount::Half),
+                .map(|least| Amount::AtLeast(least).into()),
+            _ if value.text == "one" => Ok(Amount::One.into()),
+            _ if value.text == "half" => Ok(Amount::Half.into()),
+            _ if value.text == "adaptive" => Ok(Portion::Adaptive),
             _ => Err(self.unknown(value, STEALS)),
         }
     }
@@ -272,6 +276,7 @@ impl<'a> Parser<'a> {
                 .map(Victims::Nearest),
             _ if value.text == "random" => Ok(Victims::Random),
             _ if value.text == "topology" => Ok(Victims::Topology),
+            _ if value.text == "adaptive" => Ok(Victims::Adaptive),
             _ => Err(self.unknown(value, VICTIMS)),
         }
     }
@@ -297,102 +302,13 @@ impl FromStr for PolicySpec {
 
     fn from_str(text: &str) -> Result<Self, ParsePolicyError> {
         let parser = Parser(text);
-        let mut words = parser.words().peekable();
+        let mut words = parser.words();
         let start = words.next().unwrap_or(Word {
             text: "",
             position: 0,
         });
         let mut kind = parser.start(start)?;
-        match (kind.axes_mut(), words.peek().copied()) {
-            (Some(axes), _) => parser.options(words, start, axes)?,
-            (None, None) => {}
-            (None, Some(option)) => match kind.capacity_mut() {
-                Some(capacity) => *capacity = parser.only_capacity(words, start)?,
-                None => {
-                    let problem = format!("`{}` is one piece, and has no options", start.text);
-                    return Err(parser.error(option, problem, "options go with an order"));
-                }
-            },
-        }
+        parser.options(words, start, &mut kind)?;
         Ok(Self(kind))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn spec(text: &str) -> Result<PolicySpec, ParsePolicyError> {
-        text.parse()
-    }
-
-    #[test]
-    fn every_preset_parses_and_its_full_text_parses_to_itself() -> Result<(), ParsePolicyError> {
-        for preset in PolicySpec::presets() {
-            let full = preset.spec().to_string();
-            assert_eq!(spec(preset.name())?.to_string(), full);
-            assert_eq!(spec(&full)?.to_string(), full);
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn every_value_is_understood() -> Result<(), ParsePolicyError> {
-        let full =
-            spec(" fifo + steal = atleast:10 +overflow=locked+ capacity=128 + yield=global ")?.to_string();
-        assert_eq!(
-            full,
-            "fifo+steal=atleast:10+overflow=locked+capacity=128+yield=global"
-        );
-        Ok(())
-    }
-
-    #[test]
-    fn errors_name_the_place_and_what_would_be_right() {
-        for (text, position, part) in [
-            ("", 0, "fifo, lifo"),
-            ("filo", 0, "`filo` is not an order"),
-            ("slot:", 5, "is not a number of tasks"),
-            ("stochastic:100", 11, "from 1 to 99"),
-            ("reverse:0", 8, "a number of tasks of 0"),
-            ("priority:65", 9, "from 1 to 64"),
-            ("heap:3", 0, "slot:N, alternate:N"),
-            ("fifo+slot:3", 5, "a second order `slot:3` contradicts `fifo`"),
-            ("fifo+", 5, "an option is missing"),
-            ("fifo+lifo", 5, "contradicts `fifo`"),
-            ("fifo+steal=two", 11, "one, half, atleast:K"),
-            ("fifo+steal=one:1", 11, "one, half, atleast:K"),
-            ("fifo+steal=atleast:0", 19, "a least amount of 0"),
-            ("fifo+steal=atleast", 18, "`` is not a least amount"),
-            ("fifo+victims=nearest:many", 21, "a number from 1 to"),
-            ("fifo+victims=all", 13, "random, nearest:N, topology"),
-            ("fifo+help=me", 10, "none, shed, shed-sticky, tickets"),
-            (
-                "fifo+overflow=multi:257",
-                20,
-                "a number of queues of 257 is too large",
-            ),
-            ("fifo+overflow=retry:0", 20, "a number of retries of 0"),
-            ("fifo+capacity=0", 14, "from 1 to"),
-            ("fifo+capacity=9999999999", 14, "too large"),
-            ("fifo+capacity=-3", 14, "is not a capacity"),
-            ("fifo+overflow=growl", 14, "grow, retry:N, locked"),
-            ("fifo+ steal=one + steal=half", 18, "second time (first at 6)"),
-            ("fifo+yield=", 11, "local, global"),
-            ("fifo+woken=first", 11, "waker, last"),
-            (
-                "fifo+speed=9",
-                5,
-                "steal=, victims=, help=, overflow=, capacity=, yield=, woken=",
-            ),
-            ("fifo+größe", 5, "is not an option"),
-            ("prows+steal=one", 6, "capacity="),
-            ("prows+capacity=0", 15, "from 1 to"),
-            ("parsimonious+capacity=2+capacity=2", 24, "once"),
-        ] {
-            let error = spec(text).expect_err(text);
-            assert_eq!(error.position(), position, "{error}");
-            assert!(error.to_string().contains(part), "{error}");
-        }
     }
 }

@@ -8,7 +8,7 @@ use warpweft_queue::Amount;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// The queue grows, while thieves are at work.
+    /// The queue grows, while thieves are at work: in place, or by another ring with [`ChainOrder`](crate::order::ChainOrder).
     Grow,
     /// The spawner tries again, so often at most, until thieves have made room; each time is counted as `retries`. Then, or where there
     /// is no other worker, into the locked queue: a spawner that waits for ever would be a pool that hangs.
@@ -49,10 +49,28 @@ pub enum Victims {
     Random,
     /// From those so many whose numbers are nearest to its own: a hierarchy along which tasks move (EBSL 5.3.1: 15).
     Nearest(NonZeroUsize),
-    /// First from those on its core, then from those that share its last-level cache, then its memory node, then the rest; with
+    /// First from those on its core, then from those that share its second-level cache, its last-level one, its memory node, then the rest; with
     /// probability 1/8 it begins one level farther out, with 1/64 two, and so on, so that none is out of reach. Where workers are not
     /// pinned nobody knows who is near, and it is as `Random`.
     Topology,
+    /// It learns whether those who are near have anything: as [`Topology`](Victims::Topology) while they do (where nobody knows who is near, it is the
+    /// two whose numbers are beside its own), else as [`Random`](Victims::Random). Each worker learns for itself.
+    Adaptive,
+}
+
+/// How much a thief takes at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Portion {
+    /// That much.
+    Fixed(Amount),
+    /// It learns: half, unless what it takes is taken on before it runs, as with few long tasks; then one. Each worker learns for itself.
+    Adaptive,
+}
+
+impl From<Amount> for Portion {
+    fn from(amount: Amount) -> Self {
+        Self::Fixed(amount)
+    }
 }
 
 /// Whether a worker with much to do asks others to take of it.
@@ -72,7 +90,7 @@ pub enum Help {
 /// All of them together. What is not here is the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Axes {
-    pub(crate) steal: Amount,
+    pub(crate) steal: Portion,
     pub(crate) victims: Victims,
     pub(crate) help: Help,
     pub(crate) overflow: Overflow,
@@ -99,35 +117,86 @@ impl fmt::Display for Victims {
             Self::Random => f.write_str("random"),
             Self::Nearest(number) => write!(f, "nearest:{number}"),
             Self::Topology => f.write_str("topology"),
+            Self::Adaptive => f.write_str("adaptive"),
         }
     }
 }
 
-impl fmt::Display for Axes {
-    /// The options of a policy's text: the oldest four always, the others where they say something unusual.
+impl fmt::Display for Portion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.steal {
-            Amount::One => f.write_str("+steal=one")?,
-            Amount::Half => f.write_str("+steal=half")?,
-            Amount::AtLeast(least) => write!(f, "+steal=atleast:{least}")?,
+        match self {
+            Self::Fixed(Amount::One) => f.write_str("one"),
+            Self::Fixed(Amount::Half) => f.write_str("half"),
+            Self::Fixed(Amount::AtLeast(least)) => write!(f, "atleast:{least}"),
+            Self::Adaptive => f.write_str("adaptive"),
         }
-        if self.victims != Victims::Random {
-            write!(f, "+victims={}", self.victims)?;
-        }
-        f.write_str(match self.help {
-            Help::None => "",
-            Help::Shed => "+help=shed",
-            Help::ShedSticky => "+help=shed-sticky",
-            Help::Tickets => "+help=tickets",
-        })?;
-        write!(f, "+overflow={}+capacity={}", self.overflow, self.capacity)?;
-        f.write_str(match self.yield_to {
-            YieldTo::Local => "+yield=local",
-            YieldTo::Global => "+yield=global",
-        })?;
-        f.write_str(match self.woken {
-            Woken::Waker => "",
-            Woken::Last => "+woken=last",
+    }
+}
+
+impl fmt::Display for Help {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Shed => "shed",
+            Self::ShedSticky => "shed-sticky",
+            Self::Tickets => "tickets",
         })
+    }
+}
+
+impl fmt::Display for YieldTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Local => "local",
+            Self::Global => "global",
+        })
+    }
+}
+
+impl fmt::Display for Woken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Waker => "waker",
+            Self::Last => "last",
+        })
+    }
+}
+
+impl Axes {
+    /// The options of a policy's text, in the order in which it is printed.
+    const OPTIONS: [&str; 7] = [
+        "steal", "victims", "help", "overflow", "capacity", "yield", "woken",
+    ];
+
+    /// What is written after `name=`. `None`: there is no such option.
+    pub(crate) fn value(&self, name: &str) -> Option<String> {
+        Some(match name {
+            "steal" => self.steal.to_string(),
+            "victims" => self.victims.to_string(),
+            "help" => self.help.to_string(),
+            "overflow" => self.overflow.to_string(),
+            "capacity" => self.capacity.to_string(),
+            "yield" => self.yield_to.to_string(),
+            "woken" => self.woken.to_string(),
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Axes {
+    /// The oldest four options always, the others where they say something unusual.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for name in Self::OPTIONS {
+            let usual = match name {
+                "victims" => self.victims == Victims::Random,
+                "help" => self.help == Help::None,
+                "woken" => self.woken == Woken::Waker,
+                _ => false,
+            };
+            if let Some(value) = self.value(name).filter(|_| !usual) {
+                write!(f, "+{name}={value}")?;
+            }
+        }
+        Ok(())
     }
 }

@@ -1,11 +1,12 @@
 //! What the workers of a stealing pool do.
 
+use super::greed::Greed;
 use super::help::Desk;
 use super::spill::Spill;
 use super::victims::Circle;
 use super::{MOST_CAPACITY, Overflow, Stealing, Woken, YieldTo};
 use crate::order::{Lane, LaneThief, Order};
-use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Tally, Wake, WorkerId};
+use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Tally, Wake, WorkerId, priority};
 use std::num::NonZeroUsize;
 use warpweft_platform::atomic::spin_loop;
 use warpweft_queue::{Amount, CapacityError, Full, Glance, Locked, Multi, Steal};
@@ -17,6 +18,13 @@ const SMALL_STEALS: u32 = 8;
 const WORTH: u64 = 8;
 /// The most queues for tasks that gave way.
 const MOST_YIELDED: usize = 8;
+/// How many kinds of places `overdue` goes round.
+pub(super) const PLACES: usize = 6;
+
+/// How many queues a pool has for tasks that gave way.
+pub(super) fn yielded_queues(workers: usize) -> usize {
+    workers.div_ceil(2).clamp(1, MOST_YIELDED)
+}
 
 type ThiefOf<O> = <<O as Order>::Lane as Lane>::Thief;
 
@@ -33,7 +41,6 @@ pub struct Shared<O: Order> {
     /// Of each worker, for tasks that ran there last; none if `to_last` is not set.
     homes: Box<[Locked<TaskRef>]>,
     desk: Desk,
-    steal: Amount,
     full: Overflow,
     yield_to: YieldTo,
 }
@@ -43,6 +50,7 @@ pub struct Local<O: Order> {
     lane: O::Lane,
     me: usize,
     victims: Circle,
+    greed: Greed,
     /// What each victim looked like when its only task was spared.
     spared: Box<[Option<Glance>]>,
     /// Searches so far.
@@ -73,6 +81,10 @@ impl<O: Order> Policy for Stealing<O> {
     type Shared = Shared<O>;
     type Local = Local<O>;
 
+    fn priorities(&self) -> u8 {
+        self.order.priorities()
+    }
+
     fn build(&self, env: &PoolEnv) -> Result<(Shared<O>, Vec<Local<O>>), PolicyError> {
         let axes = &self.axes;
         if axes.capacity > MOST_CAPACITY {
@@ -88,6 +100,7 @@ impl<O: Order> Policy for Stealing<O> {
                 lane: self.order.lane(axes.capacity)?,
                 me,
                 victims: Circle::of(me, axes.victims, env),
+                greed: Greed::new(axes.steal),
                 spared: vec![None; env.workers].into(),
                 searches: 0,
                 turn: 0,
@@ -104,7 +117,7 @@ impl<O: Order> Policy for Stealing<O> {
         if to_last {
             detours |= bit(Why::Woken);
         }
-        let yielded = env.workers.div_ceil(2).clamp(1, MOST_YIELDED);
+        let yielded = yielded_queues(env.workers);
         let homes = if to_last { env.workers } else { 0 };
         let shared = Shared {
             detours,
@@ -115,7 +128,6 @@ impl<O: Order> Policy for Stealing<O> {
             overflow: Spill::of(axes.overflow)?,
             homes: (0..homes).map(|_| Locked::new()).collect(),
             desk: Desk::new(axes.help, env.workers)?,
-            steal: axes.steal,
             full: axes.overflow,
             yield_to: axes.yield_to,
         };
@@ -158,19 +170,19 @@ impl<O: Order> Policy for Stealing<O> {
         // By turns: as long as one place never runs dry, the others would wait for ever.
         local.turn = local.turn.wrapping_add(1);
         let turn = local.turn;
-        let by_turns = (0..6).find_map(|place| match (turn + place) % 6 {
+        let by_turns = (0..PLACES).find_map(|place| match (turn + place) % PLACES {
             0 => take_share(&shared.injector, local, cx),
-            1 => shared.yielded.pop(turn / 6),
+            1 => shared.yielded.pop(turn / PLACES),
             2 => take_share(&shared.overflow, local, cx),
             3 => local.lane.passed_over(),
             4 => {
                 let busy = shared.desk.asked_by(local.me, &mut local.kept)?;
-                steal(&shared.lanes[busy], &mut local.lane, shared.steal, cx)
+                steal(&shared.lanes[busy], &mut local.lane, local.greed.amount(), cx)
             }
             // A worker that is in a long task does not look after what has come home to it.
             _ => shared
                 .homes
-                .get(turn / 6 % shared.lanes.len())
+                .get(turn / PLACES % shared.lanes.len())
                 .and_then(Locked::pop),
         });
         by_turns.or_else(|| came_home.then(|| local.lane.pop(cx)).flatten())
@@ -188,26 +200,15 @@ impl<O: Order> Policy for Stealing<O> {
         let asked = shared.desk.asked_by(local.me, &mut local.kept);
         if let Some(busy) = asked.or_else(|| shared.desk.ticket())
             && busy != local.me
-            && let Some(task) = steal(&shared.lanes[busy], &mut local.lane, shared.steal, cx)
+            && let Some(task) = steal(&shared.lanes[busy], &mut local.lane, local.greed.amount(), cx)
         {
             return Some(task);
         }
-        local.searches = local.searches.wrapping_add(1);
-        // Where fewer than k tasks lie, somebody must run them all the same.
-        let amount = if local.searches.is_multiple_of(SMALL_STEALS) {
-            Amount::One
-        } else {
-            shared.steal
-        };
-        let Local {
-            lane,
-            victims,
-            spared,
-            ..
-        } = local;
-        victims
-            .round(cx)
-            .find_map(|victim| rob(&shared.lanes[victim], lane, &mut spared[victim], amount, cx))
+        rob_somebody(shared, local, cx)
+    }
+
+    fn relieve(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+        rob_somebody(shared, local, cx)
     }
 
     fn scan(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -261,6 +262,32 @@ impl<O: Order> Policy for Stealing<O> {
             && local.kept.is_none()
             && !shared.desk.is_asked(local.me)
     }
+}
+
+/// Something of another worker's lane.
+fn rob_somebody<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    local.searches = local.searches.wrapping_add(1);
+    // Where fewer than k tasks lie, somebody must run them all the same.
+    let amount = if local.searches.is_multiple_of(SMALL_STEALS) {
+        Amount::One
+    } else {
+        local.greed.amount()
+    };
+    let Local {
+        lane,
+        victims,
+        spared,
+        greed,
+        ..
+    } = local;
+    let robbed = victims.round(cx).find_map(|victim| {
+        let taken = rob(&shared.lanes[victim], lane, &mut spared[victim], amount, cx);
+        taken.map(|(task, lay)| (victim, task, lay))
+    });
+    let (victim, task, lay) = robbed?;
+    victims.found(victim);
+    greed.took(lane.len() + 1, lay, cx);
+    Some(task)
 }
 
 #[inline]
@@ -335,14 +362,14 @@ fn from_outside<O: Order>(shared: &Shared<O>, task: TaskRef, why: Why) -> Wake {
     Wake::Any
 }
 
-/// The word of a task that this worker has run: its number + 1 in the lower half. The upper half is the order's.
+/// The word of a task that this worker has run: its number + 1, beside the priority.
 fn word_of_home(word: u64, worker: usize) -> u64 {
-    word >> 32 << 32 | (worker as u64 + 1)
+    priority::keep(word, worker as u64 + 1)
 }
 
 /// Where a task ran last, if it is to go there.
 fn home_of<O: Order>(shared: &Shared<O>, task: &TaskRef) -> Option<usize> {
-    let home = (task.policy_word() as u32).checked_sub(1)? as usize;
+    let home = priority::own(task.policy_word()).checked_sub(1)? as usize;
     (home < shared.homes.len()).then_some(home)
 }
 
@@ -422,14 +449,14 @@ fn take_share<O: Order>(queue: &Spill, local: &mut Local<O>, cx: &Cx<'_>) -> Opt
     Some(first)
 }
 
-/// Steals from one victim, unless its only task is new there.
+/// Steals from one victim, unless its only task is new there. How many lay there.
 fn rob<L: Lane>(
     victim: &L::Thief,
     into: &mut L,
     spared: &mut Option<Glance>,
     amount: Amount,
     cx: &Cx<'_>,
-) -> Option<TaskRef> {
+) -> Option<(TaskRef, usize)> {
     let glance = victim.glance();
     if glance.len == 0 {
         return None;
@@ -439,7 +466,7 @@ fn rob<L: Lane>(
         cx.count(Count::Spared, 1);
         return None;
     }
-    steal(victim, into, amount, cx)
+    Some((steal(victim, into, amount, cx)?, glance.len))
 }
 
 fn steal<L: Lane>(victim: &L::Thief, into: &mut L, amount: Amount, cx: &Cx<'_>) -> Option<TaskRef> {

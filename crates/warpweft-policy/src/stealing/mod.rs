@@ -13,7 +13,7 @@
 //! The order of the lanes is a type, for it is asked for every task. Everything else is a value that is looked at where the way of a
 //! task is slow already: a lane is full or empty, a task gives way, a worker looks up after [`INTERVAL`](crate::Policy::INTERVAL) tasks.
 //!
-//! [`Stealing`] is the recipe; `hooks` is what a worker does; `spill`, `victims` and `help` are the parts that it uses.
+//! [`Stealing`] is the recipe; `hooks` is what a worker does; `spill`, `victims`, `greed` and `help` are the parts that it uses.
 //!
 //! # Invariants
 //!
@@ -22,21 +22,27 @@
 //!   it unmoved takes it. `scan` spares nothing.
 
 mod axes;
+mod greed;
 mod help;
 mod hooks;
 mod spill;
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests;
 mod victims;
 
-use crate::order::{FifoOrder, LifoOrder, MixedOrder, Order, PriorityOrder, SlotOrder};
+use crate::order::{ChainOrder, FifoOrder, LifoOrder, MixedOrder, Order, PriorityOrder, SlotOrder};
 use std::fmt;
 use warpweft_queue::Amount;
 
 pub(crate) use axes::Axes;
-pub use axes::{Help, Overflow, Victims, Woken, YieldTo};
+pub use axes::{Help, Overflow, Portion, Victims, Woken, YieldTo};
 pub(crate) use spill::MOST_QUEUES;
 
 /// Work stealing with first-in, first-out queues: fair, best at the tail.
 pub type Fifo = Stealing<FifoOrder>;
+
+/// Work stealing with first-in, first-out queues of rings: [`Overflow::Grow`] adds a ring.
+pub type Chained = Stealing<ChainOrder>;
 
 /// Work stealing with last-in, first-out queues: best for locality, and for tasks that spawn tasks.
 pub type Lifo = Stealing<LifoOrder>;
@@ -81,28 +87,31 @@ impl<O: Order> Stealing<O> {
     /// As [`new`](Stealing::new), with an order that has settings of its own.
     #[must_use]
     pub fn with_order(order: O) -> Self {
-        let axes = Axes {
-            steal: Amount::Half,
-            victims: Victims::Random,
-            help: Help::None,
-            overflow: Overflow::Grow,
-            capacity: 256,
-            // Newest first, tasks that yield in a loop would share their worker with the newest task only.
-            yield_to: if O::NEWEST_FIRST {
-                YieldTo::Global
-            } else {
-                YieldTo::Local
-            },
-            woken: Woken::Waker,
-        };
+        let axes = Self::USUAL;
         Self { order, axes }
     }
+
+    /// The axes as they are with the order alone.
+    pub(crate) const USUAL: Axes = Axes {
+        steal: Portion::Fixed(Amount::Half),
+        victims: Victims::Random,
+        help: Help::None,
+        overflow: Overflow::Grow,
+        capacity: 256,
+        // Newest first, tasks that yield in a loop would share their worker with the newest task only.
+        yield_to: if O::NEWEST_FIRST {
+            YieldTo::Global
+        } else {
+            YieldTo::Local
+        },
+        woken: Woken::Waker,
+    };
 
     /// How many tasks a thief takes at once. Once in eight searches it is one, whatever this says: where fewer than
     /// [`AtLeast`](Amount::AtLeast) lie, somebody must run them all the same.
     #[must_use]
-    pub fn steal(mut self, amount: Amount) -> Self {
-        self.axes.steal = amount;
+    pub fn steal(mut self, portion: impl Into<Portion>) -> Self {
+        self.axes.steal = portion.into();
         self
     }
 
@@ -146,6 +155,32 @@ impl<O: Order> Stealing<O> {
     pub fn woken(mut self, woken: Woken) -> Self {
         self.axes.woken = woken;
         self
+    }
+
+    /// Within how many steps of the worker where it lies (of any worker, if it came from outside or gave way globally) a ready task runs, with
+    /// `others` other ready tasks in a pool of so many workers.
+    ///
+    /// It is 2 × 6 × 61 × `k` × (`others` + 1): six places have their turn at every 61st step, one of which is the old end of the worker's own
+    /// lane; `k` is how many levels, queues or homes take turns within a place. Twice, for a task from outside may go on waiting in a lane. With
+    /// polls of `T` at most that takes `T` times as long.
+    ///
+    /// Two axes are outside of it. With [`Overflow::LockFree`] and [`Overflow::Multi`] what overflows is served by chance: soon, most probably, and nobody
+    /// can say when. And a worker that is stuck in one task makes no steps: what lies in its lane waits until others have nothing
+    /// and steal it; [`Cforall`](crate::Cforall) helps before that.
+    #[must_use]
+    pub fn steps(&self, others: usize, workers: usize) -> u64 {
+        let homes = if self.axes.woken == Woken::Last {
+            workers
+        } else {
+            1
+        };
+        let within = self
+            .order
+            .turns()
+            .max(hooks::yielded_queues(workers).max(homes) as u64);
+        (2 * hooks::PLACES as u64 * u64::from(<Self as crate::Policy>::INTERVAL))
+            .saturating_mul(within)
+            .saturating_mul(others as u64 + 1)
     }
 
     pub(crate) fn axes_mut(&mut self) -> &mut Axes {

@@ -5,9 +5,9 @@ use crate::{Cx, PolicyError};
 use warpweft_queue::{Full, Locked, Mpmc, Multi};
 use warpweft_task::TaskRef;
 
-/// The room of the one lock-free queue, and of each of several.
-const ALONE: usize = 1 << 16;
-const EACH: usize = 1 << 14;
+/// The room of the one lock-free queue, and of each of several. Under loom, little enough for it to follow.
+const ALONE: usize = if cfg!(warpweft_loom) { 2 } else { 1 << 16 };
+const EACH: usize = if cfg!(warpweft_loom) { 2 } else { 1 << 14 };
 /// The most lock-free queues that one may ask for: 64 MiB of them.
 pub(crate) const MOST_QUEUES: usize = 256;
 

@@ -6,48 +6,94 @@ use crate::{Cx, PoolEnv};
 /// Once in so many searches a worker begins a level farther out.
 const ESCAPE: usize = 8;
 
-/// The victims of one worker, nearest level first.
-pub(super) struct Circle(Box<[Box<[usize]>]>);
+/// Of so many successes how many must be of the nearest level for it to be worth beginning there, and how many to begin there again.
+const OF: u32 = 16;
+const FEW: u32 = 4;
+const ENOUGH: u32 = 8;
+
+/// The victims of one worker.
+pub(super) struct Circle {
+    /// Nearest level first.
+    levels: Box<[Box<[usize]>]>,
+    reach: Option<Reach>,
+}
+
+/// What is known of how far one must go.
+struct Reach {
+    /// All of them, as one level.
+    by_chance: Box<[Box<[usize]>]>,
+    /// Whether the nearest are worth beginning with.
+    near: bool,
+    /// How many of the last successes were of the nearest level: a moving average, in sixteenths of all, times 16.
+    successes: u32,
+}
 
 impl Circle {
     pub(super) fn of(worker: usize, victims: Victims, env: &PoolEnv) -> Self {
         let others = (0..env.workers).filter(|&other| other != worker);
+        let away = |other: &usize| other.abs_diff(worker).min(env.workers - other.abs_diff(worker));
         let mut levels: Vec<Vec<usize>> = Vec::new();
         match victims {
             Victims::Nearest(number) => {
                 let mut others: Vec<usize> = others.collect();
-                let away = |other: &usize| other.abs_diff(worker).min(env.workers - other.abs_diff(worker));
                 others.sort_by_key(away);
                 others.truncate(number.get());
                 levels.push(others);
             }
-            Victims::Topology if env.places.len() == env.workers => {
-                levels.resize(4, Vec::new());
+            Victims::Topology | Victims::Adaptive if env.places.len() == env.workers => {
+                levels.resize(5, Vec::new());
                 let mine = env.places[worker];
                 for other in others {
                     let place = env.places[other];
                     let shared = [
                         place.core == mine.core,
+                        place.l2 == mine.l2,
                         place.cache == mine.cache,
                         place.node == mine.node,
                     ];
-                    let level = shared.iter().position(|&shared| shared).unwrap_or(3);
+                    let level = shared.iter().position(|&shared| shared).unwrap_or(4);
                     levels[level].push(other);
                 }
+            }
+            Victims::Adaptive => {
+                let (beside, rest) = others.partition(|other| away(other) == 1);
+                levels.extend([beside, rest]);
             }
             Victims::Random | Victims::Topology => levels.push(others.collect()),
         }
         levels.retain(|level| !level.is_empty());
-        Self(levels.into_iter().map(Vec::into_boxed_slice).collect())
+        let reach = (victims == Victims::Adaptive && levels.len() > 1).then(|| Reach {
+            by_chance: Box::new([levels.concat().into()]),
+            near: true,
+            successes: OF * OF,
+        });
+        let levels = levels.into_iter().map(Vec::into_boxed_slice).collect();
+        Self { levels, reach }
+    }
+
+    /// What it took came from this victim. Remembers whether it was near.
+    pub(super) fn found(&mut self, victim: usize) {
+        let Some(reach) = &mut self.reach else {
+            return;
+        };
+        let near = self.levels[0].contains(&victim);
+        reach.successes = reach.successes - reach.successes.div_ceil(OF) + if near { OF } else { 0 };
+        let bar = if reach.near { FEW } else { ENOUGH };
+        reach.near = reach.successes >= bar * OF;
     }
 
     /// All of them, each once: mostly those that are near first, each level from another beginning.
     pub(super) fn round(&self, cx: &Cx<'_>) -> impl Iterator<Item = usize> {
+        let levels = match &self.reach {
+            // Now and then as before, or nobody would know when the near have something again.
+            Some(reach) if !reach.near && cx.random(ESCAPE) != 0 => &reach.by_chance,
+            _ => &self.levels,
+        };
         let mut first = 0;
-        while first + 1 < self.0.len() && cx.random(ESCAPE) == 0 {
+        while first + 1 < levels.len() && cx.random(ESCAPE) == 0 {
             first += 1;
         }
-        let (before, from_first) = self.0.split_at(first);
+        let (before, from_first) = levels.split_at(first);
         from_first.iter().chain(before).flat_map(|level| {
             let (before, rest) = level.split_at(cx.random(level.len()));
             rest.iter().chain(before).copied()
@@ -99,18 +145,24 @@ mod tests {
     #[test]
     fn the_near_come_first_and_the_far_are_not_out_of_reach() {
         let place = |core, cache, node| Place::new(core, cache, node);
-        let env = PoolEnv::new(5).with_places(vec![
+        let env = PoolEnv::new(6).with_places(vec![
             place(0, 0, 0),
             place(0, 0, 0),
             place(1, 0, 0),
             place(2, 1, 0),
             place(3, 2, 1),
+            place(4, 0, 0).with_l2(0),
         ]);
         let rounds = rounds(&Circle::of(0, Victims::Topology, &env));
         let begun_with = |victim| rounds.iter().filter(|round| round[0] == victim).count();
-        assert!(rounds.iter().filter(|round| **round == [1, 2, 3, 4]).count() > 800);
-        assert!(begun_with(2) > begun_with(3) && begun_with(3) > begun_with(4));
-        assert!(rounds.iter().all(|round| sorted(round.clone()) == [1, 2, 3, 4]));
+        assert!(rounds.iter().filter(|round| **round == [1, 5, 2, 3, 4]).count() > 800);
+        assert!(begun_with(5) > begun_with(2) && begun_with(2) > begun_with(3));
+        assert!(begun_with(3) > 0);
+        assert!(
+            rounds
+                .iter()
+                .all(|round| sorted(round.clone()) == [1, 2, 3, 4, 5])
+        );
     }
 
     #[test]
@@ -119,12 +171,57 @@ mod tests {
         assert!(rounds.iter().filter(|round| round[0] == 2).count() > 300);
     }
 
+    /// A worker that finds something with those that are near, or with the others only.
+    #[test]
+    fn who_finds_nothing_near_learns_to_go_far_and_back() {
+        let mut circle = Circle::of(0, Victims::Adaptive, &PoolEnv::new(8));
+        let near_first = |circle: &Circle| {
+            let first = rounds(circle)
+                .into_iter()
+                .filter(|round| [1, 7].contains(&round[0]));
+            first.count()
+        };
+        assert!(near_first(&circle) > 800);
+        for _ in 0..5 {
+            circle.found(4);
+        }
+        assert!(near_first(&circle) > 800, "a few mean nothing");
+        for _ in 0..40 {
+            circle.found(4);
+        }
+        let by_chance = near_first(&circle);
+        assert!((200..600).contains(&by_chance), "{by_chance}");
+        assert!(
+            rounds(&circle)
+                .into_iter()
+                .all(|round| sorted(round) == [1, 2, 3, 4, 5, 6, 7])
+        );
+        for _ in 0..40 {
+            circle.found(7);
+        }
+        assert!(near_first(&circle) > 800);
+        // Where there is but one level, there is nothing to learn.
+        for workers in [2, 3] {
+            assert!(
+                Circle::of(0, Victims::Adaptive, &PoolEnv::new(workers))
+                    .reach
+                    .is_none()
+            );
+        }
+        let place = |core, cache| Place::new(core, cache, 0);
+        let env = PoolEnv::new(4).with_places(vec![place(0, 0), place(1, 1), place(2, 1), place(3, 0)]);
+        let circle = Circle::of(0, Victims::Adaptive, &env);
+        let first = rounds(&circle).into_iter().filter(|round| round[0] == 3).count();
+        assert!(first > 800, "{first}: where places are known they count");
+    }
+
     #[test]
     fn a_lone_worker_has_no_victims() {
         for victims in [
             Victims::Random,
             Victims::Nearest(NonZeroUsize::MIN),
             Victims::Topology,
+            Victims::Adaptive,
         ] {
             assert!(rounds(&Circle::of(0, victims, &PoolEnv::new(1)))[0].is_empty());
         }

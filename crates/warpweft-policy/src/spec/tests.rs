@@ -1,0 +1,151 @@
+//! What a text says, and what is wrong with it.
+
+use super::{ParsePolicyError, PolicySpec};
+
+fn spec(text: &str) -> Result<PolicySpec, ParsePolicyError> {
+    text.parse()
+}
+
+#[test]
+fn every_preset_parses_and_its_full_text_parses_to_itself() -> Result<(), ParsePolicyError> {
+    for preset in PolicySpec::presets() {
+        let full = preset.spec().to_string();
+        assert_eq!(spec(preset.name())?.to_string(), full);
+        assert_eq!(spec(&full)?.to_string(), full);
+    }
+    Ok(())
+}
+
+#[test]
+fn every_value_is_understood() -> Result<(), ParsePolicyError> {
+    let full = spec(" fifo + steal = atleast:10 +overflow=locked+ capacity=128 + yield=global ")?.to_string();
+    assert_eq!(
+        full,
+        "fifo+steal=atleast:10+overflow=locked+capacity=128+yield=global"
+    );
+    Ok(())
+}
+
+#[test]
+fn errors_name_the_place_and_what_would_be_right() {
+    for (text, position, part) in [
+        ("", 0, "fifo, chain, lifo"),
+        ("filo", 0, "`filo` is not an order"),
+        ("slot:", 5, "is not a number of tasks"),
+        ("stochastic:100", 11, "from 1 to 99"),
+        ("reverse:0", 8, "a number of tasks of 0"),
+        ("priority:65", 9, "from 1 to 64"),
+        ("heap:3", 0, "slot:N, alternate:N"),
+        ("fifo+slot:3", 5, "a second order `slot:3` contradicts `fifo`"),
+        ("fifo+", 5, "an option is missing"),
+        ("fifo+lifo", 5, "contradicts `fifo`"),
+        ("fifo+steal=two", 11, "one, half, atleast:K"),
+        ("fifo+steal=one:1", 11, "one, half, atleast:K"),
+        ("fifo+steal=atleast:0", 19, "a least amount of 0"),
+        ("fifo+steal=atleast", 18, "`` is not a least amount"),
+        ("fifo+victims=nearest:many", 21, "a number from 1 to"),
+        ("fifo+victims=all", 13, "random, nearest:N, topology, adaptive"),
+        ("adaptive:0", 9, "a number of tasks of 0"),
+        ("adaptive:many", 9, "is not a number of tasks"),
+        ("adaptive+lifo", 9, "contradicts `adaptive`"),
+        ("fifo+steal=adaptive:2", 11, "atleast:K, adaptive"),
+        ("fifo+help=me", 10, "none, shed, shed-sticky, tickets"),
+        (
+            "fifo+overflow=multi:257",
+            20,
+            "a number of queues of 257 is too large",
+        ),
+        ("fifo+overflow=retry:0", 20, "a number of retries of 0"),
+        ("fifo+capacity=0", 14, "from 1 to"),
+        ("fifo+capacity=9999999999", 14, "too large"),
+        ("fifo+capacity=-3", 14, "is not a capacity"),
+        ("fifo+overflow=growl", 14, "grow, retry:N, locked"),
+        ("fifo+ steal=one + steal=half", 18, "second time (first at 6)"),
+        ("fifo+yield=", 11, "local, global"),
+        ("fifo+woken=first", 11, "waker, last"),
+        (
+            "fifo+speed=9",
+            5,
+            "steal=, victims=, help=, overflow=, capacity=, yield=, woken=",
+        ),
+        ("fifo+größe", 5, "is not an option"),
+        (
+            "fifo-one+steal=half",
+            9,
+            "contradicts `fifo-one`, which has steal=one",
+        ),
+        (
+            "fifo-one + steal=half",
+            11,
+            "begin with the order: `fifo+steal=half`",
+        ),
+        ("adaptive+victims=random", 9, "`adaptive:64+victims=random`"),
+        ("fifo-retry+capacity=64", 11, "which has capacity=128"),
+        ("fifo-retry+overflow=retry:7", 11, "which has overflow=retry:1024"),
+        ("shed-sticky+help=shed", 12, "which has help=shed-sticky"),
+        ("go+steal=one", 3, "`go` is one piece, and has no options"),
+        ("tokio+capacity=128", 6, "`tokio` is one piece"),
+        ("libfibre+lifo", 9, "`libfibre` is one piece"),
+        ("negele:1", 7, "1 levels of priority; there may be 2 to 32"),
+        ("negele:33", 7, "there may be 2 to 32"),
+        ("negele:many", 7, "`many` is not a number of levels"),
+        ("negele:99999999999999999999999", 7, "is not a number of levels"),
+        ("negele+levels=3", 7, "has no options"),
+        ("negele-local:0", 13, "2 to 32"),
+        ("negele-local+balance=0", 21, "a number from 1 on"),
+        ("negele-local+balance=1+balance=2", 23, "a second time"),
+        (
+            "negele-local+steal=one",
+            13,
+            "has these options, each once: balance=",
+        ),
+        ("fifo+negele:3", 5, "contradicts `fifo`"),
+        ("cforall+lanes=17", 14, "there may be 1 to 16"),
+        ("cforall+every=1", 14, "it is 2 or more"),
+        ("cforall+age=99999999999", 12, "2^0 to 2^32"),
+        ("cforall+far=257", 12, "0 to 256"),
+        ("cforall+weight=0", 15, "1 to 16"),
+        ("cforall+clock=never", 14, "`never` is not a number of pops"),
+        ("cforall+capacity=0", 17, "from 1 to"),
+        (
+            "cforall+order=lifo",
+            8,
+            "lanes=, every=, age=, far=, weight=, clock=, capacity=",
+        ),
+        ("cforall+lanes=1+lanes=1", 16, "a second time"),
+        ("prows+steal=one", 6, "capacity="),
+        ("prows+capacity=0", 15, "from 1 to"),
+        ("parsimonious+capacity=2+capacity=2", 24, "a second time"),
+    ] {
+        let error = spec(text).expect_err(text);
+        assert_eq!(error.position(), position, "{error}");
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}
+
+/// What a name says may be said once more.
+#[test]
+fn what_a_name_says_may_be_repeated_and_added_to() -> Result<(), ParsePolicyError> {
+    for (text, full) in [
+        (
+            "fifo-one+steal=one+yield=global",
+            "fifo+steal=one+overflow=grow+capacity=256+yield=global",
+        ),
+        (
+            "slot+overflow=locked",
+            "slot:3+steal=half+overflow=locked+capacity=256+yield=local",
+        ),
+        (
+            "shed+help=shed+capacity=64",
+            "fifo+steal=half+help=shed+overflow=grow+capacity=64+yield=local",
+        ),
+        ("negele:4", "negele"),
+        ("negele-local:3 + balance=16", "negele-local:3+balance=16"),
+        ("cforall+far=0+lanes=1", "cforall+lanes=1+far=0"),
+        ("cforall+lanes=2", "cforall"),
+    ] {
+        assert_eq!(spec(text)?.to_string(), full, "{text}");
+        assert_eq!(spec(full)?.to_string(), full);
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! How many tasks a thief takes at once: what was said, or what it has learned to be better, one or half.
+//!
+//! Half is right where tasks are short and many, for then each theft has to pay for many tasks. It is wrong where tasks are long: what was taken is
+//! taken on by the next thief before it has run, and each task changes worker several times. Both can be seen by the thief itself:
+//!
+//! ```text
+//!   took many, ran less than half of them, and has nothing any more   ──▶ they went on: less greed
+//!   took one, is back within 20 µs, and more lies there               ──▶ it steals all the time: more greed
+//! ```
+
+use super::Portion;
+use crate::{Count, Cx};
+use warpweft_queue::Amount;
+
+/// A thief that is back so soon, in nanoseconds, takes too few: a theft costs some hundred nanoseconds, and disturbs the victim.
+const SOON: u64 = 20_000;
+/// Half from here on.
+const HALF: u8 = 4;
+const MOST: u8 = 8;
+
+/// What a thief takes.
+pub(super) struct Greed {
+    portion: Portion,
+    /// From 0 to 8.
+    score: u8,
+    /// What it took last, how many tasks it had run until then, and when.
+    last: Option<(usize, u64, u64)>,
+}
+
+impl Greed {
+    pub(super) fn new(portion: Portion) -> Self {
+        Self {
+            portion,
+            score: MOST,
+            last: None,
+        }
+    }
+
+    /// How many to take now.
+    pub(super) fn amount(&self) -> Amount {
+        match self.portion {
+            Portion::Fixed(amount) => amount,
+            Portion::Adaptive if self.score >= HALF => Amount::Half,
+            Portion::Adaptive => Amount::One,
+        }
+    }
+
+    /// Having nothing any more, it has taken `taken` tasks; so many had lain there.
+    pub(super) fn took(&mut self, taken: usize, lay: usize, cx: &Cx<'_>) {
+        if self.portion != Portion::Adaptive {
+            return;
+        }
+        let (ran, now) = (cx.counted(Count::Ran), cx.now_ns());
+        let Some((before, ran_then, then)) = self.last.replace((taken, ran, now)) else {
+            return;
+        };
+        let ran_since = usize::try_from(ran.saturating_sub(ran_then)).unwrap_or(usize::MAX);
+        if before > 1 && ran_since < before / 2 {
+            self.score = self.score.saturating_sub(1);
+        } else if now.saturating_sub(then) < SOON && (before > 1 || lay > taken) {
+            self.score = (self.score + 1).min(MOST);
+        }
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::{Clock, Counters, WorkerId};
+    use std::cell::{Cell, RefCell};
+    use warpweft_platform::random::Rng;
+
+    /// A thief that takes `taken` of `lay` again and again, having run so many meanwhile, in so many nanoseconds; how much it takes then.
+    fn after(greed: &mut Greed, times: usize, taken: usize, lay: usize, ran: u64, ns: u64) -> Amount {
+        let (counters, random, now) = (Counters::default(), RefCell::new(Rng::seeded(1)), Cell::new(0));
+        greed.last = None;
+        for _ in 0..=times {
+            let cx = Cx::for_worker(WorkerId(0), 2, &counters, &random, Clock::Virtual(&now));
+            greed.took(taken, lay, &cx);
+            counters.add(Count::Ran, ran);
+            now.set(now.get() + ns);
+        }
+        greed.amount()
+    }
+
+    #[test]
+    fn what_goes_on_before_it_runs_makes_it_modest_and_short_tasks_greedy_again() {
+        let mut greed = Greed::new(Portion::Adaptive);
+        assert_eq!(greed.amount(), Amount::Half);
+        // It runs all that it takes.
+        assert_eq!(after(&mut greed, 100, 32, 64, 32, 1_000_000), Amount::Half);
+        // It takes 32 and runs one: a few of those do not change its mind.
+        assert_eq!(after(&mut greed, 3, 32, 64, 1, 1_000_000), Amount::Half);
+        assert_eq!(after(&mut greed, 20, 32, 64, 1, 1_000_000), Amount::One);
+        // One long task after the other: one at a time is right.
+        assert_eq!(after(&mut greed, 100, 1, 64, 1, 1_000_000), Amount::One);
+        // The last one, again and again: there is nothing to be greedy for.
+        assert_eq!(after(&mut greed, 100, 1, 1, 1, 1_000), Amount::One);
+        // Short ones, of which there are more.
+        assert_eq!(after(&mut greed, 20, 1, 64, 1, 1_000), Amount::Half);
+    }
+
+    #[test]
+    fn what_was_said_stays() {
+        for amount in [Amount::One, Amount::Half] {
+            let mut greed = Greed::new(amount.into());
+            assert_eq!(after(&mut greed, 100, 32, 64, 1, 1), amount);
+            assert_eq!(after(&mut greed, 100, 1, 64, 1, 1), amount);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The bound that every policy of the family keeps, whatever its order.
+
+use super::{Fifo, Portion, Stealing, Victims, Woken, YieldTo};
+use crate::order::{ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
+use crate::testing::{Busy, keeps_its_bound};
+use proptest::prelude::*;
+use std::num::NonZeroUsize;
+
+fn n(number: usize) -> NonZeroUsize {
+    NonZeroUsize::new(number).expect("not 0")
+}
+
+/// How the tasks are busy, how many there are, and the axes that say where tasks wait.
+type Case = (Busy, usize, bool, bool, usize);
+
+fn case() -> impl Strategy<Value = Case> {
+    let busy = prop_oneof![Just(Busy::Yield), Just(Busy::Wake)];
+    (busy, 1..30usize, any::<bool>(), any::<bool>(), 1..40usize)
+}
+
+fn keeps<O: Order>(order: O, (busy, most, global, last, capacity): Case) {
+    let policy = Stealing::with_order(order)
+        .yield_to(if global { YieldTo::Global } else { YieldTo::Local })
+        .woken(if last { Woken::Last } else { Woken::Waker })
+        .steal(Portion::Adaptive)
+        .victims(Victims::Adaptive)
+        .capacity(capacity);
+    keeps_its_bound(&policy, busy, most, false, |others, workers| {
+        policy.steps(others, workers)
+    });
+}
+
+fn mixed(mix: Mix) -> MixedOrder {
+    MixedOrder::new(mix).expect("possible")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn the_plain_orders(case in case()) {
+        keeps(FifoOrder, case);
+        keeps(ChainOrder, case);
+        keeps(LifoOrder, case);
+    }
+
+    #[test]
+    fn what_learns(case in case(), every in 1..100usize) {
+        keeps(mixed(Mix::Adaptive(n(every))), case);
+    }
+
+    #[test]
+    fn the_mixed_orders(case in case(), every in 1..300usize, percent in 1..=99u8) {
+        keeps(mixed(Mix::Alternate(n(every))), case);
+        keeps(mixed(Mix::Stochastic(percent)), case);
+        keeps(mixed(Mix::Reverse(n(every))), case);
+    }
+
+    #[test]
+    fn slots_and_levels(case in case(), limit in 1..600usize, levels in 1..8usize) {
+        keeps(SlotOrder::new(FifoOrder, n(limit)), case);
+        keeps(PriorityOrder::new(FifoOrder, n(levels)), case);
+        keeps(PriorityOrder::new(SlotOrder::new(LifoOrder, n(limit)), n(levels)), case);
+    }
+}
+
+#[test]
+fn the_bound_is_what_is_said() {
+    assert_eq!(Fifo::new().steps(0, 1), 732);
+    assert_eq!(Fifo::new().steps(9, 2), 7_320);
+    // Four queues for tasks that gave way; then eight homes, which are more.
+    assert_eq!(Fifo::new().steps(0, 8), 4 * 732);
+    assert_eq!(Fifo::new().woken(Woken::Last).steps(0, 8), 8 * 732);
+    assert_eq!(
+        Stealing::with_order(PriorityOrder::new(FifoOrder, n(3))).steps(0, 1),
+        3 * 732
+    );
+    let slot = SlotOrder::new(FifoOrder, n(3));
+    assert_eq!(
+        Stealing::with_order(PriorityOrder::new(slot, n(3))).steps(0, 1),
+        12 * 732
+    );
+}
