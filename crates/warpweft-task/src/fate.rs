@@ -26,6 +26,10 @@ pub enum JoinError {
 #[derive(Debug)]
 pub struct Unwound;
 
+/// What a stack is unwound with when its task was cancelled and can be stopped: the joiner gets [`JoinError::Cancelled`].
+#[derive(Debug)]
+pub struct Cancelled;
+
 impl JoinError {
     /// What the task panicked with, if that is why it has no result.
     #[must_use]
@@ -109,6 +113,9 @@ type Payload = Box<dyn Any + Send>;
 pub(crate) fn panicked(payload: Payload) -> usize {
     if payload.is::<Unwound>() {
         return SHUTDOWN;
+    }
+    if payload.is::<Cancelled>() {
+        return CANCELLED;
     }
     Box::into_raw(Box::new(payload)).expose_provenance()
 }

@@ -132,8 +132,8 @@ impl<T> JoinHandle<T> {
     }
 
     /// Asks the task to end. A task that has not started never does; a future is dropped at its next suspension
-    /// point; a closure that runs goes on to its end. The joiner of a task that ended for it gets
-    /// [`JoinError::Cancelled`].
+    /// point; a closure that runs goes on to its end, unless it is cooperative and so finds out. The joiner of a task that
+    /// ended for it gets [`JoinError::Cancelled`].
     ///
     /// Returns whether the task was still unfinished.
     pub fn cancel(&self) -> bool {

@@ -2,7 +2,9 @@
 
 use crate::header::Header;
 use crate::mount::{Host, Mount};
+use crate::running::{JobRuns, Running};
 use crate::waker::BorrowedWaker;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
@@ -36,15 +38,18 @@ pub(crate) trait Work: Send + 'static {
     }
 }
 
-pub(crate) struct Job<F>(pub(crate) F);
+/// `HANDLE`: it has one, by which it may be cancelled while it runs.
+pub(crate) struct Job<F, const HANDLE: bool>(pub(crate) F);
 
-impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static> Work for Job<F> {
+impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static, const HANDLE: bool> Work for Job<F, HANDLE> {
     type Output = T;
     const CONSUMED: bool = true;
 
-    unsafe fn step(this: *mut Self, _header: NonNull<Header>) -> Poll<T> {
+    unsafe fn step(this: *mut Self, header: NonNull<Header>) -> Poll<T> {
         // SAFETY: a job has one step; the closure is moved out here and the place not used again.
         let Self(closure) = unsafe { this.read() };
+        // SAFETY: by contract the task is alive during the call.
+        let _runs = HANDLE.then(|| unsafe { JobRuns::new(header) });
         Poll::Ready(closure())
     }
 }
@@ -61,9 +66,18 @@ impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static, H: Host> Work for Mou
     const CONSUMED: bool = true;
     const MOUNTED: bool = true;
 
-    unsafe fn step(this: *mut Self, _header: NonNull<Header>) -> Poll<T> {
+    unsafe fn step(this: *mut Self, header: NonNull<Header>) -> Poll<T> {
+        struct Ends<H: Host>(PhantomData<H>);
+        impl<H: Host> Drop for Ends<H> {
+            fn drop(&mut self) {
+                H::runs(None);
+            }
+        }
         // SAFETY: it has one step; the closure is moved out here and the place not used again.
         let Self { closure, .. } = unsafe { this.read() };
+        // SAFETY: by contract the task is alive during the call.
+        H::runs(Some(unsafe { Running::new(header) }));
+        let _ends = Ends::<H>(PhantomData);
         Poll::Ready(closure())
     }
 

@@ -9,6 +9,7 @@
 //! ends the task there.
 
 use crate::header::{Header, Step};
+use crate::running::Running;
 use crate::task_ref::{Abandon, TaskRef};
 use std::ptr::NonNull;
 
@@ -16,6 +17,9 @@ use std::ptr::NonNull;
 pub trait Host: Send + 'static {
     /// Runs it, or has it run. Called once, by the thread that runs the token.
     fn host(self, mount: Mount);
+
+    /// The closure of that task begins on the calling stack; or with `None` it has ended there, and is not to be asked about any more.
+    fn runs(task: Option<Running>);
 }
 
 /// A task that is about to run: its token, and its step.

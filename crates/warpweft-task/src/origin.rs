@@ -49,27 +49,46 @@ unsafe impl Send for Origin {}
 unsafe impl Sync for Origin {}
 
 impl Origin {
+    #[inline]
     pub(crate) fn new(location: &'static Location<'static>, name: Option<Cow<'static, str>>) -> Self {
         match name {
             None => Self(std::ptr::from_ref(location).cast()),
-            Some(name) => {
-                let registered = has_register();
-                let named = Box::into_raw(Box::new(Named {
-                    name,
-                    location,
-                    registered,
-                }));
-                if registered {
-                    part(named.addr()).with(|part| part.insert(named.addr()));
-                }
-                Self(
-                    named
-                        .cast_const()
-                        .cast::<()>()
-                        .map_addr(|address| address | NAMED),
-                )
-            }
+            Some(name) => Self::with_name(location, name),
         }
+    }
+
+    #[cold]
+    fn with_name(location: &'static Location<'static>, name: Cow<'static, str>) -> Self {
+        let registered = has_register();
+        let named = Box::into_raw(Box::new(Named {
+            name,
+            location,
+            registered,
+        }));
+        if registered {
+            part(named.addr()).with(|part| part.insert(named.addr()));
+        }
+        Self(
+            named
+                .cast_const()
+                .cast::<()>()
+                .map_addr(|address| address | NAMED),
+        )
+    }
+
+    #[cold]
+    fn drop_named(&mut self) {
+        let named = self
+            .0
+            .map_addr(|address| address & !NAMED)
+            .cast_mut()
+            .cast::<Named>();
+        // SAFETY: the caller has seen the bit, which says that `new` made the word from a box; it is there.
+        if unsafe { &*named }.registered && has_register() {
+            part(named.addr()).with(|part| part.remove(&named.addr()));
+        }
+        // SAFETY: as above; it is dropped here, once, and who read it by the register is through.
+        drop(unsafe { Box::from_raw(named) });
     }
 
     fn named(&self) -> Option<&Named> {
@@ -129,19 +148,10 @@ pub unsafe fn told_of(word: *const ()) -> Option<(Option<String>, &'static Locat
 }
 
 impl Drop for Origin {
+    #[inline]
     fn drop(&mut self) {
         if self.0.addr() & NAMED != 0 {
-            let named = self
-                .0
-                .map_addr(|address| address & !NAMED)
-                .cast_mut()
-                .cast::<Named>();
-            // SAFETY: the bit says that `new` made the word from a box, which is there.
-            if unsafe { &*named }.registered && has_register() {
-                part(named.addr()).with(|part| part.remove(&named.addr()));
-            }
-            // SAFETY: as above; it is dropped here, once, and who read it by the register is through.
-            drop(unsafe { Box::from_raw(named) });
+            self.drop_named();
         }
     }
 }

@@ -32,7 +32,7 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    with_handle(Job(closure), birth)
+    with_handle(Job::<_, true>(closure), birth)
 }
 
 /// A task that calls `closure` once and tells nobody. Its end costs no atomic read-modify-write.
@@ -45,7 +45,7 @@ pub unsafe fn detached_job<F>(closure: F, birth: Birth) -> TaskRef
 where
     F: FnOnce() + Send + 'static,
 {
-    detached(Job(closure), birth)
+    detached(Job::<_, false>(closure), birth)
 }
 
 /// A task that drives `future` to its end.

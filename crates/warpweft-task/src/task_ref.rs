@@ -5,6 +5,7 @@ use crate::header::{Header, Step, UNREGISTERED};
 use crate::info::TaskInfo;
 use crate::pool::PoolHeader;
 use crate::state::{Start, Suspend};
+use crate::waker;
 use crate::why::Why;
 use std::mem::ManuallyDrop;
 use std::num::NonZeroUsize;
@@ -54,6 +55,16 @@ pub enum Ran {
 /// While it exists the task counts as RUNNING: a wake is remembered and does not push.
 #[derive(Debug)]
 pub struct Pending(TaskRef);
+
+/// Which task: good for comparing, as long as the task is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskId(usize);
+
+impl TaskId {
+    pub(crate) fn of(header: NonNull<Header>) -> Self {
+        Self(header.addr().get())
+    }
+}
 
 /// What became of a task that was to be suspended.
 #[derive(Debug)]
@@ -213,6 +224,18 @@ impl Drop for TaskRef {
 }
 
 impl Pending {
+    /// A task that has not run yet, to be [registered](Pending::register) early, or to be told another pool.
+    ///
+    /// A fresh task counts as RUNNING, so this is the same moment as between running and sleeping.
+    ///
+    /// # Safety
+    ///
+    /// The task has never run.
+    #[must_use]
+    pub unsafe fn fresh(task: TaskRef) -> Self {
+        Self(task)
+    }
+
     /// The task that waits; a policy may look at it and set its word.
     pub fn task(&mut self) -> &mut TaskRef {
         &mut self.0
@@ -245,6 +268,41 @@ impl Pending {
         self.0.header().link.with_mut(|link| {
             // SAFETY: before the end the link is the token holder's.
             unsafe { *link = place };
+        });
+    }
+
+    /// Strikes the task off its pool's register, if it is in it.
+    pub fn unregister(&mut self) {
+        let header = self.0.0;
+        let place = self.0.header().link.with_mut(|link| {
+            // SAFETY: before the end the link is the token holder's.
+            unsafe { link.replace(UNREGISTERED) }
+        });
+        if place != UNREGISTERED {
+            // SAFETY: we hold the token, and the task was registered there until now.
+            unsafe { waker::unregister(header, place) };
+        }
+    }
+
+    /// Which task it is, to be compared with what [`task_of`](crate::task_of) says.
+    #[must_use]
+    pub fn id(&self) -> TaskId {
+        TaskId::of(self.0.0)
+    }
+
+    /// The task belongs to `pool` from now on: there its wakers push it. What the old policy wrote into its word is gone.
+    ///
+    /// It counts as RUNNING, so nobody reads the pool meanwhile: wakes are remembered in the state word.
+    ///
+    /// # Safety
+    ///
+    /// It is not in the register of the pool that it leaves. `pool` outlives its unfinished tasks: it ends none of them later than
+    /// itself.
+    pub unsafe fn move_to(&mut self, pool: NonNull<PoolHeader>) {
+        self.0.set_policy_word(0);
+        self.0.header().pool.with_mut(|place| {
+            // SAFETY: the field changes only in the hands of the token's holder, while the task is RUNNING; it is.
+            unsafe { *place = pool };
         });
     }
 

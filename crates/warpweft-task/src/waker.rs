@@ -8,7 +8,7 @@
 
 use crate::header::Header;
 use crate::state::{Dropped, Woken};
-use crate::task_ref::TaskRef;
+use crate::task_ref::{TaskId, TaskRef};
 use crate::why::Why;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -40,6 +40,12 @@ impl Deref for BorrowedWaker {
     fn deref(&self) -> &Waker {
         &self.0
     }
+}
+
+/// The task that `waker` wakes; `None`: it is a waker of something else.
+#[must_use]
+pub fn task_of(waker: &Waker) -> Option<TaskId> {
+    std::ptr::eq(waker.vtable(), &raw const VTABLE).then(|| TaskId::of(header(waker.data())))
 }
 
 fn header(data: *const ()) -> NonNull<Header> {

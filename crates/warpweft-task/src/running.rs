@@ -1,0 +1,105 @@
+//! What code in a task may know of the task that it is part of: whether it was cancelled.
+//!
+//! # Invariants
+//!
+//! - A thread's word is null, or the header of a task whose closure is on the thread's stack: so it is alive.
+//! - Closures on stacks of their own are their hosts' to remember: see [`Host::runs`](crate::Host::runs).
+
+use crate::header::Header;
+use std::ptr::{self, NonNull};
+use warpweft_platform::thread_word;
+
+thread_word!(static JOB: *const Header = ptr::null());
+
+/// A task whose closure runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Running(NonNull<Header>);
+
+impl Running {
+    /// # Safety
+    ///
+    /// The task is alive until its closure has ended.
+    pub(crate) unsafe fn new(header: NonNull<Header>) -> Self {
+        Self(header)
+    }
+
+    /// Whether somebody has asked for its cancellation.
+    ///
+    /// # Safety
+    ///
+    /// Its closure has not ended.
+    #[must_use]
+    pub unsafe fn is_cancelled(self) -> bool {
+        // SAFETY: by contract, and by that of `new`.
+        unsafe { self.0.as_ref() }.state.is_cancelled()
+    }
+}
+
+/// The closure of a job is about to run on this stack; until the value is dropped. Costs two stores.
+pub(crate) struct JobRuns(());
+
+impl JobRuns {
+    /// # Safety
+    ///
+    /// The task is alive for as long as the value, which is dropped on this thread and not leaked.
+    #[inline]
+    pub(crate) unsafe fn new(header: NonNull<Header>) -> Self {
+        JOB.with(|job| job.set(header.as_ptr()));
+        Self(())
+    }
+}
+
+impl Drop for JobRuns {
+    #[inline]
+    fn drop(&mut self) {
+        // Not the one below, if there is one: that can no longer be stopped, and nothing is kept for it here.
+        JOB.with(|job| job.set(ptr::null()));
+    }
+}
+
+/// Whether the job that runs on this thread's own stack was cancelled. `None`: there is none, or none with a handle.
+#[must_use]
+pub fn is_job_cancelled() -> Option<bool> {
+    let job = JOB.with(std::cell::Cell::get);
+    // SAFETY: null, or a task whose closure is on this thread's stack: its step's caller holds its token.
+    unsafe { job.as_ref() }.map(|header| header.state.is_cancelled())
+}
+
+/// Calls `f`, which is no part of the job that runs here.
+pub fn apart_from_job<T>(f: impl FnOnce() -> T) -> T {
+    struct Back(*const Header);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            JOB.with(|job| job.set(self.0));
+        }
+    }
+    let _back = Back(JOB.with(|job| job.replace(ptr::null())));
+    f()
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::{JobRuns, apart_from_job, is_job_cancelled};
+    use crate::probe::Probe;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn a_job_is_known_while_its_closure_runs() {
+        let task = Probe::new(1).task(0).into_header();
+        assert_eq!(is_job_cancelled(), None);
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: the task is there until the end of this test.
+            let _runs = unsafe { JobRuns::new(task) };
+            assert_eq!(is_job_cancelled(), Some(false));
+            apart_from_job(|| assert_eq!(is_job_cancelled(), None));
+            // SAFETY: the token is ours.
+            unsafe { task.as_ref() }.state.cancel();
+            assert_eq!(is_job_cancelled(), Some(true));
+            std::panic::resume_unwind(Box::new("closures may panic"));
+        }));
+        assert!(ran.is_err());
+        assert_eq!(is_job_cancelled(), None);
+        // SAFETY: it is the token of the task, which nobody else has.
+        drop(unsafe { crate::TaskRef::from_header(task) });
+    }
+}
