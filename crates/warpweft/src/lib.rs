@@ -46,10 +46,13 @@
 //! - A wait runs nobody else's work on top of the frame that waits: a lock may be held across a [`join`], and one worker is
 //!   enough for tasks that wait for each other. (A thread that blocks in a lock of the system itself keeps its worker, unless it says
 //!   [`blocking`].)
+//! - Code that says [`cooperative`](mod@cooperative) gives way to other fibers and tasks while it computes.
 //! - A worker that is stuck in one task does not hold up what waits behind it: [`Builder::stuck_after`].
 //! - An idle pool makes no wake-ups: no timer, no polling.
 #![deny(missing_docs)]
 
+pub mod compose;
+pub mod cooperative;
 pub mod effect;
 pub mod fiber;
 mod fork;
@@ -64,6 +67,8 @@ pub mod stream;
 pub mod sync;
 pub mod time;
 
+pub use compose::{EnterError, Pool, Silos, UnknownPool, View, stage};
+pub use cooperative::uncooperative;
 pub use fork::{
     AsyncScope, ForkCx, JoinAsync, Scope, ScopedHandle, join, join_async, par_chunks_mut, par_for, scope,
     scope_async,
@@ -75,8 +80,17 @@ pub use runtime::{
     SpawnBlocking, SpawnError, Stall, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn,
     spawn_blocking, spawn_detached, spawn_job, try_spawn_blocking, yield_hard, yield_now, yield_soft,
 };
+#[cfg(feature = "macros")]
+pub use warpweft_macros::{cooperate, cooperative, main, test};
 pub use warpweft_platform::whereabouts::Whereabouts;
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec, Preset};
 pub use warpweft_queue as queue;
 pub use warpweft_task::{JoinError, JoinHandle, TaskInfo, block_on};
+
+/// What the macros' expansions call. No part of what is promised to stay.
+#[doc(hidden)]
+pub mod expanded {
+    pub use crate::cooperative::{check, is_due, pause, strip};
+    pub use crate::runtime::enter;
+}

@@ -550,6 +550,38 @@ fn a_pool_that_closes_unwinds_its_fibers_at_home() {
     });
 }
 
+/// Those that give way stand in a line, which they leave when they are unwound.
+#[test]
+fn a_pool_that_closes_unwinds_fibers_that_give_way() {
+    struct Counts(Arc<AtomicUsize>);
+    impl Drop for Counts {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    everywhere(|runtime| {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let turns = Arc::new(AtomicUsize::new(0));
+        for _ in 0..100 {
+            let (counts, turns) = (Counts(Arc::clone(&dropped)), Arc::clone(&turns));
+            drop(runtime.spawn_fiber(move || {
+                let _counts = counts;
+                while fiber::yield_now() {
+                    turns.fetch_add(1, Ordering::Relaxed);
+                }
+            }));
+        }
+        eventually("all give way", || {
+            runtime.fibers().live == 100 && turns.load(Ordering::Relaxed) > 1000
+        });
+        runtime.shutdown();
+        assert_eq!(dropped.load(Ordering::Relaxed), 100);
+        let told = runtime.fibers();
+        assert_eq!((told.live, told.unwound), (0, 100));
+        assert_eq!(told.stacks, told.free, "{told:?}");
+    });
+}
+
 #[test]
 fn a_fiber_that_catches_the_unwinding_is_unwound_again() {
     everywhere(|runtime| {

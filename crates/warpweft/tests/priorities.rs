@@ -5,10 +5,12 @@
     reason = "outside the checkers the system's own locks are what is tested against"
 )]
 
+use std::num::NonZeroUsize;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
-use warpweft::policy::{Negele, NegeleLocal, Policy};
-use warpweft::{Fifo, Runtime, TaskBuilder, spawn_detached, yield_now};
+use warpweft::policy::order::{FifoOrder, PriorityOrder, SlotOrder};
+use warpweft::policy::{Cforall, Negele, NegeleLocal, Policy, Stealing};
+use warpweft::{Fifo, PolicySpec, Runtime, TaskBuilder, spawn_detached, yield_now};
 
 fn runtime(policy: impl Policy + std::fmt::Display, workers: usize) -> Runtime {
     Runtime::builder()
@@ -18,9 +20,31 @@ fn runtime(policy: impl Policy + std::fmt::Display, workers: usize) -> Runtime {
         .unwrap()
 }
 
+fn by_text(policy: &str, workers: usize) -> Runtime {
+    let policy: PolicySpec = policy.parse().unwrap();
+    Runtime::builder()
+        .workers(workers)
+        .policy_spec(policy)
+        .build()
+        .unwrap()
+}
+
+/// Levels in levels: the outer ones decide.
+fn nested() -> impl Policy + std::fmt::Display {
+    let levels = NonZeroUsize::new(4).unwrap();
+    Stealing::with_order(PriorityOrder::new(PriorityOrder::new(FifoOrder, levels), levels))
+}
+
 #[test]
 fn urgent_tasks_come_first() {
-    for runtime in [runtime(Negele::new(), 1), runtime(NegeleLocal::new(), 1)] {
+    for runtime in [
+        runtime(Negele::new(), 1),
+        runtime(NegeleLocal::new(), 1),
+        runtime(nested(), 1),
+        by_text("negele", 1),
+        by_text("priority:4", 1),
+        by_text("priority:4+woken=last+yield=local", 1),
+    ] {
         let [urgent, normal, low, idle] = [0, 1, 2, 3].map(|level| runtime.priority(level).unwrap());
         let (order, (open, gate)) = (Arc::new(Mutex::new(Vec::new())), mpsc::channel::<()>());
         let spawned = Arc::clone(&order);
@@ -66,8 +90,30 @@ fn priorities_that_do_not_exist_are_errors() {
         error.to_string(),
         "priority 3 of 3: there are 0, the most urgent, to 2"
     );
-    let error = runtime(Fifo::new(), 1).priority(0).unwrap_err();
-    assert!(error.to_string().contains("without priorities"), "{error}");
+    for without in [
+        runtime(Fifo::new(), 1),
+        runtime(Cforall::new(), 1),
+        by_text("slot:3", 1),
+    ] {
+        let error = without.priority(0).unwrap_err();
+        assert_eq!((error.asked, error.priorities), (0, 0));
+        assert!(error.to_string().contains("without priorities"), "{error}");
+        assert!(
+            error.to_string().contains("`priority:N` and `negele` have"),
+            "{error}"
+        );
+    }
+    let slot = NonZeroUsize::new(3).unwrap();
+    let inside = Stealing::with_order(SlotOrder::new(PriorityOrder::new(FifoOrder, slot), slot));
+    for (runtime, levels) in [
+        (by_text("priority:3", 1), 3),
+        (by_text("priority:64", 1), 64),
+        (runtime(inside, 1), 3),
+    ] {
+        assert_eq!(runtime.priority(levels - 1).unwrap().level(), levels - 1);
+        let error = runtime.priority(levels).unwrap_err();
+        assert_eq!((error.asked, error.priorities), (levels, levels));
+    }
     // A policy that cannot be is an error of the builder, before any thread is there.
     let error = Runtime::builder()
         .workers(1)
@@ -92,6 +138,8 @@ fn everything_comes_to_its_end() {
         for runtime in [
             runtime(Negele::new(), workers),
             runtime(NegeleLocal::new().balance(2), workers),
+            by_text("priority:4", workers),
+            by_text("priority:4+woken=last+capacity=2+overflow=locked", workers),
         ] {
             let levels = [0, 1, 2, 3].map(|level| runtime.priority(level).unwrap());
             let tasks: Vec<_> = (0..2_000usize)

@@ -8,33 +8,18 @@ mod support {
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread;
 use std::sync::Arc;
-use std::time::Duration;
-use support::models::check_fairly;
+use support::models::{check_fairly, hog, watched};
 use warpweft::io::model::Pipe;
-use warpweft::{PolicySpec, Runtime, yield_now};
-
-/// A pool with a monitor, for which two looks at the same step are enough.
-fn watched(workers: usize, policy: &str) -> Runtime {
-    Runtime::builder()
-        .workers(workers)
-        .policy_spec(policy.parse::<PolicySpec>().expect("a policy"))
-        .stuck_after(Some(Duration::ZERO))
-        .build()
-        .expect("a small pool")
-}
+use warpweft::{Runtime, yield_now};
 
 fn pipe(runtime: &Runtime) -> Arc<Pipe> {
     Arc::new(runtime.block_on(async { Pipe::new() }).expect("it lives"))
 }
 
-/// A job that keeps its worker until somebody sets the flag.
-fn hog(runtime: &Runtime, until: &Arc<AtomicBool>) {
+/// Spawns a job that keeps its worker until somebody sets the flag.
+fn keep_busy(runtime: &Runtime, until: &Arc<AtomicBool>) {
     let until = Arc::clone(until);
-    drop(runtime.spawn_job(move || {
-        while !until.load(Ordering::SeqCst) {
-            thread::yield_now();
-        }
-    }));
+    drop(runtime.spawn_job(move || hog(&until)));
 }
 
 /// What a pipe wakes goes on though every worker computes, again and again.
@@ -49,7 +34,7 @@ fn a_pipe_beside_long_tasks(policy: &str) {
         }
         end.store(true, Ordering::SeqCst);
     });
-    hog(&runtime, &done);
+    keep_busy(&runtime, &done);
     let fires = thread::spawn(move || {
         pipe.fire();
         thread::yield_now();
@@ -83,7 +68,7 @@ fn workers_that_sleep_again_are_found() {
             out.take().await.expect("the pool is open");
         });
         let done = Arc::new(AtomicBool::new(false));
-        hog(&runtime, &done);
+        keep_busy(&runtime, &done);
         let fires = thread::spawn(move || {
             thread::yield_now();
             done.store(true, Ordering::SeqCst);
@@ -104,7 +89,7 @@ fn a_job_beside_a_long_task() {
         let pipe = pipe(&runtime);
         drop(runtime.spawn(async move { pipe.take().await }));
         let done = Arc::new(AtomicBool::new(false));
-        hog(&runtime, &done);
+        keep_busy(&runtime, &done);
         thread::yield_now();
         let job = runtime.spawn_job(|| ());
         job.wait().expect("no panic");
@@ -120,7 +105,7 @@ fn the_pool_closes_while_the_lookout_sleeps() {
         let pipe = pipe(&runtime);
         drop(runtime.spawn(async move { pipe.take().await }));
         let done = Arc::new(AtomicBool::new(false));
-        hog(&runtime, &done);
+        keep_busy(&runtime, &done);
         let closing = Arc::clone(&runtime);
         let end = thread::spawn(move || closing.shutdown());
         thread::yield_now();

@@ -8,26 +8,8 @@ mod support {
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread;
 use std::sync::Arc;
-use std::time::Duration;
-use support::models::check_fairly;
-use warpweft::{PolicySpec, Runtime, spawn_job, yield_now};
-
-/// A pool with a monitor, for which two looks at the same step are enough.
-fn watched(workers: usize, policy: &str) -> Runtime {
-    Runtime::builder()
-        .workers(workers)
-        .policy_spec(policy.parse::<PolicySpec>().expect("a policy"))
-        .stuck_after(Some(Duration::ZERO))
-        .build()
-        .expect("a small pool")
-}
-
-/// Keeps its worker until somebody sets the flag.
-fn hog(flag: &AtomicBool) {
-    while !flag.load(Ordering::SeqCst) {
-        thread::yield_now();
-    }
-}
+use support::models::{check_fairly, hog, watched};
+use warpweft::{spawn_job, yield_now};
 
 /// The only worker waits for what a task behind it does, without telling anybody.
 fn the_only_worker_is_stuck(policy: &str) {

@@ -4,7 +4,7 @@
 //!   start ─▶ runs ──ends──▶ warm          a fiber that never waits is entered nowhere
 //!              │ waits
 //!              ▼
-//!            table ──key in the lane, or yielded──▶ runs
+//!            table ──key in the lane, or in the line──▶ runs
 //! ```
 //!
 //! # Invariants
@@ -15,12 +15,12 @@
 use super::Input;
 use super::one::Fiber;
 use super::stack::{NoStack, Stack};
+use crate::cooperative::Quantum;
 use crate::runtime::pool::AnyPool;
 use crate::runtime::seat::Seat;
 use crate::runtime::{Berth, Front, Key};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use warpweft_task::Mount;
 
@@ -36,8 +36,10 @@ pub(crate) struct Home {
     adrift: Front,
     table: RefCell<Vec<Option<NonNull<Fiber>>>>,
     vacant: RefCell<Vec<u32>>,
-    yielded: RefCell<VecDeque<Key>>,
-    /// Whether the last one came from the lane.
+    /// The line of fibers that gave way or were woken by this thread: the first to go on, and the last; null if there are none.
+    first: Cell<*const Fiber>,
+    last: Cell<*const Fiber>,
+    /// Whether the last one that went on came from the lane.
     lane_was_first: Cell<bool>,
     warm: RefCell<Vec<NonNull<Fiber>>>,
     /// Of handled bodies that have ended.
@@ -55,7 +57,8 @@ impl Home {
             pool,
             table: RefCell::default(),
             vacant: RefCell::default(),
-            yielded: RefCell::default(),
+            first: Cell::new(ptr::null()),
+            last: Cell::new(ptr::null()),
             lane_was_first: Cell::new(false),
             warm: RefCell::default(),
             bare: RefCell::default(),
@@ -75,6 +78,11 @@ impl Home {
 
     pub(crate) fn adrift(&self) -> &Front {
         &self.adrift
+    }
+
+    /// How much cooperative code runs here between two switches.
+    pub(crate) fn quantum(&self) -> Quantum {
+        self.pool.crew().quantum()
     }
 
     /// The thread carries that worker from now on: it moves to its CPUs.
@@ -136,6 +144,11 @@ impl Home {
         unsafe { Fiber::new(NonNull::from(self), stack) }
     }
 
+    #[allow(
+        clippy::inline_always,
+        reason = "each return behind a switch of stacks is mispredicted"
+    )]
+    #[inline(always)]
     fn go(&self, base: &Seat, fiber: NonNull<Fiber>, input: Input) {
         // SAFETY: as in `start`.
         let it = unsafe { fiber.as_ref() };
@@ -164,58 +177,124 @@ impl Home {
         self.pool.stacks().count_live(change);
     }
 
-    /// The fiber is about to wait: its place in the table, and a turn that no other wait of this thread has.
-    pub(super) fn enroll(&self, fiber: &Fiber) -> (u32, u64) {
-        let slot = fiber.slot().unwrap_or_else(|| {
-            let mut table = self.table.borrow_mut();
-            let slot = self.vacant.borrow_mut().pop().unwrap_or_else(|| {
-                table.push(None);
-                u32::try_from(table.len() - 1)
-                    .unwrap_or_else(|_| unreachable!("fewer stacks than that fit into memory"))
-            });
-            table[slot as usize] = Some(NonNull::from(fiber));
-            drop(table);
-            fiber.set_slot(Some(slot));
-            self.count_live(1);
-            slot
-        });
-        (slot, self.next_turn())
+    /// The place in the table of a fiber that is about to wait.
+    #[inline]
+    pub(super) fn slot_of(&self, fiber: &Fiber) -> u32 {
+        fiber.slot().unwrap_or_else(|| self.enroll(fiber))
     }
 
+    #[cold]
+    fn enroll(&self, fiber: &Fiber) -> u32 {
+        let mut table = self.table.borrow_mut();
+        let slot = self.vacant.borrow_mut().pop().unwrap_or_else(|| {
+            table.push(None);
+            u32::try_from(table.len() - 1)
+                .unwrap_or_else(|_| unreachable!("fewer stacks than that fit into memory"))
+        });
+        table[slot as usize] = Some(NonNull::from(fiber));
+        drop(table);
+        fiber.set_slot(Some(slot));
+        self.count_live(1);
+        slot
+    }
+
+    /// A turn that no other wait of this thread has.
     pub(super) fn next_turn(&self) -> u64 {
         self.turn.set(self.turn.get() + 1);
         self.turn.get()
     }
 
-    /// The fiber with that key gives way.
-    pub(super) fn note_yielded(&self, key: Key) {
-        self.yielded.borrow_mut().push_back(key);
-        self.berth.note_ready();
+    /// The fiber goes on after those that are in the line.
+    #[inline]
+    pub(super) fn line_up(&self, fiber: &Fiber) {
+        let this: *const Fiber = fiber;
+        fiber.behind().set(ptr::null());
+        // SAFETY: null, or a fiber in the line, which is there until it has gone on.
+        match unsafe { self.last.get().as_ref() } {
+            Some(last) => last.behind().set(this),
+            None => self.first.set(this),
+        }
+        self.last.set(this);
+        self.berth.note_ready_here();
     }
 
-    /// The next fiber that is ready. Those that were woken and those that gave way take turns.
-    fn next(&self) -> Option<NonNull<Fiber>> {
-        loop {
-            let others = !self.yielded.borrow().is_empty();
-            let woken = if others && self.lane_was_first.get() {
-                None
-            } else {
-                self.berth.next()
-            };
-            self.lane_was_first.set(woken.is_some());
-            let Some(key) = woken.or_else(|| self.yielded.borrow_mut().pop_front()) else {
-                self.berth.note_nothing();
-                // What was entered in between has set the flag.
-                return None;
-            };
-            let found = self.table.borrow().get(key.slot as usize).copied().flatten();
+    /// The thread itself, which carries a worker, has done what the fiber with that key waits for.
+    pub(crate) fn wake(&self, key: Key) {
+        // A wake-up that came too late means nobody.
+        if let Some(fiber) = self.waits(key) {
             // SAFETY: it is in the table, so it is there.
-            let found = found.filter(|fiber| unsafe { fiber.as_ref() }.waits_in(key.turn));
+            let fiber = unsafe { fiber.as_ref() };
+            fiber.get_ready();
+            self.line_up(fiber);
+        }
+    }
+
+    /// The fiber that waits under that key.
+    fn waits(&self, key: Key) -> Option<NonNull<Fiber>> {
+        let found = self.table.borrow().get(key.slot as usize).copied().flatten();
+        // SAFETY: it is in the table, so it is there.
+        found.filter(|fiber| unsafe { fiber.as_ref() }.waits_in(key.turn))
+    }
+
+    /// Takes the first of the line.
+    #[inline]
+    fn take_first(&self) -> Option<NonNull<Fiber>> {
+        let first = NonNull::new(self.first.get().cast_mut())?;
+        // SAFETY: it is in the line, so it is there.
+        let behind = unsafe { first.as_ref() }.behind().get();
+        self.first.set(behind);
+        if behind.is_null() {
+            self.last.set(behind);
+        }
+        Some(first)
+    }
+
+    /// The next fiber that is ready. Those that others have woken and those in the line take turns.
+    #[inline]
+    fn next(&self) -> Option<NonNull<Fiber>> {
+        if self.berth.has_entries()
+            && !self.lane_was_first.replace(false)
+            && let Some(woken) = self.next_woken()
+        {
+            self.lane_was_first.set(true);
+            return Some(woken);
+        }
+        self.take_first().or_else(|| {
+            let woken = self.next_woken();
+            if woken.is_none() {
+                // What was entered in between has set the flag.
+                self.berth.note_nothing();
+            }
+            woken
+        })
+    }
+
+    /// The next fiber in the lane.
+    #[cold]
+    fn next_woken(&self) -> Option<NonNull<Fiber>> {
+        loop {
             // A wake-up that came too late means nobody.
-            if found.is_some() {
-                return found;
+            if let Some(fiber) = self.waits(self.berth.next()?) {
+                return Some(fiber);
             }
         }
+    }
+
+    /// Resumes fibers that are ready, at most so many, on `base`, this thread's own stack, while it carries the same worker. How many.
+    /// Before each it calls `counts`: who watches the worker sees that it has begun another step.
+    #[inline(never)]
+    pub(crate) fn run_ready(&self, base: &Seat, most: u32, counts: impl Fn()) -> u32 {
+        let carried = base.front().map(ptr::from_ref);
+        let mut ran = 0;
+        while ran < most
+            && base.front().map(ptr::from_ref) == carried
+            && let Some(fiber) = self.next()
+        {
+            counts();
+            self.go(base, fiber, Input::Go);
+            ran += 1;
+        }
+        ran
     }
 
     /// Resumes a fiber that is ready, if there is one, on `base`, this thread's own stack.
@@ -229,11 +308,24 @@ impl Home {
         fiber.is_some()
     }
 
+    /// Takes those out of the line that are about to be unwound.
+    fn clear_line(&self) {
+        let line: Vec<_> = std::iter::from_fn(|| self.take_first()).collect();
+        for fiber in line {
+            // SAFETY: it was in the line, and has not gone on.
+            let fiber = unsafe { fiber.as_ref() };
+            if !fiber.may_be_unwound() {
+                self.line_up(fiber);
+            }
+        }
+    }
+
     /// The pool closes, and this thread has no worker: unwinds its fibers. Those that others work on wait for them first.
     pub(crate) fn unwind_all(&self, base: &Seat) {
         while self.berth.fibers() > 0 {
             let waiting: Vec<_> = self.table.borrow().iter().copied().flatten().collect();
             let mut went_on = false;
+            self.clear_line();
             for fiber in waiting {
                 // SAFETY: it was in the table, and those that end meanwhile are warm, or were resumed below, alone.
                 let it = unsafe { fiber.as_ref() };

@@ -80,7 +80,7 @@ pub use stack::Fibers;
 pub(crate) use stack::{LEAST_BYTES, MOST_BYTES, Stack, Stacks, USUAL_BYTES};
 
 use crate::runtime::{SpawnError, TaskBuilder, seat};
-use warpweft_task::{Host, JoinHandle, Mount, block_on};
+use warpweft_task::{Host, JoinHandle, Mount, Running, block_on};
 
 /// What a fiber is resumed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,6 +163,12 @@ impl Host for Start {
         };
         if let Err((mount, _)) = seat.home().start(seat, mount, self.0) {
             mount.refuse();
+        }
+    }
+
+    fn runs(task: Option<Running>) {
+        if let Some(fiber) = seat::here().and_then(seat::Seat::fiber) {
+            fiber.set_task(task);
         }
     }
 }

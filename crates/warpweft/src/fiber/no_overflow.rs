@@ -10,7 +10,7 @@ pub(crate) struct Label;
 
 impl Label {
     pub(crate) fn of(_what: &'static str, stack: &Stack) -> Self {
-        debug_assert!(stack.limit() < stack.top());
+        debug_assert!(stack.limit() < stack.top() && stack.bytes() > 0);
         Self
     }
 

@@ -18,7 +18,7 @@ use std::panic::resume_unwind;
 use std::ptr::{self, NonNull};
 use warpweft_platform::delay;
 use warpweft_platform::thread::panicking;
-use warpweft_task::{Abandon, Mount, Signal, Unwound};
+use warpweft_task::{Abandon, Mount, Running, Signal, Unwound};
 
 /// Whether a wait must not be left before its end, because somebody else works on the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,8 @@ enum State {
     Runs,
     /// It waits until its key of this turn is entered.
     Waits(Held),
+    /// It is in its home's line of those that go on next.
+    Ready(Held),
 }
 
 pub(crate) struct Fiber {
@@ -46,13 +48,17 @@ pub(crate) struct Fiber {
     state: Cell<State>,
     /// Its place in the home's table, once it has waited.
     slot: Cell<Option<u32>>,
-    /// Of its present wait; no other wait of a fiber of this thread ever had it.
+    /// Of its present wait, or its last; no other wait of a fiber of this thread ever had it.
     turn: Cell<u64>,
+    /// Who is behind it in the line.
+    behind: Cell<*const Self>,
     unwinding: Cell<bool>,
     /// Frames that must not be left while others work on them.
     held: Cell<u32>,
     /// It is in `blocking`, and wants no worker when it goes on.
     away: Cell<bool>,
+    /// While its closure is on the stack.
+    task: Cell<Option<Running>>,
     label: Label,
 }
 
@@ -76,9 +82,11 @@ impl Fiber {
             state: Cell::new(State::Runs),
             slot: Cell::new(None),
             turn: Cell::new(0),
+            behind: Cell::new(ptr::null()),
             unwinding: Cell::new(false),
             held: Cell::new(0),
             away: Cell::new(false),
+            task: Cell::new(None),
             label,
         });
         let raw = Box::into_raw(fiber).cast::<Self>();
@@ -116,6 +124,11 @@ impl Fiber {
     }
 
     /// Runs it until it waits or ends, on `base`, the thread's own stack. Whether it has ended.
+    #[allow(
+        clippy::inline_always,
+        reason = "each return behind a switch of stacks is mispredicted"
+    )]
+    #[inline(always)]
     pub(super) fn resume(&self, base: &Seat, input: Input) -> bool {
         self.state.set(State::Runs);
         self.seat.board(base);
@@ -140,12 +153,24 @@ impl Fiber {
 
     /// Whether it waits in that turn.
     pub(super) fn waits_in(&self, turn: u64) -> bool {
-        self.state.get() != State::Runs && self.turn.get() == turn
+        matches!(self.state.get(), State::Waits(_)) && self.turn.get() == turn
     }
 
-    /// Whether it waits and may be unwound.
+    /// It waits, and is put into the line.
+    pub(super) fn get_ready(&self) {
+        if let State::Waits(held) = self.state.get() {
+            self.state.set(State::Ready(held));
+        }
+    }
+
+    /// Who is behind it in the line.
+    pub(super) fn behind(&self) -> &Cell<*const Self> {
+        &self.behind
+    }
+
+    /// Whether it has been left, and may be unwound.
     pub(super) fn may_be_unwound(&self) -> bool {
-        self.state.get() == State::Waits(Held::No)
+        matches!(self.state.get(), State::Waits(Held::No) | State::Ready(Held::No))
     }
 
     /// From now on its waits unwind it.
@@ -165,6 +190,17 @@ impl Fiber {
     pub(crate) fn hold(&self, more: bool) {
         let held = self.held.get();
         self.held.set(if more { held + 1 } else { held - 1 });
+    }
+
+    /// The closure of that task begins on this stack, or has ended.
+    pub(super) fn set_task(&self, task: Option<Running>) {
+        self.task.set(task);
+    }
+
+    /// Whether somebody has asked for its cancellation.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        // SAFETY: there is a task only while its closure is on this stack.
+        self.task.get().is_some_and(|task| unsafe { task.is_cancelled() })
     }
 
     /// Whether it is in `blocking`.
@@ -190,7 +226,8 @@ impl Fiber {
 
     /// A key for the wait that begins now.
     fn next_key(&self) -> Key {
-        let (slot, turn) = self.home().enroll(self);
+        let slot = self.home().slot_of(self);
+        let turn = self.home().next_turn();
         self.turn.set(turn);
         Key { slot, turn }
     }
@@ -205,7 +242,7 @@ impl Fiber {
             return false;
         }
         delay::point("fiber.wait: token hung");
-        let input = self.suspend(held);
+        let input = self.suspend(State::Waits(held));
         if input == Input::Unwind
             && let Some(token) = signal.set_and_take()
         {
@@ -215,14 +252,25 @@ impl Fiber {
     }
 
     /// Switches away until what else is ready has had its turn. Whether it is to be unwound.
+    #[allow(
+        clippy::inline_always,
+        reason = "each return behind a switch of stacks is mispredicted"
+    )]
+    #[inline(always)]
     pub(crate) fn give_way(&self, held: Held) -> bool {
-        let key = self.next_key();
-        self.home().note_yielded(key);
-        self.suspend(held) == Input::Unwind
+        let home = self.home();
+        home.slot_of(self);
+        home.line_up(self);
+        self.suspend(State::Ready(held)) == Input::Unwind
     }
 
-    fn suspend(&self, held: Held) -> Input {
-        self.state.set(State::Waits(held));
+    #[allow(
+        clippy::inline_always,
+        reason = "each return behind a switch of stacks is mispredicted"
+    )]
+    #[inline(always)]
+    fn suspend(&self, state: State) -> Input {
+        self.state.set(state);
         // SAFETY: the switch lives at the foot of this stack, and was set when the body began.
         self.seat.leave(|| unsafe { &*self.switch.get() }.suspend(()))
     }

@@ -24,7 +24,7 @@ const SHOWN: usize = 48;
 pub(crate) struct Label {
     what: &'static str,
     limit: usize,
-    top: usize,
+    bytes: usize,
     /// The size of the guard, asked for in time.
     guard: usize,
     location: Cell<Option<&'static Location<'static>>>,
@@ -39,7 +39,7 @@ impl Label {
         Self {
             what,
             limit: stack.limit(),
-            top: stack.top(),
+            bytes: stack.bytes(),
             guard: page(),
             location: Cell::new(None),
             name: Cell::new([0; SHOWN]),
@@ -76,7 +76,7 @@ impl Label {
         if let Some(location) = self.location.get() {
             write!(to, "(spawned at {location}) ")?;
         }
-        let kib = (self.top - self.limit) >> 10;
+        let kib = self.bytes >> 10;
         writeln!(
             to,
             "has overflowed its stack of {kib} KiB: see Builder::fiber_stack_size"

@@ -81,14 +81,23 @@ impl List {
     /// # Safety
     ///
     /// The list does not move any more. The offer is valid until the next call, and this thread's.
+    #[inline]
     pub(crate) unsafe fn attach(&self, offer: *const Offer<Runnable>) {
         debug_assert!(self.offered.get().is_null());
+        self.scope.set(ptr::null());
+        // A fiber that goes on finds the offer that it left, as a rule.
+        if !ptr::eq(self.offer.get(), offer) || self.tail.get().is_null() {
+            self.attach_anew(offer);
+        }
+    }
+
+    #[inline(never)]
+    fn attach_anew(&self, offer: *const Offer<Runnable>) {
         if self.tail.get().is_null() {
             self.tail.set(&self.foot);
             self.public.set(&self.foot);
         }
         self.offer.set(offer);
-        self.scope.set(ptr::null());
         self.nothing_on_offer();
         if offer.is_null() {
             self.expect.set(CLOSED);
@@ -272,6 +281,7 @@ impl List {
     }
 
     /// Whether there may be something that [`promote`](Self::promote) would tell of.
+    #[inline]
     pub(crate) fn may_have_untold(&self) -> bool {
         !self.offered.get().is_null()
             || self.public.get() != self.tail.get()

@@ -50,9 +50,8 @@ struct WhatMayGoWhere;
 /// A descriptor that is registered is not exchanged for another one.
 ///
 /// ```compile_fail,E0594
-/// # fn other() -> std::net::UdpSocket { unimplemented!() }
-/// # fn f(socket: warpweft::io::Async<std::net::UdpSocket>) {
-/// *socket.get_ref() = other();
+/// # fn f(socket: warpweft::io::Async<std::net::UdpSocket>, other: std::net::UdpSocket) {
+/// *socket.get_ref() = other;
 /// # }
 /// ```
 ///

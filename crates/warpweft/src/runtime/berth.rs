@@ -62,7 +62,7 @@ pub(crate) struct Berth {
     header: PoolHeader,
     pub(crate) hand: Hand,
     called: AtomicUsize,
-    /// Something may be in the lane, or have yielded. Set by everybody, cleared by the thread.
+    /// Something may be in the lane, or in the line. Set by everybody, cleared by the thread.
     ready: AtomicBool,
     /// Something is in the lane. Changed under its lock.
     entered: AtomicBool,
@@ -181,6 +181,11 @@ impl Berth {
 
     /// Enters a fiber, and sees to it that its thread comes. From any thread.
     fn enter(self: &Arc<Self>, key: Key) {
+        // Its own thread looks at the line before its worker sleeps or goes.
+        let here = seat::here().filter(|seat| Arc::ptr_eq(seat.berth(), self) && seat.front().is_some());
+        if let Some(seat) = here {
+            return seat.home().wake(key);
+        }
         let place = {
             let mut lane = self.lane.lock();
             lane.ready.push_back(key);
@@ -207,6 +212,15 @@ impl Berth {
         self.ready.store(true, Ordering::Release);
     }
 
+    /// The same, by the thread itself.
+    #[inline]
+    pub(crate) fn note_ready_here(&self) {
+        // Ordering: who clears it is the thread itself.
+        if !self.ready.load(Ordering::Relaxed) {
+            self.ready.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Whether something may be ready. What the loop asks before each task: one load and a branch.
     #[inline]
     pub(crate) fn may_be_ready(&self) -> bool {
@@ -214,12 +228,15 @@ impl Berth {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// The next entry of the lane, for the thread itself. Costs a load where nothing was entered.
-    pub(crate) fn next(&self) -> Option<Key> {
+    /// Whether something may be in the lane.
+    #[inline]
+    pub(crate) fn has_entries(&self) -> bool {
         // Ordering: a hint; the lock orders the rest.
-        if !self.entered.load(Ordering::Relaxed) {
-            return None;
-        }
+        self.entered.load(Ordering::Relaxed)
+    }
+
+    /// The next entry of the lane, for the thread itself.
+    pub(crate) fn next(&self) -> Option<Key> {
         let mut lane = self.lane.lock();
         let key = lane.ready.pop_front();
         if lane.ready.is_empty() {

@@ -1,22 +1,24 @@
 //! What a runtime may be asked to be, and starting it.
 
 use super::blocking_threads::BlockingThreads;
+use super::build_error::{BuildError, unique};
+use super::card::{Card, Order, Places};
 use super::crew::Crew;
 use super::engine::Engine;
 use super::handle::{Runtime, set_default};
 use super::monitor::{Monitor, Stall, Watch};
-use super::pin::{Pin, PinError, Plan};
+use super::pin::{Pin, Plan};
 use super::pool::{AnyPool, Pool};
+use crate::compose;
+use crate::cooperative::Quantum;
 use crate::fiber::{LEAST_BYTES, MOST_BYTES, Stacks, USUAL_BYTES};
 use crate::io::Io;
 use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft_platform::process::watch_forks;
-use warpweft_platform::thread::available_cpus;
 use warpweft_platform::topology::Topology;
-use warpweft_policy::{Policy, PolicyError, PolicySpec, PolicyVisitor, PoolEnv};
+use warpweft_policy::{Policy, PolicySpec, PolicyVisitor, PoolEnv};
 
 /// The most workers that a pool may have.
 const MOST_WORKERS: usize = 4096;
@@ -39,8 +41,14 @@ const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(10);
 #[must_use = "a builder builds nothing until `build`"]
 pub struct Builder {
     config: Config,
-    launch: Box<dyn FnOnce(Config) -> Result<Runtime, BuildError> + Send>,
+    launch: Box<Launch>,
+    /// The other pools, if there are to be several.
+    next: Vec<(Config, Box<Launch>)>,
+    /// What silos are called, and which of the pools they are.
+    silos: Vec<(String, Vec<usize>)>,
 }
+
+type Launch = dyn FnOnce(Config) -> Result<compose::Pool, BuildError> + Send;
 
 struct Config {
     workers: Option<usize>,
@@ -54,7 +62,10 @@ struct Config {
     blocking_keep_alive: Duration,
     pin: Pin,
     watch: Watch,
+    quantum: u32,
     policy: String,
+    capacity: Option<usize>,
+    order: Order,
 }
 
 impl Default for Builder {
@@ -78,12 +89,20 @@ impl Builder {
             blocking_keep_alive: BLOCKING_KEEP_ALIVE,
             pin: Pin::Off,
             watch: Watch::default(),
+            quantum: Quantum::USUAL,
             policy: String::new(),
+            capacity: None,
+            order: Order {
+                runtime: Arc::new(()),
+                index: 0,
+            },
         };
         let default = PolicySpec::default();
         Self {
             config,
             launch: Box::new(|config| launch_spec(default, config)),
+            next: Vec::new(),
+            silos: Vec::new(),
         }
     }
 
@@ -182,6 +201,13 @@ impl Builder {
         self
     }
 
+    /// How many statements of [cooperative](mod@crate::cooperative) code a thread runs until that code gives way: 1 to 2³¹ - 1. The default is
+    /// 30 000, some 10 to 50 µs.
+    pub fn quantum(mut self, statements: u32) -> Self {
+        self.config.quantum = statements;
+        self
+    }
+
     /// Calls `report` once for each time that a worker is found stuck, on the monitor's thread. A report that panics is ignored.
     ///
     /// ```
@@ -211,14 +237,123 @@ impl Builder {
         self
     }
 
+    /// Bounds the pool: at most so many tasks from elsewhere have a place in it at a time, 1 at least. The default is no bound.
+    ///
+    /// A task gets a place when it [enters](compose::Pool::enter), when a closure is [run](compose::Pool::run) here from another pool, or when it is
+    /// spawned by [`try_spawn`](compose::Pool::try_spawn) or [`spawn_when_free`](compose::Pool::spawn_when_free); it has it until it enters another
+    /// pool or ends. What is spawned without asking has none: tasks of the pool itself can go on spawning.
+    pub fn capacity(mut self, tasks: usize) -> Self {
+        self.config.capacity = Some(tasks);
+        self
+    }
+
+    /// Adds another pool, with its own workers, policy and settings: the next one behind those that were asked for. If it has pools behind
+    /// itself, they come along. See [`compose`].
+    ///
+    /// ```
+    /// use warpweft::{Lifo, Runtime};
+    /// let runtime = Runtime::builder()
+    ///     .workers(2)
+    ///     .then("index", Runtime::builder().workers(1).policy(Lifo::new()))
+    ///     .build()?;
+    /// let job = runtime.pool("index")?.spawn_job(|| 6 * 7);
+    /// assert_eq!(job.wait()?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn then(mut self, name: impl Into<String>, pool: Self) -> Self {
+        let Self {
+            config,
+            launch,
+            next,
+            silos,
+        } = pool.name(name);
+        let index = 1 + self.next.len();
+        self.next.push((config, launch));
+        self.next.extend(next);
+        let behind = silos
+            .into_iter()
+            .map(|(name, pools)| (name, pools.iter().map(|pool| pool + index).collect()));
+        self.silos.extend(behind);
+        self
+    }
+
+    /// Adds `count` pools, `name-0`, `name-1` and so on, as `describe` says of each: the *silos* of that name, for tasks that belong
+    /// together and are to stay with each other's data. See [`Silos`](crate::Silos).
+    ///
+    /// ```
+    /// use warpweft::{Lifo, Runtime};
+    /// let runtime = Runtime::builder()
+    ///     .workers(1)
+    ///     .silos("room", 3, |_| Runtime::builder().workers(1).policy(Lifo::new()))
+    ///     .build()?;
+    /// let rooms = runtime.silos("room")?;
+    /// let task = rooms.of("alice").spawn(async { "mixed" });
+    /// assert_eq!(task.wait()?, "mixed");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn silos(
+        mut self,
+        name: impl Into<String>,
+        count: usize,
+        mut describe: impl FnMut(usize) -> Self,
+    ) -> Self {
+        let name = name.into();
+        let mut pools = Vec::new();
+        for silo in 0..count {
+            pools.push(1 + self.next.len());
+            self = self.then(format!("{name}-{silo}"), describe(silo));
+        }
+        self.silos.push((name, pools));
+        self
+    }
+
     /// Starts the workers' threads.
     ///
     /// # Errors
     ///
-    /// The number of workers is out of range, the policy cannot be built, or the system gives no more threads. What was
-    /// started is ended again.
+    /// The number of workers is out of range, the policy cannot be built, or the system gives no more threads; of several pools, two
+    /// have the same name. What was started is ended again.
     pub fn build(self) -> Result<Runtime, BuildError> {
-        (self.launch)(self.config)
+        let Self {
+            config,
+            launch,
+            next,
+            silos,
+        } = self;
+        if let Some((name, _)) = silos.iter().find(|(_, pools)| pools.is_empty()) {
+            let silos = name.clone();
+            return Err(BuildError::NoSilos { silos });
+        }
+        unique(
+            std::iter::once(&config)
+                .chain(next.iter().map(|(config, _)| config))
+                .map(|config| &config.name),
+        )?;
+        unique(silos.iter().map(|(name, _)| name))?;
+        let several = !next.is_empty();
+        let runtime = Arc::new(());
+        let mut pools = Vec::new();
+        for (index, (mut config, launch)) in std::iter::once((config, launch)).chain(next).enumerate() {
+            let name = config.name.clone();
+            let runtime = Arc::clone(&runtime);
+            config.order = Order { runtime, index };
+            match launch(config) {
+                Ok(pool) => pools.push(pool),
+                Err(error) => {
+                    if index > 0 {
+                        // Ends those before it.
+                        drop(Runtime::new(pools, Vec::new()));
+                    }
+                    let error = Box::new(error);
+                    return Err(if several {
+                        BuildError::Pool { name, error }
+                    } else {
+                        *error
+                    });
+                }
+            }
+        }
+        Ok(Runtime::new(pools, silos))
     }
 
     /// Builds the runtime that free functions use outside of any pool, for the rest of the process.
@@ -245,129 +380,18 @@ impl fmt::Debug for Builder {
             .field("blocking_keep_alive", &self.config.blocking_keep_alive)
             .field("pin", &self.config.pin)
             .field("stuck_after", &self.config.watch.stuck_after)
+            .field("quantum", &self.config.quantum)
             .field("policy", &self.config.policy)
+            .field("capacity", &self.config.capacity)
+            .field("pools_behind", &self.next.len())
             .finish()
     }
 }
 
-/// Why a runtime was not built.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// The number of workers is out of range.
-    Workers {
-        /// What was asked for.
-        asked: usize,
-        /// The most there may be.
-        most: usize,
-    },
-    /// The size of the fibers' stacks is out of range.
-    FiberStack {
-        /// What was asked for, in bytes.
-        asked: usize,
-        /// The least it may be.
-        least: usize,
-        /// The most it may be.
-        most: usize,
-    },
-    /// The policy cannot be built.
-    Policy(PolicyError),
-    /// The policy made a wrong number of local states.
-    Locals {
-        /// How many it made.
-        made: usize,
-        /// How many workers there are.
-        workers: usize,
-        /// How many stand-ins for them, for which it has to make one, too.
-        stand_ins: usize,
-    },
-    /// The system gave no thread.
-    Thread {
-        /// Which worker's, from 0.
-        worker: usize,
-        /// How many workers were asked for.
-        workers: usize,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The workers cannot be pinned as asked.
-    Pin(PinError),
-    /// The system gave no thread for the monitor.
-    Monitor {
-        /// What the system said.
-        source: io::Error,
-    },
-    /// There is a default runtime already.
-    DefaultExists,
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Workers { asked, most } => {
-                write!(
-                    f,
-                    "a pool of {asked} workers: it may have 1 to {most} (this process may use {} CPUs)",
-                    available_cpus()
-                )
-            }
-            Self::FiberStack { asked, least, most } => {
-                write!(
-                    f,
-                    "fibers with stacks of {asked} bytes: they may have {least} to {most}"
-                )
-            }
-            Self::Policy(error) => error.fmt(f),
-            Self::Locals {
-                made,
-                workers,
-                stand_ins,
-            } => {
-                write!(
-                    f,
-                    "the policy made {made} local states for {workers} workers and {stand_ins} stand-ins: `build` makes one for each, \
-                     `PoolEnv::workers` in all"
-                )
-            }
-            Self::Thread {
-                worker,
-                workers,
-                source,
-            } => {
-                write!(
-                    f,
-                    "no thread for worker {worker} of {workers}: {source}; ask for fewer workers or a smaller stack"
-                )
-            }
-            Self::Pin(error) => error.fmt(f),
-            Self::Monitor { source } => {
-                write!(
-                    f,
-                    "no thread for the monitor: {source}; it may be switched off by `stuck_after(None)`"
-                )
-            }
-            Self::DefaultExists => {
-                f.write_str("there is a default runtime already: build it before its first use, and once")
-            }
-        }
-    }
-}
-
-impl std::error::Error for BuildError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Policy(error) => Some(error),
-            Self::Pin(error) => Some(error),
-            Self::Thread { source, .. } | Self::Monitor { source } => Some(source),
-            _ => None,
-        }
-    }
-}
-
-fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<Runtime, BuildError> {
+fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<compose::Pool, BuildError> {
     struct Launch(Config);
     impl PolicyVisitor for Launch {
-        type Output = Result<Runtime, BuildError>;
+        type Output = Result<compose::Pool, BuildError>;
 
         fn visit<P: Policy>(self, policy: P) -> Self::Output {
             launch(&policy, self.0)
@@ -377,7 +401,7 @@ fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<Runtime, BuildErr
     spec.visit(Launch(config))
 }
 
-fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> {
+fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::Pool, BuildError> {
     let topology = match config.pin {
         // It is some hundred files on a large machine: not read if nobody asks.
         Pin::Off => Topology::flat(&[]),
@@ -397,6 +421,10 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
             most: MOST_BYTES,
         });
     }
+    if config.capacity == Some(0) {
+        return Err(BuildError::Capacity);
+    }
+    let quantum = Quantum::new(config.quantum)?;
     let plan = config.pin.plan(workers, &topology).map_err(BuildError::Pin)?;
     let places = plan.as_ref().map_or(&[][..], Plan::places);
     let stand_ins = config.watch.stand_ins(workers);
@@ -421,8 +449,23 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
         config.max_blocking_threads,
         u64::try_from(config.blocking_keep_alive.as_nanos()).unwrap_or(u64::MAX),
     );
-    let crew = Crew::new(config.name.clone(), config.stack_bytes, limit, blocking, plan);
-    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew, stacks, engine, workers, config.watch);
+    let crew = Crew::new(
+        config.name.clone(),
+        config.stack_bytes,
+        limit,
+        blocking,
+        plan,
+        quantum,
+    );
+    let card = Card {
+        name: config.name,
+        policy: config.policy,
+        priorities: policy.priorities(),
+        workers,
+        order: config.order,
+        places: config.capacity.map(Places::new),
+    };
+    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew, stacks, engine, card, config.watch);
     let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
     for worker in 0..workers {
         match any.crew().start(&any) {
@@ -446,10 +489,10 @@ fn launch<P: Policy>(policy: &P, config: Config) -> Result<Runtime, BuildError> 
             }
         }
     }
-    if let Err(source) = Monitor::start(&any, &config.name) {
+    if let Err(source) = Monitor::start(&any, &any.card().name) {
         pool.close();
         any.crew().join_all();
         return Err(BuildError::Monitor { source });
     }
-    Ok(Runtime::new(any, config.name, config.policy, policy.priorities()))
+    Ok(compose::Pool::new(any))
 }

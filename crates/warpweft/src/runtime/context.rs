@@ -3,6 +3,7 @@
 use super::handle::default_runtime;
 use super::pool::AnyPool;
 use super::seat;
+use crate::compose::Wish;
 use crate::io::Driver;
 use std::cell::Cell;
 use std::io;
@@ -26,6 +27,8 @@ pub(crate) struct Front {
     pub(crate) yielding: Cell<GaveWay>,
     /// A hook of the policy is on the stack of the thread that carries the worker.
     pub(crate) in_policy: Cell<bool>,
+    /// Where the running task wants to go on.
+    pub(crate) wish: Wish,
 }
 
 /// Whether a task gave way, and where it wants to wait.
@@ -80,6 +83,7 @@ impl Front {
             worker,
             yielding: Cell::new(GaveWay::No),
             in_policy: Cell::new(false),
+            wish: Wish::default(),
         }
     }
 

@@ -12,6 +12,7 @@ use super::blocking_threads::BlockingThreads;
 use super::pin::Plan;
 use super::pool::AnyPool;
 use super::seat::Seat;
+use crate::cooperative::Quantum;
 use crate::fiber::Home;
 use std::io;
 use std::ptr::NonNull;
@@ -89,6 +90,8 @@ pub(crate) struct Crew {
     blocking: BlockingThreads,
     /// On which CPUs the workers are, if somebody cares.
     plan: Option<Plan>,
+    /// How much cooperative code a thread runs between two switches.
+    quantum: Quantum,
 }
 
 impl Crew {
@@ -104,6 +107,7 @@ impl Crew {
         limit: usize,
         blocking: BlockingThreads,
         plan: Option<Plan>,
+        quantum: Quantum,
     ) -> Self {
         Self {
             name,
@@ -112,7 +116,12 @@ impl Crew {
             state: Mutex::new(State::default()),
             blocking,
             plan,
+            quantum,
         }
+    }
+
+    pub(crate) fn quantum(&self) -> Quantum {
+        self.quantum
     }
 
     /// The calling thread carries that worker from now on: it moves to the worker's CPUs, unless they are those of the worker

@@ -3,7 +3,7 @@
 //! There is none until the first socket or timer. From then on, with [`Io::Inline`], a worker without work sleeps in the poller
 //! (`idle`), and busy ones look there now and then (`Pace`); with [`Io::Thread`] a thread does nothing else.
 
-use super::lookout::{Enlisted, Lookout};
+use super::lookout::Lookout;
 use super::monitor::Monitor;
 use crate::idle::{Bed, Idle};
 use crate::io::{Driver, Io, Turn, shut_down};
@@ -139,11 +139,11 @@ impl Engine {
         if !self.lookout.is_wanted() {
             return false;
         }
-        match self.lookout.enlist(worker) {
-            Enlisted::Already => {}
-            Enlisted::Now => set_brisk(true),
-            Enlisted::Refused => return false,
+        if !self.lookout.enlist(worker) {
+            return false;
         }
+        // Until this thread takes up another worker (`Seat::take_up`).
+        set_brisk(true);
         self.lookout.set_in_bed(true);
         let turn = self.bed();
         let Some(mut turn) = turn else {

@@ -8,20 +8,21 @@ use super::pool::AnyPool;
 use super::seat;
 use super::spawn::{SpawnError, TaskBuilder};
 use super::spawn_blocking::{Refused, SpawnBlocking, try_spawn};
-use crate::fiber::{Fibers, Stacks};
+use crate::compose::{Pool, Silos, UnknownPool};
+use crate::fiber::Fibers;
 use crate::fork::ForkCx;
 use crate::io::Driver;
 use crate::observe::PoolCounters;
 use std::fmt;
 use std::io;
-use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
-use warpweft_task::pool::PoolHeader;
-use warpweft_task::{JoinHandle, TaskRef, block_on};
+use warpweft_task::{JoinHandle, block_on};
 
-/// A pool of workers under one policy.
+/// A pool of workers under one policy; or several pools, [one behind the other](crate::compose).
 ///
-/// Several may exist in a process; they share nothing. **Dropping it shuts it down**: see
+/// Where there are several, what is said of the runtime's workers, tasks and counters is said of the first.
+///
+/// Several runtimes may exist in a process; they share nothing. **Dropping it shuts it down**: see
 /// [`shutdown`](Runtime::shutdown).
 ///
 /// ```
@@ -32,25 +33,15 @@ use warpweft_task::{JoinHandle, TaskRef, block_on};
 /// # Ok::<(), warpweft::BuildError>(())
 /// ```
 pub struct Runtime {
-    pool: Arc<dyn AnyPool>,
-    name: String,
-    policy: String,
-    priorities: u8,
+    /// One at least.
+    pools: Vec<Pool>,
+    /// Which of them are silos, and what these are called together.
+    silos: Vec<(String, Vec<usize>)>,
 }
 
 impl Runtime {
-    pub(super) fn new(pool: Arc<dyn AnyPool>, name: String, policy: String, priorities: u8) -> Self {
-        Self {
-            pool,
-            name,
-            policy,
-            priorities,
-        }
-    }
-
-    /// How many priorities its policy has.
-    pub(super) fn priorities(&self) -> u8 {
-        self.priorities
+    pub(super) fn new(pools: Vec<Pool>, silos: Vec<(String, Vec<usize>)>) -> Self {
+        Self { pools, silos }
     }
 
     /// What a runtime may be asked to be.
@@ -58,16 +49,52 @@ impl Runtime {
         Builder::new()
     }
 
-    pub(super) fn header(&self) -> NonNull<PoolHeader> {
-        self.pool.header()
+    /// Its pools, in the order in which they were asked for.
+    #[must_use]
+    pub fn pools(&self) -> &[Pool] {
+        &self.pools
+    }
+
+    /// Its first pool: the only one, if it was not asked for more.
+    #[must_use]
+    pub fn first(&self) -> &Pool {
+        &self.pools[0]
+    }
+
+    /// The pool of that name.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownPool`]: it has none of that name. The error says which there are.
+    pub fn pool(&self, name: &str) -> Result<&Pool, UnknownPool> {
+        let found = self.pools.iter().find(|pool| pool.name() == name);
+        found.ok_or_else(|| UnknownPool::new(name, self.pools.iter().map(Pool::name)))
+    }
+
+    /// The silos of that name: see [`Builder::silos`](crate::Builder::silos).
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownPool`]: it has none of that name. The error says which there are.
+    pub fn silos(&self, name: &str) -> Result<Silos, UnknownPool> {
+        let found = self.silos.iter().find(|(known, _)| known == name);
+        match found {
+            Some((_, silos)) => Ok(Silos::new(
+                silos.iter().map(|&pool| self.pools[pool].clone()).collect(),
+            )),
+            None => Err(UnknownPool::new(
+                name,
+                self.silos.iter().map(|(known, _)| known.as_str()),
+            )),
+        }
+    }
+
+    fn any(&self) -> &Arc<dyn AnyPool> {
+        self.first().any()
     }
 
     pub(super) fn driver(&self) -> io::Result<Arc<Driver>> {
-        self.pool.driver()
-    }
-
-    pub(super) fn errand(&self, worker: usize, task: TaskRef) {
-        self.pool.errand(worker, task);
+        self.any().driver()
     }
 
     /// Spawns a future on this runtime. Dropping the handle detaches the task.
@@ -78,7 +105,7 @@ impl Runtime {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        TaskBuilder::new().on(self).spawn(future)
+        self.first().spawn(future)
     }
 
     /// Spawns a closure on this runtime. Dropping the handle detaches the task.
@@ -90,7 +117,7 @@ impl Runtime {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        TaskBuilder::new().on(self).spawn_job(job)
+        self.first().spawn_job(job)
     }
 
     /// Spawns a [fiber](crate::fiber) on this runtime. Dropping the handle detaches it.
@@ -117,21 +144,17 @@ impl Runtime {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        self.admit()?;
+        self.first().check()?;
         TaskBuilder::new().on(self).try_spawn_fiber(body)
     }
 
     /// Its fibers and their stacks. Asks the system about each stack, some half a microsecond each: for reports, not for loops.
     #[must_use]
     pub fn fibers(&self) -> Fibers {
-        self.pool.stacks().snapshot()
+        self.any().stacks().snapshot()
     }
 
-    pub(super) fn stacks(&self) -> &Arc<Stacks> {
-        self.pool.stacks()
-    }
-
-    /// Spawns a future, unless the runtime is shutting down.
+    /// Spawns a future, unless the runtime is shutting down, or its pool is [bounded](crate::Builder::capacity) and full.
     ///
     /// # Errors
     ///
@@ -141,11 +164,10 @@ impl Runtime {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        self.admit()?;
-        Ok(self.spawn(future))
+        self.first().try_spawn(future)
     }
 
-    /// Spawns a closure, unless the runtime is shutting down.
+    /// Spawns a closure, unless the runtime is shutting down, or its pool is [bounded](crate::Builder::capacity) and full.
     ///
     /// # Errors
     ///
@@ -156,8 +178,7 @@ impl Runtime {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        self.admit()?;
-        Ok(self.spawn_job(job))
+        self.first().try_spawn_job(job)
     }
 
     /// Has `closure`, which may block, called on a thread of its own: as the free [`spawn_blocking`](crate::spawn_blocking).
@@ -167,7 +188,7 @@ impl Runtime {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        SpawnBlocking::new(Arc::clone(&self.pool), closure)
+        SpawnBlocking::new(Arc::clone(self.any()), closure)
     }
 
     /// The same without waiting for admission: as the free [`try_spawn_blocking`](crate::try_spawn_blocking).
@@ -181,21 +202,11 @@ impl Runtime {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        try_spawn(&self.pool, closure)
+        try_spawn(self.any(), closure)
     }
 
     pub(super) fn keep(&self) -> Arc<dyn AnyPool> {
-        Arc::clone(&self.pool)
-    }
-
-    fn admit(&self) -> Result<(), SpawnError> {
-        if self.pool.is_forked() {
-            Err(SpawnError::Forked)
-        } else if self.pool.is_closing() {
-            Err(SpawnError::Closed)
-        } else {
-            Ok(())
-        }
+        Arc::clone(self.any())
     }
 
     /// Runs `future` on the calling thread until it has a result. What it spawns, by the free [`spawn`](crate::spawn)
@@ -204,7 +215,7 @@ impl Runtime {
     /// The future itself stays on this thread, so it need not be `Send`, and it may borrow. In a task, of this runtime
     /// or another one, the thread gives its worker away while the future waits: see [`block_on`](crate::block_on).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let front = self.pool.visitor();
+        let front = self.any().visitor();
         // SAFETY: `self` keeps the pool alive, and the value is dropped at the end of this function.
         let _visiting = unsafe { Visiting::new(&front) };
         block_on(future)
@@ -222,8 +233,8 @@ impl Runtime {
     ///
     /// If `body` does.
     pub fn install<R: Send>(&self, body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
-        self.admit()?;
-        install(self, body)
+        self.first().check()?;
+        install(self.first(), body)
     }
 
     /// Calls `body` once on each worker, with the worker's number, and gives the results in that order. The calling
@@ -243,54 +254,54 @@ impl Runtime {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn broadcast<R: Send>(&self, body: impl Fn(usize) -> R + Sync) -> Result<Vec<R>, SpawnError> {
-        self.admit()?;
-        broadcast(self, body)
+        self.first().check()?;
+        broadcast(self.first(), body)
     }
 
     /// How many workers it has.
     #[must_use]
     pub fn workers(&self) -> usize {
-        self.pool.workers()
+        self.first().workers()
     }
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        self.first().name()
     }
 
     /// Its policy, as text.
     #[must_use]
     pub fn policy(&self) -> &str {
-        &self.policy
+        self.first().policy()
     }
 
     /// What its workers, and those outside, have counted so far. Costs O(workers); slows nobody down.
     #[must_use]
     pub fn counters(&self) -> PoolCounters {
-        self.pool.counters()
+        self.first().counters()
     }
 
     /// How many threads it has, and what they do: one carries each worker, a few are spare, and each frame of a task
     /// that waits without awaiting keeps one.
     #[must_use]
     pub fn threads(&self) -> Threads {
-        self.pool.crew().snapshot()
+        self.first().threads()
     }
 
     /// How often a worker was found stuck in a task for longer than [`Builder::stuck_after`](crate::Builder::stuck_after).
     #[must_use]
     pub fn stalls(&self) -> usize {
-        self.pool.monitor().stalls()
+        self.first().stalls()
     }
 
     /// How many workers search for work and how many sleep, at this moment.
     #[must_use]
     pub fn idle_workers(&self) -> (usize, usize) {
-        self.pool.idle()
+        self.first().idle_workers()
     }
 
-    /// Ends the runtime: spawns are refused, every worker leaves after the step that it is in, and every task that has
+    /// Ends the runtime, with all of its pools: spawns are refused, every worker leaves after the step that it is in, and every task that has
     /// not ended is dropped; their joiners get [`JoinError::Shutdown`](crate::JoinError::Shutdown). Waits for the
     /// workers' threads. To let the work end first, wait for its handles first.
     ///
@@ -302,19 +313,25 @@ impl Runtime {
     ///
     /// In a child made by `fork()` it does nothing: the workers are the parent's.
     pub fn shutdown(&self) {
-        if self.pool.is_forked() {
+        if self.any().is_forked() {
             return;
         }
-        self.pool.close();
+        // All of them before the first is waited for: its tasks may wait for another one's.
+        let pools = || self.pools.iter().map(Pool::any);
+        pools().for_each(|pool| pool.close());
         // One of its own threads: a worker's, one that blocks, or the poller's, which calls wakers.
-        let own = seat::is_of(self.header())
-            || self.pool.engine().is_here()
-            || self.pool.monitor().is_here()
-            || self.pool.crew().blocking().is_here();
+        let own = pools().any(|pool| {
+            seat::is_of(pool.header())
+                || pool.engine().is_here()
+                || pool.monitor().is_here()
+                || pool.crew().blocking().is_here()
+        });
         if !own {
-            self.pool.monitor().join();
-            self.pool.crew().join_all();
-            self.pool.engine().join();
+            for pool in pools() {
+                pool.monitor().join();
+                pool.crew().join_all();
+                pool.engine().join();
+            }
         }
     }
 }
@@ -327,12 +344,7 @@ impl Drop for Runtime {
 
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runtime")
-            .field("name", &self.name)
-            .field("policy", &self.policy)
-            .field("workers", &self.workers())
-            .field("closing", &self.pool.is_closing())
-            .finish()
+        f.debug_struct("Runtime").field("pools", &self.pools).finish()
     }
 }
 

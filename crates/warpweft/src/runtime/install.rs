@@ -1,8 +1,8 @@
 //! Borrowed closures on other threads: the caller waits for them.
 
-use super::handle::Runtime;
 use super::seat;
 use super::spawn::{SpawnError, TaskBuilder};
+use crate::compose::Pool;
 use crate::fiber::Stay;
 use crate::fork::ForkCx;
 use std::panic::resume_unwind;
@@ -40,14 +40,14 @@ unsafe fn unbound<'a>(job: Box<dyn FnOnce() + Send + 'a>) -> Box<dyn FnOnce() + 
 
 /// What [`Runtime::broadcast`] does.
 pub(super) fn broadcast<R: Send>(
-    runtime: &Runtime,
+    pool: &Pool,
     body: impl Fn(usize) -> R + Sync,
 ) -> Result<Vec<R>, SpawnError> {
     assert!(
         !seat::here().is_some_and(seat::Seat::is_in_policy),
         "a hook of a policy cannot wait for a runtime"
     );
-    let mut results: Vec<_> = (0..runtime.workers()).map(|_| None).collect();
+    let mut results: Vec<_> = (0..pool.workers()).map(|_| None).collect();
     let body = &body;
     let stay = Stay::new();
     let jobs: Vec<_> = results
@@ -57,7 +57,7 @@ pub(super) fn broadcast<R: Send>(
             let job = move || *result = Some(body(worker));
             // SAFETY: each job is run or dropped before its `wait` below returns, and nothing unwinds before.
             let job = unsafe { unbound(Box::new(job)) };
-            TaskBuilder::new().on(runtime).spawn_errand(worker, job)
+            TaskBuilder::new().on_pool(pool).spawn_errand(worker, job)
         })
         .collect();
     let ends: Vec<_> = jobs.into_iter().map(JoinHandle::wait).collect();
@@ -73,8 +73,8 @@ pub(super) fn broadcast<R: Send>(
     Ok(results.into_iter().flatten().collect())
 }
 
-pub(super) fn install<R: Send>(
-    runtime: &Runtime,
+pub(crate) fn install<R: Send>(
+    pool: &Pool,
     body: impl FnOnce(ForkCx<'_>) -> R + Send,
 ) -> Result<R, SpawnError> {
     if let Some(seat) = seat::here() {
@@ -83,11 +83,11 @@ pub(super) fn install<R: Send>(
             "a hook of a policy cannot wait for a runtime"
         );
         // In `blocking` a thread carries no worker, and is like any other.
-        if seat.is_of(runtime.header()) && seat.front().is_some() {
+        if seat.is_of(pool.header()) && seat.front().is_some() {
             return Ok(body(ForkCx::new(seat)));
         }
     }
-    lend(TaskBuilder::new().on(runtime), body)
+    lend(TaskBuilder::new().on_pool(pool), body)
 }
 
 /// Runs `body` on a worker of the pool that this thread visits; if it visits none, of the default runtime. The thread is of no pool.

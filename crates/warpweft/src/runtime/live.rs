@@ -17,6 +17,9 @@ use super::worker::{Work, Worker};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use warpweft_policy::{Count, Policy};
 
+/// How many fibers a worker without tasks resumes until it asks for one again.
+const FIBERS: u32 = 16;
+
 /// Takes tasks and runs them until the pool closes, or the thread gives its worker to another one.
 ///
 /// # Safety
@@ -27,25 +30,26 @@ use warpweft_policy::{Count, Policy};
 unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
     let mut pace = Pace::new(P::INTERVAL);
     let mut until_pause = pace.stretch();
+    let mut fibers = 1;
+    let mut helped = false;
     let berth = &**seat.berth();
     // Read anew for each task: one that waited may have come back with another worker.
     while let Some(front) = seat.front() {
         if pool.life.is_closing() {
             return;
         }
-        // A fiber and a task take turns.
+        // SAFETY: the seat's fronts are its pool's workers, so of this type.
+        let worker = unsafe { Worker::<P>::from_front(front) };
+        // A fiber and a task take turns, where there are tasks.
         if berth.may_be_ready() {
-            // SAFETY: the seat's fronts are its pool's workers, so of this type.
-            unsafe { Worker::<P>::from_front(front) }
-                .counters()
-                .add(Count::Ran, 1);
-            seat.home().run_one(seat);
+            let counts = || worker.counters().add(Count::Ran, 1);
+            let ran = seat.home().run_ready(seat, fibers.min(until_pause), counts);
             if seat.front().is_none_or(|now| !std::ptr::eq(now, front)) {
                 continue;
             }
+            until_pause -= ran.saturating_sub(1);
         }
-        // SAFETY: the seat's fronts are its pool's workers, so of this type.
-        let worker = unsafe { Worker::<P>::from_front(front) };
+        fibers = 1;
         until_pause -= 1;
         let mut task = None;
         if until_pause == 0 {
@@ -62,12 +66,21 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
                 if seat.front().is_none_or(|now| !std::ptr::eq(now, front)) {
                     continue;
                 }
-                task = worker.errands.pop().or_else(|| {
+                // Who has tasks that always yield has always work of his own, and what waits behind a stuck worker nobody else: it is
+                // looked for every other time.
+                if !helped && pool.monitor.is_somebody_stuck() {
                     // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return
                     // before the next hook is called.
-                    unsafe { worker.call(P::overdue) }
-                });
-                worker.counters().add(Count::Overdue, u64::from(task.is_some()));
+                    task = unsafe { worker.call(P::relieve) };
+                }
+                helped = task.is_some();
+                if !helped {
+                    task = worker.errands.pop().or_else(|| {
+                        // SAFETY: as above.
+                        unsafe { worker.call(P::overdue) }
+                    });
+                    worker.counters().add(Count::Overdue, u64::from(task.is_some()));
+                }
             }
         }
         if task.is_none() {
@@ -75,6 +88,10 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
             task = unsafe { worker.call(P::next) };
             if task.is_some() {
                 worker.counters().add(Count::LocalPops, 1);
+            } else if berth.may_be_ready() {
+                // It has work of its own, and asks for others' when that is overdue.
+                fibers = FIBERS;
+                continue;
             } else if worker.shares() {
                 // SAFETY: as above.
                 task = unsafe { worker.call(P::overdue) };

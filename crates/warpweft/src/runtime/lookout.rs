@@ -28,15 +28,6 @@ pub(super) const TICK_NS: u64 = 1_000_000;
 
 const NOBODY: usize = usize::MAX;
 
-/// What came of the wish to be the lookout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Enlisted {
-    Now,
-    Already,
-    /// Another one is it.
-    Refused,
-}
-
 #[derive(Debug)]
 pub(crate) struct Lookout {
     /// Ticks for which it is wanted.
@@ -95,24 +86,21 @@ impl Lookout {
         self.in_bed.load(Ordering::Relaxed)
     }
 
-    /// That stand-in is it, if there is no other.
-    pub(super) fn enlist(&self, worker: usize) -> Enlisted {
+    /// That stand-in is it, if there is no other. Whether it is.
+    pub(super) fn enlist(&self, worker: usize) -> bool {
         // Ordering: Relaxed. It guards nothing: two in the poller are kept apart by the role.
-        match self
+        let before = self
             .worker
-            .compare_exchange(NOBODY, worker, Ordering::Relaxed, Ordering::Relaxed)
-        {
-            Ok(_) => Enlisted::Now,
-            Err(before) if before == worker => Enlisted::Already,
-            Err(_) => Enlisted::Refused,
-        }
+            .compare_exchange(NOBODY, worker, Ordering::Relaxed, Ordering::Relaxed);
+        before.is_ok() || before == Err(worker)
     }
 
     /// That stand-in stands down.
-    pub(super) fn discharge(&self, worker: usize) -> bool {
-        self.worker
-            .compare_exchange(worker, NOBODY, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
+    pub(super) fn discharge(&self, worker: usize) {
+        // If it was another one, or nobody, nothing changes.
+        let _ = self
+            .worker
+            .compare_exchange(worker, NOBODY, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// It goes to bed, or has risen.

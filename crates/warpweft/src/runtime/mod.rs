@@ -2,7 +2,11 @@
 //!
 //! | file | job |
 //! |---|---|
+//! | `any_pool` | a pool, for whoever does not know its policy |
+//! | `build_error` | why there is none |
 //! | `builder` | what a runtime may be asked to be, and starting it |
+//! | `card` | what a pool is called, and its places if it is bounded |
+//! | `hop` | a task goes on in another pool |
 //! | `hand` | the word through which a thread is given a worker |
 //! | `handle` | `Runtime`: what its owner and everyone outside can do |
 //! | `install` | a borrowed closure on a worker |
@@ -19,6 +23,7 @@
 //! | `blocking_threads` | threads for closures that block, and admission to them |
 //! | `crew` | all threads of a pool, and the spares |
 //! | `evict` | cancelled tasks leave their queues |
+//! | `entry` | a runtime for `main`, or for a test |
 //! | `engine` | who polls for sockets and timers, and when |
 //! | `life` | open, closing, closed |
 //! | `lookout` | a stand-in that sleeps in the poller while everybody computes |
@@ -27,18 +32,23 @@
 //! | `wait` | how a stack waits |
 //! | `yields` | giving way |
 
+mod any_pool;
 mod berth;
 mod blocking;
 #[cfg(doctest)]
 mod blocking_must_not_compile;
 mod blocking_threads;
+mod build_error;
 mod builder;
+pub(crate) mod card;
 pub(crate) mod context;
 mod crew;
 mod engine;
+mod entry;
 mod evict;
 mod hand;
 mod handle;
+mod hop;
 mod install;
 mod life;
 mod live;
@@ -57,12 +67,14 @@ mod yields;
 
 pub(crate) use berth::{Berth, Key};
 pub use blocking::blocking;
-pub use builder::{BuildError, Builder};
+pub use build_error::BuildError;
+pub use builder::Builder;
 pub(crate) use context::Front;
 pub(crate) use context::current_driver;
 pub use crew::Threads;
+pub use entry::enter;
 pub use handle::{Runtime, default_runtime};
-pub(crate) use install::install_here;
+pub(crate) use install::{install, install_here};
 pub use monitor::Stall;
 pub use pin::{Pin, PinError};
 pub use priority::{Priority, PriorityError};

@@ -31,7 +31,7 @@ use warpweft_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::clock;
 use warpweft_platform::sync::{Condvar, Mutex, MutexGuard};
-use warpweft_platform::thread::{JoinHandle, set_brisk, spawn_named, yield_now};
+use warpweft_platform::thread::{JoinHandle, spawn_named, yield_now};
 use warpweft_platform::thread_word;
 use warpweft_platform::whereabouts::{self, Whereabouts};
 use warpweft_policy::Policy;
@@ -238,7 +238,7 @@ impl Monitor {
     }
 
     /// How often a worker was found stuck.
-    pub(super) fn stalls(&self) -> usize {
+    pub(crate) fn stalls(&self) -> usize {
         self.stalls.load(Ordering::Relaxed)
     }
 
@@ -423,9 +423,7 @@ impl<P: Policy> Pool<P> {
 
     /// The calling thread has laid this stand-in down, empty.
     pub(super) fn stood_down(&self, id: usize) {
-        if self.engine.lookout.discharge(id) {
-            set_brisk(false);
-        }
+        self.engine.lookout.discharge(id);
         self.workers[id].set_carried(false);
         self.monitor.active.fetch_sub(1, Ordering::Relaxed);
         self.monitor.state.lock().vacant.push(id);

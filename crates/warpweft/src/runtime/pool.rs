@@ -10,6 +10,8 @@
 //! A pool is one type per policy: its loop, pushes and steals are monomorphised. Whoever does not know the type has
 //! the header with its table, or an `Arc<dyn AnyPool>`.
 
+pub(crate) use super::any_pool::AnyPool;
+use super::card::Card;
 use super::context::{Front, FrontOps, with_current};
 use super::crew::Crew;
 use super::engine::Engine;
@@ -36,7 +38,7 @@ use warpweft_platform::{CachePadded, process};
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, Wake, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
-use warpweft_task::{Abandon, Header, Ran, TaskRef, Why};
+use warpweft_task::{Abandon, Header, Pending, Ran, TaskRef, Why};
 
 /// `repr(C)`: a pointer to the header is a pointer to the pool.
 #[repr(C)]
@@ -49,6 +51,7 @@ pub(crate) struct Pool<P: Policy> {
     pub(crate) workers: Box<[CachePadded<Worker<P>>]>,
     /// How many workers were asked for.
     pub(crate) asked: usize,
+    pub(crate) card: Card,
     pub(crate) monitor: Monitor,
     pub(crate) idle: Idle,
     pub(crate) life: Life,
@@ -92,10 +95,10 @@ impl<P: Policy> Pool<P> {
         crew: Crew,
         stacks: Stacks,
         engine: Engine,
-        asked: usize,
+        card: Card,
         watch: Watch,
     ) -> Arc<Self> {
-        let count = locals.len();
+        let (count, asked) = (locals.len(), card.workers);
         Arc::new_cyclic(|this: &Weak<Self>| {
             let pool = NonNull::new(this.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());
             let worker = |(id, local)| CachePadded::new(Worker::new(pool, id, count, id >= asked, local));
@@ -105,6 +108,7 @@ impl<P: Policy> Pool<P> {
                 shared: UnsafeCell::new(ManuallyDrop::new(shared)),
                 workers: locals.into_iter().enumerate().map(worker).collect(),
                 asked,
+                card,
                 monitor: Monitor::new(watch, asked, count),
                 idle: Idle::new(asked),
                 life: Life::new(asked),
@@ -217,6 +221,7 @@ impl<P: Policy> Pool<P> {
     pub(crate) fn close(&self) {
         self.crew.blocking().close();
         self.life.close();
+        self.card.close();
         self.monitor.close();
         self.idle.wake_all();
         self.engine.rouse();
@@ -331,58 +336,11 @@ impl<P: Policy> Pool<P> {
     unsafe fn unregister(pool: NonNull<PoolHeader>, task: NonNull<Header>, place: usize) {
         // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
         let pool = unsafe { pool.cast::<Self>().as_ref() };
+        if Register::is_admitted(place) {
+            pool.card.give_back();
+        }
         pool.register.strike(place, task);
     }
-}
-
-/// A pool whose policy is not known to the holder.
-pub(crate) trait AnyPool: Send + Sync {
-    /// The front of the pool, for its tasks.
-    fn header(&self) -> NonNull<PoolHeader>;
-    /// What free functions are to find on a thread that is no worker but has chosen this pool.
-    fn visitor(&self) -> Front;
-    /// Whether this is a forked child of the process that the workers run in.
-    fn is_forked(&self) -> bool;
-    /// Whether spawns are refused.
-    fn is_closing(&self) -> bool;
-    /// Begins the end.
-    fn close(&self);
-    /// How many workers it has.
-    fn workers(&self) -> usize;
-    /// What was counted so far.
-    fn counters(&self) -> PoolCounters;
-    /// How many workers search and sleep.
-    fn idle(&self) -> (usize, usize);
-    /// Its threads.
-    fn crew(&self) -> &Crew;
-    /// The driver of its sockets and timers; made at the first call.
-    fn driver(&self) -> io::Result<Arc<Driver>>;
-    /// What drives it.
-    fn engine(&self) -> &Engine;
-    /// Who looks after workers that are stuck.
-    fn monitor(&self) -> &Monitor;
-    /// The life of the monitor's thread.
-    fn watch(self: Arc<Self>);
-    /// The front of a worker.
-    fn front(&self, worker: usize) -> NonNull<Front>;
-    /// Where forks are on offer.
-    fn market(&self) -> &Market;
-    /// A fork is on offer, and nobody would notice.
-    fn wake_for_offer(&self);
-    /// Something became visible that only the thread that carries that worker looks at.
-    fn wake_worker(&self, worker: usize);
-    /// The stacks of its fibers.
-    fn stacks(&self) -> &Arc<Stacks>;
-    /// A task that only that worker may run.
-    fn errand(&self, worker: usize, task: TaskRef);
-    /// The life of one of its threads.
-    fn live(&self, seat: &Seat);
-    /// The pool closes, and the calling thread, which sits there, cannot end: its worker leaves without it.
-    ///
-    /// # Safety
-    ///
-    /// No hook of the policy is on the thread's stack.
-    unsafe fn leave_from(&self, seat: &Seat);
 }
 
 impl<P: Policy> AnyPool for Pool<P> {
@@ -407,8 +365,12 @@ impl<P: Policy> AnyPool for Pool<P> {
         Self::close(self);
     }
 
-    fn workers(&self) -> usize {
-        self.asked
+    fn card(&self) -> &Card {
+        &self.card
+    }
+
+    fn admit(&self, task: &mut Pending) {
+        self.register.enter_admitted(task);
     }
 
     fn counters(&self) -> PoolCounters {

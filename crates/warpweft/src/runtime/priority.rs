@@ -1,8 +1,10 @@
 //! Priorities of tasks, for policies that have them.
 
 use super::handle::Runtime;
+use crate::compose::Pool;
 use std::fmt;
 use std::ptr::NonNull;
+use warpweft_policy::priority;
 use warpweft_task::TaskRef;
 use warpweft_task::pool::PoolHeader;
 
@@ -25,7 +27,7 @@ impl Priority {
     /// Tells the policy, if the task is of the pool whose priority it is.
     pub(super) fn set(self, task: &mut TaskRef, pool: NonNull<PoolHeader>) {
         if pool.addr().get() == self.pool {
-            task.set_policy_word(u64::from(self.level) + 1);
+            task.set_policy_word(priority::word(self.level));
         }
     }
 }
@@ -46,7 +48,7 @@ impl fmt::Display for PriorityError {
         match priorities {
             0 => write!(
                 f,
-                "priority {asked} on a runtime without priorities: its policy has none, `negele` has"
+                "priority {asked} on a runtime without priorities: its policy has none, `priority:N` and `negele` have"
             ),
             _ => write!(
                 f,
@@ -60,23 +62,40 @@ impl fmt::Display for PriorityError {
 impl std::error::Error for PriorityError {}
 
 impl Runtime {
-    /// A priority for this runtime's tasks: 0 is the most urgent. What the last ones mean is the policy's affair.
+    /// A priority for this runtime's tasks: 0 is the most urgent. How many there are the policy says, whichever it is: `priority:N`,
+    /// `negele`, or one of your own ([`Policy::priorities`](crate::Policy::priorities)). Tasks without a priority are in the middle.
     ///
     /// # Errors
     ///
     /// [`PriorityError`] if the policy does not have so many, or none at all.
     ///
     /// ```
-    /// use warpweft::{Runtime, TaskBuilder, policy::Negele};
+    /// use warpweft::{PolicySpec, Runtime, TaskBuilder, policy::Negele};
     /// let runtime = Runtime::builder().workers(1).policy(Negele::new()).build()?;
     /// let urgent = runtime.priority(0)?;
     /// let task = TaskBuilder::new().on(&runtime).priority(urgent).spawn_job(|| 6 * 7);
     /// assert_eq!(task.wait().ok(), Some(42));
     /// assert!(runtime.priority(4).is_err());
+    ///
+    /// let runtime = Runtime::builder().workers(1).policy_spec("priority:3".parse::<PolicySpec>()?).build()?;
+    /// let later = runtime.priority(2)?;
+    /// let task = TaskBuilder::new().on(&runtime).priority(later).spawn(async { "not urgent" });
+    /// assert_eq!(task.wait().ok(), Some("not urgent"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn priority(&self, level: u8) -> Result<Priority, PriorityError> {
-        let priorities = self.priorities();
+        self.first().priority(level)
+    }
+}
+
+impl Pool {
+    /// A priority for this pool's tasks: 0 is the most urgent. What the last ones mean is the policy's affair.
+    ///
+    /// # Errors
+    ///
+    /// [`PriorityError`] if the policy does not have so many, or none at all.
+    pub fn priority(&self, level: u8) -> Result<Priority, PriorityError> {
+        let priorities = self.any().card().priorities;
         if level < priorities {
             let pool = self.header().addr().get();
             Ok(Priority { pool, level })

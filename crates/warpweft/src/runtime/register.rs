@@ -9,7 +9,8 @@
 //! # Invariants
 //!
 //! - An entry points at an unfinished task: it is struck off before the task completes.
-//! - A place is `shard << 48 | index`; it is never `usize::MAX`.
+//! - A place is `shard << 48 | index`, and the uppermost bit of a task that was [admitted](super::card) to a bounded pool; it is never
+//!   `usize::MAX`.
 
 use std::ptr::NonNull;
 use warpweft_platform::CachePadded;
@@ -19,6 +20,7 @@ use warpweft_task::{Header, Pending, TaskRef, reclaim};
 
 const SEGMENT: usize = 1024;
 const SHARD_BITS: u32 = 48;
+const ADMITTED: usize = 1 << (usize::BITS - 1);
 
 #[derive(Debug)]
 pub(crate) struct Register {
@@ -117,17 +119,31 @@ impl Register {
 
     /// Enters a task before its first sleep.
     pub(crate) fn enter(&self, shard: usize, task: &mut Pending) {
-        let index = {
-            let mut slots = self.shards[shard].slots.lock();
-            self.shards[shard].count(1);
-            slots.insert(task.register_entry())
-        };
-        task.register(shard << SHARD_BITS | index);
+        let place = self.insert(shard, task);
+        task.register(place);
+    }
+
+    /// Enters a task that has a place in its pool, which it is to give back when it is struck off.
+    pub(crate) fn enter_admitted(&self, task: &mut Pending) {
+        let shard = task.register_entry().addr().get() / size_of::<Header>() % self.shards.len();
+        let place = self.insert(shard, task);
+        task.register(place | ADMITTED);
+    }
+
+    /// Whether the task there has a place to give back.
+    pub(crate) fn is_admitted(place: usize) -> bool {
+        place & ADMITTED != 0
+    }
+
+    fn insert(&self, shard: usize, task: &Pending) -> usize {
+        let mut slots = self.shards[shard].slots.lock();
+        self.shards[shard].count(1);
+        shard << SHARD_BITS | slots.insert(task.register_entry())
     }
 
     /// Strikes a task off at its end.
     pub(crate) fn strike(&self, place: usize, task: NonNull<Header>) {
-        let shard = &self.shards[place >> SHARD_BITS];
+        let shard = &self.shards[(place & !ADMITTED) >> SHARD_BITS];
         let mut slots = shard.slots.lock();
         slots.remove(place & ((1 << SHARD_BITS) - 1), task);
         shard.count(-1);

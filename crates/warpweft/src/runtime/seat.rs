@@ -26,6 +26,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use warpweft_platform::thread::set_brisk;
 use warpweft_platform::thread_word;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::set_wait;
@@ -46,6 +47,8 @@ pub(crate) struct Seat {
     strand: *const Core,
     /// Of the stack that runs this one, if it is a handled body's.
     host: Cell<*const Self>,
+    /// How many calls of `uncooperative` are on the stack.
+    uncooperative: Cell<u32>,
 }
 
 impl fmt::Debug for Seat {
@@ -95,6 +98,7 @@ impl Seat {
             fiber,
             strand: std::ptr::null(),
             host: Cell::new(std::ptr::null()),
+            uncooperative: Cell::new(0),
         }
     }
 
@@ -108,6 +112,7 @@ impl Seat {
             fiber: std::ptr::null(),
             strand,
             host: Cell::new(self),
+            uncooperative: Cell::new(0),
         }
     }
 
@@ -118,13 +123,26 @@ impl Seat {
         unsafe { self.home.as_ref() }
     }
 
-    /// The fiber whose stack it is, or on top of whose stack it runs.
-    pub(super) fn fiber(&self) -> Option<&Fiber> {
-        let mut seat = self;
+    /// This stack, and those that it runs on top of.
+    fn stacks(&self) -> impl Iterator<Item = &Self> {
         // SAFETY: null, or the seat of the stack that runs `seat`'s now, and so is there.
-        while let Some(host) = unsafe { seat.host.get().as_ref() } {
-            seat = host;
-        }
+        std::iter::successors(Some(self), |seat| unsafe { seat.host.get().as_ref() })
+    }
+
+    /// A call of `uncooperative` begins on this stack, or has ended.
+    pub(crate) fn set_uncooperative(&self, more: bool) {
+        let calls = self.uncooperative.get();
+        self.uncooperative.set(if more { calls + 1 } else { calls - 1 });
+    }
+
+    /// Whether there is such a call on this stack, or below it.
+    pub(crate) fn is_uncooperative(&self) -> bool {
+        self.stacks().any(|seat| seat.uncooperative.get() > 0)
+    }
+
+    /// The fiber whose stack it is, or on top of whose stack it runs.
+    pub(crate) fn fiber(&self) -> Option<&Fiber> {
+        let seat = self.stacks().last().unwrap_or(self);
         // SAFETY: null, or by the contract of `new`.
         unsafe { seat.fiber.as_ref() }
     }
@@ -221,6 +239,11 @@ impl Seat {
     }
 
     /// Calls `switch`, which leaves this stack and those of the handled bodies on top of it, and comes back to the topmost.
+    #[allow(
+        clippy::inline_always,
+        reason = "each return behind a switch of stacks is mispredicted"
+    )]
+    #[inline(always)]
     pub(crate) fn leave<R>(&self, switch: impl FnOnce() -> R) -> R {
         let top = here().filter(|top| !std::ptr::eq(*top, self));
         top.inspect(|top| self.take_over(top));
@@ -270,6 +293,7 @@ impl Seat {
         });
         self.front.set(front);
         if let Some(worker) = assigned {
+            set_brisk(false);
             self.home().settle(worker);
         }
         let offer = assigned.map_or(std::ptr::null(), |worker| self.market().of(worker));
@@ -298,6 +322,8 @@ impl Seat {
     pub(crate) fn lay_down(&self) -> Option<usize> {
         let worker = self.front().map(|front| {
             front.yielding.set(GaveWay::No);
+            // Of a task that waits in the middle of its step: it will ask again.
+            drop(front.wish.take());
             front.worker
         });
         let visiting = !context::is(self.front.get());

@@ -4,6 +4,7 @@ use super::context::with_current;
 use super::handle::{Runtime, default_runtime};
 use super::priority::Priority;
 use super::seat;
+use crate::compose::Pool;
 use crate::fiber::Start;
 use std::borrow::Cow;
 use std::fmt;
@@ -21,6 +22,8 @@ pub enum SpawnError {
     Forked,
     /// There is no stack for the fiber: as many are in use as there may be, or the system gives no more memory or mappings.
     NoStack,
+    /// The pool is [bounded](crate::Builder::capacity), and has no place.
+    Full,
 }
 
 impl fmt::Display for SpawnError {
@@ -31,6 +34,9 @@ impl fmt::Display for SpawnError {
             Self::Forked => f.write_str(
                 "the pool's workers stayed in the parent of this forked process: build a runtime here",
             ),
+            Self::Full => {
+                f.write_str("all places of the bounded pool are taken: wait for one, or spawn fewer")
+            }
         }
     }
 }
@@ -113,8 +119,7 @@ where
 pub struct TaskBuilder<'a> {
     name: Option<Cow<'static, str>>,
     location: &'static Location<'static>,
-    runtime: Option<&'a Runtime>,
-    word: u64,
+    pool: Option<&'a Pool>,
     priority: Option<Priority>,
 }
 
@@ -139,8 +144,7 @@ impl<'a> TaskBuilder<'a> {
         Self {
             name: None,
             location,
-            runtime: None,
-            word: 0,
+            pool: None,
             priority: None,
         }
     }
@@ -151,27 +155,16 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// What the pool's policy is to know of the task, in the one word that travels with it: what it means is the policy's own. With levels of
-    /// urgency, as `priority:3` has them, it is [`word_of_level`](crate::policy::order::word_of_level).
-    ///
-    /// ```
-    /// use warpweft::policy::order::word_of_level;
-    /// use warpweft::{PolicySpec, Runtime, TaskBuilder};
-    /// let runtime = Runtime::builder().workers(1).policy_spec("priority:3".parse::<PolicySpec>()?).build()?;
-    /// let later = TaskBuilder::new().on(&runtime).policy_word(word_of_level(2)).spawn_job(|| "not urgent");
-    /// assert_eq!(later.wait().ok(), Some("not urgent"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// Spawns on `runtime`, on its [first pool](Runtime::first), wherever the caller is.
     #[inline]
-    pub fn policy_word(mut self, word: u64) -> Self {
-        self.word = word;
-        self
+    pub fn on(self, runtime: &'a Runtime) -> Self {
+        self.on_pool(runtime.first())
     }
 
-    /// Spawns on `runtime`, wherever the caller is.
+    /// Spawns on `pool`, wherever the caller is.
     #[inline]
-    pub fn on(mut self, runtime: &'a Runtime) -> Self {
-        self.runtime = Some(runtime);
+    pub fn on_pool(mut self, pool: &'a Pool) -> Self {
+        self.pool = Some(pool);
         self
     }
 
@@ -246,11 +239,15 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let here =
-            seat::here().filter(|seat| self.runtime.is_none_or(|runtime| seat.is_of(runtime.header())));
+        let here = seat::here().filter(|seat| self.pool.is_none_or(|pool| seat.is_of(pool.header())));
         let stack = match here {
             Some(seat) => seat.home().pool().stacks().take(),
-            None => self.runtime.unwrap_or_else(|| default_runtime()).stacks().take(),
+            None => self
+                .pool
+                .unwrap_or_else(|| default_runtime().first())
+                .any()
+                .stacks()
+                .take(),
         };
         let stack = stack.map_err(|_| SpawnError::NoStack)?;
         // SAFETY: a runtime's pool ends its tasks before itself.
@@ -275,15 +272,15 @@ impl<'a> TaskBuilder<'a> {
 
     /// Spawns a closure that one certain worker runs.
     pub(super) fn spawn_errand(self, worker: usize, job: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
-        let runtime = self.runtime.unwrap_or_else(|| default_runtime());
+        let pool = self.pool.unwrap_or_else(|| default_runtime().first());
         let birth = Birth {
-            pool: runtime.header(),
+            pool: pool.header(),
             location: self.location,
             name: self.name,
         };
         // SAFETY: a runtime's pool ends its tasks before itself.
         let (task, handle) = unsafe { births::job(job, birth) };
-        runtime.errand(worker, task);
+        pool.any().errand(worker, task);
         handle
     }
 
@@ -293,16 +290,12 @@ impl<'a> TaskBuilder<'a> {
         let Self {
             name,
             location,
-            runtime,
-            word,
+            pool,
             priority,
         } = self;
         let bear = |birth: Birth| {
             let pool = birth.pool;
             let (mut task, handle) = bear(birth);
-            if word != 0 {
-                task.set_policy_word(word);
-            }
             if let Some(priority) = priority {
                 priority.set(&mut task, pool);
             }
@@ -310,7 +303,7 @@ impl<'a> TaskBuilder<'a> {
         };
         with_current(|front| {
             // The worker on whose thread we are, if the task is to be of its pool.
-            let front = front.filter(|front| runtime.is_none_or(|runtime| runtime.header() == front.pool));
+            let front = front.filter(|front| pool.is_none_or(|pool| pool.header() == front.pool));
             match front {
                 Some(front) => {
                     let (task, handle) = bear(Birth {
@@ -322,9 +315,9 @@ impl<'a> TaskBuilder<'a> {
                     handle
                 }
                 None => {
-                    let runtime = runtime.unwrap_or_else(|| default_runtime());
+                    let pool = pool.unwrap_or_else(|| default_runtime().first());
                     let (task, handle) = bear(Birth {
-                        pool: runtime.header(),
+                        pool: pool.header(),
                         location,
                         name,
                     });

@@ -30,7 +30,15 @@ const TURNS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 
 impl Seat {
     /// Makes a task of each latent fork of this stack: it is about to wait, and they are others' to run.
+    #[inline]
     pub(super) fn promote_forks(&self, front: &Front) {
+        if self.forks().may_have_untold() {
+            self.promote_all_forks(front);
+        }
+    }
+
+    #[inline(never)]
+    fn promote_all_forks(&self, front: &Front) {
         self.forks().promote(|claim| {
             let ticket = self.job(move || {
                 if let Some(fork) = claim.steal() {
@@ -120,6 +128,11 @@ impl Seat {
     }
 
     /// Gives way to what else is ready on this thread, if this is a fiber. Whether it is.
+    #[allow(
+        clippy::inline_always,
+        reason = "each return behind a switch of stacks is mispredicted"
+    )]
+    #[inline(always)]
     pub(crate) fn give_way(&self) -> bool {
         let Some(fiber) = self.fiber().filter(|fiber| fiber.may_switch()) else {
             return false;
@@ -168,6 +181,11 @@ impl Seat {
     }
 
     /// Switches to the thread's own stack by `switch`, which says whether this one is to be unwound.
+    #[allow(
+        clippy::inline_always,
+        reason = "each return behind a switch of stacks is mispredicted"
+    )]
+    #[inline(always)]
     fn switch_away(&self, fiber: &Fiber, held: Held, switch: impl FnOnce(Held) -> bool) {
         let held = if fiber.is_held() { Held::Yes } else { held };
         let found = self.found();

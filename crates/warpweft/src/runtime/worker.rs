@@ -15,15 +15,13 @@ use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::ptr::NonNull;
-use std::sync::Arc;
+use std::{ptr::NonNull, sync::Arc};
 use warpweft_platform::atomic::{AtomicBool, AtomicPtr, Ordering, spin_loop};
-use warpweft_platform::clock;
-use warpweft_platform::random::Rng;
+use warpweft_platform::{clock, random::Rng};
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId, YieldTo};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Pending, Ran, Suspended, TaskRef, Why, cancellations, told_of};
+use warpweft_task::{Pending, Ran, Suspended, TaskRef, Why, apart_from_job, cancellations, told_of};
 
 /// `repr(C)`: a pointer to the front is a pointer to the worker.
 #[repr(C)]
@@ -244,6 +242,7 @@ impl<P: Policy> Worker<P> {
         if worker.front.in_policy.get()
             || !worker.errands.is_empty()
             || worker.pool().life.is_closing()
+            || worker.pool().monitor.is_somebody_stuck()
             || seat::has_ready_fibers()
         {
             return false;
@@ -272,7 +271,7 @@ impl<P: Policy> Worker<P> {
         };
         worker.counters.add(Count::Stacked, 1);
         // SAFETY: as above.
-        seat::with_seat(|seat| seat.map(|seat| unsafe { worker.run(task, seat) }));
+        seat::with_seat(|seat| seat.map(|seat| apart_from_job(|| unsafe { worker.run(task, seat) })));
         true
     }
 
@@ -397,10 +396,7 @@ impl<P: Policy> Worker<P> {
     /// # Safety
     ///
     /// As [`call`](Self::call), and the thread sits in `seat`.
-    #[allow(
-        clippy::inline_always,
-        reason = "out of line it costs the loop 5 % of its instructions"
-    )]
+    #[allow(clippy::inline_always, reason = "out of line it costs 5 %")]
     #[inline(always)]
     pub(super) unsafe fn run(&self, task: TaskRef, seat: &Seat) {
         self.counters.add(Count::Ran, 1);
@@ -428,7 +424,7 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`call`](Self::call).
     #[inline]
-    unsafe fn retired(&self, policy_word: u64) {
+    pub(super) unsafe fn retired(&self, policy_word: u64) {
         if P::WATCHES_ENDS {
             let adrift = std::iter::from_fn(|| self.pool().ended_adrift.pop()).map(|word| word.get() as u64);
             for word in std::iter::once(policy_word).chain(adrift) {
@@ -453,6 +449,12 @@ impl<P: Policy> Worker<P> {
             unsafe { self.call(|shared, local, cx| P::suspended(shared, local, pending.task(), cx)) };
             if !pending.is_registered() {
                 self.pool().register.enter(self.id.0, &mut pending);
+            }
+        } else if let Some(hop) = self.front.wish.take() {
+            // SAFETY: by contract.
+            match unsafe { self.grant(pending, hop) } {
+                Some(stays) => pending = stays,
+                None => return,
             }
         }
         let word = if P::WATCHES_ENDS {

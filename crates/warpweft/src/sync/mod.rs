@@ -86,3 +86,6 @@ pub use once::OnceCell;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use semaphore::{Permit, Semaphore, TryAcquireError};
 pub use wait::Wait;
+
+/// A wait for permits of a semaphore.
+pub(crate) type Claiming<'a> = suspend::Suspend<semaphore::Acquiring<'a>>;

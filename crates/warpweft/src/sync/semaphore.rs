@@ -121,8 +121,9 @@ impl Semaphore {
         Wait::new(self.claim(permits))
     }
 
+    /// The wait itself.
     #[inline]
-    pub(super) fn claim(&self, wanted: usize) -> Suspend<Acquiring<'_>> {
+    pub(crate) fn claim(&self, wanted: usize) -> Suspend<Acquiring<'_>> {
         let claim = Claim {
             wanted,
             refused: false,

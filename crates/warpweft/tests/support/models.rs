@@ -2,10 +2,12 @@
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::Mutex;
-use shuttle::{Config, Runner};
+use shuttle::sync::atomic::{AtomicBool, Ordering};
+use shuttle::{Config, Runner, thread};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use warpweft::Runtime;
 
 fn iterations() -> usize {
@@ -57,6 +59,25 @@ pub(crate) fn runtime(workers: usize, policy: &str) -> Runtime {
         .policy_spec(spec)
         .build()
         .expect("a small pool")
+}
+
+/// A pool with a monitor, for which two looks at the same step are enough.
+#[allow(dead_code, reason = "not every file of models needs it")]
+pub(crate) fn watched(workers: usize, policy: &str) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .policy_spec(policy.parse().expect("a policy"))
+        .stuck_after(Some(Duration::ZERO))
+        .build()
+        .expect("a small pool")
+}
+
+/// Keeps its worker until somebody sets the flag.
+#[allow(dead_code, reason = "not every file of models needs it")]
+pub(crate) fn hog(flag: &AtomicBool) {
+    while !flag.load(Ordering::SeqCst) {
+        thread::yield_now();
+    }
 }
 
 #[derive(Clone, Default)]

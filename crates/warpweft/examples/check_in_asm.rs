@@ -1,0 +1,41 @@
+//! Functions with and without checks: `cargo xtask asm` counts what a check adds to them in machine code.
+//!
+//! The loops end nobody knows when, so that the compiler leaves each turn a turn.
+
+use std::hint::black_box;
+use warpweft::cooperative;
+
+/// Each function twice: as it stands, and cooperative.
+macro_rules! twice {
+    ($(fn $plain:ident/$checked:ident $arguments:tt -> $output:ty { $($body:tt)* })*) => {$(
+        #[inline(never)]
+        fn $plain $arguments -> $output { $($body)* }
+        #[inline(never)]
+        #[cooperative]
+        fn $checked $arguments -> $output { $($body)* }
+    )*};
+}
+
+twice! {
+    fn plain_entry/checked_entry(n: u64) -> u64 {
+        n.rotate_left(7) ^ n
+    }
+
+    fn plain_turn/checked_turn(n: u64) -> u64 {
+        let (mut now, mut turns) = (n, 0);
+        while now & 0xffff != 0 {
+            now ^= now << 13;
+            now ^= now >> 7;
+            now ^= now << 17;
+            turns += 1;
+        }
+        turns
+    }
+}
+
+fn main() {
+    let n = black_box(88_172_645_463_325_252);
+    assert_eq!(black_box(plain_entry(n)), black_box(checked_entry(n)));
+    assert_eq!(black_box(plain_turn(n)), black_box(checked_turn(n)));
+    println!("{} turns, with checks and without", checked_turn(n));
+}

@@ -1,0 +1,395 @@
+//! One of a runtime's pools, as everybody sees it who has a handle.
+
+use super::enter::Enter;
+use super::error::{EnterError, ViewError};
+use super::hop::Ticket;
+use super::view::View;
+use crate::runtime::card::{Card, Places};
+use crate::runtime::context::with_current;
+use crate::runtime::install;
+use crate::runtime::pool::AnyPool;
+use crate::runtime::seat::{self, Seat};
+use crate::sync::{Claiming, TryAcquireError};
+use crate::{PoolCounters, SpawnError, TaskBuilder, Threads};
+use std::fmt;
+use std::panic::Location;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use warpweft_task::pool::PoolHeader;
+use warpweft_task::spawn::{self as births, Birth};
+use warpweft_task::{JoinHandle, TaskRef, Why, block_on};
+
+/// A pool of workers under one policy: one of those that a [`Runtime`](crate::Runtime) has. This is a handle to it; clones lead to the same pool, and
+/// are the same by `==`.
+///
+/// A handle keeps the pool's memory, but not the pool open: that ends with its runtime, and then each function here says so.
+///
+/// ```
+/// use warpweft::Runtime;
+/// let runtime = Runtime::builder().workers(1).then("index", Runtime::builder().workers(1)).build()?;
+/// let index = runtime.pool("index")?.clone();
+/// assert_eq!(index.run(|| 6 * 7)?, 42);
+/// drop(runtime);
+/// assert_eq!(index.run(|| 6 * 7), Err(warpweft::EnterError::Closed));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Pool(Arc<dyn AnyPool>);
+
+impl Pool {
+    pub(crate) fn new(pool: Arc<dyn AnyPool>) -> Self {
+        Self(pool)
+    }
+
+    pub(crate) fn any(&self) -> &Arc<dyn AnyPool> {
+        &self.0
+    }
+
+    pub(crate) fn header(&self) -> NonNull<PoolHeader> {
+        self.0.header()
+    }
+
+    fn card(&self) -> &Card {
+        self.0.card()
+    }
+
+    fn places(&self) -> Option<&Places> {
+        self.card().places.as_ref()
+    }
+
+    /// # Errors
+    ///
+    /// It takes no tasks.
+    pub(crate) fn check(&self) -> Result<(), SpawnError> {
+        if self.0.is_forked() {
+            Err(SpawnError::Forked)
+        } else if self.0.is_closing() {
+            Err(SpawnError::Closed)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The pool of the task that calls this, or that the calling thread visits; `None` outside of any.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        with_current(|front| front.map(|front| Self(front.keep())))
+    }
+
+    /// Whether the caller runs on a worker of this pool.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        seat::here()
+            .and_then(Seat::front)
+            .is_some_and(|front| front.pool == self.header())
+    }
+
+    /// The task that awaits this goes on in this pool: behind what came to it from outside before, on one of its workers. At once if it is there already.
+    ///
+    /// If the pool is [bounded](crate::Builder::capacity), it waits for a place first, in the order of those who ask, and keeps the place that it has where it is
+    /// meanwhile. Dropped before it is ready, it stays where it is.
+    ///
+    /// For the policy of the pool that it leaves the task has ended; what that policy had noted of it, such as a [priority](crate::Priority), does not come along.
+    /// Costs a push from outside.
+    ///
+    /// # Errors
+    ///
+    /// [`EnterError`], and the task goes on where it is: the pool is shutting down; waiting for a place there could go on for ever; or it is not a task
+    /// that awaits this. A task that comes just as the pool closes ends with it, as one of its own:
+    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    ///
+    /// ```
+    /// use warpweft::{Pool, Runtime};
+    /// let runtime = Runtime::builder().name("parse").workers(1).then("index", Runtime::builder().workers(1)).build()?;
+    /// let index = runtime.pool("index")?.clone();
+    /// let task = runtime.spawn(async move {
+    ///     let parse = Pool::current().expect("a task has a pool");
+    ///     index.enter().await?;
+    ///     let there = Pool::current().map(|pool| pool.name().to_owned());
+    ///     parse.enter().await?;
+    ///     Ok::<_, warpweft::EnterError>(there)
+    /// });
+    /// assert_eq!(task.wait()??.as_deref(), Some("index"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn enter(&self) -> Enter<'_> {
+        Enter::new(self, true)
+    }
+
+    /// As [`enter`](Pool::enter), but without waiting for a place.
+    ///
+    /// # Errors
+    ///
+    /// As `enter`, and [`EnterError::Full`]: there is no place. Never [`EnterError::OutOfOrder`], since it does not wait.
+    pub fn try_enter(&self) -> Enter<'_> {
+        Enter::new(self, false)
+    }
+
+    /// Calls `closure` on a worker of this pool, and gives its result. The caller waits: a fiber switches away, a job gives its worker away, a thread sleeps.
+    /// Called on a worker of this pool it calls `closure` at once. It may borrow.
+    ///
+    /// If the pool is [bounded](crate::Builder::capacity), it waits for a place first.
+    ///
+    /// # Errors
+    ///
+    /// [`EnterError`], and `closure` was dropped: the pool is shutting down, or waiting for a place there could go on for ever.
+    ///
+    /// # Panics
+    ///
+    /// If `closure` does; and in a hook of a policy, which must not wait.
+    pub fn run<R: Send>(&self, closure: impl FnOnce() -> R + Send) -> Result<R, EnterError> {
+        self.check().map_err(EnterError::of)?;
+        if self.is_here() {
+            return Ok(closure());
+        }
+        // Given back at the end of this function.
+        let _place = match self.claim()? {
+            Some(claim) => Some(block_on(claim).map_err(|_| EnterError::Closed)?),
+            None => None,
+        };
+        install(self, |_| closure()).map_err(EnterError::of)
+    }
+
+    /// Spawns a future on this pool, from wherever the caller is. Dropping the handle detaches the task. Takes no place in a bounded pool.
+    ///
+    /// If the pool is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        TaskBuilder::new().on_pool(self).spawn(future)
+    }
+
+    /// Spawns a closure on this pool, from wherever the caller is. Dropping the handle detaches the task. Takes no place in a bounded pool.
+    ///
+    /// If the pool is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    #[track_caller]
+    pub fn spawn_job<T, F>(&self, job: F) -> JoinHandle<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        TaskBuilder::new().on_pool(self).spawn_job(job)
+    }
+
+    /// Spawns a future on this pool, with a place if it is bounded, or not at all.
+    ///
+    /// # Errors
+    ///
+    /// The pool is shutting down or full; the future was dropped.
+    #[track_caller]
+    pub fn try_spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, SpawnError>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let ticket = self.try_ticket()?;
+        let site = Location::caller();
+        // SAFETY: a runtime's pool ends its tasks before itself.
+        Ok(self.place(site, ticket, |birth| unsafe { births::future(future, birth) }))
+    }
+
+    /// Spawns a closure on this pool, with a place if it is bounded, or not at all.
+    ///
+    /// # Errors
+    ///
+    /// The pool is shutting down or full; the closure was dropped.
+    #[track_caller]
+    pub fn try_spawn_job<T, F>(&self, job: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let ticket = self.try_ticket()?;
+        let site = Location::caller();
+        // SAFETY: a runtime's pool ends its tasks before itself.
+        Ok(self.place(site, ticket, |birth| unsafe { births::job(job, birth) }))
+    }
+
+    /// Spawns a future on this pool, once there is a place for it if the pool is bounded: what produces work faster than it is done waits here. Does
+    /// nothing until it is awaited.
+    ///
+    /// # Errors
+    ///
+    /// [`EnterError`]; the future was dropped: the pool is shutting down, or waiting for a place there could go on for ever.
+    ///
+    /// ```
+    /// use warpweft::{Runtime, stage};
+    /// let runtime = stage("parse", Runtime::builder().workers(1).capacity(2)).build()?;
+    /// let parse = runtime.first();
+    /// runtime.block_on(async {
+    ///     for line in 0..100 {
+    ///         parse.spawn_when_free(async move { line }).await?.detach();
+    ///     }
+    ///     Ok::<_, warpweft::EnterError>(())
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_when_free<F>(
+        &self,
+        future: F,
+    ) -> impl Future<Output = Result<JoinHandle<F::Output>, EnterError>>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let site = Location::caller();
+        async move {
+            self.check().map_err(EnterError::of)?;
+            let ticket = match self.claim()? {
+                Some(claim) => {
+                    claim.await.map_err(|_| EnterError::Closed)?.forget();
+                    Ticket::new(Arc::clone(&self.0), true)
+                }
+                None => Ticket::new(Arc::clone(&self.0), false),
+            };
+            // SAFETY: a runtime's pool ends its tasks before itself.
+            Ok(self.place(site, ticket, |birth| unsafe { births::future(future, birth) }))
+        }
+    }
+
+    /// Lets `bear` make the task, and pushes it with its ticket.
+    fn place<H>(
+        &self,
+        location: &'static Location<'static>,
+        ticket: Ticket,
+        bear: impl FnOnce(Birth) -> (TaskRef, H),
+    ) -> H {
+        let (task, handle) = bear(Birth {
+            pool: self.header(),
+            location,
+            name: None,
+        });
+        // SAFETY: it was just made.
+        let task = unsafe { ticket.settle_fresh(task) };
+        task.push(if self.is_here() {
+            Why::Spawned
+        } else {
+            Why::Injected
+        });
+        handle
+    }
+
+    /// What a task needs to get in, without waiting for it.
+    pub(super) fn try_ticket(&self) -> Result<Ticket, SpawnError> {
+        self.check()?;
+        if let Some(places) = self.places() {
+            let permit = places.free.try_acquire(1).map_err(|error| match error {
+                TryAcquireError::Closed => SpawnError::Closed,
+                TryAcquireError::NoPermits => SpawnError::Full,
+            })?;
+            permit.forget();
+        }
+        Ok(Ticket::new(Arc::clone(&self.0), self.places().is_some()))
+    }
+
+    /// The wait for a place, if the pool is bounded.
+    ///
+    /// # Errors
+    ///
+    /// The caller is in a pool from which it may not wait for this one.
+    pub(super) fn claim(&self) -> Result<Option<Claiming<'_>>, EnterError> {
+        let Some(places) = self.places() else {
+            return Ok(None);
+        };
+        if let Some(here) = seat::here() {
+            let from = here.home().pool().card();
+            if !from.may_wait_for(self.card()) {
+                return Err(EnterError::OutOfOrder {
+                    from: from.name.clone(),
+                    to: self.card().name.clone(),
+                });
+            }
+        }
+        Ok(Some(places.free.claim(1)))
+    }
+
+    /// Lets `tasks` of its tasks in at a time, and the others wait. See [`View`].
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError`]: 0 at a time.
+    pub fn view(&self, tasks: usize) -> Result<View, ViewError> {
+        View::new(self.clone(), tasks)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.card().name
+    }
+
+    /// Its policy, as text.
+    #[must_use]
+    pub fn policy(&self) -> &str {
+        &self.card().policy
+    }
+
+    /// How many workers it has.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.card().workers
+    }
+
+    /// How many tasks from elsewhere may have a place in it at a time; `None`: it is not bounded.
+    #[must_use]
+    pub fn capacity(&self) -> Option<usize> {
+        self.places().map(|places| places.capacity)
+    }
+
+    /// How many places it has left, if it is bounded.
+    #[must_use]
+    pub fn free_places(&self) -> Option<usize> {
+        self.places().map(|places| places.free.free())
+    }
+
+    /// What its workers, and those outside, have counted so far. Costs O(workers); slows nobody down.
+    #[must_use]
+    pub fn counters(&self) -> PoolCounters {
+        self.0.counters()
+    }
+
+    /// How many threads it has, and what they do.
+    #[must_use]
+    pub fn threads(&self) -> Threads {
+        self.0.crew().snapshot()
+    }
+
+    /// How often a worker was found stuck in a task for longer than [`Builder::stuck_after`](crate::Builder::stuck_after).
+    #[must_use]
+    pub fn stalls(&self) -> usize {
+        self.0.monitor().stalls()
+    }
+
+    /// How many workers search for work and how many sleep, at this moment.
+    #[must_use]
+    pub fn idle_workers(&self) -> (usize, usize) {
+        self.0.idle()
+    }
+
+    /// Whether it is shutting down, or has.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closing()
+    }
+}
+
+impl PartialEq for Pool {
+    fn eq(&self, other: &Self) -> bool {
+        self.header() == other.header()
+    }
+}
+
+impl Eq for Pool {}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("name", &self.name())
+            .field("policy", &self.policy())
+            .field("workers", &self.workers())
+            .field("capacity", &self.capacity())
+            .field("closed", &self.is_closed())
+            .finish()
+    }
+}

@@ -1,0 +1,77 @@
+//! Several pools alike, and which of them is for what.
+
+use super::pool::Pool;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
+
+/// Pools alike, each for a part of the keys: made by [`Builder::silos`](crate::Builder::silos), found by
+/// [`Runtime::silos`](crate::Runtime::silos).
+///
+/// What has the same key goes to the same pool, whose workers alone take it: so it stays with what they have in their caches, and a
+/// crowd in one silo does not reach the others. Nor do their idle workers help: that is the price.
+///
+/// ```
+/// use warpweft::Runtime;
+/// let runtime = Runtime::builder()
+///     .workers(1)
+///     .silos("room", 2, |_| Runtime::builder().workers(1))
+///     .build()?;
+/// let rooms = runtime.silos("room")?;
+/// assert_eq!(rooms.of("alice"), rooms.of("alice"));
+/// assert_eq!(rooms.get(1).map(|room| room.name()), Some("room-1"));
+/// assert!(rooms.get(2).is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Silos {
+    /// One at least.
+    pools: Box<[Pool]>,
+}
+
+impl Silos {
+    pub(crate) fn new(pools: Box<[Pool]>) -> Self {
+        Self { pools }
+    }
+
+    /// The silo for `key`: the same for the same key, in each run of the program.
+    #[must_use]
+    pub fn of(&self, key: impl Hash) -> &Pool {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
+        &self.pools[scale(hash, self.pools.len())]
+    }
+
+    /// The silo with that number, from 0.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&Pool> {
+        self.pools.get(index)
+    }
+
+    /// All of them, in order.
+    #[must_use]
+    pub fn pools(&self) -> &[Pool] {
+        &self.pools
+    }
+}
+
+/// One of `count` numbers, by the upper bits of `hash`.
+fn scale(hash: u64, count: usize) -> usize {
+    ((u128::from(hash) * count as u128) >> 64) as usize
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::scale;
+
+    #[test]
+    fn every_hash_has_a_silo_and_every_silo_its_share() {
+        for count in [1, 2, 3, 10] {
+            assert_eq!((scale(0, count), scale(u64::MAX, count)), (0, count - 1));
+            let step = u64::MAX / (100 * count as u64);
+            let mut shares = vec![0; count];
+            (0..100 * count as u64).for_each(|n| shares[scale(n * step, count)] += 1);
+            assert!(
+                shares.iter().all(|&share| (99..=101).contains(&share)),
+                "{shares:?}"
+            );
+        }
+    }
+}

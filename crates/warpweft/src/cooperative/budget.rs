@@ -1,0 +1,202 @@
+//! What a thread has left of its quantum, and what happens when that is nothing.
+//!
+//! # Invariants
+//!
+//! - The budget is the thread's, not the task's: a switch, and the start of a task, leave it alone. It is filled where a check is due, which
+//!   is the one place that pays for it.
+//! - Nothing switches or unwinds that is uncooperative, panicking, or a hook of a policy.
+
+use crate::runtime::BuildError;
+use crate::runtime::seat::{self, Seat};
+use std::cell::Cell;
+use std::panic::resume_unwind;
+use warpweft_platform::thread::panicking;
+use warpweft_platform::thread_word;
+use warpweft_task::{Cancelled, Unwound, is_job_cancelled};
+
+// What is left. At first nothing: the first check of a thread finds out what its quantum is.
+thread_word!(static BUDGET: i32 = 0);
+
+/// How many statements of cooperative code a thread runs before it gives way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Quantum(i32);
+
+impl Quantum {
+    /// Some 10 to 50 µs: a switch of fibers, or a turn in a queue, is less than a hundredth of that.
+    pub(crate) const USUAL: u32 = 30_000;
+    const MOST: u32 = i32::MAX as u32;
+
+    /// # Errors
+    ///
+    /// 0, or more than a budget can hold.
+    pub(crate) fn new(statements: u32) -> Result<Self, BuildError> {
+        match i32::try_from(statements) {
+            Ok(fits) if fits > 0 => Ok(Self(fits)),
+            _ => Err(BuildError::Quantum {
+                asked: statements,
+                most: Self::MOST,
+            }),
+        }
+    }
+}
+
+/// Takes `statements` from the budget. If nothing is left: gives way, or stops.
+#[doc(hidden)]
+#[allow(clippy::inline_always, reason = "a call would be more than the check")]
+#[inline(always)]
+pub fn check(statements: i32) {
+    if is_due(statements) {
+        due();
+    }
+}
+
+/// Takes `statements` from the budget; whether nothing is left.
+#[doc(hidden)]
+#[allow(clippy::inline_always, reason = "as `check`")]
+#[inline(always)]
+#[must_use]
+pub fn is_due(statements: i32) -> bool {
+    BUDGET.with(|budget| {
+        let left = budget.get().wrapping_sub(statements);
+        budget.set(left);
+        left < 0
+    })
+}
+
+/// What is left.
+#[inline]
+pub(super) fn left() -> i32 {
+    BUDGET.with(Cell::get)
+}
+
+/// Takes what [`left`] has said to be there.
+#[inline]
+pub(super) fn set_left(left: i32) {
+    BUDGET.with(|budget| budget.set(left));
+}
+
+/// Begins a quantum.
+pub(super) fn refill() {
+    let quantum = seat::here().map_or(Quantum(Quantum::USUAL as i32), |seat| seat.home().quantum());
+    set_left(quantum.0);
+}
+
+/// The budget is used up, in code that does not await.
+#[cold]
+#[inline(never)]
+fn due() {
+    refill();
+    let Some(seat) = seat::here().filter(|seat| may_act(seat)) else {
+        return;
+    };
+    stop_if_told(seat);
+    // Without a worker, in `blocking` or adrift, it keeps nobody from anything.
+    if seat.front().is_some() && seat.give_way() {
+        // Others have used the budget up meanwhile.
+        refill();
+        stop_if_told(seat);
+    }
+}
+
+/// Whether code on that stack may switch or be stopped now.
+pub(super) fn may_act(seat: &Seat) -> bool {
+    !seat.is_uncooperative() && !seat.is_in_policy() && !panicking()
+}
+
+/// Unwinds a job or a fiber that was cancelled, and a job of a runtime that shuts down. A fiber of one is unwound where it switches.
+fn stop_if_told(seat: &Seat) {
+    if !cfg!(panic = "unwind") {
+        return;
+    }
+    let (cancelled, unwound) = match (seat.fiber(), is_job_cancelled()) {
+        (Some(fiber), _) => (fiber.is_cancelled(), false),
+        (None, Some(cancelled)) => (cancelled, seat.home().pool().is_closing()),
+        (None, None) => (false, false),
+    };
+    if cancelled {
+        resume_unwind(Box::new(Cancelled));
+    }
+    if unwound {
+        resume_unwind(Box::new(Unwound));
+    }
+}
+
+/// Calls `f`; no check in it switches or stops, nor in what it calls. What `f` takes from the budget is not counted.
+///
+/// Uncooperative calls may be nested, and may panic. A wait in `f` is a wait as ever: others run meanwhile, and give way.
+///
+/// ```
+/// # #[cfg(feature = "macros")] {
+/// use std::sync::Mutex;
+/// use warpweft::{cooperative, uncooperative};
+///
+/// #[cooperative]
+/// fn sum(numbers: &[u64]) -> u64 {
+///     let mut sum = 0;
+///     for number in numbers {
+///         sum += number;
+///     }
+///     sum
+/// }
+///
+/// let numbers = Mutex::new(vec![1, 2, 3]);
+/// // Another fiber of this thread that wants the lock would block it for ever, if this one were suspended.
+/// assert_eq!(uncooperative(|| sum(&numbers.lock().unwrap())), 6);
+/// # }
+/// ```
+pub fn uncooperative<T>(f: impl FnOnce() -> T) -> T {
+    /// Of the calling stack, which stays on its thread: the same seat is there at the end.
+    struct Ends(i32);
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            seat::here().inspect(|seat| seat.set_uncooperative(false));
+            set_left(self.0);
+        }
+    }
+    seat::here().inspect(|seat| seat.set_uncooperative(true));
+    let _ends = Ends(left());
+    f()
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::{Quantum, check, is_due, left, set_left, uncooperative};
+    use std::panic::catch_unwind;
+
+    #[test]
+    fn a_quantum_of_nothing_is_refused_and_so_is_one_that_no_budget_holds() {
+        for statements in [0, 1 << 31, u32::MAX] {
+            let error = Quantum::new(statements).expect_err("it does not fit");
+            assert!(error.to_string().contains(&statements.to_string()), "{error}");
+        }
+        for statements in [1, Quantum::USUAL, Quantum::MOST] {
+            assert!(Quantum::new(statements).is_ok());
+        }
+    }
+
+    #[test]
+    fn statements_are_taken_until_nothing_is_left() {
+        set_left(10);
+        assert!(!is_due(4) && !is_due(6) && is_due(1));
+        check(1);
+        assert_eq!(left(), 30_000, "of a thread of no pool");
+    }
+
+    #[test]
+    fn uncooperative_code_leaves_the_budget_as_it_was_also_by_a_panic() {
+        set_left(7);
+        uncooperative(|| {
+            uncooperative(|| check(100));
+            check(1000);
+        });
+        assert_eq!(left(), 7);
+        let panicked = catch_unwind(|| {
+            uncooperative(|| {
+                check(5);
+                std::panic::resume_unwind(Box::new(1));
+            })
+        });
+        assert!(panicked.is_err());
+        assert_eq!(left(), 7);
+    }
+}

@@ -1,0 +1,28 @@
+//! Giving way by awaiting.
+
+use super::budget::{may_act, refill};
+use crate::runtime::context::{GaveWay, with_current};
+use crate::runtime::seat;
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// Awaited by code whose check is due: the task goes to where its policy wants tasks that have yielded.
+///
+/// Unlike [`yield_now`](crate::yield_now) it does so also if nothing else is ready: a task that was cancelled is dropped on its way.
+#[doc(hidden)]
+#[cold]
+pub fn pause() -> impl Future<Output = ()> + Send + Sync {
+    let mut waited = false;
+    poll_fn(move |cx| {
+        refill();
+        if waited || seat::here().is_some_and(|seat| !may_act(seat)) {
+            return Poll::Ready(());
+        }
+        waited = true;
+        with_current(|front| {
+            front.inspect(|front| front.yielding.set(GaveWay::AsUsual));
+        });
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+}

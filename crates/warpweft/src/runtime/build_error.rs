@@ -1,0 +1,177 @@
+//! Why a runtime was not built.
+
+use super::pin::PinError;
+use std::collections::HashSet;
+use std::fmt;
+use std::io;
+use warpweft_platform::thread::available_cpus;
+use warpweft_policy::PolicyError;
+
+/// Why a runtime was not built.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The number of workers is out of range.
+    Workers {
+        /// What was asked for.
+        asked: usize,
+        /// The most there may be.
+        most: usize,
+    },
+    /// The size of the fibers' stacks is out of range.
+    FiberStack {
+        /// What was asked for, in bytes.
+        asked: usize,
+        /// The least it may be.
+        least: usize,
+        /// The most it may be.
+        most: usize,
+    },
+    /// The quantum of cooperative code is out of range.
+    Quantum {
+        /// What was asked for, in statements.
+        asked: u32,
+        /// The most it may be.
+        most: u32,
+    },
+    /// The policy cannot be built.
+    Policy(PolicyError),
+    /// The policy made a wrong number of local states.
+    Locals {
+        /// How many it made.
+        made: usize,
+        /// How many workers there are.
+        workers: usize,
+        /// How many stand-ins for them, for which it has to make one, too.
+        stand_ins: usize,
+    },
+    /// The system gave no thread.
+    Thread {
+        /// Which worker's, from 0.
+        worker: usize,
+        /// How many workers were asked for.
+        workers: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The workers cannot be pinned as asked.
+    Pin(PinError),
+    /// The system gave no thread for the monitor.
+    Monitor {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is a default runtime already.
+    DefaultExists,
+    /// A pool that is bounded to no tasks.
+    Capacity,
+    /// Two pools of a runtime, or two groups of silos, have the same name.
+    SameName {
+        /// Which name.
+        name: String,
+    },
+    /// A group of silos of which there are none.
+    NoSilos {
+        /// What they are called.
+        silos: String,
+    },
+    /// One of several pools was not built.
+    Pool {
+        /// Which one.
+        name: String,
+        /// Why.
+        error: Box<BuildError>,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Workers { asked, most } => {
+                write!(
+                    f,
+                    "a pool of {asked} workers: it may have 1 to {most} (this process may use {} CPUs)",
+                    available_cpus()
+                )
+            }
+            Self::FiberStack { asked, least, most } => {
+                write!(
+                    f,
+                    "fibers with stacks of {asked} bytes: they may have {least} to {most}"
+                )
+            }
+            Self::Quantum { asked, most } => {
+                write!(f, "a quantum of {asked} statements: it may have 1 to {most}")
+            }
+            Self::Policy(error) => error.fmt(f),
+            Self::Locals {
+                made,
+                workers,
+                stand_ins,
+            } => {
+                write!(
+                    f,
+                    "the policy made {made} local states for {workers} workers and {stand_ins} stand-ins: `build` makes one for each, \
+                     `PoolEnv::workers` in all"
+                )
+            }
+            Self::Thread {
+                worker,
+                workers,
+                source,
+            } => {
+                write!(
+                    f,
+                    "no thread for worker {worker} of {workers}: {source}; ask for fewer workers or a smaller stack"
+                )
+            }
+            Self::Pin(error) => error.fmt(f),
+            Self::Monitor { source } => {
+                write!(
+                    f,
+                    "no thread for the monitor: {source}; it may be switched off by `stuck_after(None)`"
+                )
+            }
+            Self::DefaultExists => {
+                f.write_str("there is a default runtime already: build it before its first use, and once")
+            }
+            Self::Capacity => f.write_str(
+                "a pool that is bounded to 0 tasks: nothing could enter it; it may have 1 or more, or no bound",
+            ),
+            Self::SameName { name } => write!(
+                f,
+                "two pools of one runtime are called `{name}`: each is found by its name, so give them different ones"
+            ),
+            Self::NoSilos { silos } => write!(f, "0 silos called `{silos}`: there must be 1 at least"),
+            Self::Pool { name, error } => write!(f, "pool `{name}`: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Policy(error) => Some(error),
+            Self::Pin(error) => Some(error),
+            Self::Pool { error, .. } => Some(&**error),
+            Self::Thread { source, .. } | Self::Monitor { source } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// Each of a runtime's pools is found by its name.
+///
+/// # Errors
+///
+/// Two are the same.
+pub(super) fn unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), BuildError> {
+    let mut seen = HashSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            let name = name.clone();
+            return Err(BuildError::SameName { name });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! A task goes on in another pool: the worker's part. See `compose/hop.rs`.
+
+use super::worker::Worker;
+use crate::compose::Hop;
+use warpweft_policy::{Count, Policy};
+use warpweft_task::{Pending, Suspended, Why};
+
+impl<P: Policy> Worker<P> {
+    /// The task goes on in another pool, if the wish is its own; otherwise it comes back.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    // Not inlined: the loop that calls this is to have one indirect call.
+    #[cold]
+    #[inline(never)]
+    pub(super) unsafe fn grant(&self, pending: Pending, hop: Hop) -> Option<Pending> {
+        if !hop.is_of(&pending) {
+            return Some(pending);
+        }
+        // SAFETY: by contract.
+        unsafe { self.hop(pending, hop) };
+        None
+    }
+
+    /// The task goes on in another pool. For this one's policy it has ended.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    unsafe fn hop(&self, mut pending: Pending, hop: Hop) {
+        self.counters().add(Count::Hops, 1);
+        let word = pending.task().policy_word();
+        pending.unregister();
+        // SAFETY: by contract.
+        unsafe { self.retired(word) };
+        let ticket = hop.into_ticket();
+        // SAFETY: it was struck off above. A runtime's pool ends its tasks before itself.
+        unsafe { pending.move_to(ticket.header()) };
+        // Until its token is pushed, the pool is kept by this.
+        let _pool = ticket.settle(&mut pending);
+        // It was woken by who asked for the hop, so it does not fall asleep.
+        if let Suspended::Again(task) = pending.suspend() {
+            task.push(Why::Injected);
+        }
+    }
+}
