@@ -6,13 +6,14 @@ use std::process::Command;
 use std::{env, fs, path::PathBuf};
 
 /// The packages whose versions stand in every record.
-const PEERS: [(&str, &str); 11] = [
+const PEERS: [(&str, &str); 12] = [
     ("rayon", "LAB_RAYON_VERSION"),
     ("rayon-core", "LAB_RAYON_CORE_VERSION"),
     ("tokio", "LAB_TOKIO_VERSION"),
     ("async-executor", "LAB_SMOL_VERSION"),
     ("async-channel", "LAB_ASYNC_CHANNEL_VERSION"),
     ("async-lock", "LAB_ASYNC_LOCK_VERSION"),
+    ("crossbeam-deque", "LAB_CROSSBEAM_DEQUE_VERSION"),
     ("may", "LAB_MAY_VERSION"),
     ("chili", "LAB_CHILI_VERSION"),
     ("forte", "LAB_FORTE_VERSION"),

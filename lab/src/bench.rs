@@ -6,8 +6,8 @@ use crate::cli::{BenchArgs, Job};
 use crate::error::LabError;
 use crate::explore::table;
 use crate::harness::record::Record;
-use crate::harness::session::{self, Observer};
-use crate::harness::summary;
+use crate::harness::session::{self, CellRuns, Observer};
+use crate::harness::summary::{self, Row};
 use crate::progress::Progress;
 use crate::workloads::Request;
 
@@ -39,31 +39,37 @@ impl Observer for Printer {
 
 /// Runs the benchmark.
 pub(crate) fn run(arguments: &BenchArgs) -> Result<(), LabError> {
-    let Job {
-        chosen,
-        template,
-        cells,
-        pace,
-        command: _,
-    } = arguments.job()?;
-    let (prepared, notes) = session::prepare(&template, cells)?;
+    // What cannot run is refused before anything is measured.
+    let prepared = arguments.jobs()?.into_iter().map(|job| {
+        let prepared = session::prepare(&job.template, job.cells.clone())?;
+        Ok((job, prepared))
+    });
+    let mut rows = Vec::new();
+    for (job, (cells, notes)) in prepared.collect::<Result<Vec<_>, LabError>>()? {
+        rows.extend(measure(&job, cells, &notes, arguments.json)?);
+    }
+    table::failures(&rows)
+}
+
+/// Measures and prints what it came to.
+fn measure(job: &Job, cells: Vec<CellRuns>, notes: &[String], json: bool) -> Result<Vec<Row>, LabError> {
     let mut printer = Printer {
         progress: Progress::new(),
-        json: arguments.json,
+        json,
     };
-    for note in &notes {
+    for note in notes {
         printer.progress.say(note);
     }
-    let session = session::run(prepared, &pace, &mut printer)?;
+    let session = session::run(cells, &job.pace, &mut printer)?;
     printer.progress.end();
     let rows = summary::rows(&session);
     // With --json, standard output holds the records and nothing else.
-    let mut output: Box<dyn Write> = if arguments.json {
+    let mut output: Box<dyn Write> = if json {
         Box::new(io::stderr())
     } else {
         Box::new(io::stdout())
     };
-    table::print(&mut output, &chosen, &session, &rows)?;
+    table::print(&mut output, &job.chosen, &session, &rows)?;
     output.flush()?;
-    table::failures(&rows)
+    Ok(rows)
 }

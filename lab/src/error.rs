@@ -35,6 +35,9 @@ pub(crate) enum LabError {
     /// A run came to a wrong result. The message says what was counted and what was expected.
     #[error("wrong result: {0}")]
     Wrong(String),
+    /// A run ended itself: something in it took longer than the workload allows.
+    #[error("{0}")]
+    TooLong(String),
     /// Standard output failed; a closed pipe is no error of ours.
     #[error("cannot print: {0}")]
     Output(#[from] io::Error),

@@ -24,6 +24,7 @@ pub(crate) fn run() -> Result<(), LabError> {
             let domain = match param.domain {
                 Domain::Number { least, most } => format!("{least} to {most}"),
                 Domain::Word(words) => words.join(" | "),
+                Domain::File => String::from("a file, or none"),
             };
             table.row(vec![
                 format!("    {}={}", param.name, param.default),

@@ -2,7 +2,7 @@
 //! The `warpweft` command: workloads × runtimes × policies.
 //!
 //! ```text
-//!  cli        what was asked            ──▶ bench, explore, list
+//!  cli        what was asked            ──▶ bench, explore, compare, list
 //!  workloads  programs, written once per idiom, that check their results
 //!  peers      the runtimes behind one narrow boundary
 //!  harness    one run in a process of its own; rounds, probes, statistics
@@ -11,6 +11,7 @@
 
 mod bench;
 mod cli;
+mod compare;
 mod error;
 mod explore;
 mod harness;

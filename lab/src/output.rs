@@ -59,10 +59,10 @@ impl Pending {
     }
 
     /// Writes the contents and puts the file in its place.
-    pub(crate) fn finish(self, contents: &str) -> Result<PathBuf, LabError> {
+    pub(crate) fn finish(self, contents: impl AsRef<[u8]>) -> Result<PathBuf, LabError> {
         let written = match self.target {
-            Target::Open(mut file) => file.write_all(contents.as_bytes()),
-            Target::Draft(draft) => fs::write(&draft, contents)
+            Target::Open(mut file) => file.write_all(contents.as_ref()),
+            Target::Draft(draft) => fs::write(&draft, contents.as_ref())
                 .and_then(|()| fs::rename(&draft, &self.path))
                 // A half-written draft is in nobody's way if it cannot be removed.
                 .inspect_err(|_| drop(fs::remove_file(&draft))),

@@ -14,7 +14,7 @@ fn wrong_names_list_the_right_ones_and_the_nearest() {
     assert!(workload.contains("did you mean `packet`?"), "{workload}");
     assert!(
         workload.contains(
-            "pcap, packet, packet-cache, fib-promise, spawn, parked, pingpong, lock, timers, mixed, fork-join, http, mapreducefib, overhead, sweep"
+            "pcap, packet, packet-cache, packet-bimodal, options, fib-promise, spawn, parked, pingpong, lock, timers, mixed, fork-join, http, mapreducefib, overhead, sweep"
         ),
         "{workload}"
     );
@@ -31,7 +31,7 @@ fn wrong_names_list_the_right_ones_and_the_nearest() {
     assert!(complaint("bench packet n=lots").contains("whole number"));
     assert!(complaint("bench spawn mode=twice").contains("batch, one, fire, scope"));
     assert!(complaint("banch").contains("did you mean `bench`?"));
-    assert!(complaint("foo").contains("commands: explore, bench, list"));
+    assert!(complaint("foo").contains("commands: explore, bench, compare, list"));
 }
 
 #[test]
@@ -39,7 +39,16 @@ fn numbers_that_make_no_sense_are_refused() {
     let folder = Folder::new("numbers");
     let complaint = |words: &str| complaint(folder.path(), words, 2);
     for workers in ["0", "1000000", "18446744073709551615"] {
-        for runtime in ["warpweft", "rayon", "tokio", "smol", "threads", "chili", "forte"] {
+        for runtime in [
+            "warpweft",
+            "rayon",
+            "tokio",
+            "smol",
+            "threads",
+            "steal-one",
+            "chili",
+            "forte",
+        ] {
             let text = complaint(&format!("bench packet --runtime {runtime} --workers {workers}"));
             assert!(text.contains(workers) && text.contains("from 1 to"), "{text}");
         }
@@ -84,6 +93,27 @@ fn what_cannot_run_says_why() {
     }
     assert!(complaint("bench spawn/scope from=outside --runtime rayon").contains("from=inside"));
     for (words, reason) in [
+        (
+            "packet-bimodal/network --runtime rayon-fifo",
+            "without holding a worker",
+        ),
+        ("packet-bimodal/network --runtime smol", "no timers"),
+        (
+            "packet-bimodal/network --runtime steal-one",
+            "without holding a worker",
+        ),
+        ("fib-promise --runtime steal-one", "where packets are handled"),
+        ("spawn/scope --runtime steal-one", "where packets are handled"),
+        (
+            "packet-bimodal --policy staged --workers 1",
+            "2 stages need as many workers",
+        ),
+        ("packet-bimodal --policy staged:fifo", "2 or 3 policies"),
+        ("packet-bimodal --policy staged:fifo/filo", "fifo"),
+        ("packet --policy staged --workers 2", "only packet-bimodal"),
+        ("packet-bimodal form=disk", "compute, network, blocking"),
+        ("packet-bimodal heavy=1001", "from 0 to 1000"),
+        ("packet-bimodal --runtime may", "see pingpong"),
         ("pingpong --runtime rayon", "cannot wait without holding a worker"),
         ("pingpong --runtime threads", "measure the kernel"),
         ("pingpong --runtime tokio+rayon", "see mixed"),

@@ -3,48 +3,11 @@
 
 mod common;
 
-use common::{Folder, command, say};
+use common::{Folder, command, each_runs, records, say};
 use serde_json::Value;
-
-/// The records of one `bench --json`.
-fn records(folder: &Folder, words: &str) -> Vec<Value> {
-    let said = say(folder.path(), &format!("bench {words} --json"));
-    assert_eq!(said.code, Some(0), "{words}: {}", said.err);
-    said.out
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a line is a JSON object"))
-        .collect()
-}
 
 /// All runtimes but Go, which may be missing.
 const RUNTIMES: &str = "warpweft,rayon,rayon-fifo,tokio,smol,threads";
-
-fn each_runs(words: &str, runtimes: &str, operations: u64) {
-    let folder = Folder::new(&format!("runs-{}", words.replace(['/', ' ', '='], "-")));
-    let (policies, further) = if runtimes.contains("warpweft") {
-        (
-            "--policy fifo,lifo,lifo+steal=one,fifo+overflow=locked+capacity=16",
-            3,
-        )
-    } else {
-        ("", 0)
-    };
-    let records = records(
-        &folder,
-        &format!("{words} --runtime {runtimes} {policies} --workers 1,3 --repeat 1"),
-    );
-    let contestants = runtimes.split(',').count() + further;
-    // Plain calls have one worker, all others have one and three.
-    let alone = usize::from(runtimes.contains("sequential"));
-    assert!(
-        records.len() >= 2 * contestants - alone,
-        "{} records of {contestants} contestants",
-        records.len()
-    );
-    for record in &records {
-        assert_eq!(record["operations"], operations, "{record}");
-    }
-}
 
 /// Those that serve HTTP.
 const SERVERS: &str = "warpweft,tokio,tokio+rayon";
@@ -89,6 +52,8 @@ fn http_tells_the_light_requests_from_those_that_compute() {
             measure("heavy_p99_us") >= 100.0,
             "they compute for about 200 us: {record}"
         );
+        assert!(measure("light_max_us") >= measure("light_p999_us"), "{record}");
+        assert!(measure("heavy_max_us") >= measure("heavy_p99_us"), "{record}");
     }
 }
 
@@ -279,6 +244,9 @@ fn mixed_runs_in_both_forms() {
                 "wake_alone_p99_us",
                 "trip_p99_us",
                 "trip_alone_p99_us",
+                "wake_alone_max_us",
+                "trip_max_us",
+                "trip_alone_max_us",
             ] {
                 assert!(
                     record["measures"][measure]
@@ -417,6 +385,8 @@ fn go_runs_what_it_can_if_it_is_installed() {
         "http/compute n=500 compute=20",
         "http/fan-out n=100 connections=10 delay=500",
         "mixed/request n=25 numbers=5000 connections=4",
+        "mixer n=5 conferences=3 pace=2",
+        "mixer/flat-out n=50 conferences=3 participants=5",
     ] {
         let said = say(
             folder.path(),

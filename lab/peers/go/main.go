@@ -35,6 +35,7 @@ type answer struct {
 	Operations uint64             `json:"operations"`
 	Nanos      uint64             `json:"nanos"`
 	Latencies  map[string]uint64  `json:"latencies"` // nanoseconds (three digits kept): how many
+	Heavy      map[string]uint64  `json:"heavy"`     // the same of heavy work, where it is told apart
 	Measures   map[string]float64 `json:"measures"`
 }
 
@@ -74,6 +75,7 @@ type lane struct {
 	tally     counter
 	ends      []uint64
 	latencies []uint64
+	heavy     []bool // which ones are, if any
 }
 
 func newLane(share, window uint64) *lane {
@@ -110,8 +112,7 @@ func land(lanes []*lane, share uint64, timed bool) (*answer, uint64) {
 		}
 	}
 	start, end, waits, tally := lanes[0].start, uint64(0), uint64(0), uint64(0)
-	latencies := map[string]uint64{}
-	counts := map[uint64]uint64{}
+	light, heavy := map[uint64]uint64{}, map[uint64]uint64{}
 	for _, l := range lanes {
 		start = min(start, l.start)
 		waits += l.waits
@@ -119,20 +120,32 @@ func land(lanes []*lane, share uint64, timed bool) (*answer, uint64) {
 		for i := range l.ends {
 			end = max(end, l.ends[i])
 			shift := max(bits.Len64(l.latencies[i]), 11) - 11
+			counts := light
+			if l.heavy != nil && l.heavy[i] {
+				counts = heavy
+			}
 			counts[l.latencies[i]>>shift<<shift]++
 		}
 	}
-	if timed {
-		for value, count := range counts {
-			latencies[strconv.FormatUint(value, 10)] = count
-		}
+	if !timed {
+		light, heavy = nil, nil
 	}
 	return &answer{
 		Operations: share * uint64(len(lanes)),
 		Nanos:      end - start,
-		Latencies:  latencies,
+		Latencies:  named(light),
+		Heavy:      named(heavy),
 		Measures:   map[string]float64{"window_full": float64(waits)},
 	}, tally
+}
+
+// named has the times as JSON's keys are.
+func named(counts map[uint64]uint64) map[string]uint64 {
+	names := map[string]uint64{}
+	for nanos, count := range counts {
+		names[strconv.FormatUint(nanos, 10)] = count
+	}
+	return names
 }
 
 // makePackets makes 100 packets of 2 to 3 KiB with newlines scattered over the first 300 bytes.
@@ -212,8 +225,7 @@ func packet(r *request, n uint64) *answer {
 				go func() {
 					found := uint64(bytes.Count(copied, newline))
 					if spin > 0 {
-						for begin := time.Now(); time.Since(begin) < spin; {
-						}
+						spinFor(spin)
 					}
 					l.finish(i, started, found)
 				}()
@@ -243,31 +255,42 @@ func work(packet []byte, state uint64) uint64 {
 	return scramble(state ^ read)
 }
 
-func link(l *lane, packet []byte, i, started, state, left uint64) {
+// link is one goroutine of a chain; the last calls end.
+func link(end func(i, started, state uint64), packet []byte, i, started, state, left uint64) {
 	state = work(packet, state)
 	if left == 1 {
-		l.finish(i, started, state)
+		end(i, started, state)
 	} else {
-		go link(l, packet, i, started, state, left-1)
+		go link(end, packet, i, started, state, left-1)
 	}
 }
 
-func packetCache(r *request, n uint64) *answer {
-	spawners, share, window := perSpawner(r, n)
-	chain, null := r.number("chain"), r.word("handlers") == "none"
-	first := func(s, i uint64) ([]byte, uint64) {
-		state := scramble(s<<40 | i)
-		return packets[state%uint64(len(packets))], state
-	}
-	expected := uint64(0)
-	for s := uint64(0); s < spawners && !null; s++ {
+// firstOfChain is the packet that a spawner sends as its i-th, and the state it starts with.
+func firstOfChain(s, i uint64) ([]byte, uint64) {
+	state := scramble(s<<40 | i)
+	return packets[state%uint64(len(packets))], state
+}
+
+// expectedOfChains is the sum of the last states of all chains.
+func expectedOfChains(spawners, share, chain uint64) (expected uint64) {
+	for s := uint64(0); s < spawners; s++ {
 		for i := uint64(0); i < share; i++ {
-			packet, state := first(s, i)
+			packet, state := firstOfChain(s, i)
 			for c := uint64(0); c < chain; c++ {
 				state = work(packet, state)
 			}
 			expected += state
 		}
+	}
+	return expected
+}
+
+func packetCache(r *request, n uint64) *answer {
+	spawners, share, window := perSpawner(r, n)
+	chain, null := r.number("chain"), r.word("handlers") == "none"
+	expected := uint64(0)
+	if !null {
+		expected = expectedOfChains(spawners, share, chain)
 	}
 	lanes := make([]*lane, spawners)
 	for s := range lanes {
@@ -277,7 +300,7 @@ func packetCache(r *request, n uint64) *answer {
 			l.start = now()
 			for i := uint64(0); i < share; i++ {
 				l.admit(i)
-				packet, state := first(uint64(s), i)
+				packet, state := firstOfChain(uint64(s), i)
 				copied := bytes.Clone(packet)
 				started := now()
 				if null {
@@ -285,7 +308,7 @@ func packetCache(r *request, n uint64) *answer {
 					l.finish(i, started, 0)
 					continue
 				}
-				go link(l, copied, i, started, state, chain)
+				go link(l.finish, copied, i, started, state, chain)
 			}
 		}()
 	}
@@ -414,10 +437,21 @@ func main() {
 	case "mixed":
 		sortForClients(&r)
 	}
+	timed := map[string]func(*request) *answer{
+		"cycle": cycle, "yield": yield, "churn": churn, "locality": locality, "transfer": transfer,
+	}
+	if program, ok := timed[r.Kind]; ok {
+		reply(program(&r))
+		return
+	}
 	programs := map[string]func(*request, uint64) *answer{
-		"packet": packet, "packet-cache": packetCache, "fib-promise": fibPromise, "spawn": spawn, "parked": parked,
+		"packet": packet, "packet-cache": packetCache, "packet-bimodal": packetBimodal, "options": priceOptions, "fib-promise": fibPromise, "spawn": spawn, "parked": parked,
 		"pingpong": pingpong, "lock": lock, "timers": timers,
 		"mapreducefib": mapReduceFib, "sweep": sweep,
+		"mixer": mixer,
+	}
+	for name, app := range apps {
+		programs[name] = app
 	}
 	program, ok := programs[r.Kind]
 	if !ok {
@@ -426,14 +460,23 @@ func main() {
 	n := r.number("n")
 	// A part of the work beforehand, which is not measured; as the other contestants do.
 	switch r.Kind {
-	case "packet", "packet-cache":
+	case "packet", "packet-cache", "packet-bimodal", "options":
 		program(&r, min(max(n/10, 1), 20000))
+	case "mixer":
+		program(&r, min(max(n/10, 1), 5))
 	case "fib-promise":
 		program(&r, min(max(n, 6)-5, 20))
 	case "spawn", "pingpong", "lock":
 		program(&r, max(n/10, 1))
 	}
-	result := program(&r, n)
+	if _, ok := apps[r.Kind]; ok {
+		less := smaller(&r)
+		program(less, less.number("n"))
+	}
+	reply(program(&r, n))
+}
+
+func reply(result *answer) {
 	result.Version = runtime.Version()
 	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
 		fail("the answer cannot be written: %v", err)

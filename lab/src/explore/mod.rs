@@ -7,21 +7,20 @@ pub(crate) mod table;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::{ExploreArgs, Job};
 use crate::error::LabError;
 use crate::harness::record::Record;
-use crate::harness::session::{self, Observer, Session};
+use crate::harness::session::{self, CellRuns, Observer, Session};
 use crate::harness::summary::{self, Row};
 use crate::output::Pending;
 use crate::progress::Progress;
 use crate::report::{self, Page};
 use crate::workloads::Request;
-use crate::workloads::spec::Chosen;
 
 /// Shows how far it is.
-struct Watcher(Progress);
+pub(crate) struct Watcher(pub(crate) Progress);
 
 impl Observer for Watcher {
     fn begins(&mut self, done: usize, total: usize, request: &Request) {
@@ -39,15 +38,12 @@ impl Observer for Watcher {
 
 /// Explores: measures, prints the table and the advice, writes the report.
 pub(crate) fn run(arguments: &ExploreArgs) -> Result<(), LabError> {
-    let Job {
-        chosen,
-        template,
-        cells,
-        pace,
-        command,
-    } = arguments.job()?;
+    let jobs = arguments.jobs()?;
     // Files that cannot be written are refused before a minute is spent on measuring.
-    let default_path = || PathBuf::from(format!("reports/explore-{}.html", chosen.name.replace('/', "-")));
+    let name = jobs
+        .first()
+        .map_or_else(String::new, |job| job.chosen.name.replace('/', "-"));
+    let default_path = || PathBuf::from(format!("reports/explore-{name}.html"));
     let page = Pending::open(
         "write the report",
         &arguments.report.clone().unwrap_or_else(default_path),
@@ -58,30 +54,23 @@ pub(crate) fn run(arguments: &ExploreArgs) -> Result<(), LabError> {
         .map(|path| Pending::open("write the JSON document", path))
         .transpose()?;
 
-    let (prepared, notes) = session::prepare(&template, cells)?;
-    let mut watcher = Watcher(Progress::new());
-    for note in &notes {
-        watcher.0.say(note);
+    let prepared = jobs.into_iter().map(|job| {
+        let prepared = session::prepare(&job.template, job.cells.clone())?;
+        Ok((job, prepared))
+    });
+    // The tables first: if a file cannot be written after all, nothing that was measured is lost. And the files in any
+    // case: whoever reads the tables may have gone (`| head`).
+    let mut printed = Ok(());
+    let mut explored = Vec::new();
+    for (job, (cells, notes)) in prepared.collect::<Result<Vec<_>, LabError>>()? {
+        let one = Explored::measure(job, cells, notes)?;
+        printed = printed.and_then(|()| one.print());
+        explored.push(one);
     }
-    let session = session::run(prepared, &pace, &mut watcher)?;
-    watcher.0.end();
-    let rows = summary::rows(&session);
-    let advice = advice::advise(&session, &rows, &chosen);
-
-    // The table first: if a file cannot be written after all, nothing that was measured is lost. And the files in any
-    // case: whoever reads the table may have gone (`| head`).
-    let printed = print(&chosen, &session, &rows, &advice);
-    let page = page.finish(&report::html(&Page {
-        chosen: &chosen,
-        template: &template,
-        session: &session,
-        rows: &rows,
-        advice: &advice,
-        notes: &notes,
-        command: &command,
-    }))?;
+    let pages: Vec<Page<'_>> = explored.iter().map(Explored::page).collect();
+    let page = page.finish(report::html(&pages))?;
     let document = match document {
-        Some(document) => Some(document.finish(&whole(&session, &rows, &advice, &command)?)?),
+        Some(document) => Some(document.finish(whole(&explored)?)?),
         None => None,
     };
     printed?;
@@ -92,36 +81,94 @@ pub(crate) fn run(arguments: &ExploreArgs) -> Result<(), LabError> {
     }
     output.flush()?;
     drop(output);
+    let rows: Vec<Row> = explored.into_iter().flat_map(|one| one.rows).collect();
     table::failures(&rows)
 }
 
-/// Prints the table and the advice.
-fn print(chosen: &Chosen, session: &Session, rows: &[Row], advice: &str) -> Result<(), LabError> {
-    let mut output = io::stdout().lock();
-    table::print(&mut output, chosen, session, rows)?;
-    writeln!(output, "\n{advice}")?;
-    output.flush()?;
-    Ok(())
+/// What was asked for, and what it came to.
+struct Explored {
+    job: Job,
+    notes: Vec<String>,
+    session: Session,
+    rows: Vec<Row>,
+    advice: String,
 }
 
-/// All runs and conclusions as one JSON document.
-fn whole(session: &Session, rows: &[Row], advice: &str, command: &str) -> Result<String, LabError> {
-    let frontier: Vec<_> = frontier::of_rows(rows)
-        .into_iter()
-        .map(|at| json!({ "contestant": rows[at].contestant, "workers": rows[at].workers }))
-        .collect();
-    let document = json!({
-        "command": command,
-        "machine": session.machine,
-        "versions": session.versions,
-        "rounds": session.rounds,
-        "seconds": session.elapsed.as_secs_f64(),
-        "set_aside": session.set_aside(),
-        "others_share_of_cpu": session.others,
-        "advice": advice,
-        "frontier": frontier,
-        "rows": rows,
-        "runs": session.records().collect::<Vec<_>>(),
-    });
+impl Explored {
+    fn measure(job: Job, cells: Vec<CellRuns>, notes: Vec<String>) -> Result<Self, LabError> {
+        let mut watcher = Watcher(Progress::new());
+        for note in &notes {
+            watcher.0.say(note);
+        }
+        let session = session::run(cells, &job.pace, &mut watcher)?;
+        watcher.0.end();
+        let rows = summary::rows(&session);
+        let advice = advice::advise(&session, &rows, &job.chosen);
+        Ok(Self {
+            job,
+            notes,
+            session,
+            rows,
+            advice,
+        })
+    }
+
+    /// Prints the table and the advice.
+    fn print(&self) -> Result<(), LabError> {
+        let mut output = io::stdout().lock();
+        table::print(&mut output, &self.job.chosen, &self.session, &self.rows)?;
+        writeln!(output, "\n{}", self.advice)?;
+        output.flush()?;
+        Ok(())
+    }
+
+    fn page(&self) -> Page<'_> {
+        Page {
+            chosen: &self.job.chosen,
+            template: &self.job.template,
+            session: &self.session,
+            rows: &self.rows,
+            advice: &self.advice,
+            notes: &self.notes,
+            command: &self.job.command,
+        }
+    }
+
+    /// All runs and conclusions.
+    fn document(&self) -> Value {
+        let Self {
+            job,
+            session,
+            rows,
+            advice,
+            ..
+        } = self;
+        let frontier: Vec<_> = frontier::of_rows(rows)
+            .into_iter()
+            .map(|at| json!({ "contestant": rows[at].contestant, "workers": rows[at].workers }))
+            .collect();
+        json!({
+            "command": job.command,
+            "parameters": job.chosen.params,
+            "machine": session.machine,
+            "versions": session.versions,
+            "rounds": session.rounds,
+            "seconds": session.elapsed.as_secs_f64(),
+            "set_aside": session.set_aside(),
+            "others_share_of_cpu": session.others,
+            "advice": advice,
+            "frontier": frontier,
+            "rows": rows,
+            "runs": session.records().collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// One JSON document: an object, or an array of them if a setting has several values.
+fn whole(explored: &[Explored]) -> Result<String, LabError> {
+    let document = match explored {
+        [one] => one.document(),
+        several => several.iter().map(Explored::document).collect(),
+    };
     Ok(serde_json::to_string_pretty(&document).map_err(io::Error::from)?)
 }

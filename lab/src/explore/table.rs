@@ -50,13 +50,19 @@ pub(crate) fn print(
 }
 
 /// The measures that have a column also where there are latencies.
-const BESIDE_LATENCY: [&str; 7] = [
+const BESIDE_LATENCY: [&str; 13] = [
+    "breaches_percent",
     "bytes_per_task",
     "cpu_kept",
+    "heavy_max_us",
+    "heavy_p99_us",
+    "light_max_us",
     "light_p50_us",
     "light_p99_us",
     "light_p999_us",
     "sorts_cpu_share",
+    "us_per_leadership",
+    "wake_alone_max_us",
     "wake_alone_p99_us",
 ];
 
@@ -78,6 +84,13 @@ fn figures(rows: &[Row], unit: &str, has_latency: bool, measures: &[String]) -> 
     let mut headings = vec!["", "workers", &throughput, "quartiles", "× best peer"];
     if has_latency {
         headings.extend(["p50", "p99", "p99.9", "p99.99", "max"]);
+    }
+    let has_policies = rows.iter().any(|row| row.over_best_policy.is_some());
+    if has_policies {
+        headings.push("× best policy");
+        if has_latency {
+            headings.push("× its p99");
+        }
     }
     headings.extend(readable.iter().map(String::as_str));
     headings.extend(["runs", ""]);
@@ -104,6 +117,12 @@ fn figures(rows: &[Row], unit: &str, has_latency: bool, measures: &[String]) -> 
             match row.latency {
                 Some(latency) => cells.extend(latency.map(|spread| nanos(spread.median))),
                 None => cells.extend([const { String::new() }; 5]),
+            }
+        }
+        if has_policies {
+            cells.push(row.over_best_policy.map_or_else(String::new, ratio));
+            if has_latency {
+                cells.push(row.p99_over_best_policy.map_or_else(String::new, ratio));
             }
         }
         for measure in measures {
@@ -152,6 +171,12 @@ pub(crate) fn footnotes(session: &Session, rows: &[Row]) -> Vec<String> {
         notes.push(String::from(
             "× best peer: median of the ratios within a round to the fastest peer with as many workers; ~ where their 95 % \
              interval holds 1 (a peer's own row: to the best other peer).",
+        ));
+    }
+    if rows.iter().any(|row| row.over_best_policy.is_some()) {
+        notes.push(String::from(
+            "× best policy: the same for a policy of warpweft against the best other one (× its p99: against the one with the best \
+             p99): what it loses who always takes this one.",
         ));
     }
     if let Some(usual) = session.probe_usual_ns {

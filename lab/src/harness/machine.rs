@@ -138,6 +138,8 @@ pub(crate) struct Versions {
     pub(crate) tokio: String,
     /// async-executor, the executor of smol.
     pub(crate) smol: String,
+    /// crossbeam-deque, of which steal-one is made.
+    pub(crate) steal_one: String,
     /// may.
     pub(crate) may: String,
     /// chili.
@@ -176,6 +178,7 @@ impl Versions {
                 env!("LAB_ASYNC_LOCK_VERSION")
             )
             .to_owned(),
+            steal_one: concat!("crossbeam-deque ", env!("LAB_CROSSBEAM_DEQUE_VERSION")).to_owned(),
             may: env!("LAB_MAY_VERSION").to_owned(),
             chili: env!("LAB_CHILI_VERSION").to_owned(),
             forte: env!("LAB_FORTE_VERSION").to_owned(),
@@ -226,6 +229,7 @@ mod tests {
             &versions.rayon,
             &versions.tokio,
             &versions.smol,
+            &versions.steal_one,
             &versions.chili,
             &versions.forte,
         ] {

@@ -21,6 +21,17 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
+    /// What another pool of the same run counted is added; its workers stand behind these.
+    pub(crate) fn beside(mut self, other: Self) -> Self {
+        for (name, value) in other.total {
+            let sum =
+                self.total.get(&name).and_then(Value::as_u64).unwrap_or(0) + value.as_u64().unwrap_or(0);
+            self.total.insert(name, Value::from(sum));
+        }
+        self.workers.extend(other.workers);
+        self
+    }
+
     /// What was counted since `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let empty = Map::new();
@@ -85,6 +96,30 @@ impl Outcome {
         self
     }
 
+    /// Adds the latencies of two kinds of work together, and if there are heavy ones, both kinds apart.
+    pub(crate) fn with_latencies_apart(mut self, light: &Histogram<u64>, heavy: &Histogram<u64>) -> Self {
+        let mut both = light.clone();
+        // The bounds are the same constants everywhere.
+        both.add(heavy).expect("the same bounds");
+        self = self.with_latency(&both);
+        if heavy.is_empty() {
+            return self;
+        }
+        for (name, histogram, share) in [
+            ("light_p50_us", light, 0.5),
+            ("light_p99_us", light, 0.99),
+            ("light_p999_us", light, 0.999),
+            ("light_max_us", light, 1.0),
+            ("heavy_p50_us", heavy, 0.5),
+            ("heavy_p99_us", heavy, 0.99),
+            ("heavy_max_us", heavy, 1.0),
+        ] {
+            let micros = histogram.value_at_quantile(share) as f64 / 1e3;
+            self = self.with_measure(name, micros);
+        }
+        self
+    }
+
     /// Adds a figure.
     pub(crate) fn with_measure(mut self, name: &str, value: f64) -> Self {
         self.measures.insert(name.to_owned(), value);
@@ -99,7 +134,7 @@ pub(crate) struct Record {
     pub(crate) workload: String,
     /// All its parameters.
     pub(crate) parameters: Params,
-    /// The capture, if it was not the bundled one.
+    /// The capture, if it was not the bundled one, or the chain of options, if they were not drawn.
     pub(crate) capture: Option<String>,
     /// The runtime.
     pub(crate) runtime: String,
@@ -139,6 +174,24 @@ mod tests {
         let measured = counters(150).since(&counters(100));
         assert_eq!(measured.total["ran"], 50);
         assert_eq!(measured.workers[0]["ran"], 50);
+        let both = counters(30).beside(counters(12));
+        assert_eq!((&both.total["ran"], both.workers.len()), (&Value::from(42), 2));
+    }
+
+    #[test]
+    fn two_kinds_of_work_are_told_together_and_apart() {
+        let of = |nanos: u64, count: u64| {
+            let mut histogram = latency::empty_histogram();
+            histogram.saturating_record_n(nanos, count);
+            histogram
+        };
+        let both =
+            Outcome::new(10, Duration::from_millis(1)).with_latencies_apart(&of(1000, 8), &of(64_000, 2));
+        assert_eq!(both.latency.as_ref().map(|latency| latency.count), Some(10));
+        assert!((both.measures["light_p999_us"] - 1.0).abs() < 0.01, "{both:?}");
+        assert!((both.measures["heavy_p50_us"] - 64.0).abs() < 0.5, "{both:?}");
+        let one = Outcome::new(8, Duration::from_millis(1)).with_latencies_apart(&of(1000, 8), &of(0, 0));
+        assert!(one.measures.is_empty() && one.latency.is_some());
     }
 
     #[test]

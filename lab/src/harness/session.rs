@@ -261,7 +261,7 @@ pub(crate) fn run(
                 };
                 let mut outcome = match outcome {
                     Ok(outcome) => outcome,
-                    Err(error @ (LabError::Run { .. } | LabError::Wrong(_))) => {
+                    Err(error @ (LabError::Run { .. } | LabError::Wrong(_) | LabError::TooLong(_))) => {
                         let reason = error.to_string();
                         observer.failed(&cell.request, &reason);
                         cell.failure = Some(reason);
@@ -335,7 +335,7 @@ pub(crate) fn run(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::workloads::spec;
+    use crate::workloads::{mixer, spec};
 
     /// A record of one made-up run.
     pub(crate) fn record(round: usize, kept: bool, slow: bool, throughput: f64) -> Record {
@@ -376,6 +376,7 @@ pub(crate) mod tests {
             runtime: runtime.name().to_owned(),
             policy: policy.map(str::to_owned),
             workers,
+            audio: mixer::Audio::default(),
         };
         let cell = Cell {
             runtime,

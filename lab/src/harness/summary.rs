@@ -32,6 +32,10 @@ pub(crate) struct Row {
     pub(crate) over_best_peer: Option<Ratio>,
     /// p99 over that of the best peer with as many workers.
     pub(crate) p99_over_best_peer: Option<Ratio>,
+    /// A policy's throughput over that of the best other policy with as many workers.
+    pub(crate) over_best_policy: Option<Ratio>,
+    /// Its p99 over that of the other policy whose p99 is the best.
+    pub(crate) p99_over_best_policy: Option<Ratio>,
     /// The best peer itself.
     pub(crate) best_peer: Option<String>,
     /// Runs that count.
@@ -81,7 +85,7 @@ fn row(session: &Session, cell: &CellRuns) -> Row {
         })
         .collect();
     let best = best_peer(session, cell);
-    let against = |figure: fn(&Outcome) -> Option<f64>| {
+    let against = |best: Option<&CellRuns>, figure: fn(&Outcome) -> Option<f64>| {
         let best = best?;
         paired_ratio(
             &cell.by_round(session.rounds, figure),
@@ -109,8 +113,13 @@ fn row(session: &Session, cell: &CellRuns) -> Row {
                 .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
                 .collect()
         }),
-        over_best_peer: against(throughput),
-        p99_over_best_peer: against(p99),
+        over_best_peer: against(best, throughput),
+        p99_over_best_peer: against(best, p99),
+        over_best_policy: against(best_other_policy(session, cell, throughput), throughput),
+        p99_over_best_policy: against(
+            best_other_policy(session, cell, |outcome| Some(-p99(outcome)?)),
+            p99,
+        ),
         best_peer: best.map(|best| best.cell.contestant()),
         runs: cell.counted().len(),
         set_aside: cell.set_aside(),
@@ -130,6 +139,23 @@ fn best_peer<'a>(session: &'a Session, of: &CellRuns) -> Option<&'a CellRuns> {
         })
         .filter(|cell| cell.cell.workers == of.cell.workers && cell.cell != of.cell)
         .filter_map(|cell| Some((median(&cell.sample(throughput))?, cell)))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, cell)| cell)
+}
+
+/// The other policy with as many workers whose median of this figure is the largest. For what is no policy there is none.
+fn best_other_policy<'a>(
+    session: &'a Session,
+    of: &CellRuns,
+    figure: fn(&Outcome) -> Option<f64>,
+) -> Option<&'a CellRuns> {
+    let is_policy = |cell: &CellRuns| cell.cell.runtime == Runtime::Warpweft;
+    session
+        .cells
+        .iter()
+        .filter(|cell| is_policy(of) && is_policy(cell))
+        .filter(|cell| cell.cell.workers == of.cell.workers && cell.cell != of.cell)
+        .filter_map(|cell| Some((median(&cell.sample(figure))?, cell)))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, cell)| cell)
 }
@@ -238,6 +264,25 @@ pub(crate) mod tests {
         let best: Vec<_> = rows(&session).into_iter().map(|row| row.best_peer).collect();
         let [chili, rayon] = ["chili", "rayon"].map(|name| Some(name.to_owned()));
         assert_eq!(best, [chili.clone(), rayon, chili]);
+    }
+
+    #[test]
+    fn a_policy_is_compared_with_the_best_other_one_in_throughput_and_in_p99() {
+        let session = session(&[
+            (Runtime::Warpweft, Some("adaptive"), 2, &[9.0; 8], 20),
+            (Runtime::Warpweft, Some("fifo"), 2, &[8.0; 8], 10),
+            (Runtime::Warpweft, Some("lifo"), 2, &[10.0; 8], 40),
+            (Runtime::Warpweft, Some("lifo"), 1, &[90.0; 8], 1),
+            (Runtime::Rayon, None, 2, &[50.0; 8], 5),
+        ]);
+        let medians = |ratio: fn(&Row) -> Option<Ratio>| -> Vec<Option<f64>> {
+            let round = |ratio: Ratio| (ratio.median * 1000.0).round() / 1000.0;
+            rows(&session).iter().map(|row| ratio(row).map(round)).collect()
+        };
+        let in_throughput = [Some(0.9), Some(0.8), Some(1.111), None, None];
+        assert_eq!(medians(|row| row.over_best_policy), in_throughput);
+        let in_p99 = [Some(2.0), Some(0.5), Some(4.0), None, None];
+        assert_eq!(medians(|row| row.p99_over_best_policy), in_p99);
     }
 
     #[test]

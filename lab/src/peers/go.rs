@@ -24,33 +24,52 @@ use crate::workloads::{Program, Request};
 
 /// The program.
 const SOURCE: &str = include_str!("../../peers/go/main.go");
+/// The part of it with chains of which a few take long.
+const BIMODAL: &str = include_str!("../../peers/go/bimodal.go");
+/// The part of it that prices options.
+const OPTIONS: &str = include_str!("../../peers/go/options.go");
 /// The part of it whose goroutines wait.
 const WAITS: &str = include_str!("../../peers/go/waits.go");
 /// The part of it whose goroutines wait and compute.
 const REMOTE: &str = include_str!("../../peers/go/remote.go");
+/// The part whose goroutines switch.
+const MICRO: &str = include_str!("../../peers/go/micro.go");
 /// The part that serves.
 const HTTP: &str = include_str!("../../peers/go/http.go");
 /// The part that sorts for who asks.
 const MIXED: &str = include_str!("../../peers/go/mixed.go");
+/// The part whose goroutines confer.
+const MIXER: &str = include_str!("../../peers/go/mixer.go");
+/// The part whose goroutines are actors.
+const APPS: &str = include_str!("../../peers/go/apps.go");
+/// The part whose goroutines only compute.
+const COMPUTE: &str = include_str!("../../peers/go/compute.go");
 /// Its module file.
 const MODULE: &str = include_str!("../../peers/go/go.mod");
 /// All of it, by the names of the files.
-const FILES: [(&str, &str); 6] = [
+const FILES: &[(&str, &str)] = &[
     ("main.go", SOURCE),
+    ("bimodal.go", BIMODAL),
+    ("options.go", OPTIONS),
     ("waits.go", WAITS),
     ("remote.go", REMOTE),
+    ("micro.go", MICRO),
     ("http.go", HTTP),
     ("mixed.go", MIXED),
+    ("mixer.go", MIXER),
+    ("apps.go", APPS),
+    ("compute.go", COMPUTE),
     ("go.mod", MODULE),
 ];
 
 /// What the program answers.
 #[derive(Deserialize)]
-struct Answer {
+pub(super) struct Answer {
     version: String,
     operations: u64,
     nanos: u64,
     latencies: Option<BTreeMap<String, u64>>,
+    heavy: Option<BTreeMap<String, u64>>,
     measures: BTreeMap<String, f64>,
 }
 
@@ -130,7 +149,11 @@ pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         )));
     }
     let answer: Answer = serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))?;
-    Ok(outcome(answer))
+    let outcome = outcome(answer);
+    Ok(match program {
+        Program::MapReduce(plan) => plan.judged(outcome),
+        _ => outcome,
+    })
 }
 
 /// Starts the program with a question. The pipe stays open as long as it is to live: it ends when that is closed.
@@ -208,14 +231,17 @@ impl Drop for Server<'_> {
     }
 }
 
-fn outcome(answer: Answer) -> Outcome {
-    let mut histogram = empty_histogram();
-    for (nanos, count) in answer.latencies.iter().flatten() {
-        histogram.saturating_record_n(nanos.parse().unwrap_or(u64::MAX), *count);
-    }
-    let mut outcome =
-        Outcome::new(answer.operations, Duration::from_nanos(answer.nanos.max(1))).with_latency(&histogram);
-    outcome.measures = answer.measures;
+pub(super) fn outcome(answer: Answer) -> Outcome {
+    let histogram = |latencies: &Option<BTreeMap<String, u64>>| {
+        let mut histogram = empty_histogram();
+        for (nanos, count) in latencies.iter().flatten() {
+            histogram.saturating_record_n(nanos.parse().unwrap_or(u64::MAX), *count);
+        }
+        histogram
+    };
+    let mut outcome = Outcome::new(answer.operations, Duration::from_nanos(answer.nanos.max(1)))
+        .with_latencies_apart(&histogram(&answer.latencies), &histogram(&answer.heavy));
+    outcome.measures.extend(answer.measures);
     outcome.remarks.push(answer.version);
     outcome
 }
@@ -227,12 +253,13 @@ mod tests {
     #[test]
     fn an_answer_becomes_an_outcome() {
         let answer: Answer = serde_json::from_str(
-            r#"{"version":"go1","operations":3,"nanos":1000,"latencies":{"100":2,"900":1},"measures":{"x":1.5}}"#,
+            r#"{"version":"go1","operations":3,"nanos":1000,"latencies":{"100":2},"heavy":{"900":1},"measures":{"x":1.5}}"#,
         )
         .unwrap();
         let outcome = outcome(answer);
         let latency = outcome.latency.unwrap();
         assert_eq!((latency.count, latency.p50, latency.max), (3, 100, 900));
         assert!((outcome.throughput - 3e6).abs() < 1.0 && outcome.measures["x"] == 1.5);
+        assert_eq!(outcome.measures["light_p99_us"], 0.1);
     }
 }

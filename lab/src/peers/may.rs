@@ -2,12 +2,13 @@
 //! lives as long as that.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use may::coroutine::JoinHandle;
 use may::go;
 
+use super::direct::direct;
 use super::{TaskPool, Tasks};
 use crate::error::LabError;
 use crate::harness::record::Outcome;
@@ -29,14 +30,6 @@ impl<T: Send + 'static> Future for Handle<T> {
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<T> {
         let handle = self.0.take().expect("a handle is asked once");
         Poll::Ready(handle.join().expect("a task of the workload panicked"))
-    }
-}
-
-/// What the future comes to: whatever it awaits has waited before it answers.
-fn direct<T>(future: impl Future<Output = T>) -> T {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => value,
-        Poll::Pending => unreachable!("no verb of a coroutine is pending"),
     }
 }
 
@@ -98,6 +91,9 @@ pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         .set_stack_size(STACK_WORDS);
     match program {
         Program::Timers(_) => program.run_timers(&Pool),
+        Program::App(_) => program.run_apps(&Pool),
+        Program::Micro(_) => program.run_parks(&Pool),
+        Program::Mixer(_) => program.run_tasks(&Pool),
         _ => program.run_waits(&Pool),
     }
 }

@@ -4,16 +4,19 @@
 //!
 //! | idiom | verbs | contestants |
 //! |---|---|---|
-//! | [`Tasks`]: tasks are futures with handles | spawn, launch, yield, await a handle | warpweft, tokio, smol |
-//! | [`Jobs`]: tasks are closures without handles | launch, yield, both | rayon, rayon-fifo, threads |
+//! | [`Tasks`]: tasks are futures with handles | spawn, launch, yield, await a handle | warpweft, tokio, smol; may, where nothing is pending |
+//! | [`Jobs`]: tasks are closures without handles | launch, yield | rayon, rayon-fifo, threads, steal-one |
+//! | [`JoiningJobs`]: the same, and one may wait for two | both | rayon, rayon-fifo, threads |
 //! | [`Fork`](forks::Fork): closures that borrow and wait for each other | join | warpweft, rayon, chili, forte, sequential |
 //! | [`ScopePool`](forks::ScopePool): closures that borrow and end with their scope | scope, spawn | warpweft, rayon |
 //! | [`HttpPool`]: a server | serve | warpweft, tokio, tokio+rayon; go, whose handler is Go's |
 //! | [`Waits`](waits::Waits): tasks that wait for each other | send, receive, promise, lock | warpweft, tokio, smol, may |
 //! | [`Sleeps`](waits::Sleeps): tasks that sleep | sleep | warpweft, tokio, may |
+//! | [`Parks`](parks::Parks): tasks that park | park, unpark | warpweft, tokio, smol, may, threads |
 //! | [`Mixed`](mixed::Mixed): sockets, and joins | read, write, compute | warpweft, tokio+rayon |
+//! | [`Apps`](apps::Apps): actors of a concurrent program | send, receive, acquire, release, lock | warpweft, tokio, smol, may, threads |
 //! | [`Remote`](remote::Remote): futures that split, wait and compute | both, wait, compute | warpweft, rayon, tokio, tokio+rayon |
-//! | a program of its own | | go |
+//! | a program of its own | | go, java |
 //!
 //! Invariants
 //! - All verbs are static calls that the compiler sees through: the boundary costs nothing.
@@ -30,22 +33,30 @@ use crate::workloads::http::backend::Addresses;
 use crate::workloads::spec::Kind;
 use crate::workloads::{Program, Request};
 
+pub(crate) mod apps;
 mod chili;
+mod direct;
 pub(crate) mod forks;
 mod forte;
 mod go;
+pub(crate) mod java;
 mod may;
 pub(crate) mod mixed;
+pub(crate) mod parks;
 mod rayon;
 pub(crate) mod remote;
 mod sequential;
 mod smol;
+pub(crate) mod staged;
+mod steal_one;
 mod threads;
 mod tokio;
 pub(crate) mod waits;
 mod warpweft;
 
-pub(crate) use warpweft::{check_policy, default_policy, explored_policies, policy_grammar, preset_policies};
+pub(crate) use warpweft::{
+    check_policy, compared_policies, default_policy, explored_policies, policy_grammar, preset_policies,
+};
 
 /// From inside a pool whose tasks are futures: the verbs of a task.
 pub(crate) trait Tasks: Copy + Send + Sync + Unpin + 'static {
@@ -76,6 +87,11 @@ pub(crate) trait TaskPool {
     /// The verbs of its tasks.
     fn tasks(&self) -> Self::Tasks;
 
+    /// The verbs by which those tasks are started that take long, where they have workers of their own.
+    fn long(&self) -> Self::Tasks {
+        self.tasks()
+    }
+
     /// Starts a future as a task, from this foreign thread, that nobody waits for.
     fn start(&self, root: impl Future<Output = ()> + Send + 'static);
 
@@ -104,7 +120,10 @@ pub(crate) trait Jobs: Copy + Send + Sync + 'static {
 
     /// Lets other tasks run.
     fn yield_now(self);
+}
 
+/// From inside a pool whose tasks are closures that can wait for each other.
+pub(crate) trait JoiningJobs: Jobs {
     /// Runs both, in parallel if somebody is free, and returns when both have ended.
     fn both<A: Send, B: Send>(
         self,
@@ -163,8 +182,12 @@ pub(crate) enum Runtime {
     May,
     /// One thread of the system per task.
     Threads,
+    /// A deque per worker, of which thieves take one task at a time.
+    StealOne,
     /// Go, a process of its own.
     Go,
+    /// The JVM's virtual threads, a process of its own.
+    Java,
     /// chili, which joins.
     Chili,
     /// forte, for its joins and scopes.
@@ -174,7 +197,7 @@ pub(crate) enum Runtime {
 }
 
 /// All runtimes, in the order of the tables.
-pub(crate) const RUNTIMES: [Runtime; 12] = [
+pub(crate) const RUNTIMES: [Runtime; 14] = [
     Runtime::Warpweft,
     Runtime::Rayon,
     Runtime::RayonFifo,
@@ -183,7 +206,9 @@ pub(crate) const RUNTIMES: [Runtime; 12] = [
     Runtime::Smol,
     Runtime::May,
     Runtime::Threads,
+    Runtime::StealOne,
     Runtime::Go,
+    Runtime::Java,
     Runtime::Chili,
     Runtime::Forte,
     Runtime::Sequential,
@@ -204,7 +229,9 @@ impl Runtime {
             Self::Smol => "smol",
             Self::May => "may",
             Self::Threads => "threads",
+            Self::StealOne => "steal-one",
             Self::Go => "go",
+            Self::Java => "java",
             Self::Chili => "chili",
             Self::Forte => "forte",
             Self::Sequential => "sequential",
@@ -224,7 +251,13 @@ impl Runtime {
             Self::Smol => "async-executor, the executor of smol, driven by as many threads as workers",
             Self::May => "may, for tasks that wait: coroutines with stacks of 64 KiB, in direct style",
             Self::Threads => "a thread of the system per task, 64 KiB stacks; one worker means one core",
+            Self::StealOne => {
+                "for packets: a Chase-Lev deque per worker, newest first, thieves take one, as OCaml's domainslib"
+            }
             Self::Go => "Go, a program of its own, built when it is first asked for",
+            Self::Java => {
+                "the JVM's virtual threads, a program of its own, for the micro-benchmarks; as many carriers as workers"
+            }
             Self::Chili => {
                 "chili, for fork-join: joins shared on a heartbeat; the caller is one of the workers"
             }
@@ -245,6 +278,7 @@ impl Runtime {
     pub(crate) fn missing(self) -> Option<String> {
         match self {
             Self::Go => go::missing(),
+            Self::Java => java::missing(),
             _ => None,
         }
     }
@@ -274,13 +308,34 @@ pub(crate) fn explored(kind: Kind) -> Vec<Runtime> {
             Runtime::TokioRayon,
             Runtime::Go,
         ],
-        Kind::Pingpong | Kind::Lock => vec![
+        Kind::Pingpong
+        | Kind::Lock
+        | Kind::Cycle
+        | Kind::Yield
+        | Kind::Churn
+        | Kind::Locality
+        | Kind::Transfer => vec![
             Runtime::Warpweft,
             Runtime::Tokio,
             Runtime::Smol,
             Runtime::May,
             Runtime::Go,
         ],
+        Kind::PacketBimodal | Kind::Options => vec![
+            Runtime::Warpweft,
+            Runtime::Rayon,
+            Runtime::RayonFifo,
+            Runtime::Tokio,
+        ],
+        Kind::App(_) => vec![
+            Runtime::Warpweft,
+            Runtime::Tokio,
+            Runtime::Smol,
+            Runtime::May,
+            Runtime::Threads,
+            Runtime::Go,
+        ],
+        Kind::Mixer => vec![Runtime::Warpweft, Runtime::Tokio, Runtime::Smol, Runtime::Go],
         Kind::Timers => vec![Runtime::Warpweft, Runtime::Tokio, Runtime::Go],
         Kind::Mixed => vec![Runtime::Warpweft, Runtime::TokioRayon, Runtime::Go],
         Kind::Mapreducefib | Kind::Sweep => vec![
@@ -318,7 +373,9 @@ pub(crate) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         Runtime::Smol => smol::run(request, program),
         Runtime::May => may::run(request, program),
         Runtime::Threads => threads::run(request, program),
+        Runtime::StealOne => steal_one::run(request, program),
         Runtime::Go => go::run(request, program),
+        Runtime::Java => java::run(request),
         Runtime::Chili => chili::run(request, program),
         Runtime::Forte => forte::run(request, program),
         Runtime::Sequential => sequential::run(program),

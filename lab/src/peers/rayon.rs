@@ -6,13 +6,13 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::forks::{Branch, Fork, ForkPool, ScopePool};
 use super::remote::rayon::Classic;
-use super::{JobPool, Jobs, not_built, waits_and_computes};
+use super::{JobPool, Jobs, JoiningJobs, not_built, waits_and_computes};
 use crate::error::LabError;
 use crate::harness::record::Outcome;
 use crate::workloads::{Program, Request};
 
 /// Which of the two spawns.
-pub(super) trait Order: Jobs + Default {
+pub(super) trait Order: JoiningJobs + Default {
     /// Starts a job from outside.
     fn start_in(pool: &ThreadPool, job: impl FnOnce() + Send + 'static);
 }
@@ -40,7 +40,9 @@ impl Jobs for Lifo {
     fn yield_now(self) {
         yield_now();
     }
+}
 
+impl JoiningJobs for Lifo {
     #[inline]
     fn both<A: Send, B: Send>(
         self,
@@ -67,7 +69,9 @@ impl Jobs for Fifo {
     fn yield_now(self) {
         yield_now();
     }
+}
 
+impl JoiningJobs for Fifo {
     #[inline]
     fn both<A: Send, B: Send>(
         self,
@@ -148,6 +152,6 @@ pub(super) fn run<O: Order>(request: &Request, program: &Program) -> Result<Outc
     match program {
         Program::ForkJoin(_) => program.run_forks(&pool),
         Program::Scope(_) => program.run_scope(&pool),
-        _ => program.run_jobs(&pool),
+        _ => program.run_joining_jobs(&pool),
     }
 }

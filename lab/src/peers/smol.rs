@@ -112,6 +112,8 @@ pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
     let pool = Pool::new(request.workers).map_err(|error| not_built(request, &error))?;
     match program {
         Program::Pingpong(_) | Program::Lock(_) => program.run_waits(&pool),
+        Program::App(_) => program.run_apps(&pool),
+        Program::Micro(_) => program.run_parks(&pool),
         _ => program.run_tasks(&pool),
     }
 }

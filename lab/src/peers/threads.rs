@@ -5,13 +5,14 @@
 
 use std::thread;
 
-use super::{JobPool, Jobs, not_built};
+use super::apps::threads::Pool as Actors;
+use super::{JobPool, Jobs, JoiningJobs, not_built};
 use crate::error::LabError;
 use crate::harness::record::Outcome;
 use crate::workloads::{Program, Request};
 
 /// Stack of a task's thread.
-const STACK: usize = 64 << 10;
+pub(super) const STACK: usize = 64 << 10;
 
 /// The verbs of a thread.
 #[derive(Clone, Copy)]
@@ -29,7 +30,9 @@ impl Jobs for Verbs {
     fn yield_now(self) {
         thread::yield_now();
     }
+}
 
+impl JoiningJobs for Verbs {
     fn both<A: Send, B: Send>(
         self,
         first: impl FnOnce() -> A + Send,
@@ -73,5 +76,9 @@ pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
             ));
         }
     }
-    program.run_jobs(&Pool)
+    match program {
+        Program::App(_) => program.run_apps(&Actors),
+        Program::Micro(_) => program.run_parks(&Actors),
+        _ => program.run_joining_jobs(&Pool),
+    }
 }

@@ -151,7 +151,12 @@ pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
             compute: Inline,
         }),
         Program::Pingpong(_) | Program::Lock(_) => program.run_waits(&Pool(built(&mut builder, request)?)),
+        Program::App(_) => program.run_apps(&Pool(built(&mut builder, request)?)),
+        Program::Micro(_) => program.run_parks(&Pool(built(&mut builder, request)?)),
         Program::Timers(_) => program.run_timers(&Pool(built(builder.enable_time(), request)?)),
+        Program::PacketBimodal(plan) if plan.waits() => {
+            program.run_timers(&Pool(built(builder.enable_time(), request)?))
+        }
         _ => program.run_tasks(&Pool(built(&mut builder, request)?)),
     }
 }

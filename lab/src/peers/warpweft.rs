@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use ::warpweft::net::{TcpListener, TcpStream};
-use ::warpweft::{ForkCx, Io, JoinHandle, PolicySpec, Preset, Runtime, TaskBuilder};
+use ::warpweft::{ForkCx, Io, JoinHandle, PolicySpec, PoolCounters, Preset, Runtime, TaskBuilder};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ use super::forks::{Branch, Fork, ForkPool, ScopePool};
 use super::mixed::warpweft::OnePool;
 use super::remote::warpweft::Hiding;
 use super::waits::FiberPool;
-use super::{HttpPool, TaskPool, Tasks, listener, not_built};
+use super::{HttpPool, TaskPool, Tasks, listener, not_built, staged};
 use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
 use crate::workloads::http::answer::{Asks, Inline, answer};
@@ -30,11 +30,30 @@ pub(crate) fn default_policy() -> String {
     String::from("fifo")
 }
 
-/// The policies that are explored if none are named: those that differ most.
+/// The policies that are explored if none are named: those that differ most, and the one that learns, to be judged against them.
 pub(crate) fn explored_policies() -> Vec<String> {
-    ["fifo", "lifo", "fifo-one", "deque", "fifo-locked"]
+    ["fifo", "lifo", "fifo-one", "deque", "fifo-locked", "adaptive"]
         .map(str::to_owned)
         .to_vec()
+}
+
+/// The policies that are compared if none are named: the default, and the schedulers of others.
+pub(crate) fn compared_policies(quick: bool) -> Vec<String> {
+    let policies: &[&str] = if quick {
+        &["fifo", "cforall", "negele"]
+    } else {
+        &[
+            "fifo",
+            "lifo",
+            "cforall",
+            "negele",
+            "negele-local",
+            "go",
+            "tokio",
+            "libfibre",
+        ]
+    };
+    policies.iter().map(|policy| (*policy).to_owned()).collect()
 }
 
 /// The policies that have names.
@@ -43,16 +62,24 @@ pub(crate) fn preset_policies() -> &'static [Preset] {
 }
 
 /// Checks the text of a policy; the error says where it is wrong and which words are right.
-pub(crate) fn check_policy(text: &str) -> Result<PolicySpec, LabError> {
+pub(crate) fn check_policy(text: &str) -> Result<(), LabError> {
+    if staged::is_staged(text) {
+        return staged::policies(text).map(|_| ());
+    }
+    one_policy(text).map(|_| ())
+}
+
+/// The policy of one pool.
+pub(super) fn one_policy(text: &str) -> Result<PolicySpec, LabError> {
     text.parse()
         .map_err(|error: ::warpweft::ParsePolicyError| LabError::Usage(error.to_string()))
 }
 
 /// How policies are written.
 pub(crate) fn policy_grammar() -> &'static str {
-    "POLICY = a name or an order (fifo | lifo | slot:N | alternate:N | stochastic:N | reverse:N | priority:N), then any of +steal=one|half|atleast:K +victims=random|nearest:N|topology \
+    "POLICY = a name or an order (fifo | chain | lifo | slot:N | alternate:N | stochastic:N | reverse:N | adaptive:N | priority:N), then any of +steal=one|half|atleast:K|adaptive +victims=random|nearest:N|topology|adaptive \
      +help=none|shed|shed-sticky|tickets +overflow=grow|retry:N|locked|lockfree|multi:K +capacity=N +yield=local|global \
-     +woken=waker|last"
+     +woken=waker|last; for packet-bimodal also staged:POLICY/POLICY or staged:POLICY/POLICY/POLICY, pools one behind the other"
 }
 
 /// The verbs of a task.
@@ -226,7 +253,11 @@ impl HttpPool for Pool {
 const OPEN: &str = "the runtime is open";
 
 pub(super) fn counters(runtime: &Runtime) -> Counters {
-    let counters = runtime.counters();
+    counters_of(&runtime.counters())
+}
+
+/// The counters of a pool.
+pub(super) fn counters_of(counters: &PoolCounters) -> Counters {
     let read = |fields: &mut dyn Iterator<Item = (&'static str, u64)>| -> Map<String, Value> {
         fields
             .map(|(name, value)| (name.to_owned(), Value::from(value)))
@@ -244,7 +275,11 @@ pub(super) fn counters(runtime: &Runtime) -> Counters {
 
 /// Runs a request on a fresh runtime.
 pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
-    let policy = check_policy(request.policy.as_deref().unwrap_or(&default_policy()))?;
+    let policy = request.policy.clone().unwrap_or_else(default_policy);
+    if staged::is_staged(&policy) {
+        return staged::run(request, program, &policy);
+    }
+    let policy = one_policy(&policy)?;
     let asked = |name, word| request.params.is(name, word);
     let runtime = Runtime::builder()
         .workers(request.workers)
@@ -267,8 +302,14 @@ pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
         Program::Pingpong(_) | Program::Lock(_) if asked("style", "fibers") => {
             program.run_waits(&FiberPool(runtime))
         }
+        Program::Mixer(_) if asked("style", "fibers") => program.run_tasks(&FiberPool(runtime)),
         Program::Pingpong(_) | Program::Lock(_) => program.run_waits(&Pool(runtime)),
+        Program::App(_) if asked("style", "fibers") => program.run_apps(&FiberPool(runtime)),
+        Program::App(_) => program.run_apps(&Pool(runtime)),
+        Program::Micro(_) if asked("style", "fibers") => program.run_parks(&FiberPool(runtime)),
+        Program::Micro(_) => program.run_parks(&Pool(runtime)),
         Program::Timers(_) => program.run_timers(&Pool(runtime)),
+        Program::PacketBimodal(plan) if plan.waits() => program.run_timers(&Pool(runtime)),
         Program::Mixed(_) => program.run_mixed(&OnePool(runtime)),
         Program::MapReduce(_) | Program::Sweep(_) => program.run_remote(&Hiding(runtime)),
         _ => program.run_tasks(&Pool(runtime)),
@@ -288,7 +329,11 @@ mod tests {
             check_policy(preset.name()).unwrap();
             assert!(!preset.about().is_empty() && !preset.source().is_empty());
         }
-        for name in explored_policies() {
+        for name in explored_policies()
+            .into_iter()
+            .chain(compared_policies(false))
+            .chain(compared_policies(true))
+        {
             assert!(presets.iter().any(|preset| preset.name() == name), "{name}");
         }
     }
@@ -300,6 +345,7 @@ mod tests {
             .replace(":N", ":4")
             .replace("=N", "=64");
         let (orders, options) = text.split_once("), then any of ").unwrap();
+        let (options, _) = options.split_once("; for packet-bimodal").unwrap();
         let (_, orders) = orders.split_once('(').unwrap();
         for order in orders.split(" | ") {
             check_policy(order).unwrap();

@@ -1,7 +1,8 @@
 //! The charts of lines: latency by percentile, and throughput over workers.
 
+use super::places::Places;
 use super::svg::{Scale, escape, mark, put};
-use super::{HEIGHT, MARGIN, Series, WIDTH, frame, worker_counts};
+use super::{MARGIN, Series, WIDTH, frame, worker_counts};
 use crate::harness::summary::Row;
 use crate::text::{nanos, si, workers};
 
@@ -62,12 +63,18 @@ pub(super) fn percentiles(rows: &[Row], series: &[Series], count: usize) -> Opti
                 r#"<polyline class="line {}" points="{}"><title>{}</title></polyline>"#,
                 Series::class_of(series, &row.contestant),
                 points.join(" "),
-                escape(&row.contestant)
+                escape(&format!("{}{}", row.contestant, longest(row)))
             ),
         );
     }
     svg.push_str("</svg>");
     Some(svg)
+}
+
+/// The longest wait of a row, for what a pointer shows; nothing if nobody was timed.
+pub(super) fn longest(row: &Row) -> String {
+    row.latency
+        .map_or_else(String::new, |[.., max]| format!(", max {}", nanos(max.median)))
 }
 
 /// Throughput over workers, with quartiles.
@@ -78,21 +85,10 @@ pub(super) fn over_workers(rows: &[Row], series: &[Series], unit: &str) -> Strin
         .filter_map(|row| row.throughput)
         .map(|spread| spread.high)
         .collect();
-    let places = counts.len() as f64;
-    let x = Scale::exact(-0.5, places - 0.5, MARGIN.left, WIDTH - MARGIN.right);
-    let y = Scale::linear(&tops, true, HEIGHT - MARGIN.bottom, MARGIN.top);
-    let mut svg = frame(
-        HEIGHT,
-        &counts
-            .iter()
-            .enumerate()
-            .map(|(at, count)| (x.at(at as f64), workers(*count)))
-            .collect::<Vec<_>>(),
-        &y.ticks(6)
-            .into_iter()
-            .map(|tick| (y.at(tick), si(tick)))
-            .collect::<Vec<_>>(),
-        "",
+    let names: Vec<String> = counts.iter().map(|count| workers(*count)).collect();
+    let mut chart = Places::new(
+        &names,
+        &tops,
         &format!("throughput, {unit}/s"),
         "Throughput over workers",
     );
@@ -109,37 +105,29 @@ pub(super) fn over_workers(rows: &[Row], series: &[Series], unit: &str) -> Strin
             let Some(spread) = row.and_then(|row| row.throughput) else {
                 continue;
             };
-            let left = x.at(at as f64 + shift);
-            points.push(format!("{left:.1},{:.1}", y.at(spread.median)));
+            let (left, middle) = chart.at(at, shift, spread.median);
+            points.push((left, middle));
             put(
                 &mut marks,
                 format_args!(
                     r#"<path class="whisker {}" d="M{left:.1} {:.1}V{:.1}"/>"#,
                     one.class,
-                    y.at(spread.low),
-                    y.at(spread.high)
+                    chart.y.at(spread.low),
+                    chart.y.at(spread.high)
                 ),
             );
             let title = format!(
                 "{}, {}: {} {unit}/s (quartiles {} – {})",
                 one.name,
-                workers(*count),
+                names[at],
                 si(spread.median),
                 si(spread.low),
                 si(spread.high)
             );
-            mark(&mut marks, at, left, y.at(spread.median), &one.class, &title);
+            mark(&mut marks, at, left, middle, &one.class, &title);
         }
-        put(
-            &mut svg,
-            format_args!(
-                r#"<polyline class="line thin {}" points="{}"/>"#,
-                one.class,
-                points.join(" ")
-            ),
-        );
-        svg.push_str(&marks);
+        chart.line(&format!("line thin {}", one.class), &points, "");
+        chart.svg.push_str(&marks);
     }
-    svg.push_str("</svg>");
-    svg
+    chart.end()
 }

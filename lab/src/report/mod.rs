@@ -1,10 +1,12 @@
-//! The report of an exploration: one HTML file that needs nothing else, not even a script.
+//! The reports of an exploration and of a comparison: one HTML file that needs nothing else, not even a script.
 //!
 //! ```text
-//!  mod.rs     the page            svg.rs     scales, ticks, marks, labels
-//!  tables.rs  figures, counters   plane.rs   throughput against p99
-//!  style.css  light and dark      lines.rs   latency by percentile, throughput over workers
-//!                                 speed_up.rs  speed-up beside the ideal
+//!  mod.rs     the page            svg.rs       scales, ticks, marks, labels
+//!  tables.rs  figures, counters   plane.rs     throughput against p99
+//!  style.css  light and dark      lines.rs     latency by percentile, throughput over workers
+//!                                 speed_up.rs  speed-up beside the ideal, over workers and latency
+//!                                 places.rs    what charts over workers, or latencies, have in common
+//!  compare.rs the other page
 //! ```
 
 use crate::explore::table;
@@ -15,7 +17,9 @@ use crate::workloads::Request;
 use crate::workloads::capture::BUNDLED_NAME;
 use crate::workloads::spec::{Chosen, Kind};
 
+pub(crate) mod compare;
 mod lines;
+mod places;
 mod plane;
 mod speed_up;
 mod svg;
@@ -23,6 +27,8 @@ mod tables;
 
 use svg::{escape, put};
 
+/// How the pages look.
+const STYLE: &str = include_str!("style.css");
 /// Width of a chart.
 const WIDTH: f64 = 960.0;
 /// Height of a chart that stands alone.
@@ -65,11 +71,12 @@ pub(crate) struct Page<'a> {
 struct Series {
     name: String,
     class: String,
+    is_peer: bool,
 }
 
 impl Series {
     /// The contestants in order. Policies have colours, peers are grey.
-    fn of(rows: &[Row]) -> Vec<Self> {
+    fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Self> {
         let mut series: Vec<Self> = Vec::new();
         let (mut policies, mut peers) = (0, 0);
         for row in rows {
@@ -84,6 +91,7 @@ impl Series {
             series.push(Self {
                 name: row.contestant.clone(),
                 class: format!("{letter}{}", *number % 7),
+                is_peer: !row.is_policy,
             });
             *number += 1;
         }
@@ -100,8 +108,8 @@ impl Series {
 }
 
 /// The worker counts that occur, rising.
-fn worker_counts(rows: &[Row]) -> Vec<usize> {
-    let counts: std::collections::BTreeSet<usize> = rows.iter().map(|row| row.workers).collect();
+fn worker_counts<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<usize> {
+    let counts: std::collections::BTreeSet<usize> = rows.into_iter().map(|row| row.workers).collect();
     counts.into_iter().collect()
 }
 
@@ -181,53 +189,89 @@ fn frame(
     svg
 }
 
-/// The whole page.
-pub(crate) fn html(page: &Page<'_>) -> String {
-    let series = Series::of(page.rows);
-    let workload = page.chosen.workload;
-    let name = escape(&page.chosen.name);
+/// The whole page: a part for each of these, which differ in a setting if there are several.
+pub(crate) fn html(pages: &[Page<'_>]) -> String {
+    let Some(first) = pages.first() else {
+        return String::new();
+    };
+    let name = escape(&first.chosen.name);
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <title>{name} · warpweft explore</title><style>{}</style></head><body><main>\
-         <header><p class=\"over\">warpweft explore</p><h1>{name}</h1><p class=\"lead\">{}.</p>",
-        include_str!("style.css"),
-        escape(&capitalised(workload.about)),
+         <header><p class=\"over\">warpweft explore</p><h1>{name}</h1><p class=\"lead\">{}.</p></header>",
+        STYLE,
+        escape(&capitalised(first.chosen.workload.about)),
     );
+    over_latency(&mut html, pages);
+    for page in pages {
+        part(&mut html, page);
+    }
+    html.push_str("</main></body></html>\n");
+    html
+}
+
+/// The charts that need more than one part: what is hidden, by how long it takes.
+fn over_latency(html: &mut String, pages: &[Page<'_>]) {
+    if pages.len() < 2
+        || pages
+            .iter()
+            .any(|page| page.chosen.workload.kind != Kind::Mapreducefib)
+    {
+        return;
+    }
+    let rows = || pages.iter().flat_map(|page| page.rows);
+    let series = Series::of(rows());
+    let charts: String = worker_counts(rows())
+        .into_iter()
+        .filter_map(|count| speed_up::over_latency(pages, &series, count))
+        .collect();
+    if !charts.is_empty() {
+        put(
+            html,
+            format_args!(
+                "<section><h2>Speed-up over latency</h2><p>Over one worker that is held by whatever it waits for. The dashed line is \
+                 the ideal: the same work with nothing to wait for.</p>{}{charts}</section>",
+                legend(&series, &[]),
+            ),
+        );
+    }
+}
+
+/// Everything about one session.
+fn part(html: &mut String, page: &Page<'_>) {
+    let series = Series::of(page.rows);
     html.push_str("<p class=\"params\">");
     for (key, value) in page.chosen.params.iter() {
-        put(&mut html, format_args!("<code>{} = {value}</code>", escape(key)));
+        put(html, format_args!("<code>{} = {value}</code>", escape(key)));
     }
-    if workload.kind == Kind::Pcap {
+    if page.chosen.workload.kind == Kind::Pcap {
         let capture = page
             .template
             .capture
             .as_ref()
             .map_or(BUNDLED_NAME.into(), |path| path.to_string_lossy());
-        put(
-            &mut html,
-            format_args!("<code>capture = {}</code>", escape(&capture)),
-        );
+        put(html, format_args!("<code>capture = {}</code>", escape(&capture)));
     }
     put(
-        &mut html,
+        html,
         format_args!(
-            "</p></header><section class=\"advice\"><p>{}</p></section>",
+            "</p><section class=\"advice\"><p>{}</p></section>",
             quoted(page.advice)
         ),
     );
     if page.session.versions.profile != "release" {
         put(
-            &mut html,
+            html,
             format_args!(
                 "<p class=\"warning\">This is a {} build: its figures mean nothing.</p>",
                 page.session.versions.profile
             ),
         );
     }
-    charts(&mut html, page, &series);
+    charts(html, page, &series);
     put(
-        &mut html,
+        html,
         format_args!(
             "<section><h2>Figures</h2>{}<p class=\"small\">Medians. ◆ marks the frontier.</p></section>",
             tables::figures(page, &series)
@@ -235,16 +279,14 @@ pub(crate) fn html(page: &Page<'_>) -> String {
     );
     if let Some(table) = tables::counters(page, &series) {
         put(
-            &mut html,
+            html,
             format_args!(
                 "<section><h2>Scheduler counters</h2><p>Events per thousand {}.</p>{table}</section>",
                 escape(page.chosen.unit)
             ),
         );
     }
-    how(&mut html, page);
-    html.push_str("</main></body></html>\n");
-    html
+    how(html, page);
 }
 
 fn charts(html: &mut String, page: &Page<'_>, series: &[Series]) {
@@ -257,7 +299,7 @@ fn charts(html: &mut String, page: &Page<'_>, series: &[Series]) {
                 "<section><h2>Throughput against p99</h2>\
                  <p>Each mark is a contestant with a number of workers. Nothing measured lies below and to the right of the \
                  dashed frontier: what is on it is the best choice for somebody.</p>{}{plane}</section>",
-                legend(page.rows, series, &counts)
+                legend(series, &counts)
             ),
         );
     }
@@ -271,7 +313,7 @@ fn charts(html: &mut String, page: &Page<'_>, series: &[Series]) {
             format_args!(
                 "<section><h2>Latency by percentile</h2><p>Latency is {}. Each step to the right is ten times rarer.</p>{}{}</section>",
                 escape(what),
-                legend(page.rows, series, &[]),
+                legend(series, &[]),
                 curves.concat()
             ),
         );
@@ -282,7 +324,7 @@ fn charts(html: &mut String, page: &Page<'_>, series: &[Series]) {
             format_args!(
                 "<section><h2>Speed-up over workers</h2><p>Over one worker that is held by whatever it waits for. The dashed line is \
                  the ideal: the same work with nothing to wait for.</p>{}{chart}</section>",
-                legend(page.rows, series, &[]),
+                legend(series, &[]),
             ),
         );
     }
@@ -290,20 +332,17 @@ fn charts(html: &mut String, page: &Page<'_>, series: &[Series]) {
         html,
         format_args!(
             "<section><h2>Throughput over workers</h2><p>Medians with quartiles.</p>{}{}</section>",
-            legend(page.rows, series, &[]),
+            legend(series, &[]),
             lines::over_workers(page.rows, series, unit)
         ),
     );
 }
 
 /// Colours, and shapes if worker counts are given.
-fn legend(rows: &[Row], series: &[Series], counts: &[usize]) -> String {
+fn legend(series: &[Series], counts: &[usize]) -> String {
     let mut html = String::from("<ul class=\"legend\">");
     for one in series {
-        let peer = rows
-            .iter()
-            .any(|row| row.contestant == one.name && !row.is_policy);
-        let kind = if peer {
+        let kind = if one.is_peer {
             " <span class=\"kind\">peer</span>"
         } else {
             ""
@@ -334,9 +373,6 @@ fn legend(rows: &[Row], series: &[Series], counts: &[usize]) -> String {
 
 /// Where, with what, and how it was measured.
 fn how(html: &mut String, page: &Page<'_>) {
-    let Session {
-        machine, versions, ..
-    } = page.session;
     html.push_str("<section class=\"how\"><h2>How this was measured</h2><ul>");
     for note in table::footnotes(page.session, page.rows).iter().chain(page.notes) {
         put(html, format_args!("<li>{}</li>", escape(note)));
@@ -346,6 +382,21 @@ fn how(html: &mut String, page: &Page<'_>) {
          <li>“No difference that this machine can show”: the 95 % interval of the median of the ratios within a round holds 1. \
          “Both”: the smallest loss in the worse of the two, against the best throughput and the best p99 of the policies.</li></ul><dl>",
     );
+    machine(html, page.session);
+    put(
+        html,
+        format_args!(
+            "<dt>command<dd><code>{}</code></dl></section>",
+            escape(page.command)
+        ),
+    );
+}
+
+/// The machine and the versions, for the list at the end of a page.
+fn machine(html: &mut String, session: &Session) {
+    let Session {
+        machine, versions, ..
+    } = session;
     let mut fact = |name: &str, value: &str| put(html, format_args!("<dt>{name}<dd>{}", escape(value)));
     fact(
         "machine",
@@ -365,13 +416,6 @@ fn how(html: &mut String, page: &Page<'_>) {
         &format!(
             "warpweft {}, rayon {}, tokio {}, {}",
             versions.warpweft, versions.rayon, versions.tokio, versions.smol
-        ),
-    );
-    put(
-        html,
-        format_args!(
-            "<dt>command<dd><code>{}</code></dl></section>",
-            escape(page.command)
         ),
     );
 }
@@ -416,7 +460,7 @@ mod tests {
             }
         }
         let chosen = spec::parse(workload, true, &[]).unwrap();
-        html(&Page {
+        html(&[Page {
             chosen: &chosen,
             template: &session.cells[0].request,
             session: &session,
@@ -424,7 +468,7 @@ mod tests {
             advice: "Take `lifo` <now>.",
             notes: &[String::from("go is left out")],
             command: "warpweft explore \"x\"",
-        })
+        }])
     }
 
     const STEADY: [f64; 6] = [1.0e6; 6];

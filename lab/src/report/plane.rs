@@ -1,5 +1,6 @@
 //! The throughput/p99 plane with its frontier.
 
+use super::lines::longest;
 use super::svg::{Area, Scale, escape, mark, place_label, put};
 use super::{HEIGHT, MARGIN, Series, WIDTH, frame, worker_counts};
 use crate::explore::frontier::{frontier, points};
@@ -51,11 +52,12 @@ pub(super) fn plane(rows: &[Row], series: &[Series], unit: &str) -> Option<Strin
         let Some((throughput, p99)) = *point else { continue };
         let shape = counts.iter().position(|count| *count == row.workers).unwrap_or(0);
         let title = format!(
-            "{}, {}: {} {unit}/s, p99 {}",
+            "{}, {}: {} {unit}/s, p99 {}{}",
             row.contestant,
             workers(row.workers),
             si(throughput),
-            nanos(p99)
+            nanos(p99),
+            longest(row)
         );
         mark(
             &mut svg,

@@ -1,9 +1,16 @@
-//! The chart of latency hiding: speed-up over workers, beside the ideal.
+//! The charts of latency hiding: speed-up over workers, and over latency, beside the ideal.
 
-use super::svg::{Scale, escape, mark, put};
-use super::{HEIGHT, MARGIN, Series, WIDTH, frame, worker_counts};
+use super::places::Places;
+use super::svg::mark;
+use super::{Page, Series, worker_counts};
 use crate::harness::summary::Row;
 use crate::text::{si, workers};
+
+/// What is drawn at one place.
+struct Place<'a> {
+    name: String,
+    rows: Vec<&'a Row>,
+}
 
 fn measure(row: &Row, wanted: &str) -> Option<f64> {
     let found = row.measures.iter().find(|(name, _)| name == wanted);
@@ -11,85 +18,73 @@ fn measure(row: &Row, wanted: &str) -> Option<f64> {
 }
 
 /// Speed-up over the classic with one worker, over workers; `None` if nothing was to be hidden.
-///
-/// The ideal is that of the contestant for which it is the greatest.
 pub(super) fn over_workers(rows: &[Row], series: &[Series]) -> Option<String> {
     let counts = worker_counts(rows);
-    let of = |count: usize, name: &'static str| {
-        let rows = rows.iter().filter(move |row| row.workers == count);
-        rows.filter_map(move |row| measure(row, name))
-    };
-    let ideal: Vec<Option<f64>> = counts
+    let places = counts.iter().map(|count| Place {
+        name: workers(*count),
+        rows: rows.iter().filter(|row| row.workers == *count).collect(),
+    });
+    chart(&places.collect::<Vec<_>>(), series, "Speed-up over workers")
+}
+
+/// The same over what each item waited, for this number of workers. Waits of nothing have no speed-up.
+pub(super) fn over_latency(pages: &[Page<'_>], series: &[Series], count: usize) -> Option<String> {
+    let mut waits: Vec<(u64, &Page<'_>)> = pages
         .iter()
-        .map(|count| of(*count, "ideal_speed_up").max_by(f64::total_cmp))
+        .map(|page| (page.chosen.params.number("wait"), page))
+        .filter(|(wait, _)| *wait > 0)
         .collect();
-    let tops: Vec<f64> = rows
-        .iter()
+    waits.sort_by_key(|(wait, _)| *wait);
+    let places = waits.iter().map(|(wait, page)| Place {
+        name: format!("{wait} ms"),
+        rows: page.rows.iter().filter(|row| row.workers == count).collect(),
+    });
+    let title = format!("Speed-up over latency, {}", workers(count));
+    chart(&places.collect::<Vec<_>>(), series, &title)
+}
+
+/// Speed-ups at some places; `None` if there are none. The ideal is that of the contestant for which it is the greatest.
+fn chart(places: &[Place<'_>], series: &[Series], title: &str) -> Option<String> {
+    let ideals = places.iter().map(|place| {
+        let ideals = place.rows.iter().filter_map(|row| measure(row, "ideal_speed_up"));
+        ideals.max_by(f64::total_cmp)
+    });
+    let ideals: Vec<Option<f64>> = ideals.collect();
+    let all = places.iter().flat_map(|place| &place.rows);
+    let tops: Vec<f64> = all
         .filter_map(|row| measure(row, "speed_up"))
-        .chain(ideal.iter().flatten().copied())
+        .chain(ideals.iter().flatten().copied())
         .collect();
     if tops.is_empty() {
         return None;
     }
-    let x = Scale::exact(-0.5, counts.len() as f64 - 0.5, MARGIN.left, WIDTH - MARGIN.right);
-    let y = Scale::linear(&tops, true, HEIGHT - MARGIN.bottom, MARGIN.top);
-    let mut svg = frame(
-        HEIGHT,
-        &counts
+    let names: Vec<String> = places.iter().map(|place| place.name.clone()).collect();
+    let mut chart = Places::new(&names, &tops, "speed-up", title);
+    let ideal: Vec<(f64, f64)> = ideals
+        .iter()
+        .enumerate()
+        .filter_map(|(at, ideal)| Some(chart.at(at, 0.0, (*ideal)?)))
+        .collect();
+    chart.line("frontier", &ideal, "<title>ideal: nothing to wait for</title>");
+    for one in series {
+        let speed_up = |place: &Place<'_>| {
+            let row = place.rows.iter().find(|row| row.contestant == one.name)?;
+            measure(row, "speed_up")
+        };
+        let found: Vec<(usize, f64)> = places
             .iter()
             .enumerate()
-            .map(|(at, count)| (x.at(at as f64), workers(*count)))
-            .collect::<Vec<_>>(),
-        &y.ticks(6)
-            .into_iter()
-            .map(|tick| (y.at(tick), si(tick)))
-            .collect::<Vec<_>>(),
-        "",
-        "speed-up",
-        "Speed-up over workers",
-    );
-    let line = |values: &mut dyn Iterator<Item = (usize, Option<f64>)>| -> Vec<String> {
-        values
-            .filter_map(|(at, value)| Some(format!("{:.1},{:.1}", x.at(at as f64), y.at(value?))))
-            .collect()
-    };
-    put(
-        &mut svg,
-        format_args!(
-            r#"<polyline class="frontier" points="{}"><title>ideal: nothing to wait for</title></polyline>"#,
-            line(&mut ideal.into_iter().enumerate()).join(" ")
-        ),
-    );
-    for one in series {
-        let at_count = |count: usize| {
-            let row = rows
-                .iter()
-                .find(|row| row.contestant == one.name && row.workers == count);
-            row.and_then(|row| measure(row, "speed_up"))
-        };
-        let mut values = counts.iter().map(|count| at_count(*count)).enumerate();
-        put(
-            &mut svg,
-            format_args!(
-                r#"<polyline class="line thin {}" points="{}"/>"#,
-                one.class,
-                line(&mut values).join(" ")
-            ),
-        );
-        for (at, count) in counts.iter().enumerate() {
-            if let Some(value) = at_count(*count) {
-                let title = format!("{}, {}: {}×", one.name, workers(*count), si(value));
-                mark(
-                    &mut svg,
-                    at,
-                    x.at(at as f64),
-                    y.at(value),
-                    &one.class,
-                    &escape(&title),
-                );
-            }
+            .filter_map(|(at, place)| Some((at, speed_up(place)?)))
+            .collect();
+        let points: Vec<(f64, f64)> = found
+            .iter()
+            .map(|(at, value)| chart.at(*at, 0.0, *value))
+            .collect();
+        chart.line(&format!("line thin {}", one.class), &points, "");
+        for ((at, value), (x, y)) in found.iter().zip(points) {
+            let title = format!("{}, {}: {}×", one.name, names[*at], si(*value));
+            mark(&mut chart.svg, *at, x, y, &one.class, &title);
         }
     }
-    svg.push_str("</svg>");
-    Some(svg)
+    Some(chart.end())
 }

@@ -24,6 +24,13 @@ pub(super) fn figures(page: &Page<'_>, series: &[Series]) -> String {
     if has_latency {
         html.push_str("<th>p50<th>p99<th>× best peer<th>p99.9<th>p99.99<th>max");
     }
+    let has_policies = rows.iter().any(|row| row.over_best_policy.is_some());
+    if has_policies {
+        html.push_str("<th>× best policy");
+        if has_latency {
+            html.push_str("<th>× its p99");
+        }
+    }
     for measure in &measures {
         put(
             &mut html,
@@ -77,6 +84,12 @@ pub(super) fn figures(page: &Page<'_>, series: &[Series]) -> String {
                     }
                 }
                 None => html.push_str("<td><td><td><td><td><td>"),
+            }
+        }
+        if has_policies {
+            put(&mut html, format_args!("<td>{}", ratio(row.over_best_policy)));
+            if has_latency {
+                put(&mut html, format_args!("<td>{}", ratio(row.p99_over_best_policy)));
             }
         }
         for measure in &measures {

@@ -13,7 +13,7 @@ use super::check;
 use super::params::Params;
 use crate::error::LabError;
 use crate::harness::record::Outcome;
-use crate::peers::{JobPool, Jobs, TaskPool, Tasks};
+use crate::peers::{JobPool, JoiningJobs, TaskPool, Tasks};
 
 /// The workload, ready to run.
 #[derive(Clone, Copy)]
@@ -61,7 +61,7 @@ impl<T: Tasks> Future for Call<T> {
 }
 
 /// A call of fib as a job: `both` stands for the two promises.
-fn call<J: Jobs>(jobs: J, n: u64) -> u64 {
+fn call<J: JoiningJobs>(jobs: J, n: u64) -> u64 {
     if n < 2 {
         return n;
     }
@@ -108,7 +108,7 @@ impl Plan {
     }
 
     /// Runs with tasks that are closures.
-    pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+    pub(super) fn jobs<P: JobPool<Jobs: JoiningJobs>>(&self, pool: &P) -> Result<Outcome, LabError> {
         let (jobs, n) = (pool.jobs(), self.n);
         self.time(|done| {
             pool.start(move || {

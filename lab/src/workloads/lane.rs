@@ -5,7 +5,7 @@
 //!     ▲                                            ├ done      how many ended
 //!     └──── window: spawned - done < limit ────────┤ last end  when the last one ended
 //!                                                  ├ tallies   what they counted (checked after the run)
-//!                                                  └ buckets   how long they took
+//!                                                  └ buckets   how long they took; heavy ones apart, where there are any
 //! ```
 //!
 //! Every contestant pays the same for it: two clock readings per task and four stores on lines that no other thread
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::harness::latency::{BUCKETS, add_bucket, bucket_of};
+use crate::harness::latency::{BUCKETS, add_bucket, bucket_of, empty_histogram};
 
 /// Threads that have a shard of their own.
 const OWNED: usize = 64;
@@ -58,8 +58,12 @@ struct Shard {
     done: AtomicU64,
     last_end: AtomicU64,
     tallies: [AtomicU64; TALLIES],
-    buckets: OnceLock<Box<[AtomicU32]>>,
+    buckets: Buckets,
+    heavy: Buckets,
 }
+
+/// How many took how long; made when the first one ends.
+type Buckets = OnceLock<Box<[AtomicU32]>>;
 
 /// What one spawner has under way; see the module.
 pub(crate) struct Lane {
@@ -101,12 +105,25 @@ impl Lane {
     /// A task ends that was launched at `started` and counted `tally`.
     #[inline]
     pub(crate) fn finish(&self, started: u64, tally: Tally) {
-        let end = self.now();
+        self.finish_at(self.now(), started, tally);
+    }
+
+    /// The same for one that ended at `end`, which is now or was a moment ago.
+    #[inline]
+    pub(crate) fn finish_at(&self, end: u64, started: u64, tally: Tally) {
+        self.finish_in(|shard| &shard.buckets, end, started, tally);
+    }
+
+    /// The same for a task that is much heavier than most: how long those took is reported apart.
+    pub(crate) fn finish_heavy(&self, started: u64, tally: Tally) {
+        self.finish_in(|shard| &shard.heavy, self.now(), started, tally);
+    }
+
+    #[inline]
+    fn finish_in(&self, buckets: impl Fn(&Shard) -> &Buckets, end: u64, started: u64, tally: Tally) {
         let number = thread_number();
         let shard = &self.shards[number.min(OWNED)];
-        let buckets = shard
-            .buckets
-            .get_or_init(|| (0..BUCKETS).map(|_| AtomicU32::new(0)).collect());
+        let buckets = buckets(shard).get_or_init(|| (0..BUCKETS).map(|_| AtomicU32::new(0)).collect());
         let bucket = &buckets[bucket_of(end.saturating_sub(started))];
         // Relaxed throughout: `done` publishes the others.
         if number < OWNED {
@@ -210,8 +227,10 @@ pub(crate) struct Landed {
     pub(crate) elapsed: Duration,
     /// The sums of all tallies.
     pub(crate) tally: Tally,
-    /// All latencies.
+    /// All latencies but those of heavy tasks.
     pub(crate) histogram: Histogram<u64>,
+    /// Those.
+    pub(crate) heavy: Histogram<u64>,
     /// How often spawners found their window full.
     pub(crate) waits: u64,
 }
@@ -226,7 +245,8 @@ pub(crate) fn land(lanes: &[&'static Lane], each: u64) -> Landed {
     let mut landed = Landed {
         elapsed: Duration::ZERO,
         tally: [0; TALLIES],
-        histogram: crate::harness::latency::empty_histogram(),
+        histogram: empty_histogram(),
+        heavy: empty_histogram(),
         waits: 0,
     };
     let mut end = 0;
@@ -237,10 +257,15 @@ pub(crate) fn land(lanes: &[&'static Lane], each: u64) -> Landed {
             for (sum, counted) in landed.tally.iter_mut().zip(&shard.tallies) {
                 *sum = sum.wrapping_add(counted.load(Ordering::Relaxed));
             }
-            for (bucket, count) in shard.buckets.get().into_iter().flatten().enumerate() {
-                let count = count.load(Ordering::Relaxed);
-                if count > 0 {
-                    add_bucket(&mut landed.histogram, bucket, u64::from(count));
+            for (buckets, histogram) in [
+                (&shard.buckets, &mut landed.histogram),
+                (&shard.heavy, &mut landed.heavy),
+            ] {
+                for (bucket, count) in buckets.get().into_iter().flatten().enumerate() {
+                    let count = count.load(Ordering::Relaxed);
+                    if count > 0 {
+                        add_bucket(histogram, bucket, u64::from(count));
+                    }
                 }
             }
         }
@@ -290,6 +315,19 @@ mod tests {
         assert!(!gate.is_full(3));
         assert!(gate.is_full(4));
         assert_eq!(land(&[lane], 1).waits, 2);
+    }
+
+    #[test]
+    fn heavy_tasks_count_as_done_and_are_timed_apart() {
+        let lane = Lane::leaked(Instant::now(), 2);
+        lane.finish(lane.now(), [1, 0, 0, 0]);
+        lane.finish_heavy(lane.now(), [2, 0, 0, 0]);
+        assert!(!lane.gate().is_full(3), "both are done");
+        let landed = land(&[lane], 2);
+        assert_eq!(
+            (landed.histogram.len(), landed.heavy.len(), landed.tally[0]),
+            (1, 1, 3)
+        );
     }
 
     #[test]

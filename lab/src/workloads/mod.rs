@@ -3,10 +3,11 @@
 //! ```text
 //!  spec.rs     what exists: names, parameters, variants   ──▶ Request  (one run, as data)
 //!                                                               │ load
-//!  packet.rs pcap.rs packet_cache.rs                            ▼
+//!  packet.rs pcap.rs packet_cache.rs packet_bimodal.rs options/ ▼
 //!  fib_promise.rs spawn.rs scope.rs parked.rs             ──▶ Program  (ready to run)
-//!  fork_join/ http/ pingpong.rs lock.rs                         │ run_tasks / run_jobs / run_forks / run_scope / run_waits /
-//!  timers.rs mixed/ remote/                                     │ run_timers / run_mixed / run_http / run_remote, called by a peer
+//!  fork_join/ http/ pingpong.rs lock.rs                         │ run_tasks / run_(joining_)jobs / run_forks / run_scope / run_waits /
+//!  timers.rs mixed/ mixer/ remote/ apps/ micro/                 │ run_timers / run_mixed / run_http / run_remote / run_apps / run_parks,
+//!                                                               │ called by a peer
 //!                                                               ▼
 //!                                                            Outcome   (checked)
 //! ```
@@ -17,74 +18,56 @@
 //! - A tenth of the work, at most, is done beforehand on the same pool and not measured: threads are up, the
 //!   allocator has its pages. (Not for `parked` and `timers`, where memory is what is measured.)
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::harness::record::{Counters, Outcome};
-use crate::peers::forks::{ForkPool, ScopePool};
-use crate::peers::mixed::MixedPool;
-use crate::peers::remote::RemotePool;
-use crate::peers::waits::{Sleeps, Waits};
-use crate::peers::{HttpPool, JobPool, Runtime, TaskPool};
+use crate::harness::record::Outcome;
+use crate::peers::java;
+use crate::peers::{JobPool, JoiningJobs, Runtime, TaskPool};
 
+mod apps;
 pub(crate) mod capture;
+mod chain;
+mod choices;
 mod fib_promise;
 mod fork_join;
 pub(crate) mod gate;
 pub(crate) mod http;
+mod idioms;
 pub(crate) mod lane;
 mod listener;
 mod lock;
+mod measure;
+pub(crate) mod micro;
 mod mixed;
+pub(crate) mod mixer;
+pub(crate) mod options;
 mod packet;
+mod packet_bimodal;
 mod packet_cache;
 mod packets;
 pub(crate) mod params;
 mod parked;
 mod pcap;
 mod pingpong;
+mod remarks;
 mod remote;
 mod scope;
 mod spawn;
 pub(crate) mod spec;
 mod timers;
 
-use params::{Domain, Param, Params, Variant};
+pub(crate) use remarks::{Remark, remark};
+
+use choices::{FIBERS, IO, IO_THREAD, STYLE};
+use measure::{base, check, measured, not_for};
+use mixer::Audio;
+use params::Params;
 use remote::{map_reduce, sweep};
 use spawn::inside;
 use spec::Kind;
-
-/// What the tasks of the runtime that has both are.
-const STYLE: Param = Param {
-    name: "style",
-    about: "warpweft's tasks: futures that await, or fibers that wait in direct style; the others' are futures",
-    domain: Domain::Word(&["futures", "fibers"]),
-    default: "futures",
-};
-
-const FIBERS: Variant = Variant {
-    name: "fibers",
-    about: "warpweft's tasks are fibers",
-    set: &[("style", "fibers")],
-};
-
-/// Who looks after sockets and timers of the runtime where that can be chosen.
-const IO: Param = Param {
-    name: "io",
-    about: "who waits for warpweft's sockets and timers: its workers, or a thread of its own; the others have no choice",
-    domain: Domain::Word(&["inline", "thread"]),
-    default: "inline",
-};
-
-const IO_THREAD: Variant = Variant {
-    name: "io-thread",
-    about: "warpweft's sockets and timers have a thread of their own",
-    set: &[("io", "thread")],
-};
 
 /// One run, as data: what a fresh process needs to make it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,7 +78,7 @@ pub(crate) struct Request {
     pub(crate) kind: Kind,
     /// All its parameters.
     pub(crate) params: Params,
-    /// The capture; the bundled one if none.
+    /// The file with what is replayed or priced: a capture, or a chain of options. Without it, the bundled capture, options that are drawn.
     pub(crate) capture: Option<PathBuf>,
     /// The runtime's name.
     pub(crate) runtime: String,
@@ -103,6 +86,9 @@ pub(crate) struct Request {
     pub(crate) policy: Option<String>,
     /// Worker threads.
     pub(crate) workers: usize,
+    /// Files of the workload that mixes.
+    #[serde(default)]
+    pub(crate) audio: Audio,
 }
 
 impl Request {
@@ -126,13 +112,19 @@ impl Request {
     /// bound how much there is to do, and so do the two mappings of a suspended coroutine, as the kernel has 65530 for a process.
     pub(crate) fn fitted(mut self) -> Result<Self, LabError> {
         let bounded = match self.runtime()? {
-            Runtime::Threads => self.kind != Kind::FibPromise,
+            runtime if let Kind::App(name) = self.kind => apps::bounded(name, runtime),
+            Runtime::Threads => self.kind != Kind::FibPromise && !micro::is_micro(self.kind),
             Runtime::May => self.kind == Kind::Timers,
             _ => false,
         };
         if bounded {
             let n = self.params.number("n").min(MOST_THREADS);
             self.params = self.params.with_number("n", n);
+        }
+        if self.kind == Kind::Mixer && matches!(self.runtime()?, Runtime::Threads | Runtime::May) {
+            let most = MOST_THREADS / (self.params.number("participants") + 1);
+            let conferences = self.params.number("conferences").min(most);
+            self.params = self.params.with_number("conferences", conferences);
         }
         if self.runtime()? == Runtime::Rayon && self.kind == Kind::Mapreducefib {
             let at_once = MOST_ASLEEP * self.workers as u64;
@@ -156,7 +148,19 @@ const MOST_THREAD_FIB: u64 = 15;
 /// Why this runtime cannot run this workload, if so.
 pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
     let runtime = request.runtime()?;
+    if let Some(reason) = chain::refusal(request, runtime)? {
+        return Ok(Some(reason));
+    }
+    if micro::is_micro(request.kind) {
+        return micro::refusal(request);
+    }
+    if runtime == Runtime::Java && !java::has_program(request.kind) {
+        return Ok(Some(String::from(
+            "its programs are the micro-benchmarks: see cycle, yield, churn, locality and transfer",
+        )));
+    }
     let reason = match (request.kind, runtime) {
+        (Kind::App(_), _) => return Ok(apps::refusal(runtime)),
         (Kind::Parked, Runtime::Rayon | Runtime::RayonFifo) => {
             "its jobs cannot wait without holding a worker"
         }
@@ -169,6 +173,11 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
         }
         (Kind::FibPromise, Runtime::Threads) if request.params.number("n") > MOST_THREAD_FIB => {
             "a thread per call: n is 15 at most"
+        }
+        (Kind::Mixer, Runtime::May) => return Ok(None),
+        (Kind::Mixer, Runtime::Rayon | Runtime::RayonFifo) => "its jobs cannot yield and come back later",
+        (Kind::Mixer, Runtime::Go) if !request.audio.is_none() => {
+            "its program neither reads nor writes WAV files"
         }
         (Kind::Mixed, Runtime::Warpweft | Runtime::TokioRayon) => return Ok(None),
         (Kind::Mixed, Runtime::Tokio | Runtime::Smol) => {
@@ -232,84 +241,6 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
     Ok(Some(reason.to_owned()))
 }
 
-/// What a reader of a contestant's figures must know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Remark {
-    /// The words.
-    pub(crate) text: &'static str,
-    /// Whether it did not quite the same thing as the others: then it is nobody's yardstick.
-    pub(crate) differs: bool,
-}
-
-/// What a reader of this contestant's figures on this workload must know, if anything.
-pub(crate) fn remark(request: &Request) -> Result<Option<Remark>, LabError> {
-    let runtime = request.runtime()?;
-    let mut differs = true;
-    let text = match (request.kind, runtime) {
-        (Kind::Spawn, Runtime::Rayon | Runtime::RayonFifo | Runtime::Threads)
-            if spawn::has_handles(&request.params) =>
-        {
-            "no handles: a counter stands for them"
-        }
-        (Kind::FibPromise, Runtime::Rayon | Runtime::RayonFifo) => "no promises: join stands for them",
-        (_, Runtime::Threads) => "a thread per task; n is bounded",
-        (Kind::Timers, Runtime::May) => "two mappings per task; n is bounded",
-        (Kind::Pingpong, Runtime::May) if request.params.word("form") == "oneshot" => {
-            "no promises: a channel stands for them"
-        }
-        (Kind::Pingpong, Runtime::May) => {
-            differs = false;
-            "its channels have no bound"
-        }
-        (Kind::ForkJoin, Runtime::Chili) | (Kind::ForkJoin | Kind::Spawn, Runtime::Forte) => {
-            differs = false;
-            "the caller is one of the workers"
-        }
-        (Kind::Pingpong, Runtime::Smol) if request.params.word("form") == "oneshot" => {
-            "no promises: a channel of one place stands for them"
-        }
-        (Kind::Timers, Runtime::Tokio) => {
-            differs = false;
-            "its timers tick in whole milliseconds"
-        }
-        (Kind::Http, Runtime::Go) => {
-            differs = false;
-            "net/http in a process of its own, for hyper in that of the clients"
-        }
-        (Kind::Mixed, Runtime::Go) => {
-            differs = false;
-            "in a process of its own; a goroutine and a wait group stand for a join"
-        }
-        (Kind::Mixed, Runtime::TokioRayon) => {
-            differs = false;
-            "two pools, each with as many threads as workers"
-        }
-        (Kind::Lock, Runtime::Tokio) if !lock::uses_std(&request.params) => {
-            differs = false;
-            "a task yields after 128 operations"
-        }
-        (Kind::Mapreducefib, Runtime::Rayon) if request.params.number("wait") > 0 => {
-            "who waits holds a worker; n is bounded"
-        }
-        (Kind::Mapreducefib, Runtime::Tokio) => {
-            differs = false;
-            "it has no join: an item is computed in plain calls"
-        }
-        (Kind::Mapreducefib, Runtime::TokioRayon) => {
-            differs = false;
-            "two pools, each with as many threads as workers"
-        }
-        (Kind::Sweep, Runtime::Go) => "a goroutine that sleeps holds no worker: it spins",
-        (Kind::Sweep, Runtime::Rayon) => {
-            differs = false;
-            "the classic: who waits holds a worker"
-        }
-        (_, Runtime::Sequential) => "plain calls: nothing is forked",
-        _ => return Ok(None),
-    };
-    Ok(Some(Remark { text, differs }))
-}
-
 /// A workload, ready to run.
 pub(crate) enum Program {
     /// See `packet`.
@@ -318,6 +249,10 @@ pub(crate) enum Program {
     Pcap(pcap::Plan),
     /// See `packet_cache`.
     PacketCache(packet_cache::Plan),
+    /// See `packet_bimodal`.
+    PacketBimodal(packet_bimodal::Plan),
+    /// See `options`.
+    Options(options::Plan),
     /// See `fib_promise`.
     FibPromise(fib_promise::Plan),
     /// See `spawn`.
@@ -338,10 +273,16 @@ pub(crate) enum Program {
     ForkJoin(fork_join::Plan),
     /// See `http`.
     Http(http::Plan),
+    /// See `apps`.
+    App(apps::Plan),
     /// See `remote`.
     MapReduce(map_reduce::Plan),
     /// See `remote`.
     Sweep(sweep::Plan),
+    /// See `micro`.
+    Micro(micro::Plan),
+    /// See `mixer`.
+    Mixer(mixer::Plan),
 }
 
 impl Program {
@@ -352,6 +293,8 @@ impl Program {
             Kind::Packet => Self::Packet(packet::Plan::new(params)),
             Kind::Pcap => Self::Pcap(pcap::Plan::new(params, request.capture.as_deref())?),
             Kind::PacketCache => Self::PacketCache(packet_cache::Plan::new(params)),
+            Kind::PacketBimodal => Self::PacketBimodal(packet_bimodal::Plan::new(params)),
+            Kind::Options => Self::Options(options::Plan::new(params, request.capture.as_deref())?),
             Kind::FibPromise => Self::FibPromise(fib_promise::Plan::new(params)),
             Kind::Spawn if spawn::in_scope(params) => Self::Scope(scope::Plan::new(params)),
             Kind::Spawn => Self::Spawn(spawn::Plan::new(params)),
@@ -362,8 +305,15 @@ impl Program {
             Kind::Mixed => Self::Mixed(mixed::Plan::new(params)),
             Kind::ForkJoin => Self::ForkJoin(fork_join::Plan::new(params)),
             Kind::Http => Self::Http(http::Plan::new(params)),
+            Kind::App(name) => Self::App(apps::Plan::new(name, params)),
             Kind::Mapreducefib => Self::MapReduce(map_reduce::Plan::new(params, request.workers)),
             Kind::Sweep => Self::Sweep(sweep::Plan::new(params, request.workers)),
+            Kind::Cycle => Self::Micro(micro::Plan::cycle(params, request.workers)),
+            Kind::Yield => Self::Micro(micro::Plan::yields(params, request.workers)),
+            Kind::Churn => Self::Micro(micro::Plan::churn(params, request.workers)?),
+            Kind::Transfer => Self::Micro(micro::Plan::transfer(params, request.workers)?),
+            Kind::Locality => Self::Micro(micro::Plan::locality(params, request.workers)?),
+            Kind::Mixer => Self::Mixer(mixer::Plan::new(params, &request.audio)?),
         })
     }
 
@@ -374,9 +324,14 @@ impl Program {
             Self::Packet(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
             Self::Pcap(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
             Self::PacketCache(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
+            Self::PacketBimodal(plan) => {
+                measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool))
+            }
+            Self::Options(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
             Self::FibPromise(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
             Self::Spawn(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
             Self::Parked(plan) => plan.tasks(pool),
+            Self::Mixer(plan) => measured(counters, || plan.warm_up().tasks(pool), || plan.tasks(pool)),
             _ => Err(not_for("tasks that are futures")),
         }
     }
@@ -387,113 +342,23 @@ impl Program {
             Self::Packet(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
             Self::Pcap(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
             Self::PacketCache(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
-            Self::FibPromise(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
+            Self::PacketBimodal(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
+            Self::Options(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
             Self::Spawn(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
             Self::Parked(plan) => plan.jobs(pool),
+            Self::Mixer(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
             _ => Err(not_for("jobs without handles")),
         }
     }
 
-    /// Runs it on a pool whose tasks wait for each other.
-    pub(crate) fn run_waits<P: TaskPool<Tasks: Waits>>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let counters = || pool.counters();
+    /// Runs it on a pool whose tasks are closures that can wait for two.
+    pub(crate) fn run_joining_jobs<P: JobPool<Jobs: JoiningJobs>>(
+        &self,
+        pool: &P,
+    ) -> Result<Outcome, LabError> {
         match self {
-            Self::Pingpong(plan) => measured(counters, || plan.warm_up().run(pool), || plan.run(pool)),
-            Self::Lock(plan) => measured(counters, || plan.warm_up().run(pool), || plan.run(pool)),
-            _ => Err(not_for("tasks that wait for each other")),
+            Self::FibPromise(plan) => plan.warm_up().jobs(pool).and_then(|_| plan.jobs(pool)),
+            _ => self.run_jobs(pool),
         }
     }
-
-    /// Runs it on a pool whose tasks sleep.
-    pub(crate) fn run_timers<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P) -> Result<Outcome, LabError> {
-        match self {
-            Self::Timers(plan) => plan.run(pool),
-            _ => Err(not_for("tasks that sleep")),
-        }
-    }
-
-    /// Runs it on what serves and computes.
-    pub(crate) fn run_mixed<P: MixedPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        match self {
-            Self::Mixed(plan) => plan.run(pool),
-            _ => Err(not_for("sockets and joins together")),
-        }
-    }
-
-    /// Runs it with a server of another process.
-    pub(crate) fn run_at(&self, address: SocketAddr) -> Result<Outcome, LabError> {
-        match self {
-            Self::Mixed(plan) => plan.run_at(address),
-            _ => Err(not_for("a server of another process")),
-        }
-    }
-
-    /// Runs it on a pool that joins.
-    pub(crate) fn run_forks<P: ForkPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        match self {
-            Self::ForkJoin(plan) => {
-                let counters = || pool.counters();
-                measured(counters, || plan.warm_up().run(pool), || plan.run(pool))
-            }
-            _ => Err(not_for("joins")),
-        }
-    }
-
-    /// Runs it on a pool with scopes.
-    pub(crate) fn run_scope<P: ScopePool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        match self {
-            Self::Scope(plan) => measured(|| pool.counters(), || plan.warm_up(pool), || plan.run(pool)),
-            _ => Err(not_for("scopes")),
-        }
-    }
-
-    /// Runs it on a pool whose work waits for what is remote.
-    pub(crate) fn run_remote<P: RemotePool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        match self {
-            Self::MapReduce(plan) => plan.run(pool),
-            Self::Sweep(plan) => plan.run(pool),
-            _ => Err(not_for("work that waits and computes")),
-        }
-    }
-
-    /// Runs it on a pool that serves HTTP.
-    pub(crate) fn run_http<P: HttpPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        match self {
-            Self::Http(plan) => plan.run(pool),
-            _ => Err(not_for("servers")),
-        }
-    }
-}
-
-/// A program in an idiom in which it is not written. `refusal` keeps it from coming to this.
-fn not_for(idiom: &str) -> LabError {
-    LabError::Usage(format!("this workload is not written for {idiom}"))
-}
-
-/// Warms up, then measures, and counts over the measured part.
-fn measured(
-    counters: impl Fn() -> Option<Counters>,
-    warm_up: impl FnOnce() -> Result<Outcome, LabError>,
-    run: impl FnOnce() -> Result<Outcome, LabError>,
-) -> Result<Outcome, LabError> {
-    warm_up()?;
-    let before = counters().unwrap_or_default();
-    let mut outcome = run()?;
-    outcome.counters = counters().map(|after| after.since(&before));
-    Ok(outcome)
-}
-
-/// Fails unless what was counted is what was expected.
-fn check<T: PartialEq + std::fmt::Debug>(what: &str, counted: &T, expected: &T) -> Result<(), LabError> {
-    if counted == expected {
-        return Ok(());
-    }
-    Err(LabError::Wrong(format!(
-        "{what}: {counted:?} counted, {expected:?} expected"
-    )))
-}
-
-/// The time zero of a run's lanes.
-fn base() -> Instant {
-    Instant::now()
 }

@@ -4,16 +4,15 @@
 //! the packet says, and then spawns its successor. The result of a chain depends on nothing but the packet and its
 //! number, so the sum over all chains is known beforehand.
 
-use std::hint::black_box;
-
+use super::chain::{self, Departures, Journey};
 use super::check;
-use super::lane::{Landed, Lane, TALLIES, land};
+use super::lane::{Landed, Lane};
 use super::listener::Listening;
-use super::packets::Packets;
+use super::packets::{POOL, Packets};
 use super::params::Params;
 use crate::error::LabError;
 use crate::harness::record::Outcome;
-use crate::peers::{JobPool, Jobs, TaskPool, Tasks};
+use crate::peers::{JobPool, TaskPool};
 
 /// Bytes that a light task reads.
 const READS: usize = 20;
@@ -22,21 +21,32 @@ const READS: usize = 20;
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
     listening: Listening,
-    chain: u64,
-    packets: Packets,
+    reading: Reading,
+}
+
+/// Chains that read packets.
+#[derive(Clone, Copy)]
+pub(super) struct Reading {
+    /// Tasks per packet.
+    pub(super) chain: u64,
+    /// The packets.
+    pub(super) packets: Packets,
 }
 
 /// A packet on its way.
-struct Journey {
+pub(super) struct Journeying {
+    /// The copy that is its own.
     packet: Vec<u8>,
-    state: u64,
+    /// What its tasks came to so far.
+    pub(super) state: u64,
     left: u64,
-    started: u64,
+    /// When it set out.
+    pub(super) started: u64,
 }
 
 /// The next random number of a chain (splitmix64).
 #[inline]
-fn scramble(state: u64) -> u64 {
+pub(super) fn scramble(state: u64) -> u64 {
     let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -66,41 +76,64 @@ fn work(packet: &[u8], state: u64) -> u64 {
 #[inline]
 fn first_state(spawner: u64, number: u64) -> (usize, u64) {
     let state = scramble(spawner << 40 | number);
-    ((state % super::packets::POOL as u64) as usize, state)
+    ((state % POOL as u64) as usize, state)
 }
 
-/// A link of the chain as a closure task, in the idiom of futures.
-fn link_task<T: Tasks>(tasks: T, lane: &'static Lane, mut journey: Journey) {
-    journey.state = work(&journey.packet, journey.state);
-    journey.left -= 1;
-    if journey.left == 0 {
-        arrive(lane, journey);
-    } else {
-        tasks.launch_job(move || link_task(tasks, lane, journey));
+impl Journey for Journeying {
+    #[inline]
+    fn step(&mut self) -> bool {
+        self.state = work(&self.packet, self.state);
+        self.left -= 1;
+        self.left == 0
+    }
+
+    #[inline]
+    fn arrive(self, lane: &'static Lane) {
+        let Self {
+            packet,
+            state,
+            started,
+            ..
+        } = self;
+        drop(packet);
+        lane.finish(started, [state, 0, 0, 0]);
     }
 }
 
-/// A link of the chain in the idiom of closures.
-fn link_job<J: Jobs>(jobs: J, lane: &'static Lane, mut journey: Journey) {
-    journey.state = work(&journey.packet, journey.state);
-    journey.left -= 1;
-    if journey.left == 0 {
-        arrive(lane, journey);
-    } else {
-        jobs.launch(move || link_job(jobs, lane, journey));
+impl Departures for Reading {
+    type Journey = Journeying;
+
+    #[inline]
+    fn depart(self, lane: &Lane, spawner: u64, number: u64) -> Journeying {
+        let (index, state) = first_state(spawner, number);
+        let packet = self.packets.packets[index].clone();
+        Journeying {
+            packet,
+            state,
+            left: self.chain,
+            started: lane.now(),
+        }
     }
 }
 
-/// The end of a chain.
-fn arrive(lane: &'static Lane, journey: Journey) {
-    let Journey {
-        packet,
-        state,
-        started,
-        ..
-    } = journey;
-    drop(packet);
-    lane.finish(started, [state, 0, 0, 0]);
+impl Reading {
+    /// The sum of the last states of all chains, computed one after the other.
+    pub(super) fn expected(self, listening: Listening) -> u64 {
+        if !listening.handlers {
+            return 0;
+        }
+        let mut sum = 0_u64;
+        for spawner in 0..listening.spawners {
+            for number in 0..listening.share() {
+                let (index, mut state) = first_state(spawner, number);
+                for _ in 0..self.chain {
+                    state = work(&self.packets.packets[index], state);
+                }
+                sum = sum.wrapping_add(state);
+            }
+        }
+        sum
+    }
 }
 
 impl Plan {
@@ -108,8 +141,10 @@ impl Plan {
     pub(super) fn new(params: &Params) -> Self {
         Self {
             listening: Listening::new(params),
-            chain: params.number("chain"),
-            packets: Packets::new(),
+            reading: Reading {
+                chain: params.number("chain"),
+                packets: Packets::new(),
+            },
         }
     }
 
@@ -121,101 +156,27 @@ impl Plan {
         }
     }
 
-    /// A packet at the start of its journey.
-    fn depart(&self, lane: &'static Lane, spawner: u64, number: u64) -> Journey {
-        let (index, state) = first_state(spawner, number);
-        let packet = self.packets.packets[index].clone();
-        Journey {
-            packet,
-            state,
-            left: self.chain,
-            started: lane.now(),
-        }
-    }
-
-    /// The sum of the last states of all chains, computed one after the other.
-    fn expected(&self) -> u64 {
-        if !self.listening.handlers {
-            return 0;
-        }
-        let mut sum = 0_u64;
-        for spawner in 0..self.listening.spawners {
-            for number in 0..self.listening.share() {
-                let (index, mut state) = first_state(spawner, number);
-                for _ in 0..self.chain {
-                    state = work(&self.packets.packets[index], state);
-                }
-                sum = sum.wrapping_add(state);
-            }
-        }
-        sum
-    }
-
     /// Runs with tasks that are futures.
     pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let expected = self.expected();
-        let lanes = self.listening.lanes();
-        for (spawner, lane) in (0..).zip(&lanes) {
-            pool.start(spawn_tasks(*self, pool.tasks(), lane, spawner));
-        }
-        self.outcome(&land(&lanes, self.listening.share()), expected)
+        self.outcome(&chain::tasks(self.listening, pool, self.reading))
     }
 
     /// Runs with tasks that are closures.
     pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let expected = self.expected();
-        let lanes = self.listening.lanes();
-        for (spawner, lane) in (0..).zip(&lanes) {
-            let (plan, jobs, lane) = (*self, pool.jobs(), *lane);
-            pool.start(move || spawn_jobs(plan, jobs, lane, spawner));
-        }
-        self.outcome(&land(&lanes, self.listening.share()), expected)
+        self.outcome(&chain::jobs(self.listening, pool, self.reading))
     }
 
-    fn outcome(&self, landed: &Landed, expected: u64) -> Result<Outcome, LabError> {
-        check("sum over all chains", &landed.tally[0], &expected)?;
-        let total = self.listening.total();
-        let outcome = Outcome::new(total, landed.elapsed).with_latency(&landed.histogram);
-        let tasks_per_second = outcome.throughput * self.chain as f64;
+    fn outcome(&self, landed: &Landed) -> Result<Outcome, LabError> {
+        check(
+            "sum over all chains",
+            &landed.tally[0],
+            &self.reading.expected(self.listening),
+        )?;
+        let outcome = Outcome::new(self.listening.total(), landed.elapsed).with_latency(&landed.histogram);
+        let tasks_per_second = outcome.throughput * self.reading.chain as f64;
         Ok(outcome
             .with_measure("tasks_per_second", tasks_per_second)
             .with_measure("window_full", landed.waits as f64))
-    }
-}
-
-/// A spawner as a future.
-async fn spawn_tasks<T: Tasks>(plan: Plan, tasks: T, lane: &'static Lane, spawner: u64) {
-    let mut gate = lane.gate();
-    lane.begin();
-    for number in 0..plan.listening.share() {
-        while gate.is_full(number) {
-            tasks.yield_now().await;
-        }
-        let journey = plan.depart(lane, spawner, number);
-        if !plan.listening.handlers {
-            drop(black_box(journey));
-            lane.finish_untimed([0; TALLIES], 1);
-            continue;
-        }
-        tasks.launch_job(move || link_task(tasks, lane, journey));
-    }
-}
-
-/// A spawner as a closure.
-fn spawn_jobs<J: Jobs>(plan: Plan, jobs: J, lane: &'static Lane, spawner: u64) {
-    let mut gate = lane.gate();
-    lane.begin();
-    for number in 0..plan.listening.share() {
-        while gate.is_full(number) {
-            jobs.yield_now();
-        }
-        let journey = plan.depart(lane, spawner, number);
-        if !plan.listening.handlers {
-            drop(black_box(journey));
-            lane.finish_untimed([0; TALLIES], 1);
-            continue;
-        }
-        jobs.launch(move || link_job(jobs, lane, journey));
     }
 }
 

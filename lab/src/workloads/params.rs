@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{LabError, choose};
+use crate::output::Pending;
 
 /// What a parameter may be.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +21,12 @@ pub(crate) enum Domain {
     },
     /// One of some words.
     Word(&'static [&'static str]),
+    /// A file that will be written, or none.
+    File,
 }
+
+/// What stands for no file.
+const NO_FILE: &str = "none";
 
 /// A parameter of a workload.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +103,13 @@ impl Params {
                     ))
                 })?)
             }
+            Domain::File => {
+                if text != NO_FILE {
+                    // Refused now if it cannot be written, not by every run.
+                    drop(Pending::open("write", Path::new(text))?);
+                }
+                Value::Word(text.to_owned())
+            }
             Domain::Word(words) => {
                 Value::Word(words[choose(&format!("values of {name}"), text, words)?].to_owned())
             }
@@ -132,6 +146,13 @@ impl Params {
         }
     }
 
+    /// The file that a parameter names, if any.
+    pub(crate) fn file(&self, name: &str) -> Option<PathBuf> {
+        Some(self.word(name))
+            .filter(|path| *path != NO_FILE)
+            .map(PathBuf::from)
+    }
+
     /// Whether there is a word parameter of that name, and this is its value.
     pub(crate) fn is(&self, name: &str, word: &str) -> bool {
         matches!(self.0.get(name), Some(Value::Word(own)) if own == word)
@@ -160,6 +181,34 @@ impl fmt::Display for Params {
         }
         Ok(())
     }
+}
+
+/// One list of settings for each value of the setting that has several: `wait=1,50,100`.
+pub(crate) fn variations(settings: &[String]) -> Result<Vec<Vec<String>>, LabError> {
+    let is_list = |setting: &str| {
+        setting
+            .split_once('=')
+            .is_some_and(|(_, value)| value.contains(','))
+    };
+    let mut listed = settings
+        .iter()
+        .enumerate()
+        .filter(|(_, setting)| is_list(setting));
+    let (Some((at, list)), other) = (listed.next(), listed.next()) else {
+        return Ok(vec![settings.to_vec()]);
+    };
+    if let Some((_, other)) = other {
+        return Err(LabError::Usage(format!(
+            "`{list}` and `{other}` are lists: one setting may have several values, each of which is measured by itself"
+        )));
+    }
+    let (name, values) = list.split_once('=').unwrap_or_default();
+    let with = |value: &str| {
+        let mut settings = settings.to_vec();
+        settings[at] = format!("{name}={value}");
+        settings
+    };
+    Ok(values.split(',').map(with).collect())
 }
 
 /// Reads 50000, 50_000, 50k, 10m or 1g (powers of a thousand).
@@ -227,6 +276,23 @@ mod tests {
         assert!(error("nn=1").contains("parameters of this workload: n, mode"));
         assert!(error("mode=two").contains("values of mode: batch, one"));
         assert!(error("n").contains("KEY=VALUE"));
+    }
+
+    #[test]
+    fn a_list_of_values_becomes_lists_of_settings() {
+        let settings = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        let varied = |text: &str| variations(&settings(text));
+        assert_eq!(varied("n=5 mode=one").unwrap(), [settings("n=5 mode=one")]);
+        assert_eq!(
+            varied("n=5,7 mode=one").unwrap(),
+            [settings("n=5 mode=one"), settings("n=7 mode=one")]
+        );
+        let text = varied("n=5,7 mode=one,batch").unwrap_err().to_string();
+        assert!(text.contains("one setting may have several values"), "{text}");
+        // What is left out, or is no setting, is the parameters' to refuse.
+        assert_eq!(varied("n=5,").unwrap(), [settings("n=5"), settings("n=")]);
+        let mut params = Params::defaults(DECLARED);
+        assert!(params.assign(DECLARED, &varied("5,7").unwrap()[0][0]).is_err());
     }
 
     #[test]

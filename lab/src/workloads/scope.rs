@@ -27,8 +27,12 @@ pub(super) fn refusal(params: &Params, runtime: Runtime) -> Option<String> {
             "its tasks cannot borrow from the one that waits for them: there is no scope"
         }
         Runtime::May => "measured where tasks wait for each other or sleep: see pingpong, lock and timers",
+        Runtime::StealOne => "its jobs have nobody to wait for them: see packet",
         Runtime::Threads => "the scope of std::thread is one of threads, not of tasks",
         Runtime::Go => "it has no scope, only goroutines and channels",
+        Runtime::Java => {
+            "its programs are the micro-benchmarks: see cycle, yield, churn, locality and transfer"
+        }
         Runtime::Chili => "it can only join: see fork-join",
         Runtime::Sequential => "plain calls are no tasks: see fork-join",
     };

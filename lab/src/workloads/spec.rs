@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::apps::{self, city, create, eratosthenes, mandelbrot, matrix, news, producer, switch, token_ring};
 use super::params::{Domain, Param, Params, Variant};
 use super::remote::{map_reduce, sweep};
-use super::{fork_join, http, lock, mixed, parked, pingpong, timers};
+use super::{fork_join, http, lock, micro, mixed, mixer, options, packet_bimodal, parked, pingpong, timers};
 use crate::error::{LabError, choose};
 
 /// The programs.
@@ -17,6 +18,10 @@ pub(crate) enum Kind {
     Packet,
     /// Chains of tasks over one packet each.
     PacketCache,
+    /// The same, and a few packets take long.
+    PacketBimodal,
+    /// Prices on lattices, whose steps are tasks.
+    Options,
     /// Recursion through promises.
     FibPromise,
     /// Empty tasks.
@@ -39,6 +44,21 @@ pub(crate) enum Kind {
     Mapreducefib,
     /// Leaves that wait or compute.
     Sweep,
+    /// Conference calls.
+    Mixer,
+    /// Rings of tasks that unpark each other.
+    Cycle,
+    /// Tasks that give way.
+    Yield,
+    /// Tasks that push each other out of random spots.
+    Churn,
+    /// The same, with an array that each works on.
+    Locality,
+    /// Leaders that spin until they are seen.
+    Transfer,
+    /// A concurrent program, known by its own name.
+    #[serde(untagged)]
+    App(apps::Name),
 }
 
 /// A workload as users see it.
@@ -71,34 +91,41 @@ pub(super) const fn count(default: &'static str, about: &'static str, most: u64)
     }
 }
 
-const WINDOW: Param = Param {
-    name: "window",
-    about: "packets under way at most, over all spawners; 0 is no bound",
-    domain: Domain::Number {
-        least: 0,
-        most: 1 << 32,
-    },
-    default: "1024",
-};
+/// How many packets may be under way.
+pub(super) const fn window(default: &'static str) -> Param {
+    Param {
+        name: "window",
+        about: "packets or options under way at most, over all spawners; 0 is no bound",
+        domain: Domain::Number {
+            least: 0,
+            most: 1 << 32,
+        },
+        default,
+    }
+}
 
-const HANDLERS: Param = Param {
+const WINDOW: Param = window("1024");
+
+/// Whether there are handlers at all.
+pub(super) const HANDLERS: Param = Param {
     name: "handlers",
     about: "spawn: as described; none: the null run, packets are copied and dropped",
     domain: Domain::Word(&["spawn", "none"]),
     default: "spawn",
 };
 
-const NULL: Variant = Variant {
+/// Without them.
+pub(super) const NULL: Variant = Variant {
     name: "null",
     about: "the spawner alone: the bound of the others",
     set: &[("handlers", "none")],
 };
 
 /// How many tasks spawn packets.
-const fn spawners(default: &'static str) -> Param {
+pub(super) const fn spawners(default: &'static str) -> Param {
     Param {
         name: "spawners",
-        about: "tasks that spawn packets",
+        about: "tasks that spawn the others",
         domain: Domain::Number { least: 1, most: 64 },
         default,
     }
@@ -207,6 +234,8 @@ pub(crate) const WORKLOADS: &[Workload] = &[
         ],
         smoke: &[("n", "500")],
     },
+    packet_bimodal::WORKLOAD,
+    options::WORKLOAD,
     Workload {
         name: "fib-promise",
         kind: Kind::FibPromise,
@@ -297,6 +326,21 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     map_reduce::WORKLOAD,
     map_reduce::OVERHEAD,
     sweep::WORKLOAD,
+    token_ring::WORKLOAD,
+    producer::WORKLOAD,
+    news::WORKLOAD,
+    city::WORKLOAD,
+    eratosthenes::WORKLOAD,
+    create::WORKLOAD,
+    switch::WORKLOAD,
+    mandelbrot::WORKLOAD,
+    matrix::WORKLOAD,
+    micro::CYCLE,
+    micro::YIELD,
+    micro::CHURN,
+    micro::LOCALITY,
+    micro::TRANSFER,
+    mixer::WORKLOAD,
 ];
 
 /// The workload that is explored when nothing is said.
@@ -393,7 +437,7 @@ mod tests {
         };
         assert!(
             error("packets")
-                .contains("workloads: pcap, packet, packet-cache, fib-promise, spawn, parked, pingpong, lock, timers, mixed, fork-join")
+                .contains("workloads: pcap, packet, packet-cache, packet-bimodal, options, fib-promise, spawn, parked, pingpong, lock, timers, mixed, fork-join")
         );
         assert!(error("packet/heavy").contains("did you mean `heavier`?"));
         assert!(error("fib-promise/x").contains("has no variants"));

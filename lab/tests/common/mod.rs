@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use serde_json::Value;
+
 /// The command, in a folder of its own.
 pub(crate) fn command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpweft"));
@@ -73,6 +75,44 @@ impl Drop for Folder {
     fn drop(&mut self) {
         // What cannot be removed is the system's to clear.
         drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// The records of one `bench --json`.
+pub(crate) fn records(folder: &Folder, words: &str) -> Vec<Value> {
+    let said = say(folder.path(), &format!("bench {words} --json"));
+    assert_eq!(said.code, Some(0), "{words}: {}", said.err);
+    said.out
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line is a JSON object"))
+        .collect()
+}
+
+/// Each of these runtimes, with one worker and with three, ends with so many operations.
+pub(crate) fn each_runs(words: &str, runtimes: &str, operations: u64) {
+    let folder = Folder::new(&format!("runs-{}", words.replace(['/', ' ', '='], "-")));
+    let (policies, further) = if runtimes.contains("warpweft") {
+        (
+            "--policy fifo,lifo,lifo+steal=one,fifo+overflow=locked+capacity=16",
+            3,
+        )
+    } else {
+        ("", 0)
+    };
+    let records = records(
+        &folder,
+        &format!("{words} --runtime {runtimes} {policies} --workers 1,3 --repeat 1"),
+    );
+    let contestants = runtimes.split(',').count() + further;
+    // Plain calls have one worker, all others have one and three.
+    let alone = usize::from(runtimes.contains("sequential"));
+    assert!(
+        records.len() >= 2 * contestants - alone,
+        "{} records of {contestants} contestants",
+        records.len()
+    );
+    for record in &records {
+        assert_eq!(record["operations"], operations, "{record}");
     }
 }
 

@@ -21,7 +21,7 @@ mod smol;
 mod tokio;
 mod warpweft;
 
-pub(super) use fibers::FiberPool;
+pub(super) use fibers::{FiberPool, FiberVerbs};
 
 /// From inside a pool whose tasks wait for each other.
 pub(crate) trait Waits: Tasks {

@@ -104,7 +104,7 @@ mod tests {
     use super::programs::PROGRAMS;
     use super::*;
     use crate::peers;
-    use crate::workloads::{Program, Request, spec};
+    use crate::workloads::{Program, Request, mixer, spec};
 
     /// Runs a program on every runtime that joins, and says how many operations each counted.
     fn operations(workload: &str, settings: &str) -> Vec<u64> {
@@ -118,6 +118,7 @@ mod tests {
             runtime: runtime.to_owned(),
             policy: None,
             workers,
+            audio: mixer::Audio::default(),
         };
         [
             ("sequential", 1),

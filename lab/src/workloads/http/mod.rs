@@ -277,26 +277,8 @@ impl Plan {
             &all.light.len(),
             &(computes.len() as u64 - heavy),
         )?;
-        Ok(outcome(&all, elapsed))
+        Ok(Outcome::new(computes.len() as u64, elapsed).with_latencies_apart(&all.light, &all.heavy))
     }
-}
-
-fn outcome(all: &Measured, elapsed: Duration) -> Outcome {
-    let mut both = all.light.clone();
-    both.add(&all.heavy).expect("the same bounds");
-    let mut outcome = Outcome::new(both.len(), elapsed).with_latency(&both);
-    if !all.heavy.is_empty() {
-        for (name, histogram, share) in [
-            ("light_p50_us", &all.light, 0.5),
-            ("light_p99_us", &all.light, 0.99),
-            ("light_p999_us", &all.light, 0.999),
-            ("heavy_p99_us", &all.heavy, 0.99),
-        ] {
-            let micros = histogram.value_at_quantile(share) as f64 / 1e3;
-            outcome = outcome.with_measure(name, micros);
-        }
-    }
-    outcome
 }
 
 /// How many rounds take so long on a processor that does nothing else: the fastest of some tries.

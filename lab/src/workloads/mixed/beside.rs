@@ -125,14 +125,20 @@ impl Plan {
                 "not one sort ended in its phase: ask for more millis or fewer numbers",
             ));
         }
-        let p99 = |landed: &Landed| landed.histogram.value_at_quantile(0.99) as f64 / 1e3;
+        let micros = |landed: &Landed, share| landed.histogram.value_at_quantile(share) as f64 / 1e3;
         let mut outcome = Outcome::new(beside.sorts, beside.elapsed)
             .with_latency(&wakes.histogram)
             .with_measure("cpu_kept", beside.per_second() / alone.per_second())
-            .with_measure("sorts_per_s_alone", alone.per_second())
-            .with_measure("wake_alone_p99_us", p99(&wakes_alone))
-            .with_measure("trip_p99_us", p99(&trips))
-            .with_measure("trip_alone_p99_us", p99(&trips_alone));
+            .with_measure("sorts_per_s_alone", alone.per_second());
+        for (name, landed) in [
+            ("wake_alone", &wakes_alone),
+            ("trip", &trips),
+            ("trip_alone", &trips_alone),
+        ] {
+            outcome = outcome
+                .with_measure(&format!("{name}_p99_us"), micros(landed, 0.99))
+                .with_measure(&format!("{name}_max_us"), micros(landed, 1.0));
+        }
         for (name, share) in [("io_cpu_share", io_share), ("sorts_cpu_share", sorts_share)] {
             if let Some(share) = share {
                 outcome = outcome.with_measure(name, share);

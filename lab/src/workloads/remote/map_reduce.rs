@@ -13,16 +13,20 @@
 //!
 //! *Speed-up* is over the classic with one worker, which takes n × wait and the whole work, ideal × workers.
 //!
-//! The skewed form has a few items that compute as much as all others together. Who cannot split an item (tokio alone)
-//! has that in its ideal as well: compare the seconds there.
+//! The skewed form has a few items that compute as much as all others together. Who cannot split an item (tokio alone) would have
+//! that in an ideal of its own as well. So the limit of that form is the same for all contestants: *T₁ ÷ P + wait + the longest item's
+//! span*. T₁ is the work of all items in plain calls, at the pace of plain calls of this program on this machine just then, P the
+//! workers, as far as there are processors for them, and the span of an item what is left of it when all that can be split is: its base case.
 
 use std::future::Future;
+use std::hint::black_box;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use super::wire::{Ends, Server};
-use super::{Fib, chosen, fib};
+use super::{Fib, chosen, fib, serial};
 use crate::error::LabError;
+use crate::harness::machine::cpus;
 use crate::harness::record::Outcome;
 use crate::peers::remote::{Remote, RemotePool};
 use crate::workloads::check;
@@ -261,8 +265,48 @@ impl Plan {
             .with_measure("speed_up", over(classic, elapsed))
             .with_measure("ideal_speed_up", over(classic, ideal));
         outcome.counters = counters;
-        Ok(outcome)
+        Ok(self.judged(outcome))
     }
+
+    /// Where items differ: the ratio to the limit that is the same for all contestants instead of that to their own.
+    pub(crate) fn judged(&self, outcome: Outcome) -> Outcome {
+        let skewed = self.items.which.contains(&true) && self.items.heavy.n != self.items.fib.n;
+        if !skewed || (self.wait.is_zero() && !self.tcp) {
+            return outcome;
+        }
+        let limit = self.limit(call());
+        let ratio = outcome.seconds / limit;
+        outcome
+            .with_measure("limit_s", limit)
+            .with_measure("ratio_to_limit", ratio)
+    }
+
+    /// The limit of the skewed form in seconds, if a plain call takes so long.
+    fn limit(&self, call: f64) -> f64 {
+        let items = || (0..self.n).map(|item| self.items.work(item));
+        let work: f64 = items().map(|item| calls(item.n)).sum();
+        let span = items()
+            .map(|item| calls(item.n.min(item.base)))
+            .fold(0.0, f64::max);
+        let processors = (self.workers as usize).min(cpus()) as f64;
+        self.wait.as_secs_f64() + call * (work / processors + span)
+    }
+}
+
+/// The calls of fib(n) in plain calls.
+fn calls(n: u64) -> f64 {
+    (2 * fib(n + 1) - 1) as f64
+}
+
+/// Seconds that a plain call takes: the fastest of some tries.
+fn call() -> f64 {
+    const N: u64 = 24;
+    let tries = (0..50).map(|_| {
+        let start = Instant::now();
+        black_box(serial(black_box(N)));
+        start.elapsed().as_secs_f64()
+    });
+    tries.fold(f64::MAX, f64::min) / calls(N)
 }
 
 /// How long so many items take, on a worker.
@@ -276,4 +320,40 @@ fn timed<P: RemotePool>(pool: &P, items: Items, n: u64) -> Result<Duration, LabE
     let expected = (0..n).fold(0, |sum, item| (sum + fib(items.work(item).n)) % MODULUS);
     check("the sum of the items", &sum, &expected)?;
     Ok(elapsed.max(Duration::from_nanos(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workloads::spec;
+
+    #[test]
+    fn calls_are_counted_as_they_are_made() {
+        fn count(n: u64) -> u64 {
+            if n < 2 { 1 } else { 1 + count(n - 1) + count(n - 2) }
+        }
+        for n in 0..20 {
+            assert!((calls(n) - count(n) as f64).abs() < 0.5, "{n}");
+        }
+    }
+
+    #[test]
+    fn the_limit_of_the_skewed_form_is_work_over_workers_and_wait_and_span() {
+        let plan = |settings: &[&str], workers| {
+            let settings: Vec<String> = settings.iter().map(|it| (*it).to_owned()).collect();
+            let chosen = spec::parse("mapreducefib/skewed", false, &settings).unwrap();
+            Plan::new(&chosen.params, workers)
+        };
+        let settings = ["n=10", "heavy=2", "fib=5", "heavy-fib=9", "base=4", "wait=100"];
+        // 8 items of 15 calls, 2 of 109; what is left of either is fib(4), 9 calls.
+        let limit = plan(&settings, 1).limit(0.001);
+        assert!((limit - (0.1 + 0.338 + 0.009)).abs() < 1e-9, "{limit}");
+        let outcome = || Outcome::new(10, Duration::from_secs(3)).with_measure("ratio_to_limit", 7.0);
+        let judged = plan(&settings, 1).judged(outcome());
+        let ratio = judged.measures["ratio_to_limit"] * judged.measures["limit_s"];
+        assert!((ratio - 3.0).abs() < 1e-9, "{judged:?}");
+        // Where all items are the same, everybody is compared with an ideal of its own.
+        let even = plan(&["n=10", "heavy=0"], 1).judged(outcome());
+        assert!((even.measures["ratio_to_limit"] - 7.0).abs() < 1e-9);
+    }
 }

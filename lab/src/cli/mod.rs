@@ -12,9 +12,15 @@ use crate::harness::isolate;
 use crate::harness::machine::cpus;
 use crate::harness::session::{Cell, Pace};
 use crate::peers::{self, RUNTIMES, Runtime};
+use crate::workloads::mixer::{self, Audio};
+use crate::workloads::params::variations;
 use crate::workloads::spec::{self, Chosen, Kind};
-use crate::workloads::{Request, capture};
+use crate::workloads::{Request, capture, options};
 use crate::{bench, explore, list};
+
+mod compare;
+
+pub(crate) use compare::CompareArgs;
 
 /// Workloads x runtimes x scheduling policies: what each policy does to throughput and tail latency.
 ///
@@ -32,6 +38,8 @@ enum Command {
     Explore(ExploreArgs),
     /// Run a workload and print its figures
     Bench(BenchArgs),
+    /// Run the whole set of comparisons of schedulers and write one report, with what was published beside it
+    Compare(CompareArgs),
     /// List the workloads, their parameters, the runtimes and the policies
     List,
     /// One run, asked for as JSON on standard input: how the others make their runs
@@ -40,12 +48,13 @@ enum Command {
 }
 
 /// The commands that are not hidden.
-const COMMANDS: [&str; 3] = ["explore", "bench", "list"];
+const COMMANDS: [&str; 4] = ["explore", "bench", "compare", "list"];
 
 /// What is run.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Selection {
-    /// Settings of the workload, KEY=VALUE; `warpweft list` shows the keys
+    /// Settings of the workload, KEY=VALUE; `warpweft list` shows the keys. One may have several values, KEY=A,B,C: each is
+    /// measured by itself
     #[arg(value_name = "KEY=VALUE")]
     settings: Vec<String>,
 
@@ -60,6 +69,19 @@ pub(crate) struct Selection {
     /// The capture that the workload `pcap` replays, pcap or pcapng with Ethernet frames [default: the bundled one]
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+
+    /// The options that the workload `options` prices: a line for each, with the columns kind, spot, strike, rate, volatility, years
+    /// [default: drawn at random, always the same ones]
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+
+    /// What a participant of the workload `mixer` says: 8000 samples per second, mono, 16-bit or G.711; once per participant
+    #[arg(long = "wav", value_name = "FILE")]
+    wavs: Vec<PathBuf>,
+
+    /// Where the workload `mixer` writes the mix of its first conference, as a WAV file
+    #[arg(long, value_name = "FILE")]
+    mix: Option<PathBuf>,
 
     /// A runtime, or `all`; may be repeated, or a list with commas
     #[arg(short, long = "runtime", value_name = "NAME", value_delimiter = ',')]
@@ -153,6 +175,7 @@ pub(crate) fn run() -> Result<(), LabError> {
         None => explore::run(&ExploreArgs::default()),
         Some(Command::Explore(arguments)) => explore::run(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),
+        Some(Command::Compare(arguments)) => crate::compare::run(&arguments),
         Some(Command::List) => list::run(),
         Some(Command::RunOne) => isolate::answer(),
     }
@@ -188,21 +211,21 @@ fn parse() -> Result<Option<Cli>, LabError> {
 }
 
 impl BenchArgs {
-    /// What to run.
-    pub(crate) fn job(&self) -> Result<Job, LabError> {
+    /// What to run, one after the other.
+    pub(crate) fn jobs(&self) -> Result<Vec<Job>, LabError> {
         let defaults = Defaults {
             runtimes: |_| vec![Runtime::Warpweft],
             policies: vec![peers::default_policy()],
             workers: vec![cpus()],
         };
         let pace = self.selection.pace(self.repeat, None)?;
-        self.selection.job(&self.workload, false, defaults, pace)
+        self.selection.jobs(&self.workload, false, &defaults, &pace)
     }
 }
 
 impl ExploreArgs {
-    /// What to run.
-    pub(crate) fn job(&self) -> Result<Job, LabError> {
+    /// What to run, one after the other.
+    pub(crate) fn jobs(&self) -> Result<Vec<Job>, LabError> {
         let cpus = cpus();
         // `explore n=1000`: the first word is a setting already, the workload is the default.
         let mut selection = self.selection.clone();
@@ -226,7 +249,7 @@ impl ExploreArgs {
             policies: peers::explored_policies(),
             workers: BTreeSet::from([1, cpus, 2 * cpus]).into_iter().collect(),
         };
-        selection.job(workload, self.smoke, defaults, pace)
+        selection.jobs(workload, self.smoke, &defaults, &pace)
     }
 }
 
@@ -257,11 +280,38 @@ impl Selection {
         })
     }
 
-    fn job(&self, workload: &str, smoke: bool, defaults: Defaults, pace: Pace) -> Result<Job, LabError> {
+    /// A job for each value of the setting that has several, which share the budget.
+    fn jobs(
+        &self,
+        workload: &str,
+        smoke: bool,
+        defaults: &Defaults,
+        pace: &Pace,
+    ) -> Result<Vec<Job>, LabError> {
         let mut settings = self.settings.clone();
         settings.extend(self.n.iter().map(|n| format!("n={n}")));
         settings.extend(self.window.iter().map(|window| format!("window={window}")));
-        let chosen = spec::parse(workload, smoke, &settings)?;
+        let variations = variations(&settings)?;
+        let parts = u32::try_from(variations.len()).unwrap_or(u32::MAX);
+        let pace = Pace {
+            budget: pace.budget.map(|budget| budget / parts),
+            ..pace.clone()
+        };
+        variations
+            .iter()
+            .map(|settings| self.job(workload, smoke, defaults, &pace, settings))
+            .collect()
+    }
+
+    fn job(
+        &self,
+        workload: &str,
+        smoke: bool,
+        defaults: &Defaults,
+        pace: &Pace,
+        settings: &[String],
+    ) -> Result<Job, LabError> {
+        let mut chosen = spec::parse(workload, smoke, settings)?;
         if let Some(path) = &self.pcap {
             if chosen.workload.kind != Kind::Pcap {
                 return Err(LabError::Usage(format!(
@@ -272,15 +322,26 @@ impl Selection {
             // A file that is no capture is refused now, not by every run.
             capture::Capture::load(Some(path))?;
         }
+        if let Some(path) = &self.csv {
+            if chosen.workload.kind != Kind::Options {
+                return Err(LabError::Usage(format!(
+                    "--csv is read by the workload options, not by {}",
+                    chosen.name
+                )));
+            }
+            options::check_file(&chosen.params, path)?;
+        }
+        let audio = self.audio(&mut chosen, smoke, settings, pace.limit)?;
         let cells = self.cells(chosen.workload.kind, defaults)?;
         let template = Request {
             workload: chosen.name.clone(),
             kind: chosen.workload.kind,
             params: chosen.params.clone(),
-            capture: self.pcap.clone(),
+            capture: self.pcap.clone().or_else(|| self.csv.clone()),
             runtime: String::new(),
             policy: None,
             workers: 0,
+            audio,
         };
         let command = std::iter::once(String::from("warpweft"))
             .chain(std::env::args().skip(1))
@@ -289,13 +350,42 @@ impl Selection {
             chosen,
             template,
             cells,
-            pace,
+            pace: pace.clone(),
             command: command.join(" "),
         })
     }
 
+    /// The files of the workload that mixes, checked; and whether its frames come within the limit of a run.
+    fn audio(
+        &self,
+        chosen: &mut Chosen,
+        smoke: bool,
+        settings: &[String],
+        limit: Duration,
+    ) -> Result<Audio, LabError> {
+        let audio = Audio {
+            wavs: self.wavs.clone(),
+            mix: self.mix.clone(),
+        };
+        if chosen.workload.kind == Kind::Mixer {
+            let said = |name: &str| {
+                let by_smoke = smoke && chosen.workload.smoke.iter().any(|(set, _)| *set == name);
+                let assigned = |setting: &String| setting.split_once('=').is_some_and(|(key, _)| key == name);
+                by_smoke || settings.iter().any(assigned)
+            };
+            audio.settle(&mut chosen.params, said)?;
+            mixer::check_length(&chosen.params, limit)?;
+        } else if !audio.is_none() {
+            return Err(LabError::Usage(format!(
+                "--wav and --mix are for the workload mixer, not for {}",
+                chosen.name
+            )));
+        }
+        Ok(audio)
+    }
+
     /// All contestants with all worker counts.
-    fn cells(&self, kind: Kind, defaults: Defaults) -> Result<Vec<Cell>, LabError> {
+    fn cells(&self, kind: Kind, defaults: &Defaults) -> Result<Vec<Cell>, LabError> {
         let usual = (defaults.runtimes)(kind);
         let runtimes = match self.runtimes.as_slice() {
             [] if !self.policies.is_empty() && !usual.contains(&Runtime::Warpweft) => {
@@ -314,7 +404,7 @@ impl Selection {
             )));
         }
         let policies = if self.policies.is_empty() {
-            defaults.policies
+            defaults.policies.clone()
         } else {
             self.policies.clone()
         };
@@ -322,7 +412,7 @@ impl Selection {
             peers::check_policy(policy)?;
         }
         let workers = if self.workers.is_empty() {
-            defaults.workers
+            defaults.workers.clone()
         } else {
             self.workers.clone()
         };
@@ -356,10 +446,19 @@ mod tests {
     use clap::CommandFactory;
 
     fn job(line: &str) -> Result<Job, LabError> {
+        let mut jobs = jobs(line)?;
+        assert_eq!(jobs.len(), 1, "{line}");
+        Ok(jobs.remove(0))
+    }
+
+    fn jobs(line: &str) -> Result<Vec<Job>, LabError> {
         let words = std::iter::once("warpweft").chain(line.split_whitespace());
         match Cli::try_parse_from(words).map(|cli| cli.command) {
-            Ok(Some(Command::Bench(arguments))) => arguments.job(),
-            Ok(Some(Command::Explore(arguments))) => arguments.job(),
+            Ok(Some(Command::Bench(arguments))) => arguments.jobs(),
+            Ok(Some(Command::Explore(arguments))) => arguments.jobs(),
+            Ok(Some(Command::Compare(arguments))) => arguments
+                .jobs()
+                .map(|(jobs, _)| jobs.into_iter().take(1).map(|(_, job)| job).collect()),
             Ok(_) => panic!("{line} is no bench or explore"),
             Err(error) => Err(LabError::Usage(error.to_string())),
         }
@@ -379,7 +478,7 @@ mod tests {
 
     #[test]
     fn without_words_it_explores_the_bundled_capture() {
-        let bare = ExploreArgs::default().job().unwrap();
+        let bare = ExploreArgs::default().jobs().unwrap().remove(0);
         let said = job("explore").unwrap();
         assert_eq!(bare.template.kind, Kind::Pcap);
         assert_eq!(
@@ -403,6 +502,17 @@ mod tests {
         );
         assert_eq!(job.chosen.params.number("n"), 10);
         assert_eq!(job.pace.rounds, 11);
+    }
+
+    #[test]
+    fn a_setting_may_have_several_values_which_share_the_budget() {
+        let jobs = jobs("explore mapreducefib wait=1,50 n=7 --budget 60").unwrap();
+        let waits: Vec<u64> = jobs.iter().map(|job| job.chosen.params.number("wait")).collect();
+        assert_eq!(waits, [1, 50]);
+        for job in jobs {
+            assert_eq!(job.template.params.number("n"), 7);
+            assert_eq!(job.pace.budget, Some(Duration::from_secs(30)));
+        }
     }
 
     #[test]
@@ -433,6 +543,18 @@ mod tests {
     }
 
     #[test]
+    fn a_comparison_has_the_size_and_the_contestants_that_are_asked_for() {
+        let quick = job("compare churn --quick").unwrap();
+        assert_eq!(quick.chosen.params.number("ms"), 100);
+        let slow = job("compare churn").unwrap();
+        assert_eq!(slow.chosen.params.number("ms"), 400);
+        assert!(slow.cells.len() > quick.cells.len() && slow.pace.rounds > quick.pace.rounds);
+        let fibers = job("compare cycle/fibers --workers 1 --policy fifo,lifo").unwrap();
+        let names: Vec<String> = fibers.cells.iter().map(Cell::contestant).collect();
+        assert_eq!(names, ["fifo", "lifo", "may"]);
+    }
+
+    #[test]
     fn short_settings_and_long_ones_are_the_same() {
         let short = job("bench packet -n 5k --window 0").unwrap();
         let long = job("bench packet n=5000 window=0").unwrap();
@@ -449,6 +571,10 @@ mod tests {
         assert!(error("bench packet --repeat 0").contains("at least one"));
         assert!(error("bench packet --policy fifo --runtime rayon").contains("leaves that out"));
         assert!(error("bench packet --pcap x.pcap").contains("read by the workload pcap"));
+        assert!(error("compare chrun").contains("did you mean `churn`?"));
+        assert!(error("compare cycle --runtime rayon").contains("takes part in none"));
+        assert!(error("compare cycle --minutes 0").contains("some time"));
+        assert!(error("compare --runtime tokio --policy fifo").contains("leaves that out"));
         assert!(error("bench packet --policy filo").contains("fifo"));
         assert!(error("bench packet --workers two").contains("two"));
     }

@@ -1,0 +1,86 @@
+//! may's `sync`, in direct style. Its channels have no bound: a semaphore counts the room that is left.
+
+use std::sync::{Arc, PoisonError};
+
+use ::may::sync::{Mutex, Semphore, mpsc};
+
+use super::Apps;
+use crate::peers::may::Verbs;
+
+/// The sending end of a channel, and how many more values may be in it.
+pub(crate) struct Sender<T> {
+    values: mpsc::Sender<T>,
+    room: Arc<Semphore>,
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        Self {
+            values: self.values.clone(),
+            room: Arc::clone(&self.room),
+        }
+    }
+}
+
+/// The receiving end; nobody drops it before the senders are gone.
+pub(crate) struct Receiver<T> {
+    values: mpsc::Receiver<T>,
+    room: Arc<Semphore>,
+}
+
+impl Apps for Verbs {
+    type Sender<T: Send + 'static> = Sender<T>;
+    type Receiver<T: Send + 'static> = Receiver<T>;
+    type Semaphore = Semphore;
+    type Lock<T: Send + 'static> = Mutex<T>;
+
+    fn mailbox<T: Send + 'static>(room: usize) -> (Sender<T>, Receiver<T>) {
+        let (sender, receiver) = mpsc::channel();
+        let room = Arc::new(Semphore::new(room));
+        let sender = Sender {
+            values: sender,
+            room: Arc::clone(&room),
+        };
+        let receiver = Receiver {
+            values: receiver,
+            room,
+        };
+        (sender, receiver)
+    }
+
+    #[inline]
+    async fn send<T: Send + 'static>(to: &Sender<T>, value: T) -> bool {
+        to.room.wait();
+        to.values.send(value).is_ok()
+    }
+
+    #[inline]
+    async fn recv<T: Send + 'static>(from: &mut Receiver<T>) -> Option<T> {
+        let value = from.values.recv().ok()?;
+        from.room.post();
+        Some(value)
+    }
+
+    fn semaphore(permits: usize) -> Semphore {
+        Semphore::new(permits)
+    }
+
+    #[inline]
+    async fn acquire(semaphore: &Semphore) {
+        semaphore.wait();
+    }
+
+    #[inline]
+    fn release(semaphore: &Semphore) {
+        semaphore.post();
+    }
+
+    fn lock<T: Send + 'static>(value: T) -> Mutex<T> {
+        Mutex::new(value)
+    }
+
+    #[inline]
+    async fn with<T: Send + 'static, R: Send>(lock: &Mutex<T>, change: impl FnOnce(&mut T) -> R + Send) -> R {
+        change(&mut *lock.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,50 @@
+//! async-channel and async-lock, which go with smol.
+
+use async_lock::{Mutex, Semaphore};
+
+use super::Apps;
+use crate::peers::smol::Verbs;
+
+impl Apps for Verbs {
+    type Sender<T: Send + 'static> = async_channel::Sender<T>;
+    type Receiver<T: Send + 'static> = async_channel::Receiver<T>;
+    type Semaphore = Semaphore;
+    type Lock<T: Send + 'static> = Mutex<T>;
+
+    fn mailbox<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>) {
+        async_channel::bounded(room)
+    }
+
+    #[inline]
+    async fn send<T: Send + 'static>(to: &Self::Sender<T>, value: T) -> bool {
+        to.send(value).await.is_ok()
+    }
+
+    #[inline]
+    async fn recv<T: Send + 'static>(from: &mut Self::Receiver<T>) -> Option<T> {
+        from.recv().await.ok()
+    }
+
+    fn semaphore(permits: usize) -> Semaphore {
+        Semaphore::new(permits)
+    }
+
+    #[inline]
+    async fn acquire(semaphore: &Semaphore) {
+        semaphore.acquire().await.forget();
+    }
+
+    #[inline]
+    fn release(semaphore: &Semaphore) {
+        semaphore.add_permits(1);
+    }
+
+    fn lock<T: Send + 'static>(value: T) -> Mutex<T> {
+        Mutex::new(value)
+    }
+
+    #[inline]
+    async fn with<T: Send + 'static, R: Send>(lock: &Mutex<T>, change: impl FnOnce(&mut T) -> R + Send) -> R {
+        change(&mut *lock.lock().await)
+    }
+}

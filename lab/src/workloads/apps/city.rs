@@ -1,0 +1,157 @@
+//! *city*: houses use power and water, and a plant turns water into power.
+//!
+//! ```text
+//!   river ──▶ plant ──▶ [ room for 100 units of power ] ──▶ house 1 … house n
+//!     └───────────────────── water ───────────────────────▶
+//! ```
+//!
+//! The river always has water, but one at a time draws it: a number under a lock. The power in store, and the room for more, are two
+//! semaphores. A house takes a unit of power and then one of water, again and again; the plant makes as much as all of them need.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{App, MOST_ACTORS, Name, per_step};
+use crate::error::LabError;
+use crate::harness::record::Outcome;
+use crate::peers::apps::Apps;
+use crate::workloads::params::{Domain, Param, Params};
+use crate::workloads::spec::{Kind, Workload, count};
+use crate::workloads::{FIBERS, STYLE, check};
+
+/// The workload as users see it.
+pub(in crate::workloads) const WORKLOAD: Workload = Workload {
+    name: "city",
+    kind: Kind::App(Name::City),
+    about: "houses use water and power, and a plant makes the one from the other",
+    unit: "units of power",
+    latency: None,
+    params: &[
+        count("1000", "houses", MOST_ACTORS),
+        Param {
+            name: "units",
+            about: "units of power, and as many of water, that a house uses",
+            domain: Domain::Number {
+                least: 1,
+                most: 1_000_000,
+            },
+            default: "10",
+        },
+        Param {
+            name: "room",
+            about: "units of power that the plant can store",
+            domain: Domain::Number {
+                least: 1,
+                most: 1 << 20,
+            },
+            default: "100",
+        },
+        STYLE,
+    ],
+    variants: &[FIBERS],
+    smoke: &[("n", "20")],
+};
+
+/// The program, sized.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    houses: u64,
+    units: u64,
+    room: usize,
+}
+
+/// What is used where.
+struct Works<W: Apps> {
+    water: W::Lock<u64>,
+    power: W::Semaphore,
+    room: W::Semaphore,
+}
+
+impl<W: Apps> Works<W> {
+    /// Draws a unit of water.
+    #[inline]
+    async fn draw(&self) {
+        W::with(&self.water, |drawn| *drawn += 1).await;
+    }
+
+    /// Makes a unit of power, once there is room for it.
+    #[inline]
+    async fn make(&self) {
+        W::acquire(&self.room).await;
+        self.draw().await;
+        W::release(&self.power);
+    }
+
+    /// Uses a unit of power, once there is one, and a unit of water.
+    #[inline]
+    async fn consume(&self) {
+        W::acquire(&self.power).await;
+        W::release(&self.room);
+        self.draw().await;
+    }
+}
+
+impl Plan {
+    /// Reads the parameters.
+    pub(super) fn new(params: &Params) -> Self {
+        Self {
+            houses: params.number("n"),
+            units: params.number("units"),
+            room: params.number("room") as usize,
+        }
+    }
+}
+
+impl App for Plan {
+    /// Units of power that were used, and of water.
+    type Tally = (u64, u64);
+
+    fn warm_up(&self) -> Self {
+        Self {
+            units: (self.units / 10).max(1),
+            ..*self
+        }
+    }
+
+    async fn play<W: Apps>(self, tasks: W) -> (Duration, (u64, u64)) {
+        let works = Arc::new(Works::<W> {
+            water: W::lock(0),
+            power: W::semaphore(0),
+            room: W::semaphore(self.room),
+        });
+        let start = Instant::now();
+        let at_plant = Arc::clone(&works);
+        let plant = tasks.spawn(async move {
+            for _ in 0..self.houses * self.units {
+                at_plant.make().await;
+            }
+        });
+        let houses: Vec<_> = (0..self.houses)
+            .map(|_| {
+                let works = Arc::clone(&works);
+                tasks.spawn(async move {
+                    let mut used = 0;
+                    for _ in 0..self.units {
+                        works.consume().await;
+                        used += 1;
+                    }
+                    used
+                })
+            })
+            .collect();
+        let mut power = 0;
+        for house in houses {
+            power += house.await;
+        }
+        plant.await;
+        let elapsed = start.elapsed();
+        let water = W::with(&works.water, |drawn| *drawn).await;
+        (elapsed, (power, water))
+    }
+
+    fn outcome(&self, elapsed: Duration, used: (u64, u64)) -> Result<Outcome, LabError> {
+        let units = self.houses * self.units;
+        check("units of power and of water", &used, &(units, 2 * units))?;
+        Ok(per_step(units, elapsed, "ns_per_unit"))
+    }
+}

@@ -1,0 +1,145 @@
+//! *producer*: pairs of a producer and a consumer share one buffer.
+//!
+//! ```text
+//!   producer 1 ─┐  put                    take ┌─▶ consumer 1
+//!       …       ├──────▶ [ room for 10 ] ──────┤       …
+//!   producer n ─┘                              └─▶ consumer n
+//! ```
+//!
+//! The units are shared out evenly among the pairs. Who takes a unit need not be the partner of who put it in.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::buffer::Buffer;
+use super::{App, Name, per_step};
+use crate::error::LabError;
+use crate::harness::record::Outcome;
+use crate::peers::apps::Apps;
+use crate::workloads::params::{Domain, Param, Params, Variant};
+use crate::workloads::spec::{Kind, Workload, count};
+use crate::workloads::{FIBERS, STYLE, check};
+
+/// The workload as users see it.
+pub(in crate::workloads) const WORKLOAD: Workload = Workload {
+    name: "producer",
+    kind: Kind::App(Name::Producer),
+    about: "pairs of a producer and a consumer share one small buffer",
+    unit: "units",
+    latency: None,
+    params: &[
+        count(
+            "10k",
+            "units through the buffer, of all pairs together",
+            1_000_000_000,
+        ),
+        Param {
+            name: "pairs",
+            about: "producers, and as many consumers",
+            domain: Domain::Number { least: 1, most: 4096 },
+            default: "1",
+        },
+        Param {
+            name: "room",
+            about: "units that the buffer has room for",
+            domain: Domain::Number {
+                least: 1,
+                most: 1 << 20,
+            },
+            default: "10",
+        },
+        STYLE,
+    ],
+    variants: &[
+        Variant {
+            name: "pairs64",
+            about: "64 pairs",
+            set: &[("pairs", "64")],
+        },
+        Variant {
+            name: "long",
+            about: "one pair, a million units",
+            set: &[("n", "1m")],
+        },
+        Variant {
+            name: "long64",
+            about: "64 pairs, a million units",
+            set: &[("n", "1m"), ("pairs", "64")],
+        },
+        FIBERS,
+    ],
+    smoke: &[("n", "500")],
+};
+
+/// The program, sized.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    units: u64,
+    pairs: u64,
+    room: usize,
+}
+
+impl Plan {
+    /// Reads the parameters.
+    pub(super) fn new(params: &Params) -> Self {
+        Self {
+            units: params.number("n"),
+            pairs: params.number("pairs"),
+            room: params.number("room") as usize,
+        }
+    }
+
+    /// The units of one pair: every so many-eth, beginning with its number.
+    fn share(&self, pair: u64) -> impl Iterator<Item = u64> + use<> {
+        (pair..self.units).step_by(self.pairs as usize)
+    }
+}
+
+impl App for Plan {
+    /// How many units were consumed, and their sum.
+    type Tally = (u64, u64);
+
+    fn warm_up(&self) -> Self {
+        Self {
+            units: (self.units / 10).max(1),
+            ..*self
+        }
+    }
+
+    async fn play<W: Apps>(self, tasks: W) -> (Duration, (u64, u64)) {
+        let buffer = Arc::new(Buffer::<W>::new(self.room));
+        let (mut producers, mut consumers) = (Vec::new(), Vec::new());
+        let start = Instant::now();
+        for pair in 0..self.pairs {
+            let (full, empty) = (Arc::clone(&buffer), Arc::clone(&buffer));
+            producers.push(tasks.spawn(async move {
+                for unit in self.share(pair) {
+                    full.put(unit).await;
+                }
+            }));
+            consumers.push(tasks.spawn(async move {
+                let (mut count, mut sum) = (0, 0);
+                for _ in self.share(pair) {
+                    sum += empty.take().await;
+                    count += 1;
+                }
+                (count, sum)
+            }));
+        }
+        for producer in producers {
+            producer.await;
+        }
+        let mut all = (0, 0);
+        for consumer in consumers {
+            let (count, sum) = consumer.await;
+            all = (all.0 + count, all.1 + sum);
+        }
+        (start.elapsed(), all)
+    }
+
+    fn outcome(&self, elapsed: Duration, consumed: (u64, u64)) -> Result<Outcome, LabError> {
+        let expected = (self.units, self.units * (self.units - 1) / 2);
+        check("units consumed, and their sum", &consumed, &expected)?;
+        Ok(per_step(self.units, elapsed, "ns_per_unit"))
+    }
+}

@@ -1,0 +1,106 @@
+//! *cycle*: rings of tasks. Each task unparks the next, then parks; one task of each ring runs at a time.
+//!
+//! ```text
+//!  ring   A ─▶ B ─▶ C ─▶ D ─▶ E ─▶ A …      a hop is an unpark, a park and a switch
+//! ```
+//!
+//! With a ring per worker nothing else is ready; with a hundred, each waits for its turn, and the policy decides whose it is.
+
+use super::super::check;
+use super::super::params::{Domain, Param, Params, Variant};
+use super::super::spec::{Kind, Workload};
+use super::hall::{Counted, Window};
+use super::per_worker;
+use crate::error::LabError;
+use crate::harness::record::Outcome;
+use crate::peers::TaskPool;
+use crate::peers::parks::{Parks, Place};
+
+/// The workload as users see it.
+pub(in crate::workloads) const WORKLOAD: Workload = Workload {
+    name: "cycle",
+    kind: Kind::Cycle,
+    about: "rings of tasks: each unparks the next and parks",
+    unit: "hops",
+    latency: None,
+    params: &[
+        per_worker("rings", "rings for each worker"),
+        Param {
+            name: "ring",
+            about: "tasks in a ring",
+            domain: Domain::Number { least: 2, most: 1000 },
+            default: "5",
+        },
+        super::MS,
+        super::CLOCK,
+        super::super::STYLE,
+    ],
+    variants: &[
+        Variant {
+            name: "one",
+            about: "a ring for each worker: nothing else is ready",
+            set: &[("rings", "1")],
+        },
+        super::CLOCKED,
+        super::super::FIBERS,
+    ],
+    smoke: &[("rings", "3"), ("ms", "20")],
+};
+
+/// The workload, ready to run.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    rings: usize,
+    ring: usize,
+    window: Window,
+}
+
+impl Plan {
+    /// Reads the parameters.
+    pub(super) fn new(params: &Params, workers: usize) -> Self {
+        Self {
+            rings: params.number("rings") as usize * workers,
+            ring: params.number("ring") as usize,
+            window: Window::new(params, workers),
+        }
+    }
+
+    /// Runs it.
+    pub(super) fn run<P: TaskPool<Tasks: Parks>>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let ring = self.ring;
+        let begins = move |seat: usize| seat.is_multiple_of(ring);
+        let counted = self
+            .window
+            .count(pool, self.rings * ring, begins, move |hall, seat| async move {
+                let first = seat - seat % ring;
+                let next = &hall.seats[first + (seat + 1 - first) % ring].place;
+                let own = hall.enter(seat).await;
+                let mut hops = 0;
+                while !hall.is_over() {
+                    hops += 1;
+                    own.turn(hops, &hall);
+                    next.unpark();
+                    own.place.park().await;
+                }
+                // The others of the ring are told by the same way: each is unparked once more, and ends.
+                next.unpark();
+            })?;
+        self.check(&counted)?;
+        Ok(counted.outcome(ring))
+    }
+
+    /// One task of a ring runs at a time, in its order: each had as many turns as the one before it, or one fewer since the ring was
+    /// stopped.
+    fn check(&self, counted: &Counted) -> Result<(), LabError> {
+        for turns in counted.all.chunks(self.ring) {
+            let in_order = turns.is_sorted_by(|a, b| a >= b);
+            let together = turns[0] - turns[self.ring - 1] <= 1;
+            check(
+                "rings in which a hop was lost or doubled",
+                &(in_order, together),
+                &(true, true),
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,378 @@
+//! *packet-bimodal*: chains of three tasks; the last task of one packet in a thousand spawns two more that take 20 ms each.
+//!
+//! ```text
+//!  light   step ─▶ step ─▶ step ─▶ end
+//!  heavy   step ─▶ step ─▶ step ─┬▶ 20 ms ─┐
+//!                                └▶ 20 ms ─┴▶ end, when the second has ended
+//! ```
+//!
+//! The steps are those of `packet_cache`: locality speaks for newest first, the heavy packets speak against it. Which packets are
+//! heavy is an exact, shuffled count. The two kinds are timed apart (Modelski, *Using effect handlers for efficient parallel
+//! scheduling*, 2022, section 5.3.3).
+
+use std::hint;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::chain::{self, Departures, Journey, Launch, OfJobs, OfTasks, heavy_ones};
+use super::check;
+use super::lane::{Landed, Lane};
+use super::listener::Listening;
+use super::packet_cache::{Journeying, Reading};
+use super::packets::Packets;
+use super::params::{Domain, Param, Params, Variant};
+use super::spec::{self, Kind, Workload};
+use crate::error::LabError;
+use crate::harness::record::Outcome;
+use crate::peers::waits::Sleeps;
+use crate::peers::{JobPool, TaskPool};
+
+/// The workload as users see it.
+pub(super) const WORKLOAD: Workload = Workload {
+    name: "packet-bimodal",
+    kind: Kind::PacketBimodal,
+    about: "chains of three tasks per packet; one packet in a thousand spawns two more that take 20 ms: do the others wait?",
+    unit: "packets",
+    latency: Some("from spawn to the end of the chain; of a heavy packet, to the end of both that take long"),
+    params: &[
+        spec::count("100k", "packets", 1 << 32),
+        spec::window("0"),
+        spec::spawners("10"),
+        Param {
+            name: "form",
+            about: "what takes long: compute spins, network waits asynchronously, blocking sleeps and holds its thread",
+            domain: Domain::Word(&["compute", "network", "blocking"]),
+            default: "compute",
+        },
+        Param {
+            name: "heavy",
+            about: "heavy packets of a thousand; at least one packet is heavy unless it is 0",
+            domain: Domain::Number { least: 0, most: 1000 },
+            default: "1",
+        },
+        Param {
+            name: "take",
+            about: "milliseconds that each of the two takes",
+            domain: Domain::Number {
+                least: 1,
+                most: 10_000,
+            },
+            default: "20",
+        },
+        spec::HANDLERS,
+    ],
+    variants: &[
+        Variant {
+            name: "compute",
+            about: "what takes long spins (the default)",
+            set: &[],
+        },
+        Variant {
+            name: "network",
+            about: "it waits asynchronously",
+            set: &[("form", "network")],
+        },
+        Variant {
+            name: "blocking",
+            about: "it sleeps and holds its thread",
+            set: &[("form", "blocking")],
+        },
+        Variant {
+            name: "spawners1",
+            about: "one spawner",
+            set: &[("spawners", "1")],
+        },
+        Variant {
+            name: "bounded",
+            about: "1024 packets under way at most",
+            set: &[("window", "1024")],
+        },
+        spec::NULL,
+    ],
+    smoke: &[("n", "2000"), ("take", "2")],
+};
+
+/// Tasks of a packet, before the two.
+const CHAIN: u64 = 3;
+
+/// What takes long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// It spins.
+    Compute,
+    /// It waits asynchronously.
+    Network,
+    /// It sleeps and holds its thread.
+    Blocking,
+}
+
+/// Whether what takes long waits asynchronously.
+pub(super) fn waits(params: &Params) -> bool {
+    params.is("form", "network")
+}
+
+/// The workload, ready to run.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    listening: Listening,
+    reading: Reading,
+    form: Form,
+    take: Duration,
+    /// Whether each packet is heavy, spawner by spawner.
+    heavy: &'static [bool],
+}
+
+/// How the two are started: it depends on the idiom and on the form.
+trait Start: Copy + Send + Sync + 'static {
+    /// Starts one of them.
+    fn start(self, children: Arc<Children>);
+}
+
+/// As a closure, which computes or blocks.
+#[derive(Clone, Copy)]
+struct Closure<L> {
+    launch: L,
+    spins: bool,
+    take: Duration,
+}
+
+impl<L: Launch> Start for Closure<L> {
+    fn start(self, children: Arc<Children>) {
+        self.launch.launch(move || {
+            let start = Instant::now();
+            if self.spins {
+                while start.elapsed() < self.take {
+                    hint::spin_loop();
+                }
+            } else {
+                thread::sleep(self.take);
+            }
+            children.end(start.elapsed() < self.take);
+        });
+    }
+}
+
+/// As a future, which waits.
+#[derive(Clone, Copy)]
+struct Waiting<T> {
+    tasks: T,
+    take: Duration,
+}
+
+impl<T: Sleeps> Start for Waiting<T> {
+    fn start(self, children: Arc<Children>) {
+        self.tasks.launch(async move {
+            let deadline = Instant::now() + self.take;
+            T::sleep_until(deadline).await;
+            children.end(Instant::now() < deadline);
+        });
+    }
+}
+
+/// The two of a heavy packet.
+struct Children {
+    lane: &'static Lane,
+    started: u64,
+    state: u64,
+    left: AtomicU32,
+    short: AtomicU32,
+}
+
+impl Children {
+    /// How many there are.
+    const COUNT: u32 = 2;
+
+    /// One of them ends: with the last the packet ends.
+    fn end(&self, too_short: bool) {
+        self.short.fetch_add(u32::from(too_short), Ordering::Relaxed);
+        // AcqRel: the last one sees what the other left.
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let short = self.short.load(Ordering::Relaxed);
+            let tally = [self.state, u64::from(Self::COUNT), u64::from(short), 0];
+            self.lane.finish_heavy(self.started, tally);
+        }
+    }
+}
+
+/// Packets set out, some of them heavy.
+#[derive(Clone, Copy)]
+struct Bimodal<S> {
+    plan: Plan,
+    start: S,
+}
+
+/// A packet on its way.
+struct Packet<S> {
+    journey: Journeying,
+    heavy: Option<S>,
+}
+
+impl<S: Start> Departures for Bimodal<S> {
+    type Journey = Packet<S>;
+
+    #[inline]
+    fn depart(self, lane: &Lane, spawner: u64, number: u64) -> Packet<S> {
+        let place = spawner * self.plan.listening.share() + number;
+        Packet {
+            journey: self.plan.reading.depart(lane, spawner, number),
+            heavy: self.plan.heavy[place as usize].then_some(self.start),
+        }
+    }
+}
+
+impl<S: Start> Journey for Packet<S> {
+    #[inline]
+    fn step(&mut self) -> bool {
+        self.journey.step()
+    }
+
+    #[inline]
+    fn arrive(self, lane: &'static Lane) {
+        let Some(start) = self.heavy else {
+            return self.journey.arrive(lane);
+        };
+        let children = Arc::new(Children {
+            lane,
+            started: self.journey.started,
+            state: self.journey.state,
+            left: AtomicU32::new(Children::COUNT),
+            short: AtomicU32::new(0),
+        });
+        drop(self.journey);
+        for _ in 1..Children::COUNT {
+            start.start(Arc::clone(&children));
+        }
+        start.start(children);
+    }
+}
+
+impl Plan {
+    /// Reads the parameters, makes the packets and chooses the heavy ones.
+    pub(super) fn new(params: &Params) -> Self {
+        let listening = Listening::new(params);
+        Self {
+            listening,
+            reading: Reading {
+                chain: CHAIN,
+                packets: Packets::new(),
+            },
+            form: match params.word("form") {
+                "network" => Form::Network,
+                "blocking" => Form::Blocking,
+                _ => Form::Compute,
+            },
+            take: Duration::from_millis(params.number("take")),
+            heavy: heavy_ones(listening.total(), params.number("heavy")).leak(),
+        }
+    }
+
+    /// The part that is not measured, of which the first packet is heavy.
+    pub(super) fn warm_up(&self) -> Self {
+        let listening = self.listening.warm_up();
+        let mut heavy = vec![false; listening.total() as usize];
+        heavy[0] = self.heavy.contains(&true);
+        Self {
+            listening,
+            heavy: heavy.leak(),
+            ..*self
+        }
+    }
+
+    /// Whether what takes long waits asynchronously.
+    pub(crate) fn waits(&self) -> bool {
+        self.form == Form::Network
+    }
+
+    /// Runs with tasks that are futures, and nothing waits.
+    pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        if self.waits() {
+            return Err(super::not_for("tasks that cannot sleep"));
+        }
+        let start = self.closure(OfTasks(pool.long()));
+        self.outcome(&chain::tasks(
+            self.listening,
+            pool,
+            Bimodal { plan: *self, start },
+        ))
+    }
+
+    /// Runs with tasks that are futures; the heavy ones wait.
+    pub(super) fn timers<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let start = Waiting {
+            tasks: pool.long(),
+            take: self.take,
+        };
+        self.outcome(&chain::tasks(
+            self.listening,
+            pool,
+            Bimodal { plan: *self, start },
+        ))
+    }
+
+    /// Runs with tasks that are closures. Where each has a thread of its own, to sleep is to wait asynchronously; the others are
+    /// refused before they come to it.
+    pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let start = self.closure(OfJobs(pool.jobs()));
+        self.outcome(&chain::jobs(self.listening, pool, Bimodal { plan: *self, start }))
+    }
+
+    fn closure<L>(&self, launch: L) -> Closure<L> {
+        Closure {
+            launch,
+            spins: self.form == Form::Compute,
+            take: self.take,
+        }
+    }
+
+    fn outcome(&self, landed: &Landed) -> Result<Outcome, LabError> {
+        let heavy = match self.listening.handlers {
+            true => self.heavy.iter().filter(|heavy| **heavy).count() as u64,
+            false => 0,
+        };
+        check(
+            "sum over all chains",
+            &landed.tally[0],
+            &self.reading.expected(self.listening),
+        )?;
+        check(
+            "tasks that take long",
+            &landed.tally[1],
+            &(heavy * u64::from(Children::COUNT)),
+        )?;
+        check(
+            "tasks that did not take as long as they should",
+            &landed.tally[2],
+            &0,
+        )?;
+        check("heavy packets", &landed.heavy.len(), &heavy)?;
+        Ok(Outcome::new(self.listening.total(), landed.elapsed)
+            .with_latencies_apart(&landed.histogram, &landed.heavy)
+            .with_measure("heavy_packets", heavy as f64)
+            .with_measure("window_full", landed.waits as f64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heavy_packet_ends_with_its_second() {
+        let lane = Lane::leaked(Instant::now(), 0);
+        let children = Children {
+            lane,
+            started: 0,
+            state: 7,
+            left: AtomicU32::new(Children::COUNT),
+            short: AtomicU32::new(0),
+        };
+        children.end(true);
+        assert_eq!(lane.done(), 0);
+        children.end(false);
+        let landed = super::super::lane::land(&[lane], 1);
+        assert_eq!(landed.tally, [7, 2, 1, 0]);
+        assert_eq!((landed.histogram.len(), landed.heavy.len()), (0, 1));
+    }
+}
