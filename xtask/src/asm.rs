@@ -2,6 +2,10 @@
 //!
 //! Every policy has a loop of its own, because a pool is compiled for its policy. The release binary of the lab has
 //! them all.
+//!
+//! And the checks of cooperative code: how many instructions each is.
+
+mod checks;
 
 use crate::repo::Repo;
 use crate::run;
@@ -9,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Options {
@@ -25,6 +29,9 @@ pub(crate) struct Options {
     /// How many indirect calls each function must have.
     #[arg(long, default_value_t = 1)]
     calls: usize,
+    /// Only count what the checks of cooperative code cost.
+    #[arg(long, conflicts_with_all = ["binary", "policies"])]
+    checks: bool,
 }
 
 impl Default for Options {
@@ -34,6 +41,7 @@ impl Default for Options {
             binary: None,
             policies: false,
             calls: 1,
+            checks: false,
         }
     }
 }
@@ -54,19 +62,17 @@ struct Shape {
 
 /// Prints a table and demands the right number of indirect calls everywhere.
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
+    if options.checks {
+        return checks::run(repo);
+    }
     let path = match &options.binary {
         Some(path) => path.clone(),
         None => build(repo, options.policies)?,
     };
     let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let file = object::File::parse(&*bytes).with_context(|| format!("{} is no binary", path.display()))?;
-    if file.architecture() != Architecture::X86_64 {
-        println!(
-            "not looked at: this reads x86-64 code, not {:?}",
-            file.architecture()
-        );
+    let Some(file) = load(&bytes, &path)? else {
         return Ok(());
-    }
+    };
     let slots: Vec<_> = file
         .sections()
         .filter(|section| {
@@ -78,30 +84,10 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         .collect();
     let is_slot = |address| slots.iter().any(|range| range.contains(&address));
 
-    let mut functions = Vec::new();
-    for symbol in file
-        .symbols()
-        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0)
-    {
-        let name = format!(
-            "{:#}",
-            rustc_demangle::demangle(symbol.name().unwrap_or_default())
-        );
-        if !name.contains(&options.symbol) || name.contains("{{closure}}") {
-            continue;
-        }
-        let Some(section) = symbol.section_index() else {
-            continue;
-        };
-        let section = file.section_by_index(section)?;
-        let Some(code) = section.data_range(symbol.address(), symbol.size())? else {
-            continue;
-        };
-        functions.push((name, symbol.address(), shape(code, symbol.address(), &is_slot)));
-    }
-    // Names of the usual mangling leave the policy out, so the address counts, too.
-    functions.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
-    functions.dedup_by_key(|function| function.1);
+    let functions: Vec<_> = code_of(&file, &options.symbol)?
+        .into_iter()
+        .map(|(name, address, code)| (name, shape(code, address, &is_slot)))
+        .collect();
     if functions.is_empty() {
         bail!(
             "no function of {} has {:?} in its name",
@@ -114,7 +100,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         "instructions", "bytes", "indirect", "direct", "linked", "locked"
     );
     let mut wrong = Vec::new();
-    for (name, _, shape) in functions {
+    for (name, shape) in functions {
         let Shape {
             instructions,
             bytes,
@@ -131,7 +117,52 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             ));
         }
     }
-    run::complain("functions have the wrong number of indirect calls", &wrong)
+    run::complain("functions have the wrong number of indirect calls", &wrong)?;
+    if options.binary.is_some() || options.policies {
+        return Ok(());
+    }
+    checks::run(repo)
+}
+
+/// The binary, if it is one that can be read.
+fn load<'a>(bytes: &'a [u8], path: &Path) -> Result<Option<object::File<'a>>> {
+    let file = object::File::parse(bytes).with_context(|| format!("{} is no binary", path.display()))?;
+    if file.architecture() != Architecture::X86_64 {
+        println!(
+            "not looked at: this reads x86-64 code, not {:?}",
+            file.architecture()
+        );
+        return Ok(None);
+    }
+    Ok(Some(file))
+}
+
+/// Name, address and code of each function with this text in its name, closures left out.
+fn code_of<'a>(file: &object::File<'a>, text: &str) -> Result<Vec<(String, u64, &'a [u8])>> {
+    let mut functions = Vec::new();
+    for symbol in file
+        .symbols()
+        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0)
+    {
+        let name = format!(
+            "{:#}",
+            rustc_demangle::demangle(symbol.name().unwrap_or_default())
+        );
+        if !name.contains(text) || name.contains("{{closure}}") {
+            continue;
+        }
+        let Some(section) = symbol.section_index() else {
+            continue;
+        };
+        let section = file.section_by_index(section)?;
+        if let Some(code) = section.data_range(symbol.address(), symbol.size())? {
+            functions.push((name, symbol.address(), code));
+        }
+    }
+    // Names of the usual mangling leave the policy out, so the address counts, too.
+    functions.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+    functions.dedup_by_key(|function| function.1);
+    Ok(functions)
 }
 
 fn build(repo: &Repo, policies: bool) -> Result<PathBuf> {

@@ -5,7 +5,7 @@
 //!  check      fmt, clippy, docs         rules/   house rules: lengths, doors, imports, links
 //!  models     loom and shuttle          run      child processes, logs, time limits
 //!  planted    bugs that must be found   source   Rust files as syntax trees
-//!  asm        the worker loop           size     the inventory of `unsafe`
+//!  asm        the worker loop, checks   size     the inventory of `unsafe`
 //!  ci, deep   all of it, short and long
 //! ```
 #![forbid(unsafe_code)]
