@@ -43,6 +43,7 @@ mod builder;
 pub(crate) mod card;
 pub(crate) mod context;
 mod crew;
+mod doze;
 mod engine;
 mod entry;
 mod evict;

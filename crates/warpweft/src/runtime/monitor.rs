@@ -20,6 +20,7 @@
 //! - It takes no forks: threads that compute are no reason for more threads that compute.
 //! - A pool in which everybody sleeps makes no ticks. Who wakes up rings.
 
+use super::doze::Doze;
 use super::lookout::TICK_NS;
 use super::pool::{AnyPool, Pool};
 use std::fmt;
@@ -27,8 +28,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
-use warpweft_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
-use warpweft_platform::barrier::Asymmetric;
+use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::clock;
 use warpweft_platform::sync::{Condvar, Mutex, MutexGuard};
 use warpweft_platform::thread::{JoinHandle, spawn_named, yield_now};
@@ -127,9 +127,7 @@ pub(crate) struct Monitor {
     watch: Watch,
     state: Mutex<State>,
     bell: Condvar,
-    /// The monitor sleeps until somebody rings.
-    dozes: AtomicBool,
-    barrier: Asymmetric,
+    doze: Doze,
     /// How many workers were stuck at the last tick.
     stuck: AtomicUsize,
     /// How many stand-ins are needed: one for each of those, and perhaps a lookout.
@@ -162,8 +160,7 @@ impl Monitor {
                 ..State::default()
             }),
             bell: Condvar::new(),
-            dozes: AtomicBool::new(false),
-            barrier: Asymmetric::new(),
+            doze: Doze::new(),
             stuck: AtomicUsize::new(0),
             needed: AtomicUsize::new(0),
             active: AtomicUsize::new(0),
@@ -193,9 +190,7 @@ impl Monitor {
     /// A worker wakes up: there is something to watch again.
     #[inline]
     pub(super) fn ring(&self) {
-        // Dekker with `doze`: it sleeps and looks whether anybody is awake; the waker is awake and looks whether it sleeps.
-        self.barrier.light();
-        if self.dozes.load(Ordering::Relaxed) {
+        if self.doze.is_to_be_rung() {
             self.wake_up();
         }
     }
@@ -204,7 +199,7 @@ impl Monitor {
     fn wake_up(&self) {
         // Under the lock, so that it is not on its way to sleep.
         let _state = self.state.lock();
-        self.dozes.store(false, Ordering::Relaxed);
+        self.doze.rise();
         self.bell.notify_all();
     }
 
@@ -267,20 +262,17 @@ impl Monitor {
         }
     }
 
-    /// Sleeps for a tick, or until somebody rings. `false`: the pool closes.
-    fn sleep(&self, tick_ns: u64, doze: impl FnOnce() -> bool) -> bool {
+    /// Sleeps for a tick, or, if it may doze, until somebody rings. `false`: the pool closes.
+    fn sleep(&self, tick_ns: u64, may_doze: impl Fn() -> bool) -> bool {
         let mut state = self.state.lock();
         if state.over {
             return false;
         }
-        self.dozes.store(true, Ordering::Relaxed);
-        self.barrier.heavy();
-        if doze() {
-            while self.dozes.load(Ordering::Relaxed) && !state.over {
+        if self.doze.lie_down(may_doze) {
+            while self.doze.lies() && !state.over {
                 state = self.bell.wait(state);
             }
         } else {
-            self.dozes.store(false, Ordering::Relaxed);
             state = self.pause(state, tick_ns);
         }
         !state.over
@@ -337,7 +329,9 @@ impl<P: Policy> Pool<P> {
             if stuck > 0 || monitor.lets_go() {
                 self.engine.relieve();
             }
-            while monitor.active.load(Ordering::Relaxed) < needed {
+            // Counted once: who finds nothing stands down at once, and would be sent again for as long as the tick lasts.
+            let missing = needed.saturating_sub(monitor.active.load(Ordering::Relaxed));
+            for _ in 0..missing {
                 if !self.send_stand_in(any) {
                     lookout.give_up();
                     break;
