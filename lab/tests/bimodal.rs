@@ -94,7 +94,7 @@ fn stages_may_say_how_many_workers_they_have() {
 fn what_computes_takes_a_cpus_time() {
     let folder = Folder::new("bimodal-time");
     // 40 pieces of 10 ms, on eight threads for each CPU: by the clock alone they would be through eight times as soon. (A quota may be a part of a CPU more.)
-    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let least = 40.0 * 0.01 / (cpus + 1) as f64;
     for runtime in ["warpweft", "rayon-fifo", "go"] {
         let words = format!(

@@ -18,7 +18,7 @@ use std::time::Instant;
 use ::warpweft::{Builder, PolicySpec, Pool, Runtime, TaskBuilder};
 
 use super::waits::Sleeps;
-use super::warpweft::{Handle, Verbs as Plain, counters_of, one_policy};
+use super::warpweft::{Handle, Verbs as Plain, builder, counters_of, one_policy};
 use super::{MOST_WORKERS, Part, TaskPool, Tasks, not_built};
 use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
@@ -178,8 +178,8 @@ impl Shape {
     }
 
     /// Each pool's name and what it is to be, in order, but for its workers.
-    fn pools(&self) -> Vec<(String, Builder)> {
-        let of = |policy: &PolicySpec| Runtime::builder().policy_spec(policy.clone());
+    fn pools(&self, builder: impl Fn() -> Builder) -> Vec<(String, Builder)> {
+        let of = |policy: &PolicySpec| builder().policy_spec(policy.clone());
         match self {
             // Where there are two, the first has the spawners and the steps.
             Self::Stages(asked) => {
@@ -264,9 +264,13 @@ struct Pools {
 }
 
 impl Pools {
-    fn new(shape: &Shape, shares: &[usize]) -> Result<Self, ::warpweft::BuildError> {
+    fn new(
+        shape: &Shape,
+        shares: &[usize],
+        builder: impl Fn() -> Builder,
+    ) -> Result<Self, ::warpweft::BuildError> {
         let mut pools = shape
-            .pools()
+            .pools(builder)
             .into_iter()
             .zip(shares)
             .map(|((name, pool), share)| (name, pool.workers(*share)));
@@ -338,7 +342,8 @@ impl TaskPool for Pools {
 pub(super) fn run(request: &Request, program: &Program, policy: &str) -> Result<Outcome, LabError> {
     let shape = Shape::parse(policy)?;
     let shares = shape.shares(request.workers).map_err(LabError::Usage)?;
-    let pools = Pools::new(&shape, &shares).map_err(|error| not_built(request, &error))?;
+    let pools =
+        Pools::new(&shape, &shares, || builder(request)).map_err(|error| not_built(request, &error))?;
     let outcome = match program {
         Program::PacketBimodal(plan) if plan.waits() => program.run_timers(&pools),
         _ => program.run_tasks(&pools),
@@ -354,7 +359,7 @@ mod tests {
     fn pools(text: &str, workers: usize) -> Pools {
         let shape = Shape::parse(text).unwrap();
         let shares = shape.shares(workers).unwrap();
-        Pools::new(&shape, &shares).unwrap()
+        Pools::new(&shape, &shares, Runtime::builder).unwrap()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use ::warpweft::net::{TcpListener, TcpStream};
-use ::warpweft::{ForkCx, Io, JoinHandle, PolicySpec, PoolCounters, Preset, Runtime, TaskBuilder};
+use ::warpweft::{Builder, ForkCx, Io, JoinHandle, PolicySpec, PoolCounters, Preset, Runtime, TaskBuilder};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use serde_json::{Map, Value};
@@ -274,6 +274,16 @@ pub(super) fn counters_of(counters: &PoolCounters) -> Counters {
     }
 }
 
+/// The beginning of a pool, with or without somebody who looks for stuck workers.
+pub(super) fn builder(request: &Request) -> Builder {
+    let builder = Runtime::builder();
+    if request.params.is("watch", "off") {
+        builder.stuck_after(None)
+    } else {
+        builder
+    }
+}
+
 /// Runs a request on a fresh runtime.
 pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
     let policy = request.policy.clone().unwrap_or_else(default_policy);
@@ -282,7 +292,7 @@ pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
     }
     let policy = one_policy(&policy)?;
     let asked = |name, word| request.params.is(name, word);
-    let runtime = Runtime::builder()
+    let runtime = builder(request)
         .workers(request.workers)
         .policy_spec(policy)
         .name("bench")

@@ -33,12 +33,13 @@ pub(super) fn burn(take: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::num::NonZeroUsize;
     use std::thread;
 
     #[test]
     fn it_takes_a_cpus_time_whoever_else_wants_it() {
         const TAKE: Duration = Duration::from_millis(5);
-        let threads = 2 * thread::available_parallelism().map_or(2, |cpus| cpus.get()) as u32;
+        let threads = 2 * thread::available_parallelism().map_or(2, NonZeroUsize::get) as u32;
         let start = Instant::now();
         thread::scope(|scope| {
             for _ in 0..threads {

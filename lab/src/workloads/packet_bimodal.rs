@@ -65,6 +65,7 @@ pub(super) const WORKLOAD: Workload = Workload {
             default: "20",
         },
         spec::HANDLERS,
+        super::WATCH,
     ],
     variants: &[
         Variant {
@@ -92,6 +93,7 @@ pub(super) const WORKLOAD: Workload = Workload {
             about: "1024 packets under way at most",
             set: &[("window", "1024")],
         },
+        super::UNWATCHED,
         spec::NULL,
     ],
     smoke: &[("n", "2000"), ("take", "2")],
