@@ -204,11 +204,22 @@ impl<O: Order> Policy for Stealing<O> {
         {
             return Some(task);
         }
-        rob_somebody(shared, local, cx)
+        local.searches = local.searches.wrapping_add(1);
+        // Where fewer than k tasks lie, somebody must run them all the same.
+        let amount = if local.searches.is_multiple_of(SMALL_STEALS) {
+            Amount::One
+        } else {
+            local.greed.amount()
+        };
+        let (task, lay) = rob_somebody(shared, local, amount, cx)?;
+        local.greed.took(local.lane.len() + 1, lay, cx);
+        Some(task)
     }
 
+    /// One task, to be run at once: this worker has work of its own, and what it took beyond that would lie behind it. Two that relieved each
+    /// other of half of what they have would turn first in, first out into a shuffle.
     fn relieve(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-        rob_somebody(shared, local, cx)
+        rob_somebody(shared, local, Amount::One, cx).map(|(task, _)| task)
     }
 
     fn scan(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -264,20 +275,17 @@ impl<O: Order> Policy for Stealing<O> {
     }
 }
 
-/// Something of another worker's lane.
-fn rob_somebody<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-    local.searches = local.searches.wrapping_add(1);
-    // Where fewer than k tasks lie, somebody must run them all the same.
-    let amount = if local.searches.is_multiple_of(SMALL_STEALS) {
-        Amount::One
-    } else {
-        local.greed.amount()
-    };
+/// Something of another worker's lane, and how many lay there.
+fn rob_somebody<O: Order>(
+    shared: &Shared<O>,
+    local: &mut Local<O>,
+    amount: Amount,
+    cx: &Cx<'_>,
+) -> Option<(TaskRef, usize)> {
     let Local {
         lane,
         victims,
         spared,
-        greed,
         ..
     } = local;
     let robbed = victims.round(cx).find_map(|victim| {
@@ -286,8 +294,7 @@ fn rob_somebody<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>)
     });
     let (victim, task, lay) = robbed?;
     victims.found(victim);
-    greed.took(lane.len() + 1, lay, cx);
-    Some(task)
+    Some((task, lay))
 }
 
 #[inline]
