@@ -66,15 +66,19 @@ proptest! {
 }
 
 #[test]
-fn who_relieves_another_takes_its_oldest_and_leaves_the_order_as_it_is() {
+fn who_relieves_another_takes_half_of_little_and_one_of_much() {
     let mut pool = Pool::new(&Fifo::new(), 2);
     pool.spawn(0, 0..10);
     pool.spawn(1, 10..12);
     assert_eq!(pool.run(1, Fifo::relieve), Some(0));
-    assert_eq!(pool.run(0, Fifo::relieve), Some(10));
-    assert_eq!((pool.all(0), pool.all(1)), ((1..10).collect(), vec![11]));
+    assert_eq!(pool.all(1), [10, 11, 1, 2, 3, 4]);
+    pool.spawn(0, 10..1000);
+    assert_eq!(pool.run(1, Fifo::relieve), Some(5));
+    assert_eq!(pool.all(1), [], "the order of the others stays as it is");
+    assert_eq!(pool.run(0, Fifo::next), Some(6));
+    pool.end_all();
     let mut pool = Pool::new(&Lifo::new(), 2);
-    pool.spawn(0, 0..10);
+    pool.spawn(0, 0..1000);
     assert_eq!(pool.run(1, Lifo::relieve), Some(0));
     assert_eq!(pool.all(1), []);
     pool.end_all();
