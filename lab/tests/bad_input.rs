@@ -110,7 +110,33 @@ fn what_cannot_run_says_why() {
         ),
         ("packet-bimodal --policy staged:fifo", "2 or 3 policies"),
         ("packet-bimodal --policy staged:fifo/filo", "fifo"),
-        ("packet --policy staged --workers 2", "only packet-bimodal"),
+        ("packet-bimodal --policy staged:fifo@1/fifo", "or none does"),
+        (
+            "packet-bimodal --policy staged:fifo@0/fifo@1",
+            "1 to 4096 workers",
+        ),
+        (
+            "packet-bimodal --policy staged:fifo@1/fifo@1:7",
+            "second of three",
+        ),
+        (
+            "packet --policy staged --workers 2",
+            "only packet-bimodal and mixer",
+        ),
+        ("mixer --policy silos:0:fifo", "`0` is no such count"),
+        (
+            "mixer --policy silos:3:fifo --workers 2",
+            "3 silos need as many workers",
+        ),
+        (
+            "mixer --policy staged:fifo@1/fifo@1:7/fifo@1",
+            "no stage of it has a bound",
+        ),
+        ("mixer/fibers --policy silos:2:fifo --workers 2", "style=futures"),
+        (
+            "packet-bimodal --policy silos:2:fifo --workers 2",
+            "only mixer has silos",
+        ),
         ("packet-bimodal form=disk", "compute, network, blocking"),
         ("packet-bimodal heavy=1001", "from 0 to 1000"),
         ("packet-bimodal --runtime may", "see pingpong"),

@@ -71,6 +71,51 @@ fn stages_have_pools_of_their_own() {
 }
 
 #[test]
+fn stages_may_say_how_many_workers_they_have() {
+    let folder = Folder::new("bimodal-stages");
+    let words = "packet-bimodal n=400 take=2 --policy staged:fifo@1/fifo@2:16/fifo@2,staged:fifo@2/lifo@3 --workers 2 --repeat 1";
+    let records = records(&folder, words);
+    assert_eq!(records.len(), 2);
+    for record in records {
+        assert_eq!(measure(&record, "workers_in_all"), 5.0, "{record}");
+        assert_eq!(
+            record["counters"]["workers"].as_array().map_or(0, Vec::len),
+            5,
+            "{record}"
+        );
+        assert_eq!(
+            (&record["workers"], &record["operations"]),
+            (&Value::from(2), &Value::from(400))
+        );
+    }
+}
+
+#[test]
+fn what_computes_takes_a_cpus_time() {
+    let folder = Folder::new("bimodal-time");
+    // 40 pieces of 10 ms, on eight threads for each CPU: by the clock alone they would be through eight times as soon. (A quota may be a part of a CPU more.)
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let least = 40.0 * 0.01 / (cpus + 1) as f64;
+    for runtime in ["warpweft", "rayon-fifo", "go"] {
+        let words = format!(
+            "bench packet-bimodal n=2000 heavy=10 take=10 --runtime {runtime} --workers {} --repeat 1 --json",
+            8 * cpus
+        );
+        let said = say(folder.path(), &words);
+        if said.err.contains("not installed") {
+            continue;
+        }
+        assert_eq!(said.code, Some(0), "{runtime}: {}", said.err);
+        let record: Value = serde_json::from_str(said.out.trim()).expect("one record");
+        assert_eq!(measure(&record, "heavy_packets"), 20.0, "{record}");
+        assert!(
+            record["seconds"].as_f64().is_some_and(|took| took >= least),
+            "{record}"
+        );
+    }
+}
+
+#[test]
 fn without_heavy_packets_there_is_one_kind() {
     let folder = Folder::new("bimodal-light");
     let words = "packet-bimodal n=300 heavy=0 --runtime warpweft --workers 1 --repeat 1";

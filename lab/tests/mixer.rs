@@ -64,6 +64,32 @@ fn every_policy_mixes() {
 }
 
 #[test]
+fn stages_and_silos_mix() {
+    let folder = Folder::new("mixer-pools");
+    let policies = "staged,staged:lifo/fifo/lifo,staged:fifo@2/lifo@1,silos:3:fifo,silos:3:lifo,silos:1:fifo";
+    let records = records(
+        &folder,
+        &format!("mixer n=4 conferences=7 pace=2 --workers 3 --repeat 1 --policy {policies}"),
+    );
+    assert_eq!(records.len(), 6);
+    for record in records {
+        assert_eq!(record["operations"], 4 * 7 * 4, "{record}");
+        let workers = record["counters"]["workers"]
+            .as_array()
+            .expect("workers are counted");
+        assert_eq!(workers.len(), 3, "{record}");
+        let worked = |worker: &Value| worker["ran"].as_u64() > Some(0);
+        // Where a pool has several workers, one of them may have done it all.
+        let alone = !["staged", "staged:fifo@2/lifo@1", "silos:1:fifo"]
+            .contains(&record["policy"].as_str().unwrap_or_default());
+        assert!(
+            !alone || workers.iter().all(worked),
+            "each pool has its share: {record}"
+        );
+    }
+}
+
+#[test]
 fn a_breach_is_a_frame_that_waited_longer_than_the_deadline() {
     let folder = Folder::new("mixer-breaches");
     let late = |deadline: u64| {

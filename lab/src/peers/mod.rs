@@ -23,7 +23,7 @@
 //! - No contestant gets a hand-over, a batch or a hint that another is denied. Where an idiom lacks something (a
 //!   handle), the row says so ([`crate::workloads::remark`]).
 
-use std::future::Future;
+use std::future::{self, Future};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
@@ -43,11 +43,11 @@ pub(crate) mod java;
 mod may;
 pub(crate) mod mixed;
 pub(crate) mod parks;
+pub(crate) mod pools;
 mod rayon;
 pub(crate) mod remote;
 mod sequential;
 mod smol;
-pub(crate) mod staged;
 mod steal_one;
 mod threads;
 mod tokio;
@@ -75,6 +75,13 @@ pub(crate) trait Tasks: Copy + Send + Sync + Unpin + 'static {
     /// Starts a closure as a task that nobody waits for.
     fn launch_job(self, job: impl FnOnce() + Send + 'static);
 
+    /// Starts a closure as a task that nobody waits for: at once, unless it belongs to a stage that is full; then when there is a place.
+    #[inline]
+    fn launch_when_free(self, job: impl FnOnce() + Send + 'static) -> impl Future<Output = ()> + Send {
+        self.launch_job(job);
+        future::ready(())
+    }
+
     /// Lets other tasks run.
     fn yield_now(self) -> impl Future<Output = ()> + Send + 'static;
 }
@@ -87,8 +94,9 @@ pub(crate) trait TaskPool {
     /// The verbs of its tasks.
     fn tasks(&self) -> Self::Tasks;
 
-    /// The verbs by which those tasks are started that take long, where they have workers of their own.
-    fn long(&self) -> Self::Tasks {
+    /// The verbs by which those tasks are started that belong to this part of the workload, and to this key, where parts or keys have workers of
+    /// their own.
+    fn at(&self, _part: Part, _key: u64) -> Self::Tasks {
         self.tasks()
     }
 
@@ -111,6 +119,15 @@ pub(crate) trait TaskPool {
     fn counters(&self) -> Option<Counters> {
         None
     }
+}
+
+/// A part of a workload that may have workers of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// What most tasks do.
+    Steps,
+    /// What comes last: what takes long, who mixes.
+    Last,
 }
 
 /// From inside a pool whose tasks are closures: the verbs of a job.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use ::warpweft::net::{TcpListener, TcpStream};
-use ::warpweft::{ForkCx, Io, JoinHandle, PolicySpec, PoolCounters, Preset, Runtime, TaskBuilder};
+use ::warpweft::{Builder, ForkCx, Io, JoinHandle, PolicySpec, PoolCounters, Preset, Runtime, TaskBuilder};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ use super::forks::{Branch, Fork, ForkPool, ScopePool};
 use super::mixed::warpweft::OnePool;
 use super::remote::warpweft::Hiding;
 use super::waits::FiberPool;
-use super::{HttpPool, TaskPool, Tasks, listener, not_built, staged};
+use super::{HttpPool, TaskPool, Tasks, listener, not_built, pools};
 use crate::error::LabError;
 use crate::harness::record::{Counters, Outcome};
 use crate::workloads::http::answer::{Asks, Inline, answer};
@@ -63,8 +63,8 @@ pub(crate) fn preset_policies() -> &'static [Preset] {
 
 /// Checks the text of a policy; the error says where it is wrong and which words are right.
 pub(crate) fn check_policy(text: &str) -> Result<(), LabError> {
-    if staged::is_staged(text) {
-        return staged::policies(text).map(|_| ());
+    if pools::are_several(text) {
+        return pools::check(text);
     }
     one_policy(text).map(|_| ())
 }
@@ -79,7 +79,8 @@ pub(super) fn one_policy(text: &str) -> Result<PolicySpec, LabError> {
 pub(crate) fn policy_grammar() -> &'static str {
     "POLICY = a name or an order (fifo | chain | lifo | slot:N | alternate:N | stochastic:N | reverse:N | adaptive:N | priority:N), then any of +steal=one|half|atleast:K|adaptive +victims=random|nearest:N|topology|adaptive \
      +help=none|shed|shed-sticky|tickets +overflow=grow|retry:N|locked|lockfree|multi:K +capacity=N +yield=local|global \
-     +woken=waker|last; for packet-bimodal also staged:POLICY/POLICY or staged:POLICY/POLICY/POLICY, pools one behind the other"
+     +woken=waker|last; for packet-bimodal and mixer also staged:POLICY/POLICY or staged:POLICY/POLICY/POLICY, pools one behind the other (each \
+     POLICY@N for N workers); for mixer also silos:N:POLICY, pools side by side"
 }
 
 /// The verbs of a task.
@@ -273,15 +274,25 @@ pub(super) fn counters_of(counters: &PoolCounters) -> Counters {
     }
 }
 
+/// The beginning of a pool, with or without somebody who looks for stuck workers.
+pub(super) fn builder(request: &Request) -> Builder {
+    let builder = Runtime::builder();
+    if request.params.is("watch", "off") {
+        builder.stuck_after(None)
+    } else {
+        builder
+    }
+}
+
 /// Runs a request on a fresh runtime.
 pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
     let policy = request.policy.clone().unwrap_or_else(default_policy);
-    if staged::is_staged(&policy) {
-        return staged::run(request, program, &policy);
+    if pools::are_several(&policy) {
+        return pools::run(request, program, &policy);
     }
     let policy = one_policy(&policy)?;
     let asked = |name, word| request.params.is(name, word);
-    let runtime = Runtime::builder()
+    let runtime = builder(request)
         .workers(request.workers)
         .policy_spec(policy)
         .name("bench")

@@ -15,7 +15,7 @@ use super::listener::Listening;
 use super::spec::Kind;
 use super::{Request, packet_bimodal};
 use crate::error::LabError;
-use crate::peers::{JobPool, Jobs, Runtime, TaskPool, Tasks, staged};
+use crate::peers::{JobPool, Jobs, Runtime, TaskPool, Tasks, pools};
 
 /// The verb of a step, whatever the idiom.
 pub(super) trait Launch: Copy + Send + Sync + 'static {
@@ -107,7 +107,9 @@ async fn task<T: Tasks, D: Departures>(
         }
         let journey = departures.depart(lane, spawner, number);
         if listening.handlers {
-            tasks.launch_job(move || link(OfTasks(tasks), lane, journey));
+            tasks
+                .launch_when_free(move || link(OfTasks(tasks), lane, journey))
+                .await;
         } else {
             stay(lane, journey);
         }
@@ -147,13 +149,8 @@ fn stay<J: Journey>(lane: &'static Lane, journey: J) {
 pub(super) fn refusal(request: &Request, runtime: Runtime) -> Result<Option<String>, LabError> {
     let waits = request.kind == Kind::PacketBimodal && packet_bimodal::waits(&request.params);
     let reason = match (request.kind, runtime) {
-        (kind, Runtime::Warpweft) => match request.policy.as_deref() {
-            Some(policy) if staged::is_staged(policy) && kind == Kind::PacketBimodal => {
-                return staged::refusal(policy, request.workers);
-            }
-            Some(policy) if staged::is_staged(policy) => {
-                "only packet-bimodal has parts that may be stages; what else there is has one pool"
-            }
+        (_, Runtime::Warpweft) => match request.policy.as_deref() {
+            Some(policy) if pools::are_several(policy) => return pools::refusal(request, policy),
             _ => return Ok(None),
         },
         (_, Runtime::Rayon | Runtime::RayonFifo | Runtime::StealOne) if waits => {

@@ -31,3 +31,18 @@ pub(super) const IO_THREAD: Variant = Variant {
     about: "warpweft's sockets and timers have a thread of their own",
     set: &[("io", "thread")],
 };
+
+/// Whether anybody looks for stuck workers of the runtime where that can be chosen.
+pub(super) const WATCH: Param = Param {
+    name: "watch",
+    about: "whether warpweft's monitor looks for workers that are stuck in a task; the others have none",
+    domain: Domain::Word(&["on", "off"]),
+    default: "on",
+};
+
+/// Nobody.
+pub(super) const UNWATCHED: Variant = Variant {
+    name: "unwatched",
+    about: "no monitor looks for stuck workers of warpweft's",
+    set: &[("watch", "off")],
+};

@@ -28,6 +28,7 @@ use crate::peers::java;
 use crate::peers::{JobPool, JoiningJobs, Runtime, TaskPool};
 
 mod apps;
+mod burn;
 pub(crate) mod capture;
 mod chain;
 mod choices;
@@ -61,7 +62,7 @@ mod timers;
 
 pub(crate) use remarks::{Remark, remark};
 
-use choices::{FIBERS, IO, IO_THREAD, STYLE};
+use choices::{FIBERS, IO, IO_THREAD, STYLE, UNWATCHED, WATCH};
 use measure::{base, check, measured, not_for};
 use mixer::Audio;
 use params::Params;

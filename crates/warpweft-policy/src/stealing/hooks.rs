@@ -14,6 +14,8 @@ use warpweft_task::{TaskRef, Why};
 
 /// Once in so many searches a thief is content with one task (EBSL's rare small steal).
 const SMALL_STEALS: u32 = 8;
+/// So many tasks are much for a worker to take over the half of them that has work of its own.
+const MUCH: usize = 256;
 /// A cancellation is worth a look at so many tasks: so cancelled ones are an eighth of those that lie there at most.
 const WORTH: u64 = 8;
 /// The most queues for tasks that gave way.
@@ -204,11 +206,23 @@ impl<O: Order> Policy for Stealing<O> {
         {
             return Some(task);
         }
-        rob_somebody(shared, local, cx)
+        local.searches = local.searches.wrapping_add(1);
+        // Where fewer than k tasks lie, somebody must run them all the same.
+        let amount = if local.searches.is_multiple_of(SMALL_STEALS) {
+            Amount::One
+        } else {
+            local.greed.amount()
+        };
+        let (task, lay) = rob_somebody(shared, local, |_| amount, cx)?;
+        local.greed.took(local.lane.len() + 1, lay, cx);
+        Some(task)
     }
 
+    /// Half of what is little, and one of what is much: this worker has work of its own, and what it takes beyond one task lies behind that. Two that
+    /// relieved each other of half of all they have would turn first in, first out into a shuffle.
     fn relieve(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-        rob_somebody(shared, local, cx)
+        let amount = |lies| if lies > MUCH { Amount::One } else { Amount::Half };
+        rob_somebody(shared, local, amount, cx).map(|(task, _)| task)
     }
 
     fn scan(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -264,30 +278,26 @@ impl<O: Order> Policy for Stealing<O> {
     }
 }
 
-/// Something of another worker's lane.
-fn rob_somebody<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-    local.searches = local.searches.wrapping_add(1);
-    // Where fewer than k tasks lie, somebody must run them all the same.
-    let amount = if local.searches.is_multiple_of(SMALL_STEALS) {
-        Amount::One
-    } else {
-        local.greed.amount()
-    };
+/// Something of another worker's lane, and how many lay there.
+fn rob_somebody<O: Order>(
+    shared: &Shared<O>,
+    local: &mut Local<O>,
+    amount: impl Fn(usize) -> Amount,
+    cx: &Cx<'_>,
+) -> Option<(TaskRef, usize)> {
     let Local {
         lane,
         victims,
         spared,
-        greed,
         ..
     } = local;
     let robbed = victims.round(cx).find_map(|victim| {
-        let taken = rob(&shared.lanes[victim], lane, &mut spared[victim], amount, cx);
+        let taken = rob(&shared.lanes[victim], lane, &mut spared[victim], &amount, cx);
         taken.map(|(task, lay)| (victim, task, lay))
     });
     let (victim, task, lay) = robbed?;
     victims.found(victim);
-    greed.took(lane.len() + 1, lay, cx);
-    Some(task)
+    Some((task, lay))
 }
 
 #[inline]
@@ -454,7 +464,7 @@ fn rob<L: Lane>(
     victim: &L::Thief,
     into: &mut L,
     spared: &mut Option<Glance>,
-    amount: Amount,
+    amount: impl Fn(usize) -> Amount,
     cx: &Cx<'_>,
 ) -> Option<(TaskRef, usize)> {
     let glance = victim.glance();
@@ -466,7 +476,7 @@ fn rob<L: Lane>(
         cx.count(Count::Spared, 1);
         return None;
     }
-    Some((steal(victim, into, amount, cx)?, glance.len))
+    Some((steal(victim, into, amount(glance.len), cx)?, glance.len))
 }
 
 fn steal<L: Lane>(victim: &L::Thief, into: &mut L, amount: Amount, cx: &Cx<'_>) -> Option<TaskRef> {

@@ -2,7 +2,8 @@
 
 use super::{Fifo, Portion, Stealing, Victims, Woken, YieldTo};
 use crate::order::{ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
-use crate::testing::{Busy, keeps_its_bound};
+use crate::testing::{Busy, Pool, keeps_its_bound};
+use crate::{Lifo, Policy as _};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 
@@ -62,6 +63,25 @@ proptest! {
         keeps(PriorityOrder::new(FifoOrder, n(levels)), case);
         keeps(PriorityOrder::new(SlotOrder::new(LifoOrder, n(limit)), n(levels)), case);
     }
+}
+
+#[test]
+fn who_relieves_another_takes_half_of_little_and_one_of_much() {
+    let mut pool = Pool::new(&Fifo::new(), 2);
+    pool.spawn(0, 0..10);
+    pool.spawn(1, 10..12);
+    assert_eq!(pool.run(1, Fifo::relieve), Some(0));
+    assert_eq!(pool.all(1), [10, 11, 1, 2, 3, 4]);
+    pool.spawn(0, 10..1000);
+    assert_eq!(pool.run(1, Fifo::relieve), Some(5));
+    assert_eq!(pool.all(1), [], "the order of the others stays as it is");
+    assert_eq!(pool.run(0, Fifo::next), Some(6));
+    pool.end_all();
+    let mut pool = Pool::new(&Lifo::new(), 2);
+    pool.spawn(0, 0..1000);
+    assert_eq!(pool.run(1, Lifo::relieve), Some(0));
+    assert_eq!(pool.all(1), []);
+    pool.end_all();
 }
 
 #[test]

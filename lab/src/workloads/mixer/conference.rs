@@ -168,6 +168,19 @@ pub(super) enum Person {
 }
 
 impl Person {
+    /// The number of its conference.
+    pub(super) fn conference(&self) -> u64 {
+        match self {
+            Self::Mixer(mixer) => mixer.room.number,
+            Self::Participant(participant) => participant.room.number,
+        }
+    }
+
+    /// Whether it mixes.
+    pub(super) fn mixes(&self) -> bool {
+        matches!(self, Self::Mixer(_))
+    }
+
     /// The next thing to do.
     #[inline]
     fn step(&mut self) -> Step {

@@ -26,7 +26,7 @@ use super::spec::{Kind, Workload};
 use crate::error::LabError;
 use crate::harness::record::Outcome;
 use crate::output::Pending;
-use crate::peers::{JobPool, Jobs, TaskPool, Tasks};
+use crate::peers::{JobPool, Jobs, Part, TaskPool, Tasks};
 
 mod conference;
 mod g711;
@@ -208,11 +208,17 @@ impl Plan {
 
     /// Runs with tasks that are futures.
     pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let (hall, tasks) = (self.hall(), pool.tasks());
+        let hall = self.hall();
+        // Of each conference, those in which its participants and its mixer live.
+        let homes: Vec<[P::Tasks; 2]> = (0..self.size.conferences)
+            .map(|number| [Part::Steps, Part::Last].map(|part| pool.at(part, number)))
+            .collect();
         pool.start({
             let hall = Arc::clone(&hall);
             async move {
                 for person in Arc::clone(&hall).people() {
+                    let [participants, mixers] = homes[person.conference() as usize];
+                    let tasks = if person.mixes() { mixers } else { participants };
                     tasks.launch(person.live(tasks));
                 }
                 hall.open();
