@@ -287,7 +287,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
             },
             Variant {
                 name: "backlog",
-                about: "closures of 32 bytes, all outstanding at once (with one worker): time and bytes for each",
+                about: "closures of 32 bytes, all outstanding at once: time and bytes for each",
                 set: &[("mode", "backlog")],
             },
             Variant {
