@@ -172,11 +172,9 @@ impl<T: Word> Fifo<T> {
         // has refilled one only after `is_free` saw what its claimer did after the swap.
         let seen = self.shared.head.load(Ordering::Relaxed);
         let count = self.tail.wrapping_sub(seen) as usize;
+        let to = self.restart() as usize;
         // SAFETY: the live ring is not freed before its owner replaces it; `bigger` is new, empty, and twice as large.
-        unsafe {
-            self.slots
-                .copy(seen as usize, count, bigger, self.restart() as usize)
-        };
+        unsafe { self.slots.copy(seen as usize, count, bigger, to) };
         delay::point("fifo.grow.copied");
         seen
     }

@@ -735,7 +735,7 @@ fn threads_and_reports_have_the_name_of_the_pool() {
         pool.enter().await.expect("it is open");
         let until = Instant::now() + Duration::from_secs(20);
         while told.lock().is_empty() && Instant::now() < until {
-            std::hint::spin_loop();
+            warpweft_platform::atomic::spin_loop();
         }
         name()
     });

@@ -99,11 +99,11 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
                 fibers = FIBERS;
                 continue 'turns;
             }
-            // SAFETY: as above.
-            if worker.shares()
-                && let Some(task) = unsafe { ask_overdue(worker) }
-            {
-                break 'found task;
+            if worker.shares() {
+                // SAFETY: as above.
+                if let Some(task) = unsafe { ask_overdue(worker) } {
+                    break 'found task;
+                }
             }
             if worker.stands_in {
                 // SAFETY: as above.
