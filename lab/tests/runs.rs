@@ -92,7 +92,17 @@ fn fib_promise_runs_everywhere() {
 
 #[test]
 fn spawn_runs_everywhere_in_all_modes() {
-    for variant in ["batch", "one", "fire", "outside", "one-outside", "fire-outside"] {
+    let variants = [
+        "batch",
+        "one",
+        "fire",
+        "backlog",
+        "outside",
+        "one-outside",
+        "fire-outside",
+        "backlog from=outside",
+    ];
+    for variant in variants {
         each_runs(&format!("spawn/{variant} n=200"), RUNTIMES, 200);
     }
 }

@@ -20,6 +20,7 @@
 //! |---|---|
 //! | `nothing_lost` | random histories of up to four workers: every task comes out, once; `alone` tells the truth |
 //! | `nothing_lost_with_threads` | the same with real threads |
+//! | `nothing_lost_in_hops` | the same with tasks that go to and fro between two pools, with and without threads |
 //! | `nothing_starves` | a task runs within `steps` steps while every worker is kept busy for ever |
 //! | `scan_is_exhaustive` | any single worker's `scan` finds what lies in any place |
 //! | `wakes_are_honest` | `push` says `Wake::None` only if the pusher itself will find the task |
@@ -56,8 +57,8 @@ mod seat;
 
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub use checks::{
-    MOST_STEPS, TURNS, nothing_lost, nothing_lost_with_threads, nothing_starves, panics_end_cleanly,
-    scan_is_exhaustive, steps, wakes_are_honest,
+    MOST_STEPS, TURNS, nothing_lost, nothing_lost_in_hops, nothing_lost_with_threads, nothing_starves,
+    panics_end_cleanly, scan_is_exhaustive, steps, wakes_are_honest,
 };
 pub use duty::{Duty, Verdict, Violation};
 #[cfg(warpweft_shuttle)]
@@ -120,6 +121,11 @@ macro_rules! __tests {
         #[test]
         fn nothing_lost_with_threads() -> $crate::Verdict {
             $crate::nothing_lost_with_threads(NAME, &$policy)
+        }
+
+        #[test]
+        fn nothing_lost_in_hops() -> $crate::Verdict {
+            $crate::nothing_lost_in_hops(NAME, &$policy)
         }
 
         #[test]

@@ -3,8 +3,8 @@
 
 use std::marker::PhantomData;
 use warpweft_conformance::{
-    Duty, Verdict, nothing_lost, nothing_lost_with_threads, nothing_starves, scan_is_exhaustive,
-    wakes_are_honest,
+    Duty, Verdict, nothing_lost, nothing_lost_in_hops, nothing_lost_with_threads, nothing_starves,
+    scan_is_exhaustive, wakes_are_honest,
 };
 use warpweft_policy::{Cx, Lifo, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why, WorkerId};
 use warpweft_queue::Locked;
@@ -111,6 +111,29 @@ fn a_policy_that_drops_a_task_is_rejected() {
         "Forgetful",
         Duty::NothingLost,
         "was dropped",
+    );
+}
+
+/// Loses some of what comes from another pool.
+struct Inhospitable;
+
+impl Fault for Inhospitable {
+    fn push(shared: &Shared, local: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+        if why == Why::Injected && cx.random(8) == 0 {
+            drop(task);
+            return Wake::Any;
+        }
+        Lifo::push(shared, local, task, why, cx)
+    }
+}
+
+#[test]
+fn a_policy_that_drops_what_hops_is_rejected() {
+    rejects(
+        nothing_lost_in_hops("Inhospitable", &broken::<Inhospitable>()),
+        "Inhospitable",
+        Duty::NothingLost,
+        "of two pools",
     );
 }
 

@@ -4,6 +4,9 @@
 //! then. Here it waits for nobody: a stalled thief keeps the old ring alive, and the owner goes on in the new one. The
 //! table shows what that costs, beside threads that only take CPU time from the owner: each round fills a queue of 4 slots with 4096 elements, so it grows ten times.
 //!
+//! And for how long a growth of a large ring stops a thief, who steals one by one: from its first steal that loses to the next that does not. The
+//! owner never pops, so there is nothing else to lose against.
+//!
 //! `cargo bench -p warpweft-queue --bench growth`
 
 // The model checkers have no benchmarks: nothing is left to compile, a `main` neither.
@@ -18,7 +21,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
-use warpweft_queue::{Amount, Fifo, Full, Lifo, Owner, Thief};
+use warpweft_queue::{Amount, Fifo, Full, Lifo, Owner, Steal, Thief};
 
 const ROUNDS: usize = 1000;
 const ELEMENTS: usize = 4096;
@@ -88,8 +91,62 @@ fn row<Q: Owner<NonZeroUsize, Thief: 'static> + 'static>(name: &str) {
     }
 }
 
+/// Elements of the large ring.
+const MANY: usize = 1 << 22;
+/// Times that it is filled.
+const FILLINGS: usize = 5;
+
+/// Nanoseconds of each stretch in which the one thief of a queue that grows to [`MANY`] elements got nothing, sorted.
+fn stops<Q: Owner<NonZeroUsize, Thief: 'static> + 'static>() -> Vec<u128> {
+    let mut stops = Vec::new();
+    for _ in 0..FILLINGS {
+        let mut queue = Q::with_capacity(1024).expect("a small ring");
+        let (victim, full) = (queue.thief(), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let thief = scope.spawn(|| {
+                let (mut stops, mut since) = (Vec::new(), None);
+                while !full.load(Ordering::Relaxed) {
+                    match (victim.steal_one(), since) {
+                        (Steal::Lost, None) => since = Some(Instant::now()),
+                        (Steal::Lost, Some(_)) | (_, None) => {}
+                        (_, Some(first)) => {
+                            stops.push(first.elapsed().as_nanos());
+                            since = None;
+                        }
+                    }
+                }
+                stops
+            });
+            for element in (1..=MANY).filter_map(NonZeroUsize::new) {
+                if let Err(Full(element)) = queue.push(element) {
+                    queue.grow().expect("there is memory");
+                    assert!(queue.push(element).is_ok(), "a grown ring has room");
+                }
+            }
+            full.store(true, Ordering::Relaxed);
+            stops.extend(thief.join().expect("the thief"));
+        });
+    }
+    stops.sort_unstable();
+    stops
+}
+
+fn stops_row<Q: Owner<NonZeroUsize, Thief: 'static> + 'static>(name: &str) {
+    let stops = stops::<Q>();
+    let micros = |nanos: Option<&u128>| nanos.map_or(0.0, |&nanos| nanos as f64 / 1000.0);
+    println!(
+        "{name:5} {:8} {:8.2} {:10.2}",
+        stops.len(),
+        micros(stops.get(stops.len() / 2)),
+        micros(stops.last())
+    );
+}
+
 fn main() {
     println!("order  thieves  growths   p50 µs   p99 µs p99.9 µs longest µs");
     row::<Fifo<NonZeroUsize>>("fifo");
     row::<Lifo<NonZeroUsize>>("lifo");
+    println!("order    stops   p50 µs longest µs   (of one thief, up to {MANY} elements)");
+    stops_row::<Fifo<NonZeroUsize>>("fifo");
+    stops_row::<Lifo<NonZeroUsize>>("lifo");
 }

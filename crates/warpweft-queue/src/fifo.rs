@@ -21,10 +21,15 @@
 //!
 //! # Growth
 //!
-//! The owner throws `head` far beyond `tail`, which locks thieves out; what is between is the owner's alone,
-//! and moves to a ring of twice the size. Then `head` restarts at the old `tail`: behind every index that
-//! ever was an element's. Thieves that had claimed elements before carry them out of the old ring in their
-//! own time: unlike EBSL's B.7, the owner waits for nobody; the old ring is freed later (see `ring.rs`).
+//! The owner copies the words to a ring of twice the size while thieves go on taking them from the old one. Then it
+//! throws `head` far beyond `tail`, which locks thieves out, publishes the new ring, and `head` restarts there at the
+//! first element that no thief has claimed, not before the old `tail`: behind every index that ever was an element's.
+//! Between lock and restart are three stores, however many elements there are, so that a growth costs a thief one lost
+//! steal and not a wait for thousands of words. The words that lie in both rings then are emptied in the one where no
+//! index leads to them any more. (The owner reads words that are a thief's at the same time: words, not elements.)
+//!
+//! Thieves that had claimed elements before carry them out of the old ring in their own time: unlike EBSL's B.7, the
+//! owner waits for nobody; the old ring is freed later (see `ring.rs`).
 //!
 //! A thief reads `head`, `tail` and the address of the ring, in this order, and follows the address only when
 //! its compare-and-swap of `head` has succeeded. Then it has the address of the ring that was live at that
@@ -154,6 +159,53 @@ impl<T: Word> Fifo<T> {
         // Ordering: Release; a thief that sees this tail sees the words in the slots (partner: `claim`).
         self.shared.tail.store(self.tail, Ordering::Release);
     }
+
+    /// The index at which a growth goes on: behind every one that ever was an element's.
+    fn restart(&self) -> u64 {
+        self.tail
+    }
+
+    /// The long part of a growth: copies the elements to `bigger` while thieves go on taking them. Returns the index of the first that it has
+    /// copied.
+    fn copy_to(&self, bigger: View) -> u64 {
+        // Ordering: Relaxed; a stale head is below the true one: some are copied in vain. It is not so stale that a slot counts twice: the owner
+        // has refilled one only after `is_free` saw what its claimer did after the swap.
+        let seen = self.shared.head.load(Ordering::Relaxed);
+        let count = self.tail.wrapping_sub(seen) as usize;
+        let to = self.restart() as usize;
+        // SAFETY: the live ring is not freed before its owner replaces it; `bigger` is new, empty, and twice as large.
+        unsafe { self.slots.copy(seen as usize, count, bigger, to) };
+        delay::point("fifo.grow.copied");
+        seen
+    }
+
+    /// The short part: thieves are locked out for three stores, and go on in `bigger`. See "Growth" above.
+    fn switch_to(&mut self, bigger: Box<Slots>, seen: u64) {
+        let (new, old) = (bigger.view(), self.slots);
+        let (start, tail) = (self.restart(), self.tail);
+        // Ordering: Relaxed; only owner operations follow until the stores below, which are Release.
+        let head = self.shared.head.fetch_add(LOCK, Ordering::Relaxed);
+        delay::point("fifo.grow.locked");
+        // Those before `head` belong to thieves, in the old ring.
+        let stolen = head.wrapping_sub(seen);
+        let left = tail.wrapping_sub(head) as usize;
+        let retired = self.shared.ring.publish(bigger);
+        delay::point("fifo.grow.published");
+        self.slots = new;
+        self.tail = start;
+        self.publish(tail.wrapping_sub(seen) as usize);
+        // Ordering: Release; a thief that sees this head sees the new ring and tail (partner: `claim`).
+        self.shared
+            .head
+            .store(start.wrapping_add(stolen), Ordering::Release);
+
+        // SAFETY: claims in the new ring begin behind these copies, and no claim in the old ring reaches what was left there.
+        unsafe { new.clear(start as usize, stolen as usize) };
+        // SAFETY: as before; `retired` is freed below at the earliest.
+        unsafe { old.clear(head as usize, left) };
+        // SAFETY: we are the owner; nobody can claim in the old ring any more, see "Growth" above.
+        unsafe { self.shared.ring.retire(retired) };
+    }
 }
 
 impl<T: Word> Owner<T> for Fifo<T> {
@@ -204,26 +256,8 @@ impl<T: Word> Owner<T> for Fifo<T> {
     #[cold]
     fn grow(&mut self) -> Result<(), CapacityError> {
         let bigger = Slots::new(self.capacity() * 2)?;
-        let view = bigger.view();
-
-        // Ordering: Relaxed; only owner operations follow until the stores below, which are Release.
-        let head = self.shared.head.fetch_add(LOCK, Ordering::Relaxed);
-        delay::point("fifo.grow.locked");
-        let count = self.tail.wrapping_sub(head) as usize;
-        // Behind every index that was an element's: see "Growth" above.
-        let start = self.tail;
-        // SAFETY: thieves see a queue that is locked, and claims of before end at `head`; so the range is
-        // ours. `bigger` is new and twice as large.
-        unsafe { self.slots.relocate(head as usize, count, view, start as usize) };
-        let old = self.shared.ring.publish(bigger);
-        delay::point("fifo.grow.published");
-        self.slots = view;
-        self.publish(count);
-        // Ordering: Release; a thief that sees this head sees the new ring and tail (partner: `claim`).
-        self.shared.head.store(start, Ordering::Release);
-
-        // SAFETY: we are the owner; nobody can claim in the old ring any more, see "Growth" above.
-        unsafe { self.shared.ring.retire(old) };
+        let seen = self.copy_to(bigger.view());
+        self.switch_to(bigger, seen);
         Ok(())
     }
 
@@ -374,5 +408,30 @@ impl<T: Word> fmt::Debug for FifoThief<T> {
         f.debug_struct("FifoThief")
             .field("glance", &self.glance())
             .finish()
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::growth_tests::{Grows, a_growth_stops_no_thief};
+
+    impl Grows for Fifo<std::num::NonZeroUsize> {
+        type Seen = u64;
+
+        fn copy(&self, bigger: &Slots) -> u64 {
+            self.copy_to(bigger.view())
+        }
+
+        fn switch(&mut self, bigger: Box<Slots>, seen: u64) {
+            self.switch_to(bigger, seen);
+        }
+    }
+
+    #[test]
+    fn thieves_steal_while_a_growth_copies() {
+        a_growth_stops_no_thief(|| Fifo::with_capacity(8).expect("a small capacity"));
+        // At the wrap of the indices.
+        a_growth_stops_no_thief(|| Fifo::with_start(8, u64::MAX - 2).expect("a small capacity"));
     }
 }

@@ -7,6 +7,8 @@ mod deques;
 mod end;
 pub mod event_count;
 mod fifo;
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod growth_tests;
 mod inbox;
 mod lifo;
 mod linked;

@@ -33,8 +33,8 @@
 //!
 //! # Growth
 //!
-//! As in `fifo.rs`: the owner throws `pops` far ahead, which locks thieves out, moves the elements to a ring
-//! of twice the size, and reopens. The elements keep their indices, but `pops` and `pushes` both go on by 2.
+//! As in `fifo.rs`: the owner copies the elements to a ring of twice the size, throws `pops` far ahead, which locks
+//! thieves out for three stores, and reopens. The elements keep their indices, but `pops` and `pushes` both go on by 2.
 //! By 1 would not do: a pop that came too late has shown `pops + 1` for a moment, and a thief may remember
 //! that word together with an element that was pushed later. It could then swap the word of the new epoch
 //! while it holds the address of the old ring. (A thief that reads a word of the new epoch reads the new
@@ -185,6 +185,46 @@ impl<T: Word> Lifo<T> {
         // Ordering: Release; a thief that sees this count sees the words in the slots (partner: `claim`).
         self.shared.pushes.store(self.pushes, Ordering::Release);
     }
+
+    /// The long part of a growth: copies the elements to `bigger` while thieves go on taking them. Returns the index of the first that it has
+    /// copied.
+    fn copy_to(&self, bigger: View) -> u32 {
+        // Ordering: Relaxed; a stale head is below the true one: some are copied in vain. It is not so stale that a slot counts twice: the owner
+        // has refilled one only after `is_free` saw what its claimer did after the swap.
+        let (_, seen) = split(self.shared.word.load(Ordering::Relaxed));
+        let count = self.tail().wrapping_sub(seen) as usize;
+        // SAFETY: the live ring is not freed before its owner replaces it; `bigger` is new, empty, and twice as large.
+        unsafe { self.slots.copy(seen as usize, count, bigger, seen as usize) };
+        delay::point("lifo.grow.copied");
+        seen
+    }
+
+    /// The short part: thieves are locked out for three stores, and go on in `bigger`. See "Growth" above.
+    fn switch_to(&mut self, bigger: Box<Slots>, seen: u32) {
+        let (new, old) = (bigger.view(), self.slots);
+        // Ordering: Release, as in `pop`: who reads the locked word must not combine it with older pushes,
+        // lest the negative distance wrap.
+        let (_, head) = split(self.shared.word.fetch_add(join(LOCK, 0), Ordering::Release));
+        delay::point("lifo.grow.locked");
+        // Those before `head` belong to thieves, in the old ring.
+        let stolen = head.wrapping_sub(seen) as usize;
+        let left = self.tail().wrapping_sub(head) as usize;
+        let retired = self.shared.ring.publish(bigger);
+        delay::point("lifo.grow.published");
+        self.slots = new;
+        // By 2, not 1: see "Growth" above.
+        self.pops = self.pops.wrapping_add(2);
+        self.publish(2);
+        // Ordering: Release; a thief that sees this word sees the new ring and count (partner: `claim`).
+        self.shared.word.store(join(self.pops, head), Ordering::Release);
+
+        // SAFETY: claims in the new ring begin behind these copies, and no claim in the old ring reaches what was left there.
+        unsafe { new.clear(seen as usize, stolen) };
+        // SAFETY: as before; `retired` is freed below at the earliest.
+        unsafe { old.clear(head as usize, left) };
+        // SAFETY: we are the owner; nobody can claim in the old ring any more, see "Growth" above.
+        unsafe { self.shared.ring.retire(retired) };
+    }
 }
 
 impl<T: Word> Owner<T> for Lifo<T> {
@@ -237,27 +277,8 @@ impl<T: Word> Owner<T> for Lifo<T> {
     #[cold]
     fn grow(&mut self) -> Result<(), CapacityError> {
         let bigger = Slots::new(self.capacity() * 2)?;
-        let view = bigger.view();
-
-        // Ordering: Release, as in `pop`: who reads the locked word must not combine it with older pushes,
-        // lest the negative distance wrap.
-        let (_, head) = split(self.shared.word.fetch_add(join(LOCK, 0), Ordering::Release));
-        delay::point("lifo.grow.locked");
-        let count = self.tail().wrapping_sub(head) as usize;
-        // SAFETY: thieves see a stack that is locked, and claims of before end at `head`; so the range is
-        // ours. `bigger` is new and twice as large.
-        unsafe { self.slots.relocate(head as usize, count, view, head as usize) };
-        let old = self.shared.ring.publish(bigger);
-        delay::point("lifo.grow.published");
-        self.slots = view;
-        // By 2, not 1: see "Growth" above.
-        self.pops = self.pops.wrapping_add(2);
-        self.publish(2);
-        // Ordering: Release; a thief that sees this word sees the new ring and count (partner: `claim`).
-        self.shared.word.store(join(self.pops, head), Ordering::Release);
-
-        // SAFETY: we are the owner; nobody can claim in the old ring any more, see "Growth" above.
-        unsafe { self.shared.ring.retire(old) };
+        let seen = self.copy_to(bigger.view());
+        self.switch_to(bigger, seen);
         Ok(())
     }
 
@@ -408,5 +429,30 @@ impl<T: Word> fmt::Debug for LifoThief<T> {
         f.debug_struct("LifoThief")
             .field("glance", &self.glance())
             .finish()
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::growth_tests::{Grows, a_growth_stops_no_thief};
+
+    impl Grows for Lifo<std::num::NonZeroUsize> {
+        type Seen = u32;
+
+        fn copy(&self, bigger: &Slots) -> u32 {
+            self.copy_to(bigger.view())
+        }
+
+        fn switch(&mut self, bigger: Box<Slots>, seen: u32) {
+            self.switch_to(bigger, seen);
+        }
+    }
+
+    #[test]
+    fn thieves_steal_while_a_growth_copies() {
+        a_growth_stops_no_thief(|| Lifo::with_capacity(8).expect("a small capacity"));
+        // At the wrap of the indices.
+        a_growth_stops_no_thief(|| Lifo::with_start(8, u64::MAX - 2).expect("a small capacity"));
     }
 }

@@ -8,7 +8,8 @@
 //!
 //! # Invariants
 //!
-//! - A slot holds 0 or the word of exactly one element.
+//! - A slot holds 0 or the word of exactly one element. Only while the owner grows the ring a word may lie in two rings; an index of one of them
+//!   leads to it, and the owner empties the other slot before it does anything else.
 //! - Only the owner turns 0 into a word, and only in the live ring. A word becomes 0 only by the one who has
 //!   *claimed* it (by moving an index of the queue over it): the owner or one thief.
 //! - So a slot that was seen 0 by the owner stays 0 until the owner fills it, and a claimed slot stays filled
@@ -165,18 +166,35 @@ impl View {
         NonZeroUsize::new(word).unwrap_or_else(|| claimed_slot_was_empty())
     }
 
-    /// Moves the `count` words from `from` on, which nobody else sees, into empty slots of `new` from `to`
-    /// on.
+    /// Copies the words of `count` slots from `from` on to `new`, from `to` on, while thieves may be emptying them. What is there afterwards for a
+    /// slot that was claimed meanwhile, a word or 0, is nobody's: the caller [clears](View::clear) it.
     ///
     /// # Safety
     ///
-    /// Both rings live; the caller owns both and has locked thieves out; `new` is empty and large enough.
-    pub(crate) unsafe fn relocate(self, from: usize, count: usize, new: Self, to: usize) {
+    /// Both rings live; the caller owns both; nobody else knows `new`, which is empty and large enough.
+    pub(crate) unsafe fn copy(self, from: usize, count: usize, new: Self, to: usize) {
         for offset in 0..count {
-            // SAFETY: nobody but the caller can claim this slot, by this function's contract.
-            let word = unsafe { self.take(from.wrapping_add(offset), Ordering::Relaxed) };
-            // SAFETY: `new` is empty and belongs to the caller.
-            unsafe { new.put(to.wrapping_add(offset), word) };
+            // SAFETY: the ring lives, by this function's contract.
+            let slot = unsafe { self.slot(from.wrapping_add(offset)) };
+            // SAFETY: as before.
+            let copy = unsafe { new.slot(to.wrapping_add(offset)) };
+            // Ordering: Relaxed for both; the words that nobody claims are the owner's own stores, and the index that it stores after the
+            // copy publishes them.
+            copy.store(slot.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// Empties `count` slots from `from` on whose words are copies, or were copied.
+    ///
+    /// # Safety
+    ///
+    /// The ring lives; the caller is its owner; nobody has claimed or can claim these slots, and their words are elsewhere, too.
+    pub(crate) unsafe fn clear(self, from: usize, count: usize) {
+        for offset in 0..count {
+            // SAFETY: the ring lives, by this function's contract.
+            let slot = unsafe { self.slot(from.wrapping_add(offset)) };
+            // Ordering: Relaxed, as the owner's `take`.
+            slot.store(0, Ordering::Relaxed);
         }
     }
 }

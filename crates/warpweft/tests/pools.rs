@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use warpweft::policy::{Count, Cx, PolicyError, PoolEnv, TaskRef, Wake, Why};
 use warpweft::sync::{Notify, Semaphore, oneshot};
 use warpweft::{
@@ -711,4 +711,41 @@ fn what_cannot_be_built_says_why() {
         "the runtime has nothing called `other`; it has none"
     );
     assert!(runtime.first().view(0).is_err());
+}
+
+#[test]
+fn threads_and_reports_have_the_name_of_the_pool() {
+    let stalls: Arc<Mutex<Vec<String>>> = Arc::default();
+    let index = {
+        let stalls = Arc::clone(&stalls);
+        of(1, "fifo")
+            .stuck_after(Some(Duration::from_millis(10)))
+            .on_stall(move |stall| stalls.lock().push(format!("{}: {stall}", stall.pool)))
+    };
+    let runtime = stage("parse", of(1, "lifo"))
+        .then("index", index)
+        .build()
+        .expect("small pools");
+    let name = || std::thread::current().name().map(str::to_owned);
+    let parse = runtime.spawn_job(name).wait().expect("no panic");
+    assert!(parse.is_some_and(|name| name.starts_with("parse-")));
+    let pool = runtime.pool("index").expect("it is there").clone();
+    let told = Arc::clone(&stalls);
+    let task = runtime.spawn(async move {
+        pool.enter().await.expect("it is open");
+        let until = Instant::now() + Duration::from_secs(20);
+        while told.lock().is_empty() && Instant::now() < until {
+            warpweft_platform::atomic::spin_loop();
+        }
+        name()
+    });
+    let index = task.wait().expect("no panic");
+    assert!(index.is_some_and(|name| name.starts_with("index-")));
+    let stalls = stalls.lock();
+    assert!(
+        stalls
+            .first()
+            .is_some_and(|text| text.starts_with("index: worker 0 of `index` has been for")),
+        "{stalls:?}"
+    );
 }

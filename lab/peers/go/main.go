@@ -346,6 +346,9 @@ func fibPromise(_ *request, n uint64) *answer {
 }
 
 func spawn(r *request, n uint64) *answer {
+	if r.word("mode") == "backlog" {
+		return backlog(n)
+	}
 	start := now()
 	switch r.word("mode") {
 	case "batch":
@@ -375,6 +378,32 @@ func spawn(r *request, n uint64) *answer {
 	}
 	elapsed := now() - start
 	return &answer{Operations: n, Nanos: elapsed, Measures: map[string]float64{"ns_per_task": float64(elapsed) / float64(n)}}
+}
+
+// Closures of 32 bytes, all launched before one is waited for.
+func backlog(n uint64) *answer {
+	var count counter
+	runtime.GC()
+	before := resident()
+	start := now()
+	for i := uint64(0); i < n; i++ {
+		load := [3]uint64{i, ^i, i << 1}
+		go func() { count.add(load[0], 1); runtime.KeepAlive(load) }()
+	}
+	launched := now() - start
+	outstanding := n - count.sum()
+	grown := max(resident(), before) - before
+	for count.sum() < n {
+		runtime.Gosched()
+	}
+	elapsed := now() - start
+	each := func(whole uint64) float64 { return float64(whole) / float64(n) }
+	return &answer{Operations: n, Nanos: elapsed, Measures: map[string]float64{
+		"ns_per_task":    each(uint64(elapsed)),
+		"ns_per_launch":  each(uint64(launched)),
+		"bytes_per_task": each(grown),
+		"outstanding":    float64(outstanding),
+	}}
 }
 
 func resident() uint64 {

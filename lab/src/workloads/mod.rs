@@ -28,6 +28,7 @@ use crate::peers::java;
 use crate::peers::{JobPool, JoiningJobs, Runtime, TaskPool};
 
 mod apps;
+mod backlog;
 mod burn;
 pub(crate) mod capture;
 mod chain;

@@ -1,4 +1,4 @@
-//! *spawn*: what a task costs that does nothing. A batch with handles, one by one, or fired and forgotten; from a task
+//! *spawn*: what a task costs that does nothing. A batch with handles, one by one, fired and forgotten, or piled up (`backlog`); from a task
 //! of the pool or from a foreign thread.
 //!
 //! Runtimes without handles count the tasks that ran instead; their rows say so. A scope has no handles by design and is a
@@ -8,9 +8,9 @@ use std::future::Future;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use super::check;
 use super::lane::Lane;
 use super::params::Params;
+use super::{backlog, check};
 use crate::error::LabError;
 use crate::harness::record::Outcome;
 use crate::peers::{JobPool, Jobs, TaskPool, Tasks};
@@ -24,6 +24,8 @@ enum Mode {
     One,
     /// No handles; a counter tells when all have run.
     Fire,
+    /// The same with closures that carry something, and a look at the memory: see `backlog`.
+    Backlog,
 }
 
 /// The workload, ready to run.
@@ -50,6 +52,7 @@ impl Plan {
         let mode = match params.word("mode") {
             "one" => Mode::One,
             "fire" => Mode::Fire,
+            "backlog" => Mode::Backlog,
             _ => Mode::Batch,
         };
         Self {
@@ -61,8 +64,12 @@ impl Plan {
 
     /// The part that is not measured.
     pub(super) fn warm_up(&self) -> Self {
+        let most = match self.mode {
+            Mode::Backlog => backlog::WARM,
+            _ => u64::MAX,
+        };
         Self {
-            n: (self.n / 10).max(1),
+            n: (self.n / 10).clamp(1, most),
             ..*self
         }
     }
@@ -130,6 +137,7 @@ impl Plan {
                 });
                 (start.elapsed(), joined)
             }
+            (Mode::Backlog, inside) => return backlog::tasks(pool, n, inside),
             (Mode::Fire, false) => {
                 let lane = Lane::leaked(super::base(), 0);
                 let start = Instant::now();
@@ -145,12 +153,14 @@ impl Plan {
 
     /// Runs with tasks that are closures.
     pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        if self.mode == Mode::Backlog {
+            return backlog::jobs(pool, self.n, self.inside);
+        }
         let (jobs, n) = (pool.jobs(), self.n);
         let lane = Lane::leaked(super::base(), 0);
         let one_by_one = self.mode == Mode::One;
         let (elapsed, joined) = if self.inside {
-            let (done, finished) = mpsc::channel();
-            pool.start(move || {
+            inside_job(pool, move || {
                 let start = Instant::now();
                 for launched in 1..=n {
                     jobs.launch(move || lane.count());
@@ -161,10 +171,8 @@ impl Plan {
                 while lane.done() < n {
                     jobs.yield_now();
                 }
-                // The receiver is there: it waits for exactly this.
-                done.send((start.elapsed(), lane.done())).ok();
-            });
-            finished.recv().map_err(|_| dropped())?
+                (start.elapsed(), lane.done())
+            })?
         } else {
             let start = Instant::now();
             for launched in 1..=n {
@@ -187,7 +195,7 @@ impl Plan {
 }
 
 /// A foreign thread waits until so many tasks have run: it lets others run, then looks again.
-fn wait_for(lane: &Lane, n: u64) {
+pub(super) fn wait_for(lane: &Lane, n: u64) {
     while lane.done() < n {
         std::thread::yield_now();
     }
@@ -202,6 +210,19 @@ pub(super) fn inside<P: TaskPool, T: Send + 'static>(
     pool.start(async move {
         // The receiver is there: it waits for exactly this.
         done.send(future.await).ok();
+    });
+    finished.recv().map_err(|_| dropped())
+}
+
+/// Runs a closure as a task of the pool and gives back what it says.
+pub(super) fn inside_job<P: JobPool, T: Send + 'static>(
+    pool: &P,
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, LabError> {
+    let (done, finished) = mpsc::channel();
+    pool.start(move || {
+        // The receiver is there: it waits for exactly this.
+        done.send(job()).ok();
     });
     finished.recv().map_err(|_| dropped())
 }

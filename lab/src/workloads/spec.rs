@@ -257,8 +257,9 @@ pub(crate) const WORKLOADS: &[Workload] = &[
             Param {
                 name: "mode",
                 about: "batch: all with handles, then all joined; one: spawned and awaited one by one; \
-                        fire: no handles, a counter; scope: no handles, into one scope that waits",
-                domain: Domain::Word(&["batch", "one", "fire", "scope"]),
+                        fire: no handles, a counter; backlog: the same with 32 bytes each, and what they take; \
+                        scope: no handles, into one scope that waits",
+                domain: Domain::Word(&["batch", "one", "fire", "backlog", "scope"]),
                 default: "batch",
             },
             Param {
@@ -283,6 +284,11 @@ pub(crate) const WORKLOADS: &[Workload] = &[
                 name: "fire",
                 about: "without handles",
                 set: &[("mode", "fire")],
+            },
+            Variant {
+                name: "backlog",
+                about: "closures of 32 bytes, all outstanding at once: time and bytes for each",
+                set: &[("mode", "backlog")],
             },
             Variant {
                 name: "scope",

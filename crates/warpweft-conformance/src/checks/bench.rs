@@ -9,6 +9,7 @@ use crate::duty::{Duty, Verdict, Violation};
 use crate::seat::{Hook, Seat, build};
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Wake, Why};
 use warpweft_task::probe::{Probe, number};
 
@@ -32,7 +33,7 @@ pub(crate) struct Bench<'n, P: Policy> {
     seats: Vec<Seat<P>>,
     outside: Counters,
     now: Cell<u64>,
-    probe: Probe,
+    probe: Rc<Probe>,
     numbers: usize,
     /// Numbers of the tasks that the policy holds.
     held: BTreeSet<usize>,
@@ -56,11 +57,18 @@ impl<'n, P: Policy> Bench<'n, P> {
             seats: Seat::all(locals, seed),
             outside: Counters::default(),
             now: Cell::new(0),
-            probe: Probe::new(tasks),
+            probe: Rc::new(Probe::new(tasks)),
             numbers: 0,
             held: BTreeSet::new(),
             private: Vec::new(),
         })
+    }
+
+    /// Another pool under the same policy, for tasks of this one: they come by [`depart`](Bench::depart) and [`push`](Bench::push).
+    pub(crate) fn beside(&self, policy: &P, seed: u64) -> Result<Self, Violation> {
+        let mut other = Self::new(self.name, policy, self.workers(), 0, seed)?;
+        other.probe = Rc::clone(&self.probe);
+        Ok(other)
     }
 
     pub(crate) fn violation(&self, duty: Duty, how: impl Into<String>) -> Violation {
@@ -167,6 +175,15 @@ impl<'n, P: Policy> Bench<'n, P> {
         let (local, cx) = self.seats[worker].parts(clock);
         P::suspended(&self.shared, local, task, &cx);
         self.nothing_dropped("suspended")
+    }
+
+    /// The running task of a worker goes to another pool: for this one it has ended, and the other one finds no word.
+    pub(crate) fn depart(&mut self, worker: usize, task: &mut TaskRef) -> Verdict {
+        if P::WATCHES_ENDS {
+            P::retired(&self.shared, &mut self.seats[worker].local, task.policy_word());
+        }
+        task.set_policy_word(0);
+        self.nothing_dropped("retired")
     }
 
     /// Runs a task to its end, on a worker.

@@ -2,12 +2,14 @@
 
 mod bench;
 mod events;
+mod hops;
 mod panics;
 mod scan;
 mod starvation;
 mod threads;
 
 pub use events::nothing_lost;
+pub use hops::nothing_lost_in_hops;
 pub use panics::panics_end_cleanly;
 pub use scan::{scan_is_exhaustive, wakes_are_honest};
 pub use starvation::{MOST_STEPS, TURNS, nothing_starves, steps};

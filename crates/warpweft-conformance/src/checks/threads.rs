@@ -55,7 +55,12 @@ fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
             end::<P>(&shared, local, task);
         }
     }
-    for number in 0..(WORKERS + 1) * TASKS {
+    each_ran_once(name, &probe, (WORKERS + 1) * TASKS)
+}
+
+/// Whether each of so many tasks has run, once.
+pub(super) fn each_ran_once(name: &str, probe: &Probe, tasks: usize) -> Verdict {
+    for number in 0..tasks {
         let (runs, lost) = (probe.runs(number), probe.lost(number));
         if runs > 1 {
             return Err(Violation::new(
@@ -115,7 +120,7 @@ fn work<P: Policy>(shared: &P::Shared, seat: &mut Seat<P>, probe: &Probe) {
     }
 }
 
-fn end<P: Policy>(shared: &P::Shared, local: &mut P::Local, task: TaskRef) {
+pub(super) fn end<P: Policy>(shared: &P::Shared, local: &mut P::Local, task: TaskRef) {
     let word = task.policy_word();
     // A probe's task is a closure: it ends in one step.
     drop(task.run());

@@ -169,6 +169,10 @@ impl<O: Order> Policy for Stealing<O> {
         let _ = shared
             .desk
             .ask(local.me, local.lane.len(), local.pick(), cx.tally());
+        // Mostly so: a worker that is busy with its own.
+        if !came_home && is_nothing_shared(shared, local) {
+            return local.lane.passed_over();
+        }
         // By turns: as long as one place never runs dry, the others would wait for ever.
         local.turn = local.turn.wrapping_add(1);
         let turn = local.turn;
@@ -268,14 +272,18 @@ impl<O: Order> Policy for Stealing<O> {
     }
 
     fn alone(shared: &Shared<O>, local: &Local<O>) -> bool {
-        local.lane.is_empty()
-            && shared.injector.is_empty()
-            && shared.yielded.is_empty()
-            && shared.overflow.is_empty()
-            && shared.homes.iter().all(Locked::is_empty)
-            && local.kept.is_none()
-            && !shared.desk.is_asked(local.me)
+        local.lane.is_empty() && is_nothing_shared(shared, local)
     }
+}
+
+/// Whether nothing lies outside of the lanes, and nobody has asked this worker to steal. A hint, as each look is.
+fn is_nothing_shared<O: Order>(shared: &Shared<O>, local: &Local<O>) -> bool {
+    shared.injector.is_empty()
+        && shared.yielded.is_empty()
+        && shared.overflow.is_empty()
+        && shared.homes.iter().all(Locked::is_empty)
+        && local.kept.is_none()
+        && !shared.desk.is_asked(local.me)
 }
 
 /// Something of another worker's lane, and how many lay there.

@@ -1,8 +1,14 @@
 //! FIFO work stealing written by hand into the loop: no policy trait anywhere.
 //!
 //! It does what `Runtime` with `Fifo` does, with the same tasks, queues, event count and counters, so that the
-//! difference of the two is the price of the trait. It is a yardstick, not a runtime: it never shuts down before its
-//! tasks have ended.
+//! difference of the two is the price of the trait. What any loop of this runtime must do for each task, whatever says which task is next,
+//! it does, too: it reads anew which worker its thread carries, and looks whether it still carries it where a task stays pending (hand-overs);
+//! it reads whether fibers are ready, and keeps count of their turns; it notes the task's origin (reports of stuck workers), and takes note of where a
+//! task wants to go that gave way (soft and hard yields). Nobody ever asks it for any of these, and what would follow is not there: it is a
+//! yardstick, not a runtime, and never shuts down before its tasks have ended.
+//!
+//! What it has not: the guard by which a hook's own spawns and panics are told, the axes that are values, and what is overdue in places that plain FIFO
+//! has not (the price of the trait and of its components).
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -10,19 +16,20 @@
 )]
 
 use std::cell::{Cell, UnsafeCell};
+use std::hint::black_box;
 use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use warpweft_platform::CachePadded;
-use warpweft_platform::atomic::{AtomicBool, Ordering, spin_loop};
+use warpweft_platform::atomic::{AtomicBool, AtomicPtr, Ordering, spin_loop};
 use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::random::Rng;
 use warpweft_policy::{Count, Counters};
 use warpweft_queue::{Amount, EventCount, Fifo, FifoThief, Full, Glance, Locked, Owner, Steal, Thief};
 use warpweft_task::pool::{PoolHeader, PoolVtable};
 use warpweft_task::spawn::{self, Birth};
-use warpweft_task::{Header, JoinHandle, Ran, Suspended, TaskRef, Why};
+use warpweft_task::{Header, JoinHandle, Pending, Ran, Suspended, TaskRef, Why};
 
 #[repr(C)]
 pub(crate) struct Hand {
@@ -39,7 +46,13 @@ pub(crate) struct Hand {
 
 struct Worker {
     id: usize,
-    lane: UnsafeCell<Option<Fifo<TaskRef>>>,
+    /// Set by the worker's own thread.
+    hand: Cell<*const Hand>,
+    /// The origin of the task that it is in.
+    running: AtomicPtr<()>,
+    /// Where its running task wants to wait.
+    gave_way: Cell<u8>,
+    lane: UnsafeCell<Fifo<TaskRef>>,
     spared: UnsafeCell<Vec<Option<Glance>>>,
     random: UnsafeCell<Rng>,
     counters: Counters,
@@ -52,7 +65,15 @@ unsafe impl Sync for Hand {}
 // SAFETY: as above.
 unsafe impl Send for Hand {}
 
-thread_local! { static CURRENT: Cell<(*const Hand, usize)> = const { Cell::new((std::ptr::null(), 0)) }; }
+/// What a thread knows of itself.
+struct Seat {
+    /// The worker that it carries.
+    worker: Cell<*const Worker>,
+    /// Whether fibers of this thread are ready.
+    ready: AtomicBool,
+}
+
+thread_local! { static CURRENT: Cell<*const Worker> = const { Cell::new(std::ptr::null()) }; }
 
 static VTABLE: PoolVtable = PoolVtable {
     push,
@@ -99,7 +120,10 @@ impl Hand {
                 .map(|(id, lane)| {
                     CachePadded::new(Worker {
                         id,
-                        lane: UnsafeCell::new(Some(lane)),
+                        hand: Cell::new(std::ptr::null()),
+                        running: AtomicPtr::new(std::ptr::null_mut()),
+                        gave_way: Cell::new(0),
+                        lane: UnsafeCell::new(lane),
                         spared: UnsafeCell::new(vec![None; workers]),
                         random: UnsafeCell::new(Rng::seeded(0x9e37_79b9_7f4a_7c15 ^ id as u64)),
                         counters: Counters::default(),
@@ -111,8 +135,14 @@ impl Hand {
             .map(|id| {
                 let hand = Arc::clone(&hand);
                 thread::spawn(move || {
-                    CURRENT.with(|current| current.set((Arc::as_ptr(&hand), id)));
-                    run_loop(&hand, &hand.workers[id]);
+                    hand.workers[id].hand.set(&*hand);
+                    CURRENT.with(|current| current.set(&*hand.workers[id]));
+                    let seat = Seat {
+                        worker: Cell::new(&*hand.workers[id]),
+                        ready: AtomicBool::new(false),
+                    };
+                    // Escapes: what a task leaves there is not known when this is compiled.
+                    run_loop(&hand, black_box(&seat));
                 })
             })
             .collect();
@@ -157,13 +187,13 @@ impl Hand {
 
     #[inline]
     fn push(&self, task: TaskRef, why: Why) {
-        let (pool, id) = CURRENT.with(Cell::get);
-        if !std::ptr::eq(pool, self) {
+        // SAFETY: null, or the worker of this thread, which lives until the thread ends.
+        let worker = unsafe { CURRENT.with(Cell::get).as_ref() };
+        let Some(worker) = worker.filter(|worker| std::ptr::eq(worker.hand.get(), self)) else {
             self.injector.push(task);
             self.events.notify_one();
             return;
-        }
-        let worker = &self.workers[id];
+        };
         worker.push(self, task, why);
         if self.events.notify_one() {
             worker.counters.add(Count::Wakes, 1);
@@ -178,18 +208,12 @@ impl Worker {
     )]
     fn lane(&self) -> &mut Fifo<TaskRef> {
         // SAFETY: only the worker's own thread is here, and no other borrow is alive during a use.
-        let lane = unsafe { &mut *self.lane.get() };
-        lane.as_mut().unwrap_or_else(|| unreachable!("the lane is there"))
+        unsafe { &mut *self.lane.get() }
     }
 
     #[inline]
     fn push(&self, hand: &Hand, task: TaskRef, why: Why) {
-        match why {
-            Why::Spawned => self.counters.add(Count::Spawned, 1),
-            Why::Woken => self.counters.add(Count::Resumptions, 1),
-            Why::Yielded => self.counters.add(Count::Yields, 1),
-            Why::Forked | Why::Injected => {}
-        }
+        self.counters.pushed(why);
         if let Err(Full(task)) = self.lane().push(task) {
             self.no_room(hand, task);
         }
@@ -303,37 +327,70 @@ impl Worker {
 }
 
 #[inline(never)]
-fn run_loop(hand: &Hand, worker: &Worker) {
+fn run_loop(hand: &Hand, seat: &Seat) {
     let mut until_overdue = 61;
-    while !hand.closing.load(Ordering::Acquire) {
-        until_overdue -= 1;
-        let mut task = None;
-        if until_overdue == 0 {
-            until_overdue = 61;
-            task = hand.injector.pop().or_else(|| hand.overflow.pop());
-            worker.counters.add(Count::Overdue, u64::from(task.is_some()));
-        }
-        if task.is_none() {
-            task = worker.lane().pop();
-            worker.counters.add(Count::LocalPops, u64::from(task.is_some()));
-        }
-        let Some(task) = task.or_else(|| worker.wait(hand)) else {
+    let mut fibers = 1;
+    // SAFETY: null, or a worker of `hand`.
+    while let Some(worker) = unsafe { seat.worker.get().as_ref() } {
+        if hand.closing.load(Ordering::Acquire) {
             return;
-        };
-        worker.counters.add(Count::Ran, 1);
-        if let Ran::Pending(mut pending) = task.run() {
-            if !pending.is_notified() {
-                worker.counters.add(Count::Suspensions, 1);
-                if !pending.is_registered() {
-                    let mut register = hand.register.lock().expect("unpoisoned");
-                    register.push(1);
-                    pending.register(register.len() - 1);
+        }
+        if seat.ready.load(Ordering::Acquire) {
+            black_box(fibers);
+        }
+        fibers = 1;
+        until_overdue -= 1;
+        let task = 'found: {
+            if until_overdue == 0 {
+                until_overdue = 61;
+                if let Some(task) = hand.injector.pop().or_else(|| hand.overflow.pop()) {
+                    worker.counters.add(Count::Overdue, 1);
+                    break 'found task;
                 }
             }
-            if let Suspended::Again(task) = pending.suspend() {
-                worker.push(hand, task, Why::Woken);
-                hand.events.notify_one();
+            if let Some(task) = worker.lane().pop() {
+                worker.counters.add(Count::LocalPops, 1);
+                break 'found task;
             }
+            if seat.ready.load(Ordering::Acquire) {
+                fibers = 16;
+            }
+            match worker.wait(hand) {
+                Some(task) => task,
+                None => return,
+            }
+        };
+        worker.counters.add(Count::Ran, 1);
+        worker
+            .running
+            .store(task.origin_word().cast_mut(), Ordering::Relaxed);
+        if let Ran::Pending(pending) = task.run() {
+            // SAFETY: as above.
+            let Some(worker) = (unsafe { seat.worker.get().as_ref() }) else {
+                return;
+            };
+            worker.suspend(hand, pending);
+        }
+    }
+}
+
+impl Worker {
+    /// The step left the task pending.
+    #[inline(always)]
+    fn suspend(&self, hand: &Hand, mut pending: Pending) {
+        let gave_way = self.gave_way.replace(0);
+        if !pending.is_notified() {
+            self.counters.add(Count::Suspensions, 1);
+            if !pending.is_registered() {
+                let mut register = hand.register.lock().expect("unpoisoned");
+                register.push(1);
+                pending.register(register.len() - 1);
+            }
+        }
+        if let Suspended::Again(task) = pending.suspend() {
+            let why = if gave_way == 0 { Why::Woken } else { Why::Yielded };
+            self.push(hand, task, why);
+            hand.events.notify_one();
         }
     }
 }

@@ -16,6 +16,7 @@ use super::seat::Seat;
 use super::worker::{Work, Worker};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use warpweft_policy::{Count, Policy};
+use warpweft_task::TaskRef;
 
 /// How many fibers a worker without tasks resumes until it asks for one again.
 const FIBERS: u32 = 16;
@@ -34,7 +35,7 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
     let mut helped = false;
     let berth = &**seat.berth();
     // Read anew for each task: one that waited may have come back with another worker.
-    while let Some(front) = seat.front() {
+    'turns: while let Some(front) = seat.front() {
         if pool.life.is_closing() {
             return;
         }
@@ -44,83 +45,100 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         if berth.may_be_ready() {
             let counts = || worker.counters().add(Count::Ran, 1);
             let ran = seat.home().run_ready(seat, fibers.min(until_pause), counts);
+            fibers = 1;
             if seat.front().is_none_or(|now| !std::ptr::eq(now, front)) {
                 continue;
             }
             until_pause -= ran.saturating_sub(1);
         }
-        fibers = 1;
         until_pause -= 1;
-        let mut task = None;
-        if until_pause == 0 {
-            let overdue = pace.look_up(&pool.engine, &pool.idle, &pool.monitor);
-            until_pause = pace.stretch();
-            if worker.stands_in && pool.monitor.relieves(pace.was_long()) {
-                return;
+        // A block, and no variable that is filled later: its old value would be looked at, and dropped, for each task.
+        let task = 'found: {
+            if until_pause == 0 {
+                let overdue = pace.look_up(&pool.engine, &pool.idle, &pool.monitor);
+                until_pause = pace.stretch();
+                if worker.stands_in && pool.monitor.relieves(pace.was_long()) {
+                    return;
+                }
+                if overdue && worker.shares() {
+                    pool.end_lost();
+                    // SAFETY: the seat says that this thread carries the worker, and no hook is on its stack.
+                    unsafe { worker.evict() };
+                    // What ended may have waited in its `Drop`, and the thread may carry another worker now.
+                    if seat.front().is_none_or(|now| !std::ptr::eq(now, front)) {
+                        continue 'turns;
+                    }
+                    // Who has tasks that always yield has always work of his own, and what waits behind a stuck worker nobody else: it is
+                    // looked for every other time.
+                    if !helped && pool.monitor.is_somebody_stuck() {
+                        // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return
+                        // before the next hook is called.
+                        if let Some(task) = unsafe { worker.call(P::relieve) } {
+                            helped = true;
+                            break 'found task;
+                        }
+                    }
+                    helped = false;
+                    if let Some(task) = worker.errands.pop() {
+                        worker.counters().add(Count::Overdue, 1);
+                        break 'found task;
+                    }
+                    // SAFETY: as above.
+                    if let Some(task) = unsafe { ask_overdue(worker) } {
+                        break 'found task;
+                    }
+                }
             }
-            if overdue && worker.shares() {
-                pool.end_lost();
-                // SAFETY: the seat says that this thread carries the worker, and no hook is on its stack.
-                unsafe { worker.evict() };
-                // What ended may have waited in its `Drop`, and the thread may carry another worker now.
-                if seat.front().is_none_or(|now| !std::ptr::eq(now, front)) {
-                    continue;
-                }
-                // Who has tasks that always yield has always work of his own, and what waits behind a stuck worker nobody else: it is
-                // looked for every other time.
-                if !helped && pool.monitor.is_somebody_stuck() {
-                    // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return
-                    // before the next hook is called.
-                    task = unsafe { worker.call(P::relieve) };
-                }
-                helped = task.is_some();
-                if !helped {
-                    task = worker.errands.pop().or_else(|| {
-                        // SAFETY: as above.
-                        unsafe { worker.call(P::overdue) }
-                    });
-                    worker.counters().add(Count::Overdue, u64::from(task.is_some()));
-                }
-            }
-        }
-        if task.is_none() {
             // SAFETY: as above.
-            task = unsafe { worker.call(P::next) };
-            if task.is_some() {
+            if let Some(task) = unsafe { worker.call(P::next) } {
                 worker.counters().add(Count::LocalPops, 1);
-            } else if berth.may_be_ready() {
+                break 'found task;
+            }
+            if berth.may_be_ready() {
                 // It has work of its own, and asks for others' when that is overdue.
                 fibers = FIBERS;
-                continue;
-            } else if worker.shares() {
-                // SAFETY: as above.
-                task = unsafe { worker.call(P::overdue) };
-                worker.counters().add(Count::Overdue, u64::from(task.is_some()));
+                continue 'turns;
             }
-        }
-        let task = match task {
-            Some(task) => task,
-            None if worker.stands_in => {
+            if worker.shares() {
+                // SAFETY: as above.
+                if let Some(task) = unsafe { ask_overdue(worker) } {
+                    break 'found task;
+                }
+            }
+            if worker.stands_in {
                 // SAFETY: as above.
                 match unsafe { worker.glean() } {
-                    Some(task) => task,
+                    Some(task) => break 'found task,
                     None => return,
                 }
             }
             // SAFETY: as above.
-            None => match unsafe { worker.wait(seat) } {
+            match unsafe { worker.wait(seat) } {
                 Some(Work::Task(task)) => task,
                 Some(Work::Fork(fork)) => {
                     worker.run_fork(fork, seat);
-                    continue;
+                    continue 'turns;
                 }
-                Some(Work::Fiber | Work::Woken) => continue,
+                Some(Work::Fiber | Work::Woken) => continue 'turns,
                 None => return,
-            },
+            }
         };
         // SAFETY: as above.
         unsafe { worker.run(task, seat) };
     }
+}
+
+/// Asks the policy for what is overdue.
+///
+/// # Safety
+///
+/// As [`Worker::call`].
+#[cold]
+unsafe fn ask_overdue<P: Policy>(worker: &Worker<P>) -> Option<TaskRef> {
+    // SAFETY: by contract.
+    let task = unsafe { worker.call(P::overdue) };
+    worker.counters().add(Count::Overdue, u64::from(task.is_some()));
+    task
 }
 
 /// Runs tasks until the thread has to give its worker back, or has given it away.

@@ -60,7 +60,9 @@ const QUIET_TICKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stall {
-    /// The number of the worker, from 0.
+    /// The name of the pool: that of the runtime, or what [`then`](crate::Builder::then) and [`silos`](crate::Builder::silos) were told.
+    pub pool: String,
+    /// The number of the worker in its pool, from 0.
     pub worker: usize,
     /// For how long at least it had been in the task when it was noticed.
     pub stuck_for: Duration,
@@ -76,7 +78,8 @@ pub struct Stall {
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.stuck_for.as_millis();
-        write!(f, "worker {} has been for {millis} ms in ", self.worker)?;
+        let Self { pool, worker, .. } = self;
+        write!(f, "worker {worker} of `{pool}` has been for {millis} ms in ")?;
         match (&self.name, self.spawned_at) {
             (Some(name), Some(site)) => write!(f, "the task `{name}`, spawned at {site}")?,
             (_, Some(site)) => write!(f, "a task spawned at {site}")?,
@@ -381,6 +384,7 @@ impl<P: Policy> Pool<P> {
         if let Some(on_stall) = &self.monitor.watch.on_stall {
             let (name, spawned_at) = self.workers[worker].running().unzip();
             let stall = Stall {
+                pool: self.card.name.clone(),
                 worker,
                 stuck_for: Duration::from_nanos(ns),
                 name: name.flatten(),

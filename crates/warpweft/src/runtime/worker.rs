@@ -189,11 +189,11 @@ impl<P: Policy> Worker<P> {
             &self.random,
             Clock::Machine,
         );
-        let pool = self.pool();
         // Unwind: a hook called by a task's step (`push`, `alone`) unwinds through the task, whose panic it would seem to
-        // be. The pool closes here, and `in_policy` stays set, so that nobody uses `Local` again.
-        let cut_short = CloseOnUnwind(pool);
-        let result = hook(pool.shared(), local, &cx);
+        // be. The pool closes here, and `in_policy` stays set, so that nobody uses `Local` again. (The guard holds the worker and not
+        // the pool: a hook that needs no pool does not load it.)
+        let cut_short = CloseOnUnwind(self);
+        let result = hook(self.pool().shared(), local, &cx);
         std::mem::forget(cut_short);
         self.front.in_policy.set(false);
         result
@@ -490,11 +490,11 @@ pub(super) enum Work {
     Woken,
 }
 
-/// Closes the pool if a hook of its policy panics.
-struct CloseOnUnwind<'a, P: Policy>(&'a Pool<P>);
+/// Closes the worker's pool if a hook of its policy panics.
+struct CloseOnUnwind<'a, P: Policy>(&'a Worker<P>);
 
 impl<P: Policy> Drop for CloseOnUnwind<'_, P> {
     fn drop(&mut self) {
-        self.0.close();
+        self.0.pool().close();
     }
 }
