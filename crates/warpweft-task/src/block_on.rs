@@ -7,6 +7,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use warpweft_platform::park::Parker;
 use warpweft_platform::thread_word;
 
+/// Looks once for what somebody waits for; whether it is there.
+pub type Look<'a> = &'a mut dyn FnMut(&mut Context<'_>) -> bool;
+
 /// How a stack of a thread of a pool waits.
 #[derive(Debug)]
 pub struct Ways {
@@ -15,7 +18,7 @@ pub struct Ways {
     pub wait: fn(&Signal) -> bool,
     /// Calls the closure until it says that it is done: at once, and whenever the waker that it is given has been called. `false`: this
     /// stack has no waker of its own, and the closure was not called.
-    pub drive: fn(&mut dyn FnMut(&mut Context<'_>) -> bool) -> bool,
+    pub drive: fn(Look<'_>) -> bool,
 }
 
 // Set by the runtime on its threads; it lives here because waiting asks for it.

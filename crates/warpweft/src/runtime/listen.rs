@@ -9,6 +9,7 @@ use super::seat::{Seat, here};
 use crate::fiber::{Fiber, Held};
 use std::pin::pin;
 use std::task::{Context, Poll};
+use warpweft_task::Look;
 
 impl Seat {
     /// Gives way to what else is ready on this thread, if this is a fiber. Whether it is.
@@ -126,10 +127,10 @@ fn drive_on<T>(fiber: &Fiber, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>)
 }
 
 /// How a fiber waits for what code without this crate's types waits for. `false`: this is none, or may not switch.
-pub(super) fn drive(poll: &mut dyn FnMut(&mut Context<'_>) -> bool) -> bool {
+pub(super) fn drive(look: Look<'_>) -> bool {
     let fiber = here().and_then(Seat::fiber).filter(|fiber| fiber.may_switch());
     let is_ready = |is: bool| if is { Poll::Ready(()) } else { Poll::Pending };
     fiber
-        .inspect(|fiber| drive_on(fiber, |cx| is_ready(poll(cx))))
+        .inspect(|fiber| drive_on(fiber, |cx| is_ready(look(cx))))
         .is_some()
 }
