@@ -55,8 +55,12 @@ class Micro {
             UNPARKED.setOpaque(this, false);
         }
 
+        /**
+         * Where a permit of an earlier wake-up was not taken, `LockSupport.unpark` only reads that it is there. A mark that is not volatile could become
+         * visible after that read, the thread take the old permit, see no mark, and park for ever.
+         */
         void unpark() {
-            UNPARKED.setRelease(this, true);
+            UNPARKED.setVolatile(this, true);
             LockSupport.unpark(thread);
         }
 
