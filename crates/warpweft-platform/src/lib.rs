@@ -31,6 +31,7 @@ pub mod clock;
 pub mod counter;
 pub mod delay;
 pub mod park;
+pub mod prefetch;
 pub mod process;
 pub mod random;
 pub mod sync;

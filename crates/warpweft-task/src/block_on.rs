@@ -7,16 +7,30 @@ use std::task::{Context, Poll, Wake, Waker};
 use warpweft_platform::park::Parker;
 use warpweft_platform::thread_word;
 
-/// How a thread of a pool waits: it returns when the signal is set, and meanwhile somebody else has its worker.
-/// `false`: the thread carries no worker, and may park like any other.
-pub type Wait = fn(&Signal) -> bool;
+/// Looks once for what somebody waits for; whether it is there.
+pub type Look<'a> = &'a mut dyn FnMut(&mut Context<'_>) -> bool;
+
+/// How a stack of a thread of a pool waits.
+#[derive(Debug)]
+pub struct Ways {
+    /// It returns when the signal is set, and meanwhile somebody else has its worker. `false`: the thread carries no worker, and may
+    /// park like any other.
+    pub wait: fn(&Signal) -> bool,
+    /// Calls the closure until it says that it is done: at once, and whenever the waker that it is given has been called. `false`: this
+    /// stack has no waker of its own, and the closure was not called.
+    pub drive: fn(Look<'_>) -> bool,
+}
 
 // Set by the runtime on its threads; it lives here because waiting asks for it.
-thread_word!(static WAIT: Option<Wait> = None);
+thread_word!(static WAYS: Option<&'static Ways> = None);
 
 /// Says how the calling thread waits from now on.
-pub fn set_wait(wait: Option<Wait>) {
-    WAIT.with(|word| word.set(wait));
+pub fn set_wait(ways: Option<&'static Ways>) {
+    WAYS.with(|word| word.set(ways));
+}
+
+fn ways() -> Option<&'static Ways> {
+    WAYS.with(std::cell::Cell::get)
 }
 
 /// What the waker of a blocked thread does: it wakes the thread, or makes its token runnable.
@@ -28,8 +42,8 @@ struct Wakeup {
 
 impl Wakeup {
     fn wait(&self) {
-        match WAIT.with(std::cell::Cell::get) {
-            Some(wait) if wait(&self.signal) => {
+        match ways() {
+            Some(ways) if (ways.wait)(&self.signal) => {
                 self.signal.take();
             }
             _ => self.parker.park(),
@@ -55,10 +69,25 @@ impl Wake for Wakeup {
 /// In a task, the thread gives its worker to another thread meanwhile, and goes on when a worker is given to it. That
 /// costs two hand-overs between threads, some 10 to 20 µs, and a thread for each frame that waits: await where you can.
 pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    if let Some(ways) = ways() {
+        let mut output = None;
+        let mut poll = |cx: &mut Context<'_>| match future.as_mut().poll(cx) {
+            Poll::Ready(value) => {
+                output = Some(value);
+                true
+            }
+            Poll::Pending => false,
+        };
+        if (ways.drive)(&mut poll)
+            && let Some(output) = output
+        {
+            return output;
+        }
+    }
     let wakeup = Arc::new(Wakeup::default());
     let waker = Waker::from(Arc::clone(&wakeup));
     let mut cx = Context::from_waker(&waker);
-    let mut future = pin!(future);
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
             return output;

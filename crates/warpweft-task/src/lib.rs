@@ -47,7 +47,7 @@ mod task_ref;
 mod waker;
 mod why;
 
-pub use block_on::{Wait, block_on, set_wait};
+pub use block_on::{Look, Ways, block_on, set_wait};
 pub use fate::{Cancelled, JoinError, Unwound};
 pub use header::Header;
 pub use info::TaskInfo;

@@ -75,6 +75,7 @@ pub use fork::{
 };
 pub use io::Io;
 pub use observe::PoolCounters;
+pub use runtime::listen::block_on;
 pub use runtime::{
     Admission, BlockingError, BuildError, Builder, Pin, PinError, Priority, PriorityError, Refused, Runtime,
     SpawnBlocking, SpawnError, Stall, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn,
@@ -86,7 +87,7 @@ pub use warpweft_platform::whereabouts::Whereabouts;
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec, Preset};
 pub use warpweft_queue as queue;
-pub use warpweft_task::{JoinError, JoinHandle, TaskInfo, block_on};
+pub use warpweft_task::{JoinError, JoinHandle, TaskInfo};
 
 /// What the macros' expansions call. No part of what is promised to stay.
 #[doc(hidden)]

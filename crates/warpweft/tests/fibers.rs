@@ -812,3 +812,50 @@ fn fibers_and_tasks_take_turns() {
     assert!(fiber.wait().expect("no panic") > 1000);
     assert_eq!(ran.load(Ordering::Relaxed), 1000);
 }
+
+/// Its bell is in the hands of who keeps its waker.
+#[test]
+fn a_waker_that_is_kept_keeps_no_pool() {
+    let pools = Arc::new(());
+    let held = Arc::clone(&pools);
+    let runtime = Runtime::builder()
+        .workers(1)
+        .on_stall(move |_| drop(Arc::clone(&held)))
+        .build()
+        .expect("one worker");
+    let own = || {
+        block_on(std::future::poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            std::task::Poll::Ready(cx.waker().clone())
+        }))
+    };
+    let wakers: Vec<_> = (0..100)
+        .map(|_| runtime.spawn_fiber(own).wait().expect("no panic"))
+        .collect();
+    // At home and from elsewhere; the fibers are other bodies' now, or gone.
+    let again = wakers.clone();
+    let at_home = runtime.spawn_job(move || again.into_iter().for_each(std::task::Waker::wake));
+    at_home.wait().expect("no panic");
+    wakers.iter().for_each(std::task::Waker::wake_by_ref);
+    drop(runtime);
+    assert_eq!(Arc::strong_count(&pools), 1);
+    wakers.iter().for_each(std::task::Waker::wake_by_ref);
+}
+
+#[test]
+fn a_wait_within_a_wait() {
+    everywhere(|runtime| {
+        let (outer, inner) = (Gate::default(), Gate::default());
+        let (mut waits, mut within) = (outer.clone(), Some(inner.clone()));
+        let fiber = runtime.spawn_fiber(move || {
+            block_on(std::future::poll_fn(move |cx| {
+                let seen = std::pin::Pin::new(&mut waits).poll(cx);
+                within.take().inspect(|inner| block_on(inner.clone()));
+                seen
+            }));
+        });
+        outer.open();
+        inner.open();
+        fiber.wait().expect("no panic");
+    });
+}

@@ -466,3 +466,34 @@ fn sockets_are_served_beside_long_tasks() {
         sockets_beside_long_tasks(workers, Lifo::default());
     }
 }
+
+#[test]
+fn fibers_that_take_turns_are_not_stuck() {
+    const FIBERS: usize = 16;
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(Some(Duration::from_millis(300)))
+        .build()
+        .expect("threads");
+    let there = Arc::new(AtomicUsize::new(0));
+    let fibers: Vec<_> = (0..FIBERS)
+        .map(|_| {
+            let there = Arc::clone(&there);
+            runtime.spawn_fiber(move || {
+                there.fetch_add(1, Ordering::Relaxed);
+                // As long as one of them is to be started, which is a task, they do not run one after another.
+                while there.load(Ordering::Relaxed) < FIBERS {
+                    fiber::yield_now();
+                }
+                for _ in 0..2 {
+                    fiber::yield_now();
+                    thread::sleep(Duration::from_millis(40));
+                }
+            })
+        })
+        .collect();
+    for fiber in fibers {
+        fiber.wait().expect("no panic");
+    }
+    assert_eq!(runtime.stalls(), 0);
+}

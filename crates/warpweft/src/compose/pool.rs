@@ -4,6 +4,7 @@ use super::enter::Enter;
 use super::error::{EnterError, ViewError};
 use super::hop::Ticket;
 use super::view::View;
+use crate::block_on;
 use crate::runtime::card::{Card, Places};
 use crate::runtime::context::with_current;
 use crate::runtime::install;
@@ -17,7 +18,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::spawn::{self as births, Birth};
-use warpweft_task::{JoinHandle, TaskRef, Why, block_on};
+use warpweft_task::{JoinHandle, TaskRef, Why};
 
 /// A pool of workers under one policy: one of those that a [`Runtime`](crate::Runtime) has. This is a handle to it; clones lead to the same pool, and
 /// are the same by `==`.

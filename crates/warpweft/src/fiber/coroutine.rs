@@ -10,6 +10,7 @@ use corosensei::stack::StackPointer;
 // SAFETY: a `Stack` is a piece of a mapping that its pool keeps, used by nobody else, with a guard at its low end, which is at
 // least a page larger than the smallest stack; both ends are multiples of a page.
 unsafe impl corosensei::stack::Stack for Stack {
+    #[inline]
     fn base(&self) -> StackPointer {
         StackPointer::new(self.top()).unwrap_or(StackPointer::MIN)
     }

@@ -4,7 +4,7 @@
 //!   start ─▶ runs ──ends──▶ warm          a fiber that never waits is entered nowhere
 //!              │ waits
 //!              ▼
-//!            table ──key in the lane, or in the line──▶ runs
+//!            table ──key or bell in the lane, or in the line──▶ runs
 //! ```
 //!
 //! # Invariants
@@ -16,6 +16,7 @@ use super::Input;
 use super::one::Fiber;
 use super::stack::{NoStack, Stack};
 use crate::cooperative::Quantum;
+use crate::runtime::berth::Entry;
 use crate::runtime::pool::AnyPool;
 use crate::runtime::seat::Seat;
 use crate::runtime::{Berth, Front, Key};
@@ -152,9 +153,16 @@ impl Home {
     fn go(&self, base: &Seat, fiber: NonNull<Fiber>, input: Input) {
         // SAFETY: as in `start`.
         let it = unsafe { fiber.as_ref() };
-        if !it.resume(base, input) {
-            return;
+        if it.resume(base, input) {
+            self.put_away(fiber);
         }
+    }
+
+    /// Keeps a fiber that has ended for the next body, or clears it away.
+    #[inline(never)]
+    fn put_away(&self, fiber: NonNull<Fiber>) {
+        // SAFETY: a fiber of this home, as in `start`.
+        let it = unsafe { fiber.as_ref() };
         if let Some(slot) = it.slot() {
             it.set_slot(None);
             self.table.borrow_mut()[slot as usize] = None;
@@ -178,12 +186,10 @@ impl Home {
     }
 
     /// The place in the table of a fiber that is about to wait.
-    #[inline]
     pub(super) fn slot_of(&self, fiber: &Fiber) -> u32 {
         fiber.slot().unwrap_or_else(|| self.enroll(fiber))
     }
 
-    #[cold]
     fn enroll(&self, fiber: &Fiber) -> u32 {
         let mut table = self.table.borrow_mut();
         let slot = self.vacant.borrow_mut().pop().unwrap_or_else(|| {
@@ -212,10 +218,20 @@ impl Home {
         // SAFETY: null, or a fiber in the line, which is there until it has gone on.
         match unsafe { self.last.get().as_ref() } {
             Some(last) => last.behind().set(this),
-            None => self.first.set(this),
+            None => {
+                // Until there is nothing in the line any more.
+                self.berth.note_ready_here();
+                self.first.set(this);
+            }
         }
         self.last.set(this);
-        self.berth.note_ready_here();
+    }
+
+    /// The bell of a fiber that listens has rung, on its thread.
+    #[inline]
+    pub(super) fn let_in(&self, fiber: &Fiber) {
+        fiber.get_ready();
+        self.line_up(fiber);
     }
 
     /// The thread itself, which carries a worker, has done what the fiber with that key waits for.
@@ -223,9 +239,7 @@ impl Home {
         // A wake-up that came too late means nobody.
         if let Some(fiber) = self.waits(key) {
             // SAFETY: it is in the table, so it is there.
-            let fiber = unsafe { fiber.as_ref() };
-            fiber.get_ready();
-            self.line_up(fiber);
+            self.let_in(unsafe { fiber.as_ref() });
         }
     }
 
@@ -243,8 +257,10 @@ impl Home {
         // SAFETY: it is in the line, so it is there.
         let behind = unsafe { first.as_ref() }.behind().get();
         self.first.set(behind);
-        if behind.is_null() {
-            self.last.set(behind);
+        // SAFETY: null, or in the line.
+        match unsafe { behind.as_ref() } {
+            Some(second) => second.warm_up(),
+            None => self.last.set(behind),
         }
         Some(first)
     }
@@ -259,23 +275,36 @@ impl Home {
             self.lane_was_first.set(true);
             return Some(woken);
         }
-        self.take_first().or_else(|| {
-            let woken = self.next_woken();
-            if woken.is_none() {
-                // What was entered in between has set the flag.
-                self.berth.note_nothing();
-            }
-            woken
-        })
+        match self.take_first() {
+            None => self.next_or_none(),
+            first => first,
+        }
+    }
+
+    /// There is nothing in the line.
+    #[cold]
+    #[inline(never)]
+    fn next_or_none(&self) -> Option<NonNull<Fiber>> {
+        let woken = self.next_woken();
+        if woken.is_none() {
+            // What was entered in between has set the flag.
+            self.berth.note_nothing();
+        }
+        woken
     }
 
     /// The next fiber in the lane.
     #[cold]
+    #[inline(never)]
     fn next_woken(&self) -> Option<NonNull<Fiber>> {
         loop {
+            let fiber = match self.berth.next()? {
+                Entry::Key(key) => self.waits(key),
+                Entry::Bell(bell) => bell.answer(),
+            };
             // A wake-up that came too late means nobody.
-            if let Some(fiber) = self.waits(self.berth.next()?) {
-                return Some(fiber);
+            if fiber.is_some() {
+                return fiber;
             }
         }
     }

@@ -45,6 +45,7 @@
 //! | file | job |
 //! |---|---|
 //! | `one` | one fiber, and how it waits |
+//! | `doorbell` | what a fiber's wakers ring |
 //! | `home` | a thread's fibers |
 //! | `scope` | fibers that borrow |
 //! | `coroutine`, `twin` | switching stacks; the same with threads, for the model checkers and where stacks cannot be switched |
@@ -54,6 +55,7 @@
 
 #[cfg_attr(not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))), path = "twin.rs")]
 mod coroutine;
+mod doorbell;
 mod home;
 #[cfg_attr(
     not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
@@ -72,6 +74,7 @@ mod scope;
 mod stack;
 
 pub(crate) use coroutine::{Coroutine, Switch};
+pub(crate) use doorbell::Doorbell;
 pub(crate) use home::Home;
 pub(crate) use one::{Fiber, Held};
 pub(crate) use overflow::{Label, watch};
@@ -79,8 +82,9 @@ pub use scope::{Scope, scope};
 pub use stack::Fibers;
 pub(crate) use stack::{LEAST_BYTES, MOST_BYTES, Stack, Stacks, USUAL_BYTES};
 
+use crate::block_on;
 use crate::runtime::{SpawnError, TaskBuilder, seat};
-use warpweft_task::{Host, JoinHandle, Mount, Running, block_on};
+use warpweft_task::{Host, JoinHandle, Mount, Running};
 
 /// What a fiber is resumed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,14 +145,27 @@ where
 /// assert_eq!(answer.wait().ok(), Some(42));
 /// # Ok::<(), warpweft::BuildError>(())
 /// ```
+#[allow(
+    clippy::inline_always,
+    reason = "each return behind a switch of stacks is mispredicted"
+)]
+#[inline(always)]
 pub fn wait<F: Future>(future: F) -> F::Output {
     block_on(future)
 }
 
 /// Gives way: other fibers of this thread, and tasks, have their turn. Whether this is a fiber that can; elsewhere nothing
 /// happens.
+#[allow(
+    clippy::inline_always,
+    reason = "each return behind a switch of stacks is mispredicted"
+)]
+#[inline(always)]
 pub fn yield_now() -> bool {
-    seat::here().is_some_and(seat::Seat::give_way)
+    match seat::here() {
+        Some(seat) => seat.give_way(),
+        None => false,
+    }
 }
 
 /// Starts fibers on the thread that runs their task, on a stack that it has.

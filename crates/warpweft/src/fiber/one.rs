@@ -2,21 +2,26 @@
 //!
 //! # Invariants
 //!
-//! - Everything here is its home thread's. Other threads know a [`Key`], which they enter in the home's lane.
+//! - Everything here is its home thread's. Other threads know a [`Key`] or its [`Doorbell`], which they enter in the home's lane.
 //! - While it runs, its seat is the thread's; while it waits, nothing of it is touched but its turn, by `home.rs`.
 //! - It never switches while it is panicking: how many panics are under way is the thread's knowledge, not the stack's.
 
 use super::Input;
 use super::coroutine::{Coroutine, Switch};
+use super::doorbell::Doorbell;
 use super::home::Home;
 use super::overflow::Label;
 use super::stack::Stack;
 use crate::runtime::Key;
 use crate::runtime::seat::Seat;
 use std::cell::{Cell, UnsafeCell};
+use std::mem::ManuallyDrop;
 use std::panic::resume_unwind;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::task::Waker;
 use warpweft_platform::delay;
+use warpweft_platform::prefetch::prefetch;
 use warpweft_platform::thread::panicking;
 use warpweft_task::{Abandon, Mount, Running, Signal, Unwound};
 
@@ -33,30 +38,48 @@ enum State {
     Runs,
     /// It waits until its key of this turn is entered.
     Waits(Held),
+    /// It waits until its bell rings.
+    Listens(Held),
     /// It is in its home's line of those that go on next.
     Ready(Held),
 }
 
+/// It is not in its home's table.
+const UNKNOWN: u32 = 1;
+/// From now on its waits unwind it.
+const UNWINDING: u32 = 2;
+/// It is in `blocking`, and wants no worker when it goes on.
+const AWAY: u32 = 4;
+/// A frame must not be left while others work on it; so many times.
+const HELD: u32 = 8;
+
+/// How many lines of the cache a turn looks at.
+const HOT_LINES: usize = 3;
+const LINE: usize = 64;
+
+/// `repr(C)`: what a turn looks at comes first, in three lines of the cache; a hundred fibers that take turns fill it.
+#[repr(C, align(64))]
 pub(crate) struct Fiber {
-    seat: Seat,
-    home: NonNull<Home>,
     /// `Some` from start to end; touched by the home's thread while the fiber does not run, and then by `resume` alone.
     coroutine: UnsafeCell<Option<Coroutine>>,
-    /// While it has no body.
-    stack: Cell<Option<Stack>>,
-    switch: Cell<*const Switch>,
     state: Cell<State>,
-    /// Its place in the home's table, once it has waited.
-    slot: Cell<Option<u32>>,
-    /// Of its present wait, or its last; no other wait of a fiber of this thread ever had it.
-    turn: Cell<u64>,
+    /// What makes its waits other than plain: the constants above. Mostly none.
+    encumbrances: Cell<u32>,
+    /// How often its bell has rung.
+    rings: Cell<u64>,
     /// Who is behind it in the line.
     behind: Cell<*const Self>,
-    unwinding: Cell<bool>,
-    /// Frames that must not be left while others work on them.
-    held: Cell<u32>,
-    /// It is in `blocking`, and wants no worker when it goes on.
-    away: Cell<bool>,
+    switch: Cell<*const Switch>,
+    /// Where its stack was left.
+    left_at: Cell<*const u8>,
+    seat: Seat,
+    doorbell: Arc<Doorbell>,
+    /// While it has no body.
+    stack: Cell<Option<Stack>>,
+    /// Its place in the home's table, once it has waited.
+    slot: Cell<Option<u32>>,
+    /// Of its present wait for a key, or its last; no other wait of a fiber of this thread ever had it.
+    turn: Cell<u64>,
     /// While its closure is on the stack.
     task: Cell<Option<Running>>,
     label: Label,
@@ -72,20 +95,22 @@ impl Fiber {
         let mut fiber = Box::<Self>::new_uninit();
         let place = fiber.as_mut_ptr();
         let label = Label::of("fiber", &stack);
+        // SAFETY: by contract; the fiber is the seat's own box, which does not move.
+        let seat = unsafe { Seat::new(home, place) };
+        let doorbell = Doorbell::new(seat.berth(), place);
         fiber.write(Self {
-            // SAFETY: by contract; the fiber is the seat's own box, which does not move.
-            seat: unsafe { Seat::new(home, place) },
-            home,
             coroutine: UnsafeCell::new(None),
-            stack: Cell::new(Some(stack)),
-            switch: Cell::new(ptr::null()),
             state: Cell::new(State::Runs),
+            encumbrances: Cell::new(UNKNOWN),
+            rings: Cell::new(0),
+            behind: Cell::new(ptr::null()),
+            switch: Cell::new(ptr::null()),
+            left_at: Cell::new(ptr::null()),
+            seat,
+            doorbell,
+            stack: Cell::new(Some(stack)),
             slot: Cell::new(None),
             turn: Cell::new(0),
-            behind: Cell::new(ptr::null()),
-            unwinding: Cell::new(false),
-            held: Cell::new(0),
-            away: Cell::new(false),
             task: Cell::new(None),
             label,
         });
@@ -93,9 +118,9 @@ impl Fiber {
         NonNull::new(raw).unwrap_or_else(|| unreachable!("a box"))
     }
 
+    #[inline]
     fn home(&self) -> &Home {
-        // SAFETY: by the contract of `new`.
-        unsafe { self.home.as_ref() }
+        self.seat.home()
     }
 
     pub(crate) fn label(&self) -> &Label {
@@ -138,7 +163,7 @@ impl Fiber {
         base.come_back(&self.seat);
         if ended {
             self.stack.set(coroutine.take().map(Coroutine::into_stack));
-            self.unwinding.set(false);
+            self.encumber(UNWINDING, false);
         }
         ended
     }
@@ -149,6 +174,22 @@ impl Fiber {
 
     pub(super) fn set_slot(&self, slot: Option<u32>) {
         self.slot.set(slot);
+        self.encumber(UNKNOWN, slot.is_none());
+    }
+
+    fn encumber(&self, by: u32, is: bool) {
+        let others = self.encumbrances.get() & !by;
+        self.encumbrances.set(if is { others | by } else { others });
+    }
+
+    fn is_encumbered(&self, by: u32) -> bool {
+        self.encumbrances.get() & by != 0
+    }
+
+    /// Whether it may switch away and go on without more ado.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.encumbrances.get() == 0
     }
 
     /// Whether it waits in that turn.
@@ -157,39 +198,81 @@ impl Fiber {
     }
 
     /// It waits, and is put into the line.
+    #[inline]
     pub(super) fn get_ready(&self) {
-        if let State::Waits(held) = self.state.get() {
+        if let State::Waits(held) | State::Listens(held) = self.state.get() {
             self.state.set(State::Ready(held));
         }
     }
 
+    /// Its bell has rung. Whether it listens.
+    #[inline]
+    pub(super) fn hear(&self) -> bool {
+        self.rings.set(self.rings.get().wrapping_add(1));
+        matches!(self.state.get(), State::Listens(_))
+    }
+
+    /// How often its bell has rung.
+    #[inline]
+    pub(crate) fn rings(&self) -> u64 {
+        self.rings.get()
+    }
+
+    /// What rings its bell.
+    #[inline]
+    pub(crate) fn waker(&self) -> ManuallyDrop<Waker> {
+        self.doorbell.waker()
+    }
+
     /// Who is behind it in the line.
+    #[inline]
     pub(super) fn behind(&self) -> &Cell<*const Self> {
         &self.behind
     }
 
+    /// It is the first of the line now, and goes on after the present one: fetches what it was left with, and the first lines of who is
+    /// behind it, into the cache.
+    ///
+    /// That is one turn ahead for the stack, whose address is in those lines, and two for them: with many fibers each has been
+    /// pushed out of the first level by the others since its last turn.
+    #[inline]
+    pub(super) fn warm_up(&self) {
+        prefetch(self.left_at.get());
+        prefetch(self.switch.get().cast());
+        let behind = self.behind.get().cast::<u8>();
+        if !behind.is_null() {
+            for line in 0..HOT_LINES {
+                prefetch(behind.wrapping_add(line * LINE));
+            }
+        }
+    }
+
     /// Whether it has been left, and may be unwound.
     pub(super) fn may_be_unwound(&self) -> bool {
-        matches!(self.state.get(), State::Waits(Held::No) | State::Ready(Held::No))
+        matches!(
+            self.state.get(),
+            State::Waits(Held::No) | State::Listens(Held::No) | State::Ready(Held::No)
+        )
     }
 
     /// From now on its waits unwind it.
     pub(super) fn begin_unwinding(&self) {
-        self.unwinding.set(true);
+        self.encumber(UNWINDING, true);
     }
 
     pub(crate) fn is_unwinding(&self) -> bool {
-        self.unwinding.get()
+        self.is_encumbered(UNWINDING)
     }
 
     /// Whether a frame of it must not be left.
     pub(crate) fn is_held(&self) -> bool {
-        self.held.get() > 0
+        self.encumbrances.get() >= HELD
     }
 
     pub(crate) fn hold(&self, more: bool) {
-        let held = self.held.get();
-        self.held.set(if more { held + 1 } else { held - 1 });
+        let held = self.encumbrances.get();
+        self.encumbrances
+            .set(if more { held + HELD } else { held - HELD });
     }
 
     /// The closure of that task begins on this stack, or has ended.
@@ -205,20 +288,24 @@ impl Fiber {
 
     /// Whether it is in `blocking`.
     pub(crate) fn is_away(&self) -> bool {
-        self.away.get()
+        self.is_encumbered(AWAY)
     }
 
     /// It is in `blocking` from now on, or no longer. Whether it was.
     pub(crate) fn set_away(&self, away: bool) -> bool {
-        self.away.replace(away)
+        let was = self.is_away();
+        self.encumber(AWAY, away);
+        was
     }
 
     /// Whether it may switch away now. A thread that is panicking parks instead.
+    #[inline]
     pub(crate) fn may_switch(&self) -> bool {
         !panicking()
     }
 
     /// Unwinds the stack.
+    #[cold]
     pub(crate) fn unwind(&self) -> ! {
         self.home().pool().stacks().count_unwound();
         resume_unwind(Box::new(Unwound))
@@ -252,11 +339,6 @@ impl Fiber {
     }
 
     /// Switches away until what else is ready has had its turn. Whether it is to be unwound.
-    #[allow(
-        clippy::inline_always,
-        reason = "each return behind a switch of stacks is mispredicted"
-    )]
-    #[inline(always)]
     pub(crate) fn give_way(&self, held: Held) -> bool {
         let home = self.home();
         home.slot_of(self);
@@ -264,14 +346,57 @@ impl Fiber {
         self.suspend(State::Ready(held)) == Input::Unwind
     }
 
+    /// Switches away until its bell rings. Whether it is to be unwound.
+    pub(crate) fn listen(&self, held: Held) -> bool {
+        self.home().slot_of(self);
+        self.suspend(State::Listens(held)) == Input::Unwind
+    }
+
+    fn suspend(&self, state: State) -> Input {
+        self.state.set(state);
+        // SAFETY: the switch lives at the foot of this stack, and was set when the body began.
+        self.seat.leave(|| unsafe { &*self.switch.get() }.suspend(()))
+    }
+
+    /// [`give_way`](Self::give_way) without more ado, on its own stack.
     #[allow(
         clippy::inline_always,
         reason = "each return behind a switch of stacks is mispredicted"
     )]
     #[inline(always)]
-    fn suspend(&self, state: State) -> Input {
+    pub(crate) fn give_way_plainly(&self) -> bool {
+        self.home().line_up(self);
+        self.suspend_plainly(State::Ready(Held::No)) == Input::Unwind
+    }
+
+    /// [`listen`](Self::listen) without more ado, on its own stack.
+    #[allow(
+        clippy::inline_always,
+        reason = "each return behind a switch of stacks is mispredicted"
+    )]
+    #[inline(always)]
+    pub(crate) fn listen_plainly(&self) -> bool {
+        self.suspend_plainly(State::Listens(Held::No)) == Input::Unwind
+    }
+
+    #[allow(
+        clippy::inline_always,
+        reason = "each return behind a switch of stacks is mispredicted"
+    )]
+    #[inline(always)]
+    fn suspend_plainly(&self, state: State) -> Input {
         self.state.set(state);
-        // SAFETY: the switch lives at the foot of this stack, and was set when the body began.
-        self.seat.leave(|| unsafe { &*self.switch.get() }.suspend(()))
+        let here = 0_u8;
+        self.left_at.set(&raw const here);
+        // SAFETY: as in `suspend`.
+        let input = unsafe { &*self.switch.get() }.suspend(());
+        self.seat.arrive();
+        input
+    }
+}
+
+impl Drop for Fiber {
+    fn drop(&mut self) {
+        self.doorbell.forget();
     }
 }

@@ -135,8 +135,10 @@ impl Stacks {
     /// There are as many as there may be, or the system gives no more.
     pub(crate) fn take(self: &Arc<Self>) -> Result<Stack, NoStack> {
         let limit = self.take_limit()?;
+        let shade = limit / self.distance % SHADES * SHADE_BYTES;
         Ok(Stack {
             limit,
+            top: limit + self.distance - shade,
             stacks: Arc::clone(self),
         })
     }
@@ -229,6 +231,8 @@ impl Stacks {
 #[derive(Debug)]
 pub(crate) struct Stack {
     limit: usize,
+    /// Kept here because each switch asks for it.
+    top: usize,
     stacks: Arc<Stacks>,
 }
 
@@ -244,9 +248,9 @@ impl Stack {
     }
 
     /// The address behind its highest one that is used.
+    #[inline]
     pub(super) fn top(&self) -> usize {
-        let shade = self.limit / self.stacks.distance % SHADES * SHADE_BYTES;
-        self.limit + self.stacks.distance - shade
+        self.top
     }
 }
 

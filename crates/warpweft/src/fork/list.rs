@@ -43,19 +43,21 @@ pub(crate) enum Back {
     Ticket,
 }
 
+/// `repr(C)`: what a switch of stacks looks at comes first, and lies together.
+#[repr(C)]
 pub(crate) struct List {
     tail: Cell<*const Record>,
-    watch: Cell<*const AtomicU64>,
-    expect: Cell<u64>,
     public: Cell<*const Record>,
     /// What is on offer, or was when it was taken; null if nothing is.
     offered: Cell<*const Runnable>,
-    /// The scope whose job it is; null for a fork.
-    scope: Cell<*const Jobs>,
     /// Of the worker that the thread carries; null where nobody could take anything.
     offer: Cell<*const Offer<Runnable>>,
+    /// The scope whose job it is; null for a fork.
+    scope: Cell<*const Jobs>,
     /// Open scopes of this stack, the outermost first.
     scopes: RefCell<Vec<NonNull<Jobs>>>,
+    watch: Cell<*const AtomicU64>,
+    expect: Cell<u64>,
     always: AtomicU64,
     foot: Record,
 }
@@ -91,6 +93,7 @@ impl List {
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn attach_anew(&self, offer: *const Offer<Runnable>) {
         if self.tail.get().is_null() {
@@ -105,6 +108,7 @@ impl List {
     }
 
     /// Where it offers forks.
+    #[inline]
     pub(crate) fn offered_at(&self) -> *const Offer<Runnable> {
         self.offer.get()
     }

@@ -6,6 +6,7 @@
 //!   been raised.
 
 use super::record::Outcome;
+use crate::block_on;
 use crate::sync::oneshot;
 use std::any::Any;
 use std::fmt;
@@ -15,7 +16,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use warpweft_platform::sync::Mutex;
-use warpweft_task::{JoinError, block_on};
+use warpweft_task::JoinError;
 
 type Panic = Box<dyn Any + Send>;
 

@@ -10,6 +10,7 @@
 use super::hand::Hand;
 use super::pool::AnyPool;
 use super::seat;
+use crate::fiber::Doorbell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
@@ -37,6 +38,15 @@ pub(crate) struct Key {
     pub(crate) turn: u64,
 }
 
+/// What tells a home that one of its fibers may go on.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    /// This suspension is over.
+    Key(Key),
+    /// The fiber's bell has rung.
+    Bell(Arc<Doorbell>),
+}
+
 /// Where the worker is that the lane needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -50,7 +60,7 @@ enum Place {
 
 #[derive(Debug)]
 struct Lane {
-    ready: VecDeque<Key>,
+    ready: VecDeque<Entry>,
     place: Place,
     /// The pool has ended: no worker will come.
     over: bool,
@@ -186,9 +196,14 @@ impl Berth {
         if let Some(seat) = here {
             return seat.home().wake(key);
         }
+        self.enter_in_lane(Entry::Key(key));
+    }
+
+    /// The same where the thread is another one, or has no worker.
+    pub(crate) fn enter_in_lane(self: &Arc<Self>, entry: Entry) {
         let place = {
             let mut lane = self.lane.lock();
-            lane.ready.push_back(key);
+            lane.ready.push_back(entry);
             self.entered.store(true, Ordering::Relaxed);
             self.note_ready();
             let place = lane.place;
@@ -216,9 +231,7 @@ impl Berth {
     #[inline]
     pub(crate) fn note_ready_here(&self) {
         // Ordering: who clears it is the thread itself.
-        if !self.ready.load(Ordering::Relaxed) {
-            self.ready.store(true, Ordering::Relaxed);
-        }
+        self.ready.store(true, Ordering::Relaxed);
     }
 
     /// Whether something may be ready. What the loop asks before each task: one load and a branch.
@@ -236,14 +249,14 @@ impl Berth {
     }
 
     /// The next entry of the lane, for the thread itself.
-    pub(crate) fn next(&self) -> Option<Key> {
+    pub(crate) fn next(&self) -> Option<Entry> {
         let mut lane = self.lane.lock();
-        let key = lane.ready.pop_front();
+        let entry = lane.ready.pop_front();
         if lane.ready.is_empty() {
             // Under the lock, as in `enter`.
             self.entered.store(false, Ordering::Relaxed);
         }
-        key
+        entry
     }
 
     /// The thread has nothing that gave way, and found the lane empty: unless something was entered since, nothing is ready.

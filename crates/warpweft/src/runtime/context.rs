@@ -126,16 +126,19 @@ fn is_current(front: &Front) -> bool {
 }
 
 /// Whether that is what free functions find here.
+#[inline]
 pub(crate) fn is(front: *const Front) -> bool {
     std::ptr::eq(get(), front)
 }
 
 /// What free functions find here.
+#[inline]
 pub(crate) fn get() -> *const Front {
     CURRENT.with(Cell::get)
 }
 
 /// Makes it what free functions find here. It stays alive until the next call.
+#[inline]
 pub(crate) fn set(front: *const Front) {
     CURRENT.with(|current| current.set(front));
 }

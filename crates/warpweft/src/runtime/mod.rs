@@ -26,6 +26,7 @@
 //! | `entry` | a runtime for `main`, or for a test |
 //! | `engine` | who polls for sockets and timers, and when |
 //! | `life` | open, closing, closed |
+//! | `listen` | how a fiber gives way, and waits for what wakes it |
 //! | `lookout` | a stand-in that sleeps in the poller while everybody computes |
 //! | `monitor` | workers that are stuck, and their stand-ins |
 //! | `register` | tasks that sleep |
@@ -33,7 +34,7 @@
 //! | `yields` | giving way |
 
 mod any_pool;
-mod berth;
+pub(crate) mod berth;
 mod blocking;
 #[cfg(doctest)]
 mod blocking_must_not_compile;
@@ -52,6 +53,7 @@ mod handle;
 mod hop;
 mod install;
 mod life;
+pub(crate) mod listen;
 mod live;
 mod lookout;
 mod monitor;

@@ -18,6 +18,7 @@
 
 use super::berth::Berth;
 use super::context::{self, Front, GaveWay};
+use super::listen::drive;
 use super::wait::wait;
 use crate::effect::{self, Core};
 use crate::fiber::{Fiber, Home, Label};
@@ -29,24 +30,27 @@ use std::sync::Arc;
 use warpweft_platform::thread::set_brisk;
 use warpweft_platform::thread_word;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::set_wait;
+use warpweft_task::{Ways, set_wait};
 
 /// What a stack of a thread of a pool knows of itself: the thread's own stack, a fiber's, or a handled body's.
+///
+/// `repr(C)`: what a switch of stacks looks at comes first, and lies together.
+#[repr(C)]
 pub(crate) struct Seat {
     /// Of the thread, for all of its stacks.
     home: NonNull<Home>,
     /// Of the worker that the thread carries; null if it carries none. Right while the stack runs.
     front: Cell<*const Front>,
-    /// The pool's.
-    market: NonNull<Market>,
-    /// The latent forks of this stack.
-    forks: List,
     /// The fiber whose stack it is; null: the thread's own, or a handled body's.
     fiber: *const Fiber,
-    /// The handled body whose stack it is.
-    strand: *const Core,
     /// Of the stack that runs this one, if it is a handled body's.
     host: Cell<*const Self>,
+    /// The latent forks of this stack.
+    forks: List,
+    /// The pool's.
+    market: NonNull<Market>,
+    /// The handled body whose stack it is.
+    strand: *const Core,
     /// How many calls of `uncooperative` are on the stack.
     uncooperative: Cell<u32>,
 }
@@ -141,10 +145,20 @@ impl Seat {
     }
 
     /// The fiber whose stack it is, or on top of whose stack it runs.
+    #[inline]
     pub(crate) fn fiber(&self) -> Option<&Fiber> {
-        let seat = self.stacks().last().unwrap_or(self);
+        if self.host.get().is_null() {
+            self.own_fiber()
+        } else {
+            self.stacks().last().and_then(Self::own_fiber)
+        }
+    }
+
+    /// The fiber whose stack it is.
+    #[inline]
+    pub(super) fn own_fiber(&self) -> Option<&Fiber> {
         // SAFETY: null, or by the contract of `new`.
-        unsafe { seat.fiber.as_ref() }
+        unsafe { self.fiber.as_ref() }
     }
 
     /// The handled body whose stack it is, or null.
@@ -156,8 +170,7 @@ impl Seat {
     pub(crate) fn label(&self) -> Option<&Label> {
         // SAFETY: null, or by the contract of `of_strand`'s caller, the owner of the seat.
         let strand = unsafe { self.strand.as_ref() }.map(Core::label);
-        // SAFETY: null, or by the contract of `new`.
-        strand.or_else(|| unsafe { self.fiber.as_ref() }.map(Fiber::label))
+        strand.or_else(|| self.own_fiber().map(Fiber::label))
     }
 
     /// The latent forks of this stack.
@@ -204,10 +217,11 @@ impl Seat {
     /// Free functions find this seat on this thread, and wait as it does; called when a stack begins.
     pub(crate) fn begin(&self) {
         SEAT.with(|seat| seat.set(self));
-        set_wait(Some(wait));
+        set_wait(Some(&Ways { wait, drive }));
     }
 
     /// The thread runs on this stack now, which is a fiber's: it carries what it carried on `base`.
+    #[inline]
     pub(crate) fn board(&self, base: &Self) {
         self.front.set(base.front.get());
         // SAFETY: a fiber's seat does not move; the offer is that of `base`, whose thread this is.
@@ -215,17 +229,20 @@ impl Seat {
     }
 
     /// Free functions find this stack here, and its worker; called on it, when it begins or goes on.
+    #[inline]
     pub(crate) fn arrive(&self) {
         SEAT.with(|seat| seat.set(self));
         context::set(self.found());
     }
 
     /// The thread is back on this stack from that of a fiber or of a handled body, and carries what it carried there.
+    #[inline]
     pub(crate) fn come_back(&self, from: &Self) {
         self.take_over(from);
         self.arrive();
     }
 
+    #[inline]
     fn take_over(&self, from: &Self) {
         self.front.set(from.front.replace(std::ptr::null()));
         // SAFETY: the seat is occupied, so it does not move; the offer is that of the worker that the thread carries.
@@ -305,6 +322,7 @@ impl Seat {
     }
 
     /// What free functions find here outside of any visit.
+    #[inline]
     pub(super) fn found(&self) -> *const Front {
         if self.front.get().is_null() {
             self.home().adrift()
@@ -357,6 +375,12 @@ pub(super) fn give_to(take: impl FnOnce(Option<usize>) -> bool) {
 /// What free functions find on a thread that no longer visits: the worker that it carries *now*.
 pub(crate) fn found_here() -> *const Front {
     effect::visited_below().unwrap_or_else(|| with_seat(|seat| seat.map_or(std::ptr::null(), Seat::found)))
+}
+
+/// Whether the calling stack is a fiber's, or on top of one.
+#[inline]
+pub(crate) fn is_on_fiber() -> bool {
+    here().and_then(Seat::fiber).is_some()
 }
 
 /// A frame of the calling stack must not be unwound at its waits from now on, if it is a fiber's; or it may be again.

@@ -4,6 +4,7 @@ use super::blocking_threads::{Denied, Guest};
 use super::context::with_current;
 use super::handle::default_runtime;
 use super::pool::AnyPool;
+use crate::block_on;
 use std::fmt;
 use std::io;
 use std::panic::Location;
@@ -11,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use warpweft_task::spawn::{self as births, Birth};
-use warpweft_task::{JoinError, JoinHandle, block_on};
+use warpweft_task::{JoinError, JoinHandle};
 
 /// Has `closure`, which may block in the system, called on a thread that carries no worker. Await what this returns for its
 /// result.

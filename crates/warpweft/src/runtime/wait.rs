@@ -1,4 +1,5 @@
-//! How a stack waits: a fiber's switches away, a thread's own gives the worker to a spare thread and sleeps.
+//! How a stack waits: a fiber's switches away, until its bell rings or its token enters it; a thread's own gives the worker to a spare
+//! thread and sleeps.
 //!
 //! ```text
 //!            hand over                     called: the token ran, on another thread
@@ -127,26 +128,17 @@ impl Seat {
         context::set(found);
     }
 
-    /// Gives way to what else is ready on this thread, if this is a fiber. Whether it is.
-    #[allow(
-        clippy::inline_always,
-        reason = "each return behind a switch of stacks is mispredicted"
-    )]
-    #[inline(always)]
-    pub(crate) fn give_way(&self) -> bool {
-        let Some(fiber) = self.fiber().filter(|fiber| fiber.may_switch()) else {
-            return false;
-        };
-        self.switch_away(fiber, Held::No, |held| fiber.give_way(held));
-        true
-    }
-
-    /// Waits until `signal` is set; see [`wait`]. The one place where a stack waits.
-    fn wait(&self, signal: &Signal, held: Held) -> bool {
+    /// A hook of a policy may not.
+    pub(super) fn may_wait(&self) {
         assert!(
             !self.is_in_policy(),
             "a hook of a policy cannot wait: its worker would be in nobody's hands"
         );
+    }
+
+    /// Waits until `signal` is set; see [`wait`]. A fiber comes here for forks and scopes alone.
+    fn wait(&self, signal: &Signal, held: Held) -> bool {
+        self.may_wait();
         if signal.is_set() {
             return true;
         }
@@ -181,12 +173,7 @@ impl Seat {
     }
 
     /// Switches to the thread's own stack by `switch`, which says whether this one is to be unwound.
-    #[allow(
-        clippy::inline_always,
-        reason = "each return behind a switch of stacks is mispredicted"
-    )]
-    #[inline(always)]
-    fn switch_away(&self, fiber: &Fiber, held: Held, switch: impl FnOnce(Held) -> bool) {
+    pub(super) fn switch_away(&self, fiber: &Fiber, held: Held, switch: impl FnOnce(Held) -> bool) {
         let held = if fiber.is_held() { Held::Yes } else { held };
         let found = self.found();
         let visited = (!context::is(found)).then(context::get);

@@ -16,6 +16,7 @@
 //! - Both hold the memory until they are done with it.
 
 use super::error::{Closed, SendError, TryRecvError};
+use crate::block_on;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -23,7 +24,6 @@ use warpweft_platform::atomic::{AtomicU32, Ordering};
 use warpweft_platform::cell::UnsafeCell;
 use warpweft_platform::delay;
 use warpweft_platform::sync::Arc;
-use warpweft_task::block_on;
 
 const WAKER: u32 = 1;
 const SENT: u32 = 2;

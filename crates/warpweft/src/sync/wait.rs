@@ -1,8 +1,9 @@
 //! One wait, two ways: `.await` it, or `.wait()` for it.
 
+use crate::block_on;
+use crate::runtime::seat::is_on_fiber;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
-use warpweft_task::block_on;
 
 /// What one waits for: a future, and for those who have nothing to await in, a method.
 ///
@@ -29,6 +30,10 @@ impl<F: Future> Wait<F> {
     /// [`block_on`] says: one worker is enough, whoever waits for whom. Where there is nothing to wait for it costs no
     /// more than awaiting.
     pub fn wait(self) -> F::Output {
+        if is_on_fiber() {
+            // Its waker is there already.
+            return block_on(self.0);
+        }
         let mut future = pin!(self.0);
         // The waker that wakes nobody is replaced by the next poll; what is granted in between, that poll finds.
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

@@ -1,0 +1,136 @@
+//! How a fiber gives way, and waits for what wakes it: without a call or a return between its code and the switch.
+//!
+//! A stack that goes on comes from a switch, not from a call: each return that its code makes then has no call on the processor's list,
+//! which mispredicts it, some 20 cycles each. So where nothing is to be seen to before and after, all of this is inlined into the
+//! caller; the long way, out of line, is `wait.rs`.
+
+use super::context;
+use super::seat::{Seat, here};
+use crate::fiber::{Fiber, Held};
+use std::pin::pin;
+use std::task::{Context, Poll};
+use warpweft_task::Look;
+
+impl Seat {
+    /// Gives way to what else is ready on this thread, if this is a fiber. Whether it is.
+    #[allow(
+        clippy::inline_always,
+        reason = "each return behind a switch of stacks is mispredicted"
+    )]
+    #[inline(always)]
+    pub(crate) fn give_way(&self) -> bool {
+        match self.plain_fiber() {
+            Some(fiber) => {
+                if fiber.give_way_plainly() {
+                    fiber.unwind();
+                }
+                true
+            }
+            None => self.give_way_anyhow(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn give_way_anyhow(&self) -> bool {
+        let Some(fiber) = self.fiber().filter(|fiber| fiber.may_switch()) else {
+            return false;
+        };
+        if self.is_in_policy() {
+            // The worker is inside its policy, and would call it once more.
+            return false;
+        }
+        self.switch_away(fiber, Held::No, |held| fiber.give_way(held));
+        true
+    }
+
+    /// The fiber whose stack it is, if nothing is to be seen to before it switches away, nor afterwards.
+    #[allow(clippy::inline_always, reason = "part of what has to be inlined")]
+    #[inline(always)]
+    fn plain_fiber(&self) -> Option<&Fiber> {
+        let (fiber, front) = (self.own_fiber()?, self.front()?);
+        let plain = fiber.is_plain()
+            && context::is(front)
+            && !front.in_policy.get()
+            && !self.forks().may_have_untold()
+            && fiber.may_switch();
+        plain.then_some(fiber)
+    }
+
+    /// Switches away until the bell of the fiber rings whose stack it is, or on top of whose stack it runs.
+    #[allow(
+        clippy::inline_always,
+        reason = "each return behind a switch of stacks is mispredicted"
+    )]
+    #[inline(always)]
+    fn listen(&self, fiber: &Fiber) {
+        match self.plain_fiber() {
+            Some(fiber) => {
+                if fiber.listen_plainly() {
+                    fiber.unwind();
+                }
+            }
+            None => self.listen_anyhow(fiber),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn listen_anyhow(&self, fiber: &Fiber) {
+        self.may_wait();
+        self.switch_away(fiber, Held::No, |held| fiber.listen(held));
+    }
+}
+
+/// Runs `future` on this stack until it has a result. In a fiber this switches to other work while the future waits; elsewhere in a
+/// task the thread gives its worker to another thread meanwhile, and goes on when a worker is given to it; outside of any the thread
+/// sleeps.
+///
+/// A switch of fibers costs some ten nanoseconds; two hand-overs between threads cost some 10 to 20 µs, and a thread for each frame that
+/// waits: await where you can.
+#[allow(
+    clippy::inline_always,
+    reason = "each return behind a switch of stacks is mispredicted"
+)]
+#[inline(always)]
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    match here().and_then(Seat::fiber) {
+        Some(fiber) if fiber.may_switch() => {
+            let mut future = pin!(future);
+            drive_on(fiber, |cx| future.as_mut().poll(cx))
+        }
+        _ => warpweft_task::block_on(future),
+    }
+}
+
+/// Polls until it is ready, on `fiber`, whose stack this is, or on top of whose stack.
+#[allow(
+    clippy::inline_always,
+    reason = "each return behind a switch of stacks is mispredicted"
+)]
+#[inline(always)]
+fn drive_on<T>(fiber: &Fiber, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> T {
+    let waker = fiber.waker();
+    let mut cx = Context::from_waker(&waker);
+    loop {
+        // Before it looks: what rings from here on is for this wait, too, if it was another one inside of it that heard it.
+        let rings = fiber.rings();
+        if let Poll::Ready(output) = poll(&mut cx) {
+            return output;
+        }
+        if fiber.rings() == rings
+            && let Some(seat) = here()
+        {
+            seat.listen(fiber);
+        }
+    }
+}
+
+/// How a fiber waits for what code without this crate's types waits for. `false`: this is none, or may not switch.
+pub(super) fn drive(look: Look<'_>) -> bool {
+    let fiber = here().and_then(Seat::fiber).filter(|fiber| fiber.may_switch());
+    let is_ready = |is: bool| if is { Poll::Ready(()) } else { Poll::Pending };
+    fiber
+        .inspect(|fiber| drive_on(fiber, |cx| is_ready(look(cx))))
+        .is_some()
+}
