@@ -3,6 +3,7 @@
 use super::greed::Greed;
 use super::help::Desk;
 use super::spill::Spill;
+use super::thief::{rob, steal};
 use super::victims::Circle;
 use super::{MOST_CAPACITY, Overflow, Stealing, Woken, YieldTo};
 use crate::order::{Lane, LaneThief, Order};
@@ -465,40 +466,4 @@ fn take_share<O: Order>(queue: &Spill, local: &mut Local<O>, cx: &Cx<'_>) -> Opt
         }
     }
     Some(first)
-}
-
-/// Steals from one victim, unless its only task is new there. How many lay there.
-fn rob<L: Lane>(
-    victim: &L::Thief,
-    into: &mut L,
-    spared: &mut Option<Glance>,
-    amount: impl Fn(usize) -> Amount,
-    cx: &Cx<'_>,
-) -> Option<(TaskRef, usize)> {
-    let glance = victim.glance();
-    if glance.len == 0 {
-        return None;
-    }
-    if glance.len == 1 && *spared != Some(glance) {
-        *spared = Some(glance);
-        cx.count(Count::Spared, 1);
-        return None;
-    }
-    Some((steal(victim, into, amount(glance.len), cx)?, glance.len))
-}
-
-fn steal<L: Lane>(victim: &L::Thief, into: &mut L, amount: Amount, cx: &Cx<'_>) -> Option<TaskRef> {
-    cx.count(Count::StealAttempts, 1);
-    match victim.steal_into(into, amount) {
-        Steal::Taken { first, moved } => {
-            cx.count(Count::Steals, 1);
-            cx.count(Count::Stolen, moved as u64 + 1);
-            Some(first)
-        }
-        Steal::Lost => {
-            cx.count(Count::StealsLost, 1);
-            None
-        }
-        Steal::Empty | Steal::Few(_) => None,
-    }
 }

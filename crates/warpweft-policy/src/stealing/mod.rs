@@ -28,6 +28,7 @@ mod hooks;
 mod spill;
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests;
+mod thief;
 mod victims;
 
 use crate::order::{ChainOrder, FifoOrder, LifoOrder, MixedOrder, Order, PriorityOrder, SlotOrder};
