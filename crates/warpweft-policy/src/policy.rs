@@ -216,6 +216,12 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// where the push into it answered [`Wake::None`], because its owner is awake and looks there before it sleeps.
     fn scan(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef>;
 
+    /// A task that lies with this worker, which stands down: it was there for one that was stuck. Called until there is none; each is pushed
+    /// again, as from outside. Where `next` draws on what all workers share this is to return `None`, or that would be turned over.
+    fn leftover(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        Self::next(shared, local, cx)
+    }
+
     /// Whether nothing else is ready for this worker, so that a yield may return at once. A hint: `false` is always
     /// right.
     fn alone(shared: &Self::Shared, local: &Self::Local) -> bool {

@@ -202,6 +202,11 @@ impl Policy for NegeleLocal {
         shared.homes.iter().find_map(|home| home.scan(&own.processor))
     }
 
+    /// Without the look whether somebody else has something more urgent.
+    fn leftover(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+        shared.homes[own.home].pop(&own.processor)
+    }
+
     fn retired(shared: &Shared, _: &mut Own, policy_word: u64) {
         shared.nodes.release(levels::carried(policy_word));
     }

@@ -155,6 +155,11 @@ impl Policy for Negele {
         shared.levels.scan(&own.processor)
     }
 
+    /// All that is ready lies where everybody finds it.
+    fn leftover(_: &Shared, _: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+        None
+    }
+
     fn alone(shared: &Shared, own: &Own) -> bool {
         shared.levels.is_empty(&own.processor)
     }

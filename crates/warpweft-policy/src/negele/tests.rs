@@ -35,6 +35,29 @@ fn only_idle_tasks_of_workers_wake_nobody() {
 }
 
 #[test]
+fn who_stands_down_leaves_what_all_share_where_it_is() {
+    let mut pool = Pool::new(&Negele::new(), 2);
+    for number in 0..3 {
+        let task = pool.task(number, given(2));
+        let _ = pool.push(0, task, Why::Spawned);
+    }
+    assert!(pool.call(0, Negele::leftover).is_none());
+    assert_eq!(pool.all(1), [0, 1, 2]);
+
+    let mut pool = Pool::new(&NegeleLocal::new(), 2);
+    for number in 0..3 {
+        let task = pool.task(number, given(2));
+        let _ = pool.push(0, task, Why::Spawned);
+    }
+    assert!(pool.call(1, NegeleLocal::leftover).is_none());
+    let left = std::iter::from_fn(|| pool.call(0, NegeleLocal::leftover));
+    assert_eq!(
+        left.filter_map(|task| number(&task)).collect::<Vec<_>>(),
+        [0, 1, 2]
+    );
+}
+
+#[test]
 fn a_priority_stays_with_its_task_and_so_does_its_node() {
     let mut pool = Pool::new(&Negele::new(), 1);
     for number in 0..3 {

@@ -148,8 +148,8 @@ impl<P: Policy> Worker<P> {
         None
     }
 
-    /// A stand-in gives its tasks to the others; whether it has none any more. It does not give all at once: `next` may draw on what all
-    /// workers share, and never come to an end.
+    /// A stand-in gives its tasks to the others; whether it has none any more. It does not give all at once: a policy's `leftover` may draw on
+    /// what all workers share, and never come to an end.
     ///
     /// # Safety
     ///
@@ -157,7 +157,7 @@ impl<P: Policy> Worker<P> {
     pub(super) unsafe fn give_back(&self) -> bool {
         for _ in 0..GIVEN_BACK {
             // SAFETY: by contract.
-            let Some(task) = (unsafe { self.call(P::next) }) else {
+            let Some(task) = (unsafe { self.call(P::leftover) }) else {
                 return true;
             };
             self.pool().push_from_outside(task, Why::Woken);
