@@ -1,5 +1,6 @@
 //! The bound that every policy of the family keeps, whatever its order.
 
+use super::hooks::PLACES;
 use super::{Fifo, Portion, Stealing, Victims, Woken, YieldTo};
 use crate::order::{ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
 use crate::testing::{Busy, Pool, keeps_its_bound};
@@ -81,6 +82,20 @@ fn who_relieves_another_takes_half_of_little_and_one_of_much() {
     pool.spawn(0, 0..1000);
     assert_eq!(pool.run(1, Lifo::relieve), Some(0));
     assert_eq!(pool.all(1), []);
+    pool.end_all();
+}
+
+#[test]
+fn what_is_buried_has_its_turn_beside_what_comes_from_outside() {
+    let mut pool = Pool::new(&Lifo::new(), 1);
+    pool.spawn(0, 0..10);
+    for number in 10..30 {
+        let _ = pool.push_from_outside(pool.task(number, 0));
+    }
+    let overdue = std::iter::from_fn(|| pool.run(0, Lifo::overdue));
+    let first = overdue.take(PLACES).collect::<Vec<_>>();
+    assert!(first.contains(&0), "the oldest of its own: {first:?}");
+    assert!(first.contains(&10), "the oldest from outside: {first:?}");
     pool.end_all();
 }
 

@@ -10,7 +10,7 @@ use crate::io::{Driver, Io, Turn, shut_down};
 use std::io;
 use std::sync::{Arc, OnceLock};
 use warpweft_platform::atomic::{AtomicBool, Ordering};
-use warpweft_platform::clock::{self, thread_cpu_ns};
+use warpweft_platform::clock::thread_cpu_ns;
 use warpweft_platform::sync::Mutex;
 use warpweft_platform::thread::{JoinHandle, set_brisk, spawn_named};
 use warpweft_platform::thread_word;
@@ -25,8 +25,6 @@ const LONG_NS: u64 = 500_000;
 const SHORT: u32 = 8;
 /// and after one that took so long: the question costs 0.2 µs.
 const ASK_NS: u64 = 40_000;
-/// So many tasks to one that is overdue, while somebody is stuck.
-const TURNS: u32 = 2;
 /// The most tasks between two looks at the clock.
 const STRETCH: u32 = 64;
 
@@ -262,14 +260,6 @@ impl Pace {
         self.stretch
     }
 
-    /// Somebody is stuck, and there was something overdue, such as what a stand-in had: there may be as much of that as this worker has of its
-    /// own, so they take turns. How many tasks to run until the next call of `look_up`.
-    pub(crate) fn ask_again(&mut self) -> u32 {
-        self.left = self.left.min(TURNS);
-        self.stretch = self.stretch.min(self.left);
-        self.stretch
-    }
-
     /// Whether the last stretch took long.
     pub(crate) fn was_long(&self) -> bool {
         self.was_long
@@ -280,14 +270,9 @@ impl Pace {
         self.left -= self.stretch;
         let mut overdue = self.left == 0;
         let mut stretch = STRETCH;
-        let driver = engine.driver.get().map(|driver| &**driver);
-        if driver.is_some() || monitor.is_somebody_stuck() {
+        if let Some(driver) = engine.driver.get() {
             stretch = self.by_the_clock(driver, engine, idle, monitor);
             overdue |= self.since_ns < self.others_until_ns;
-        } else {
-            // What the next reading of the clock will be compared with is of long ago.
-            self.cpu_ns = None;
-            self.was_long = false;
         }
         if overdue {
             self.left = self.interval;
@@ -296,24 +281,33 @@ impl Pace {
         overdue
     }
 
-    /// How long the next stretch is. Without sockets and timers nobody looks at the clock, unless somebody is stuck: then tasks lie where only
-    /// who looks for what is overdue finds them, such as what a stand-in had, and others that take long lie before them.
+    /// How long the next stretch is. Without sockets and timers nobody looks at the clock.
     #[cold]
-    fn by_the_clock(
-        &mut self,
-        driver: Option<&Driver>,
-        engine: &Engine,
-        idle: &Idle,
-        monitor: &Monitor,
-    ) -> u32 {
-        let now = driver.map_or_else(clock::now_ns, Driver::now_ns);
+    fn by_the_clock(&mut self, driver: &Driver, engine: &Engine, idle: &Idle, monitor: &Monitor) -> u32 {
+        let now = driver.now_ns();
         let took = now.saturating_sub(self.since_ns);
         let each = took / u64::from(self.stretch);
         self.since_ns = now;
-        // Under the checkers no time passes.
+        // Under the checkers, where no time passes, it is always time.
         let modelled = cfg!(any(warpweft_loom, warpweft_shuttle));
         self.was_long = modelled || took >= LONG_NS && self.computed_long();
-        let looks = driver.is_some_and(|driver| self.looks(now, driver, engine, idle, monitor));
+        let mut looks = false;
+        if engine.form == Io::Inline {
+            if self.was_long && monitor.is_there() && engine.lookout.want() {
+                monitor.hurry();
+            }
+            let late = now.saturating_sub(driver.looked_ns());
+            // What the lookout wakes need not wait for tasks that take long.
+            let patience = if engine.lookout.is_wanted() {
+                LOOKOUT_NS
+            } else {
+                LOOK_NS
+            };
+            looks = modelled || late >= patience;
+            if looks {
+                engine.look(idle);
+            }
+        }
         if self.was_long && now >= self.others_until_ns {
             self.others_until_ns = now.saturating_add(took);
         }
@@ -324,29 +318,6 @@ impl Pace {
         let asks = looks || stretch <= SHORT || took >= ASK_NS;
         self.cpu_ns = asks.then(thread_cpu_ns).flatten();
         if now < self.others_until_ns { 1 } else { stretch }
-    }
-
-    /// Looks at the poller if nobody has for a while; whether it did.
-    fn looks(&self, now: u64, driver: &Driver, engine: &Engine, idle: &Idle, monitor: &Monitor) -> bool {
-        if engine.form != Io::Inline {
-            return false;
-        }
-        if self.was_long && monitor.is_there() && engine.lookout.want() {
-            monitor.hurry();
-        }
-        let late = now.saturating_sub(driver.looked_ns());
-        // What the lookout wakes need not wait for tasks that take long.
-        let patience = if engine.lookout.is_wanted() {
-            LOOKOUT_NS
-        } else {
-            LOOK_NS
-        };
-        // Under the checkers, where no time passes, it is always time.
-        let looks = cfg!(any(warpweft_loom, warpweft_shuttle)) || late >= patience;
-        if looks {
-            engine.look(idle);
-        }
-        looks
     }
 
     /// Whether the last stretch took long by the time that this thread had a CPU, and not because others had it.
@@ -360,7 +331,7 @@ impl Pace {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{Engine, Idle, Io, LONG_NS, LOOK_NS, Monitor, Pace, thread_cpu_ns};
+    use super::{Engine, Idle, Io, LOOK_NS, Monitor, Pace};
     use crate::runtime::monitor::Watch;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -421,37 +392,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    /// What a stand-in had lies where only `overdue` finds it, and must not wait for sixty tasks that take long.
-    #[test]
-    fn beside_somebody_stuck_long_tasks_are_followed_by_what_is_overdue() {
-        let (idle, engine) = (Idle::new(1), Engine::new(Io::Inline, String::from("stuck")));
-        let monitor = Monitor::new(Watch::default(), 1, 1);
-        let mut pace = Pace::new(61);
-        monitor.pretend_stuck(1);
-        pace.look_up(&engine, &idle, &monitor);
-        let Some(mut cpu_ns) = thread_cpu_ns() else {
-            return;
-        };
-        // Who loses the processor meanwhile for longer than the task took finds its time over: not each time.
-        let mut goes_on = false;
-        for _ in 0..20 {
-            let end = cpu_ns + 4 * LONG_NS;
-            while cpu_ns < end {
-                cpu_ns = thread_cpu_ns().unwrap_or(end);
-            }
-            assert!(pace.look_up(&engine, &idle, &monitor), "after a long task");
-            goes_on |= pace.look_up(&engine, &idle, &monitor) && pace.stretch() == 1;
-            // Until that time is over.
-            while now_ns() < pace.others_until_ns {}
-        }
-        assert!(goes_on, "for as long as that took");
-        monitor.pretend_stuck(0);
-        pace.look_up(&engine, &idle, &monitor);
-        assert!(
-            !pace.was_long() && pace.stretch() > 1,
-            "nobody looks at the clock"
-        );
     }
 }

@@ -20,8 +20,6 @@ use warpweft_task::TaskRef;
 
 /// How many fibers a worker without tasks resumes until it asks for one again.
 const FIBERS: u32 = 16;
-/// After something was taken from behind a stuck worker, so much of what is overdue has its turn first, if there is any.
-const RELIEF: u32 = 16;
 
 /// Takes tasks and runs them until the pool closes, or the thread gives its worker to another one.
 ///
@@ -34,7 +32,7 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
     let mut pace = Pace::new(P::INTERVAL);
     let mut until_pause = pace.stretch();
     let mut fibers = 1;
-    let mut until_relief = 0_u32;
+    let mut helped = false;
     let berth = &**seat.berth();
     // Read anew for each task: one that waited may have come back with another worker.
     'turns: while let Some(front) = seat.front() {
@@ -71,30 +69,24 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
                         continue 'turns;
                     }
                     // Who has tasks that always yield has always work of his own, and what waits behind a stuck worker nobody else: it is
-                    // looked for, and then what is overdue gets its turns.
-                    let is_stuck = pool.monitor.is_somebody_stuck();
-                    if is_stuck && until_relief == 0 {
+                    // looked for every other time.
+                    if !helped && pool.monitor.is_somebody_stuck() {
                         // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return
                         // before the next hook is called.
                         if let Some(task) = unsafe { worker.call(P::relieve) } {
-                            until_relief = RELIEF;
-                            until_pause = pace.ask_again();
+                            helped = true;
                             break 'found task;
                         }
                     }
-                    until_relief = until_relief.saturating_sub(1);
+                    helped = false;
                     if let Some(task) = worker.errands.pop() {
                         worker.counters().add(Count::Overdue, 1);
                         break 'found task;
                     }
                     // SAFETY: as above.
                     if let Some(task) = unsafe { ask_overdue(worker) } {
-                        if is_stuck {
-                            until_pause = pace.ask_again();
-                        }
                         break 'found task;
                     }
-                    until_relief = 0;
                 }
             }
             // SAFETY: as above.

@@ -235,12 +235,6 @@ impl Monitor {
         self.stuck.load(Ordering::Relaxed) > 0
     }
 
-    /// As if so many had been found stuck at the last tick.
-    #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
-    pub(super) fn pretend_stuck(&self, workers: usize) {
-        self.stuck.store(workers, Ordering::Relaxed);
-    }
-
     /// How often a worker was found stuck.
     pub(crate) fn stalls(&self) -> usize {
         self.stalls.load(Ordering::Relaxed)
