@@ -1,8 +1,8 @@
 //! Permits, handed out in the order in which they were asked for.
 //!
 //! ```text
-//!   word:  ┌──────── free permits ────────┬ LINE ┐     LINE: somebody waits, or it is closed:
-//!          └──────────────────────────────┴──────┘           all changes are made under the lock
+//!   word:  ┌───── free permits ─────┬ CLOSED ┬ LINE ┐     LINE: somebody waits, or it is closed:
+//!          └────────────────────────┴────────┴──────┘           all changes are made under the lock
 //! ```
 //!
 //! # Invariants
@@ -21,7 +21,9 @@ use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync;
 
 const LINE: usize = 1;
-const ONE: usize = 2;
+/// There will be no permits any more. Never cleared.
+const CLOSED: usize = 2;
+const ONE: usize = 4;
 
 /// A number of permits; whoever has some may go on.
 ///
@@ -42,13 +44,7 @@ const ONE: usize = 2;
 /// ```
 pub struct Semaphore {
     word: AtomicUsize,
-    state: sync::Mutex<State>,
-}
-
-#[derive(Debug)]
-pub(crate) struct State {
-    line: Line<Claim>,
-    closed: bool,
+    line: sync::Mutex<Line<Claim>>,
 }
 
 /// How many permits a waiter wants; or that it will not get any.
@@ -95,10 +91,7 @@ impl Semaphore {
         );
         Self {
             word: AtomicUsize::new(permits * ONE),
-            state: sync::Mutex::new(State {
-                line: Line::new(),
-                closed: false,
-            }),
+            line: sync::Mutex::new(Line::new()),
         }
     }
 
@@ -141,9 +134,14 @@ impl Semaphore {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             if word & LINE != 0 {
-                return Err(self.why_not());
+                // Read again, as `is_closed` does: whoever is refused sees what was done before `close`.
+                return Err(if self.is_closed() {
+                    TryAcquireError::Closed
+                } else {
+                    TryAcquireError::NoPermits
+                });
             }
-            // LINE is not set, so the word is twice the number; `permits` may be any number.
+            // LINE is not set, so neither is CLOSED; `permits` may be any number.
             if word / ONE < permits {
                 return Err(TryAcquireError::NoPermits);
             }
@@ -157,15 +155,6 @@ impl Semaphore {
                 Ok(_) => return Ok(Permit::new(self, permits)),
                 Err(now) => word = now,
             }
-        }
-    }
-
-    #[cold]
-    fn why_not(&self) -> TryAcquireError {
-        if self.is_closed() {
-            TryAcquireError::Closed
-        } else {
-            TryAcquireError::NoPermits
         }
     }
 
@@ -189,25 +178,27 @@ impl Semaphore {
         self.word.load(Ordering::Relaxed) / ONE
     }
 
-    /// No more permits are given: those who wait, and whoever comes, get [`Closed`]. Permits that are out stay valid.
+    /// No more permits are given: those who wait, and whoever comes, get [`Closed`], and see what was done before. Permits that are out
+    /// stay valid.
     pub fn close(&self) {
         let mut wakers = Wakers::new();
-        let mut state = self.state.lock();
-        state.closed = true;
-        self.word.fetch_or(LINE, Ordering::Relaxed);
-        wakers.reserve(state.line.at_most());
-        while let Some((claim, waker)) = state.line.grant_front() {
+        let mut line = self.line.lock();
+        // Ordering: Release, for whoever is refused sees what was done before.
+        self.word.fetch_or(CLOSED | LINE, Ordering::Release);
+        wakers.reserve(line.at_most());
+        while let Some((claim, waker)) = line.grant_front() {
             claim.refused = true;
             wakers.push(waker);
         }
-        drop(state);
+        drop(line);
         wakers.wake();
     }
 
     /// Whether it was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.state.lock().closed
+        // Ordering: Acquire pairs with the Release of `close`.
+        self.word.load(Ordering::Acquire) & CLOSED != 0
     }
 
     #[inline]
@@ -231,25 +222,29 @@ impl Semaphore {
     #[cold]
     fn release_to_others(&self, permits: usize) {
         let mut wakers = Wakers::new();
-        let mut state = self.state.lock();
-        self.serve(&mut state, permits, &mut wakers);
-        drop(state);
+        let mut line = self.line.lock();
+        self.serve(&mut line, permits, &mut wakers);
+        drop(line);
         wakers.wake();
     }
 
     /// Adds `more` permits, and serves those in line as far as it goes.
-    fn serve(&self, state: &mut State, more: usize, wakers: &mut Wakers) {
+    fn serve(&self, line: &mut Line<Claim>, more: usize, wakers: &mut Wakers) {
         // Ordering: Acquire and Release as outside. With LINE set, a second one would change nothing; it may just have been
         // cleared, and then others change the word, so it is read and written in one step.
-        let mut free = self.word.fetch_or(LINE, Ordering::Acquire) / ONE + more;
-        while state.line.front().is_some_and(|claim| claim.wanted <= free) {
-            if let Some((claim, waker)) = state.line.grant_front() {
+        let word = self.word.fetch_or(LINE, Ordering::Acquire);
+        let mut free = word / ONE + more;
+        while line.front().is_some_and(|claim| claim.wanted <= free) {
+            if let Some((claim, waker)) = line.grant_front() {
                 free -= claim.wanted;
                 wakers.push(waker);
             }
         }
-        let line = !state.line.is_empty() || state.closed;
-        self.word.store(free * ONE + usize::from(line), Ordering::Release);
+        let flags = match word & CLOSED {
+            0 if line.is_empty() => 0,
+            closed => closed | LINE,
+        };
+        self.word.store(free * ONE + flags, Ordering::Release);
     }
 }
 
@@ -262,16 +257,16 @@ impl fmt::Debug for Semaphore {
 pub(crate) struct Acquiring<'a>(&'a Semaphore);
 
 impl<'a> Ask for Acquiring<'a> {
-    type State = State;
+    type State = Line<Claim>;
     type Item = Claim;
     type Output = Result<Permit<'a>, Closed>;
 
-    fn state(&self) -> &sync::Mutex<State> {
-        &self.0.state
+    fn state(&self) -> &sync::Mutex<Line<Claim>> {
+        &self.0.line
     }
 
-    fn line(state: &mut State) -> &mut Line<Claim> {
-        &mut state.line
+    fn line(line: &mut Line<Claim>) -> &mut Line<Claim> {
+        line
     }
 
     #[inline]
@@ -283,11 +278,16 @@ impl<'a> Ask for Acquiring<'a> {
         }
     }
 
-    fn recheck(&self, state: &mut State, claim: Claim, _wakers: &mut Wakers) -> Result<Self::Output, Claim> {
-        if state.closed {
+    fn recheck(
+        &self,
+        line: &mut Line<Claim>,
+        claim: Claim,
+        _wakers: &mut Wakers,
+    ) -> Result<Self::Output, Claim> {
+        if self.0.is_closed() {
             return Ok(Err(Closed));
         }
-        if !state.line.is_empty() {
+        if !line.is_empty() {
             return Err(claim);
         }
         // From here on nobody changes the word without the lock, so whoever gives permits back finds us.
@@ -308,13 +308,19 @@ impl<'a> Ask for Acquiring<'a> {
         }
     }
 
-    fn left(&self, state: &mut State, claim: Claim, granted: bool, wakers: &mut Wakers) -> Option<Claim> {
+    fn left(
+        &self,
+        line: &mut Line<Claim>,
+        claim: Claim,
+        granted: bool,
+        wakers: &mut Wakers,
+    ) -> Option<Claim> {
         let back = if granted && !claim.refused {
             claim.wanted
         } else {
             0
         };
-        self.0.serve(state, back, wakers);
+        self.0.serve(line, back, wakers);
         None
     }
 }

@@ -2,7 +2,7 @@
 
 use ::warpweft::sync::{Mutex, Semaphore, channel};
 
-use super::{Apps, OPEN};
+use super::{Apps, OPEN, Unit};
 use crate::peers::waits::FiberVerbs;
 use crate::peers::warpweft::Verbs;
 
@@ -11,6 +11,7 @@ impl Apps for FiberVerbs {
     type Receiver<T: Send + 'static> = channel::Receiver<T>;
     type Semaphore = Semaphore;
     type Lock<T: Send + 'static> = Mutex<T>;
+    type Buffer<T: Unit> = (channel::Sender<T>, channel::Receiver<T>);
 
     fn mailbox<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>) {
         Verbs::mailbox(room)
@@ -38,6 +39,20 @@ impl Apps for FiberVerbs {
     #[inline]
     fn release(semaphore: &Semaphore) {
         <Verbs as Apps>::release(semaphore);
+    }
+
+    fn buffer<T: Unit>(room: usize) -> Self::Buffer<T> {
+        Verbs::buffer(room)
+    }
+
+    #[inline]
+    async fn put<T: Unit>((goods, _): &Self::Buffer<T>, unit: T) {
+        goods.send(unit).wait().expect(OPEN);
+    }
+
+    #[inline]
+    async fn take<T: Unit>((_, goods): &Self::Buffer<T>) -> T {
+        goods.recv().wait().expect(OPEN)
     }
 
     fn lock<T: Send + 'static>(value: T) -> Mutex<T> {

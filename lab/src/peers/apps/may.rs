@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, PoisonError};
 
-use ::may::sync::{Mutex, Semphore, mpsc};
+use ::may::sync::{Mutex, Semphore, mpmc, mpsc};
 
-use super::Apps;
+use super::{Apps, OPEN, Unit};
 use crate::peers::may::Verbs;
 
 /// The sending end of a channel, and how many more values may be in it.
@@ -28,11 +28,19 @@ pub(crate) struct Receiver<T> {
     room: Arc<Semphore>,
 }
 
+/// A channel that several empty, and how many more units may be in it.
+pub(crate) struct Buffer<T> {
+    sender: mpmc::Sender<T>,
+    receiver: mpmc::Receiver<T>,
+    room: Semphore,
+}
+
 impl Apps for Verbs {
     type Sender<T: Send + 'static> = Sender<T>;
     type Receiver<T: Send + 'static> = Receiver<T>;
     type Semaphore = Semphore;
     type Lock<T: Send + 'static> = Mutex<T>;
+    type Buffer<T: Unit> = Buffer<T>;
 
     fn mailbox<T: Send + 'static>(room: usize) -> (Sender<T>, Receiver<T>) {
         let (sender, receiver) = mpsc::channel();
@@ -73,6 +81,29 @@ impl Apps for Verbs {
     #[inline]
     fn release(semaphore: &Semphore) {
         semaphore.post();
+    }
+
+    fn buffer<T: Unit>(room: usize) -> Buffer<T> {
+        let (sender, receiver) = mpmc::channel();
+        let room = Semphore::new(room);
+        Buffer {
+            sender,
+            receiver,
+            room,
+        }
+    }
+
+    #[inline]
+    async fn put<T: Unit>(buffer: &Buffer<T>, unit: T) {
+        buffer.room.wait();
+        buffer.sender.send(unit).expect(OPEN);
+    }
+
+    #[inline]
+    async fn take<T: Unit>(buffer: &Buffer<T>) -> T {
+        let unit = buffer.receiver.recv().expect(OPEN);
+        buffer.room.post();
+        unit
     }
 
     fn lock<T: Send + 'static>(value: T) -> Mutex<T> {

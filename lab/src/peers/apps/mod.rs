@@ -5,9 +5,12 @@
 //! | mailbox | `channel::bounded` | the same, `.wait()` | `mpsc::channel` | `async_channel::bounded` | `mpsc::channel` and a semaphore | `sync_channel` |
 //! | semaphore | `sync::Semaphore` | the same, `.wait()` | `sync::Semaphore` | `async_lock::Semaphore` | `sync::Semphore` | a mutex and a condition variable |
 //! | lock | `sync::Mutex` | the same, `.wait()` | `sync::Mutex` | `async_lock::Mutex` | `sync::Mutex` | `std::sync::Mutex` |
+//! | buffer | the same channel | the same channel | of a textbook | the same channel | `mpmc::channel` and a semaphore | of a textbook |
 //!
 //! All are the contestant's own: how fast its tasks wait and wake is what these programs are about. may's channels have no bound, so
-//! a semaphore counts the room; the standard library has no semaphore, so one is made of what it has.
+//! a semaphore counts the room; the standard library has no semaphore, so one is made of what it has. A buffer is emptied by several:
+//! who has channels with several receivers takes one, as Go does (smol does not for units without a value: semaphores are faster there); for
+//! the others it is made of their semaphores and their lock.
 
 use std::future::Future;
 
@@ -16,6 +19,7 @@ use super::Tasks;
 mod fibers;
 mod may;
 mod smol;
+mod textbook;
 pub(super) mod threads;
 mod tokio;
 mod warpweft;
@@ -30,6 +34,9 @@ pub(crate) trait Apps: Tasks {
     type Semaphore: Send + Sync + 'static;
     /// A value that one task at a time may change.
     type Lock<T: Send + 'static>: Send + Sync + 'static;
+
+    /// What several fill and several empty.
+    type Buffer<T: Unit>: Send + Sync + 'static;
 
     /// A mailbox with room for `room` values.
     fn mailbox<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>);
@@ -49,6 +56,15 @@ pub(crate) trait Apps: Tasks {
     /// Adds a permit.
     fn release(semaphore: &Self::Semaphore);
 
+    /// An empty buffer with room for `room` units.
+    fn buffer<T: Unit>(room: usize) -> Self::Buffer<T>;
+
+    /// Puts a unit into a buffer, once there is room.
+    fn put<T: Unit>(buffer: &Self::Buffer<T>, unit: T) -> impl Future<Output = ()> + Send;
+
+    /// Takes the oldest unit out of a buffer, once there is one.
+    fn take<T: Unit>(buffer: &Self::Buffer<T>) -> impl Future<Output = T> + Send;
+
     /// A lock around a value.
     fn lock<T: Send + 'static>(value: T) -> Self::Lock<T>;
 
@@ -59,5 +75,10 @@ pub(crate) trait Apps: Tasks {
     ) -> impl Future<Output = R> + Send;
 }
 
-/// Nobody closes a semaphore of these programs.
-const OPEN: &str = "the semaphore is open";
+/// What a buffer holds: numbers, or units of what has no other property.
+pub(crate) trait Unit: Copy + Default + Send + 'static {}
+
+impl<T: Copy + Default + Send + 'static> Unit for T {}
+
+/// Nobody closes a semaphore or a channel of these programs.
+const OPEN: &str = "nobody closes it";

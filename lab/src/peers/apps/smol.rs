@@ -2,14 +2,21 @@
 
 use async_lock::{Mutex, Semaphore};
 
-use super::Apps;
+use super::{Apps, OPEN, Unit, textbook};
 use crate::peers::smol::Verbs;
+
+/// Whichever is faster: two semaphores can count units without a value in half of the time that a channel takes.
+pub(crate) enum Buffer<T: Unit> {
+    Channel(async_channel::Sender<T>, async_channel::Receiver<T>),
+    Semaphores(textbook::Buffer<Verbs, T>),
+}
 
 impl Apps for Verbs {
     type Sender<T: Send + 'static> = async_channel::Sender<T>;
     type Receiver<T: Send + 'static> = async_channel::Receiver<T>;
     type Semaphore = Semaphore;
     type Lock<T: Send + 'static> = Mutex<T>;
+    type Buffer<T: Unit> = Buffer<T>;
 
     fn mailbox<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>) {
         async_channel::bounded(room)
@@ -37,6 +44,30 @@ impl Apps for Verbs {
     #[inline]
     fn release(semaphore: &Semaphore) {
         semaphore.add_permits(1);
+    }
+
+    fn buffer<T: Unit>(room: usize) -> Buffer<T> {
+        if size_of::<T>() == 0 {
+            return Buffer::Semaphores(textbook::Buffer::new(room));
+        }
+        let (sender, receiver) = async_channel::bounded(room);
+        Buffer::Channel(sender, receiver)
+    }
+
+    #[inline]
+    async fn put<T: Unit>(buffer: &Buffer<T>, unit: T) {
+        match buffer {
+            Buffer::Channel(goods, _) => goods.send(unit).await.expect(OPEN),
+            Buffer::Semaphores(buffer) => buffer.put(unit).await,
+        }
+    }
+
+    #[inline]
+    async fn take<T: Unit>(buffer: &Buffer<T>) -> T {
+        match buffer {
+            Buffer::Channel(_, goods) => goods.recv().await.expect(OPEN),
+            Buffer::Semaphores(buffer) => buffer.take().await,
+        }
     }
 
     fn lock<T: Send + 'static>(value: T) -> Mutex<T> {

@@ -7,7 +7,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
 
-use super::Apps;
+use super::textbook::Buffer;
+use super::{Apps, Unit};
 use crate::peers::direct::direct;
 use crate::peers::threads::STACK;
 use crate::peers::{TaskPool, Tasks};
@@ -74,6 +75,7 @@ impl Apps for Verbs {
     type Receiver<T: Send + 'static> = Receiver<T>;
     type Semaphore = Semaphore;
     type Lock<T: Send + 'static> = Mutex<T>;
+    type Buffer<T: Unit> = Buffer<Self, T>;
 
     fn mailbox<T: Send + 'static>(room: usize) -> (SyncSender<T>, Receiver<T>) {
         sync_channel(room)
@@ -116,6 +118,20 @@ impl Apps for Verbs {
         if somebody_waits {
             semaphore.more.notify_one();
         }
+    }
+
+    fn buffer<T: Unit>(room: usize) -> Buffer<Self, T> {
+        Buffer::new(room)
+    }
+
+    #[inline]
+    async fn put<T: Unit>(buffer: &Buffer<Self, T>, unit: T) {
+        buffer.put(unit).await;
+    }
+
+    #[inline]
+    async fn take<T: Unit>(buffer: &Buffer<Self, T>) -> T {
+        buffer.take().await
     }
 
     fn lock<T: Send + 'static>(value: T) -> Mutex<T> {

@@ -2,7 +2,8 @@
 
 use ::tokio::sync::{Mutex, Semaphore, mpsc};
 
-use super::{Apps, OPEN};
+use super::textbook::Buffer;
+use super::{Apps, OPEN, Unit};
 use crate::peers::tokio::Verbs;
 
 impl Apps for Verbs {
@@ -10,6 +11,7 @@ impl Apps for Verbs {
     type Receiver<T: Send + 'static> = mpsc::Receiver<T>;
     type Semaphore = Semaphore;
     type Lock<T: Send + 'static> = Mutex<T>;
+    type Buffer<T: Unit> = Buffer<Self, T>;
 
     fn mailbox<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>) {
         mpsc::channel(room)
@@ -37,6 +39,20 @@ impl Apps for Verbs {
     #[inline]
     fn release(semaphore: &Semaphore) {
         semaphore.add_permits(1);
+    }
+
+    fn buffer<T: Unit>(room: usize) -> Buffer<Self, T> {
+        Buffer::new(room)
+    }
+
+    #[inline]
+    async fn put<T: Unit>(buffer: &Buffer<Self, T>, unit: T) {
+        buffer.put(unit).await;
+    }
+
+    #[inline]
+    async fn take<T: Unit>(buffer: &Buffer<Self, T>) -> T {
+        buffer.take().await
     }
 
     fn lock<T: Send + 'static>(value: T) -> Mutex<T> {

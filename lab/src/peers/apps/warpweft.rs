@@ -2,7 +2,7 @@
 
 use ::warpweft::sync::{Mutex, Semaphore, channel};
 
-use super::{Apps, OPEN};
+use super::{Apps, OPEN, Unit};
 use crate::peers::warpweft::Verbs;
 
 impl Apps for Verbs {
@@ -10,6 +10,7 @@ impl Apps for Verbs {
     type Receiver<T: Send + 'static> = channel::Receiver<T>;
     type Semaphore = Semaphore;
     type Lock<T: Send + 'static> = Mutex<T>;
+    type Buffer<T: Unit> = (channel::Sender<T>, channel::Receiver<T>);
 
     fn mailbox<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>) {
         channel::bounded(room)
@@ -37,6 +38,20 @@ impl Apps for Verbs {
     #[inline]
     fn release(semaphore: &Semaphore) {
         semaphore.add(1);
+    }
+
+    fn buffer<T: Unit>(room: usize) -> Self::Buffer<T> {
+        channel::bounded(room)
+    }
+
+    #[inline]
+    async fn put<T: Unit>((goods, _): &Self::Buffer<T>, unit: T) {
+        goods.send(unit).await.expect(OPEN);
+    }
+
+    #[inline]
+    async fn take<T: Unit>((_, goods): &Self::Buffer<T>) -> T {
+        goods.recv().await.expect(OPEN)
     }
 
     fn lock<T: Send + 'static>(value: T) -> Mutex<T> {

@@ -5,8 +5,8 @@
 //!     └───────────────────── water ───────────────────────▶
 //! ```
 //!
-//! The river always has water, but one at a time draws it: a number under a lock. The power in store, and the room for more, are two
-//! semaphores. A house takes a unit of power and then one of water, again and again; the plant makes as much as all of them need.
+//! The river always has water, but one at a time draws it: a number under a lock. The power in store is a buffer of units that have no
+//! value. A house takes a unit of power and then one of water, again and again; the plant makes as much as all of them need.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,8 +63,7 @@ pub(crate) struct Plan {
 /// What is used where.
 struct Works<W: Apps> {
     water: W::Lock<u64>,
-    power: W::Semaphore,
-    room: W::Semaphore,
+    power: W::Buffer<()>,
 }
 
 impl<W: Apps> Works<W> {
@@ -77,16 +76,14 @@ impl<W: Apps> Works<W> {
     /// Makes a unit of power, once there is room for it.
     #[inline]
     async fn make(&self) {
-        W::acquire(&self.room).await;
         self.draw().await;
-        W::release(&self.power);
+        W::put(&self.power, ()).await;
     }
 
     /// Uses a unit of power, once there is one, and a unit of water.
     #[inline]
     async fn consume(&self) {
-        W::acquire(&self.power).await;
-        W::release(&self.room);
+        W::take(&self.power).await;
         self.draw().await;
     }
 }
@@ -116,8 +113,7 @@ impl App for Plan {
     async fn play<W: Apps>(self, tasks: W) -> (Duration, (u64, u64)) {
         let works = Arc::new(Works::<W> {
             water: W::lock(0),
-            power: W::semaphore(0),
-            room: W::semaphore(self.room),
+            power: W::buffer(self.room),
         });
         let start = Instant::now();
         let at_plant = Arc::clone(&works);

@@ -30,7 +30,6 @@ use crate::harness::record::Outcome;
 use crate::peers::apps::Apps;
 use crate::peers::{Runtime, TaskPool};
 
-mod buffer;
 pub(super) mod city;
 pub(super) mod create;
 pub(super) mod eratosthenes;

@@ -11,7 +11,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::buffer::Buffer;
 use super::{App, Name, per_step};
 use crate::error::LabError;
 use crate::harness::record::Outcome;
@@ -107,20 +106,20 @@ impl App for Plan {
     }
 
     async fn play<W: Apps>(self, tasks: W) -> (Duration, (u64, u64)) {
-        let buffer = Arc::new(Buffer::<W>::new(self.room));
+        let buffer = Arc::new(W::buffer(self.room));
         let (mut producers, mut consumers) = (Vec::new(), Vec::new());
         let start = Instant::now();
         for pair in 0..self.pairs {
             let (full, empty) = (Arc::clone(&buffer), Arc::clone(&buffer));
             producers.push(tasks.spawn(async move {
                 for unit in self.share(pair) {
-                    full.put(unit).await;
+                    W::put(&full, unit).await;
                 }
             }));
             consumers.push(tasks.spawn(async move {
                 let (mut count, mut sum) = (0, 0);
                 for _ in self.share(pair) {
-                    sum += empty.take().await;
+                    sum += W::take(&empty).await;
                     count += 1;
                 }
                 (count, sum)

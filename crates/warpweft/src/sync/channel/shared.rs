@@ -25,7 +25,9 @@ pub(crate) struct Shared<T> {
     state: Mutex<State<T>>,
     /// Whether receiving would wait. A hint, written under the lock and read without: it spares receivers a first look
     /// that is in vain; the second look decides.
-    would_wait: AtomicBool,
+    empty: AtomicBool,
+    /// The same for senders.
+    full: AtomicBool,
 }
 
 pub(crate) struct State<T> {
@@ -53,7 +55,8 @@ impl<T> Shared<T> {
                 sending: Line::new(),
                 receiving: Line::new(),
             }),
-            would_wait: AtomicBool::new(true),
+            empty: AtomicBool::new(true),
+            full: AtomicBool::new(false),
         }
     }
 
@@ -63,8 +66,10 @@ impl<T> Shared<T> {
         let mut wakers = Wakers::new();
         let mut state = self.state.lock();
         let result = change(&mut state, &mut wakers);
-        let would_wait = state.queue.is_empty() && state.sending.is_empty() && !state.closed;
-        self.would_wait.store(would_wait, Ordering::Relaxed);
+        let empty = state.queue.is_empty() && state.sending.is_empty() && !state.closed;
+        let full = state.queue.len() >= state.capacity && state.receiving.is_empty() && !state.closed;
+        self.empty.store(empty, Ordering::Relaxed);
+        self.full.store(full, Ordering::Relaxed);
         drop(state);
         wakers.wake();
         result
@@ -227,6 +232,9 @@ impl<T> Ask for Sending<'_, T> {
 
     #[inline]
     fn try_now(&self, value: Option<T>) -> Result<Self::Output, Option<T>> {
+        if self.0.full.load(Ordering::Relaxed) {
+            return Err(value);
+        }
         self.0.change(|state, wakers| self.recheck(state, value, wakers))
     }
 
@@ -275,7 +283,7 @@ impl<T, S: Deref<Target = Shared<T>>> Ask for Receiving<S> {
 
     #[inline]
     fn try_now(&self, nothing: Option<T>) -> Result<Self::Output, Option<T>> {
-        if self.0.would_wait.load(Ordering::Relaxed) {
+        if self.0.empty.load(Ordering::Relaxed) {
             return Err(nothing);
         }
         self.0

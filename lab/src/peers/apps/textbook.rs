@@ -1,17 +1,18 @@
 //! A buffer that several fill and several empty, as the textbooks have it: a ring under a lock, a semaphore for the room in it and
-//! another for the goods.
+//! another for the goods. Units without a value need no ring.
 
 use std::collections::VecDeque;
 
-use crate::peers::apps::Apps;
+use super::{Apps, Unit};
 
-pub(super) struct Buffer<W: Apps> {
+/// The buffer, made of a contestant's semaphores and lock.
+pub(crate) struct Buffer<W: Apps, T: Unit> {
     room: W::Semaphore,
     goods: W::Semaphore,
-    ring: W::Lock<VecDeque<u64>>,
+    ring: W::Lock<VecDeque<T>>,
 }
 
-impl<W: Apps> Buffer<W> {
+impl<W: Apps, T: Unit> Buffer<W, T> {
     pub(super) fn new(room: usize) -> Self {
         Self {
             room: W::semaphore(room),
@@ -20,19 +21,23 @@ impl<W: Apps> Buffer<W> {
         }
     }
 
-    /// Puts a unit in, once there is room.
     #[inline]
-    pub(super) async fn put(&self, unit: u64) {
+    pub(super) async fn put(&self, unit: T) {
         W::acquire(&self.room).await;
-        W::with(&self.ring, |ring| ring.push_back(unit)).await;
+        if size_of::<T>() > 0 {
+            W::with(&self.ring, move |ring| ring.push_back(unit)).await;
+        }
         W::release(&self.goods);
     }
 
-    /// Takes the oldest unit out, once there is one.
     #[inline]
-    pub(super) async fn take(&self) -> u64 {
+    pub(super) async fn take(&self) -> T {
         W::acquire(&self.goods).await;
-        let unit = W::with(&self.ring, VecDeque::pop_front).await;
+        let unit = if size_of::<T>() > 0 {
+            W::with(&self.ring, VecDeque::pop_front).await
+        } else {
+            Some(T::default())
+        };
         W::release(&self.room);
         unit.expect("who has a permit of `goods` finds a unit")
     }
