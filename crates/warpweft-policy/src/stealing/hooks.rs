@@ -178,9 +178,9 @@ impl<O: Order> Policy for Stealing<O> {
         local.turn = local.turn.wrapping_add(1);
         let turn = local.turn;
         let by_turns = (0..PLACES).find_map(|place| match (turn + place) % PLACES {
-            0 => take_share(&shared.injector, local, cx),
+            0 => take_share(&shared.injector, local, cx, Beside::Nothing),
             1 => shared.yielded.pop(turn / PLACES),
-            2 => take_share(&shared.overflow, local, cx),
+            2 => take_share(&shared.overflow, local, cx, Beside::Anything),
             3 => local.lane.passed_over(),
             4 => {
                 let busy = shared.desk.asked_by(local.me, &mut local.kept)?;
@@ -443,20 +443,28 @@ fn give_way<O: Order>(
 }
 
 fn from_pool_queues<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-    take_share(&shared.injector, local, cx)
-        .or_else(|| take_share(&shared.overflow, local, cx))
+    take_share(&shared.injector, local, cx, Beside::Nothing)
+        .or_else(|| take_share(&shared.overflow, local, cx, Beside::Nothing))
         .or_else(|| shared.yielded.pop(cx.random(shared.yielded.shards())))
 }
 
-/// One of the oldest tasks of a queue of the pool. If the worker has nothing of its own, its share of the others comes along,
-/// so that a lock is taken once for many.
-fn take_share<O: Order>(queue: &Spill, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+/// Beside what a worker takes its share of a queue.
+#[derive(PartialEq)]
+enum Beside {
+    /// If it has nothing of its own: what came from outside may go to whoever has time.
+    Nothing,
+    /// Whatever it has: what found no room is older than that. One at a time behind tasks that give way again and again, it would take its time.
+    Anything,
+}
+
+/// One of the oldest tasks of a queue of the pool. Its share of the others comes along, so that a lock is taken once for many.
+fn take_share<O: Order>(queue: &Spill, local: &mut Local<O>, cx: &Cx<'_>, beside: Beside) -> Option<TaskRef> {
     let waiting = queue.len();
     if waiting == 0 {
         return None;
     }
     let first = queue.pop(cx)?;
-    if local.lane.is_empty() {
+    if beside == Beside::Anything || local.lane.is_empty() {
         let share = (waiting / cx.workers()).min(local.lane.room() / 2);
         let mut rest = queue.pop_batch(share, cx).into_iter();
         while let Some(task) = rest.next() {

@@ -76,11 +76,21 @@ impl Spill {
     /// Up to `most` of the oldest.
     pub(super) fn pop_batch(&self, most: usize, cx: &Cx<'_>) -> Vec<TaskRef> {
         let mut batch = Vec::with_capacity(most);
-        self.locked.pop_batch(&mut batch, most);
-        if let Some(rings) = &self.rings {
-            let start = cx.random(rings.shards());
+        let Some(rings) = &self.rings else {
+            self.locked.pop_batch(&mut batch, most);
+            return batch;
+        };
+        // By chance, as above.
+        let locked_first = cx.random(2) == 0;
+        if locked_first {
+            self.locked.pop_batch(&mut batch, most);
+        }
+        let start = cx.random(rings.shards());
+        let rest = most - batch.len();
+        batch.extend(std::iter::from_fn(|| rings.pop(start)).take(rest));
+        if !locked_first {
             let rest = most - batch.len();
-            batch.extend(std::iter::from_fn(|| rings.pop(start)).take(rest));
+            self.locked.pop_batch(&mut batch, rest);
         }
         batch
     }

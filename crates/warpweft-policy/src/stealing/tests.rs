@@ -1,12 +1,14 @@
 //! The bound that every policy of the family keeps, whatever its order.
 
 use super::hooks::PLACES;
-use super::{Fifo, Portion, Stealing, Victims, Woken, YieldTo};
+use super::{Fifo, Overflow, Portion, Stealing, Victims, Woken, YieldTo};
 use crate::order::{ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
-use crate::testing::{Busy, Pool, keeps_its_bound};
+use crate::testing::{Busy, Pool, keeps_its_bound, next_step};
 use crate::{Lifo, Policy as _};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
+use warpweft_task::Why;
+use warpweft_task::probe::number;
 
 fn n(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).expect("not 0")
@@ -97,6 +99,33 @@ fn what_is_buried_has_its_turn_beside_what_comes_from_outside() {
     assert!(first.contains(&0), "the oldest of its own: {first:?}");
     assert!(first.contains(&10), "the oldest from outside: {first:?}");
     pool.end_all();
+}
+
+#[test]
+fn what_found_no_room_does_not_come_back_one_by_one() {
+    const GIVES_WAY: usize = 1000;
+    for overflow in [Overflow::Locked, Overflow::LockFree, Overflow::Multi(n(3))] {
+        let mut pool = Pool::new(&Fifo::new().capacity(64).overflow(overflow), 1);
+        pool.spawn(0, 0..64);
+        for _ in 0..40 {
+            assert!(pool.run(0, Fifo::next).is_some());
+        }
+        pool.spawn(0, [GIVES_WAY]);
+        pool.spawn(0, 64..GIVES_WAY);
+        let (mut left, mut steps) = (24 + GIVES_WAY - 64, 0);
+        while left > 0 {
+            steps += 1;
+            let task = next_step(&mut pool, 0, steps).expect("there is always one that gives way");
+            if number(&task) == Some(GIVES_WAY) {
+                let _ = pool.push(0, task, Why::Yielded);
+            } else {
+                pool.end(0, task);
+                left -= 1;
+            }
+        }
+        assert!(steps < 6000, "{steps} steps for {GIVES_WAY} tasks, {overflow}");
+        pool.end_all();
+    }
 }
 
 #[test]
