@@ -254,15 +254,15 @@ impl Nodes {
         }
     }
 
-    /// A node that nobody looks at: a released one, else a new one.
+    /// A node that nobody looks at: a released one, else a new one; and whether it is new.
     ///
     /// # Panics
     ///
     /// There are 2^31 of them.
-    pub(crate) fn fresh(&self) -> u32 {
+    pub(crate) fn fresh(&self) -> (u32, bool) {
         match self.take_free() {
-            NONE => self.make(),
-            node => node,
+            NONE => (self.make(), true),
+            node => (node, false),
         }
     }
 
