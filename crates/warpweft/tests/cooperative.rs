@@ -361,6 +361,20 @@ fn work(n: u64) -> u64 {
 }
 
 #[test]
+fn loops_over_ranges_give_way_too() {
+    #[cooperative]
+    fn sum(n: u64) -> u64 {
+        let mut sum = 0;
+        for i in 0..n {
+            sum += i;
+        }
+        sum
+    }
+    let others = others_during(|| assert_eq!(sum(1000), 499_500));
+    assert!(others >= 50, "about one in five turns: {others}");
+}
+
+#[test]
 fn uncooperative_code_does_not_switch() {
     let uncooperative_work = |n| uncooperative(|| work(n));
     assert!(
