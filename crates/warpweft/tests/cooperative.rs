@@ -98,6 +98,12 @@ fn loops(n: u64) -> Vec<u64> {
         }
         seen.push(i);
     }
+    for i in 0..n {
+        if i == 5 {
+            break;
+        }
+        seen.push(i);
+    }
     for x in seen.clone().iter().rev().step_by(2) {
         seen.push(*x);
     }
@@ -132,6 +138,7 @@ fn loops_plain(n: u64) -> Vec<u64> {
         }
     }
     seen.extend((0..n).filter(|i| i % 2 == 1));
+    seen.extend(0..n.min(5));
     let more: Vec<u64> = seen.iter().rev().step_by(2).copied().collect();
     seen.extend(more);
     seen.extend((b'a'..b'f').map(u64::from));

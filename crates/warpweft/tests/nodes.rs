@@ -191,7 +191,7 @@ fn keeps_its_bound(policy: &str) {
         let loads: Vec<_> = (0..OUTSIDE)
             .map(|_| scope.spawn(|| load(&runtime, &most)))
             .collect();
-        let ended: Vec<_> = loads.into_iter().map(|load| load.join()).collect();
+        let ended: Vec<_> = loads.into_iter().map(thread::ScopedJoinHandle::join).collect();
         over.store(true, Ordering::Relaxed);
         sampler.join().expect("it only looks");
         ended.into_iter().for_each(|ended| ended.expect("its tasks end"));
