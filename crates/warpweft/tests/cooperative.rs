@@ -458,13 +458,23 @@ fn nothing_switches_while_it_panics() {
 
 #[test]
 fn a_cancelled_task_is_not_stopped_in_its_destructors_nor_where_it_is_uncooperative() {
+    struct Works(Arc<AtomicUsize>);
+    impl Drop for Works {
+        fn drop(&mut self) {
+            assert!(work(1000) > 0);
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
     let runtime = runtime(1, 10);
+    let worked = Arc::new(AtomicUsize::new(0));
     for kind in 0..2 {
         let started = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&started);
         let go = Arc::new(AtomicBool::new(false));
         let may = Arc::clone(&go);
+        let works = Works(Arc::clone(&worked));
         let body = move || {
+            let _works = works;
             let kept = uncooperative(|| {
                 flag.store(true, Ordering::Relaxed);
                 cooperate!(while !may.load(Ordering::Relaxed) {});
@@ -482,6 +492,7 @@ fn a_cancelled_task_is_not_stopped_in_its_destructors_nor_where_it_is_uncooperat
         task.cancel();
         go.store(true, Ordering::Relaxed);
         assert!(matches!(task.wait(), Err(JoinError::Cancelled)));
+        assert_eq!(worked.load(Ordering::Relaxed), kind + 1, "to the end");
     }
 }
 
