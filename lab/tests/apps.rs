@@ -102,11 +102,18 @@ fn products_and_pictures_are_computed() {
 #[test]
 fn all_contestants_compute_the_same() {
     let folder = Folder::new("apps-same");
-    let runtimes = if say(folder.path(), "list").out.contains("(not installed") {
-        RUNTIMES.to_owned()
-    } else {
-        format!("{RUNTIMES},go")
-    };
+    let mut runtimes = RUNTIMES.to_owned();
+    for runtime in ["go", "java"] {
+        let said = say(
+            folder.path(),
+            &format!("bench matrix n=1 --runtime {runtime} --repeat 1"),
+        );
+        if said.err.contains("not installed") {
+            println!("{runtime} is left out: {}", said.err);
+        } else {
+            runtimes = format!("{runtimes},{runtime}");
+        }
+    }
     for (words, measure) in [
         ("mandelbrot n=41 iterations=300", "iterations"),
         ("matrix n=17", "sum"),
@@ -137,14 +144,45 @@ fn all_contestants_compute_the_same() {
 
 #[test]
 fn goroutines_play_them_if_there_is_go() {
-    let folder = Folder::new("apps-go");
-    for words in SMALL {
+    elsewhere("go", 2, &SMALL);
+}
+
+#[test]
+fn virtual_threads_play_them_if_there_is_java() {
+    elsewhere("java", 2, &SMALL);
+    // Locks, and all that is as small as can be; with one carrier nobody else goes on for one that spins.
+    let least = [
+        "lock/local n=1000",
+        "lock/global n=1000",
+        "token-ring n=1 rounds=7",
+        "producer n=9 pairs=11 room=1",
+        "news n=1 reporters=1 messages=9 room=1",
+        "city n=7 units=1 room=1",
+        "eratosthenes/room1 n=60",
+        "eratosthenes n=1",
+        "switch n=1 tasks=9",
+        "mandelbrot n=2 parts=9 iterations=1",
+        "matrix n=1 tasks=4",
+    ];
+    elsewhere("java", 1, &least);
+    let folder = Folder::new("apps-java-refused");
+    for words in ["lock/std-local", "pingpong"] {
+        let text = complaint(folder.path(), &format!("bench {words} --runtime java"), 2);
+        assert!(text.contains("java is left out"), "{text}");
+    }
+}
+
+/// Runs them in a process that is not Rust; not where that is not installed.
+fn elsewhere(runtime: &str, workers: usize, programs: &[&str]) {
+    let folder = Folder::new(&format!("apps-{runtime}-{workers}"));
+    for words in programs {
         let said = say(
             folder.path(),
-            &format!("bench {words} --runtime go --workers 2 --repeat 1 --json"),
+            &format!("bench {words} --runtime {runtime} --workers {workers} --repeat 1 --json"),
         );
         if said.err.contains("not installed") {
             assert_eq!(said.code, Some(2));
+            println!("left out: {}", said.err);
             return;
         }
         assert_eq!(said.code, Some(0), "{words}: {}", said.err);

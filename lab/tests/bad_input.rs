@@ -145,7 +145,7 @@ fn what_cannot_run_says_why() {
         ("pingpong --runtime tokio+rayon", "see mixed"),
         ("pingpong form=both", "channel, oneshot, fan"),
         ("lock --runtime rayon", "no mutex of its own"),
-        ("lock/std-local --runtime go", "not Go's"),
+        ("lock/std-local --runtime go", "not its own"),
         ("lock mutex=none", "own, std"),
         ("timers --runtime smol", "no timers"),
         ("timers io=nobody", "inline, thread"),

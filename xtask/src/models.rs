@@ -230,7 +230,7 @@ pub(crate) fn build(workshop: &Workshop, wanted: &[(&str, &str)]) -> Result<Vec<
 fn test_binary(artifact: &Artifact) -> Option<Binary> {
     let path = artifact.executable.as_ref().filter(|_| artifact.profile.test)?;
     let folder = artifact.manifest_path.parent()?;
-    let target = if artifact.target.is_lib() {
+    let target = if artifact.target.is_lib() || artifact.target.is_proc_macro() {
         "lib"
     } else {
         artifact.target.name.as_str()

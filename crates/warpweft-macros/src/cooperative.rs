@@ -159,6 +159,32 @@ mod tests {
     }
 
     #[test]
+    fn an_async_function_awaits_and_another_one_does_not() {
+        for (item, awaits) in [
+            (
+                quote!(
+                    async fn f() {
+                        loop {}
+                    }
+                ),
+                true,
+            ),
+            (
+                quote!(
+                    fn f() {
+                        loop {}
+                    }
+                ),
+                false,
+            ),
+        ] {
+            let checked = function(TokenStream::new(), item).expect("it can be").to_string();
+            assert_eq!(checked.contains("await"), awaits, "{checked}");
+            assert_eq!(checked.contains("expanded :: check"), !awaits, "{checked}");
+        }
+    }
+
+    #[test]
     fn what_may_unwind_may_be_cooperative() {
         for item in [
             quote!(

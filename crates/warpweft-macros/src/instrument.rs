@@ -322,5 +322,17 @@ mod tests {
         let awaited = quote!(if ::warpweft::expanded::is_due(2i32)).to_string();
         assert!(text.contains(&awaited), "{text}");
         assert_eq!(text.matches("await").count(), 1, "{text}");
+        // And the other way round: a plain closure cannot await.
+        let mut block: Block = parse_quote!({
+            f(|| {
+                loop {
+                    g();
+                }
+            });
+        });
+        Instrument::new(Mode::Async).body(&mut block);
+        let text = block.into_token_stream().to_string();
+        assert_eq!(text.matches("await").count(), 1, "its own entry: {text}");
+        assert_eq!(text.matches("expanded :: check").count(), 2, "{text}");
     }
 }

@@ -64,11 +64,13 @@ pub enum Count {
     Muggings,
     /// Tasks that went on in another pool.
     Hops,
+    /// Nodes of linked queues that were made for tasks: no more than there ever were tasks at a time, and one for each place at the queues.
+    Nodes,
 }
 
 impl Count {
     /// Everything that is counted, in the order of declaration.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Spawned,
         Self::Forked,
         Self::Resumptions,
@@ -97,6 +99,7 @@ impl Count {
         Self::DequesLeft,
         Self::Muggings,
         Self::Hops,
+        Self::Nodes,
     ];
 
     /// A short name, for tables and JSON.
@@ -131,6 +134,7 @@ impl Count {
             Self::DequesLeft => "deques_left",
             Self::Muggings => "muggings",
             Self::Hops => "hops",
+            Self::Nodes => "nodes",
         }
     }
 }

@@ -206,6 +206,14 @@ fn urgent_tasks_go_first_and_others_are_overdue() {
         "{rest:?}"
     );
     assert_eq!(order_of(&policy, 3), [0, 1, 2]);
+    // Also if something more urgent comes each time: once in six times it is the turn of one of the three.
+    let mut bench = Bench::new(&policy, 1);
+    let _ = bench.push_word(0, Why::Spawned, priority::word(2));
+    let came = (0..3 * 6).find(|_| {
+        let _ = bench.push_word(0, Why::Spawned, priority::word(0));
+        bench.take(0, Stealing::overdue) == Some(0)
+    });
+    assert!(came.is_some(), "the lowest level starves");
     // Without a priority a task is in the middle.
     let mut bench = Bench::new(&policy, 1);
     for word in [priority::word(2), 0, priority::word(0)] {

@@ -65,7 +65,7 @@ impl<T: Word> Linked<T> {
     /// An empty queue, whose nodes are of this table. Takes one node.
     #[must_use]
     pub fn new(nodes: &Nodes) -> Self {
-        let dummy = nodes.fresh();
+        let (dummy, _) = nodes.fresh();
         // Ordering: Relaxed; whoever shares the queue publishes it.
         nodes.node(dummy).next.store(NONE, Ordering::Relaxed);
         Self {
@@ -76,7 +76,7 @@ impl<T: Word> Linked<T> {
         }
     }
 
-    /// Adds an element as the youngest, in the node that it carries, or in a fresh one.
+    /// Adds an element as the youngest, in the node that it carries, or in a fresh one. Says whether a node was made for it.
     ///
     /// Costs a fence, three read-modify-writes and a look at each place.
     ///
@@ -84,8 +84,8 @@ impl<T: Word> Linked<T> {
     ///
     /// The processor is of another table. There is no memory for a node, or there are 2^31.
     #[inline]
-    pub fn push(&self, processor: &Processor, element: T, carried: Carried) {
-        self.push_in(self.place_of(processor), element, carried);
+    pub fn push(&self, processor: &Processor, element: T, carried: Carried) -> bool {
+        self.push_in(self.place_of(processor), element, carried)
     }
 
     /// As [`push`](Self::push), for threads without a processor: claims a visitor's place for the length of the call.
@@ -93,9 +93,9 @@ impl<T: Word> Linked<T> {
     /// # Panics
     ///
     /// There is no memory for a node, or there are 2^31.
-    pub fn push_from_outside(&self, element: T, carried: Carried) {
+    pub fn push_from_outside(&self, element: T, carried: Carried) -> bool {
         let visit = self.nodes.visit();
-        self.push_in(visit.place, element, carried);
+        self.push_in(visit.place, element, carried)
     }
 
     /// Takes the oldest element, and a node for its next push. `None` means that the queue was empty at a moment of this call:
@@ -165,16 +165,16 @@ impl<T: Word> Linked<T> {
     }
 
     #[inline]
-    fn push_in(&self, place: usize, element: T, carried: Carried) {
+    fn push_in(&self, place: usize, element: T, carried: Carried) -> bool {
         let (nodes, hazard) = (&self.nodes, self.nodes.hazard(place));
         let node = nodes.redeem(carried);
         // The fence of the search is also that of the announcement.
         let seen = self.tail.load(Ordering::Relaxed);
         // Ordering: Release as in `announce`.
         hazard.store(seen, Ordering::Release);
-        let number = match nodes.acquire(node) {
+        let (number, made) = match nodes.acquire(node) {
             NONE => nodes.fresh(),
-            node => node,
+            node => (node, false),
         };
         let node = nodes.node(number);
         // Ordering: Relaxed for both; the exchange below publishes them.
@@ -198,6 +198,7 @@ impl<T: Word> Linked<T> {
         delay::point("linked: before the tail moves");
         self.move_tail(tail, number);
         leave(hazard);
+        made
     }
 
     #[inline]

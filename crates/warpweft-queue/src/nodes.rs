@@ -254,15 +254,15 @@ impl Nodes {
         }
     }
 
-    /// A node that nobody looks at: a released one, else a new one.
+    /// A node that nobody looks at: a released one, else a new one; and whether it is new.
     ///
     /// # Panics
     ///
     /// There are 2^31 of them.
-    pub(crate) fn fresh(&self) -> u32 {
+    pub(crate) fn fresh(&self) -> (u32, bool) {
         match self.take_free() {
-            NONE => self.make(),
-            node => node,
+            NONE => (self.make(), true),
+            node => (node, false),
         }
     }
 
@@ -417,6 +417,29 @@ impl fmt::Debug for Processor {
 #[cfg(test)]
 mod tests {
     use super::{FIRST, position};
+
+    /// However often somebody looks at the node that comes back: one is left with him, and goes on when he looks at the next.
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+    #[test]
+    fn what_was_left_with_somebody_is_taken_for_what_is_left_now() {
+        use super::{Carried, NONE, Nodes, Ordering};
+        use crate::Linked;
+        use std::num::NonZeroUsize;
+
+        let (nodes, processors) = Nodes::new(3, 1);
+        let queue = Linked::new(&nodes);
+        queue.push(&processors[0], NonZeroUsize::MIN, Carried::NONE);
+        for turn in 0..100 {
+            let (element, carried) = queue.pop(&processors[0]).expect("it is there");
+            let looks = nodes.hazard(1 + turn % 2);
+            looks.store(carried.bits(), Ordering::Relaxed);
+            let made = queue.push(&processors[0], element, carried);
+            assert_eq!(made, turn < 2, "{turn}");
+            looks.store(NONE, Ordering::Relaxed);
+        }
+        // The element's, the queue's, and those that were left in two places.
+        assert_eq!(nodes.made(), 1 + 1 + 2);
+    }
 
     #[test]
     fn every_number_has_a_place_of_its_own() {

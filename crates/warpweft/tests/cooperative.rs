@@ -98,6 +98,12 @@ fn loops(n: u64) -> Vec<u64> {
         }
         seen.push(i);
     }
+    for i in 0..n {
+        if i == 5 {
+            break;
+        }
+        seen.push(i);
+    }
     for x in seen.clone().iter().rev().step_by(2) {
         seen.push(*x);
     }
@@ -132,6 +138,7 @@ fn loops_plain(n: u64) -> Vec<u64> {
         }
     }
     seen.extend((0..n).filter(|i| i % 2 == 1));
+    seen.extend(0..n.min(5));
     let more: Vec<u64> = seen.iter().rev().step_by(2).copied().collect();
     seen.extend(more);
     seen.extend((b'a'..b'f').map(u64::from));
@@ -361,6 +368,20 @@ fn work(n: u64) -> u64 {
 }
 
 #[test]
+fn loops_over_ranges_give_way_too() {
+    #[cooperative]
+    fn sum(n: u64) -> u64 {
+        let mut sum = 0;
+        for i in 0..n {
+            sum += i;
+        }
+        sum
+    }
+    let others = others_during(|| assert_eq!(sum(1000), 499_500));
+    assert!(others >= 50, "about one in five turns: {others}");
+}
+
+#[test]
 fn uncooperative_code_does_not_switch() {
     let uncooperative_work = |n| uncooperative(|| work(n));
     assert!(
@@ -437,13 +458,23 @@ fn nothing_switches_while_it_panics() {
 
 #[test]
 fn a_cancelled_task_is_not_stopped_in_its_destructors_nor_where_it_is_uncooperative() {
+    struct Works(Arc<AtomicUsize>);
+    impl Drop for Works {
+        fn drop(&mut self) {
+            assert!(work(1000) > 0);
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
     let runtime = runtime(1, 10);
+    let worked = Arc::new(AtomicUsize::new(0));
     for kind in 0..2 {
         let started = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&started);
         let go = Arc::new(AtomicBool::new(false));
         let may = Arc::clone(&go);
+        let works = Works(Arc::clone(&worked));
         let body = move || {
+            let _works = works;
             let kept = uncooperative(|| {
                 flag.store(true, Ordering::Relaxed);
                 cooperate!(while !may.load(Ordering::Relaxed) {});
@@ -461,6 +492,7 @@ fn a_cancelled_task_is_not_stopped_in_its_destructors_nor_where_it_is_uncooperat
         task.cancel();
         go.store(true, Ordering::Relaxed);
         assert!(matches!(task.wait(), Err(JoinError::Cancelled)));
+        assert_eq!(worked.load(Ordering::Relaxed), kind + 1, "to the end");
     }
 }
 

@@ -231,6 +231,8 @@ fn an_entry_that_is_dropped_leaves_the_task_where_it_is_and_no_place_taken() {
         let task = runtime.spawn(async move {
             for _ in 0..100 {
                 poll_once(there.enter()).await;
+                // Something else to do, so that it really gives way: that is where it would go.
+                spawn(async {}).detach();
                 yield_now().await;
                 assert!(!there.is_here());
             }

@@ -1,8 +1,9 @@
-// The JVM's contestant of the lab: the micro-benchmarks, a virtual thread per task.
-//
-// The request comes as words, KEY=VALUE, and the answer goes out as one JSON object; what is wrong is said on standard error. As many carrier
-// threads as workers: a property of the virtual machine, which who starts it sets. Whatever runs is compiled while it runs, so what goes
-// before the measured window is a second at least.
+package lab;
+
+// The micro-benchmarks.
+
+import static lab.Lab.answer;
+import static lab.Lab.fail;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
@@ -15,23 +16,18 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntPredicate;
+import lab.Lab.Padded;
+import lab.Lab.Played;
+import lab.Lab.Request;
 
-class Micro {
-    static final Map<String, String> asked = new TreeMap<>();
+final class Micro {
+    static Request asked;
     static volatile boolean over;
     static Seat[] seats;
     static boolean clock;
 
-    static int number(String name) { return Integer.parseInt(asked.get(name)); }
-    static boolean is(String name, String word) { return word.equals(asked.get(name)); }
-
-    static void fail(String why) {
-        System.err.println(why);
-        Runtime.getRuntime().halt(1);
-    }
-
-    /** Something on lines of its own. */
-    static class Padded { long p0, p1, p2, p3, p4, p5, p6, p7, p8, p9, pa, pb, pc, pd, pe; }
+    static int number(String name) { return asked.small(name); }
+    static boolean is(String name, String word) { return asked.is(name, word); }
 
     static final class Seat extends Padded {
         volatile boolean unparked;
@@ -117,7 +113,7 @@ class Micro {
         for (Seat seat : seats) seat.last = begun;
         for (int i = 0; i < tasks; i++) if (first.test(i)) seats[i].unpark();
         long length = number("ms");
-        Thread.sleep(Math.max(length / 8, 1000));
+        Thread.sleep(Math.max(length / 8, Lab.WARM / 1_000_000));
         long[] before = look();
         long start = System.nanoTime();
         Thread.sleep(length);
@@ -140,25 +136,7 @@ class Micro {
         measures.put("least", least / Math.max(mean, 1));
         measures.put("workers_over_throughput_ns", (double) elapsed * number("workers") / Math.max(all, 1));
         if (clock) measures.put("longest_wait_us", longest / 1e3);
-        answer(all, elapsed, Map.of(), measures);
-    }
-
-    static void answer(long operations, long nanos, Map<Long, Long> latencies, Map<String, Double> measures) {
-        StringBuilder json = new StringBuilder("{\"version\":\"java " + Runtime.version() + "\",\"operations\":" + operations + ",\"nanos\":" + nanos);
-        String between = ",\"latencies\":{";
-        for (var entry : latencies.entrySet()) {
-            json.append(between).append('"').append(entry.getKey()).append("\":").append(entry.getValue());
-            between = ",";
-        }
-        json.append(latencies.isEmpty() ? ",\"latencies\":null,\"measures\":" : "},\"measures\":");
-        between = "{";
-        for (var entry : measures.entrySet()) {
-            json.append(between).append('"').append(entry.getKey()).append("\":").append(entry.getValue());
-            between = ",";
-        }
-        System.out.println(json.append("}}"));
-        System.out.flush();
-        Runtime.getRuntime().halt(0);
+        answer(new Played(all, elapsed, measures), Map.of());
     }
 
     static void cycle() throws InterruptedException {
@@ -309,7 +287,7 @@ class Micro {
         long expected = stage.terms * (tasks - 1);
         if (stage.acknowledged.get() != expected) fail("times that somebody saw a leader: " + stage.acknowledged + " counted, " + expected + " expected");
         long elapsed = stage.ended - stage.from;
-        answer(stage.counted, elapsed, stage.latencies, Map.of("us_per_leadership", elapsed / 1e3 / stage.counted));
+        answer(new Played(stage.counted, elapsed, Map.of("us_per_leadership", elapsed / 1e3 / stage.counted)), stage.latencies);
     }
 
     static void lead(Stage stage, int own, long term, boolean itself, long longest, long length) {
@@ -330,7 +308,7 @@ class Micro {
             stage.latencies.merge(took, 1L, Long::sum);
             stage.counted++;
             last = now - stage.from >= length;
-        } else if (now - stage.began >= Math.max(length / 8, 1_000_000_000L)) {
+        } else if (now - stage.began >= Math.max(length / 8, Lab.WARM)) {
             stage.from = now;
         }
         if (!last) {
@@ -340,28 +318,16 @@ class Micro {
         stage.word.set(next);
     }
 
-    public static void main(String[] words) throws Exception {
-        for (String word : words) {
-            String[] parts = word.split("=", 2);
-            asked.put(parts[0], parts[1]);
-        }
-        // Who asked keeps the pipe open until it has its answer: if it ends, so do we.
-        Thread.ofPlatform().daemon().start(() -> {
-            try {
-                System.in.transferTo(java.io.OutputStream.nullOutputStream());
-            } catch (java.io.IOException error) {
-                // A pipe that broke has ended as well.
-            }
-            Runtime.getRuntime().halt(3);
-        });
+    static void run(Request request) throws InterruptedException {
+        asked = request;
         clock = is("clock", "on");
-        switch (asked.get("kind")) {
+        switch (request.word("kind")) {
             case "cycle" -> cycle();
             case "yield" -> yielding();
             case "churn" -> churn();
             case "locality" -> locality();
             case "transfer" -> transfer();
-            default -> fail("there is no workload " + asked.get("kind") + " here");
+            default -> fail("there is no workload " + request.word("kind") + " here");
         }
     }
 }

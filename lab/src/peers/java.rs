@@ -1,6 +1,6 @@
-//! The JVM's virtual threads: programs of their own, `lab/peers/java`, compiled from their source whenever they run.
+//! The JVM's virtual threads: a program of its own, `lab/peers/java`, compiled when it is first asked for and kept beside this one.
 //!
-//! A further program is a file there and an entry of [`source`]. It reads the request as words, KEY=VALUE, and answers as Go's program does.
+//! It reads the request as words, KEY=VALUE, and answers as Go's program does.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -15,19 +15,37 @@ use crate::harness::record::Outcome;
 use crate::workloads::spec::Kind;
 use crate::workloads::{Request, micro};
 
+/// The program: a request, an answer, and which part it is for.
+const LAB: &str = include_str!("../../peers/java/Lab.java");
+/// The part whose threads switch.
+const MICRO: &str = include_str!("../../peers/java/Micro.java");
+/// The part whose threads are actors.
+const APPS: &str = include_str!("../../peers/java/Apps.java");
+/// The part whose threads only compute.
+const COMPUTE: &str = include_str!("../../peers/java/Compute.java");
+/// All of it, by the names of the files.
+const FILES: &[(&str, &str)] = &[
+    ("Lab.java", LAB),
+    ("Micro.java", MICRO),
+    ("Apps.java", APPS),
+    ("Compute.java", COMPUTE),
+];
+/// What has `main`.
+const MAIN: &str = "lab.Lab";
+/// What the virtual machine calls its compiler.
+const COMPILER: &str = "jdk.compiler/com.sun.tools.javac.Main";
+/// Why it does not run the other workloads.
+pub(crate) const NO_PROGRAM: &str = "its programs are those whose tasks switch and wait for each other: see cycle, yield, churn, locality, \
+     transfer, lock, and from create to token-ring";
+
 /// The first version whose virtual threads are no preview.
 const LEAST_VERSION: u32 = 21;
 /// Where systems keep the versions that are not on the path.
 const KEPT: &str = "/usr/lib/jvm";
 
-/// The program for a workload: the name of its file, and its text.
-fn source(kind: Kind) -> Option<(&'static str, &'static str)> {
-    micro::is_micro(kind).then_some(("Micro.java", include_str!("../../peers/java/Micro.java")))
-}
-
 /// Whether there is a program for it.
 pub(crate) fn has_program(kind: Kind) -> bool {
-    source(kind).is_some()
+    micro::is_micro(kind) || matches!(kind, Kind::App(_) | Kind::Lock)
 }
 
 /// The virtual machine: the one that `JAVA_HOME` names, that on the path, or one that the system keeps, the first that is new enough.
@@ -75,31 +93,52 @@ pub(super) fn missing() -> Option<String> {
     java().is_none().then_some(text)
 }
 
-/// The file with that program; written if there is none of this source yet.
-fn file((name, text): (&str, &str)) -> Result<PathBuf, LabError> {
+/// The folder with the compiled program; compiles it if there is none of this source yet.
+pub(super) fn program() -> Result<PathBuf, LabError> {
     let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
+    FILES.hash(&mut hasher);
     let own = env::current_exe()
         .map_err(|error| LabError::file("find the program", Path::new("warpweft"), &error))?;
     let folder = own.with_file_name(format!("java-peer-{:016x}", hasher.finish()));
-    let file = folder.join(name);
-    if !file.exists() {
-        // Under a name of this process, then renamed: two may write at the same time.
-        let draft = folder.join(format!("{}-{name}", std::process::id()));
-        let written = fs::create_dir_all(&folder)
-            .and_then(|()| fs::write(&draft, text))
-            .and_then(|()| fs::rename(&draft, &file));
-        written.map_err(|error| LabError::file("write the Java program to", &file, &error))?;
+    let classes = folder.join("classes");
+    if !classes.exists() {
+        build(&folder, &classes)
+            .map_err(|error| LabError::file("compile the Java program in", &folder, &error))?;
     }
-    Ok(file)
+    Ok(classes)
+}
+
+/// Compiles under a name of this process, then renames: two processes may do so at the same time.
+fn build(folder: &Path, classes: &Path) -> io::Result<()> {
+    let java = java().ok_or_else(|| io::Error::other("there is no `java`"))?;
+    let workshop = folder.join(format!("build-{}", std::process::id()));
+    let draft = workshop.join("classes");
+    fs::create_dir_all(&draft)?;
+    for (name, text) in FILES {
+        fs::write(workshop.join(name), text)?;
+    }
+    let mut command = Command::new(java);
+    command.args(["--module", COMPILER, "--release", &LEAST_VERSION.to_string()]);
+    command.arg("-d").arg(&draft);
+    command.args(FILES.iter().map(|(name, _)| workshop.join(name)));
+    let output = command.stdin(Stdio::null()).output()?;
+    if !output.status.success() {
+        let said = [output.stderr, output.stdout].concat();
+        return Err(io::Error::other(String::from_utf8_lossy(&said).into_owned()));
+    }
+    if let Err(error) = fs::rename(&draft, classes)
+        && !classes.exists()
+    {
+        return Err(error);
+    }
+    fs::remove_dir_all(&workshop)
 }
 
 /// Runs a request in a virtual machine.
 pub(super) fn run(request: &Request) -> Result<Outcome, LabError> {
     let failed = |reason: &str| not_built(request, reason);
-    let source = source(request.kind).ok_or_else(|| failed("there is no Java program for it"))?;
     let java = java().ok_or_else(|| failed("there is no `java`"))?;
-    let file = file(source)?;
+    let classes = program()?;
     let kind = serde_json::to_value(request.kind).map_err(|error| failed(&error.to_string()))?;
     let mut command = Command::new(java);
     for property in ["parallelism", "maxPoolSize"] {
@@ -109,7 +148,9 @@ pub(super) fn run(request: &Request) -> Result<Outcome, LabError> {
         ));
     }
     command
-        .arg(file)
+        .arg("--class-path")
+        .arg(classes)
+        .arg(MAIN)
         .arg(format!("kind={}", kind.as_str().unwrap_or_default()))
         .arg(format!("workers={}", request.workers));
     command.args(

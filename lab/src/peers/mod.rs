@@ -273,7 +273,7 @@ impl Runtime {
             }
             Self::Go => "Go, a program of its own, built when it is first asked for",
             Self::Java => {
-                "the JVM's virtual threads, a program of its own, for the micro-benchmarks; as many carriers as workers"
+                "the JVM's virtual threads, a program of its own, for tasks that switch and wait; as many carriers as workers"
             }
             Self::Chili => {
                 "chili, for fork-join: joins shared on a heartbeat; the caller is one of the workers"
@@ -300,10 +300,11 @@ impl Runtime {
         }
     }
 
-    /// Makes ready what must not be timed: for Go, builds its program.
+    /// Makes ready what must not be timed: for Go and Java, builds the program.
     pub(crate) fn prepare(self) -> Result<(), LabError> {
         match self {
             Self::Go => go::program().map(|_| ()),
+            Self::Java => java::program().map(|_| ()),
             _ => Ok(()),
         }
     }

@@ -157,9 +157,7 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
         return micro::refusal(request);
     }
     if runtime == Runtime::Java && !java::has_program(request.kind) {
-        return Ok(Some(String::from(
-            "its programs are the micro-benchmarks: see cycle, yield, churn, locality and transfer",
-        )));
+        return Ok(Some(java::NO_PROGRAM.to_owned()));
     }
     let reason = match (request.kind, runtime) {
         (Kind::App(_), _) => return Ok(apps::refusal(runtime)),
@@ -214,7 +212,9 @@ pub(crate) fn refusal(request: &Request) -> Result<Option<String>, LabError> {
         (Kind::Pingpong | Kind::Lock | Kind::Timers | Kind::Mixed, Runtime::Threads) => {
             "threads that wait measure the kernel"
         }
-        (Kind::Lock, Runtime::Go) if lock::uses_std(&request.params) => "Rust's standard library is not Go's",
+        (Kind::Lock, Runtime::Go | Runtime::Java) if lock::uses_std(&request.params) => {
+            "Rust's standard library is not its own"
+        }
         (Kind::ForkJoin, Runtime::Tokio | Runtime::Smol) => {
             "its tasks cannot borrow from the one that waits for them: there is no join"
         }

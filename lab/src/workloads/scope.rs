@@ -8,8 +8,8 @@ use super::lane::Lane;
 use super::params::Params;
 use crate::error::LabError;
 use crate::harness::record::Outcome;
-use crate::peers::Runtime;
 use crate::peers::forks::ScopePool;
+use crate::peers::{Runtime, java};
 
 /// The workload, ready to run.
 #[derive(Clone, Copy)]
@@ -30,9 +30,7 @@ pub(super) fn refusal(params: &Params, runtime: Runtime) -> Option<String> {
         Runtime::StealOne => "its jobs have nobody to wait for them: see packet",
         Runtime::Threads => "the scope of std::thread is one of threads, not of tasks",
         Runtime::Go => "it has no scope, only goroutines and channels",
-        Runtime::Java => {
-            "its programs are the micro-benchmarks: see cycle, yield, churn, locality and transfer"
-        }
+        Runtime::Java => java::NO_PROGRAM,
         Runtime::Chili => "it can only join: see fork-join",
         Runtime::Sequential => "plain calls are no tasks: see fork-join",
     };

@@ -1,6 +1,6 @@
 //! One queue per priority, and the word of a task that says which.
 
-use crate::{PolicyError, Wake, priority};
+use crate::{Count, Cx, PolicyError, Wake, priority};
 use warpweft_queue::{Carried, Linked, Nodes, Processor};
 use warpweft_task::TaskRef;
 
@@ -39,13 +39,16 @@ impl Levels {
 
     /// Puts a task at the back of its level. Says whom to wake.
     #[inline]
-    pub(super) fn push(&self, processor: Option<&Processor>, mut task: TaskRef) -> Wake {
+    pub(super) fn push(&self, processor: Option<&Processor>, mut task: TaskRef, cx: &Cx<'_>) -> Wake {
         let word = task.policy_word();
         let level = priority::level(word, self.0.len());
         task.set_policy_word(priority::keep(word, 0));
-        match processor {
+        let made = match processor {
             Some(processor) => self.0[level].push(processor, task, carried(word)),
             None => self.0[level].push_from_outside(task, carried(word)),
+        };
+        if made {
+            cx.count(Count::Nodes, 1);
         }
         // A worker that pushes is awake, and looks at every level before it sleeps.
         if level + 1 == self.0.len() && processor.is_some() {

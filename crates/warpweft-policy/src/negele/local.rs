@@ -153,10 +153,10 @@ impl Policy for NegeleLocal {
     }
 
     #[inline]
-    fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, _: Why, _: &Cx<'_>) -> Wake {
+    fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, _: Why, cx: &Cx<'_>) -> Wake {
         match own {
-            Some(own) => shared.homes[own.home].push(Some(&own.processor), task),
-            None => shared.outside().push(None, task),
+            Some(own) => shared.homes[own.home].push(Some(&own.processor), task, cx),
+            None => shared.outside().push(None, task, cx),
         }
     }
 
@@ -237,7 +237,7 @@ fn share(shared: &Shared, own: &Own, other: usize, cx: &Cx<'_>) -> Option<TaskRe
         let Some(another) = other.pop(&own.processor) else {
             break;
         };
-        let _ = home.push(Some(&own.processor), another);
+        let _ = home.push(Some(&own.processor), another, cx);
         stolen += 1;
     }
     cx.count(Count::Steals, 1);

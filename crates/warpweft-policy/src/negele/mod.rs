@@ -131,8 +131,8 @@ impl Policy for Negele {
     }
 
     #[inline]
-    fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, _: Why, _: &Cx<'_>) -> Wake {
-        shared.levels.push(own.map(|own| &own.processor), task)
+    fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, _: Why, cx: &Cx<'_>) -> Wake {
+        shared.levels.push(own.map(|own| &own.processor), task, cx)
     }
 
     #[inline]

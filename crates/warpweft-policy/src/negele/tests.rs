@@ -1,7 +1,7 @@
 //! Priorities, nodes and bounds, by hooks called one after the other.
 
 use crate::testing::{Pool, next_step};
-use crate::{Negele, NegeleLocal, Policy, PoolEnv, Wake, priority};
+use crate::{Count, Negele, NegeleLocal, Policy, PoolEnv, Wake, priority};
 use warpweft_task::Why;
 use warpweft_task::probe::number;
 
@@ -71,6 +71,7 @@ fn a_priority_stays_with_its_task_and_so_does_its_node() {
     }
     // Three tasks, four queues; nobody else is there who could look at a node.
     assert_eq!(pool.shared.nodes.made(), 3 + 4);
+    assert_eq!(pool.counters.get(Count::Nodes), 3, "without those of the queues");
     assert_eq!(pool.all(0).len(), 3);
     for number in 0..3 {
         let task = pool.task(number, given(1));

@@ -155,6 +155,12 @@ mod tests {
             Some(-100..100),
             "200 steps do not fit into the type"
         );
+        set_left(1000);
+        assert_eq!(
+            strip(&mut (0..3_u64 << 29), 2),
+            Some(0..500),
+            "the statements do not fit into 32 bits, and would look like a negative number"
+        );
         let mut last = u64::MAX - 3..u64::MAX;
         set_left(i32::MAX);
         assert_eq!(strip(&mut last, 1), Some(u64::MAX - 3..u64::MAX));

@@ -134,10 +134,7 @@ pub(super) fn refusal(runtime: Runtime) -> Option<String> {
             "its jobs cannot wait without holding a worker"
         }
         Runtime::TokioRayon => "two pools, one that waits and one that joins: see mixed and http",
-        Runtime::Go => return runtime.missing(),
-        Runtime::Java => {
-            "its programs are the micro-benchmarks: see cycle, yield, churn, locality and transfer"
-        }
+        Runtime::Go | Runtime::Java => return runtime.missing(),
         _ => "it has no tasks that wait for each other",
     };
     Some(reason.to_owned())
@@ -156,6 +153,12 @@ pub(super) fn remark(name: Name, runtime: Runtime) -> Option<Remark> {
         (Name::Create, Runtime::May) => "two mappings per task; n is bounded",
         (Name::Producer | Name::News | Name::City | Name::Eratosthenes | Name::TokenRing, Runtime::Go) => {
             "channels are its mailboxes, its buffer and its semaphores"
+        }
+        (Name::Create, Runtime::Java) => "its bytes are also those that its collector has not freed yet",
+        (Name::Producer, Runtime::Java) => "a blocking queue is its buffer",
+        (Name::TokenRing, Runtime::Java) => "blocking queues are its mailboxes",
+        (Name::News | Name::Eratosthenes, Runtime::Java) => {
+            "blocking queues are its mailboxes; a last message stands for closing them"
         }
         (Name::Producer | Name::City, Runtime::Tokio) => {
             "its own mutex, which is dearer than the standard library's"
