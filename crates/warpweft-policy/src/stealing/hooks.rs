@@ -449,7 +449,7 @@ fn from_pool_queues<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<
 }
 
 /// Beside what a worker takes its share of a queue.
-#[derive(PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Beside {
     /// If it has nothing of its own: what came from outside may go to whoever has time.
     Nothing,
