@@ -13,6 +13,7 @@
 //! - A fiber in the table has started and not ended. The thread does not end before the table is empty.
 
 use super::Input;
+use super::coroutine::JUMPS;
 use super::one::Fiber;
 use super::stack::{NoStack, Stack};
 use crate::cooperative::Quantum;
@@ -23,6 +24,7 @@ use crate::runtime::{Berth, Front, Key};
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use warpweft_policy::Count;
 use warpweft_task::Mount;
 
 /// How many stacks a thread keeps for its next fibers.
@@ -40,6 +42,10 @@ pub(crate) struct Home {
     /// The line of fibers that gave way or were woken by this thread: the first to go on, and the last; null if there are none.
     first: Cell<*const Fiber>,
     last: Cell<*const Fiber>,
+    /// The fiber that runs, or has come back last.
+    on: Cell<*const Fiber>,
+    /// How many turns fibers may still take from each other, or go on in, before the loop has its own.
+    turns_left: Cell<u32>,
     /// Whether the last one that went on came from the lane.
     lane_was_first: Cell<bool>,
     warm: RefCell<Vec<NonNull<Fiber>>>,
@@ -60,6 +66,8 @@ impl Home {
             vacant: RefCell::default(),
             first: Cell::new(ptr::null()),
             last: Cell::new(ptr::null()),
+            on: Cell::new(ptr::null()),
+            turns_left: Cell::new(0),
             lane_was_first: Cell::new(false),
             warm: RefCell::default(),
             bare: RefCell::default(),
@@ -153,9 +161,74 @@ impl Home {
     fn go(&self, base: &Seat, fiber: NonNull<Fiber>, input: Input) {
         // SAFETY: as in `start`.
         let it = unsafe { fiber.as_ref() };
-        if it.resume(base, input) {
-            self.put_away(fiber);
+        it.board(base);
+        self.on.set(it);
+        let ended = if JUMPS {
+            it.resume(input)
+        } else {
+            self.resume_in_turn(it, input)
+        };
+        // SAFETY: as in `start`; it has come back just now.
+        let last = unsafe { &*self.on.get() };
+        base.come_back(last.seat());
+        if ended {
+            last.end();
+            self.put_away(NonNull::from(last));
         }
+    }
+
+    /// Where stacks cannot be left for each other, those that pass turns on come back here in between.
+    fn resume_in_turn(&self, fiber: &Fiber, input: Input) -> bool {
+        let (mut it, mut ended) = (fiber, fiber.resume(input));
+        while !ptr::eq(self.on.get(), it) {
+            // SAFETY: the one that `it` was left for is in the table.
+            it = unsafe { &*self.on.get() };
+            ended = it.resume(Input::Go);
+        }
+        ended
+    }
+
+    /// Whether a turn is left that a fiber may take without the loop: nothing is in the lane. It is counted, so that who watches the worker sees
+    /// another step.
+    #[inline]
+    fn takes_turn(&self, seat: &Seat) -> bool {
+        let left = self.turns_left.get();
+        if left == 0 || self.berth.has_entries() {
+            return false;
+        }
+        let Some(front) = seat.front() else {
+            return false;
+        };
+        self.turns_left.set(left - 1);
+        front.counters.add(Count::Ran, 1);
+        true
+    }
+
+    /// The running fiber, which gives way, goes into the line; unless that is empty and it may have the next turn, too. Whether it has.
+    #[inline]
+    pub(super) fn line_up_or_stay(&self, fiber: &Fiber) -> bool {
+        let stays = self.first.get().is_null() && self.takes_turn(fiber.seat());
+        if !stays {
+            self.line_up(fiber);
+        }
+        stays
+    }
+
+    /// Who goes on in place of the running fiber, without the loop. `None`: that has its turn.
+    #[inline]
+    pub(super) fn pass_on(&self, from: &Seat) -> Option<&Fiber> {
+        if self.first.get().is_null() || !self.takes_turn(from) {
+            return None;
+        }
+        // SAFETY: it was in the line, so it is there.
+        let next = unsafe { self.take_first()?.as_ref() };
+        debug_assert!(
+            !ptr::eq(self.on.get(), next),
+            "the running one is alone, and goes on in place"
+        );
+        next.board(from);
+        self.on.set(next);
+        Some(next)
     }
 
     /// Keeps a fiber that has ended for the next body, or clears it away.
@@ -309,21 +382,22 @@ impl Home {
         }
     }
 
-    /// Resumes fibers that are ready, at most so many, on `base`, this thread's own stack, while it carries the same worker. How many.
-    /// Before each it calls `counts`: who watches the worker sees that it has begun another step.
+    /// Resumes fibers that are ready, at most so many, on `base`, this thread's own stack, while it carries the same worker. How many: what
+    /// they pass on to each other counts. Before each that it resumes it calls `counts`: who watches the worker sees that it has begun another
+    /// step.
     #[inline(never)]
     pub(crate) fn run_ready(&self, base: &Seat, most: u32, counts: impl Fn()) -> u32 {
         let carried = base.front().map(ptr::from_ref);
-        let mut ran = 0;
-        while ran < most
+        self.turns_left.set(most);
+        while self.turns_left.get() > 0
             && base.front().map(ptr::from_ref) == carried
             && let Some(fiber) = self.next()
         {
             counts();
+            self.turns_left.set(self.turns_left.get() - 1);
             self.go(base, fiber, Input::Go);
-            ran += 1;
         }
-        ran
+        most - self.turns_left.replace(0)
     }
 
     /// Resumes a fiber that is ready, if there is one, on `base`, this thread's own stack.

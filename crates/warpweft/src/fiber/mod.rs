@@ -48,12 +48,20 @@
 //! | `doorbell` | what a fiber's wakers ring |
 //! | `home` | a thread's fibers |
 //! | `scope` | fibers that borrow |
-//! | `coroutine`, `twin` | switching stacks; the same with threads, for the model checkers and where stacks cannot be switched |
+//! | `jump`, `coroutine`, `twin` | switching stacks: on x86-64 Linux; elsewhere; and with threads, for the model checkers and where stacks cannot be switched |
 //! | `stack`, `memory` | stacks and the memory for them |
 //! | `overflow` | the report of an overflow |
 //! | `no_memory`, `no_overflow` | what goes with `twin` |
 
 #[cfg_attr(not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))), path = "twin.rs")]
+#[cfg_attr(
+    all(
+        target_os = "linux",
+        target_arch = "x86_64",
+        not(any(warpweft_loom, warpweft_shuttle, warpweft_corosensei))
+    ),
+    path = "jump.rs"
+)]
 mod coroutine;
 mod doorbell;
 mod home;
