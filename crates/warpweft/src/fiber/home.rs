@@ -32,6 +32,16 @@ const WARM: usize = 64;
 /// And for its next handled bodies.
 const WARM_BARE: usize = 16;
 
+/// Whose turn is next, when a fiber gives way or waits.
+pub(super) enum Turn<'home> {
+    /// Its own: it goes on.
+    Own,
+    /// That of the first in the line.
+    Of(&'home Fiber),
+    /// The loop's.
+    Loops,
+}
+
 pub(crate) struct Home {
     berth: Arc<Berth>,
     pool: Arc<dyn AnyPool>,
@@ -191,44 +201,60 @@ impl Home {
     /// Whether a turn is left that a fiber may take without the loop: nothing is in the lane. It is counted, so that who watches the worker sees
     /// another step.
     #[inline]
-    fn takes_turn(&self, seat: &Seat) -> bool {
+    fn takes_turn(&self, front: &Front) -> bool {
         let left = self.turns_left.get();
         if left == 0 || self.berth.has_entries() {
             return false;
         }
-        let Some(front) = seat.front() else {
-            return false;
-        };
         self.turns_left.set(left - 1);
         front.counters.add(Count::Ran, 1);
         true
     }
 
-    /// The running fiber, which gives way, goes into the line; unless that is empty and it may have the next turn, too. Whether it has.
+    /// Whose turn is next: the running fiber gives way, and is in the line from now on unless it is its own.
     #[inline]
-    pub(super) fn line_up_or_stay(&self, fiber: &Fiber) -> bool {
-        let stays = self.first.get().is_null() && self.takes_turn(fiber.seat());
-        if !stays {
+    pub(super) fn turn_after(&self, fiber: &Fiber, front: &Front) -> Turn<'_> {
+        if !self.takes_turn(front) {
             self.line_up(fiber);
+            return Turn::Loops;
         }
-        stays
+        let Some(first) = NonNull::new(self.first.get().cast_mut()) else {
+            return Turn::Own;
+        };
+        self.line_up(fiber);
+        // SAFETY: it is in the line, so it is there.
+        let first = unsafe { first.as_ref() };
+        // Somebody is behind it: `fiber` at the latest.
+        let behind = first.behind().get();
+        self.first.set(behind);
+        // SAFETY: as above.
+        unsafe { &*behind }.warm_up();
+        Turn::Of(self.let_on(first, fiber.seat()))
     }
 
-    /// Who goes on in place of the running fiber, without the loop. `None`: that has its turn.
+    /// Whose turn is next: the running fiber waits.
     #[inline]
-    pub(super) fn pass_on(&self, from: &Seat) -> Option<&Fiber> {
-        if self.first.get().is_null() || !self.takes_turn(from) {
-            return None;
+    pub(super) fn turn_instead(&self, fiber: &Fiber, front: &Front) -> Turn<'_> {
+        if self.first.get().is_null() || !self.takes_turn(front) {
+            return Turn::Loops;
         }
-        // SAFETY: it was in the line, so it is there.
-        let next = unsafe { self.take_first()?.as_ref() };
+        self.take_first().map_or(Turn::Loops, |first| {
+            // SAFETY: it was in the line, so it is there.
+            let first = unsafe { first.as_ref() };
+            Turn::Of(self.let_on(first, fiber.seat()))
+        })
+    }
+
+    /// It runs from now on, with what the thread carries on the stack of `from`.
+    #[inline]
+    fn let_on<'home>(&self, next: &'home Fiber, from: &Seat) -> &'home Fiber {
         debug_assert!(
             !ptr::eq(self.on.get(), next),
-            "the running one is alone, and goes on in place"
+            "one that is alone goes on in place"
         );
         next.board(from);
         self.on.set(next);
-        Some(next)
+        next
     }
 
     /// Keeps a fiber that has ended for the next body, or clears it away.

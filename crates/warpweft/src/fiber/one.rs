@@ -7,13 +7,13 @@
 //! - It never switches while it is panicking: how many panics are under way is the thread's knowledge, not the stack's.
 
 use super::Input;
-use super::coroutine::{Coroutine, Switch, leave_for};
+use super::coroutine::{Coroutine, JUMPS, Switch, leave_for};
 use super::doorbell::Doorbell;
-use super::home::Home;
+use super::home::{Home, Turn};
 use super::overflow::Label;
 use super::stack::Stack;
-use crate::runtime::Key;
 use crate::runtime::seat::Seat;
+use crate::runtime::{Front, Key};
 use std::cell::{Cell, UnsafeCell};
 use std::mem::ManuallyDrop;
 use std::panic::resume_unwind;
@@ -253,7 +253,10 @@ impl Fiber {
     #[inline]
     pub(super) fn warm_up(&self) {
         prefetch(self.left_at.get());
-        prefetch(self.switch.get().cast());
+        if !JUMPS {
+            // At the foot of the stack.
+            prefetch(self.switch.get().cast());
+        }
         let behind = self.behind.get().cast::<u8>();
         if !behind.is_null() {
             for line in 0..HOT_LINES {
@@ -373,40 +376,43 @@ impl Fiber {
         self.seat.leave(|| unsafe { &*self.switch.get() }.suspend(()))
     }
 
-    /// [`give_way`](Self::give_way) without more ado, on its own stack.
+    /// [`give_way`](Self::give_way) without more ado, on its own stack, with the front of its worker.
     #[allow(
         clippy::inline_always,
-        reason = "each return behind a switch of stacks is mispredicted"
+        reason = "each return behind a switch of stacks may be mispredicted"
     )]
     #[inline(always)]
-    pub(crate) fn give_way_plainly(&self) -> bool {
-        !self.home().line_up_or_stay(self) && self.suspend_plainly(State::Ready(Held::No)) == Input::Unwind
+    pub(crate) fn give_way_plainly(&self, front: &Front) -> bool {
+        let next = match self.home().turn_after(self, front) {
+            Turn::Own => return false,
+            Turn::Of(next) => Some(next),
+            Turn::Loops => None,
+        };
+        self.leave(State::Ready(Held::No), next) == Input::Unwind
     }
 
-    /// [`listen`](Self::listen) without more ado, on its own stack.
-    #[allow(
-        clippy::inline_always,
-        reason = "each return behind a switch of stacks is mispredicted"
-    )]
+    /// [`listen`](Self::listen) without more ado, on its own stack, with the front of its worker.
+    #[allow(clippy::inline_always, reason = "as `give_way_plainly`")]
     #[inline(always)]
-    pub(crate) fn listen_plainly(&self) -> bool {
-        self.suspend_plainly(State::Listens(Held::No)) == Input::Unwind
+    pub(crate) fn listen_plainly(&self, front: &Front) -> bool {
+        let next = match self.home().turn_instead(self, front) {
+            Turn::Of(next) => Some(next),
+            Turn::Own | Turn::Loops => None,
+        };
+        self.leave(State::Listens(Held::No), next) == Input::Unwind
     }
 
-    #[allow(
-        clippy::inline_always,
-        reason = "each return behind a switch of stacks is mispredicted"
-    )]
+    /// Leaves the stack for that of another fiber, or the loop's.
+    #[allow(clippy::inline_always, reason = "as `give_way_plainly`")]
     #[inline(always)]
-    fn suspend_plainly(&self, state: State) -> Input {
+    fn leave(&self, state: State, next: Option<&Self>) -> Input {
         self.state.set(state);
         let here = 0_u8;
         self.left_at.set(&raw const here);
-        let next = self.home().pass_on(&self.seat).and_then(Self::coroutine);
         // SAFETY: as in `suspend`.
         let switch = unsafe { &*self.switch.get() };
         // SAFETY: who is next was in the line, so it has begun, and was left; it is another one.
-        let input = unsafe { leave_for(switch, next) };
+        let input = unsafe { leave_for(switch, next.and_then(Self::coroutine)) };
         self.seat.arrive();
         input
     }
