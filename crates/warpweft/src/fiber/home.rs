@@ -198,17 +198,14 @@ impl Home {
         ended
     }
 
-    /// Whether a turn is left that a fiber may take without the loop: nothing is in the lane. It is counted, so that who watches the worker sees
-    /// another step.
+    /// Whether a turn is left that a fiber may take without the loop, and nothing is in the lane. It is taken.
     #[inline]
     fn takes_turn(&self, front: &Front) -> bool {
-        let left = self.turns_left.get();
-        if left == 0 || self.berth.has_entries() {
-            return false;
+        let may = self.turns_left.get() > 0 && !self.berth.has_entries();
+        if may {
+            self.count_turn(front);
         }
-        self.turns_left.set(left - 1);
-        front.counters.add(Count::Ran, 1);
-        true
+        may
     }
 
     /// Whose turn is next: the running fiber gives way, and is in the line from now on unless it is its own.
@@ -408,22 +405,26 @@ impl Home {
         }
     }
 
-    /// Resumes fibers that are ready, at most so many, on `base`, this thread's own stack, while it carries the same worker. How many: what
-    /// they pass on to each other counts. Before each that it resumes it calls `counts`: who watches the worker sees that it has begun another
-    /// step.
+    /// Resumes fibers that are ready, for at most so many turns, on `base`, this thread's own stack, while it carries the worker of `front`. How
+    /// many turns they had: what they pass on to each other counts.
     #[inline(never)]
-    pub(crate) fn run_ready(&self, base: &Seat, most: u32, counts: impl Fn()) -> u32 {
-        let carried = base.front().map(ptr::from_ref);
+    pub(crate) fn run_ready(&self, base: &Seat, front: &Front, most: u32) -> u32 {
         self.turns_left.set(most);
         while self.turns_left.get() > 0
-            && base.front().map(ptr::from_ref) == carried
+            && base.carries(front)
             && let Some(fiber) = self.next()
         {
-            counts();
-            self.turns_left.set(self.turns_left.get() - 1);
+            self.count_turn(front);
             self.go(base, fiber, Input::Go);
         }
         most - self.turns_left.replace(0)
+    }
+
+    /// A turn begins. Who watches the worker sees another step.
+    #[inline]
+    fn count_turn(&self, front: &Front) {
+        self.turns_left.set(self.turns_left.get() - 1);
+        front.counters.add(Count::Ran, 1);
     }
 
     /// Resumes a fiber that is ready, if there is one, on `base`, this thread's own stack.
