@@ -232,12 +232,12 @@ fn main() {
                 for _ in 0..count {
                     fiber::wait(async {
                         let mut woken = false;
-                        std::future::poll_fn(|cx| {
+                        poll_fn(|cx| {
                             if std::mem::replace(&mut woken, true) {
-                                return std::task::Poll::Ready(());
+                                return Poll::Ready(());
                             }
                             cx.waker().wake_by_ref();
-                            std::task::Poll::Pending
+                            Poll::Pending
                         })
                         .await;
                     });
