@@ -57,6 +57,9 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     run::heading("tasks that hog their workers");
     step("hogs", hogs(repo));
 
+    run::heading("fibers as on other processors");
+    step("corosensei", corosensei(repo));
+
     run::heading("planted bugs");
     let plants = planted::Options {
         name: None,
@@ -87,6 +90,20 @@ fn hogs(repo: &Repo) -> Result<()> {
         .env("CARGO_TARGET_DIR", repo.target.join("chaos"))
         .env("WARPWEFT_SEEDS", SEEDS.to_string());
     ensure!(run::tee(&mut command, |_| {})?, "one of {SEEDS} seeds hangs");
+    Ok(())
+}
+
+/// The runtime's tests with the switch of stacks that processors have for which there is none of our own.
+fn corosensei(repo: &Repo) -> Result<()> {
+    let mut command = run::cargo(&repo.root);
+    command.args(["test", "--quiet", "-p", "warpweft", "--tests"]);
+    command
+        .env("RUSTFLAGS", run::rustflags(Some("warpweft_corosensei")))
+        .env("CARGO_TARGET_DIR", repo.target.join("corosensei"));
+    ensure!(
+        run::tee(&mut command, |_| {})?,
+        "tests fail with `--cfg warpweft_corosensei`"
+    );
     Ok(())
 }
 

@@ -3,8 +3,19 @@
 //! ```text
 //! cargo bench -p warpweft --bench fibers
 //! ```
+//!
+//! Instructions per turn or hop are the difference between two runs with so many per fiber, divided by what that makes of all of them:
+//!
+//! ```text
+//! cargo bench -p warpweft --bench fibers --no-run
+//! valgrind --tool=callgrind <its binary> count turns|called|hops <fibers or rings> <how many for each fiber>
+//! ```
 
+use std::future::poll_fn;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Poll, Waker};
 use std::time::Instant;
 use warpweft::{Runtime, fiber, spawn_job};
 
@@ -33,8 +44,149 @@ fn in_fiber(runtime: &Runtime, body: impl FnOnce() -> f64 + Send + 'static) -> f
     runtime.spawn_fiber(body).wait().expect("no panic")
 }
 
-fn main() {
+/// Gives way in a function of its own, whose return comes after the switch.
+#[inline(never)]
+fn give_way() {
+    fiber::yield_now();
+}
+
+/// So many fibers give way so often each, in their own loops or in a function.
+fn turns(fibers: usize, count: usize, called: bool) -> f64 {
+    let others: Vec<_> = (1..fibers)
+        .map(|_| {
+            fiber::spawn(move || {
+                for _ in 0..count {
+                    if called {
+                        give_way();
+                    } else {
+                        fiber::yield_now();
+                    }
+                }
+            })
+        })
+        .collect();
+    fiber::yield_now();
+    let time = timed(|| {
+        for _ in 0..count {
+            if called {
+                give_way();
+            } else {
+                fiber::yield_now();
+            }
+        }
+    });
+    for other in others {
+        other.wait().expect("no panic");
+    }
+    time
+}
+
+/// How many fibers are in a ring.
+const RING: usize = 5;
+
+/// Where a fiber of a ring waits.
+#[derive(Default)]
+#[repr(align(128))]
+struct Place {
+    unparked: AtomicBool,
+    waker: OnceLock<Waker>,
+}
+
+impl Place {
+    fn enter(&self) {
+        fiber::wait(poll_fn(|cx| {
+            self.waker.get_or_init(|| cx.waker().clone());
+            Poll::Ready(())
+        }));
+    }
+
+    #[inline]
+    fn unpark(&self) {
+        self.unparked.store(true, Ordering::Release);
+        self.waker.get().expect("all have entered").wake_by_ref();
+    }
+
+    #[inline]
+    fn park(&self) {
+        fiber::wait(poll_fn(|_| {
+            if self.unparked.load(Ordering::Acquire) {
+                self.unparked.store(false, Ordering::Relaxed);
+                return Poll::Ready(());
+            }
+            Poll::Pending
+        }));
+    }
+}
+
+/// In each of so many rings a fiber lets the next one go on, and waits; so often each.
+fn hops(rings: usize, count: usize) -> f64 {
+    let places: Arc<[Place]> = (0..rings * RING).map(|_| Place::default()).collect();
+    let fibers: Vec<_> = (0..rings * RING)
+        .map(|n| {
+            let places = Arc::clone(&places);
+            fiber::spawn(move || {
+                let own = &places[n];
+                let next = &places[n / RING * RING + (n + 1) % RING];
+                own.enter();
+                own.park();
+                for _ in 0..count {
+                    next.unpark();
+                    own.park();
+                }
+                next.unpark();
+            })
+        })
+        .collect();
+    while places.iter().any(|place| place.waker.get().is_none()) {
+        fiber::yield_now();
+    }
+    timed(|| {
+        for first in places.iter().step_by(RING) {
+            first.unpark();
+        }
+        for fiber in fibers {
+            fiber.wait().expect("no panic");
+        }
+    })
+}
+
+/// What a tool that counts instructions looks at.
+fn count(arguments: &[String]) {
+    let [what, fibers, count] = arguments else {
+        panic!("count turns|called|hops <fibers or rings> <how many>");
+    };
+    let [fibers, count] = [fibers, count].map(|number| number.parse::<usize>().expect("a number"));
     let runtime = Runtime::builder().workers(1).build().expect("one worker");
+    let what = what.clone();
+    in_fiber(&runtime, move || match what.as_str() {
+        "hops" => hops(fibers, count),
+        what => turns(fibers, count, what == "called"),
+    });
+}
+
+fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "count") {
+        return count(&arguments[1..]);
+    }
+    let runtime = Runtime::builder().workers(1).build().expect("one worker");
+    for fibers in [1, 2, 20, 100] {
+        for called in [false, true] {
+            let what = if called { ", in a function" } else { "" };
+            told(
+                &format!("a turn among {fibers} fibers that give way{what}"),
+                fibers * 1000,
+                || in_fiber(&runtime, move || turns(fibers, 1000, called)),
+            );
+        }
+    }
+    for rings in [1, 20, 100] {
+        told(
+            &format!("a hop in {rings} rings of five"),
+            rings * RING * 500,
+            || in_fiber(&runtime, move || hops(rings, 500)),
+        );
+    }
     let count = 10_000;
     // Batches of a hundred, so that caches hold what is spawned.
     told("spawn + finish: fibers that nobody waits for", count, || {
@@ -74,44 +226,18 @@ fn main() {
             })
         })
     });
-    told("give way to another fiber and back: two turns", count, || {
-        in_fiber(&runtime, move || {
-            let other = fiber::spawn(move || {
-                for _ in 0..count {
-                    fiber::yield_now();
-                }
-            });
-            fiber::yield_now();
-            let time = timed(|| {
-                for _ in 0..count {
-                    fiber::yield_now();
-                }
-            });
-            other.wait().expect("no panic");
-            time
-        })
-    });
-    told("give way with nobody else there: one turn", count, || {
-        in_fiber(&runtime, move || {
-            timed(|| {
-                for _ in 0..count {
-                    fiber::yield_now();
-                }
-            })
-        })
-    });
     told("wait for a future that is woken at once", count, || {
         in_fiber(&runtime, move || {
             timed(|| {
                 for _ in 0..count {
                     fiber::wait(async {
                         let mut woken = false;
-                        std::future::poll_fn(|cx| {
+                        poll_fn(|cx| {
                             if std::mem::replace(&mut woken, true) {
-                                return std::task::Poll::Ready(());
+                                return Poll::Ready(());
                             }
                             cx.waker().wake_by_ref();
-                            std::task::Poll::Pending
+                            Poll::Pending
                         })
                         .await;
                     });

@@ -192,15 +192,16 @@ impl Core {
             seat.mount(host);
             self.carried.set(host.front().is_some());
         }
-        // SAFETY: it does not run: who runs it owns it; it does not look at the field itself.
-        let coroutine = unsafe { &mut *self.coroutine.get() };
-        let ended = coroutine.as_mut().is_none_or(|coroutine| coroutine.resume(input));
+        // SAFETY: it changes below alone, when the body has ended.
+        let coroutine = unsafe { &*self.coroutine.get() };
+        let ended = coroutine.as_ref().is_none_or(|coroutine| coroutine.resume(input));
         match (&self.seat, host) {
             (Some(seat), Some(host)) => host.come_back(seat),
             _ => OUTSIDE.with(|word| word.set(outer)),
         }
         context::set(before.unwrap_or_else(seat::found_here));
-        if let Some(coroutine) = coroutine.take_if(|_| ended) {
+        // SAFETY: who runs it owns it, and it does not run.
+        if let Some(coroutine) = unsafe { &mut *self.coroutine.get() }.take_if(|_| ended) {
             let stack = coroutine.into_stack();
             if let Some(host) = host {
                 host.home().put_stack(stack);

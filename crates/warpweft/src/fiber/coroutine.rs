@@ -1,11 +1,13 @@
 //! A closure on a stack of its own, by switching stacks on one thread.
 //!
-//! The other implementation, with a thread of its own, is in `twin.rs`; both have the same interface.
+//! Where `jump.rs`, the same with a few instructions of our own, has not been tried. `twin.rs` has a thread for each stack. All have the
+//! same interface.
 
 use super::Input;
 use super::stack::Stack;
 use corosensei::CoroutineResult;
 use corosensei::stack::StackPointer;
+use std::cell::UnsafeCell;
 
 // SAFETY: a `Stack` is a piece of a mapping that its pool keeps, used by nobody else, with a guard at its low end, which is at
 // least a page larger than the smallest stack; both ends are multiples of a page.
@@ -23,8 +25,25 @@ unsafe impl corosensei::stack::Stack for Stack {
 /// What the closure switches away with.
 pub(crate) type Switch = corosensei::Yielder<Input, ()>;
 
+/// Whether stacks can be left for each other.
+pub(crate) const JUMPS: bool = false;
+
+/// Switches away; who resumed the closure goes on with the other one, if there is one.
+///
+/// # Safety
+///
+/// None; as in `jump.rs`.
+#[allow(
+    clippy::inline_always,
+    reason = "each return behind a switch of stacks is mispredicted"
+)]
+#[inline(always)]
+pub(crate) unsafe fn leave_for(from: &Switch, _next: Option<&Coroutine>) -> Input {
+    from.suspend(())
+}
+
 /// The closure and its stack. It stays on the thread that resumed it first (it is not `Send`).
-pub(crate) struct Coroutine(corosensei::Coroutine<Input, (), (), Stack>);
+pub(crate) struct Coroutine(UnsafeCell<corosensei::Coroutine<Input, (), (), Stack>>);
 
 impl Coroutine {
     /// # Safety
@@ -32,17 +51,20 @@ impl Coroutine {
     /// What `body` borrows is there until it has returned. `body` does not unwind.
     pub(crate) unsafe fn new(stack: Stack, body: impl FnOnce(&Switch)) -> Self {
         // SAFETY: by contract; a coroutine that is dropped before its end is unwound.
-        Self(unsafe { corosensei::Coroutine::with_stack_unchecked(stack, |switch, _| body(switch)) })
+        let inner = unsafe { corosensei::Coroutine::with_stack_unchecked(stack, |switch, _| body(switch)) };
+        Self(UnsafeCell::new(inner))
     }
 
     /// Runs the closure until it switches away or ends. Whether it has ended.
     #[inline]
-    pub(crate) fn resume(&mut self, input: Input) -> bool {
-        matches!(self.0.resume(input), CoroutineResult::Return(()))
+    pub(crate) fn resume(&self, input: Input) -> bool {
+        // SAFETY: it does not run, or this would be a call by the closure itself, which does not know it.
+        let inner = unsafe { &mut *self.0.get() };
+        matches!(inner.resume(input), CoroutineResult::Return(()))
     }
 
     /// The stack of a closure that has ended.
     pub(crate) fn into_stack(self) -> Stack {
-        self.0.into_stack()
+        self.0.into_inner().into_stack()
     }
 }

@@ -13,6 +13,7 @@
 //! - A fiber in the table has started and not ended. The thread does not end before the table is empty.
 
 use super::Input;
+use super::coroutine::JUMPS;
 use super::one::Fiber;
 use super::stack::{NoStack, Stack};
 use crate::cooperative::Quantum;
@@ -23,12 +24,23 @@ use crate::runtime::{Berth, Front, Key};
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use warpweft_policy::Count;
 use warpweft_task::Mount;
 
 /// How many stacks a thread keeps for its next fibers.
 const WARM: usize = 64;
 /// And for its next handled bodies.
 const WARM_BARE: usize = 16;
+
+/// Whose turn is next, when a fiber gives way or waits.
+pub(super) enum Turn<'home> {
+    /// Its own: it goes on.
+    Own,
+    /// That of the first in the line.
+    Of(&'home Fiber),
+    /// The loop's.
+    Loops,
+}
 
 pub(crate) struct Home {
     berth: Arc<Berth>,
@@ -40,6 +52,10 @@ pub(crate) struct Home {
     /// The line of fibers that gave way or were woken by this thread: the first to go on, and the last; null if there are none.
     first: Cell<*const Fiber>,
     last: Cell<*const Fiber>,
+    /// The fiber that runs, or has come back last.
+    on: Cell<*const Fiber>,
+    /// How many turns fibers may still take from each other, or go on in, before the loop has its own.
+    turns_left: Cell<u32>,
     /// Whether the last one that went on came from the lane.
     lane_was_first: Cell<bool>,
     warm: RefCell<Vec<NonNull<Fiber>>>,
@@ -60,6 +76,8 @@ impl Home {
             vacant: RefCell::default(),
             first: Cell::new(ptr::null()),
             last: Cell::new(ptr::null()),
+            on: Cell::new(ptr::null()),
+            turns_left: Cell::new(0),
             lane_was_first: Cell::new(false),
             warm: RefCell::default(),
             bare: RefCell::default(),
@@ -153,9 +171,87 @@ impl Home {
     fn go(&self, base: &Seat, fiber: NonNull<Fiber>, input: Input) {
         // SAFETY: as in `start`.
         let it = unsafe { fiber.as_ref() };
-        if it.resume(base, input) {
-            self.put_away(fiber);
+        it.board(base);
+        self.on.set(it);
+        let ended = if JUMPS {
+            it.resume(input)
+        } else {
+            self.resume_in_turn(it, input)
+        };
+        // SAFETY: as in `start`; it has come back just now.
+        let last = unsafe { &*self.on.get() };
+        base.come_back(last.seat());
+        if ended {
+            last.end();
+            self.put_away(NonNull::from(last));
         }
+    }
+
+    /// Where stacks cannot be left for each other, those that pass turns on come back here in between.
+    fn resume_in_turn(&self, fiber: &Fiber, input: Input) -> bool {
+        let (mut it, mut ended) = (fiber, fiber.resume(input));
+        while !ptr::eq(self.on.get(), it) {
+            // SAFETY: the one that `it` was left for is in the table.
+            it = unsafe { &*self.on.get() };
+            ended = it.resume(Input::Go);
+        }
+        ended
+    }
+
+    /// Whether a turn is left that a fiber may take without the loop, and nothing is in the lane. It is taken.
+    #[inline]
+    fn takes_turn(&self, front: &Front) -> bool {
+        let may = self.turns_left.get() > 0 && !self.berth.has_entries();
+        if may {
+            self.count_turn(front);
+        }
+        may
+    }
+
+    /// Whose turn is next: the running fiber gives way, and is in the line from now on unless it is its own.
+    #[inline]
+    pub(super) fn turn_after(&self, fiber: &Fiber, front: &Front) -> Turn<'_> {
+        if !self.takes_turn(front) {
+            self.line_up(fiber);
+            return Turn::Loops;
+        }
+        let Some(first) = NonNull::new(self.first.get().cast_mut()) else {
+            return Turn::Own;
+        };
+        self.line_up(fiber);
+        // SAFETY: it is in the line, so it is there.
+        let first = unsafe { first.as_ref() };
+        // Somebody is behind it: `fiber` at the latest.
+        let behind = first.behind().get();
+        self.first.set(behind);
+        // SAFETY: as above.
+        unsafe { &*behind }.warm_up();
+        Turn::Of(self.let_on(first, fiber.seat()))
+    }
+
+    /// Whose turn is next: the running fiber waits.
+    #[inline]
+    pub(super) fn turn_instead(&self, fiber: &Fiber, front: &Front) -> Turn<'_> {
+        if self.first.get().is_null() || !self.takes_turn(front) {
+            return Turn::Loops;
+        }
+        self.take_first().map_or(Turn::Loops, |first| {
+            // SAFETY: it was in the line, so it is there.
+            let first = unsafe { first.as_ref() };
+            Turn::Of(self.let_on(first, fiber.seat()))
+        })
+    }
+
+    /// It runs from now on, with what the thread carries on the stack of `from`.
+    #[inline]
+    fn let_on<'home>(&self, next: &'home Fiber, from: &Seat) -> &'home Fiber {
+        debug_assert!(
+            !ptr::eq(self.on.get(), next),
+            "one that is alone goes on in place"
+        );
+        next.board(from);
+        self.on.set(next);
+        next
     }
 
     /// Keeps a fiber that has ended for the next body, or clears it away.
@@ -309,21 +405,26 @@ impl Home {
         }
     }
 
-    /// Resumes fibers that are ready, at most so many, on `base`, this thread's own stack, while it carries the same worker. How many.
-    /// Before each it calls `counts`: who watches the worker sees that it has begun another step.
+    /// Resumes fibers that are ready, for at most so many turns, on `base`, this thread's own stack, while it carries the worker of `front`. How
+    /// many turns they had: what they pass on to each other counts.
     #[inline(never)]
-    pub(crate) fn run_ready(&self, base: &Seat, most: u32, counts: impl Fn()) -> u32 {
-        let carried = base.front().map(ptr::from_ref);
-        let mut ran = 0;
-        while ran < most
-            && base.front().map(ptr::from_ref) == carried
+    pub(crate) fn run_ready(&self, base: &Seat, front: &Front, most: u32) -> u32 {
+        self.turns_left.set(most);
+        while self.turns_left.get() > 0
+            && base.carries(front)
             && let Some(fiber) = self.next()
         {
-            counts();
+            self.count_turn(front);
             self.go(base, fiber, Input::Go);
-            ran += 1;
         }
-        ran
+        most - self.turns_left.replace(0)
+    }
+
+    /// A turn begins. Who watches the worker sees another step.
+    #[inline]
+    fn count_turn(&self, front: &Front) {
+        self.turns_left.set(self.turns_left.get() - 1);
+        front.counters.add(Count::Ran, 1);
     }
 
     /// Resumes a fiber that is ready, if there is one, on `base`, this thread's own stack.

@@ -48,12 +48,20 @@
 //! | `doorbell` | what a fiber's wakers ring |
 //! | `home` | a thread's fibers |
 //! | `scope` | fibers that borrow |
-//! | `coroutine`, `twin` | switching stacks; the same with threads, for the model checkers and where stacks cannot be switched |
+//! | `jump`, `coroutine`, `twin` | switching stacks: on x86-64 Linux; elsewhere; and with threads, for the model checkers and where stacks cannot be switched |
 //! | `stack`, `memory` | stacks and the memory for them |
 //! | `overflow` | the report of an overflow |
 //! | `no_memory`, `no_overflow` | what goes with `twin` |
 
 #[cfg_attr(not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))), path = "twin.rs")]
+#[cfg_attr(
+    all(
+        target_os = "linux",
+        target_arch = "x86_64",
+        not(any(warpweft_loom, warpweft_shuttle, warpweft_corosensei))
+    ),
+    path = "jump.rs"
+)]
 mod coroutine;
 mod doorbell;
 mod home;
@@ -156,6 +164,9 @@ pub fn wait<F: Future>(future: F) -> F::Output {
 
 /// Gives way: other fibers of this thread, and tasks, have their turn. Whether this is a fiber that can; elsewhere nothing
 /// happens.
+///
+/// If nothing else is known to be ready it goes on in place, at most 16 times in a row; then its worker looks for tasks, and, as often as
+/// between tasks, at timers, sockets and what comes from outside.
 #[allow(
     clippy::inline_always,
     reason = "each return behind a switch of stacks is mispredicted"

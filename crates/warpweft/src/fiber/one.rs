@@ -7,13 +7,13 @@
 //! - It never switches while it is panicking: how many panics are under way is the thread's knowledge, not the stack's.
 
 use super::Input;
-use super::coroutine::{Coroutine, Switch};
+use super::coroutine::{Coroutine, JUMPS, Switch, leave_for};
 use super::doorbell::Doorbell;
-use super::home::Home;
+use super::home::{Home, Turn};
 use super::overflow::Label;
 use super::stack::Stack;
-use crate::runtime::Key;
 use crate::runtime::seat::Seat;
+use crate::runtime::{Front, Key};
 use std::cell::{Cell, UnsafeCell};
 use std::mem::ManuallyDrop;
 use std::panic::resume_unwind;
@@ -60,7 +60,7 @@ const LINE: usize = 64;
 /// `repr(C)`: what a turn looks at comes first, in three lines of the cache; a hundred fibers that take turns fill it.
 #[repr(C, align(64))]
 pub(crate) struct Fiber {
-    /// `Some` from start to end; touched by the home's thread while the fiber does not run, and then by `resume` alone.
+    /// `Some` from start to end; changed by the home's thread while the fiber does not run.
     coroutine: UnsafeCell<Option<Coroutine>>,
     state: Cell<State>,
     /// What makes its waits other than plain: the constants above. Mostly none.
@@ -148,24 +148,39 @@ impl Fiber {
         unsafe { *self.coroutine.get() = Some(coroutine) };
     }
 
-    /// Runs it until it waits or ends, on `base`, the thread's own stack. Whether it has ended.
+    /// It is about to run, with what the thread carries on the stack of `below`.
+    #[inline]
+    pub(super) fn board(&self, below: &Seat) {
+        self.state.set(State::Runs);
+        self.seat.board(below);
+    }
+
+    pub(super) fn seat(&self) -> &Seat {
+        &self.seat
+    }
+
+    #[inline]
+    fn coroutine(&self) -> Option<&Coroutine> {
+        // SAFETY: it is changed by `load` and `end` alone, before it runs and afterwards.
+        unsafe { &*self.coroutine.get() }.as_ref()
+    }
+
+    /// Runs it until it, or one that it was left for, waits or ends. Whether that one has ended.
     #[allow(
         clippy::inline_always,
         reason = "each return behind a switch of stacks is mispredicted"
     )]
     #[inline(always)]
-    pub(super) fn resume(&self, base: &Seat, input: Input) -> bool {
-        self.state.set(State::Runs);
-        self.seat.board(base);
-        // SAFETY: it does not run, and it is the home's thread that calls; the fiber itself does not look at the field.
-        let coroutine = unsafe { &mut *self.coroutine.get() };
-        let ended = coroutine.as_mut().is_none_or(|coroutine| coroutine.resume(input));
-        base.come_back(&self.seat);
-        if ended {
-            self.stack.set(coroutine.take().map(Coroutine::into_stack));
-            self.encumber(UNWINDING, false);
-        }
-        ended
+    pub(super) fn resume(&self, input: Input) -> bool {
+        self.coroutine().is_none_or(|coroutine| coroutine.resume(input))
+    }
+
+    /// Its body has ended.
+    pub(super) fn end(&self) {
+        // SAFETY: it does not run any more, and it is the home's thread that calls.
+        let coroutine = unsafe { &mut *self.coroutine.get() }.take();
+        self.stack.set(coroutine.map(Coroutine::into_stack));
+        self.encumber(UNWINDING, false);
     }
 
     pub(super) fn slot(&self) -> Option<u32> {
@@ -238,7 +253,10 @@ impl Fiber {
     #[inline]
     pub(super) fn warm_up(&self) {
         prefetch(self.left_at.get());
-        prefetch(self.switch.get().cast());
+        if !JUMPS {
+            // At the foot of the stack.
+            prefetch(self.switch.get().cast());
+        }
         let behind = self.behind.get().cast::<u8>();
         if !behind.is_null() {
             for line in 0..HOT_LINES {
@@ -358,38 +376,43 @@ impl Fiber {
         self.seat.leave(|| unsafe { &*self.switch.get() }.suspend(()))
     }
 
-    /// [`give_way`](Self::give_way) without more ado, on its own stack.
+    /// [`give_way`](Self::give_way) without more ado, on its own stack, with the front of its worker.
     #[allow(
         clippy::inline_always,
-        reason = "each return behind a switch of stacks is mispredicted"
+        reason = "each return behind a switch of stacks may be mispredicted"
     )]
     #[inline(always)]
-    pub(crate) fn give_way_plainly(&self) -> bool {
-        self.home().line_up(self);
-        self.suspend_plainly(State::Ready(Held::No)) == Input::Unwind
+    pub(crate) fn give_way_plainly(&self, front: &Front) -> bool {
+        let next = match self.home().turn_after(self, front) {
+            Turn::Own => return false,
+            Turn::Of(next) => Some(next),
+            Turn::Loops => None,
+        };
+        self.leave(State::Ready(Held::No), next) == Input::Unwind
     }
 
-    /// [`listen`](Self::listen) without more ado, on its own stack.
-    #[allow(
-        clippy::inline_always,
-        reason = "each return behind a switch of stacks is mispredicted"
-    )]
+    /// [`listen`](Self::listen) without more ado, on its own stack, with the front of its worker.
+    #[allow(clippy::inline_always, reason = "as `give_way_plainly`")]
     #[inline(always)]
-    pub(crate) fn listen_plainly(&self) -> bool {
-        self.suspend_plainly(State::Listens(Held::No)) == Input::Unwind
+    pub(crate) fn listen_plainly(&self, front: &Front) -> bool {
+        let next = match self.home().turn_instead(self, front) {
+            Turn::Of(next) => Some(next),
+            Turn::Own | Turn::Loops => None,
+        };
+        self.leave(State::Listens(Held::No), next) == Input::Unwind
     }
 
-    #[allow(
-        clippy::inline_always,
-        reason = "each return behind a switch of stacks is mispredicted"
-    )]
+    /// Leaves the stack for that of another fiber, or the loop's.
+    #[allow(clippy::inline_always, reason = "as `give_way_plainly`")]
     #[inline(always)]
-    fn suspend_plainly(&self, state: State) -> Input {
+    fn leave(&self, state: State, next: Option<&Self>) -> Input {
         self.state.set(state);
         let here = 0_u8;
         self.left_at.set(&raw const here);
         // SAFETY: as in `suspend`.
-        let input = unsafe { &*self.switch.get() }.suspend(());
+        let switch = unsafe { &*self.switch.get() };
+        // SAFETY: who is next was in the line, so it has begun, and was left; it is another one.
+        let input = unsafe { leave_for(switch, next.and_then(Self::coroutine)) };
         self.seat.arrive();
         input
     }

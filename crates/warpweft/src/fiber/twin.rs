@@ -9,6 +9,7 @@
 
 use super::Input;
 use super::stack::Stack;
+use std::cell::Cell;
 use std::sync::Arc;
 use warpweft_platform::sync::{Condvar, Mutex};
 use warpweft_platform::thread::{JoinHandle, spawn};
@@ -60,6 +61,18 @@ impl Switch {
     }
 }
 
+/// Whether stacks can be left for each other.
+pub(crate) const JUMPS: bool = false;
+
+/// Switches away; who resumed the closure goes on with the other one, if there is one.
+///
+/// # Safety
+///
+/// None; as in `jump.rs`.
+pub(crate) unsafe fn leave_for(from: &Switch, _next: Option<&Coroutine>) -> Input {
+    from.suspend(())
+}
+
 /// The closure's way to its thread.
 struct Sent(Box<dyn FnOnce(&Switch)>);
 
@@ -76,8 +89,8 @@ impl Sent {
 pub(crate) struct Coroutine {
     stack: Stack,
     baton: Arc<Baton>,
-    body: Option<Sent>,
-    thread: Option<JoinHandle<()>>,
+    body: Cell<Option<Sent>>,
+    thread: Cell<Option<JoinHandle<()>>>,
 }
 
 impl Coroutine {
@@ -96,21 +109,21 @@ impl Coroutine {
         Self {
             stack,
             baton: Arc::new(baton),
-            body: Some(Sent(body)),
-            thread: None,
+            body: Cell::new(Some(Sent(body))),
+            thread: Cell::new(None),
         }
     }
 
     /// Runs the closure until it switches away or ends. Whether it has ended.
-    pub(crate) fn resume(&mut self, input: Input) -> bool {
+    pub(crate) fn resume(&self, input: Input) -> bool {
         if let Some(body) = self.body.take() {
             let switch = Switch(Arc::clone(&self.baton));
-            self.thread = Some(spawn(move || {
+            self.thread.set(Some(spawn(move || {
                 switch.0.wait_for_turn();
                 body.run(&switch);
                 *switch.0.turn.lock() = Turn::Ended;
                 switch.0.passed.notify_all();
-            }));
+            })));
         }
         let ended = self.baton.pass(Turn::Fiber(input), |turn| match turn {
             Turn::Home => Some(false),

@@ -10,7 +10,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::thread_word;
-use warpweft_policy::YieldTo;
+use warpweft_policy::{Counters, YieldTo};
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{TaskRef, Why};
 
@@ -29,6 +29,8 @@ pub(crate) struct Front {
     pub(crate) in_policy: Cell<bool>,
     /// Where the running task wants to go on.
     pub(crate) wish: Wish,
+    /// Of the worker.
+    pub(crate) counters: Counters,
 }
 
 /// Whether a task gave way, and where it wants to wait.
@@ -84,6 +86,7 @@ impl Front {
             yielding: Cell::new(GaveWay::No),
             in_policy: Cell::new(false),
             wish: Wish::default(),
+            counters: Counters::default(),
         }
     }
 

@@ -1,10 +1,11 @@
 //! How a fiber gives way, and waits for what wakes it: without a call or a return between its code and the switch.
 //!
-//! A stack that goes on comes from a switch, not from a call: each return that its code makes then has no call on the processor's list,
-//! which mispredicts it, some 20 cycles each. So where nothing is to be seen to before and after, all of this is inlined into the
-//! caller; the long way, out of line, is `wait.rs`.
+//! A stack that goes on comes from a switch, not from a call: each return that its code makes then meets on the processor's list the call of
+//! another stack, or none, and is mispredicted, some 20 cycles each; unless stacks are switched by jumps, and that call was made at the
+//! same place. So where nothing is to be seen to before and after, all of this is inlined into the caller; the long way, out of line, is
+//! `wait.rs`.
 
-use super::context;
+use super::context::{self, Front};
 use super::seat::{Seat, here};
 use crate::fiber::{Fiber, Held};
 use std::pin::pin;
@@ -20,8 +21,8 @@ impl Seat {
     #[inline(always)]
     pub(crate) fn give_way(&self) -> bool {
         match self.plain_fiber() {
-            Some(fiber) => {
-                if fiber.give_way_plainly() {
+            Some((fiber, front)) => {
+                if fiber.give_way_plainly(front) {
                     fiber.unwind();
                 }
                 true
@@ -44,17 +45,17 @@ impl Seat {
         true
     }
 
-    /// The fiber whose stack it is, if nothing is to be seen to before it switches away, nor afterwards.
+    /// The fiber whose stack it is, if nothing is to be seen to before it switches away, nor afterwards; and the front of its worker.
     #[allow(clippy::inline_always, reason = "part of what has to be inlined")]
     #[inline(always)]
-    fn plain_fiber(&self) -> Option<&Fiber> {
+    fn plain_fiber(&self) -> Option<(&Fiber, &Front)> {
         let (fiber, front) = (self.own_fiber()?, self.front()?);
         let plain = fiber.is_plain()
             && context::is(front)
             && !front.in_policy.get()
             && !self.forks().may_have_untold()
             && fiber.may_switch();
-        plain.then_some(fiber)
+        plain.then_some((fiber, front))
     }
 
     /// Switches away until the bell of the fiber rings whose stack it is, or on top of whose stack it runs.
@@ -65,8 +66,8 @@ impl Seat {
     #[inline(always)]
     fn listen(&self, fiber: &Fiber) {
         match self.plain_fiber() {
-            Some(fiber) => {
-                if fiber.listen_plainly() {
+            Some((fiber, front)) => {
+                if fiber.listen_plainly(front) {
                     fiber.unwind();
                 }
             }

@@ -43,8 +43,7 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         let worker = unsafe { Worker::<P>::from_front(front) };
         // A fiber and a task take turns, where there are tasks.
         if berth.may_be_ready() {
-            let counts = || worker.counters().add(Count::Ran, 1);
-            let ran = seat.home().run_ready(seat, fibers.min(until_pause), counts);
+            let ran = seat.home().run_ready(seat, front, fibers.min(until_pause));
             fibers = 1;
             if seat.front().is_none_or(|now| !std::ptr::eq(now, front)) {
                 continue;

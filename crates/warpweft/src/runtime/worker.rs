@@ -32,7 +32,6 @@ pub(crate) struct Worker<P: Policy> {
     /// The policy's half of this worker; dropped when its thread leaves.
     local: UnsafeCell<ManuallyDrop<P::Local>>,
     random: RefCell<Rng>,
-    counters: Counters,
     /// Tasks that only this worker may run.
     pub(crate) errands: Locked<TaskRef>,
     /// What it saw of others' forks.
@@ -76,7 +75,6 @@ impl<P: Policy> Worker<P> {
             workers,
             local: UnsafeCell::new(ManuallyDrop::new(local)),
             random: RefCell::new(Rng::seeded(0x9e37_79b9_7f4a_7c15 ^ id as u64)),
-            counters: Counters::default(),
             errands: Locked::new(),
             seen: Seen::default(),
             stands_in,
@@ -87,12 +85,12 @@ impl<P: Policy> Worker<P> {
     }
 
     pub(crate) fn counters(&self) -> &Counters {
-        &self.counters
+        &self.front.counters
     }
 
     /// How many steps of tasks it has made.
     pub(super) fn steps(&self) -> u64 {
-        self.counters.get(Count::Ran) + self.counters.get(Count::ForksTaken)
+        self.counters().get(Count::Ran) + self.counters().get(Count::ForksTaken)
     }
 
     /// Name and spawn site of the task that it made its last step of. A hint.
@@ -185,7 +183,7 @@ impl<P: Policy> Worker<P> {
         let cx = Cx::for_worker(
             self.id,
             self.workers,
-            &self.counters,
+            self.counters(),
             &self.random,
             Clock::Machine,
         );
@@ -201,13 +199,13 @@ impl<P: Policy> Worker<P> {
 
     #[inline]
     fn push(&self, task: TaskRef, why: Why) {
-        self.counters.pushed(why);
+        self.counters().pushed(why);
         if self.front.in_policy.get() {
             return self.pool().push_from_outside(task, why);
         }
         // SAFETY: workers are pushed to by the thread that carries them, and no hook is on its stack.
         let wake = unsafe { self.call(|shared, local, cx| P::push(shared, Some(local), task, why, cx)) };
-        self.pool().wake(wake, Some(&self.counters));
+        self.pool().wake(wake, Some(self.counters()));
     }
 
     /// A task has given way, and said where it wants to wait.
@@ -217,10 +215,10 @@ impl<P: Policy> Worker<P> {
     /// As [`call`](Self::call).
     #[cold]
     unsafe fn push_yielded(&self, task: TaskRef, to: YieldTo) {
-        self.counters.add(Count::Yields, 1);
+        self.counters().add(Count::Yields, 1);
         // SAFETY: by contract.
         let wake = unsafe { self.call(|shared, local, cx| P::yielded(shared, local, task, to, cx)) };
-        self.pool().wake(wake, Some(&self.counters));
+        self.pool().wake(wake, Some(self.counters()));
     }
 
     /// # Safety
@@ -269,7 +267,7 @@ impl<P: Policy> Worker<P> {
             let pool = worker.pool();
             return pool.engine.look(&pool.idle);
         };
-        worker.counters.add(Count::Stacked, 1);
+        worker.counters().add(Count::Stacked, 1);
         // SAFETY: as above.
         seat::with_seat(|seat| seat.map(|seat| apart_from_job(|| unsafe { worker.run(task, seat) })));
         true
@@ -316,7 +314,7 @@ impl<P: Policy> Worker<P> {
         if berth.may_be_ready() {
             return Some(Work::Fiber);
         }
-        self.counters.add(Count::Searches, 1);
+        self.counters().add(Count::Searches, 1);
         let waited = pool.idle.wait(
             self.id.0,
             // SAFETY: by contract, and `wait` calls one closure after another.
@@ -340,7 +338,7 @@ impl<P: Policy> Worker<P> {
                 self.found(task.or_else(fiber).or_else(|| self.rob()))
             },
             || pool.life.is_closing(),
-            || self.counters.add(Count::Parks, 1),
+            || self.counters().add(Count::Parks, 1),
             || pool.market.nap_ns(&self.seen),
             |naps| {
                 let bed = pool.engine.bed();
@@ -381,7 +379,7 @@ impl<P: Policy> Worker<P> {
     #[cold]
     #[inline(never)]
     pub(super) fn run_fork(&self, fork: Stolen, seat: &Seat) {
-        self.counters.add(Count::ForksTaken, 1);
+        self.counters().add(Count::ForksTaken, 1);
         // A fork is of a task elsewhere.
         self.running.store(std::ptr::null_mut(), Ordering::Relaxed);
         let start = clock::now_ns();
@@ -399,7 +397,7 @@ impl<P: Policy> Worker<P> {
     #[allow(clippy::inline_always, reason = "out of line it costs 5 %")]
     #[inline(always)]
     pub(super) unsafe fn run(&self, task: TaskRef, seat: &Seat) {
-        self.counters.add(Count::Ran, 1);
+        self.counters().add(Count::Ran, 1);
         self.running
             .store(task.origin_word().cast_mut(), Ordering::Relaxed);
         let word = if P::WATCHES_ENDS { task.policy_word() } else { 0 };
@@ -444,7 +442,7 @@ impl<P: Policy> Worker<P> {
     unsafe fn suspend(&self, mut pending: Pending) {
         let gave_way = self.front.yielding.replace(GaveWay::No);
         if !pending.is_notified() {
-            self.counters.add(Count::Suspensions, 1);
+            self.counters().add(Count::Suspensions, 1);
             // SAFETY: by contract.
             unsafe { self.call(|shared, local, cx| P::suspended(shared, local, pending.task(), cx)) };
             if !pending.is_registered() {
