@@ -49,24 +49,31 @@ fn jobs_of_one_task_reach_both_workers_or_one() {
     });
 }
 
+fn spawners_outside(workers: usize) {
+    let runtime = Arc::new(runtime(workers, "fifo"));
+    let spawners: Vec<_> = (0..2)
+        .map(|n| {
+            let runtime = Arc::clone(&runtime);
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    assert_eq!(runtime.spawn_job(move || n).wait().expect("no panic"), n);
+                }
+            })
+        })
+        .collect();
+    spawners
+        .into_iter()
+        .for_each(|spawner| spawner.join().expect("no panic"));
+}
+
 #[test]
 fn spawners_outside_do_not_miss_workers_that_go_to_sleep() {
-    check_often(|| {
-        let runtime = Arc::new(runtime(2, "fifo"));
-        let spawners: Vec<_> = (0..2)
-            .map(|n| {
-                let runtime = Arc::clone(&runtime);
-                thread::spawn(move || {
-                    for _ in 0..2 {
-                        assert_eq!(runtime.spawn_job(move || n).wait().expect("no panic"), n);
-                    }
-                })
-            })
-            .collect();
-        spawners
-            .into_iter()
-            .for_each(|spawner| spawner.join().expect("no panic"));
-    });
+    check_often(|| spawners_outside(2));
+}
+
+#[test]
+fn spawners_outside_do_not_miss_a_worker_alone_that_goes_to_sleep() {
+    check_often(|| spawners_outside(1));
 }
 
 #[test]
