@@ -1,7 +1,10 @@
 //! What all workers share besides their lanes: queues for tasks that came from outside or found no room.
 
 use super::Overflow;
-use crate::{Cx, PolicyError};
+use crate::order::Lane;
+use crate::{Count, Cx, PolicyError, Tally};
+use std::num::NonZeroUsize;
+use warpweft_platform::atomic::spin_loop;
 use warpweft_queue::{Full, Locked, Mpmc, Multi};
 use warpweft_task::TaskRef;
 
@@ -111,4 +114,22 @@ impl Spill {
     pub(super) fn is_empty(&self) -> bool {
         self.locked.is_empty() && self.rings.as_ref().is_none_or(Multi::is_empty)
     }
+}
+
+/// Tries again to add a task to a lane that was full, so many times.
+pub(super) fn retry<L: Lane>(
+    lane: &mut L,
+    mut task: TaskRef,
+    times: NonZeroUsize,
+    tally: Tally<'_>,
+) -> Result<(), Full<TaskRef>> {
+    for _ in 0..times.get() {
+        spin_loop();
+        tally.count(Count::Retries, 1);
+        match lane.push_last(task) {
+            Ok(()) => return Ok(()),
+            Err(Full(back)) => task = back,
+        }
+    }
+    Err(Full(task))
 }
