@@ -19,6 +19,10 @@ pub enum Duty {
     HonestWake,
     /// `alone` is true only if neither `next` nor `overdue` has anything.
     HonestAlone,
+    /// What is said of short ways is true: [`keeps`](warpweft_policy::Policy::keeps) does not change its mind,
+    /// [`push_own`](warpweft_policy::Policy::push_own) keeps the task or gives it back as it was, and where
+    /// [`watches_waits`](warpweft_policy::Policy::watches_waits) says no, `suspended` does nothing.
+    HonestShortWays,
     /// `build` makes one local state for each worker, or says why not.
     Build,
     /// A hook that panics ends the pool and nothing else: every joiner is told, every thread ends.
@@ -34,6 +38,7 @@ impl fmt::Display for Duty {
             Self::ExhaustiveScan => "`scan` is exhaustive",
             Self::HonestWake => "the answer of `push` is honest",
             Self::HonestAlone => "`alone` is honest",
+            Self::HonestShortWays => "the short ways are honest",
             Self::Build => "`build` makes one local state per worker",
             Self::CleanPanic => "a panic ends the pool cleanly",
         })

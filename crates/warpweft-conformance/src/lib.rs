@@ -18,7 +18,7 @@
 //!
 //! | check | what it demands |
 //! |---|---|
-//! | `nothing_lost` | random histories of up to four workers: every task comes out, once; `alone` tells the truth |
+//! | `nothing_lost` | random histories of up to four workers: every task comes out, once; `alone` and what is said of short ways tell the truth |
 //! | `nothing_lost_with_threads` | the same with real threads |
 //! | `nothing_lost_in_hops` | the same with tasks that go to and fro between two pools, with and without threads |
 //! | `nothing_starves` | a task runs within `steps` steps while every worker is kept busy for ever |

@@ -4,7 +4,7 @@
 //! two or three things. Afterwards every task has run once, and no `scan` overlooked a task that lay still.
 
 use crate::duty::{Duty, Violation};
-use crate::seat::{Hook, Seat, build};
+use crate::seat::{Hook, Seat, build, push_own, suspended};
 use std::sync::Arc as StdArc;
 use warpweft_platform::atomic::{Ordering, fence};
 use warpweft_platform::counter::Counter;
@@ -226,7 +226,10 @@ impl<P: Policy> Cast<P> {
     fn push(&self, local: Option<&mut P::Local>, task: TaskRef, why: Why, cx: &Cx<'_>) {
         let (outside, excused) = (local.is_none(), self.excused.get());
         self.begun.add_shared(1);
-        let wake = P::push(&self.shared, local, task, why, cx);
+        let wake = match local {
+            Some(local) => push_own::<P>(&self.shared, local, task, why, cx),
+            None => P::push(&self.shared, None, task, why, cx),
+        };
         // As the idle protocol does between a push and the look for sleepers; its partner is in `work`.
         fence(Ordering::SeqCst);
         self.ended.add_shared(1);
@@ -335,6 +338,6 @@ fn play<P: Policy>(name: &'static str, policy: &P, scene: &'static Scene) {
 fn fall_asleep<P: Policy>(cast: &Cast<P>, owner: &mut Seat<P>) -> Option<TaskRef> {
     let (local, cx) = owner.parts(Clock::Machine);
     let mut task = P::next(&cast.shared, local, &cx)?;
-    P::suspended(&cast.shared, local, &mut task, &cx);
+    suspended::<P>(&cast.shared, local, &mut task, &cx);
     Some(task)
 }

@@ -3,7 +3,7 @@
 use crate::duty::{Duty, Violation};
 use std::cell::RefCell;
 use warpweft_platform::random::Rng;
-use warpweft_policy::{Clock, Counters, Cx, Policy, PoolEnv, TaskRef, WorkerId};
+use warpweft_policy::{Clock, Counters, Cx, Policy, PoolEnv, TaskRef, Wake, Why, WorkerId};
 
 /// A hook that hands tasks out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,35 @@ impl Hook {
             Self::Search => P::search(shared, local, cx),
             Self::Scan => P::scan(shared, local, cx),
         }
+    }
+}
+
+/// A push by a worker, as the runtime makes it: by the short way, if the policy has one for that reason.
+pub(crate) fn push_own<P: Policy>(
+    shared: &P::Shared,
+    local: &mut P::Local,
+    task: TaskRef,
+    why: Why,
+    cx: &Cx<'_>,
+) -> Wake {
+    if !P::keeps(shared, why) {
+        return P::push(shared, Some(local), task, why, cx);
+    }
+    match P::push_own(local, task) {
+        Ok(()) => Wake::Any,
+        Err(task) => P::push(shared, Some(local), task, why, cx),
+    }
+}
+
+/// The running task waits, and the policy is told if it wants to be.
+pub(crate) fn suspended<P: Policy>(
+    shared: &P::Shared,
+    local: &mut P::Local,
+    task: &mut TaskRef,
+    cx: &Cx<'_>,
+) {
+    if P::watches_waits(shared) {
+        P::suspended(shared, local, task, cx);
     }
 }
 

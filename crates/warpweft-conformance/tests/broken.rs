@@ -6,6 +6,7 @@ use warpweft_conformance::{
     Duty, Verdict, nothing_lost, nothing_lost_in_hops, nothing_lost_with_threads, nothing_starves,
     scan_is_exhaustive, wakes_are_honest,
 };
+use warpweft_platform::counter::Counter;
 use warpweft_policy::{Cx, Lifo, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::probe::Probe;
@@ -20,6 +21,15 @@ trait Fault: Send + Sync + 'static {
     }
     fn push(shared: &Shared, local: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
         Lifo::push(shared, local, task, why, cx)
+    }
+    fn keeps(shared: &Shared, why: Why) -> bool {
+        Lifo::keeps(shared, why)
+    }
+    fn push_own(local: &mut Local, task: TaskRef) -> Result<(), TaskRef> {
+        Lifo::push_own(local, task)
+    }
+    fn suspended(task: &mut TaskRef) {
+        let _ = task;
     }
     fn overdue(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Lifo::overdue(shared, local, cx)
@@ -45,6 +55,18 @@ impl<F: Fault> Policy for Broken<F> {
     }
     fn push(shared: &Shared, local: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
         F::push(shared, local, task, why, cx)
+    }
+    fn keeps(shared: &Shared, why: Why) -> bool {
+        F::keeps(shared, why)
+    }
+    fn push_own(local: &mut Local, task: TaskRef) -> Result<(), TaskRef> {
+        F::push_own(local, task)
+    }
+    fn watches_waits(_: &Shared) -> bool {
+        false
+    }
+    fn suspended(_: &Shared, _: &mut Local, task: &mut TaskRef, _: &Cx<'_>) {
+        F::suspended(task);
     }
     fn next(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Lifo::next(shared, local, cx)
@@ -111,6 +133,86 @@ fn a_policy_that_drops_a_task_is_rejected() {
         "Forgetful",
         Duty::NothingLost,
         "was dropped",
+    );
+}
+
+/// Drops what it should keep, on the short way.
+struct Careless;
+
+impl Fault for Careless {
+    fn push_own(_: &mut Local, task: TaskRef) -> Result<(), TaskRef> {
+        drop(task);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_policy_that_drops_a_task_on_the_short_way_is_rejected() {
+    let policy = broken::<Careless>();
+    rejects(
+        nothing_lost("Careless", &policy),
+        "Careless",
+        Duty::NothingLost,
+        "`push_own` dropped the token of task",
+    );
+    rejects(
+        nothing_lost_with_threads("Careless", &policy),
+        "Careless",
+        Duty::NothingLost,
+        "was dropped",
+    );
+}
+
+/// Gives a task back with something written into it.
+struct Scribbler;
+
+impl Fault for Scribbler {
+    fn push_own(_: &mut Local, mut task: TaskRef) -> Result<(), TaskRef> {
+        task.set_policy_word(7);
+        Err(task)
+    }
+}
+
+/// Does not know what it keeps.
+struct Undecided;
+
+impl Fault for Undecided {
+    fn keeps(_: &Shared, _: Why) -> bool {
+        static ASKED: Counter = Counter::new();
+        ASKED.add_shared(1);
+        ASKED.get() % 7 < 5
+    }
+}
+
+/// Need not be told of waits, it says.
+struct Deaf;
+
+impl Fault for Deaf {
+    fn suspended(task: &mut TaskRef) {
+        task.set_policy_word(7);
+    }
+}
+
+#[test]
+fn policies_that_lie_about_their_short_ways_are_rejected() {
+    let duty = Duty::HonestShortWays;
+    rejects(
+        nothing_lost("Scribbler", &broken::<Scribbler>()),
+        "Scribbler",
+        duty,
+        "and gave task",
+    );
+    rejects(
+        nothing_lost("Undecided", &broken::<Undecided>()),
+        "Undecided",
+        duty,
+        "at first, and now is not",
+    );
+    rejects(
+        nothing_lost("Deaf", &broken::<Deaf>()),
+        "Deaf",
+        duty,
+        "`watches_waits` says",
     );
 }
 

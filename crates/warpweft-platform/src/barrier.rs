@@ -45,6 +45,7 @@ impl Asymmetric {
         if self.process_wide {
             std::sync::atomic::compiler_fence(Ordering::SeqCst);
         } else {
+            std::hint::cold_path();
             fence(Ordering::SeqCst);
         }
     }

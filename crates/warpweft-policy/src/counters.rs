@@ -144,6 +144,12 @@ impl Count {
 pub struct Counters([Counter; Count::ALL.len()]);
 
 impl Counters {
+    /// Counts of 0.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self([const { Counter::new() }; Count::ALL.len()])
+    }
+
     /// Adds `n`, as the worker whose counters these are.
     #[inline]
     pub fn add(&self, count: Count, n: u64) {

@@ -168,6 +168,27 @@ pub trait Policy: Send + Sync + Sized + 'static {
         cx: &Cx<'_>,
     ) -> Wake;
 
+    /// Whether a task that a worker pushes for this reason belongs in the worker's own half and nowhere else, if there is room:
+    /// [`push_own`](Policy::push_own) puts it there. It is asked when the pool begins, and also later: the answer is to stay the same.
+    ///
+    /// What is provided says `false`, and [`push`](Policy::push) is called.
+    #[inline]
+    fn keeps(shared: &Self::Shared, why: Why) -> bool {
+        let _ = (shared, why);
+        false
+    }
+
+    /// The short way of a push: puts the task into the worker's own half, or gives it back as it was, and then [`push`](Policy::push) is
+    /// called. Where it kept the task, somebody is woken as after [`Wake::Any`]. Only for reasons that the policy [`keeps`](Policy::keeps).
+    ///
+    /// It is there for speed alone: as its answer is known and needs neither context nor what is shared, the rest of a push is out of the
+    /// way of most tasks. `push` is to put a task where this would: it is called without this, too.
+    #[inline]
+    fn push_own(local: &mut Self::Local, task: TaskRef) -> Result<(), TaskRef> {
+        let _ = local;
+        Err(task)
+    }
+
     /// The running task gives way, and says itself where to: back to this worker (a *soft* yield), or to where all workers look now and
     /// then (a *hard* one). What is provided pushes it as any task that yields; a policy that has but one place for them may leave
     /// it at that.
@@ -182,7 +203,15 @@ pub trait Policy: Send + Sync + Sized + 'static {
         Self::push(shared, Some(local), task, Why::Yielded, cx)
     }
 
-    /// The running task of this worker waits. Called before it can be woken: a wake that came earlier becomes a
+    /// Whether [`suspended`](Policy::suspended) wants to be called: it is asked each time a task waits. A policy that need not be told says
+    /// `false`, and the question costs nothing; one that has it among its settings reads them.
+    #[inline]
+    fn watches_waits(shared: &Self::Shared) -> bool {
+        let _ = shared;
+        true
+    }
+
+    /// The running task of this worker waits. Only if [`watches_waits`](Policy::watches_waits). Called before it can be woken: a wake that came earlier becomes a
     /// `push(Woken)` after this returns.
     fn suspended(shared: &Self::Shared, local: &mut Self::Local, task: &mut TaskRef, cx: &Cx<'_>) {
         let _ = (shared, local, task, cx);

@@ -34,8 +34,12 @@ fn sleeping(word: u64) -> i32 {
 }
 
 /// Whether a push that read `word` has to wake somebody: nobody searches, and somebody sleeps.
+///
+/// One comparison, for every push asks: with its halves exchanged the word is the number of sleepers if nobody searches, and beyond `i32::MAX`
+/// if somebody does, or if the number lags below zero.
+#[inline]
 fn wanted(word: u64) -> bool {
-    searching(word) == 0 && sleeping(word) > 0
+    word.rotate_left(32).wrapping_sub(1) < u64::from(i32::MAX.cast_unsigned())
 }
 
 /// Where one worker sleeps.
@@ -259,11 +263,25 @@ impl EventCount {
     /// the same few workers stay warm), and the system call of the wake-up.
     #[inline]
     pub fn notify_one(&self) -> bool {
+        let word = self.look();
+        wanted(word) && self.wake_any(word)
+    }
+
+    /// Call after work was made visible: whether [`notify_one`](Self::notify_one) has anything to do. For who wants to have that out of
+    /// line; the answer `false` is all that is owed.
+    #[inline]
+    #[must_use = "on true somebody has to be woken: call `notify_one`"]
+    pub fn is_wanted(&self) -> bool {
+        wanted(self.look())
+    }
+
+    /// The word, after work was made visible.
+    #[inline]
+    fn look(&self) -> u64 {
         // Pairs with the heavy half in `prepare` (lemma 1).
         self.barrier.light();
         // Ordering: Relaxed. The barrier gives the order after the push; a claim acquires by itself.
-        let word = self.word.load(Ordering::Relaxed);
-        wanted(word) && self.wake_any(word)
+        self.word.load(Ordering::Relaxed)
     }
 
     /// Call after work for worker `w` was made visible: wakes `w` if it sleeps, whoever else is searching; otherwise

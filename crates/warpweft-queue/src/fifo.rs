@@ -155,9 +155,15 @@ impl<T: Word> Fifo<T> {
     /// Makes `count` more elements visible, which are in their slots already.
     #[inline]
     fn publish(&mut self, count: usize) {
-        self.tail = self.tail.wrapping_add(count as u64);
+        self.publish_at(self.tail.wrapping_add(count as u64));
+    }
+
+    /// Makes the elements visible that are in their slots before `tail`.
+    #[inline]
+    fn publish_at(&mut self, tail: u64) {
+        self.tail = tail;
         // Ordering: Release; a thief that sees this tail sees the words in the slots (partner: `claim`).
-        self.shared.tail.store(self.tail, Ordering::Release);
+        self.shared.tail.store(tail, Ordering::Release);
     }
 
     /// The index at which a growth goes on: behind every one that ever was an element's.
@@ -217,14 +223,15 @@ impl<T: Word> Owner<T> for Fifo<T> {
 
     #[inline]
     fn push(&mut self, element: T) -> Result<(), Full<T>> {
-        let index = self.tail as usize;
+        // Copies: behind the atomic operations below the fields would be read once more.
+        let (slots, tail) = (self.slots, self.tail);
         // SAFETY: the live ring is not freed before its owner replaces it; the owner is here.
-        if unsafe { !self.slots.is_free(index) } {
+        if unsafe { !slots.is_free(tail as usize) } {
             return Err(Full(element));
         }
         // SAFETY: as before, and the slot is free.
-        unsafe { self.slots.put(index, element.into_word()) };
-        self.publish(1);
+        unsafe { slots.put(tail as usize, element.into_word()) };
+        self.publish_at(tail.wrapping_add(1));
         Ok(())
     }
 

@@ -236,13 +236,14 @@ impl<T: Word> Owner<T> for Lifo<T> {
 
     #[inline]
     fn push(&mut self, element: T) -> Result<(), Full<T>> {
-        let index = self.tail() as usize;
+        // A copy: behind the atomic operation below the field would be read once more.
+        let (slots, index) = (self.slots, self.tail() as usize);
         // SAFETY: the live ring is not freed before its owner replaces it; the owner is here.
-        if unsafe { !self.slots.is_free(index) } {
+        if unsafe { !slots.is_free(index) } {
             return Err(Full(element));
         }
         // SAFETY: as before, and the slot is free.
-        unsafe { self.slots.put(index, element.into_word()) };
+        unsafe { slots.put(index, element.into_word()) };
         self.publish(1);
         Ok(())
     }

@@ -4,7 +4,7 @@ use crate::fate;
 use crate::header::{Header, Step, TaskVtable, UNREGISTERED};
 use crate::mount::Mount;
 use crate::origin::Origin;
-use crate::pool::PoolHeader;
+use crate::spawn::{Birth, Cradle};
 use crate::state::{Completed, State};
 use crate::waker;
 use crate::{JoinError, kinds::Work};
@@ -29,34 +29,34 @@ union Stage<W: Work> {
 }
 
 /// Allocates a fresh task. The caller owns its token, and its handle if it asked for one.
-pub(crate) fn allocate<W: Work>(
-    work: W,
-    pool: NonNull<PoolHeader>,
-    origin: Origin,
-    handle: bool,
-) -> NonNull<Header> {
-    let cell = Box::new(Cell {
-        header: Header {
-            state: State::new(handle),
-            vtable: const {
-                &TaskVtable {
-                    step: if W::MOUNTED { mount::<W> } else { step::<W> },
-                    abandon: abandon::<W>,
-                    take: take::<W>,
-                    drop_result: drop_result::<W>,
-                    free: free::<W>,
-                }
+pub(crate) fn allocate<W: Work>(work: W, birth: impl Cradle, handle: bool) -> NonNull<Header> {
+    let cell = Box::new_uninit();
+    let Birth { pool, location, name } = birth.birth();
+    let cell = Box::write(
+        cell,
+        Cell {
+            header: Header {
+                state: State::new(handle),
+                vtable: const {
+                    &TaskVtable {
+                        step: if W::MOUNTED { mount::<W> } else { step::<W> },
+                        abandon: abandon::<W>,
+                        take: take::<W>,
+                        drop_result: drop_result::<W>,
+                        free: free::<W>,
+                    }
+                },
+                pool: UnsafeCell::new(pool),
+                policy: UnsafeCell::new(0),
+                origin: Origin::new(location, name),
+                link: UnsafeCell::new(UNREGISTERED),
+                waker: UnsafeCell::new(MaybeUninit::uninit()),
             },
-            pool: UnsafeCell::new(pool),
-            policy: UnsafeCell::new(0),
-            origin,
-            link: UnsafeCell::new(UNREGISTERED),
-            waker: UnsafeCell::new(MaybeUninit::uninit()),
+            stage: UnsafeCell::new(Stage {
+                work: ManuallyDrop::new(work),
+            }),
         },
-        stage: UnsafeCell::new(Stage {
-            work: ManuallyDrop::new(work),
-        }),
-    });
+    );
     NonNull::from(Box::leak(cell)).cast()
 }
 

@@ -25,6 +25,12 @@ pub struct PoolVtable {
     /// The header belongs to a pool of this table. It is alive: the task is unfinished, and the pool outlives its
     /// unfinished tasks.
     pub push: unsafe fn(NonNull<PoolHeader>, TaskRef, Why),
+    /// The same as `push` with [`Why::Woken`], which is by far the most frequent reason: it need not be asked for.
+    ///
+    /// # Safety
+    ///
+    /// As for `push`.
+    pub woken: unsafe fn(NonNull<PoolHeader>, TaskRef),
     /// Takes a token that was dropped instead of run: the pool cancels it when no policy code is on the stack.
     ///
     /// # Safety

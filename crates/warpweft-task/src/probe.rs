@@ -141,6 +141,7 @@ pub fn number(task: &TaskRef) -> Option<usize> {
 static POOL: PoolHeader = PoolHeader {
     vtable: &PoolVtable {
         push,
+        woken: |pool, token| push(pool, token, Why::Woken),
         dropped,
         unregister,
     },

@@ -4,7 +4,6 @@ use crate::cell::allocate;
 use crate::join::JoinHandle;
 use crate::kinds::{Async, Job, Mounted, Work};
 use crate::mount::Host;
-use crate::origin::Origin;
 use crate::pool::PoolHeader;
 use crate::task_ref::TaskRef;
 use std::borrow::Cow;
@@ -22,12 +21,26 @@ pub struct Birth {
     pub name: Option<Cow<'static, str>>,
 }
 
+/// Who says where a new task comes from. It is asked when the task's memory is there: what it has to look for need not be kept over the
+/// allocation.
+pub trait Cradle {
+    /// Where the task comes from.
+    fn birth(self) -> Birth;
+}
+
+impl Cradle for Birth {
+    #[inline]
+    fn birth(self) -> Birth {
+        self
+    }
+}
+
 /// A task that calls `closure` once.
 ///
 /// # Safety
 ///
 /// The pool outlives its unfinished tasks: it ends none of them later than itself.
-pub unsafe fn job<T, F>(closure: F, birth: Birth) -> (TaskRef, JoinHandle<T>)
+pub unsafe fn job<T, F>(closure: F, birth: impl Cradle) -> (TaskRef, JoinHandle<T>)
 where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
@@ -41,7 +54,7 @@ where
 ///
 /// As for [`job`].
 #[must_use]
-pub unsafe fn detached_job<F>(closure: F, birth: Birth) -> TaskRef
+pub unsafe fn detached_job<F>(closure: F, birth: impl Cradle) -> TaskRef
 where
     F: FnOnce() + Send + 'static,
 {
@@ -53,7 +66,7 @@ where
 /// # Safety
 ///
 /// As for [`job`].
-pub unsafe fn future<F>(future: F, birth: Birth) -> (TaskRef, JoinHandle<F::Output>)
+pub unsafe fn future<F>(future: F, birth: impl Cradle) -> (TaskRef, JoinHandle<F::Output>)
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
@@ -65,7 +78,7 @@ where
 /// # Safety
 ///
 /// As for [`job`].
-pub unsafe fn mounted<T, F>(closure: F, host: impl Host, birth: Birth) -> (TaskRef, JoinHandle<T>)
+pub unsafe fn mounted<T, F>(closure: F, host: impl Host, birth: impl Cradle) -> (TaskRef, JoinHandle<T>)
 where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
@@ -80,7 +93,7 @@ where
 ///
 /// As for [`job`].
 #[must_use]
-pub unsafe fn detached_mounted<F>(closure: F, host: impl Host, birth: Birth) -> TaskRef
+pub unsafe fn detached_mounted<F>(closure: F, host: impl Host, birth: impl Cradle) -> TaskRef
 where
     F: FnOnce() + Send + 'static,
 {
@@ -88,14 +101,14 @@ where
     detached(Mounted { closure, host }, birth)
 }
 
-fn detached<W: Work>(work: W, birth: Birth) -> TaskRef {
-    let header = allocate(work, birth.pool, Origin::new(birth.location, birth.name), false);
+fn detached<W: Work>(work: W, birth: impl Cradle) -> TaskRef {
+    let header = allocate(work, birth, false);
     // SAFETY: the token of a fresh task is ours.
     unsafe { TaskRef::from_header(header) }
 }
 
-fn with_handle<W: Work>(work: W, birth: Birth) -> (TaskRef, JoinHandle<W::Output>) {
-    let header = allocate(work, birth.pool, Origin::new(birth.location, birth.name), true);
+fn with_handle<W: Work>(work: W, birth: impl Cradle) -> (TaskRef, JoinHandle<W::Output>) {
+    let header = allocate(work, birth, true);
     // SAFETY: the token of a fresh task is ours.
     let token = unsafe { TaskRef::from_header(header) };
     // SAFETY: so is its handle, which `allocate` counted.

@@ -24,6 +24,7 @@
 //! - The reference count never reaches zero on an unfinished task: the last reference turns into a token that
 //!   cancels it.
 
+use std::hint::cold_path;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 
 /// A token is in a queue, or on its way there.
@@ -156,7 +157,32 @@ impl State {
     }
 
     /// The step left the task pending.
+    #[inline]
     pub(crate) fn suspend(&self) -> Suspend {
+        let state = self.0.load(Ordering::Acquire);
+        // Mostly nobody else touches the word: one attempt, and the loop out of the way.
+        if state & NOTIFIED != 0 {
+            cold_path();
+            return self.suspend_anyhow();
+        }
+        if state < 2 * REFERENCE {
+            cold_path();
+            return self.suspend_anyhow();
+        }
+        // RUNNING, which it is, and one reference.
+        let asleep = state - (RUNNING + REFERENCE);
+        // Ordering: as in `suspend_anyhow`.
+        let swap = self
+            .0
+            .compare_exchange_weak(state, asleep, Ordering::AcqRel, Ordering::Acquire);
+        match swap {
+            Ok(_) => Suspend::Idle,
+            Err(_) => self.suspend_anyhow(),
+        }
+    }
+
+    #[inline(never)]
+    fn suspend_anyhow(&self) -> Suspend {
         let mut state = self.0.load(Ordering::Acquire);
         loop {
             let (next, outcome) = if state & NOTIFIED != 0 {
@@ -182,7 +208,22 @@ impl State {
     /// A waker is consumed; its reference becomes the token's where one is needed.
     pub(crate) fn wake_by_value(&self) -> Woken {
         let mut state = self.0.load(Ordering::Acquire);
+        // Ordering: Release, for the step that follows must see what the waker did; Acquire for freeing.
+        let change = |state: &mut u64, next| {
+            self.0
+                .compare_exchange_weak(*state, next, Ordering::AcqRel, Ordering::Acquire)
+                .map_err(|now| *state = now)
+                .is_ok()
+        };
         loop {
+            // Mostly it sleeps: one look, and nothing to be chosen between.
+            if state & (COMPLETE | QUEUED | RUNNING) == 0 {
+                let next = state | QUEUED;
+                if change(&mut state, next) {
+                    return Woken::Push;
+                }
+                continue;
+            }
             let (next, outcome) = if state & COMPLETE != 0 {
                 let outcome = if references(state) == 1 {
                     Woken::Free
@@ -192,18 +233,11 @@ impl State {
                 (state - REFERENCE, outcome)
             } else if state & QUEUED != 0 {
                 (state - REFERENCE, Woken::Nothing)
-            } else if state & RUNNING != 0 {
-                ((state | NOTIFIED) - REFERENCE, Woken::Nothing)
             } else {
-                (state | QUEUED, Woken::Push)
+                ((state | NOTIFIED) - REFERENCE, Woken::Nothing)
             };
-            // Ordering: Release, for the step that follows must see what the waker did; Acquire for freeing.
-            match self
-                .0
-                .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Ok(_) => return outcome,
-                Err(now) => state = now,
+            if change(&mut state, next) {
+                return outcome;
             }
         }
     }

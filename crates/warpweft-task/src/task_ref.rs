@@ -105,6 +105,7 @@ impl TaskRef {
         ManuallyDrop::new(self).0
     }
 
+    #[inline]
     fn header(&self) -> &Header {
         // SAFETY: the token is a reference to the task.
         unsafe { self.0.as_ref() }
@@ -155,14 +156,22 @@ impl TaskRef {
     }
 
     /// Hands the token to its pool, from any thread.
+    // Inlined, so that the reason, which the caller knows, chooses the function.
+    #[inline]
     pub fn push(self, why: Why) {
         let pool = self.pool();
         // SAFETY: a pool outlives its unfinished tasks, and this one is unfinished.
         let vtable = unsafe { pool.as_ref() }.vtable;
-        // SAFETY: the pool is of this table, and alive as above.
-        unsafe { (vtable.push)(pool, self, why) };
+        if why == Why::Woken {
+            // SAFETY: the pool is of this table, and alive as above.
+            unsafe { (vtable.woken)(pool, self) };
+        } else {
+            // SAFETY: as above.
+            unsafe { (vtable.push)(pool, self, why) };
+        }
     }
 
+    #[inline]
     fn pool(&self) -> NonNull<PoolHeader> {
         self.header().pool.with(|pool| {
             // SAFETY: the field changes only in the hands of the token's holder.

@@ -45,21 +45,33 @@ impl Deref for BorrowedWaker {
 /// The task that `waker` wakes; `None`: it is a waker of something else.
 #[must_use]
 pub fn task_of(waker: &Waker) -> Option<TaskId> {
-    std::ptr::eq(waker.vtable(), &raw const VTABLE).then(|| TaskId::of(header(waker.data())))
+    std::ptr::eq(waker.vtable(), &raw const VTABLE).then(|| {
+        // SAFETY: by its table it is a waker of a task.
+        TaskId::of(unsafe { header(waker.data()) })
+    })
 }
 
-fn header(data: *const ()) -> NonNull<Header> {
-    NonNull::new(data.cast_mut().cast()).unwrap_or_else(|| unreachable!("wakers are made of headers"))
+/// # Safety
+///
+/// `data` is that of a waker of [`VTABLE`].
+#[inline]
+unsafe fn header(data: *const ()) -> NonNull<Header> {
+    debug_assert!(!data.is_null());
+    // SAFETY: such wakers are made of headers' addresses.
+    unsafe { NonNull::new_unchecked(data.cast_mut().cast()) }
 }
 
 unsafe fn clone(data: *const ()) -> RawWaker {
+    // SAFETY: the function is in that table.
+    let header = unsafe { header(data) };
     // SAFETY: the waker that is cloned holds a reference.
-    unsafe { header(data).as_ref() }.state.add_reference();
+    unsafe { header.as_ref() }.state.add_reference();
     RawWaker::new(data, &VTABLE)
 }
 
 unsafe fn wake(data: *const ()) {
-    let header = header(data);
+    // SAFETY: the function is in that table.
+    let header = unsafe { header(data) };
     // SAFETY: the waker holds a reference until `wake_by_value` consumes it.
     match unsafe { header.as_ref() }.state.wake_by_value() {
         Woken::Nothing => {}
@@ -71,7 +83,8 @@ unsafe fn wake(data: *const ()) {
 }
 
 unsafe fn wake_by_ref(data: *const ()) {
-    let header = header(data);
+    // SAFETY: the function is in that table.
+    let header = unsafe { header(data) };
     // SAFETY: the waker holds a reference.
     if unsafe { header.as_ref() }.state.wake_by_ref() {
         // SAFETY: `wake_by_ref` made the token.
@@ -80,8 +93,10 @@ unsafe fn wake_by_ref(data: *const ()) {
 }
 
 unsafe fn drop_waker(data: *const ()) {
+    // SAFETY: the function is in that table.
+    let header = unsafe { header(data) };
     // SAFETY: the waker's reference is given up here, once.
-    unsafe { drop_reference(header(data)) };
+    unsafe { drop_reference(header) };
 }
 
 /// Asks for cancellation; false if the task had ended.

@@ -39,7 +39,14 @@ pub(crate) struct Bench<'n, P: Policy> {
     held: BTreeSet<usize>,
     /// Who pushed with `Wake::None`, and so may have put a task where only he finds it.
     private: Vec<usize>,
+    /// What the policy said at first of the reasons for which it keeps tasks.
+    keeps: [bool; Why::ALL.len()],
+    /// Pushes by workers and suspensions so far: now and then the short way is not taken.
+    ways: usize,
 }
+
+/// One time in so many the short way is not taken.
+const LONG_WAYS: usize = 3;
 
 impl<'n, P: Policy> Bench<'n, P> {
     /// A pool for at most `tasks` tasks.
@@ -53,6 +60,8 @@ impl<'n, P: Policy> Bench<'n, P> {
         let (shared, locals) = build(name, policy, workers)?;
         Ok(Self {
             name,
+            keeps: Why::ALL.map(|why| P::keeps(&shared, why)),
+            ways: 0,
             shared,
             seats: Seat::all(locals, seed),
             outside: Counters::default(),
@@ -108,6 +117,20 @@ impl<'n, P: Policy> Bench<'n, P> {
     pub(crate) fn push_for(&mut self, by: Option<usize>, task: TaskRef, why: Why) -> Result<Wake, Violation> {
         let number = self.number_of(&task)?;
         self.held.insert(number);
+        if P::keeps(&self.shared, why) != self.keeps[why as usize] {
+            let how = format!(
+                "`keeps({why:?})` was {} at first, and now is not.",
+                self.keeps[why as usize]
+            );
+            return Err(self.violation(Duty::HonestShortWays, how));
+        }
+        let task = match by {
+            Some(worker) => match self.push_own(worker, task, why)? {
+                Some(task) => task,
+                None => return Ok(Wake::Any),
+            },
+            None => task,
+        };
         let clock = Clock::Virtual(&self.now);
         let wake = match by {
             Some(worker) => {
@@ -138,6 +161,26 @@ impl<'n, P: Policy> Bench<'n, P> {
             (Wake::Any | Wake::Worker(_), _) => {}
         }
         Ok(wake)
+    }
+
+    /// The short way of a push, if the policy has one for that reason. It gives back what is still to be pushed.
+    fn push_own(&mut self, worker: usize, task: TaskRef, why: Why) -> Result<Option<TaskRef>, Violation> {
+        self.ways += 1;
+        if !self.keeps[why as usize] || self.ways.is_multiple_of(LONG_WAYS) {
+            return Ok(Some(task));
+        }
+        let (number, word) = (self.number_of(&task)?, task.policy_word());
+        let left = P::push_own(&mut self.seats[worker].local, task);
+        self.nothing_dropped("push_own")?;
+        let Err(task) = left else { return Ok(None) };
+        let (back, now) = (self.number_of(&task)?, task.policy_word());
+        if (back, now) != (number, word) {
+            let how = format!(
+                "`push_own` was given task {number} with the word {word}, and gave task {back} with the word {now} back."
+            );
+            return Err(self.violation(Duty::HonestShortWays, how));
+        }
+        Ok(Some(task))
     }
 
     /// Calls a hook of a worker.
@@ -171,9 +214,19 @@ impl<'n, P: Policy> Bench<'n, P> {
 
     /// The running task of a worker waits.
     pub(crate) fn suspend(&mut self, worker: usize, task: &mut TaskRef) -> Verdict {
-        let clock = Clock::Virtual(&self.now);
-        let (local, cx) = self.seats[worker].parts(clock);
-        P::suspended(&self.shared, local, task, &cx);
+        self.ways += 1;
+        let (watches, word) = (P::watches_waits(&self.shared), task.policy_word());
+        // Who need not be told may be told all the same.
+        if watches || self.ways.is_multiple_of(LONG_WAYS) {
+            let clock = Clock::Virtual(&self.now);
+            let (local, cx) = self.seats[worker].parts(clock);
+            P::suspended(&self.shared, local, task, &cx);
+        }
+        if !watches && task.policy_word() != word {
+            let how =
+                "`watches_waits` says that it need not be told, and `suspended` wrote into a task's word.";
+            return Err(self.violation(Duty::HonestShortWays, how));
+        }
         self.nothing_dropped("suspended")
     }
 

@@ -24,6 +24,7 @@ const CALLS: [usize; 4] = [1, 2, 10, 2 * TASKS];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spot {
     Push,
+    PushOwn,
     Yielded,
     Suspended,
     Next,
@@ -35,8 +36,9 @@ enum Spot {
     Retired,
 }
 
-const SPOTS: [Spot; 10] = [
+const SPOTS: [Spot; 11] = [
     Spot::Push,
+    Spot::PushOwn,
     Spot::Yielded,
     Spot::Suspended,
     Spot::Next,
@@ -76,29 +78,39 @@ struct Fused<P> {
 
 impl<P: Policy> Policy for Fused<P> {
     type Shared = (P::Shared, Arc<Fuse>);
-    type Local = P::Local;
+    type Local = (P::Local, Arc<Fuse>);
     const INTERVAL: u32 = P::INTERVAL;
     const WATCHES_ENDS: bool = true;
 
-    fn build(&self, env: &PoolEnv) -> Result<(Self::Shared, Vec<P::Local>), PolicyError> {
+    fn build(&self, env: &PoolEnv) -> Result<(Self::Shared, Vec<Self::Local>), PolicyError> {
         let (shared, locals) = self.inner.build(env)?;
-        Ok(((shared, Arc::clone(&self.fuse)), locals))
+        let locals = locals.into_iter().map(|local| (local, Arc::clone(&self.fuse)));
+        Ok(((shared, Arc::clone(&self.fuse)), locals.collect()))
     }
 
     fn push(
         (shared, fuse): &Self::Shared,
-        local: Option<&mut P::Local>,
+        local: Option<&mut Self::Local>,
         task: TaskRef,
         why: Why,
         cx: &Cx<'_>,
     ) -> Wake {
         fuse.reach(Spot::Push);
-        P::push(shared, local, task, why, cx)
+        P::push(shared, local.map(|(local, _)| local), task, why, cx)
+    }
+
+    fn keeps((shared, _): &Self::Shared, why: Why) -> bool {
+        P::keeps(shared, why)
+    }
+
+    fn push_own((local, fuse): &mut Self::Local, task: TaskRef) -> Result<(), TaskRef> {
+        fuse.reach(Spot::PushOwn);
+        P::push_own(local, task)
     }
 
     fn yielded(
         (shared, fuse): &Self::Shared,
-        local: &mut P::Local,
+        (local, _): &mut Self::Local,
         task: TaskRef,
         to: YieldTo,
         cx: &Cx<'_>,
@@ -107,34 +119,39 @@ impl<P: Policy> Policy for Fused<P> {
         P::yielded(shared, local, task, to, cx)
     }
 
-    fn suspended((shared, fuse): &Self::Shared, local: &mut P::Local, task: &mut TaskRef, cx: &Cx<'_>) {
+    fn suspended(
+        (shared, fuse): &Self::Shared,
+        (local, _): &mut Self::Local,
+        task: &mut TaskRef,
+        cx: &Cx<'_>,
+    ) {
         fuse.reach(Spot::Suspended);
         P::suspended(shared, local, task, cx);
     }
 
-    fn next((shared, fuse): &Self::Shared, local: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn next((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         fuse.reach(Spot::Next);
         P::next(shared, local, cx)
     }
 
-    fn overdue((shared, fuse): &Self::Shared, local: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn overdue((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         fuse.reach(Spot::Overdue);
         P::overdue(shared, local, cx)
     }
 
-    fn search((shared, fuse): &Self::Shared, local: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn search((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         fuse.reach(Spot::Search);
         P::search(shared, local, cx)
     }
 
-    fn scan((shared, fuse): &Self::Shared, local: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn scan((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         fuse.reach(Spot::Scan);
         P::scan(shared, local, cx)
     }
 
     fn evict(
         (shared, fuse): &Self::Shared,
-        local: &mut P::Local,
+        (local, _): &mut Self::Local,
         cancellations: u64,
         cx: &Cx<'_>,
     ) -> Vec<TaskRef> {
@@ -142,12 +159,12 @@ impl<P: Policy> Policy for Fused<P> {
         P::evict(shared, local, cancellations, cx)
     }
 
-    fn alone((shared, fuse): &Self::Shared, local: &P::Local) -> bool {
+    fn alone((shared, fuse): &Self::Shared, (local, _): &Self::Local) -> bool {
         fuse.reach(Spot::Alone);
         P::alone(shared, local)
     }
 
-    fn retired((shared, fuse): &Self::Shared, local: &mut P::Local, policy_word: u64) {
+    fn retired((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, policy_word: u64) {
         fuse.reach(Spot::Retired);
         if P::WATCHES_ENDS {
             P::retired(shared, local, policy_word);

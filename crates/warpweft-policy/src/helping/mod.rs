@@ -304,6 +304,11 @@ impl<O: Order> Policy for Helping<O> {
     }
 
     #[inline]
+    fn watches_waits(_: &Self::Shared) -> bool {
+        false
+    }
+
+    #[inline]
     fn next(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let config = &shared.config;
         if own.until_clock == 0 {

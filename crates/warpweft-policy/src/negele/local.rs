@@ -161,6 +161,11 @@ impl Policy for NegeleLocal {
     }
 
     #[inline]
+    fn watches_waits(_: &Self::Shared) -> bool {
+        false
+    }
+
+    #[inline]
     fn next(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         own.taken += 1;
         if own.taken >= shared.balance {

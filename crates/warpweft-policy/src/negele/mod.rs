@@ -136,6 +136,11 @@ impl Policy for Negele {
     }
 
     #[inline]
+    fn watches_waits(_: &Self::Shared) -> bool {
+        false
+    }
+
+    #[inline]
     fn next(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
         shared.levels.pop(&own.processor)
     }

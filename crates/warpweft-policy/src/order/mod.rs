@@ -63,11 +63,14 @@ pub trait Lane: Send + Sized + 'static {
     /// The same lane in the hands of others.
     type Thief: LaneThief<Self>;
 
+    /// Whether [`push`](Lane::push) may give back another task than the one that it was given.
+    const DISPLACES: bool = false;
+
     /// Adds a task that is new or was woken.
     ///
     /// # Errors
     ///
-    /// [`Full`] with a task for which there is no room: this one, or one that it has displaced.
+    /// [`Full`] with a task for which there is no room: this one, or, if it [displaces](Lane::DISPLACES), the one that it has displaced.
     fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>>;
 
     /// Adds a task that has waited elsewhere: without the privileges of a new one.

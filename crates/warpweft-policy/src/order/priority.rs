@@ -100,6 +100,7 @@ impl<L> PriorityLane<L> {
 
 impl<L: Lane> Lane for PriorityLane<L> {
     type Thief = PriorityThief<L::Thief>;
+    const DISPLACES: bool = L::DISPLACES;
 
     #[inline]
     fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {

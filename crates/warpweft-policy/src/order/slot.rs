@@ -94,6 +94,7 @@ pub struct SlotThief<T> {
 
 impl<L: Lane> Lane for SlotLane<L> {
     type Thief = SlotThief<L::Thief>;
+    const DISPLACES: bool = true;
 
     #[inline]
     fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {

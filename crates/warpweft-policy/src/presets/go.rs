@@ -97,6 +97,11 @@ impl Policy for Go {
     }
 
     #[inline]
+    fn watches_waits(_: &Self::Shared) -> bool {
+        false
+    }
+
+    #[inline]
     fn next(_: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
         own.next.pop().or_else(|| own.ring.pop())
     }

@@ -144,6 +144,11 @@ impl Policy for Tokio {
     }
 
     #[inline]
+    fn watches_waits(_: &Self::Shared) -> bool {
+        false
+    }
+
+    #[inline]
     fn next(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         own.ticks = own.ticks.wrapping_add(1);
         if own.ticks.is_multiple_of(EVENTS) {

@@ -80,6 +80,7 @@ impl Desk {
     }
 
     /// Whether somebody asks this worker.
+    #[inline]
     pub(super) fn is_asked(&self, me: usize) -> bool {
         matches!(&self.by, By::Slots(slots) if !slots[me].is_empty())
     }

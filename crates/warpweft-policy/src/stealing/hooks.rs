@@ -2,14 +2,12 @@
 
 use super::greed::Greed;
 use super::help::Desk;
-use super::spill::Spill;
+use super::spill::{Beside, Spill, retry};
 use super::thief::{rob, steal};
 use super::victims::Circle;
-use super::{MOST_CAPACITY, Overflow, Stealing, Woken, YieldTo};
+use super::{Help, MOST_CAPACITY, Overflow, Stealing, Woken, YieldTo};
 use crate::order::{Lane, LaneThief, Order};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Tally, Wake, WorkerId, priority};
-use std::num::NonZeroUsize;
-use warpweft_platform::atomic::spin_loop;
 use warpweft_queue::{Amount, CapacityError, Full, Glance, Locked, Multi, Steal};
 use warpweft_task::{TaskRef, Why};
 
@@ -37,6 +35,8 @@ pub struct Shared<O: Order> {
     detours: u8,
     /// Whether woken tasks go where they ran last.
     to_last: bool,
+    /// Whether a worker that looks up has more to do than to look: it has a home, or may ask for help.
+    has_errands: bool,
     lanes: Box<[ThiefOf<O>]>,
     injector: Spill,
     yielded: Multi<TaskRef, Locked<TaskRef>>,
@@ -78,6 +78,12 @@ impl<O: Order> Local<O> {
 
 const fn bit(why: Why) -> u8 {
     1 << why as u8
+}
+
+/// Whether a worker's push for this reason does not go to its own lane, or not to where new tasks go there.
+#[inline]
+fn is_detour<O: Order>(shared: &Shared<O>, why: Why) -> bool {
+    shared.detours & bit(why) != 0
 }
 
 impl<O: Order> Policy for Stealing<O> {
@@ -125,6 +131,7 @@ impl<O: Order> Policy for Stealing<O> {
         let shared = Shared {
             detours,
             to_last,
+            has_errands: to_last || axes.help != Help::None,
             lanes: locals.iter().map(|local| local.lane.thief()).collect(),
             injector: Spill::locked(),
             yielded: Multi::from_shards((0..yielded).map(|_| Locked::new()))?,
@@ -142,14 +149,30 @@ impl<O: Order> Policy for Stealing<O> {
         let Some(local) = local else {
             return from_outside(shared, task, why);
         };
-        if shared.detours & bit(why) != 0 {
+        if is_detour(shared, why) {
             return detour(shared, local, task, why, cx.tally());
         }
         into_lane(shared, local, task, cx.tally())
     }
 
+    #[inline]
+    fn keeps(shared: &Shared<O>, why: Why) -> bool {
+        // A lane that gives another task back than it was given has changed by then.
+        !<O::Lane as Lane>::DISPLACES && !is_detour(shared, why)
+    }
+
+    #[inline]
+    fn push_own(local: &mut Local<O>, task: TaskRef) -> Result<(), TaskRef> {
+        local.lane.push(task).map_err(|Full(task)| task)
+    }
+
     fn yielded(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, to: YieldTo, cx: &Cx<'_>) -> Wake {
         give_way(shared, local, task, to, cx.tally())
+    }
+
+    #[inline]
+    fn watches_waits(shared: &Shared<O>) -> bool {
+        shared.to_last
     }
 
     #[inline]
@@ -164,35 +187,14 @@ impl<O: Order> Policy for Stealing<O> {
         local.lane.pop(cx)
     }
 
+    #[inline]
     fn overdue(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-        let came_home = come_home(shared, local, cx.tally());
-        // Whoever sleeps was woken when the tasks were pushed.
-        let _ = shared
-            .desk
-            .ask(local.me, local.lane.len(), local.pick(), cx.tally());
+        let came_home = shared.has_errands && run_errands(shared, local, cx.tally());
         // Mostly so: a worker that is busy with its own.
         if !came_home && is_nothing_shared(shared, local) {
             return local.lane.passed_over();
         }
-        // By turns: as long as one place never runs dry, the others would wait for ever.
-        local.turn = local.turn.wrapping_add(1);
-        let turn = local.turn;
-        let by_turns = (0..PLACES).find_map(|place| match (turn + place) % PLACES {
-            0 => take_share(&shared.injector, local, cx, Beside::Nothing),
-            1 => shared.yielded.pop(turn / PLACES),
-            2 => take_share(&shared.overflow, local, cx, Beside::Anything),
-            3 => local.lane.passed_over(),
-            4 => {
-                let busy = shared.desk.asked_by(local.me, &mut local.kept)?;
-                steal(&shared.lanes[busy], &mut local.lane, local.greed.amount(), cx)
-            }
-            // A worker that is in a long task does not look after what has come home to it.
-            _ => shared
-                .homes
-                .get(turn / PLACES % shared.lanes.len())
-                .and_then(Locked::pop),
-        });
-        by_turns.or_else(|| came_home.then(|| local.lane.pop(cx)).flatten())
+        by_turns(shared, local, came_home, cx)
     }
 
     fn search(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -277,14 +279,54 @@ impl<O: Order> Policy for Stealing<O> {
     }
 }
 
+/// What a worker does when it looks up: takes in what has come home, which it tells, and asks for help.
+#[inline(never)]
+fn run_errands<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<'_>) -> bool {
+    let came_home = come_home(shared, local, tally);
+    // Whoever sleeps was woken when the tasks were pushed.
+    let _ = shared.desk.ask(local.me, local.lane.len(), local.pick(), tally);
+    came_home
+}
+
+/// Something that is overdue. By turns: as long as one place never runs dry, the others would wait for ever.
+#[inline(never)]
+fn by_turns<O: Order>(
+    shared: &Shared<O>,
+    local: &mut Local<O>,
+    came_home: bool,
+    cx: &Cx<'_>,
+) -> Option<TaskRef> {
+    local.turn = local.turn.wrapping_add(1);
+    let turn = local.turn;
+    let by_turns = (0..PLACES).find_map(|place| match (turn + place) % PLACES {
+        0 => shared.injector.take_share(&mut local.lane, cx, Beside::Nothing),
+        1 => shared.yielded.pop(turn / PLACES),
+        2 => shared.overflow.take_share(&mut local.lane, cx, Beside::Anything),
+        3 => local.lane.passed_over(),
+        4 => {
+            let busy = shared.desk.asked_by(local.me, &mut local.kept)?;
+            steal(&shared.lanes[busy], &mut local.lane, local.greed.amount(), cx)
+        }
+        // A worker that is in a long task does not look after what has come home to it.
+        _ => shared
+            .homes
+            .get(turn / PLACES % shared.lanes.len())
+            .and_then(Locked::pop),
+    });
+    by_turns.or_else(|| came_home.then(|| local.lane.pop(cx)).flatten())
+}
+
 /// Whether nothing lies outside of the lanes, and nobody has asked this worker to steal. A hint, as each look is.
 fn is_nothing_shared<O: Order>(shared: &Shared<O>, local: &Local<O>) -> bool {
     shared.injector.is_empty()
         && shared.yielded.is_empty()
         && shared.overflow.is_empty()
-        && shared.homes.iter().all(Locked::is_empty)
-        && local.kept.is_none()
-        && !shared.desk.is_asked(local.me)
+        && (!shared.has_errands || has_no_errand(shared, local))
+}
+
+/// Whether nothing has come home to anybody, and nobody has asked this worker to steal.
+fn has_no_errand<O: Order>(shared: &Shared<O>, local: &Local<O>) -> bool {
+    shared.homes.iter().all(Locked::is_empty) && local.kept.is_none() && !shared.desk.is_asked(local.me)
 }
 
 /// Something of another worker's lane, and how many lay there.
@@ -334,23 +376,6 @@ fn no_room<O: Order>(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, ta
         shared.overflow.push(task, local.pick());
     }
     shared.desk.ask(local.me, local.lane.len(), local.pick(), tally)
-}
-
-fn retry<L: Lane>(
-    lane: &mut L,
-    mut task: TaskRef,
-    times: NonZeroUsize,
-    tally: Tally<'_>,
-) -> Result<(), Full<TaskRef>> {
-    for _ in 0..times.get() {
-        spin_loop();
-        tally.count(Count::Retries, 1);
-        match lane.push_last(task) {
-            Ok(()) => return Ok(()),
-            Err(Full(back)) => task = back,
-        }
-    }
-    Err(Full(task))
 }
 
 /// A push of a worker that does not go to its own lane, or not to where new tasks go there.
@@ -443,35 +468,9 @@ fn give_way<O: Order>(
 }
 
 fn from_pool_queues<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-    take_share(&shared.injector, local, cx, Beside::Nothing)
-        .or_else(|| take_share(&shared.overflow, local, cx, Beside::Nothing))
+    shared
+        .injector
+        .take_share(&mut local.lane, cx, Beside::Nothing)
+        .or_else(|| shared.overflow.take_share(&mut local.lane, cx, Beside::Nothing))
         .or_else(|| shared.yielded.pop(cx.random(shared.yielded.shards())))
-}
-
-/// Beside what a worker takes its share of a queue.
-#[derive(Clone, Copy, PartialEq)]
-enum Beside {
-    /// If it has nothing of its own: what came from outside may go to whoever has time.
-    Nothing,
-    /// Whatever it has: what found no room is older than that. One at a time behind tasks that give way again and again, it would take its time.
-    Anything,
-}
-
-/// One of the oldest tasks of a queue of the pool. Its share of the others comes along, so that a lock is taken once for many.
-fn take_share<O: Order>(queue: &Spill, local: &mut Local<O>, cx: &Cx<'_>, beside: Beside) -> Option<TaskRef> {
-    let waiting = queue.len();
-    if waiting == 0 {
-        return None;
-    }
-    let first = queue.pop(cx)?;
-    if beside == Beside::Anything || local.lane.is_empty() {
-        let share = (waiting / cx.workers()).min(local.lane.room() / 2);
-        let mut rest = queue.pop_batch(share, cx).into_iter();
-        while let Some(task) = rest.next() {
-            if let Err(Full(task)) = local.lane.push_last(task) {
-                queue.push_batch(std::iter::once(task).chain(rest.by_ref()));
-            }
-        }
-    }
-    Some(first)
 }

@@ -1,7 +1,10 @@
 //! What all workers share besides their lanes: queues for tasks that came from outside or found no room.
 
 use super::Overflow;
-use crate::{Cx, PolicyError};
+use crate::order::Lane;
+use crate::{Count, Cx, PolicyError, Tally};
+use std::num::NonZeroUsize;
+use warpweft_platform::atomic::spin_loop;
 use warpweft_queue::{Full, Locked, Mpmc, Multi};
 use warpweft_task::TaskRef;
 
@@ -10,6 +13,15 @@ const ALONE: usize = if cfg!(warpweft_loom) { 2 } else { 1 << 16 };
 const EACH: usize = if cfg!(warpweft_loom) { 2 } else { 1 << 14 };
 /// The most lock-free queues that one may ask for: 64 MiB of them.
 pub(crate) const MOST_QUEUES: usize = 256;
+
+/// Beside what a worker takes its share of a queue.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Beside {
+    /// If it has nothing of its own: what came from outside may go to whoever has time.
+    Nothing,
+    /// Whatever it has: what found no room is older than that. One at a time behind tasks that give way again and again, it would take its time.
+    Anything,
+}
 
 /// A locked queue, and in front of it perhaps lock-free ones.
 pub(super) struct Spill {
@@ -95,6 +107,25 @@ impl Spill {
         batch
     }
 
+    /// One of the oldest. The worker's share of the others comes along into its lane, so that a lock is taken once for many.
+    pub(super) fn take_share(&self, lane: &mut impl Lane, cx: &Cx<'_>, beside: Beside) -> Option<TaskRef> {
+        let waiting = self.len();
+        if waiting == 0 {
+            return None;
+        }
+        let first = self.pop(cx)?;
+        if beside == Beside::Anything || lane.is_empty() {
+            let share = (waiting / cx.workers()).min(lane.room() / 2);
+            let mut rest = self.pop_batch(share, cx).into_iter();
+            while let Some(task) = rest.next() {
+                if let Err(Full(task)) = lane.push_last(task) {
+                    self.push_batch(std::iter::once(task).chain(rest.by_ref()));
+                }
+            }
+        }
+        Some(first)
+    }
+
     /// Takes out what was cancelled. What lies in the lock-free queues goes round once for it.
     pub(super) fn evict(&self) -> Vec<TaskRef> {
         let mut cancelled = self.locked.extract(TaskRef::is_cancelled);
@@ -121,4 +152,22 @@ impl Spill {
     pub(super) fn is_empty(&self) -> bool {
         self.locked.is_empty() && self.rings.as_ref().is_none_or(Multi::is_empty)
     }
+}
+
+/// Tries again to add a task to a lane that was full, so many times.
+pub(super) fn retry<L: Lane>(
+    lane: &mut L,
+    mut task: TaskRef,
+    times: NonZeroUsize,
+    tally: Tally<'_>,
+) -> Result<(), Full<TaskRef>> {
+    for _ in 0..times.get() {
+        spin_loop();
+        tally.count(Count::Retries, 1);
+        match lane.push_last(task) {
+            Ok(()) => return Ok(()),
+            Err(Full(back)) => task = back,
+        }
+    }
+    Err(Full(task))
 }

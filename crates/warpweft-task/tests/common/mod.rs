@@ -124,6 +124,8 @@ pub(crate) struct Pool {
 
 static VTABLE: PoolVtable = PoolVtable {
     push,
+    // SAFETY: the contracts are the same.
+    woken: |header, token| unsafe { push(header, token, Why::Woken) },
     dropped,
     unregister,
 };

@@ -7,6 +7,9 @@
 //! task wants to go that gave way (soft and hard yields). Nobody ever asks it for any of these, and what would follow is not there: it is a
 //! yardstick, not a runtime, and never shuts down before its tasks have ended.
 //!
+//! What its pushes need beside the queue is out of line, and comes last, as in the runtime; and they are inlined where tasks are spawned, which a
+//! free function of a library that knows no policy cannot have.
+//!
 //! What it has not: the guard by which a hook's own spawns and panics are told, the axes that are values, and what is overdue in places that plain FIFO
 //! has not (the price of the trait and of its components).
 #![allow(
@@ -77,6 +80,7 @@ thread_local! { static CURRENT: Cell<*const Worker> = const { Cell::new(std::ptr
 
 static VTABLE: PoolVtable = PoolVtable {
     push,
+    woken,
     dropped,
     unregister,
 };
@@ -89,6 +93,11 @@ unsafe fn hand<'a>(pool: NonNull<PoolHeader>) -> &'a Hand {
 unsafe fn push(pool: NonNull<PoolHeader>, task: TaskRef, why: Why) {
     // SAFETY: by the table's contract.
     unsafe { hand(pool) }.push(task, why);
+}
+
+unsafe fn woken(pool: NonNull<PoolHeader>, task: TaskRef) {
+    // SAFETY: by the table's contract.
+    unsafe { hand(pool) }.push(task, Why::Woken);
 }
 
 unsafe fn dropped(_: NonNull<PoolHeader>, _: TaskRef) {
@@ -185,19 +194,20 @@ impl Hand {
         handle
     }
 
+    #[inline(never)]
+    fn push_from_outside(&self, task: TaskRef) {
+        self.injector.push(task);
+        self.events.notify_one();
+    }
+
     #[inline]
     fn push(&self, task: TaskRef, why: Why) {
         // SAFETY: null, or the worker of this thread, which lives until the thread ends.
         let worker = unsafe { CURRENT.with(Cell::get).as_ref() };
         let Some(worker) = worker.filter(|worker| std::ptr::eq(worker.hand.get(), self)) else {
-            self.injector.push(task);
-            self.events.notify_one();
-            return;
+            return self.push_from_outside(task);
         };
         worker.push(self, task, why);
-        if self.events.notify_one() {
-            worker.counters.add(Count::Wakes, 1);
-        }
     }
 }
 
@@ -214,12 +224,24 @@ impl Worker {
     #[inline]
     fn push(&self, hand: &Hand, task: TaskRef, why: Why) {
         self.counters.pushed(why);
-        if let Err(Full(task)) = self.lane().push(task) {
-            self.no_room(hand, task);
+        // What is more than that comes last, and is out of line, as in the runtime.
+        match self.lane().push(task) {
+            Ok(()) if hand.events.is_wanted() => self.wake_one(hand),
+            Ok(()) => {}
+            Err(Full(task)) => self.no_room(hand, task),
         }
     }
 
     #[cold]
+    #[inline(never)]
+    fn wake_one(&self, hand: &Hand) {
+        if hand.events.notify_one() {
+            self.counters.add(Count::Wakes, 1);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
     fn no_room(&self, hand: &Hand, task: TaskRef) {
         self.counters.add(Count::Grown, 1);
         if self.lane().grow().is_ok() {
@@ -230,6 +252,7 @@ impl Worker {
         } else {
             hand.overflow.push(task);
         }
+        self.wake_one(hand);
     }
 
     #[cold]
@@ -378,19 +401,32 @@ impl Worker {
     /// The step left the task pending.
     #[inline(always)]
     fn suspend(&self, hand: &Hand, mut pending: Pending) {
-        let gave_way = self.gave_way.replace(0);
-        if !pending.is_notified() {
-            self.counters.add(Count::Suspensions, 1);
-            if !pending.is_registered() {
-                let mut register = hand.register.lock().expect("unpoisoned");
-                register.push(1);
-                pending.register(register.len() - 1);
-            }
+        if pending.is_notified() {
+            return self.go_on(hand, pending);
+        }
+        self.gave_way.set(0);
+        self.counters.add(Count::Suspensions, 1);
+        if !pending.is_registered() {
+            let mut register = hand.register.lock().expect("unpoisoned");
+            register.push(1);
+            pending.register(register.len() - 1);
         }
         if let Suspended::Again(task) = pending.suspend() {
-            let why = if gave_way == 0 { Why::Woken } else { Why::Yielded };
-            self.push(hand, task, why);
-            hand.events.notify_one();
+            self.push_again(hand, task, 0);
         }
+    }
+
+    #[inline(never)]
+    fn go_on(&self, hand: &Hand, pending: Pending) {
+        let gave_way = self.gave_way.replace(0);
+        if let Suspended::Again(task) = pending.suspend() {
+            self.push_again(hand, task, gave_way);
+        }
+    }
+
+    #[inline(never)]
+    fn push_again(&self, hand: &Hand, task: TaskRef, gave_way: u8) {
+        let why = if gave_way == 0 { Why::Woken } else { Why::Yielded };
+        self.push(hand, task, why);
     }
 }

@@ -106,6 +106,10 @@ impl fmt::Debug for Wish {
 }
 
 impl Wish {
+    pub(crate) const fn none() -> Self {
+        Self(Cell::new(None))
+    }
+
     pub(super) fn set(&self, hop: Hop) {
         self.0.set(Some(hop));
     }

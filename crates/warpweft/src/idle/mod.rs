@@ -182,6 +182,12 @@ impl Idle {
         self.events.notify_one()
     }
 
+    /// Whether [`wake_one`](Idle::wake_one) would wake somebody at this moment: it has to be called then, and need not be otherwise.
+    #[inline]
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.events.is_wanted()
+    }
+
     /// Work became visible that worker `w` should do.
     pub(crate) fn wake(&self, w: usize) -> bool {
         self.events.notify(w)

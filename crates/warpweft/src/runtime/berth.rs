@@ -94,10 +94,9 @@ impl fmt::Debug for Berth {
 
 impl Berth {
     const VTABLE: &'static PoolVtable = &PoolVtable {
-        push: |_, wake, _| {
-            // What a fiber hangs on a signal does its work at once, on whatever thread: it enters the fiber in its lane.
-            let _ = wake.run();
-        },
+        // What a fiber hangs on a signal does its work at once, on whatever thread: it enters the fiber in its lane.
+        push: |_, wake, _| drop(wake.run()),
+        woken: |_, wake| drop(wake.run()),
         dropped: |_, wake| wake.abandon(Abandon::Dropped),
         unregister: |_, _, _| unreachable!("a wake-up is a closure, and in no register"),
     };

@@ -88,7 +88,7 @@ impl<'task> Away<'task> {
         if pool.is_forked() {
             return None;
         }
-        if front.in_policy.get() {
+        if front.is_in_policy() {
             // The worker is inside its policy, and nobody else could use it.
             crew.note(Note::Kept);
             return None;

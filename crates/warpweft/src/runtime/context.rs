@@ -21,12 +21,16 @@ use warpweft_task::{TaskRef, Why};
 pub(crate) struct Front {
     pub(crate) pool: NonNull<PoolHeader>,
     pub(crate) ops: &'static FrontOps,
+    /// As [`FrontOps::push`] with [`Why::Spawned`]; a worker's is called only while it [takes](Front::takes) tasks. Not among the others: one
+    /// load less for each task; and which it is depends on the policy's settings.
+    spawned: unsafe fn(&Self, TaskRef),
+    /// The pool whose tasks the worker takes from its own thread. It is the worker's own; nobody's while a hook of the policy is on that
+    /// thread's stack; and never a visitor's. One question instead of three, for each task that is spawned or woken.
+    takes: Cell<Option<NonNull<PoolHeader>>>,
     /// The number of the worker; a visitor has none.
     pub(crate) worker: Option<usize>,
     /// Whether the running task gave way of its own accord.
     pub(crate) yielding: Cell<GaveWay>,
-    /// A hook of the policy is on the stack of the thread that carries the worker.
-    pub(crate) in_policy: Cell<bool>,
     /// Where the running task wants to go on.
     pub(crate) wish: Wish,
     /// Of the worker.
@@ -78,15 +82,21 @@ pub(crate) struct FrontOps {
 }
 
 impl Front {
-    pub(crate) fn new(pool: NonNull<PoolHeader>, ops: &'static FrontOps, worker: Option<usize>) -> Self {
+    pub(crate) fn new(
+        pool: NonNull<PoolHeader>,
+        ops: &'static FrontOps,
+        spawned: unsafe fn(&Self, TaskRef),
+        worker: Option<usize>,
+    ) -> Self {
         Self {
             pool,
             ops,
+            spawned,
             worker,
+            takes: Cell::new(worker.map(|_| pool)),
             yielding: Cell::new(GaveWay::No),
-            in_policy: Cell::new(false),
             wish: Wish::default(),
-            counters: Counters::default(),
+            counters: Counters::new(),
         }
     }
 
@@ -94,6 +104,31 @@ impl Front {
         debug_assert!(is_current(self));
         // SAFETY: fronts are reached through `with_current` only, so the calling thread carries the worker.
         unsafe { (self.ops.push)(self, task, why) };
+    }
+
+    /// The pool whose tasks go to this worker: its own, unless a hook of the policy is on the stack. A visitor takes none.
+    #[inline]
+    pub(crate) fn takes(&self) -> Option<NonNull<PoolHeader>> {
+        self.takes.get()
+    }
+
+    /// Whether a hook of the policy is on the stack of the thread that carries the worker.
+    #[inline]
+    pub(crate) fn is_in_policy(&self) -> bool {
+        self.worker.is_some() && self.takes().is_none()
+    }
+
+    /// A hook of the policy begins on the thread that carries the worker.
+    #[inline]
+    pub(super) fn begin_hook(&self) {
+        self.takes.set(None);
+    }
+
+    /// It has returned. `pool` is the worker's own.
+    #[inline]
+    pub(super) fn end_hook(&self, pool: NonNull<PoolHeader>) {
+        debug_assert_eq!(pool, self.pool);
+        self.takes.set(Some(pool));
     }
 
     pub(crate) fn alone(&self) -> bool {
@@ -122,7 +157,44 @@ impl Front {
     }
 }
 
-thread_word!(static CURRENT: *const Front = std::ptr::null());
+/// What is there where no worker is carried and no pool visited: so that who spawns or wakes asks one question, and not first whether there
+/// is anything to ask.
+struct Nobody(Front);
+
+// SAFETY: its cells are never written: `with_current`, by which fronts are reached, does not give it to anybody, and hooks are called for
+// workers only.
+unsafe impl Sync for Nobody {}
+
+impl Nobody {
+    const OPS: FrontOps = FrontOps {
+        push: |_, task, why| task.push(why),
+        alone: |_| false,
+        step: |_| false,
+        driver: |_| unreachable!("nobody is asked for a driver"),
+        keep: |_| unreachable!("nobody is asked for a pool"),
+    };
+
+    /// Of somebody who spawns tasks of whatever pool, and tells it as `spawned` does.
+    const fn new(spawned: unsafe fn(&Front, TaskRef)) -> Self {
+        Self(Front {
+            pool: NonNull::dangling(),
+            takes: Cell::new(None),
+            ops: &Self::OPS,
+            spawned,
+            worker: None,
+            yielding: Cell::new(GaveWay::No),
+            wish: Wish::none(),
+            counters: Counters::new(),
+        })
+    }
+}
+
+/// Spawns from outside of the task's pool.
+static NOBODY: Nobody = Nobody::new(|_, task| task.push(Why::Injected));
+/// Spawns from within a hook of the policy of the task's pool, whose worker does not take it.
+static HOOK: Nobody = Nobody::new(|_, task| task.push(Why::Spawned));
+
+thread_word!(static CURRENT: *const Front = &raw const NOBODY.0);
 
 fn is_current(front: &Front) -> bool {
     is(front)
@@ -131,19 +203,115 @@ fn is_current(front: &Front) -> bool {
 /// Whether that is what free functions find here.
 #[inline]
 pub(crate) fn is(front: *const Front) -> bool {
-    std::ptr::eq(get(), front)
+    std::ptr::eq(CURRENT.with(Cell::get), or_nobody(front))
 }
 
-/// What free functions find here.
+/// What free functions find here; null: nothing.
 #[inline]
 pub(crate) fn get() -> *const Front {
-    CURRENT.with(Cell::get)
+    let front = CURRENT.with(Cell::get);
+    if std::ptr::eq(front, &raw const NOBODY.0) {
+        std::ptr::null()
+    } else {
+        front
+    }
 }
 
 /// Makes it what free functions find here. It stays alive until the next call.
 #[inline]
 pub(crate) fn set(front: *const Front) {
-    CURRENT.with(|current| current.set(front));
+    CURRENT.with(|current| current.set(or_nobody(front)));
+}
+
+#[inline]
+fn or_nobody(front: *const Front) -> *const Front {
+    if front.is_null() {
+        &raw const NOBODY.0
+    } else {
+        front
+    }
+}
+
+/// Calls `f` with the worker that this thread carries, if it takes tasks of `pool`.
+#[inline]
+pub(crate) fn with_taker<R>(pool: NonNull<PoolHeader>, f: impl FnOnce(Option<&Front>) -> R) -> R {
+    // SAFETY: as in `with_current`; or it is `NOBODY`, which is there for ever.
+    let front = unsafe { &*CURRENT.with(Cell::get) };
+    // Not an `Option` that is made first: it would be asked once more whether it is there.
+    if front.takes() == Some(pool) {
+        f(Some(front))
+    } else {
+        f(None)
+    }
+}
+
+/// Who spawns a task, and of which pool it is to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spawner {
+    front: *const Front,
+    pool: NonNull<PoolHeader>,
+}
+
+impl Spawner {
+    /// Nobody who spawns a task of no pool.
+    pub(crate) const NOBODY: Self = Self {
+        front: &raw const NOBODY.0,
+        pool: NonNull::dangling(),
+    };
+
+    /// Who spawns a task of `pool` here; or of the pool that is found here, or else of the one that `otherwise` says.
+    #[inline]
+    pub(crate) fn find(
+        pool: Option<NonNull<PoolHeader>>,
+        otherwise: impl FnOnce() -> NonNull<PoolHeader>,
+    ) -> Self {
+        let front = CURRENT.with(Cell::get);
+        // SAFETY: as in `with_taker`.
+        match unsafe { &*front }.takes() {
+            Some(takes) if pool.is_none_or(|pool| pool == takes) => Self { front, pool: takes },
+            _ => Self::find_otherwise(front, pool, otherwise),
+        }
+    }
+
+    /// The same where no worker of this thread takes the task.
+    #[inline(never)]
+    fn find_otherwise(
+        found: *const Front,
+        pool: Option<NonNull<PoolHeader>>,
+        otherwise: impl FnOnce() -> NonNull<PoolHeader>,
+    ) -> Self {
+        let somebody = !std::ptr::eq(found, &raw const NOBODY.0);
+        // SAFETY: as in `with_taker`.
+        let here = unsafe { &*found };
+        let (front, pool) = match pool {
+            Some(pool) if !somebody || pool != here.pool => (&raw const NOBODY.0, pool),
+            None if !somebody => (&raw const NOBODY.0, otherwise()),
+            // A visitor; or the worker is in its policy.
+            _ if here.worker.is_none() => (found, here.pool),
+            _ => (&raw const HOOK.0, here.pool),
+        };
+        Self { front, pool }
+    }
+
+    /// Of which pool.
+    #[inline]
+    pub(crate) fn pool(self) -> NonNull<PoolHeader> {
+        self.pool
+    }
+
+    /// Pushes the task, which is of that pool.
+    ///
+    /// # Safety
+    ///
+    /// It was found on this thread, which has done nothing since but make the task.
+    #[inline]
+    pub(crate) unsafe fn push(self, task: TaskRef) {
+        // SAFETY: by contract what was found here is still here.
+        let front = unsafe { &*self.front };
+        // SAFETY: the calling thread carries the worker, and no hook is on its stack; or it visits the pool; or it is nobody's front, which
+        // asks for nothing.
+        unsafe { (front.spawned)(front, task) };
+    }
 }
 
 /// A thread visits a pool: free functions find it for as long as the value lives.

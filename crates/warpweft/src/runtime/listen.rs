@@ -52,7 +52,7 @@ impl Seat {
         let (fiber, front) = (self.own_fiber()?, self.front()?);
         let plain = fiber.is_plain()
             && context::is(front)
-            && !front.in_policy.get()
+            && !front.is_in_policy()
             && !self.forks().may_have_untold()
             && fiber.may_switch();
         plain.then_some((fiber, front))

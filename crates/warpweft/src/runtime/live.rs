@@ -45,7 +45,7 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         if berth.may_be_ready() {
             let ran = seat.home().run_ready(seat, front, fibers.min(until_pause));
             fibers = 1;
-            if seat.front().is_none_or(|now| !std::ptr::eq(now, front)) {
+            if !seat.carries(worker.front()) {
                 continue;
             }
             until_pause -= ran.saturating_sub(1);
@@ -54,42 +54,19 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         // A block, and no variable that is filled later: its old value would be looked at, and dropped, for each task.
         let task = 'found: {
             if until_pause == 0 {
-                let overdue = pace.look_up(&pool.engine, &pool.idle, &pool.monitor);
+                // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return before the next hook is
+                // called.
+                let seen = unsafe { look_up(pool, worker, &mut pace, &mut helped, seat) };
                 until_pause = pace.stretch();
-                if worker.stands_in && pool.monitor.relieves(pace.was_long()) {
-                    return;
-                }
-                if overdue && worker.shares() {
-                    pool.end_lost();
-                    // SAFETY: the seat says that this thread carries the worker, and no hook is on its stack.
-                    unsafe { worker.evict() };
-                    // What ended may have waited in its `Drop`, and the thread may carry another worker now.
-                    if seat.front().is_none_or(|now| !std::ptr::eq(now, front)) {
-                        continue 'turns;
-                    }
-                    // Who has tasks that always yield has always work of his own, and what waits behind a stuck worker nobody else: it is
-                    // looked for every other time.
-                    if !helped && pool.monitor.is_somebody_stuck() {
-                        // SAFETY: the seat says that this thread carries the worker; here and below, tasks and hooks return
-                        // before the next hook is called.
-                        if let Some(task) = unsafe { worker.call(P::relieve) } {
-                            helped = true;
-                            break 'found task;
-                        }
-                    }
-                    helped = false;
-                    if let Some(task) = worker.errands.pop() {
-                        worker.counters().add(Count::Overdue, 1);
-                        break 'found task;
-                    }
-                    // SAFETY: as above.
-                    if let Some(task) = unsafe { ask_overdue(worker) } {
-                        break 'found task;
-                    }
+                match seen {
+                    Seen::Nothing => {}
+                    Seen::Task(task) => break 'found task,
+                    Seen::Elsewhere => continue 'turns,
+                    Seen::Over => return,
                 }
             }
             // SAFETY: as above.
-            if let Some(task) = unsafe { worker.call(P::next) } {
+            if let Some(task) = unsafe { worker.call_in(pool, P::next) } {
                 worker.counters().add(Count::LocalPops, 1);
                 break 'found task;
             }
@@ -123,8 +100,66 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
             }
         };
         // SAFETY: as above.
-        unsafe { worker.run(task, seat) };
+        unsafe { worker.run(pool, task, seat) };
     }
+}
+
+/// What a worker sees that looks up from its own tasks.
+enum Seen {
+    Nothing,
+    Task(TaskRef),
+    /// The thread carries another worker now, or none.
+    Elsewhere,
+    /// The stand-in is not needed any more.
+    Over,
+}
+
+/// A stretch is over: looks after what is overdue, if that is due.
+///
+/// # Safety
+///
+/// As [`Worker::call`]; the thread sits in `seat`. `helped`: whether it looked after somebody stuck the last time.
+// Not inlined: what it needs would be kept from the loop's registers for each task.
+#[inline(never)]
+unsafe fn look_up<P: Policy>(
+    pool: &Pool<P>,
+    worker: &Worker<P>,
+    pace: &mut Pace,
+    helped: &mut bool,
+    seat: &Seat,
+) -> Seen {
+    let overdue = pace.look_up(&pool.engine, &pool.idle, &pool.monitor);
+    if worker.stands_in && pool.monitor.relieves(pace.was_long()) {
+        return Seen::Over;
+    }
+    if !overdue || !worker.shares() {
+        return Seen::Nothing;
+    }
+    pool.end_lost();
+    // SAFETY: by contract.
+    unsafe { worker.evict() };
+    // What ended may have waited in its `Drop`, and the thread may carry another worker now.
+    if !seat.carries(worker.front()) {
+        return Seen::Elsewhere;
+    }
+    // Who has tasks that always yield has always work of his own, and what waits behind a stuck worker nobody else: it is
+    // looked for every other time.
+    if !*helped && pool.monitor.is_somebody_stuck() {
+        // SAFETY: by contract.
+        if let Some(task) = unsafe { worker.call(P::relieve) } {
+            *helped = true;
+            return Seen::Task(task);
+        }
+    }
+    *helped = false;
+    if !worker.errands.is_empty()
+        && let Some(task) = worker.errands.pop()
+    {
+        worker.counters().add(Count::Overdue, 1);
+        return Seen::Task(task);
+    }
+    // SAFETY: by contract.
+    unsafe { ask_overdue(worker) }.map_or(Seen::Nothing, Seen::Task)
 }
 
 /// Asks the policy for what is overdue.

@@ -58,6 +58,7 @@ mod live;
 mod lookout;
 mod monitor;
 mod pin;
+mod placing;
 pub(crate) mod pool;
 mod priority;
 mod register;

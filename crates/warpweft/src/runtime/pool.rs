@@ -12,7 +12,7 @@
 
 pub(crate) use super::any_pool::AnyPool;
 use super::card::Card;
-use super::context::{Front, FrontOps, with_current};
+use super::context::{Front, FrontOps, with_current, with_taker};
 use super::crew::Crew;
 use super::engine::Engine;
 use super::life::Life;
@@ -76,10 +76,16 @@ unsafe impl<P: Policy> Sync for Pool<P> {}
 unsafe impl<P: Policy> Send for Pool<P> {}
 
 impl<P: Policy> Pool<P> {
-    const VTABLE: &'static PoolVtable = &PoolVtable {
+    const VTABLE: PoolVtable = PoolVtable {
         push: Self::push_any,
+        woken: Self::woken::<false>,
         dropped: Self::dropped,
         unregister: Self::unregister,
+    };
+    /// Of a pool whose policy [keeps](Policy::keeps) woken tasks.
+    const KEEPS_WOKEN: PoolVtable = PoolVtable {
+        woken: Self::woken::<true>,
+        ..Self::VTABLE
     };
     const VISITOR: &'static FrontOps = &FrontOps {
         push: Self::push_visitor,
@@ -101,9 +107,16 @@ impl<P: Policy> Pool<P> {
         let (count, asked) = (locals.len(), card.workers);
         Arc::new_cyclic(|this: &Weak<Self>| {
             let pool = NonNull::new(this.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());
-            let worker = |(id, local)| CachePadded::new(Worker::new(pool, id, count, id >= asked, local));
+            let keeps = P::keeps(&shared, Why::Spawned);
+            let worker =
+                |(id, local)| CachePadded::new(Worker::new(pool, id, count, id >= asked, keeps, local));
+            let vtable = if P::keeps(&shared, Why::Woken) {
+                &Self::KEEPS_WOKEN
+            } else {
+                &Self::VTABLE
+            };
             Self {
-                header: PoolHeader { vtable: Self::VTABLE },
+                header: PoolHeader { vtable },
                 this: Weak::clone(this),
                 shared: UnsafeCell::new(ManuallyDrop::new(shared)),
                 workers: locals.into_iter().enumerate().map(worker).collect(),
@@ -133,29 +146,18 @@ impl<P: Policy> Pool<P> {
     }
 
     /// Wakes whom the policy named, and counts it for the worker if there is one.
-    #[inline]
     pub(crate) fn wake(&self, wake: Wake, counters: Option<&Counters>) {
-        // Apart from the rest: where a policy's way to `Any` is known when it is compiled, this is one test less.
-        let woken = if wake == Wake::Any {
-            self.idle.wake_one()
-        } else {
-            self.wake_named(wake)
+        let woken = match wake {
+            Wake::None => false,
+            Wake::Worker(worker) if worker.0 < self.asked => self.idle.wake(worker.0),
+            // A policy that names a worker that is not there gets any.
+            Wake::Any | Wake::Worker(_) => self.idle.wake_one(),
         };
         if woken {
             match counters {
                 Some(counters) => counters.add(Count::Wakes, 1),
                 None => self.outside.add_shared(Count::Wakes, 1),
             }
-        }
-    }
-
-    #[inline(never)]
-    fn wake_named(&self, wake: Wake) -> bool {
-        match wake {
-            Wake::None => false,
-            Wake::Worker(worker) if worker.0 < self.asked => self.idle.wake(worker.0),
-            // A policy that names a worker that is not there gets any.
-            Wake::Any | Wake::Worker(_) => self.idle.wake_one(),
         }
     }
 
@@ -191,9 +193,17 @@ impl<P: Policy> Pool<P> {
     }
 
     /// Ends the tasks whose tokens the policy dropped.
-    // Not inlined: the loop's one indirect call can be counted only if no direct one goes through a register.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn end_lost(&self) {
+        if !self.lost.is_empty() {
+            self.end_all_lost();
+        }
+    }
+
+    // Not inlined: the loop's one indirect call can be counted only if no direct one goes through a register.
+    #[cold]
+    #[inline(never)]
+    fn end_all_lost(&self) {
         while let Some(task) = self.lost.pop() {
             task.abandon(if self.life.is_closing() {
                 Abandon::Shutdown
@@ -291,6 +301,29 @@ impl<P: Policy> Pool<P> {
 
     /// # Safety
     ///
+    /// As [`PoolVtable::woken`]. `KEPT`: the policy keeps woken tasks.
+    unsafe fn woken<const KEPT: bool>(pool: NonNull<PoolHeader>, task: TaskRef) {
+        with_taker(pool, |front| match front {
+            Some(front) => {
+                // SAFETY: what takes tasks of the pool whose table this is is one of its workers, so of this type.
+                let worker = unsafe { Worker::<P>::from_front(front) };
+                // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
+                let pool = unsafe { pool.cast::<Self>().as_ref() };
+                if KEPT {
+                    // SAFETY: the calling thread carries the worker; as it takes tasks, no hook is on the stack.
+                    unsafe { worker.push_own(pool, task, Why::Woken) };
+                } else {
+                    // SAFETY: as above.
+                    unsafe { worker.push_in(pool, task, Why::Woken) };
+                }
+            }
+            // SAFETY: by contract.
+            None => unsafe { Self::push_any(pool, task, Why::Woken) },
+        });
+    }
+
+    /// # Safety
+    ///
     /// As [`FrontOps::push`].
     unsafe fn push_visitor(front: &Front, task: TaskRef, why: Why) {
         // SAFETY: by contract the front is of this table: it was made by `visitor`, whose pool is alive.
@@ -350,7 +383,9 @@ impl<P: Policy> AnyPool for Pool<P> {
     }
 
     fn visitor(&self) -> Front {
-        Front::new(self.header(), Self::VISITOR, None)
+        // SAFETY: by contract, which is the same.
+        let spawned = |front: &Front, task| unsafe { Self::push_visitor(front, task, Why::Spawned) };
+        Front::new(self.header(), Self::VISITOR, spawned, None)
     }
 
     fn is_forked(&self) -> bool {

@@ -282,7 +282,7 @@ impl Seat {
 
     /// Whether a hook of the policy is on this thread's stack.
     pub(crate) fn is_in_policy(&self) -> bool {
-        self.front().is_some_and(|front| front.in_policy.get())
+        self.front().is_some_and(Front::is_in_policy)
     }
 
     /// Where its thread is reached.

@@ -1,16 +1,17 @@
 //! Spawning: from inside a task, from outside, with a name.
 
-use super::context::with_current;
+use super::context::Spawner;
 use super::handle::{Runtime, default_runtime};
 use super::priority::Priority;
 use super::seat;
 use crate::compose::Pool;
 use crate::fiber::Start;
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 use std::panic::Location;
-use warpweft_task::spawn::{self as births, Birth};
-use warpweft_task::{JoinError, JoinHandle, TaskRef, Why};
+use warpweft_task::spawn::{self as births, Birth, Cradle};
+use warpweft_task::{JoinError, JoinHandle, TaskRef};
 
 /// Why a task was not spawned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -284,47 +285,44 @@ impl<'a> TaskBuilder<'a> {
         handle
     }
 
-    /// Finds the pool, lets `bear` make the task, and pushes it.
+    /// Lets `bear` make the task, and pushes it to its pool.
     #[inline]
-    fn place<H>(self, bear: impl FnOnce(Birth) -> (TaskRef, H)) -> H {
-        let Self {
-            name,
+    fn place<H>(self, bear: impl FnOnce(Nursery<'_>) -> (TaskRef, H)) -> H {
+        let spawner = Cell::new(Spawner::NOBODY);
+        let priority = self.priority;
+        let (mut task, handle) = bear(Nursery {
+            builder: self,
+            spawner: &spawner,
+        });
+        let spawner = spawner.into_inner();
+        if let Some(priority) = priority {
+            priority.set(&mut task, spawner.pool());
+        }
+        // SAFETY: it was found on this thread, which has not left this function since.
+        unsafe { spawner.push(task) };
+        handle
+    }
+}
+
+/// Finds who spawns a task, and so its pool, when the task is made.
+struct Nursery<'a> {
+    builder: TaskBuilder<'a>,
+    /// Who was found.
+    spawner: &'a Cell<Spawner>,
+}
+
+impl Cradle for Nursery<'_> {
+    #[inline]
+    fn birth(self) -> Birth {
+        let TaskBuilder {
+            name, location, pool, ..
+        } = self.builder;
+        let spawner = Spawner::find(pool.map(Pool::header), || default_runtime().first().header());
+        self.spawner.set(spawner);
+        Birth {
+            pool: spawner.pool(),
             location,
-            pool,
-            priority,
-        } = self;
-        let bear = |birth: Birth| {
-            let pool = birth.pool;
-            let (mut task, handle) = bear(birth);
-            if let Some(priority) = priority {
-                priority.set(&mut task, pool);
-            }
-            (task, handle)
-        };
-        with_current(|front| {
-            // The worker on whose thread we are, if the task is to be of its pool.
-            let front = front.filter(|front| pool.is_none_or(|pool| pool.header() == front.pool));
-            match front {
-                Some(front) => {
-                    let (task, handle) = bear(Birth {
-                        pool: front.pool,
-                        location,
-                        name,
-                    });
-                    front.push(task, Why::Spawned);
-                    handle
-                }
-                None => {
-                    let pool = pool.unwrap_or_else(|| default_runtime().first());
-                    let (task, handle) = bear(Birth {
-                        pool: pool.header(),
-                        location,
-                        name,
-                    });
-                    task.push(Why::Injected);
-                    handle
-                }
-            }
-        })
+            name,
+        }
     }
 }

@@ -55,7 +55,7 @@ impl Seat {
     /// Waits until `signal` is set, which a thread that took a fork of this stack will do. Never unwinds.
     pub(crate) fn wait_for_fork(&self, signal: &Signal) {
         match self.front() {
-            Some(front) if front.in_policy.get() => {
+            Some(front) if front.is_in_policy() => {
                 while !signal.is_set() {
                     yield_now();
                 }
@@ -317,7 +317,7 @@ impl Seat {
             }
             // Unwind: what panics here is the policy, which closes the pool and is not called any more.
             let worked =
-                !front.in_policy.get() && catch_unwind(AssertUnwindSafe(|| front.step())).unwrap_or(false);
+                !front.is_in_policy() && catch_unwind(AssertUnwindSafe(|| front.step())).unwrap_or(false);
             let may_resume = self.fiber().is_none() && self.front().is_some();
             let resumed = may_resume && self.home().run_one(self);
             if !worked && !resumed {

@@ -2,11 +2,11 @@
 //!
 //! # Invariants
 //!
-//! - The policy's `Local` is touched only by the thread that carries the worker, and only while `in_policy` is clear:
-//!   a hook that spawns or wakes, against the rules, reaches the policy as an outsider and not through a second `&mut`.
+//! - The policy's `Local` is touched only by the thread that carries the worker, and only while its front takes tasks of its pool: a hook
+//!   that spawns or wakes, against the rules, reaches the policy as an outsider and not through a second `&mut`.
 
-use super::context::{Front, FrontOps, GaveWay};
-use super::pool::Pool;
+use super::context::{Front, FrontOps};
+use super::pool::{AnyPool as _, Pool};
 use super::seat::{self, Seat};
 use crate::fork::{Seen, Stolen};
 use crate::idle::Waited;
@@ -18,10 +18,10 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::{ptr::NonNull, sync::Arc};
 use warpweft_platform::atomic::{AtomicBool, AtomicPtr, Ordering, spin_loop};
 use warpweft_platform::{clock, random::Rng};
-use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId, YieldTo};
+use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Pending, Ran, Suspended, TaskRef, Why, apart_from_job, cancellations, told_of};
+use warpweft_task::{Ran, TaskRef, Why, apart_from_job, cancellations, told_of};
 
 /// `repr(C)`: a pointer to the front is a pointer to the worker.
 #[repr(C)]
@@ -66,11 +66,17 @@ impl<P: Policy> Worker<P> {
         id: usize,
         workers: usize,
         stands_in: bool,
+        keeps_spawned: bool,
         local: P::Local,
     ) -> Self {
+        let spawned = if keeps_spawned {
+            Self::spawned::<true>
+        } else {
+            Self::spawned::<false>
+        };
         let cancelled = cancellations();
         Self {
-            front: Front::new(pool, Self::OPS, Some(id)),
+            front: Front::new(pool, Self::OPS, spawned, Some(id)),
             id: WorkerId(id),
             workers,
             local: UnsafeCell::new(ManuallyDrop::new(local)),
@@ -82,6 +88,14 @@ impl<P: Policy> Worker<P> {
             running: AtomicPtr::new(std::ptr::null_mut()),
             cancellations: (cancelled, Cell::new(cancelled)),
         }
+    }
+
+    pub(super) fn front(&self) -> &Front {
+        &self.front
+    }
+
+    pub(super) fn id(&self) -> usize {
+        self.id.0
     }
 
     pub(crate) fn counters(&self) -> &Counters {
@@ -175,10 +189,25 @@ impl<P: Policy> Worker<P> {
     /// The calling thread carries the worker, and no hook of the policy is on its stack.
     #[inline]
     pub(super) unsafe fn call<R>(&self, hook: impl FnOnce(&P::Shared, &mut P::Local, &Cx<'_>) -> R) -> R {
-        debug_assert!(!self.front.in_policy.get());
-        self.front.in_policy.set(true);
+        // SAFETY: by contract.
+        unsafe { self.call_in(self.pool(), hook) }
+    }
+
+    /// The same where the worker's pool is known: it need not be read once more.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[inline]
+    pub(super) unsafe fn call_in<R>(
+        &self,
+        pool: &Pool<P>,
+        hook: impl FnOnce(&P::Shared, &mut P::Local, &Cx<'_>) -> R,
+    ) -> R {
+        debug_assert!(self.front.takes().is_some());
+        self.front.begin_hook();
         // SAFETY: by contract this thread alone touches the worker, and with no hook on its stack there is no other
-        // borrow; `in_policy` keeps others away until the hook returns.
+        // borrow; that the front takes nothing keeps others away until the hook returns.
         let local = unsafe { &mut *self.local.get() };
         let cx = Cx::for_worker(
             self.id,
@@ -188,46 +217,12 @@ impl<P: Policy> Worker<P> {
             Clock::Machine,
         );
         // Unwind: a hook called by a task's step (`push`, `alone`) unwinds through the task, whose panic it would seem to
-        // be. The pool closes here, and `in_policy` stays set, so that nobody uses `Local` again. (The guard holds the worker and not
-        // the pool: a hook that needs no pool does not load it.)
-        let cut_short = CloseOnUnwind(self);
-        let result = hook(self.pool().shared(), local, &cx);
+        // be. The pool closes here, and the front goes on taking nothing, so that nobody uses `Local` again.
+        let cut_short = CloseOnUnwind(pool);
+        let result = hook(pool.shared(), local, &cx);
         std::mem::forget(cut_short);
-        self.front.in_policy.set(false);
+        self.front.end_hook(pool.header());
         result
-    }
-
-    #[inline]
-    fn push(&self, task: TaskRef, why: Why) {
-        self.counters().pushed(why);
-        if self.front.in_policy.get() {
-            return self.pool().push_from_outside(task, why);
-        }
-        // SAFETY: workers are pushed to by the thread that carries them, and no hook is on its stack.
-        let wake = unsafe { self.call(|shared, local, cx| P::push(shared, Some(local), task, why, cx)) };
-        self.pool().wake(wake, Some(self.counters()));
-    }
-
-    /// A task has given way, and said where it wants to wait.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
-    #[cold]
-    unsafe fn push_yielded(&self, task: TaskRef, to: YieldTo) {
-        self.counters().add(Count::Yields, 1);
-        // SAFETY: by contract.
-        let wake = unsafe { self.call(|shared, local, cx| P::yielded(shared, local, task, to, cx)) };
-        self.pool().wake(wake, Some(self.counters()));
-    }
-
-    /// # Safety
-    ///
-    /// As [`FrontOps::push`].
-    #[inline]
-    pub(super) unsafe fn push_front(front: &Front, task: TaskRef, why: Why) {
-        // SAFETY: by contract the front is a worker's of this table, so of this type.
-        unsafe { Self::from_front(front) }.push(task, why);
     }
 
     /// # Safety
@@ -237,7 +232,7 @@ impl<P: Policy> Worker<P> {
         // SAFETY: by contract the front is a worker's of this table, so of this type.
         let worker = unsafe { Self::from_front(front) };
         // What the policy does not know of: the task would keep the worker from it.
-        if worker.front.in_policy.get()
+        if worker.front.is_in_policy()
             || !worker.errands.is_empty()
             || worker.pool().life.is_closing()
             || worker.pool().monitor.is_somebody_stuck()
@@ -268,8 +263,11 @@ impl<P: Policy> Worker<P> {
             return pool.engine.look(&pool.idle);
         };
         worker.counters().add(Count::Stacked, 1);
-        // SAFETY: as above.
-        seat::with_seat(|seat| seat.map(|seat| apart_from_job(|| unsafe { worker.run(task, seat) })));
+        let run = |seat: &Seat| {
+            // SAFETY: as above.
+            apart_from_job(|| unsafe { worker.run(worker.pool(), task, seat) });
+        };
+        seat::with_seat(|seat| seat.map(run));
         true
     }
 
@@ -396,23 +394,22 @@ impl<P: Policy> Worker<P> {
     /// As [`call`](Self::call), and the thread sits in `seat`.
     #[allow(clippy::inline_always, reason = "out of line it costs 5 %")]
     #[inline(always)]
-    pub(super) unsafe fn run(&self, task: TaskRef, seat: &Seat) {
+    pub(super) unsafe fn run(&self, pool: &Pool<P>, task: TaskRef, seat: &Seat) {
         self.counters().add(Count::Ran, 1);
         self.running
             .store(task.origin_word().cast_mut(), Ordering::Relaxed);
         let word = if P::WATCHES_ENDS { task.policy_word() } else { 0 };
         let ran = task.run();
-        let worker = match seat.front() {
-            Some(front) if std::ptr::eq(front, &self.front) => self,
-            // SAFETY: the seat's fronts are its pool's workers, so of this type.
-            Some(other) => unsafe { Self::from_front(other) },
-            None => return self.pool().adrift(ran, word),
+        let Some(front) = seat.front() else {
+            return pool.adrift(ran, word);
         };
+        // SAFETY: the seat's fronts are its pool's workers, so of this type.
+        let worker = unsafe { Self::from_front(front) };
         match ran {
             // SAFETY: the seat says that this thread carries the worker, and no hook is on its stack.
             Ran::Ended => unsafe { worker.retired(word) },
             // SAFETY: as above.
-            Ran::Pending(pending) => unsafe { worker.suspend(pending) },
+            Ran::Pending(pending) => unsafe { worker.suspend(pool, pending) },
         }
     }
 
@@ -429,47 +426,6 @@ impl<P: Policy> Worker<P> {
                 // SAFETY: by contract.
                 unsafe { self.call(|shared, local, _| P::retired(shared, local, word)) };
             }
-        }
-    }
-
-    /// The step left the task pending: it sleeps, or goes back if it was woken meanwhile.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
-    #[allow(clippy::inline_always, reason = "as `run`, whose part it is")]
-    #[inline(always)]
-    unsafe fn suspend(&self, mut pending: Pending) {
-        let gave_way = self.front.yielding.replace(GaveWay::No);
-        if !pending.is_notified() {
-            self.counters().add(Count::Suspensions, 1);
-            // SAFETY: by contract.
-            unsafe { self.call(|shared, local, cx| P::suspended(shared, local, pending.task(), cx)) };
-            if !pending.is_registered() {
-                self.pool().register.enter(self.id.0, &mut pending);
-            }
-        } else if let Some(hop) = self.front.wish.take() {
-            // SAFETY: by contract.
-            match unsafe { self.grant(pending, hop) } {
-                Some(stays) => pending = stays,
-                None => return,
-            }
-        }
-        let word = if P::WATCHES_ENDS {
-            pending.task().policy_word()
-        } else {
-            0
-        };
-        match pending.suspend() {
-            Suspended::Asleep => {}
-            // SAFETY: by contract.
-            Suspended::Cancelled => unsafe { self.retired(word) },
-            Suspended::Again(task) => match gave_way {
-                GaveWay::No => self.push(task, Why::Woken),
-                GaveWay::AsUsual => self.push(task, Why::Yielded),
-                // SAFETY: by contract.
-                GaveWay::To(to) => unsafe { self.push_yielded(task, to) },
-            },
         }
     }
 }
@@ -489,10 +445,10 @@ pub(super) enum Work {
 }
 
 /// Closes the worker's pool if a hook of its policy panics.
-struct CloseOnUnwind<'a, P: Policy>(&'a Worker<P>);
+struct CloseOnUnwind<'a, P: Policy>(&'a Pool<P>);
 
 impl<P: Policy> Drop for CloseOnUnwind<'_, P> {
     fn drop(&mut self) {
-        self.0.pool().close();
+        self.0.close();
     }
 }

@@ -1,0 +1,190 @@
+//! Where a worker puts a task that is runnable, or that waits.
+//!
+//! Most tasks that are pushed go into the policy's `Local` and nowhere else, and most that wait fall asleep at once. What is more than that is
+//! out of line, and comes last: so for most tasks no registers are saved for it.
+
+use super::context::{Front, GaveWay};
+use super::pool::Pool;
+use super::worker::Worker;
+use warpweft_policy::{Count, Cx, Policy, Wake, YieldTo};
+use warpweft_task::{Pending, Suspended, TaskRef, Why};
+
+impl<P: Policy> Worker<P> {
+    /// A task for this worker, from its own thread.
+    ///
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[inline]
+    pub(super) unsafe fn push_in(&self, pool: &Pool<P>, task: TaskRef, why: Why) {
+        if P::keeps(pool.shared(), why) {
+            // SAFETY: by contract.
+            unsafe { self.push_own(pool, task, why) };
+        } else {
+            self.counters().pushed(why);
+            // SAFETY: by contract.
+            unsafe { self.push_anyhow(task, why) };
+        }
+    }
+
+    /// The same where the policy [keeps](Policy::keeps) the task. Whatever is more than that is out of line, and comes last: so the registers
+    /// need not be saved for it each time.
+    ///
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[inline]
+    pub(super) unsafe fn push_own(&self, pool: &Pool<P>, task: TaskRef, why: Why) {
+        self.counters().pushed(why);
+        // SAFETY: by contract.
+        match unsafe { self.call_in(pool, |_, local, _| P::push_own(local, task)) } {
+            Ok(()) if pool.idle.is_wanted() => self.wake_one(),
+            Ok(()) => {}
+            // SAFETY: by contract.
+            Err(task) => unsafe { self.push_anyhow(task, why) },
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[inline(never)]
+    unsafe fn push_anyhow(&self, task: TaskRef, why: Why) {
+        // SAFETY: by contract.
+        let wake = unsafe { self.call(|shared, local, cx| P::push(shared, Some(local), task, why, cx)) };
+        self.pool().wake(wake, Some(self.counters()));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_one(&self) {
+        self.pool().wake(Wake::Any, Some(self.counters()));
+    }
+
+    /// A task has given way, and said where it wants to wait.
+    ///
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[cold]
+    unsafe fn push_yielded(&self, task: TaskRef, to: YieldTo) {
+        self.counters().add(Count::Yields, 1);
+        // SAFETY: by contract.
+        let wake = unsafe { self.call(|shared, local, cx| P::yielded(shared, local, task, to, cx)) };
+        self.pool().wake(wake, Some(self.counters()));
+    }
+
+    /// # Safety
+    ///
+    /// As [`FrontOps::push`].
+    pub(super) unsafe fn push_front(front: &Front, task: TaskRef, why: Why) {
+        // SAFETY: by contract the front is a worker's of this table, so of this type.
+        let worker = unsafe { Self::from_front(front) };
+        if front.is_in_policy() {
+            worker.counters().pushed(why);
+            return worker.pool().push_from_outside(task, why);
+        }
+        // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
+        unsafe { worker.push_in(worker.pool(), task, why) };
+    }
+
+    /// `KEPT`: the policy keeps spawned tasks.
+    ///
+    /// # Safety
+    ///
+    /// As [`FrontOps::push`], and no hook of the policy is on the thread's stack.
+    pub(super) unsafe fn spawned<const KEPT: bool>(front: &Front, task: TaskRef) {
+        // SAFETY: by contract the front is a worker's of this table, so of this type.
+        let worker = unsafe { Self::from_front(front) };
+        if KEPT {
+            // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
+            unsafe { worker.push_own(worker.pool(), task, Why::Spawned) };
+        } else {
+            // SAFETY: as above.
+            unsafe { worker.push_in(worker.pool(), task, Why::Spawned) };
+        }
+    }
+
+    /// The step left the task pending: it sleeps, or goes back if it was woken meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[allow(clippy::inline_always, reason = "as `run`, whose part it is")]
+    #[inline(always)]
+    pub(super) unsafe fn suspend(&self, pool: &Pool<P>, mut pending: Pending) {
+        if pending.is_notified() {
+            // SAFETY: by contract.
+            return unsafe { self.go_on(pending) };
+        }
+        // A task that gave way was woken by that.
+        self.front().yielding.set(GaveWay::No);
+        self.counters().add(Count::Suspensions, 1);
+        if P::watches_waits(pool.shared()) {
+            let tell = |shared: &P::Shared, local: &mut P::Local, cx: &Cx<'_>| {
+                P::suspended(shared, local, pending.task(), cx);
+            };
+            // SAFETY: by contract.
+            unsafe { self.call_in(pool, tell) };
+        }
+        if !pending.is_registered() {
+            pool.register.enter(self.id(), &mut pending);
+        }
+        // SAFETY: by contract.
+        unsafe { self.fall_asleep(pending, GaveWay::No) };
+    }
+
+    /// A task was woken in the step that it waits after: it gave way, goes to another pool, or back to a queue.
+    ///
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    // Not inlined: what it needs would be kept from the loop's registers for each task.
+    #[inline(never)]
+    unsafe fn go_on(&self, mut pending: Pending) {
+        let gave_way = self.front().yielding.replace(GaveWay::No);
+        if let Some(hop) = self.front().wish.take() {
+            // SAFETY: by contract.
+            match unsafe { self.grant(pending, hop) } {
+                Some(stays) => pending = stays,
+                None => return,
+            }
+        }
+        // SAFETY: by contract.
+        unsafe { self.fall_asleep(pending, gave_way) };
+    }
+
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[inline]
+    unsafe fn fall_asleep(&self, mut pending: Pending, gave_way: GaveWay) {
+        let word = if P::WATCHES_ENDS {
+            pending.task().policy_word()
+        } else {
+            0
+        };
+        match pending.suspend() {
+            Suspended::Asleep => {}
+            // SAFETY: by contract.
+            Suspended::Cancelled => unsafe { self.retired(word) },
+            // SAFETY: by contract.
+            Suspended::Again(task) => unsafe { self.push_again(task, gave_way) },
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[inline(never)]
+    unsafe fn push_again(&self, task: TaskRef, gave_way: GaveWay) {
+        match gave_way {
+            // SAFETY: by contract.
+            GaveWay::No => unsafe { self.push_in(self.pool(), task, Why::Woken) },
+            // SAFETY: by contract.
+            GaveWay::AsUsual => unsafe { self.push_in(self.pool(), task, Why::Yielded) },
+            // SAFETY: by contract.
+            GaveWay::To(to) => unsafe { self.push_yielded(task, to) },
+        }
+    }
+}
