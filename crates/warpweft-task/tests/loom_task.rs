@@ -11,6 +11,7 @@ use std::future::{pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use warpweft_platform::atomic::{AtomicBool, Ordering};
+use warpweft_platform::cell::UnsafeCell;
 use warpweft_platform::loom;
 use warpweft_platform::loom::thread;
 use warpweft_platform::sync::{Arc, Mutex};
@@ -153,6 +154,42 @@ fn a_wake_by_value_against_the_suspension() {
 #[test]
 fn a_wake_by_reference_against_the_suspension() {
     wake_against_suspend(How::ByRef);
+}
+
+/// Whoever wakes a task runs its next step, too: it finds what the step before wrote after the waker had been given away.
+#[test]
+fn a_step_sees_the_step_before_on_another_thread() {
+    model(|| {
+        let (pool, bell) = (Pool::open(), Bell::new());
+        let (work, result) = (Count::default(), Count::default());
+        let mut sleeper = sleeper(&bell, 1, 1, work.guard(), result.guard());
+        let written = UnsafeCell::new(0);
+        let (token, handle) = pool.future(poll_fn(move |cx| {
+            let poll = Pin::new(&mut sleeper).poll(cx);
+            // SAFETY: a step has the future for itself, which is what this model is about.
+            written.with_mut(|steps| unsafe { *steps += 1 });
+            poll
+        }));
+        let ringer = thread::spawn({
+            let bell = Arc::clone(&bell);
+            move || {
+                bell.raise(0);
+                if let Some(waker) = bell.waker() {
+                    waker.wake();
+                    pool.run();
+                }
+            }
+        });
+        pool.step(token);
+        ringer.join().unwrap();
+        if let Some(waker) = bell.waker() {
+            waker.wake();
+        }
+        pool.run();
+        drop(handle.wait());
+        assert_each_once(&work, &result);
+        pool.close();
+    });
 }
 
 /// A sleeper is woken twice, each time after a `Relaxed` store. The second wake finds it QUEUED, or even running: what
