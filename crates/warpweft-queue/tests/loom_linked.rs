@@ -150,7 +150,9 @@ fn visitors_are_not_in_one_place() {
         let elsewhere = Arc::new(Linked::new(&nodes));
         let visitors = [(1, &queue), (2, &elsewhere)].map(|(n, queue)| {
             let queue = Arc::clone(queue);
-            thread::spawn(move || drop(queue.push_from_outside(word(n), Carried::NONE)))
+            thread::spawn(move || {
+                let _ = queue.push_from_outside(word(n), Carried::NONE);
+            })
         });
         // The node that is head and tail of the queue becomes the last one elsewhere, while a visitor is about to link behind
         // it and the other one comes.

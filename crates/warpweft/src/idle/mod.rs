@@ -32,8 +32,9 @@ pub(crate) trait Bed {
     fn rise(self) -> bool;
 }
 
-/// The longest pause between two looks, in spin hints: about a microsecond.
-const LONGEST_PAUSE: u32 = 64;
+/// The longest pause between two looks, in spin hints: one to ten microseconds. A look fetches the line of a lane that its owner
+/// writes to all the time; who looks too often slows down the one who has the work.
+const LONGEST_PAUSE: u32 = 256;
 
 impl Idle {
     /// For workers `0..workers`, all awake.
@@ -44,7 +45,7 @@ impl Idle {
         let rounds = match workers {
             1 => 1,
             _ if cfg!(any(warpweft_loom, warpweft_shuttle)) => 2,
-            _ => 40,
+            _ => 14,
         };
         Self {
             events: EventCount::new(workers, searchers, Asymmetric::new()),
@@ -158,7 +159,7 @@ impl Idle {
             }
             if round < rounds {
                 (0..pause).for_each(|_| spin_loop());
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = (pause * 4).min(LONGEST_PAUSE);
             }
         }
         None
