@@ -162,8 +162,9 @@ impl State {
         let state = self.0.load(Ordering::Acquire);
         // Mostly nobody else touches the word: one attempt, and the loop out of the way.
         if state & NOTIFIED != 0 {
-            cold_path();
-            return self.suspend_anyhow();
+            // It stays so, RUNNING and not QUEUED, until we say otherwise. Ordering: as in `suspend_anyhow`.
+            self.0.fetch_sub(NOTIFIED + RUNNING - QUEUED, Ordering::AcqRel);
+            return Suspend::Again;
         }
         if state < 2 * REFERENCE {
             cold_path();

@@ -131,7 +131,9 @@ impl<P: Policy> Worker<P> {
             pool.register.enter(self.id(), &mut pending);
         }
         // SAFETY: by contract.
-        unsafe { self.fall_asleep(pending, GaveWay::No) };
+        let again = |task| unsafe { self.push_woken(task) };
+        // SAFETY: by contract.
+        unsafe { self.fall_asleep(pending, again) };
     }
 
     /// A task was woken in the step that it waits after: it gave way, goes to another pool, or back to a queue.
@@ -150,15 +152,25 @@ impl<P: Policy> Worker<P> {
                 None => return,
             }
         }
+        let again = |task| match gave_way {
+            // SAFETY: by contract.
+            GaveWay::No => unsafe { self.push_in(self.pool(), task, Why::Woken) },
+            // SAFETY: by contract.
+            GaveWay::AsUsual => unsafe { self.push_in(self.pool(), task, Why::Yielded) },
+            // SAFETY: by contract.
+            GaveWay::To(to) => unsafe { self.push_yielded(task, to) },
+        };
         // SAFETY: by contract.
-        unsafe { self.fall_asleep(pending, gave_way) };
+        unsafe { self.fall_asleep(pending, again) };
     }
 
+    /// `again` takes it where it was woken before it slept.
+    ///
     /// # Safety
     ///
     /// As [`Worker::call`].
     #[inline]
-    unsafe fn fall_asleep(&self, mut pending: Pending, gave_way: GaveWay) {
+    unsafe fn fall_asleep(&self, mut pending: Pending, again: impl FnOnce(TaskRef)) {
         let word = if P::WATCHES_ENDS {
             pending.task().policy_word()
         } else {
@@ -168,23 +180,18 @@ impl<P: Policy> Worker<P> {
             Suspended::Asleep => {}
             // SAFETY: by contract.
             Suspended::Cancelled => unsafe { self.retired(word) },
-            // SAFETY: by contract.
-            Suspended::Again(task) => unsafe { self.push_again(task, gave_way) },
+            Suspended::Again(task) => again(task),
         }
     }
 
+    /// A task that was woken while it was about to fall asleep.
+    ///
     /// # Safety
     ///
     /// As [`Worker::call`].
     #[inline(never)]
-    unsafe fn push_again(&self, task: TaskRef, gave_way: GaveWay) {
-        match gave_way {
-            // SAFETY: by contract.
-            GaveWay::No => unsafe { self.push_in(self.pool(), task, Why::Woken) },
-            // SAFETY: by contract.
-            GaveWay::AsUsual => unsafe { self.push_in(self.pool(), task, Why::Yielded) },
-            // SAFETY: by contract.
-            GaveWay::To(to) => unsafe { self.push_yielded(task, to) },
-        }
+    unsafe fn push_woken(&self, task: TaskRef) {
+        // SAFETY: by contract.
+        unsafe { self.push_in(self.pool(), task, Why::Woken) };
     }
 }
