@@ -139,3 +139,34 @@ impl Condvar {
         self.0.notify_all();
     }
 }
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::{Arc, Mutex};
+    use crate::clock::now_ns;
+    use crate::thread;
+
+    /// One holds it for longer than the others keep away, and one panics with it.
+    #[test]
+    fn one_at_a_time_also_for_those_who_came_back_in_vain() {
+        let lock = Arc::new(Mutex::new((false, 0)));
+        let holders: Vec<_> = (0..4)
+            .map(|holder| {
+                let lock = Arc::clone(&lock);
+                thread::spawn(move || {
+                    for turn in 0..50 {
+                        let mut guard = lock.lock();
+                        assert!(!std::mem::replace(&mut guard.0, true), "two at a time");
+                        let end = now_ns() + if turn % 10 == 0 { 100_000 } else { 500 };
+                        while now_ns() < end {}
+                        *guard = (false, guard.1 + 1);
+                        assert!((holder, turn) != (3, 49), "on purpose: nothing is poisoned");
+                    }
+                })
+            })
+            .collect();
+        let ended: Vec<_> = holders.into_iter().map(|holder| holder.join().is_ok()).collect();
+        assert_eq!(ended, [true, true, true, false]);
+        assert_eq!(lock.lock().1, 200);
+    }
+}

@@ -781,36 +781,45 @@ fn a_fiber_that_gives_way_on_a_blocked_home_lets_tasks_run() {
 
 #[test]
 fn fibers_and_tasks_take_turns() {
-    let runtime = Runtime::builder().workers(1).build().expect("one worker");
-    let ran = Arc::new(AtomicUsize::new(0));
-    let stop = Arc::new(AtomicUsize::new(0));
-    let spinning = Arc::clone(&stop);
+    const TASKS: usize = 1000;
+    const STEPS: usize = 10;
+    // Nobody takes over on a machine that is busy with others.
+    let runtime = Runtime::builder().workers(1).stuck_after(None);
+    let runtime = runtime.build().expect("one worker");
+    let (turns, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (had, stopped) = (Arc::clone(&turns), Arc::clone(&stop));
     // A fiber that always gives way does not keep tasks from running, nor they it.
     let fiber = runtime.spawn_fiber(move || {
-        let mut turns = 0_usize;
-        while spinning.load(Ordering::Relaxed) == 0 {
+        while stopped.load(Ordering::Relaxed) == 0 {
             assert!(fiber::yield_now());
-            turns += 1;
+            had.fetch_add(1, Ordering::Relaxed);
         }
-        turns
     });
-    let tasks: Vec<_> = (0..1000)
-        .map(|_| {
-            let ran = Arc::clone(&ran);
-            runtime.spawn(async move {
-                for _ in 0..10 {
-                    yield_now().await;
-                }
-                ran.fetch_add(1, Ordering::Relaxed);
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.wait().expect("no panic");
-    }
+    // From here on the policy has always a task, until all have ended.
+    let meanwhile = runtime.spawn(async move {
+        while turns.load(Ordering::Relaxed) == 0 {
+            yield_now().await;
+        }
+        let before = turns.load(Ordering::Relaxed);
+        let task = || async {
+            for _ in 0..STEPS {
+                yield_now().await;
+            }
+        };
+        let tasks: Vec<_> = (0..TASKS).map(|_| spawn(task())).collect();
+        for task in tasks {
+            task.await.expect("no panic");
+        }
+        turns.load(Ordering::Relaxed) - before
+    });
+    let meanwhile = meanwhile.wait().expect("no panic");
     stop.store(1, Ordering::Relaxed);
-    assert!(fiber.wait().expect("no panic") > 1000);
-    assert_eq!(ran.load(Ordering::Relaxed), 1000);
+    fiber.wait().expect("no panic");
+    assert!(
+        meanwhile >= TASKS * STEPS / 2,
+        "{meanwhile} turns beside {} steps of tasks",
+        TASKS * (STEPS + 1)
+    );
 }
 
 /// Its bell is in the hands of who keeps its waker.

@@ -258,7 +258,7 @@ impl Worker {
     #[cold]
     fn wait(&self, hand: &Hand) -> Option<TaskRef> {
         self.counters.add(Count::Searches, 1);
-        let rounds = if hand.workers.len() == 1 { 1 } else { 40 };
+        let rounds = if hand.workers.len() == 1 { 1 } else { 14 };
         let mut searching = hand.events.try_search();
         loop {
             if hand.closing.load(Ordering::Acquire) {
@@ -280,7 +280,7 @@ impl Worker {
                 }
                 if round < rounds {
                     (0..pause).for_each(|_| spin_loop());
-                    pause = (pause * 2).min(64);
+                    pause = (pause * 4).min(256);
                 }
             }
             hand.events.prepare(self.id, searching);
