@@ -2,16 +2,36 @@
 
 use ::warpweft::sync::{Mutex, Semaphore, channel};
 
-use super::{Apps, OPEN, Unit};
+use super::{Apps, OPEN, Store, Unit};
 use crate::peers::waits::FiberVerbs;
 use crate::peers::warpweft::Verbs;
+
+/// A channel that fibers use in direct style.
+pub(crate) struct Buffer<T>(channel::Sender<T>, channel::Receiver<T>);
+
+impl<T: Unit> Store<T> for Buffer<T> {
+    fn with_room(room: usize) -> Self {
+        let (sender, receiver) = channel::bounded(room);
+        Self(sender, receiver)
+    }
+
+    #[inline]
+    async fn put(&self, unit: T) {
+        self.0.send(unit).wait().expect(OPEN);
+    }
+
+    #[inline]
+    async fn take(&self) -> T {
+        self.1.recv().wait().expect(OPEN)
+    }
+}
 
 impl Apps for FiberVerbs {
     type Sender<T: Send + 'static> = channel::Sender<T>;
     type Receiver<T: Send + 'static> = channel::Receiver<T>;
     type Semaphore = Semaphore;
     type Lock<T: Send + 'static> = Mutex<T>;
-    type Buffer<T: Unit> = (channel::Sender<T>, channel::Receiver<T>);
+    type Buffer<T: Unit> = Buffer<T>;
 
     fn mailbox<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>) {
         Verbs::mailbox(room)
@@ -39,20 +59,6 @@ impl Apps for FiberVerbs {
     #[inline]
     fn release(semaphore: &Semaphore) {
         <Verbs as Apps>::release(semaphore);
-    }
-
-    fn buffer<T: Unit>(room: usize) -> Self::Buffer<T> {
-        Verbs::buffer(room)
-    }
-
-    #[inline]
-    async fn put<T: Unit>((goods, _): &Self::Buffer<T>, unit: T) {
-        goods.send(unit).wait().expect(OPEN);
-    }
-
-    #[inline]
-    async fn take<T: Unit>((_, goods): &Self::Buffer<T>) -> T {
-        goods.recv().wait().expect(OPEN)
     }
 
     fn lock<T: Send + 'static>(value: T) -> Mutex<T> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use ::may::sync::{Mutex, Semphore, mpmc, mpsc};
 
-use super::{Apps, OPEN, Unit};
+use super::{Apps, OPEN, Store, Unit};
 use crate::peers::may::Verbs;
 
 /// The sending end of a channel, and how many more values may be in it.
@@ -33,6 +33,31 @@ pub(crate) struct Buffer<T> {
     sender: mpmc::Sender<T>,
     receiver: mpmc::Receiver<T>,
     room: Semphore,
+}
+
+impl<T: Unit> Store<T> for Buffer<T> {
+    fn with_room(room: usize) -> Self {
+        let (sender, receiver) = mpmc::channel();
+        let room = Semphore::new(room);
+        Self {
+            sender,
+            receiver,
+            room,
+        }
+    }
+
+    #[inline]
+    async fn put(&self, unit: T) {
+        self.room.wait();
+        self.sender.send(unit).expect(OPEN);
+    }
+
+    #[inline]
+    async fn take(&self) -> T {
+        let unit = self.receiver.recv().expect(OPEN);
+        self.room.post();
+        unit
+    }
 }
 
 impl Apps for Verbs {
@@ -81,29 +106,6 @@ impl Apps for Verbs {
     #[inline]
     fn release(semaphore: &Semphore) {
         semaphore.post();
-    }
-
-    fn buffer<T: Unit>(room: usize) -> Buffer<T> {
-        let (sender, receiver) = mpmc::channel();
-        let room = Semphore::new(room);
-        Buffer {
-            sender,
-            receiver,
-            room,
-        }
-    }
-
-    #[inline]
-    async fn put<T: Unit>(buffer: &Buffer<T>, unit: T) {
-        buffer.room.wait();
-        buffer.sender.send(unit).expect(OPEN);
-    }
-
-    #[inline]
-    async fn take<T: Unit>(buffer: &Buffer<T>) -> T {
-        let unit = buffer.receiver.recv().expect(OPEN);
-        buffer.room.post();
-        unit
     }
 
     fn lock<T: Send + 'static>(value: T) -> Mutex<T> {

@@ -36,7 +36,7 @@ pub(crate) trait Apps: Tasks {
     type Lock<T: Send + 'static>: Send + Sync + 'static;
 
     /// What several fill and several empty.
-    type Buffer<T: Unit>: Send + Sync + 'static;
+    type Buffer<T: Unit>: Store<T>;
 
     /// A mailbox with room for `room` values.
     fn mailbox<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>);
@@ -56,15 +56,6 @@ pub(crate) trait Apps: Tasks {
     /// Adds a permit.
     fn release(semaphore: &Self::Semaphore);
 
-    /// An empty buffer with room for `room` units.
-    fn buffer<T: Unit>(room: usize) -> Self::Buffer<T>;
-
-    /// Puts a unit into a buffer, once there is room.
-    fn put<T: Unit>(buffer: &Self::Buffer<T>, unit: T) -> impl Future<Output = ()> + Send;
-
-    /// Takes the oldest unit out of a buffer, once there is one.
-    fn take<T: Unit>(buffer: &Self::Buffer<T>) -> impl Future<Output = T> + Send;
-
     /// A lock around a value.
     fn lock<T: Send + 'static>(value: T) -> Self::Lock<T>;
 
@@ -73,6 +64,18 @@ pub(crate) trait Apps: Tasks {
         lock: &Self::Lock<T>,
         change: impl FnOnce(&mut T) -> R + Send,
     ) -> impl Future<Output = R> + Send;
+}
+
+/// What several fill and several empty, in the order in which it was filled.
+pub(crate) trait Store<T>: Send + Sync + 'static {
+    /// An empty one with room for `room` units.
+    fn with_room(room: usize) -> Self;
+
+    /// Puts a unit into it, once there is room.
+    fn put(&self, unit: T) -> impl Future<Output = ()> + Send;
+
+    /// Takes the oldest unit out of it, once there is one.
+    fn take(&self) -> impl Future<Output = T> + Send;
 }
 
 /// What a buffer holds: numbers, or units of what has no other property.

@@ -2,13 +2,39 @@
 
 use async_lock::{Mutex, Semaphore};
 
-use super::{Apps, OPEN, Unit, textbook};
+use super::{Apps, OPEN, Store, Unit, textbook};
 use crate::peers::smol::Verbs;
 
 /// Whichever is faster: two semaphores can count units without a value in half of the time that a channel takes.
 pub(crate) enum Buffer<T: Unit> {
     Channel(async_channel::Sender<T>, async_channel::Receiver<T>),
     Semaphores(textbook::Buffer<Verbs, T>),
+}
+
+impl<T: Unit> Store<T> for Buffer<T> {
+    fn with_room(room: usize) -> Self {
+        if size_of::<T>() == 0 {
+            return Self::Semaphores(textbook::Buffer::with_room(room));
+        }
+        let (sender, receiver) = async_channel::bounded(room);
+        Self::Channel(sender, receiver)
+    }
+
+    #[inline]
+    async fn put(&self, unit: T) {
+        match self {
+            Self::Channel(goods, _) => goods.send(unit).await.expect(OPEN),
+            Self::Semaphores(buffer) => buffer.put(unit).await,
+        }
+    }
+
+    #[inline]
+    async fn take(&self) -> T {
+        match self {
+            Self::Channel(_, goods) => goods.recv().await.expect(OPEN),
+            Self::Semaphores(buffer) => buffer.take().await,
+        }
+    }
 }
 
 impl Apps for Verbs {
@@ -44,30 +70,6 @@ impl Apps for Verbs {
     #[inline]
     fn release(semaphore: &Semaphore) {
         semaphore.add_permits(1);
-    }
-
-    fn buffer<T: Unit>(room: usize) -> Buffer<T> {
-        if size_of::<T>() == 0 {
-            return Buffer::Semaphores(textbook::Buffer::new(room));
-        }
-        let (sender, receiver) = async_channel::bounded(room);
-        Buffer::Channel(sender, receiver)
-    }
-
-    #[inline]
-    async fn put<T: Unit>(buffer: &Buffer<T>, unit: T) {
-        match buffer {
-            Buffer::Channel(goods, _) => goods.send(unit).await.expect(OPEN),
-            Buffer::Semaphores(buffer) => buffer.put(unit).await,
-        }
-    }
-
-    #[inline]
-    async fn take<T: Unit>(buffer: &Buffer<T>) -> T {
-        match buffer {
-            Buffer::Channel(_, goods) => goods.recv().await.expect(OPEN),
-            Buffer::Semaphores(buffer) => buffer.take().await,
-        }
     }
 
     fn lock<T: Send + 'static>(value: T) -> Mutex<T> {

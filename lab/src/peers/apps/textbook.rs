@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Apps, Unit};
+use super::{Apps, Store, Unit};
 
 /// The buffer, made of a contestant's semaphores and lock.
 pub(crate) struct Buffer<W: Apps, T: Unit> {
@@ -12,8 +12,8 @@ pub(crate) struct Buffer<W: Apps, T: Unit> {
     ring: W::Lock<VecDeque<T>>,
 }
 
-impl<W: Apps, T: Unit> Buffer<W, T> {
-    pub(super) fn new(room: usize) -> Self {
+impl<W: Apps, T: Unit> Store<T> for Buffer<W, T> {
+    fn with_room(room: usize) -> Self {
         Self {
             room: W::semaphore(room),
             goods: W::semaphore(0),
@@ -22,7 +22,7 @@ impl<W: Apps, T: Unit> Buffer<W, T> {
     }
 
     #[inline]
-    pub(super) async fn put(&self, unit: T) {
+    async fn put(&self, unit: T) {
         W::acquire(&self.room).await;
         if size_of::<T>() > 0 {
             W::with(&self.ring, move |ring| ring.push_back(unit)).await;
@@ -31,7 +31,7 @@ impl<W: Apps, T: Unit> Buffer<W, T> {
     }
 
     #[inline]
-    pub(super) async fn take(&self) -> T {
+    async fn take(&self) -> T {
         W::acquire(&self.goods).await;
         let unit = if size_of::<T>() > 0 {
             W::with(&self.ring, VecDeque::pop_front).await

@@ -120,20 +120,6 @@ impl Apps for Verbs {
         }
     }
 
-    fn buffer<T: Unit>(room: usize) -> Buffer<Self, T> {
-        Buffer::new(room)
-    }
-
-    #[inline]
-    async fn put<T: Unit>(buffer: &Buffer<Self, T>, unit: T) {
-        buffer.put(unit).await;
-    }
-
-    #[inline]
-    async fn take<T: Unit>(buffer: &Buffer<Self, T>) -> T {
-        buffer.take().await
-    }
-
     fn lock<T: Send + 'static>(value: T) -> Mutex<T> {
         Mutex::new(value)
     }

@@ -2,8 +2,24 @@
 
 use ::warpweft::sync::{Mutex, Semaphore, channel};
 
-use super::{Apps, OPEN, Unit};
+use super::{Apps, OPEN, Store, Unit};
 use crate::peers::warpweft::Verbs;
+
+impl<T: Unit> Store<T> for (channel::Sender<T>, channel::Receiver<T>) {
+    fn with_room(room: usize) -> Self {
+        channel::bounded(room)
+    }
+
+    #[inline]
+    async fn put(&self, unit: T) {
+        self.0.send(unit).await.expect(OPEN);
+    }
+
+    #[inline]
+    async fn take(&self) -> T {
+        self.1.recv().await.expect(OPEN)
+    }
+}
 
 impl Apps for Verbs {
     type Sender<T: Send + 'static> = channel::Sender<T>;
@@ -38,20 +54,6 @@ impl Apps for Verbs {
     #[inline]
     fn release(semaphore: &Semaphore) {
         semaphore.add(1);
-    }
-
-    fn buffer<T: Unit>(room: usize) -> Self::Buffer<T> {
-        channel::bounded(room)
-    }
-
-    #[inline]
-    async fn put<T: Unit>((goods, _): &Self::Buffer<T>, unit: T) {
-        goods.send(unit).await.expect(OPEN);
-    }
-
-    #[inline]
-    async fn take<T: Unit>((_, goods): &Self::Buffer<T>) -> T {
-        goods.recv().await.expect(OPEN)
     }
 
     fn lock<T: Send + 'static>(value: T) -> Mutex<T> {

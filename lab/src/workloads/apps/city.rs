@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::{App, MOST_ACTORS, Name, per_step};
 use crate::error::LabError;
 use crate::harness::record::Outcome;
-use crate::peers::apps::Apps;
+use crate::peers::apps::{Apps, Store};
 use crate::workloads::params::{Domain, Param, Params};
 use crate::workloads::spec::{Kind, Workload, count};
 use crate::workloads::{FIBERS, STYLE, check};
@@ -77,13 +77,13 @@ impl<W: Apps> Works<W> {
     #[inline]
     async fn make(&self) {
         self.draw().await;
-        W::put(&self.power, ()).await;
+        self.power.put(()).await;
     }
 
     /// Uses a unit of power, once there is one, and a unit of water.
     #[inline]
     async fn consume(&self) {
-        W::take(&self.power).await;
+        self.power.take().await;
         self.draw().await;
     }
 }
@@ -113,7 +113,7 @@ impl App for Plan {
     async fn play<W: Apps>(self, tasks: W) -> (Duration, (u64, u64)) {
         let works = Arc::new(Works::<W> {
             water: W::lock(0),
-            power: W::buffer(self.room),
+            power: Store::with_room(self.room),
         });
         let start = Instant::now();
         let at_plant = Arc::clone(&works);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::{App, Name, per_step};
 use crate::error::LabError;
 use crate::harness::record::Outcome;
-use crate::peers::apps::Apps;
+use crate::peers::apps::{Apps, Store};
 use crate::workloads::params::{Domain, Param, Params, Variant};
 use crate::workloads::spec::{Kind, Workload, count};
 use crate::workloads::{FIBERS, STYLE, check};
@@ -106,20 +106,20 @@ impl App for Plan {
     }
 
     async fn play<W: Apps>(self, tasks: W) -> (Duration, (u64, u64)) {
-        let buffer = Arc::new(W::buffer(self.room));
+        let buffer = Arc::new(W::Buffer::with_room(self.room));
         let (mut producers, mut consumers) = (Vec::new(), Vec::new());
         let start = Instant::now();
         for pair in 0..self.pairs {
             let (full, empty) = (Arc::clone(&buffer), Arc::clone(&buffer));
             producers.push(tasks.spawn(async move {
                 for unit in self.share(pair) {
-                    W::put(&full, unit).await;
+                    full.put(unit).await;
                 }
             }));
             consumers.push(tasks.spawn(async move {
                 let (mut count, mut sum) = (0, 0);
                 for _ in self.share(pair) {
-                    sum += W::take(&empty).await;
+                    sum += empty.take().await;
                     count += 1;
                 }
                 (count, sum)
