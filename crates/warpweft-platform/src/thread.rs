@@ -15,6 +15,7 @@ use crate::thread_word;
 use std::io;
 // Not the checkers' atomics: a model does not run out of threads.
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
@@ -50,6 +51,15 @@ pub fn spawn_named<T: Send + 'static>(
         builder = builder.stack_size(bytes);
     }
     builder.spawn(body)
+}
+
+/// Sleeps for `ns` nanoseconds; nobody wakes it. Under the checkers, where no time passes, the others have their turn.
+pub fn pause(ns: u64) {
+    if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+        yield_now();
+    } else {
+        std::thread::sleep(Duration::from_nanos(ns));
+    }
 }
 
 /// Calls `sleep`, a short sleep that should end about when it says. Linux otherwise adds up to 50 µs, to wake several threads

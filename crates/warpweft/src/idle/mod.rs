@@ -2,7 +2,7 @@
 
 use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::barrier::Asymmetric;
-use warpweft_platform::thread::sharply;
+use warpweft_platform::thread::{pause, sharply};
 use warpweft_queue::EventCount;
 
 /// How a worker without work waits for some, and how it is woken.
@@ -36,6 +36,17 @@ pub(crate) trait Bed {
 /// writes to all the time; who looks too often slows down the one who has the work.
 const LONGEST_PAUSE: u32 = 256;
 
+/// For how long a searcher that lingers sleeps between two looks, in nanoseconds,
+const LINGER_NS: u64 = 50_000;
+/// how often before it announces its sleep,
+const LINGERS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    1
+} else {
+    40
+};
+/// and how often without having seen what it lingers for.
+const IN_VAIN: u32 = 4;
+
 impl Idle {
     /// For workers `0..workers`, all awake.
     pub(crate) fn new(workers: usize) -> Self {
@@ -59,7 +70,7 @@ impl Idle {
     /// `parks` is told when the worker goes to sleep. Before that `nap_ns` may say that it is to look again after so many
     /// nanoseconds, because something is there that is not yet to be taken. `bed` gives another place to sleep, or to nap, as it is told, if there is one
     /// and nobody is in it; that it is free counts as work, which one sleeper takes. `in_haste` says that one look is enough before
-    /// sleep is announced: what comes will say so.
+    /// sleep is announced: what comes will say so. `leaves` says whether `look` has left a task to its owner since it was asked last.
     #[allow(
         clippy::too_many_arguments,
         reason = "each is one thing that a worker can be asked"
@@ -74,6 +85,7 @@ impl Idle {
         mut nap_ns: impl FnMut() -> Option<u64>,
         bed: impl Fn(bool) -> Option<B>,
         in_haste: impl Fn() -> bool,
+        mut leaves: impl FnMut() -> bool,
     ) -> Waited<T> {
         // Registered searchers keep pushes from waking sleepers. With nobody asleep there is nothing to keep, and the
         // word, which every push reads, is left alone.
@@ -88,7 +100,10 @@ impl Idle {
                 }
                 return Waited::Stop;
             }
-            if searching && let Some(found) = self.search(rounds, &mut look, &in_haste) {
+            if searching
+                && let Some(found) = Self::search(rounds, &mut look, &in_haste)
+                    .or_else(|| Self::linger(rounds, &mut look, &stop, &in_haste, &mut leaves))
+            {
                 if registered {
                     self.end_search();
                 }
@@ -144,7 +159,6 @@ impl Idle {
     }
 
     fn search<T>(
-        &self,
         rounds: u32,
         look: &mut impl FnMut() -> Option<T>,
         in_haste: &impl Fn() -> bool,
@@ -161,6 +175,31 @@ impl Idle {
                 (0..pause).for_each(|_| spin_loop());
                 pause = (pause * 4).min(LONGEST_PAUSE);
             }
+        }
+        None
+    }
+
+    /// Goes on searching, with sleeps between the looks, as long as it sees tasks that their owner is about to run. Were it announced as
+    /// asleep, the next such task would wake it, which costs that owner more than the task.
+    fn linger<T>(
+        rounds: u32,
+        look: &mut impl FnMut() -> Option<T>,
+        stop: &impl Fn() -> bool,
+        in_haste: &impl Fn() -> bool,
+        leaves: &mut impl FnMut() -> bool,
+    ) -> Option<T> {
+        if rounds == 1 || !leaves() {
+            return None;
+        }
+        let (mut left, mut in_vain) = (LINGERS, 0);
+        while left > 0 && in_vain < IN_VAIN && !stop() && !in_haste() {
+            sharply(|| pause(LINGER_NS));
+            let found = look();
+            if found.is_some() {
+                return found;
+            }
+            left -= 1;
+            in_vain = if leaves() { 0 } else { in_vain + 1 };
         }
         None
     }
@@ -202,5 +241,118 @@ impl Idle {
     /// How many workers search and how many sleep at this moment.
     pub(crate) fn snapshot(&self) -> (usize, usize) {
         self.events.snapshot()
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::{Bed, IN_VAIN, Idle, LINGERS, Waited};
+    use std::cell::Cell;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use warpweft_platform::thread::{spawn, yield_now};
+
+    struct NoBed;
+
+    impl Bed for NoBed {
+        fn sleep(&mut self, _: Option<u64>) {}
+
+        fn rise(self) -> bool {
+            false
+        }
+    }
+
+    /// What worker `w` does that finds `"late"` in its last look and, at look number `at`, `"found"`; and how often it looked.
+    fn looks(
+        w: usize,
+        idle: &Idle,
+        at: u32,
+        stop: impl Fn(u32) -> bool,
+        in_haste: bool,
+        leaves: impl Fn(u32) -> bool,
+    ) -> (Option<&'static str>, u32) {
+        let looked = Cell::new(0);
+        let look = || {
+            looked.set(looked.get() + 1);
+            assert!(!idle.wake_one(), "somebody searches");
+            assert!(looked.get() <= idle.rounds + LINGERS, "it lingers for ever");
+            (looked.get() == at).then_some("found")
+        };
+        let waited = idle.wait(
+            w,
+            look,
+            || Some("late"),
+            || stop(looked.get()),
+            || {},
+            || None,
+            |_| None::<NoBed>,
+            || in_haste,
+            || leaves(looked.get()),
+        );
+        let found = match waited {
+            Waited::Found(found) => Some(found),
+            Waited::Roused | Waited::Stop => None,
+        };
+        (found, looked.get())
+    }
+
+    const NEVER: u32 = u32::MAX;
+
+    #[test]
+    fn who_sees_lone_tasks_goes_on_searching() {
+        let idle = Idle::new(2);
+        let spins = idle.rounds;
+        let found = looks(0, &idle, spins + LINGERS / 2, |_| false, false, |_| true);
+        assert_eq!(found, (Some("found"), spins + LINGERS / 2));
+        // Not for ever: what it may have overlooked is found in the end.
+        let found = looks(0, &idle, NEVER, |_| false, false, |_| true);
+        assert_eq!(found, (Some("late"), spins + LINGERS));
+        // And not without a reason.
+        let found = looks(0, &idle, NEVER, |_| false, false, |_| false);
+        assert_eq!(found, (Some("late"), spins));
+        let found = looks(0, &idle, NEVER, |_| false, false, |looked| looked <= spins);
+        assert_eq!(found, (Some("late"), spins + IN_VAIN));
+        assert_eq!(idle.snapshot(), (0, 0));
+    }
+
+    #[test]
+    fn who_is_to_stop_or_in_haste_does_not_linger() {
+        let idle = Idle::new(2);
+        let spins = idle.rounds;
+        let found = looks(0, &idle, NEVER, |looked| looked > spins, false, |_| true);
+        assert_eq!(found, (None, spins + 1));
+        let found = looks(0, &idle, NEVER, |_| false, true, |_| true);
+        assert_eq!(found, (Some("late"), 1));
+        assert_eq!(idle.snapshot(), (0, 0));
+    }
+
+    /// The worker beside it sleeps, and is not woken meanwhile: `looks` checks that.
+    #[test]
+    fn who_lingers_is_called_by_nobody_and_neither_is_another() {
+        let idle = Arc::new(Idle::new(2));
+        let over = Arc::new(AtomicBool::new(false));
+        let (theirs, told) = (Arc::clone(&idle), Arc::clone(&over));
+        let sleeper = spawn(move || {
+            let waited = theirs.wait(
+                1,
+                || None::<()>,
+                || None,
+                || told.load(Ordering::SeqCst),
+                || {},
+                || None,
+                |_| None::<NoBed>,
+                || false,
+                || false,
+            );
+            assert!(matches!(waited, Waited::Stop));
+        });
+        while idle.snapshot() != (0, 1) {
+            yield_now();
+        }
+        let found = looks(0, &idle, idle.rounds + 3, |_| false, false, |_| true);
+        assert_eq!(found, (Some("found"), idle.rounds + 3));
+        over.store(true, Ordering::SeqCst);
+        idle.wake_all();
+        sleeper.join().expect("no panic");
     }
 }

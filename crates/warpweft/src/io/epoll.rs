@@ -26,6 +26,9 @@ const OWN: u64 = u64::MAX;
 /// the alarm. Shorter ones set the alarm, a system call more.
 const COARSE_NS: u64 = 10_000_000;
 const MS: u64 = 1_000_000;
+/// The longest sleep that every kernel knows, 24 days in milliseconds: a longer one needs a system call that is from 2021, and that
+/// sandboxes refuse.
+const LONGEST_MS: u64 = i32::MAX as u64;
 
 #[derive(Debug)]
 pub(super) struct Poller {
@@ -129,7 +132,7 @@ impl Poller {
         let limit = match ns {
             None => None,
             Some(0) => Some(0),
-            Some(ns) if ns >= COARSE_NS => Some(ns / MS),
+            Some(ns) if ns >= COARSE_NS => Some(coarse_ms(ns)),
             Some(ns) => {
                 let zero = Timespec::default();
                 let once = Itimerspec {
@@ -140,7 +143,7 @@ impl Poller {
                 None
             }
         };
-        let limit = limit.map(|ms| timespec(ms.saturating_mul(MS)));
+        let limit = limit.map(|ms| timespec(ms * MS));
         events.0.clear();
         match epoll::wait(&self.epoll, spare_capacity(&mut events.0), limit.as_ref()) {
             // A signal. Whoever sleeps here looks around and comes back.
@@ -165,6 +168,11 @@ impl Poller {
     }
 }
 
+/// For how many milliseconds it sleeps that may end early.
+fn coarse_ms(ns: u64) -> u64 {
+    (ns / MS).min(LONGEST_MS)
+}
+
 fn timespec(ns: u64) -> Timespec {
     const SECOND: u64 = 1_000_000_000;
     Timespec {
@@ -175,7 +183,7 @@ fn timespec(ns: u64) -> Timespec {
 
 #[cfg(test)]
 mod tests {
-    use super::{COARSE_NS, Events, Poller};
+    use super::{COARSE_NS, Events, MS, Poller, coarse_ms};
     use std::io::{Read as _, Write as _};
     use std::os::fd::AsFd as _;
     use std::os::unix::net::UnixStream;
@@ -207,6 +215,15 @@ mod tests {
             assert!(took(&poller, &mut events, Some(ns)) >= ns);
         }
         assert!(took(&poller, &mut events, Some(COARSE_NS + 999_999)) >= COARSE_NS);
+    }
+
+    #[test]
+    fn a_sleep_of_years_is_one_that_every_kernel_knows() {
+        for ns in [COARSE_NS, 3_600_000 * MS, u64::MAX / 2, u64::MAX] {
+            let ms = coarse_ms(ns);
+            assert!(ms <= ns / MS && i32::try_from(ms).is_ok(), "{ms}");
+        }
+        assert_eq!(coarse_ms(3_600_000 * MS), 3_600_000);
     }
 
     #[test]

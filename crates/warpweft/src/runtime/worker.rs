@@ -313,6 +313,7 @@ impl<P: Policy> Worker<P> {
             return Some(Work::Fiber);
         }
         self.counters().add(Count::Searches, 1);
+        let left = Cell::new(self.counters().get(Count::Spared));
         let waited = pool.idle.wait(
             self.id.0,
             // SAFETY: by contract, and `wait` calls one closure after another.
@@ -320,7 +321,8 @@ impl<P: Policy> Worker<P> {
                 // SAFETY: as above.
                 let task = unsafe { self.call(P::search) }.map(Work::Task);
                 let fiber = || berth.may_be_ready().then_some(Work::Fiber);
-                let mut work = task.or_else(fiber).or_else(|| self.rob());
+                let errand = || self.errands.pop().map(Work::Task);
+                let mut work = task.or_else(fiber).or_else(|| self.rob()).or_else(errand);
                 if work.is_none() && pool.engine.look(&pool.idle) {
                     // SAFETY: as above.
                     work = unsafe { self.call(P::next) }.map(Work::Task);
@@ -346,6 +348,7 @@ impl<P: Policy> Worker<P> {
                 bed
             },
             || pool.engine.is_polled(),
+            || left.replace(self.counters().get(Count::Spared)) != left.get(),
         );
         pool.monitor.ring();
         match waited {
