@@ -93,6 +93,7 @@ impl Leveller {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
+    use super::super::hooks::Local;
     use super::super::{Fifo, Lifo, Stealing};
     use super::*;
     use crate::order::{ChainOrder, FifoOrder, Order, PriorityOrder, SlotOrder};
@@ -145,7 +146,7 @@ mod tests {
         }
 
         fn queues(&self) -> Vec<usize> {
-            self.pool.locals.iter().map(|local| local.len()).collect()
+            self.pool.locals.iter().map(Local::len).collect()
         }
 
         fn levelled(&self) -> u64 {
