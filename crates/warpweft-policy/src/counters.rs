@@ -66,11 +66,13 @@ pub enum Count {
     Hops,
     /// Nodes of linked queues that were made for tasks: no more than there ever were tasks at a time, and one for each place at the queues.
     Nodes,
+    /// Tasks that a worker with tasks took of one that had clearly more.
+    Levelled,
 }
 
 impl Count {
     /// Everything that is counted, in the order of declaration.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Spawned,
         Self::Forked,
         Self::Resumptions,
@@ -100,6 +102,7 @@ impl Count {
         Self::Muggings,
         Self::Hops,
         Self::Nodes,
+        Self::Levelled,
     ];
 
     /// A short name, for tables and JSON.
@@ -135,6 +138,7 @@ impl Count {
             Self::Muggings => "muggings",
             Self::Hops => "hops",
             Self::Nodes => "nodes",
+            Self::Levelled => "levelled",
         }
     }
 }

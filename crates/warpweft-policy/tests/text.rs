@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use warpweft_policy::order::{FifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
 use warpweft_policy::{
-    Cforall, Chained, Fifo, Help, Lifo, Negele, NegeleLocal, Overflow, ParsePolicyError, PolicySpec, Portion,
-    Stealing, Victims, Woken, YieldTo,
+    Cforall, Chained, Fifo, Help, Level, Lifo, Negele, NegeleLocal, Overflow, ParsePolicyError, PolicySpec,
+    Portion, Stealing, Victims, Woken, YieldTo,
 };
 use warpweft_queue::Amount;
 
@@ -52,7 +52,7 @@ fn help() -> impl Strategy<Value = Help> {
 }
 
 /// What is not the order, for a policy of any order.
-type Axes = (Portion, Victims, Help, Overflow, usize, bool, bool);
+type Axes = (Portion, Victims, Help, Overflow, usize, bool, bool, Level);
 
 fn axes() -> impl Strategy<Value = Axes> {
     (
@@ -63,12 +63,13 @@ fn axes() -> impl Strategy<Value = Axes> {
         1..=1usize << 24,
         any::<bool>(),
         any::<bool>(),
+        prop_oneof![Just(Level::Off), number(1 << 16).prop_map(Level::Every)],
     )
 }
 
 fn with<O: Order>(
     policy: Stealing<O>,
-    (steal, victims, help, overflow, capacity, local, last): Axes,
+    (steal, victims, help, overflow, capacity, local, last, level): Axes,
 ) -> Stealing<O> {
     policy
         .steal(steal)
@@ -78,6 +79,7 @@ fn with<O: Order>(
         .capacity(capacity)
         .yield_to(if local { YieldTo::Local } else { YieldTo::Global })
         .woken(if last { Woken::Last } else { Woken::Waker })
+        .level(level)
 }
 
 fn policy() -> impl Strategy<Value = PolicySpec> {

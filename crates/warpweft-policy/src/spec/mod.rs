@@ -11,6 +11,7 @@
 //!          | "capacity=" N
 //!          | "yield="    ( "local" | "global" )
 //!          | "woken="    ( "waker" | "last" )
+//!          | "level="    ( "off" | N )
 //! piece    = "go" | "tokio" | "libfibre"
 //!          | "negele" [ ":" LEVELS ] | "negele-local" [ ":" LEVELS ] [ "+balance=" N ]
 //!          | "cforall" { "+lanes=" N | "+every=" N | "+age=" LOG2 | "+far=" OF256 | "+weight=" SIXTEENTHS | "+clock=" N | "+capacity=" N }

@@ -3,7 +3,9 @@
 use super::{Kind, PRESETS, PolicySpec};
 use crate::Stealing;
 use crate::order::{FifoOrder, MOST_LEVELS, Mix, MixedOrder, PriorityOrder, SlotOrder};
-use crate::stealing::{Axes, Help, MOST_CAPACITY, MOST_QUEUES, Overflow, Portion, Victims, Woken, YieldTo};
+use crate::stealing::{
+    Axes, Help, Level, MOST_CAPACITY, MOST_QUEUES, Overflow, Portion, Victims, Woken, YieldTo,
+};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
@@ -41,13 +43,17 @@ impl fmt::Display for ParsePolicyError {
 impl std::error::Error for ParsePolicyError {}
 
 const ORDERS: &str = "an order is one of: fifo, chain, lifo, slot:N, alternate:N, stochastic:PERCENT, reverse:N, adaptive:N, priority:LEVELS";
-const OPTIONS: &str = "an option is one of: steal=, victims=, help=, overflow=, capacity=, yield=, woken=";
+const OPTIONS: &str =
+    "an option is one of: steal=, victims=, help=, overflow=, capacity=, yield=, woken=, level=";
 const STEALS: &str = "steal= takes one of: one, half, atleast:K, adaptive";
 const VICTIMS: &str = "victims= takes one of: random, nearest:N, topology, adaptive";
 const HELPS: &str = "help= takes one of: none, shed, shed-sticky, tickets";
 const OVERFLOWS: &str = "overflow= takes one of: grow, retry:N, locked, lockfree, multi:K";
 const YIELDS: &str = "yield= takes one of: local, global";
 const WOKENS: &str = "woken= takes one of: waker, last";
+const LEVELS: &str = "level= takes one of: off, or a number of looks, from 1 to 65536";
+/// The most looks after what is overdue between two at another worker's queue: some four million tasks.
+const MOST_LOOKS: usize = 1 << 16;
 /// The most times that a spawner may try again: some milliseconds.
 const MOST_RETRIES: usize = 1_000_000;
 /// The most victims: more than a pool can have.
@@ -252,6 +258,7 @@ impl<'a> Parser<'a> {
                     _ => return Err(self.unknown(value, WOKENS)),
                 }
             }
+            "level" => axes.level = self.level(value)?,
             other => return Err(self.error(name, format!("`{other}=` is not an option"), OPTIONS)),
         }
         Ok(())
@@ -278,6 +285,16 @@ impl<'a> Parser<'a> {
             _ if value.text == "topology" => Ok(Victims::Topology),
             _ if value.text == "adaptive" => Ok(Victims::Adaptive),
             _ => Err(self.unknown(value, VICTIMS)),
+        }
+    }
+
+    fn level(&self, value: Word<'_>) -> Parsed<Level> {
+        match value.text.parse::<usize>() {
+            _ if value.text == "off" => Ok(Level::Off),
+            Ok(_) => self
+                .number(value, "a number of looks", MOST_LOOKS)
+                .map(Level::Every),
+            Err(_) => Err(self.unknown(value, LEVELS)),
         }
     }
 

@@ -63,10 +63,15 @@ fn errors_name_the_place_and_what_would_be_right() {
         ("fifo+ steal=one + steal=half", 18, "second time (first at 6)"),
         ("fifo+yield=", 11, "local, global"),
         ("fifo+woken=first", 11, "waker, last"),
+        ("fifo+level=on", 11, "off, or a number of looks"),
+        ("fifo+level=", 11, "`` is unknown"),
+        ("fifo+level=0", 11, "a number of looks of 0"),
+        ("lifo+level=65537", 11, "from 1 to 65536"),
+        ("go+level=16", 3, "`go` is one piece"),
         (
             "fifo+speed=9",
             5,
-            "steal=, victims=, help=, overflow=, capacity=, yield=, woken=",
+            "steal=, victims=, help=, overflow=, capacity=, yield=, woken=, level=",
         ),
         ("fifo+größe", 5, "is not an option"),
         (
@@ -138,6 +143,18 @@ fn what_a_name_says_may_be_repeated_and_added_to() -> Result<(), ParsePolicyErro
         (
             "shed+help=shed+capacity=64",
             "fifo+steal=half+help=shed+overflow=grow+capacity=64+yield=local",
+        ),
+        (
+            "slot + level=16",
+            "slot:3+steal=half+overflow=grow+capacity=256+yield=local",
+        ),
+        (
+            "fifo+level=off",
+            "fifo+steal=half+overflow=grow+capacity=256+yield=local+level=off",
+        ),
+        (
+            "lifo+level=4",
+            "lifo+steal=half+overflow=grow+capacity=256+yield=global+level=4",
         ),
         ("negele:4", "negele"),
         ("negele-local:3 + balance=16", "negele-local:3+balance=16"),

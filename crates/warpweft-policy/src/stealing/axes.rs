@@ -87,6 +87,18 @@ pub enum Help {
     Tickets,
 }
 
+/// Whether a worker that has tasks takes of one that has clearly more, so that the tasks of both wait alike.
+///
+/// Without it nobody balances a pool in which nobody is idle: who happens to have half as many tasks gives each of them twice as many turns, for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// It does not: a worker takes of others when it has nothing.
+    Off,
+    /// It compares its queue with another worker's, each by turns, once in so many looks after what is overdue (which come after
+    /// [`INTERVAL`](crate::Policy::INTERVAL) tasks each). If the other one has at least four tasks more, and a sixteenth, it runs the oldest of them, and looks again at the next look but one.
+    Every(NonZeroUsize),
+}
+
 /// All of them together. What is not here is the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Axes {
@@ -97,6 +109,7 @@ pub(crate) struct Axes {
     pub(crate) capacity: usize,
     pub(crate) yield_to: YieldTo,
     pub(crate) woken: Woken,
+    pub(crate) level: Level,
 }
 
 impl fmt::Display for Overflow {
@@ -162,11 +175,22 @@ impl fmt::Display for Woken {
     }
 }
 
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::Every(looks) => looks.fmt(f),
+        }
+    }
+}
+
 impl Axes {
     /// The options of a policy's text, in the order in which it is printed.
-    const OPTIONS: [&str; 7] = [
-        "steal", "victims", "help", "overflow", "capacity", "yield", "woken",
+    const OPTIONS: [&str; 8] = [
+        "steal", "victims", "help", "overflow", "capacity", "yield", "woken", "level",
     ];
+    /// Of these, the ones that are printed whatever they say.
+    const ALWAYS: [&str; 4] = ["steal", "overflow", "capacity", "yield"];
 
     /// What is written after `name=`. `None`: there is no such option.
     pub(crate) fn value(&self, name: &str) -> Option<String> {
@@ -178,22 +202,16 @@ impl Axes {
             "capacity" => self.capacity.to_string(),
             "yield" => self.yield_to.to_string(),
             "woken" => self.woken.to_string(),
+            "level" => self.level.to_string(),
             _ => return None,
         })
     }
-}
 
-impl fmt::Display for Axes {
     /// The oldest four options always, the others where they say something unusual.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(crate) fn print(&self, usual: &Self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for name in Self::OPTIONS {
-            let usual = match name {
-                "victims" => self.victims == Victims::Random,
-                "help" => self.help == Help::None,
-                "woken" => self.woken == Woken::Waker,
-                _ => false,
-            };
-            if let Some(value) = self.value(name).filter(|_| !usual) {
+            let says = |value: &Option<String>| Self::ALWAYS.contains(&name) || *value != usual.value(name);
+            if let Some(value) = Some(self.value(name)).filter(says).flatten() {
                 write!(f, "+{name}={value}")?;
             }
         }

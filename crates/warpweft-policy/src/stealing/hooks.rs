@@ -2,6 +2,7 @@
 
 use super::greed::Greed;
 use super::help::Desk;
+use super::level::Leveller;
 use super::spill::{Beside, Spill, retry};
 use super::thief::{rob, steal};
 use super::victims::Circle;
@@ -54,6 +55,7 @@ pub struct Local<O: Order> {
     me: usize,
     victims: Circle,
     greed: Greed,
+    leveller: Leveller,
     /// What each victim looked like when its only task was spared.
     spared: Box<[Option<Glance>]>,
     /// Searches so far.
@@ -69,6 +71,12 @@ pub struct Local<O: Order> {
 }
 
 impl<O: Order> Local<O> {
+    /// How many tasks lie in its lane.
+    #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+    pub(super) fn len(&self) -> usize {
+        self.lane.len()
+    }
+
     /// One of several places of the pool: each worker goes round them, from a beginning of its own.
     fn pick(&mut self) -> usize {
         self.picks = self.picks.wrapping_add(1);
@@ -110,6 +118,7 @@ impl<O: Order> Policy for Stealing<O> {
                 me,
                 victims: Circle::of(me, axes.victims, env),
                 greed: Greed::new(axes.steal),
+                leveller: Leveller::new(axes.level, me),
                 spared: vec![None; env.workers].into(),
                 searches: 0,
                 turn: 0,
@@ -190,9 +199,13 @@ impl<O: Order> Policy for Stealing<O> {
     #[inline]
     fn overdue(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let came_home = shared.has_errands && run_errands(shared, local, cx.tally());
+        // Who has nothing is about to search.
+        if !local.lane.is_empty() {
+            local.leveller.tick();
+        }
         // Mostly so: a worker that is busy with its own.
         if !came_home && is_nothing_shared(shared, local) {
-            return local.lane.passed_over();
+            return level(shared, local, cx).or_else(|| local.lane.passed_over());
         }
         by_turns(shared, local, came_home, cx)
     }
@@ -288,6 +301,16 @@ fn run_errands<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<
     came_home
 }
 
+/// The oldest task of one other worker, if it is time to look at one, and that has clearly more than this one, which has some.
+fn level<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    if !local.leveller.is_due() || local.lane.is_empty() {
+        return None;
+    }
+    local
+        .leveller
+        .take(local.me, &local.victims, &shared.lanes, &mut local.lane, cx)
+}
+
 /// Something that is overdue. By turns: as long as one place never runs dry, the others would wait for ever.
 #[inline(never)]
 fn by_turns<O: Order>(
@@ -303,10 +326,10 @@ fn by_turns<O: Order>(
         1 => shared.yielded.pop(turn / PLACES),
         2 => shared.overflow.take_share(&mut local.lane, cx, Beside::Anything),
         3 => local.lane.passed_over(),
-        4 => {
-            let busy = shared.desk.asked_by(local.me, &mut local.kept)?;
-            steal(&shared.lanes[busy], &mut local.lane, local.greed.amount(), cx)
-        }
+        4 => match shared.desk.asked_by(local.me, &mut local.kept) {
+            Some(busy) => steal(&shared.lanes[busy], &mut local.lane, local.greed.amount(), cx),
+            None => level(shared, local, cx),
+        },
         // A worker that is in a long task does not look after what has come home to it.
         _ => shared
             .homes

@@ -1,7 +1,7 @@
 //! The bound that every policy of the family keeps, whatever its order.
 
 use super::hooks::PLACES;
-use super::{Fifo, Overflow, Portion, Stealing, Victims, Woken, YieldTo};
+use super::{Fifo, Level, Overflow, Portion, Stealing, Victims, Woken, YieldTo};
 use crate::order::{ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
 use crate::testing::{Busy, Pool, keeps_its_bound, next_step};
 use crate::{Lifo, Policy as _};
@@ -15,19 +15,21 @@ fn n(number: usize) -> NonZeroUsize {
 }
 
 /// How the tasks are busy, how many there are, and the axes that say where tasks wait.
-type Case = (Busy, usize, bool, bool, usize);
+type Case = (Busy, usize, bool, bool, usize, Option<usize>);
 
 fn case() -> impl Strategy<Value = Case> {
     let busy = prop_oneof![Just(Busy::Yield), Just(Busy::Wake)];
-    (busy, 1..30usize, any::<bool>(), any::<bool>(), 1..40usize)
+    let level = proptest::option::of(1..20usize);
+    (busy, 1..30usize, any::<bool>(), any::<bool>(), 1..40usize, level)
 }
 
-fn keeps<O: Order>(order: O, (busy, most, global, last, capacity): Case) {
+fn keeps<O: Order>(order: O, (busy, most, global, last, capacity, level): Case) {
     let policy = Stealing::with_order(order)
         .yield_to(if global { YieldTo::Global } else { YieldTo::Local })
         .woken(if last { Woken::Last } else { Woken::Waker })
         .steal(Portion::Adaptive)
         .victims(Victims::Adaptive)
+        .level(level.map_or(Level::Off, |looks| Level::Every(n(looks))))
         .capacity(capacity);
     keeps_its_bound(&policy, busy, most, false, |others, workers| {
         policy.steps(others, workers)

@@ -71,6 +71,13 @@ impl Circle {
         Self { levels, reach }
     }
 
+    /// One of them, each by turns, near or far. `None`: there is none.
+    pub(super) fn by_turns(&self, turn: usize) -> Option<usize> {
+        let all: usize = self.levels.iter().map(|level| level.len()).sum();
+        let index = turn.checked_rem(all)?;
+        self.levels.iter().flatten().nth(index).copied()
+    }
+
     /// What it took came from this victim. Remembers whether it was near.
     pub(super) fn found(&mut self, victim: usize) {
         let Some(reach) = &mut self.reach else {
