@@ -146,11 +146,11 @@ fn what_a_name_says_may_be_repeated_and_added_to() -> Result<(), ParsePolicyErro
         ),
         (
             "slot + level=16",
-            "slot:3+steal=half+overflow=grow+capacity=256+yield=local",
+            "slot:3+steal=half+overflow=grow+capacity=256+yield=local+level=16",
         ),
         (
             "fifo+level=off",
-            "fifo+steal=half+overflow=grow+capacity=256+yield=local+level=off",
+            "fifo+steal=half+overflow=grow+capacity=256+yield=local",
         ),
         (
             "lifo+level=4",

@@ -18,12 +18,9 @@ use super::thief::steal;
 use super::victims::Circle;
 use crate::order::{Lane, LaneThief};
 use crate::{Count, Cx};
-use std::num::NonZeroUsize;
 use warpweft_queue::Amount;
 use warpweft_task::TaskRef;
 
-/// Every so many looks after what is overdue there is one at another's queue, if nothing else is said: every 976 tasks.
-pub(super) const USUAL: NonZeroUsize = NonZeroUsize::new(16).expect("not 0");
 /// After one that has found something: each other time, since what is overdue has its turns, too.
 const SOON: usize = 2;
 /// A difference of fewer tasks is none: queues of tasks that come and go differ by some.
@@ -96,10 +93,11 @@ mod tests {
     use super::super::hooks::Local;
     use super::super::{Fifo, Lifo, Stealing};
     use super::*;
+    use crate::Policy;
     use crate::order::{ChainOrder, FifoOrder, Order, PriorityOrder, SlotOrder};
     use crate::testing::{Pool, next_step};
-    use crate::{Policy, PolicySpec};
     use proptest::prelude::*;
+    use std::num::NonZeroUsize;
     use warpweft_task::Why;
     use warpweft_task::probe::number;
 
@@ -239,33 +237,16 @@ mod tests {
     }
 
     #[test]
-    fn who_is_off_or_newest_first_never_levels() {
+    fn who_is_not_told_to_never_levels() {
         let mut off = Mill::new(&Fifo::new().level(Level::Off), &[10, 300], Why::Yielded);
         off.run(50_000);
         assert_eq!(off.queues(), [10, 300]);
-        let mut lifo = Mill::new(&Lifo::new(), &[10, 300], Why::Woken);
-        lifo.run(50_000);
-        assert_eq!((lifo.levelled(), lifo.queues()), (0, vec![10, 300]));
+        let mut usual = Mill::new(&Fifo::new(), &[10, 300], Why::Yielded);
+        usual.run(50_000);
+        assert_eq!((usual.levelled(), usual.queues()), (0, vec![10, 300]));
         let mut asked = Mill::new(&Lifo::new().level(Level::Every(n(1))), &[10, 300], Why::Woken);
         asked.run(50_000);
         assert!(is_level(&asked.queues()), "{:?}", asked.queues());
-    }
-
-    /// Which policies level, as texts.
-    #[test]
-    fn the_oldest_first_level_and_nobody_else() {
-        for preset in PolicySpec::presets() {
-            let full = preset.spec().to_string();
-            let order = full.split(['+', ':']).next().unwrap_or_default();
-            let same = |level: &str| {
-                let text = format!("{full}+level={level}");
-                text.parse::<PolicySpec>()
-                    .is_ok_and(|spec| spec.to_string() == full)
-            };
-            let levels = ["fifo", "chain", "slot", "priority"].contains(&order);
-            let never = ["lifo", "alternate", "stochastic", "reverse", "adaptive"].contains(&order);
-            assert_eq!((same("16"), same("off")), (levels, never), "{full}");
-        }
     }
 
     /// It is the oldest of the other one, it runs at once, and what lies here stays as it is; and what is overdue has every other turn.

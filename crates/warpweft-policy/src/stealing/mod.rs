@@ -107,12 +107,7 @@ impl<O: Order> Stealing<O> {
             YieldTo::Local
         },
         woken: Woken::Waker,
-        // Newest first, tasks do not wait alike on one worker either; and what is taken would lie before the newest.
-        level: if O::NEWEST_FIRST {
-            Level::Off
-        } else {
-            Level::Every(level::USUAL)
-        },
+        level: Level::Off,
     };
 
     /// How many tasks a thief takes at once. Once in eight searches it is one, whatever this says: where fewer than
@@ -165,11 +160,11 @@ impl<O: Order> Stealing<O> {
         self
     }
 
-    /// Whether a worker that has tasks takes of one that has clearly more: every 16th time that it looks up where the order is oldest first, and else not.
+    /// Whether a worker that has tasks takes of one that has clearly more. Usually it does not.
     ///
-    /// Of two workers that are never idle, and spawn nothing, the one with fewer tasks has at least as many as the other one, but for 3 or a sixteenth,
+    /// With [`Level::Every`]`(N)`: of two workers that are never idle, and spawn nothing, the one with fewer tasks has at least as many as the other one, but for 3 or a sixteenth,
     /// after 61 × (N + the difference) steps of its own. Then each task has 0.9 of the mean number of turns, and more, if workers are as fast as each other, and queues
-    /// not shorter than 16 tasks.
+    /// longer than 48 tasks. The price: tasks that wake each other are torn apart, and what the one worker had in its cache the other one has not. 16 is a good N.
     #[must_use]
     pub fn level(mut self, level: Level) -> Self {
         self.axes.level = level;
