@@ -354,7 +354,8 @@ mod tests {
         let text = policy_grammar()
             .replace(":K", ":4")
             .replace(":N", ":4")
-            .replace("=N", "=64");
+            .replace("=N", "=64")
+            .replace("|N", "|64");
         let (orders, options) = text.split_once("), then any of ").unwrap();
         let (options, _) = options.split_once("; for packet-bimodal").unwrap();
         let (_, orders) = orders.split_once('(').unwrap();
