@@ -434,7 +434,18 @@ fn chain(until: Arc<AtomicBool>, links: Arc<AtomicUsize>) {
 
 /// No task takes as long as to be stuck, and yet what sockets wake does not wait for them.
 fn sockets_beside_long_tasks(workers: usize, policy: impl Policy) {
-    let runtime = runtime(workers, policy);
+    const STUCK: Duration = Duration::from_millis(100);
+    let stand_ins_told_of = Arc::new(AtomicUsize::new(0));
+    let told = Arc::clone(&stand_ins_told_of);
+    let runtime = Runtime::builder()
+        .workers(workers)
+        .policy(policy)
+        .stuck_after(Some(STUCK))
+        .on_stall(move |stall| {
+            let _ = told.fetch_add(usize::from(stall.worker >= workers), Ordering::Relaxed);
+        })
+        .build()
+        .expect("threads");
     let mut client = echo(&runtime);
     let (until, links) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     for _ in 0..2 * workers {
@@ -451,6 +462,9 @@ fn sockets_beside_long_tasks(workers: usize, policy: impl Policy) {
         assert_eq!(byte, [7]);
         assert!(start.elapsed() < Duration::from_secs(60), "nobody looks out");
     }
+    // It sleeps in the poller, and nothing comes.
+    thread::sleep(3 * STUCK);
+    assert_eq!(stand_ins_told_of.load(Ordering::Relaxed), 0);
     until.store(true, Ordering::Relaxed);
     // It goes when it is needed no more.
     eventually("the lookout stands down", || {
