@@ -4,46 +4,43 @@
 /// read, and nothing happens where there is no such instruction.
 #[inline]
 pub fn prefetch(address: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: every x86-64 has it, and it does not fault.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
-    }
-    #[cfg(all(target_arch = "aarch64", not(miri)))]
-    // SAFETY: every AArch64 has it; it does not fault, and touches nothing that the compiler knows of.
-    unsafe {
-        core::arch::asm!(
-            "prfm pldl1keep, [{address}]",
-            address = in(reg) address,
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-    let _ = address;
+    hint::<false>(address);
 }
 
 /// The same for a line that will be written to: it is taken from the other caches.
 #[inline]
 pub fn prefetch_to_write(address: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: every x86-64 has it, or takes it for one that does nothing; it does not fault, and touches nothing that the compiler knows of.
-    unsafe {
-        core::arch::asm!(
-            "prefetchw [{address}]",
-            address = in(reg) address,
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-    #[cfg(all(target_arch = "aarch64", not(miri)))]
-    // SAFETY: every AArch64 has it; it does not fault, and touches nothing that the compiler knows of.
-    unsafe {
-        core::arch::asm!(
-            "prfm pstl1keep, [{address}]",
-            address = in(reg) address,
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-    let _ = address;
+    hint::<true>(address);
 }
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline]
+fn hint<const WRITE: bool>(address: *const u8) {
+    use core::arch::asm;
+    use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    if WRITE {
+        // SAFETY: every x86-64 has it, or takes it for one that does nothing; it does not fault, and touches nothing that the compiler
+        // knows of.
+        unsafe { asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) };
+    } else {
+        // SAFETY: every x86-64 has it, and it does not fault.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+    }
+}
+
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+#[inline]
+fn hint<const WRITE: bool>(address: *const u8) {
+    use core::arch::asm;
+    if WRITE {
+        // SAFETY: every AArch64 has it; it does not fault, and touches nothing that the compiler knows of.
+        unsafe { asm!("prfm pstl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) };
+    } else {
+        // SAFETY: as above.
+        unsafe { asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) };
+    }
+}
+
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[inline]
+fn hint<const WRITE: bool>(_address: *const u8) {}
