@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::net::TcpListener;
 use warpweft::policy::Count;
+use warpweft::sync::channel;
 use warpweft::{
     Fifo, Lifo, Policy, Runtime, Stall, TaskBuilder, block_on, fiber, spawn, spawn_job, time, yield_now,
 };
@@ -111,7 +112,7 @@ fn one_task_that_never_ends_does_not_freeze_the_others() {
         let until = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&until);
         let hog = runtime.spawn(async move {
-            let (there, back) = warpweft::sync::channel::unbounded();
+            let (there, back) = channel::unbounded();
             let other = spawn(async move { back.recv().await.expect("a value") });
             there.send(7).await.expect("a receiver");
             // Woken just now, and behind this task in its worker's queue.
@@ -479,6 +480,59 @@ fn sockets_are_served_beside_long_tasks() {
         sockets_beside_long_tasks(workers, Fifo::default());
         sockets_beside_long_tasks(workers, Lifo::default());
     }
+}
+
+/// A fiber that started on the lookout's thread goes on there, though nothing happens in the poller where that sleeps.
+#[test]
+fn the_lookout_rises_for_a_fiber_of_its_thread() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(Some(Duration::from_secs(100)))
+        .build()
+        .expect("threads");
+    let workers_thread = runtime.spawn_job(warpweft_platform::whereabouts::thread);
+    let workers_thread = workers_thread.wait().expect("no panic");
+    let listener = runtime.block_on(async { TcpListener::bind(([127, 0, 0, 1], 0)) });
+    let listener = listener.expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    let (tell, told) = std::sync::mpsc::channel();
+    drop(runtime.spawn(async move {
+        let (stream, _) = listener.accept().await.expect("a client");
+        let mut byte = [0];
+        while stream.read_exact(&mut byte).await.is_ok() {
+            let tell = tell.clone();
+            drop(fiber::spawn(move || {
+                let (wake, woken) = channel::bounded(1);
+                let thread = warpweft_platform::whereabouts::thread();
+                tell.send((thread, wake)).expect("somebody listens");
+                woken.recv().wait().expect("it is sent");
+            }));
+        }
+    }));
+    let mut client = TcpStream::connect(address).expect("it listens");
+    let (until, links) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(1)));
+    let (stop, left) = (Arc::clone(&until), Arc::clone(&links));
+    drop(runtime.spawn_job(move || chain(stop, left)));
+    let start = Instant::now();
+    let wake = loop {
+        client.write_all(&[7]).expect("it is open");
+        let (thread, wake) = told.recv().expect("it starts");
+        if thread != workers_thread {
+            break wake;
+        }
+        wake.send(()).wait().expect("it waits");
+        assert!(start.elapsed() < Duration::from_secs(60), "nobody looks out");
+    };
+    eventually("the fiber waits", || runtime.fibers().live > 0);
+    // Now it sleeps in the poller, and nothing comes.
+    thread::sleep(Duration::from_millis(100));
+    wake.send(()).wait().expect("it waits");
+    eventually("the fiber ends", || runtime.fibers().live == 0);
+    assert!(
+        links.load(Ordering::Relaxed) > 0,
+        "the worker is busy all the time"
+    );
+    until.store(true, Ordering::Relaxed);
 }
 
 #[test]

@@ -133,9 +133,9 @@ impl Engine {
             && (self.lookout.is_there() || self.polled().is_some_and(|driver| !driver.is_taken()))
     }
 
-    /// The calling thread carries the stand-in `worker` and sleeps in the poller; whether anything happened there. `false`, too, if
-    /// somebody else is in it.
-    pub(super) fn stand_watch(&self, worker: usize, idle: &Idle, over: impl FnOnce() -> bool) -> bool {
+    /// The calling thread carries the stand-in `worker` and sleeps in the poller, unless it `rises` at once; whether anything happened there.
+    /// `false`, too, if somebody else is in it.
+    pub(super) fn stand_watch(&self, worker: usize, idle: &Idle, rises: impl FnOnce() -> bool) -> bool {
         if !self.lookout.is_wanted() {
             return false;
         }
@@ -144,17 +144,17 @@ impl Engine {
         }
         // Until this thread takes up another worker (`Seat::take_up`).
         set_brisk(true);
-        self.lookout.set_in_bed(true);
+        self.lookout.lie_down();
         let turn = self.bed();
         let Some(mut turn) = turn else {
-            self.lookout.set_in_bed(false);
+            self.lookout.rise();
             return false;
         };
-        // After the bed was taken: who ends the pool rouses who is in it, or has said before that it ends.
-        if !over() {
+        // After the bed was taken: who ends the pool, or has something for this thread, rouses who is in it, or has said so before.
+        if !rises() {
             turn.wait(None);
         }
-        self.lookout.set_in_bed(false);
+        self.lookout.rise();
         let happened = turn.hand_out() > 0;
         // As in `look`.
         idle.wake_one();
@@ -164,6 +164,13 @@ impl Engine {
     /// A worker goes to sleep, and somebody is in the poller: if that is the lookout it rises.
     pub(super) fn relieve(&self) {
         if self.lookout.is_in_bed() {
+            self.rouse();
+        }
+    }
+
+    /// Something is ready that only the thread with the stand-in `worker` can do: if that sleeps in the poller it rises.
+    pub(super) fn call_lookout(&self, worker: usize) {
+        if self.lookout.has_to_rise(worker) {
             self.rouse();
         }
     }

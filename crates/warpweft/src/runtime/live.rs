@@ -83,8 +83,9 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
             }
             if worker.stands_in {
                 // SAFETY: as above.
-                match unsafe { worker.glean() } {
-                    Some(task) => break 'found task,
+                match unsafe { worker.glean(berth) } {
+                    Some(Work::Task(task)) => break 'found task,
+                    Some(_) => continue 'turns,
                     None => return,
                 }
             }

@@ -12,9 +12,10 @@
 //! # Invariants
 //!
 //! - A worker that goes to sleep and finds the lookout in the poller relieves it: whoever sleeps anyway should sleep there.
-//! - The lookout's sleep has no end but an event, a timer, relief, or the pool's end.
+//! - The lookout's sleep has no end but an event, a timer, relief, a fiber of its thread that goes on, or the pool's end. No sleeping worker is
+//!   announced for it: who has something for its thread alone looks whether it is in the poller.
 
-use warpweft_platform::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use warpweft_platform::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 
 /// For how many ticks of the monitor a lookout is wanted after somebody has said so.
 const TICKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
@@ -103,8 +104,22 @@ impl Lookout {
             .compare_exchange(worker, NOBODY, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// It goes to bed, or has risen.
-    pub(super) fn set_in_bed(&self, in_bed: bool) {
-        self.in_bed.store(in_bed, Ordering::Relaxed);
+    /// It goes to bed, and looks afterwards whether anything is there for it.
+    pub(super) fn lie_down(&self) {
+        self.in_bed.store(true, Ordering::Relaxed);
+        // Pairs with the fence in `has_to_rise`: either it sees what was made ready for it, or who did so sees that it lies down.
+        fence(Ordering::SeqCst);
+    }
+
+    /// It has risen.
+    pub(super) fn rise(&self) {
+        self.in_bed.store(false, Ordering::Relaxed);
+    }
+
+    /// Something was made ready that only this stand-in's thread can do: whether it has to be roused for it.
+    pub(super) fn has_to_rise(&self, worker: usize) -> bool {
+        // Pairs with the fence in `lie_down`.
+        fence(Ordering::SeqCst);
+        self.sleeps(worker)
     }
 }

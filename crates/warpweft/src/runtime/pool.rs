@@ -460,7 +460,12 @@ impl<P: Policy> AnyPool for Pool<P> {
     }
 
     fn wake_worker(&self, worker: usize) {
-        self.wake(Wake::Worker(WorkerId(worker)), None);
+        if worker < self.asked {
+            self.wake(Wake::Worker(WorkerId(worker)), None);
+        } else {
+            // Stand-ins sleep in the poller and nowhere else, and are not among the sleepers that pushes wake.
+            self.engine.call_lookout(worker);
+        }
     }
 
     fn stacks(&self) -> &Arc<Stacks> {

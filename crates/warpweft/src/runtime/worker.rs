@@ -5,6 +5,7 @@
 //! - The policy's `Local` is touched only by the thread that carries the worker, and only while its front takes tasks of its pool: a hook
 //!   that spawns or wakes, against the rules, reaches the policy as an outsider and not through a second `&mut`.
 
+use super::berth::Berth;
 use super::context::{Front, FrontOps};
 use super::pool::{AnyPool as _, Pool};
 use super::seat::{self, Seat};
@@ -129,32 +130,35 @@ impl<P: Policy> Worker<P> {
         !self.stands_in || self.pool().monitor.is_somebody_stuck()
     }
 
-    /// What a stand-in finds, wherever it lies. It does not wait.
+    /// What a stand-in finds, wherever it lies, for the thread of `berth`. It does not wait, unless it is the lookout.
     ///
     /// # Safety
     ///
     /// As [`call`](Self::call).
     #[cold]
-    pub(super) unsafe fn glean(&self) -> Option<TaskRef> {
+    pub(super) unsafe fn glean(&self, berth: &Berth) -> Option<Work> {
         let pool = self.pool();
         while !pool.monitor.lets_go() {
+            if berth.may_be_ready() {
+                return Some(Work::Fiber);
+            }
             // The lookout leaves the others their tasks, unless somebody is stuck.
             if pool.monitor.is_somebody_stuck() {
                 // SAFETY: by contract.
-                let found = unsafe { self.call(P::scan) };
-                if found.is_some() {
-                    return found;
+                if let Some(found) = unsafe { self.call(P::scan) } {
+                    return Some(Work::Task(found));
                 }
             }
-            let closes = || pool.life.is_closing();
-            if !pool.engine.look(&pool.idle) && !pool.engine.stand_watch(self.id.0, &pool.idle, closes) {
+            let rises = || pool.life.is_closing() || berth.may_be_ready();
+            let happened =
+                pool.engine.look(&pool.idle) || pool.engine.stand_watch(self.id.0, &pool.idle, rises);
+            if !happened && !berth.may_be_ready() {
                 return None;
             }
             // What the poller woke was pushed by this worker.
             // SAFETY: by contract.
-            let woken = unsafe { self.call(P::next) };
-            if woken.is_some() {
-                return woken;
+            if let Some(woken) = unsafe { self.call(P::next) } {
+                return Some(Work::Task(woken));
             }
         }
         None
