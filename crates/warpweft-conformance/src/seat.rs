@@ -55,7 +55,7 @@ pub(crate) fn suspended<P: Policy>(
     cx: &Cx<'_>,
 ) {
     if P::watches_waits(shared) {
-        P::suspended(shared, local, task, cx);
+        P::suspended(shared, local, task.waiting(), cx);
     }
 }
 

@@ -7,7 +7,7 @@ use warpweft_conformance::{
     scan_is_exhaustive, wakes_are_honest,
 };
 use warpweft_platform::counter::Counter;
-use warpweft_policy::{Cx, Lifo, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why, WorkerId};
+use warpweft_policy::{Cx, Lifo, Policy, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::probe::Probe;
 
@@ -28,7 +28,7 @@ trait Fault: Send + Sync + 'static {
     fn push_own(local: &mut Local, task: TaskRef) -> Result<(), TaskRef> {
         Lifo::push_own(local, task)
     }
-    fn suspended(task: &mut TaskRef) {
+    fn suspended(task: Waiting<'_>) {
         let _ = task;
     }
     fn overdue(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -65,7 +65,7 @@ impl<F: Fault> Policy for Broken<F> {
     fn watches_waits(_: &Shared) -> bool {
         false
     }
-    fn suspended(_: &Shared, _: &mut Local, task: &mut TaskRef, _: &Cx<'_>) {
+    fn suspended(_: &Shared, _: &mut Local, task: Waiting<'_>, _: &Cx<'_>) {
         F::suspended(task);
     }
     fn next(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -188,7 +188,7 @@ impl Fault for Undecided {
 struct Deaf;
 
 impl Fault for Deaf {
-    fn suspended(task: &mut TaskRef) {
+    fn suspended(mut task: Waiting<'_>) {
         task.set_policy_word(7);
     }
 }

@@ -42,4 +42,4 @@ pub use stealing::{
     Woken, YieldTo,
 };
 pub use warpweft_platform::topology::Place;
-pub use warpweft_task::{Pending, TaskInfo, TaskRef, Why};
+pub use warpweft_task::{Pending, TaskInfo, TaskRef, Waiting, Why};

@@ -23,7 +23,7 @@
 use crate::{Cx, Lifo, Policy, PolicyError, PoolEnv, Wake, WorkerId};
 use std::fmt;
 use warpweft_queue::{Amount, Locked};
-use warpweft_task::{TaskRef, Why};
+use warpweft_task::{TaskRef, Waiting, Why};
 
 /// Parsimonious latency hiding: see the [module](self).
 ///
@@ -120,7 +120,7 @@ impl Policy for Parsimonious {
         Lifo::push(&shared.deques, local.map(|local| &mut local.deque), task, why, cx)
     }
 
-    fn suspended(_shared: &Shared, local: &mut Local, task: &mut TaskRef, _cx: &Cx<'_>) {
+    fn suspended(_shared: &Shared, local: &mut Local, mut task: Waiting<'_>, _cx: &Cx<'_>) {
         task.set_policy_word(local.me as u64 + 1);
     }
 

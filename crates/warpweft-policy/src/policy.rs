@@ -4,7 +4,7 @@ use crate::{Cx, YieldTo};
 use std::fmt;
 use warpweft_platform::topology::Place;
 use warpweft_queue::CapacityError;
-use warpweft_task::{TaskRef, Why};
+use warpweft_task::{TaskRef, Waiting, Why};
 
 /// The number of a worker in its pool, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -213,7 +213,7 @@ pub trait Policy: Send + Sync + Sized + 'static {
 
     /// The running task of this worker waits. Only if [`watches_waits`](Policy::watches_waits). Called before it can be woken: a wake that came earlier becomes a
     /// `push(Woken)` after this returns.
-    fn suspended(shared: &Self::Shared, local: &mut Self::Local, task: &mut TaskRef, cx: &Cx<'_>) {
+    fn suspended(shared: &Self::Shared, local: &mut Self::Local, task: Waiting<'_>, cx: &Cx<'_>) {
         let _ = (shared, local, task, cx);
     }
 

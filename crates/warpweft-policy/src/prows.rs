@@ -66,7 +66,7 @@
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
 use std::fmt;
 use warpweft_queue::{Active, DequeView, Deques, Full, Locked, Raid};
-use warpweft_task::{TaskRef, Why};
+use warpweft_task::{TaskRef, Waiting, Why};
 
 /// Proactive work stealing: see the [module](self).
 ///
@@ -177,7 +177,7 @@ impl Policy for ProWs {
         Wake::Any
     }
 
-    fn suspended(shared: &Shared, local: &mut Local, task: &mut TaskRef, cx: &Cx<'_>) {
+    fn suspended(shared: &Shared, local: &mut Local, mut task: Waiting<'_>, cx: &Cx<'_>) {
         if !local.active.is_empty() {
             cx.count(Count::DequesLeft, 1);
         }

@@ -166,7 +166,9 @@ pub(crate) fn keeps_its_bound<P: Policy>(
                     break 'steps;
                 }
                 if busy_do == Busy::Wake {
-                    pool.call(worker, |shared, own, cx| P::suspended(shared, own, &mut task, cx));
+                    pool.call(worker, |shared, own, cx| {
+                        P::suspended(shared, own, task.waiting(), cx);
+                    });
                     let _ = pool.push(worker, task, Why::Woken);
                 } else {
                     let _ = pool.push(worker, task, Why::Yielded);

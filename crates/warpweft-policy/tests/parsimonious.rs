@@ -54,7 +54,7 @@ impl Pool {
     fn asleep(&mut self, worker: usize, task: usize) -> TaskRef {
         let mut task = self.probe.task(task);
         self.call(worker, |shared, local, cx| {
-            Parsimonious::suspended(shared, local, &mut task, cx);
+            Parsimonious::suspended(shared, local, task.waiting(), cx);
         });
         task
     }

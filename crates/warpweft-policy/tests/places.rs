@@ -246,7 +246,7 @@ fn a_task_keeps_its_priority_whatever_else_is_noted_of_it() {
     let mut task = bench.probe.task(0);
     task.set_policy_word(priority::word(2));
     bench.with(1, |shared, local, cx| {
-        Stealing::suspended(shared, local, &mut task, cx);
+        Stealing::suspended(shared, local, task.waiting(), cx);
     });
     assert_eq!(priority::of(task.policy_word()), Some(2));
     let wake = bench.with(0, |shared, local, cx| {
@@ -348,7 +348,7 @@ fn a_woken_task_goes_home() {
     let mut bench = Bench::new(&Fifo::new().woken(Woken::Last), 3);
     let mut task = bench.probe.task(0);
     bench.with(2, |shared, local, cx| {
-        Stealing::suspended(shared, local, &mut task, cx);
+        Stealing::suspended(shared, local, task.waiting(), cx);
     });
     let word = task.policy_word();
     let wake = bench.with(0, |shared, local, cx| {

@@ -310,7 +310,7 @@ impl Pool {
             End::Waits | End::EndsAsItWaits => {
                 self.model.suspend(worker, id);
                 self.call(worker, |shared, local, cx| {
-                    ProWs::suspended(shared, local, &mut task, cx);
+                    ProWs::suspended(shared, local, task.waiting(), cx);
                 });
                 let next = self.call(worker, ProWs::next);
                 assert!(next.is_none(), "it has left its deque");

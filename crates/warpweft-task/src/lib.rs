@@ -56,6 +56,6 @@ pub use mount::{Host, Mount};
 pub use origin::told_of;
 pub use running::{Running, apart_from_job, is_job_cancelled};
 pub use signal::Signal;
-pub use task_ref::{Abandon, Pending, Ran, Suspended, TaskId, TaskRef, reclaim};
+pub use task_ref::{Abandon, Pending, Ran, Suspended, TaskId, TaskRef, Waiting, reclaim};
 pub use waker::{cancellations, task_of};
 pub use why::Why;

@@ -116,3 +116,17 @@
 //!     let _ = token.clone().run();
 //! }
 //! ```
+//!
+//! Nor is one that waits exchanged for another by who is told of it.
+//!
+//! ```
+//! fn told(mut waiting: warpweft_task::Waiting<'_>, _: &mut warpweft_task::TaskRef) {
+//!     waiting.set_policy_word(1);
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! fn told(mut waiting: warpweft_task::Waiting<'_>, other: &mut warpweft_task::TaskRef) {
+//!     std::mem::swap(&mut *waiting, other);
+//! }
+//! ```

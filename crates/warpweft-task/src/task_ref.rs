@@ -9,6 +9,7 @@ use crate::waker;
 use crate::why::Why;
 use std::mem::ManuallyDrop;
 use std::num::NonZeroUsize;
+use std::ops::Deref;
 use std::ptr::NonNull;
 use warpweft_queue::Word;
 
@@ -55,6 +56,12 @@ pub enum Ran {
 /// While it exists the task counts as RUNNING: a wake is remembered and does not push.
 #[derive(Debug)]
 pub struct Pending(TaskRef);
+
+/// A task that waits, as a policy sees it: to be looked at, and with a word to be set.
+///
+/// Its token is somebody else's, and not to be exchanged for another one, whose step is not the one that is over.
+#[derive(Debug)]
+pub struct Waiting<'task>(&'task mut TaskRef);
 
 /// Which task: good for comparing, as long as the task is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,6 +206,12 @@ impl TaskRef {
         self.header().state.is_cancelled()
     }
 
+    /// The task as a policy sees it when it waits: for tests of policies, which have no step that could be over.
+    #[inline]
+    pub fn waiting(&mut self) -> Waiting<'_> {
+        Waiting(self)
+    }
+
     /// The word that travels with the task and belongs to the policy; 0 at first.
     #[must_use]
     pub fn policy_word(&self) -> u64 {
@@ -214,6 +227,23 @@ impl TaskRef {
             // SAFETY: `&mut self` of the only token.
             unsafe { *place = word };
         });
+    }
+}
+
+impl Deref for Waiting<'_> {
+    type Target = TaskRef;
+
+    #[inline]
+    fn deref(&self) -> &TaskRef {
+        self.0
+    }
+}
+
+impl Waiting<'_> {
+    /// Sets the policy's word.
+    #[inline]
+    pub fn set_policy_word(&mut self, word: u64) {
+        self.0.set_policy_word(word);
     }
 }
 
@@ -246,8 +276,9 @@ impl Pending {
     }
 
     /// The task that waits; a policy may look at it and set its word.
-    pub fn task(&mut self) -> &mut TaskRef {
-        &mut self.0
+    #[inline]
+    pub fn task(&mut self) -> Waiting<'_> {
+        self.0.waiting()
     }
 
     /// The token, to be abandoned: the task will not be suspended.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use warpweft::policy::{Count, Cx, PolicyError, PoolEnv, TaskRef, Wake, Why};
+use warpweft::policy::{Count, Cx, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why};
 use warpweft::queue::Locked;
 use warpweft::{BuildError, Fifo, JoinError, Policy, Runtime, SpawnError, spawn, spawn_job, yield_now};
 
@@ -363,7 +363,7 @@ fn a_policy_hears_of_the_end_of_every_task() {
             shared.0.push(task);
             Wake::Any
         }
-        fn suspended(_: &Self::Shared, (): &mut (), task: &mut TaskRef, _: &Cx<'_>) {
+        fn suspended(_: &Self::Shared, (): &mut (), mut task: Waiting<'_>, _: &Cx<'_>) {
             task.set_policy_word(7);
         }
         fn next(shared: &Self::Shared, (): &mut (), _: &Cx<'_>) -> Option<TaskRef> {

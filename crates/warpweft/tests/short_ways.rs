@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
-use warpweft::policy::{Count, Cx, PolicyError, PoolEnv, TaskRef, Wake, Why};
+use warpweft::policy::{Count, Cx, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why};
 use warpweft::queue::Locked;
 use warpweft::{Fifo, Policy, Runtime, spawn_detached, spawn_job};
 
@@ -87,7 +87,7 @@ impl Policy for Watched {
     fn watches_waits((_, _, watches): &Shared) -> bool {
         *watches
     }
-    fn suspended((_, seen, _): &Shared, _: &mut Local, task: &mut TaskRef, _: &Cx<'_>) {
+    fn suspended((_, seen, _): &Shared, _: &mut Local, mut task: Waiting<'_>, _: &Cx<'_>) {
         seen.suspended.fetch_add(1, Ordering::SeqCst);
         task.set_policy_word(1);
     }

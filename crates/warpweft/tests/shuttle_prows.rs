@@ -14,7 +14,7 @@ use shuttle::thread;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use support::{check, check_with};
-use warpweft::policy::{Count, Cx, Policy, PolicyError, PoolEnv, ProWs, TaskRef, Wake, Why, prows};
+use warpweft::policy::{Count, Cx, Policy, PolicyError, PoolEnv, ProWs, TaskRef, Waiting, Wake, Why, prows};
 use warpweft::queue::{DequeState, DequeView};
 use warpweft::{JoinError, Runtime, spawn_detached, spawn_job, yield_now};
 
@@ -60,7 +60,7 @@ impl Policy for Watched {
         s.watch();
         wake
     }
-    fn suspended(s: &Shared, w: &mut prows::Local, task: &mut TaskRef, cx: &Cx<'_>) {
+    fn suspended(s: &Shared, w: &mut prows::Local, task: Waiting<'_>, cx: &Cx<'_>) {
         ProWs::suspended(&s.deques, w, task, cx);
         s.watch();
     }

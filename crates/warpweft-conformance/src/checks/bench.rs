@@ -220,7 +220,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         if watches || self.ways.is_multiple_of(LONG_WAYS) {
             let clock = Clock::Virtual(&self.now);
             let (local, cx) = self.seats[worker].parts(clock);
-            P::suspended(&self.shared, local, task, &cx);
+            P::suspended(&self.shared, local, task.waiting(), &cx);
         }
         if !watches && task.policy_word() != word {
             let how =

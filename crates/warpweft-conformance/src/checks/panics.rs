@@ -10,7 +10,7 @@ use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::thread::{spawn, yield_now as yield_thread};
-use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why, YieldTo};
+use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why, YieldTo};
 
 /// Whoever waits longer than this waits for ever.
 const PATIENCE_NS: u64 = 60_000_000_000;
@@ -122,7 +122,7 @@ impl<P: Policy> Policy for Fused<P> {
     fn suspended(
         (shared, fuse): &Self::Shared,
         (local, _): &mut Self::Local,
-        task: &mut TaskRef,
+        task: Waiting<'_>,
         cx: &Cx<'_>,
     ) {
         fuse.reach(Spot::Suspended);

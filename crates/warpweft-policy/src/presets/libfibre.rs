@@ -5,7 +5,7 @@ use super::ring::take_one;
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake, WorkerId};
 use std::fmt;
 use warpweft_queue::{Fifo, FifoThief, Full, Locked, Owner, Thief};
-use warpweft_task::{TaskRef, Why};
+use warpweft_task::{TaskRef, Waiting, Why};
 
 /// Tasks that a worker's own queue holds at first.
 const CAPACITY: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
@@ -121,7 +121,7 @@ impl Policy for Libfibre {
     }
 
     #[inline]
-    fn suspended(_: &Shared, own: &mut Own, task: &mut TaskRef, _: &Cx<'_>) {
+    fn suspended(_: &Shared, own: &mut Own, mut task: Waiting<'_>, _: &Cx<'_>) {
         task.set_policy_word(own.me as u64 + 1);
     }
 

@@ -105,13 +105,13 @@ fn libfibre_brings_a_woken_task_home() {
     pool.spawn(1, [7]);
     let mut task = pool.call(1, Libfibre::next).expect("its own");
     pool.call(1, |shared, own, cx| {
-        Libfibre::suspended(shared, own, &mut task, cx);
+        Libfibre::suspended(shared, own, task.waiting(), cx);
     });
     assert_eq!(pool.push(2, task, Why::Woken), Wake::Worker(WorkerId(1)));
     assert_eq!(pool.run(2, Libfibre::next), None);
     let mut task = pool.call(1, Libfibre::next).expect("at home");
     pool.call(1, |shared, own, cx| {
-        Libfibre::suspended(shared, own, &mut task, cx);
+        Libfibre::suspended(shared, own, task.waiting(), cx);
     });
     // On its own worker it simply stays, and so does what yields there though it once ran elsewhere.
     assert_eq!(pool.push(1, task, Why::Woken), Wake::Any);

@@ -10,7 +10,7 @@ use super::{Help, MOST_CAPACITY, Overflow, Stealing, Woken, YieldTo};
 use crate::order::{Lane, LaneThief, Order};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Tally, Wake, WorkerId, priority};
 use warpweft_queue::{Amount, CapacityError, Full, Glance, Locked, Multi, Steal};
-use warpweft_task::{TaskRef, Why};
+use warpweft_task::{TaskRef, Waiting, Why};
 
 /// Once in so many searches a thief is content with one task (EBSL's rare small steal).
 const SMALL_STEALS: u32 = 8;
@@ -185,7 +185,7 @@ impl<O: Order> Policy for Stealing<O> {
     }
 
     #[inline]
-    fn suspended(shared: &Shared<O>, local: &mut Local<O>, task: &mut TaskRef, _: &Cx<'_>) {
+    fn suspended(shared: &Shared<O>, local: &mut Local<O>, mut task: Waiting<'_>, _: &Cx<'_>) {
         if shared.to_last {
             task.set_policy_word(word_of_home(task.policy_word(), local.me));
         }

@@ -6,7 +6,7 @@
 //! What the trait gives: `suspended` is called on the worker where the task ran and lends its word; `push` answers
 //! with that very worker to be woken. Its queue is in `Shared`, since anyone may push to it.
 
-use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why, WorkerId};
+use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why, WorkerId};
 use warpweft_queue::Locked;
 
 /// The policy; it has no options.
@@ -36,7 +36,7 @@ impl Policy for Libfibre {
         Wake::Worker(WorkerId(lane))
     }
 
-    fn suspended(_: &Self::Shared, me: &mut usize, task: &mut TaskRef, _: &Cx<'_>) {
+    fn suspended(_: &Self::Shared, me: &mut usize, mut task: Waiting<'_>, _: &Cx<'_>) {
         task.set_policy_word(*me as u64 + 1);
     }
 

@@ -16,7 +16,7 @@ mod deques;
 
 use deques::{Deques, Id, State};
 use warpweft_platform::sync::Mutex;
-use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};
+use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why};
 use warpweft_queue::Locked;
 
 /// The policy; it has no options.
@@ -85,7 +85,7 @@ impl Policy for ProWs {
         Wake::Any
     }
 
-    fn suspended(shared: &Shared, local: &mut Local, task: &mut TaskRef, cx: &Cx<'_>) {
+    fn suspended(shared: &Shared, local: &mut Local, mut task: Waiting<'_>, cx: &Cx<'_>) {
         let Some(id) = local.active.take() else { return };
         shared.deques.lock().suspend(id, cx);
         task.set_policy_word(id);
