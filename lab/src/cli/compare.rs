@@ -85,9 +85,13 @@ impl CompareArgs {
                 limit: self.limit,
                 ..Selection::default()
             };
+            let further = line.policies.iter().map(|&policy| policy.to_owned());
             let defaults = Defaults {
                 runtimes: |_| Vec::new(),
-                policies: peers::compared_policies(self.quick),
+                policies: peers::compared_policies(self.quick)
+                    .into_iter()
+                    .chain(further)
+                    .collect(),
                 workers: line.workers(self.quick),
             };
             let pace = selection.pace(self.repeat.unwrap_or(if self.quick { 4 } else { 16 }), None)?;

@@ -22,6 +22,8 @@ pub(crate) struct Line {
     pub(crate) quick: &'static [&'static str],
     /// Who takes part.
     pub(crate) runtimes: &'static [Runtime],
+    /// Which policies besides those that are in every line, if none are asked for: those that were made for such a workload.
+    pub(crate) policies: &'static [&'static str],
     /// Whether there are more workers than processors as well.
     pub(crate) crowded: bool,
     /// Whether contestants are known not to complete: that is a figure, not an error.
@@ -51,13 +53,32 @@ const fn micro(name: &'static str, workload: &'static str) -> Line {
         settings: &[],
         quick: &["ms=100"],
         runtimes: EVERYBODY,
+        policies: &[],
         crowded: false,
         may_not_complete: false,
         published: None,
     }
 }
 
-/// The same on stacks.
+/// A line in which everybody is busy all the time, so that who has fewer tasks serves them more often.
+const fn busy(name: &'static str, published: &'static Published) -> Line {
+    Line {
+        policies: &["fifo+level=16"],
+        published: Some(published),
+        ..micro(name, name)
+    }
+}
+
+/// Tasks that wake each other and work on arrays.
+const fn locality(name: &'static str) -> Line {
+    Line {
+        policies: &["fifo+woken=last"],
+        published: Some(&published::LOCALITY),
+        ..micro(name, name)
+    }
+}
+
+/// A line of a micro-benchmark on stacks.
 const fn fibers(name: &'static str, workload: &'static str, settings: &'static [&'static str]) -> Line {
     Line {
         settings,
@@ -87,17 +108,11 @@ const fn program(name: &'static str) -> Line {
 
 /// All lines, in the order of the page.
 pub(crate) const LINES: &[Line] = &[
-    Line {
-        published: Some(&published::CYCLE),
-        ..micro("cycle", "cycle")
-    },
+    busy("cycle", &published::CYCLE),
     micro("cycle/one", "cycle/one"),
     fibers("cycle/fibers", "cycle/fibers", &[]),
     fibers("cycle/one-fibers", "cycle/fibers", &["rings=1"]),
-    Line {
-        published: Some(&published::YIELD),
-        ..micro("yield", "yield")
-    },
+    busy("yield", &published::YIELD),
     micro("yield/one", "yield/one"),
     fibers("yield/fibers", "yield/fibers", &[]),
     fibers("yield/one-fibers", "yield/fibers", &["tasks=1"]),
@@ -107,14 +122,8 @@ pub(crate) const LINES: &[Line] = &[
     },
     micro("churn/few", "churn/few"),
     micro("churn/sem", "churn/sem"),
-    Line {
-        published: Some(&published::LOCALITY),
-        ..micro("locality/share", "locality/share")
-    },
-    Line {
-        published: Some(&published::LOCALITY),
-        ..micro("locality/noshare", "locality/noshare")
-    },
+    locality("locality/share"),
+    locality("locality/noshare"),
     transfer("transfer/park"),
     transfer("transfer/park-another"),
     transfer("transfer/yield"),
@@ -202,6 +211,13 @@ mod tests {
         }
         let names: BTreeSet<_> = LINES.iter().map(|line| line.name).collect();
         assert_eq!(names.len(), LINES.len(), "each line has a name of its own");
+    }
+
+    #[test]
+    fn the_policies_of_a_line_are_policies() {
+        for policy in LINES.iter().flat_map(|line| line.policies) {
+            crate::peers::check_policy(policy).unwrap();
+        }
     }
 
     #[test]
