@@ -28,6 +28,7 @@ use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicBool, AtomicPtr, Ordering, spin_loop};
 use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::random::Rng;
+use warpweft_platform::thread::{pause, sharply};
 use warpweft_policy::{Count, Counters};
 use warpweft_queue::{Amount, EventCount, Fifo, FifoThief, Full, Glance, Locked, Owner, Steal, Thief};
 use warpweft_task::pool::{PoolHeader, PoolVtable};
@@ -259,31 +260,28 @@ impl Worker {
     fn wait(&self, hand: &Hand) -> Option<TaskRef> {
         self.counters.add(Count::Searches, 1);
         let rounds = if hand.workers.len() == 1 { 1 } else { 14 };
-        let mut searching = hand.events.try_search();
+        let nobody_sleeps = hand.events.snapshot().1 == 0;
+        let mut registered = !nobody_sleeps && hand.events.try_search();
+        let mut searching = nobody_sleeps || registered;
+        let mut spared = self.counters.get(Count::Spared);
         loop {
             if hand.closing.load(Ordering::Acquire) {
-                if searching && hand.events.found() {
+                if registered && hand.events.found() {
                     hand.events.notify_one();
                 }
                 return None;
             }
-            let mut pause = 4;
-            for round in 1..=rounds {
-                if !searching {
-                    break;
+            if searching
+                && let Some(task) = self
+                    .search_for_long(hand, rounds)
+                    .or_else(|| self.linger(hand, rounds, &mut spared))
+            {
+                if registered && hand.events.found() {
+                    hand.events.notify_one();
                 }
-                if let Some(task) = self.search(hand) {
-                    if hand.events.found() {
-                        hand.events.notify_one();
-                    }
-                    return Some(task);
-                }
-                if round < rounds {
-                    (0..pause).for_each(|_| spin_loop());
-                    pause = (pause * 4).min(256);
-                }
+                return Some(task);
             }
-            hand.events.prepare(self.id, searching);
+            hand.events.prepare(self.id, registered);
             if hand.closing.load(Ordering::Acquire) {
                 hand.events.cancel(self.id);
             } else if let Some(task) = self.scan(hand) {
@@ -296,8 +294,46 @@ impl Worker {
                 self.counters.add(Count::Parks, 1);
                 hand.events.park(self.id);
             }
+            registered = true;
             searching = true;
         }
+    }
+
+    fn search_for_long(&self, hand: &Hand, rounds: u32) -> Option<TaskRef> {
+        let mut hints = 4;
+        for round in 1..=rounds {
+            let task = self.search(hand);
+            if task.is_some() {
+                return task;
+            }
+            if round < rounds {
+                (0..hints).for_each(|_| spin_loop());
+                hints = (hints * 4).min(256);
+            }
+        }
+        None
+    }
+
+    /// As the runtime's searchers do that see lone tasks.
+    fn linger(&self, hand: &Hand, rounds: u32, spared: &mut u64) -> Option<TaskRef> {
+        let mut leaves = || {
+            let now = self.counters.get(Count::Spared);
+            std::mem::replace(spared, now) != now
+        };
+        if rounds == 1 || !leaves() {
+            return None;
+        }
+        let (mut left, mut in_vain) = (40, 0);
+        while left > 0 && in_vain < 4 && !hand.closing.load(Ordering::Relaxed) {
+            sharply(|| pause(50_000));
+            let found = self.search(hand);
+            if found.is_some() {
+                return found;
+            }
+            left -= 1;
+            in_vain = if leaves() { 0 } else { in_vain + 1 };
+        }
+        None
     }
 
     fn search(&self, hand: &Hand) -> Option<TaskRef> {

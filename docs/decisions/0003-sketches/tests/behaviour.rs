@@ -78,7 +78,9 @@ impl<P: Policy> Pool<P> {
     }
 
     fn suspend(&mut self, worker: usize, task: &mut TaskRef) {
-        self.call(worker, |shared, local, cx| P::suspended(shared, local, task.waiting(), cx));
+        self.call(worker, |shared, local, cx| {
+            P::suspended(shared, local, task.waiting(), cx)
+        });
     }
 }
 
