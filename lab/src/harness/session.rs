@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!  round 0   A B C D      not kept: caches are cold, pages are fresh
-//!  round 1   B C D A      the order rotates, so that nobody always follows the same neighbour
-//!  round 2   C D A B
+//!  round 1   C A D B      shuffled, the same way in each session: what a run leaves behind (memory that is given back, threads that end)
+//!  round 2   B D A C      does not always meet the same one; and backwards
+//!  round 3   A C B D
 //! ```
 //!
 //! Cells interleave: what happens to the machine for a second happens to all of them. Comparisons are made within a
@@ -218,6 +219,19 @@ pub(crate) fn prepare(
     Ok((prepared, notes))
 }
 
+/// In which order so many cells run in a round: shuffled, and in the next round the other way about, so that of two each comes first as often
+/// as the other.
+fn order(cells: usize, round: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..cells).collect();
+    if round > 0 {
+        fastrand::Rng::with_seed(round.div_ceil(2) as u64).shuffle(&mut order);
+    }
+    if round > 0 && round.is_multiple_of(2) {
+        order.reverse();
+    }
+    order
+}
+
 /// Runs all cells, round by round.
 pub(crate) fn run(
     mut cells: Vec<CellRuns>,
@@ -239,9 +253,8 @@ pub(crate) fn run(
     let total = cells.len() * pace.rounds;
     let mut rounds = 0;
     while rounds < pace.rounds {
-        for place in 0..cells.len() {
-            let cell_count = cells.len();
-            let at = (place + rounds) % cell_count;
+        let cell_count = cells.len();
+        for (place, at) in order(cell_count, rounds).into_iter().enumerate() {
             let cell = &mut cells[at];
             if cell.failure.is_some() {
                 continue;
@@ -450,5 +463,24 @@ pub(crate) mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("nothing is left to run"), "{error}");
+    }
+
+    #[test]
+    fn nobody_follows_the_same_neighbour_most_of_the_time() {
+        for cells in 2..=16 {
+            let mut follows = std::collections::BTreeMap::new();
+            for round in 1..=16 {
+                let order = order(cells, round);
+                let mut sorted = order.clone();
+                sorted.sort_unstable();
+                assert!(sorted.into_iter().eq(0..cells), "each once: {order:?}");
+                for pair in order.windows(2) {
+                    *follows.entry((pair[0], pair[1])).or_insert(0) += 1;
+                }
+            }
+            let most = follows.values().max().copied().unwrap_or_default();
+            assert!(most <= 8, "{cells} cells: one pair in {most} of 16 rounds");
+        }
+        assert_eq!(order(3, 0), [0, 1, 2]);
     }
 }
