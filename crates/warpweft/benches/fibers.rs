@@ -10,6 +10,8 @@
 //! cargo bench -p warpweft --bench fibers --no-run
 //! valgrind --tool=callgrind <its binary> count turns|called|hops <fibers or rings> <how many for each fiber>
 //! ```
+//!
+//! And per fiber that ends without waiting, with one worker or two, `count spawns <workers> <how many hundreds>`.
 
 use std::future::poll_fn;
 use std::hint::black_box;
@@ -150,15 +152,30 @@ fn hops(rings: usize, count: usize) -> f64 {
     })
 }
 
+/// So many hundreds of fibers that end without waiting. Batches of a hundred, so that caches hold what is spawned.
+fn spawns(hundreds: usize) -> f64 {
+    timed(|| {
+        for _ in 0..hundreds {
+            for n in 0..99 {
+                fiber::spawn(move || _ = black_box(n)).detach();
+            }
+            // First in, first out: when this one has ended, so have all.
+            fiber::spawn(|| ()).wait().expect("no panic");
+        }
+    })
+}
+
 /// What a tool that counts instructions looks at.
 fn count(arguments: &[String]) {
     let [what, fibers, count] = arguments else {
-        panic!("count turns|called|hops <fibers or rings> <how many>");
+        panic!("count turns|called|hops|spawns <fibers, rings or workers> <how many>");
     };
     let [fibers, count] = [fibers, count].map(|number| number.parse::<usize>().expect("a number"));
-    let runtime = Runtime::builder().workers(1).build().expect("one worker");
+    let workers = if what == "spawns" { fibers } else { 1 };
+    let runtime = Runtime::builder().workers(workers).build().expect("workers");
     let what = what.clone();
     in_fiber(&runtime, move || match what.as_str() {
+        "spawns" => spawns(count),
         "hops" => hops(fibers, count),
         what => turns(fibers, count, what == "called"),
     });
@@ -188,19 +205,8 @@ fn main() {
         );
     }
     let count = 10_000;
-    // Batches of a hundred, so that caches hold what is spawned.
     told("spawn + finish: fibers that nobody waits for", count, || {
-        in_fiber(&runtime, move || {
-            timed(|| {
-                for _ in 0..count / 100 {
-                    for n in 0..99 {
-                        fiber::spawn(move || _ = black_box(n)).detach();
-                    }
-                    // First in, first out: when this one has ended, so have all.
-                    fiber::spawn(|| ()).wait().expect("no panic");
-                }
-            })
-        })
+        in_fiber(&runtime, move || spawns(count / 100))
     });
     told("spawn + finish + join: fibers", count, || {
         in_fiber(&runtime, move || {

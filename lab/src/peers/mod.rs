@@ -66,6 +66,14 @@ pub(crate) trait Tasks: Copy + Send + Sync + Unpin + 'static {
     /// Starts a future as a task.
     fn spawn<T: Send + 'static>(self, future: impl Future<Output = T> + Send + 'static) -> Self::Handle<T>;
 
+    /// The same, on the worker of the calling task and nowhere else, where there is such a thing.
+    fn spawn_beside<T: Send + 'static>(
+        self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Self::Handle<T> {
+        self.spawn(future)
+    }
+
     /// Starts a closure as a task.
     fn spawn_job<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T>;
 

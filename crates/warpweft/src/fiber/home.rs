@@ -12,7 +12,11 @@
 //! - Everything here is the thread's own. Others reach its [`Berth`].
 //! - A fiber in the table has started and not ended. The thread does not end before the table is empty.
 
+mod ending;
+mod starting;
+
 use super::Input;
+use super::beside::Beside;
 use super::coroutine::JUMPS;
 use super::one::Fiber;
 use super::stack::{NoStack, Stack};
@@ -58,6 +62,8 @@ pub(crate) struct Home {
     turns_left: Cell<u32>,
     /// Whether the last one that went on came from the lane.
     lane_was_first: Cell<bool>,
+    /// Those that are to start here.
+    beside: Beside,
     warm: RefCell<Vec<NonNull<Fiber>>>,
     /// Of handled bodies that have ended.
     bare: RefCell<Vec<Stack>>,
@@ -79,6 +85,7 @@ impl Home {
             on: Cell::new(ptr::null()),
             turns_left: Cell::new(0),
             lane_was_first: Cell::new(false),
+            beside: Beside::default(),
             warm: RefCell::default(),
             bare: RefCell::default(),
             turn: Cell::new(0),
@@ -382,7 +389,7 @@ impl Home {
     #[inline(never)]
     fn next_or_none(&self) -> Option<NonNull<Fiber>> {
         let woken = self.next_woken();
-        if woken.is_none() {
+        if woken.is_none() && self.beside.is_empty() {
             // What was entered in between has set the flag.
             self.berth.note_nothing();
         }
@@ -410,12 +417,16 @@ impl Home {
     #[inline(never)]
     pub(crate) fn run_ready(&self, base: &Seat, front: &Front, most: u32) -> u32 {
         self.turns_left.set(most);
-        while self.turns_left.get() > 0
-            && base.carries(front)
-            && let Some(fiber) = self.next()
-        {
-            self.count_turn(front);
-            self.go(base, fiber, Input::Go);
+        while self.turns_left.get() > 0 && base.carries(front) {
+            if let Some(task) = self.beside.take_in_turn() {
+                self.count_turn(front);
+                self.begin(task);
+            } else if let Some(fiber) = self.next() {
+                self.count_turn(front);
+                self.go(base, fiber, Input::Go);
+            } else if self.beside.is_empty() {
+                break;
+            }
         }
         most - self.turns_left.replace(0)
     }
@@ -427,51 +438,23 @@ impl Home {
         front.counters.add(Count::Ran, 1);
     }
 
-    /// Resumes a fiber that is ready, if there is one, on `base`, this thread's own stack.
+    /// Resumes a fiber that is ready, or starts one, if there is any, on `base`, this thread's own stack.
     #[cold]
     #[inline(never)]
     pub(crate) fn run_one(&self, base: &Seat) -> bool {
+        if let Some(task) = self.beside.take_in_turn() {
+            self.begin(task);
+            return true;
+        }
+        self.resume_one(base) || !self.beside.is_empty()
+    }
+
+    fn resume_one(&self, base: &Seat) -> bool {
         let fiber = self.next();
         if let Some(fiber) = fiber {
             self.go(base, fiber, Input::Go);
         }
         fiber.is_some()
-    }
-
-    /// Takes those out of the line that are about to be unwound.
-    fn clear_line(&self) {
-        let line: Vec<_> = std::iter::from_fn(|| self.take_first()).collect();
-        for fiber in line {
-            // SAFETY: it was in the line, and has not gone on.
-            let fiber = unsafe { fiber.as_ref() };
-            if !fiber.may_be_unwound() {
-                self.line_up(fiber);
-            }
-        }
-    }
-
-    /// The pool closes, and this thread has no worker: unwinds its fibers. Those that others work on wait for them first.
-    pub(crate) fn unwind_all(&self, base: &Seat) {
-        while self.berth.fibers() > 0 {
-            let waiting: Vec<_> = self.table.borrow().iter().copied().flatten().collect();
-            let mut went_on = false;
-            self.clear_line();
-            for fiber in waiting {
-                // SAFETY: it was in the table, and those that end meanwhile are warm, or were resumed below, alone.
-                let it = unsafe { fiber.as_ref() };
-                if it.may_be_unwound() {
-                    it.begin_unwinding();
-                    self.go(base, fiber, Input::Unwind);
-                    went_on = true;
-                }
-            }
-            while self.run_one(base) {
-                went_on = true;
-            }
-            if !went_on {
-                self.berth.wait_for_ready();
-            }
-        }
     }
 }
 

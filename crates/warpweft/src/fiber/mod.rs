@@ -47,12 +47,14 @@
 //! | `one` | one fiber, and how it waits |
 //! | `doorbell` | what a fiber's wakers ring |
 //! | `home` | a thread's fibers |
+//! | `beside` | those that are to start on it |
 //! | `scope` | fibers that borrow |
 //! | `jump`, `coroutine`, `twin` | switching stacks: on x86-64 Linux; elsewhere; and with threads, for the model checkers and where stacks cannot be switched |
 //! | `stack`, `memory` | stacks and the memory for them |
 //! | `overflow` | the report of an overflow |
 //! | `no_memory`, `no_overflow` | what goes with `twin` |
 
+mod beside;
 #[cfg_attr(not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))), path = "twin.rs")]
 #[cfg_attr(
     all(
@@ -118,6 +120,56 @@ where
     F: FnOnce() -> T + Send + 'static,
 {
     TaskBuilder::new().spawn_fiber(body)
+}
+
+/// Spawns a fiber that belongs to the calling one's thread, like the caller: for fibers that mostly talk to each other.
+///
+/// A hop between fibers of one thread is a switch of stacks, some ten nanoseconds; one between two threads sets another processor to work,
+/// which takes a hundred times as long if that one sleeps. But nobody else starts it, whatever waits for this thread and however idle the others
+/// are: so spawn those beside each other that take turns, and the leader of each such group by [`spawn`]. Not for fibers that compute at the same
+/// time: they would do so one after the other.
+///
+/// It starts as soon as a fiber that was woken now would go on: it is behind those that were spawned beside others before, takes turns with those
+/// that are ready, and the policy is not asked. Its handle, its panics, its cancellation and the end of the runtime are as with [`spawn`]; whether
+/// the caller still lives does not matter.
+///
+/// If the caller is no fiber, or its thread has no worker because it is in [`blocking`](crate::blocking) or the runtime shuts down, or it visits
+/// another runtime, this is [`spawn`].
+///
+/// Costs what [`spawn`] does, less the way through the policy's queues.
+///
+/// ```
+/// use warpweft::{Runtime, fiber, sync};
+///
+/// let runtime = Runtime::builder().workers(2).build()?;
+/// let sum = runtime.spawn_fiber(|| {
+///     let (numbers, taken) = sync::channel::bounded(0);
+///     // Each number is a switch to the other fiber and back, and no other thread is woken.
+///     let producer = fiber::spawn_beside(move || {
+///         for n in 1..=100u64 {
+///             numbers.send(n).wait().ok();
+///         }
+///     });
+///     let mut sum = 0;
+///     while let Ok(n) = taken.recv().wait() {
+///         sum += n;
+///     }
+///     producer.wait().map(|()| sum)
+/// });
+/// assert_eq!(sum.wait()??, 5050);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Panics
+///
+/// As [`spawn`].
+#[track_caller]
+pub fn spawn_beside<T, F>(body: F) -> JoinHandle<T>
+where
+    T: Send + 'static,
+    F: FnOnce() -> T + Send + 'static,
+{
+    TaskBuilder::new().spawn_fiber_beside(body)
 }
 
 /// [`spawn`], with the stack taken at once.

@@ -70,7 +70,8 @@ impl fmt::Display for NoStack {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fibers {
-    /// Fibers that have waited at least once and have not ended.
+    /// Fibers that belong to a thread and have not ended: they have waited at least once, or were spawned [beside](crate::fiber::spawn_beside)
+    /// such a one.
     pub live: usize,
     /// Stacks that were ever made.
     pub stacks: usize,

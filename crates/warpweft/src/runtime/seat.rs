@@ -30,7 +30,7 @@ use std::sync::Arc;
 use warpweft_platform::thread::set_brisk;
 use warpweft_platform::thread_word;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Ways, set_wait};
+use warpweft_task::{TaskRef, Ways, Why, set_wait};
 
 /// What a stack of a thread of a pool knows of itself: the thread's own stack, a fiber's, or a handled body's.
 ///
@@ -354,6 +354,18 @@ impl Seat {
         unsafe { self.forks.attach(std::ptr::null()) };
         self.berth().carry(None);
         worker.flatten()
+    }
+
+    /// Whether a fiber can be spawned beside the one that runs here: if its thread carries a worker, and what is spawned is of its pool.
+    pub(super) fn takes_in(&self, pool: Option<NonNull<PoolHeader>>) -> bool {
+        let is_here = pool.map_or_else(|| self.is_at_home(), |pool| self.is_of(pool));
+        is_here && self.fiber().is_some() && self.front().is_some_and(|front| front.takes().is_some())
+    }
+
+    /// A fiber that is to start on this thread, which carries a worker.
+    pub(super) fn take_in(&self, task: TaskRef) {
+        self.front().inspect(|front| front.counters.pushed(Why::Spawned));
+        self.home().take_in(task);
     }
 
     /// Whether the worker would find neither task nor fork. A hint.

@@ -226,6 +226,34 @@ impl<'a> TaskBuilder<'a> {
         self.place(|birth| unsafe { births::mounted(body, Start(None), birth) })
     }
 
+    /// Spawns a fiber that starts on the thread of the calling one: see [`fiber::spawn_beside`](crate::fiber::spawn_beside). If the caller is no
+    /// fiber of the pool that was chosen, this is [`spawn_fiber`](Self::spawn_fiber).
+    ///
+    /// Who starts it is not the policy's to say, so a [priority](Self::priority) says nothing.
+    ///
+    /// # Panics
+    ///
+    /// As [`spawn`].
+    pub fn spawn_fiber_beside<T, F>(self, body: F) -> JoinHandle<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let pool = self.pool.map(Pool::header);
+        let Some(seat) = seat::here().filter(|seat| seat.takes_in(pool)) else {
+            return self.spawn_fiber(body);
+        };
+        let birth = Birth {
+            pool: seat.pool(),
+            location: self.location,
+            name: self.name,
+        };
+        // SAFETY: a runtime's pool ends its tasks before itself.
+        let (task, handle) = unsafe { births::mounted(body, Start(None), birth) };
+        seat.take_in(task);
+        handle
+    }
+
     /// Spawns a [fiber](crate::fiber), with its stack taken at once.
     ///
     /// # Errors

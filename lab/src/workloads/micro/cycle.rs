@@ -9,12 +9,13 @@
 use super::super::check;
 use super::super::params::{Domain, Param, Params, Variant};
 use super::super::spec::{Kind, Workload};
-use super::hall::{Counted, Window};
+use super::hall::{Counted, Hall, PlaceOf, Window};
 use super::per_worker;
 use crate::error::LabError;
 use crate::harness::record::Outcome;
 use crate::peers::TaskPool;
 use crate::peers::parks::{Parks, Place};
+use std::sync::Arc;
 
 /// The workload as users see it.
 pub(in crate::workloads) const WORKLOAD: Workload = Workload {
@@ -34,6 +35,13 @@ pub(in crate::workloads) const WORKLOAD: Workload = Workload {
         super::MS,
         super::CLOCK,
         super::super::STYLE,
+        Param {
+            name: "start",
+            about: "who starts warpweft's fibers: each by itself, where there is room; or a ring's together, on one thread, by \
+                    `fiber::spawn_beside`. The others have nothing of the kind",
+            domain: Domain::Word(&["apart", "together"]),
+            default: "apart",
+        },
     ],
     variants: &[
         Variant {
@@ -43,6 +51,11 @@ pub(in crate::workloads) const WORKLOAD: Workload = Workload {
         },
         super::CLOCKED,
         super::super::FIBERS,
+        Variant {
+            name: "fibers-together",
+            about: "warpweft's tasks are fibers, and those of a ring are started on one thread; the others' are as ever",
+            set: &[("style", "fibers"), ("start", "together")],
+        },
     ],
     smoke: &[("rings", "3"), ("ms", "20")],
 };
@@ -52,6 +65,8 @@ pub(in crate::workloads) const WORKLOAD: Workload = Workload {
 pub(crate) struct Plan {
     rings: usize,
     ring: usize,
+    /// How many are started together.
+    group: usize,
     window: Window,
 }
 
@@ -61,6 +76,11 @@ impl Plan {
         Self {
             rings: params.number("rings") as usize * workers,
             ring: params.number("ring") as usize,
+            group: if params.is("start", "together") {
+                params.number("ring") as usize
+            } else {
+                1
+            },
             window: Window::new(params, workers),
         }
     }
@@ -69,22 +89,24 @@ impl Plan {
     pub(super) fn run<P: TaskPool<Tasks: Parks>>(&self, pool: &P) -> Result<Outcome, LabError> {
         let ring = self.ring;
         let begins = move |seat: usize| seat.is_multiple_of(ring);
+        let task = move |hall: Arc<Hall<PlaceOf<P>>>, seat: usize| async move {
+            let first = seat - seat % ring;
+            let next = &hall.seats[first + (seat + 1 - first) % ring].place;
+            let own = hall.enter(seat).await;
+            let mut hops = 0;
+            while !hall.is_over() {
+                hops += 1;
+                own.turn(hops, &hall);
+                next.unpark();
+                own.place.park().await;
+            }
+            // The others of the ring are told by the same way: each is unparked once more, and ends.
+            next.unpark();
+        };
+        let seats = self.rings * ring;
         let counted = self
             .window
-            .count(pool, self.rings * ring, begins, move |hall, seat| async move {
-                let first = seat - seat % ring;
-                let next = &hall.seats[first + (seat + 1 - first) % ring].place;
-                let own = hall.enter(seat).await;
-                let mut hops = 0;
-                while !hall.is_over() {
-                    hops += 1;
-                    own.turn(hops, &hall);
-                    next.unpark();
-                    own.place.park().await;
-                }
-                // The others of the ring are told by the same way: each is unparked once more, and ends.
-                next.unpark();
-            })?;
+            .count_in_groups(pool, seats, self.group, begins, task)?;
         self.check(&counted)?;
         Ok(counted.outcome(ring))
     }

@@ -134,7 +134,23 @@ impl Window {
         pool: &P,
         seats: usize,
         first: impl Fn(usize) -> bool + Send + 'static,
-        task: impl Fn(Arc<Hall<PlaceOf<P>>>, usize) -> F + Send + 'static,
+        task: impl Fn(Arc<Hall<PlaceOf<P>>>, usize) -> F + Send + Sync + 'static,
+    ) -> Result<Counted, LabError>
+    where
+        P: TaskPool<Tasks: Parks>,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.count_in_groups(pool, seats, 1, first, task)
+    }
+
+    /// The same where so many neighbours are started together: a leader as usual, who starts them beside itself and ends.
+    pub(super) fn count_in_groups<P, F>(
+        self,
+        pool: &P,
+        seats: usize,
+        group: usize,
+        first: impl Fn(usize) -> bool + Send + 'static,
+        task: impl Fn(Arc<Hall<PlaceOf<P>>>, usize) -> F + Send + Sync + 'static,
     ) -> Result<Counted, LabError>
     where
         P: TaskPool<Tasks: Parks>,
@@ -153,9 +169,23 @@ impl Window {
             let (tasks, hall) = (pool.tasks(), Arc::clone(&hall));
             async move {
                 hall.root.enter().await;
-                let handles: Vec<_> = (0..seats)
-                    .map(|seat| tasks.spawn(task(Arc::clone(&hall), seat)))
-                    .collect();
+                let mut handles = Vec::with_capacity(seats);
+                if group == 1 {
+                    handles.extend((0..seats).map(|seat| tasks.spawn(task(Arc::clone(&hall), seat))));
+                } else {
+                    let task = Arc::new(task);
+                    let lead = |first: usize| {
+                        let (task, hall) = (Arc::clone(&task), Arc::clone(&hall));
+                        tasks.spawn(async move {
+                            let beside = |seat| tasks.spawn_beside(task(Arc::clone(&hall), seat));
+                            (first..first + group).map(beside).collect::<Vec<_>>()
+                        })
+                    };
+                    let leaders: Vec<_> = (0..seats).step_by(group).map(lead).collect();
+                    for leader in leaders {
+                        handles.extend(leader.await);
+                    }
+                }
                 hall.root.park().await;
                 // The receivers are there: they wait for exactly this.
                 begun.send(()).ok();
