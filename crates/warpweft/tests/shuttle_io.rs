@@ -117,7 +117,14 @@ fn the_poller_leaves_for_work_and_another_sleeper_follows() {
 #[test]
 fn a_worker_that_holds_on_does_not_keep_the_poller_from_the_other() {
     check_fairly(|| {
-        let runtime = runtime(2, "fifo");
+        // Nobody who would send a lookout there.
+        let unwatched = Runtime::builder().workers(2).stuck_after(None).build();
+        let runtime = unwatched.expect("a small pool");
+        // Workers that have run some tasks look at the poller after some more, and not before the next one.
+        let some: Vec<_> = (0..8).map(|_| runtime.spawn_job(|| ())).collect();
+        for job in some {
+            job.wait().expect("no panic");
+        }
         let (first, second) = (pipe(&runtime), pipe(&runtime));
         let seen = Arc::new(AtomicUsize::new(0));
         let (waits, gives, until) = (Arc::clone(&first), Arc::clone(&second), Arc::clone(&seen));

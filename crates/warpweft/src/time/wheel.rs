@@ -478,15 +478,19 @@ mod tests {
     #[test]
     fn nearer_timers_come_while_others_are_ahead() {
         let mut wheel = Wheel::new();
-        let far = 40 << 22;
+        // Not in the first slot of those that are ahead: there they would be looked at, and put back, with those that come now.
+        let far = (40 << 22) + (5 << 16);
         for n in 0..100 {
             wheel.insert(far + n, Waker::noop().clone());
         }
         assert_eq!(expired(&mut wheel, 1), 0);
-        let near = 20 << 22;
+        let (near, between) = (20 << 22, 30 << 22);
         wheel.insert(near, Waker::noop().clone());
+        wheel.insert(between, Waker::noop().clone());
         assert_eq!(wheel.next(), near);
         assert_eq!(expired(&mut wheel, near), 1);
+        assert_eq!(wheel.next(), between);
+        assert_eq!(expired(&mut wheel, between), 1);
         assert_eq!(wheel.next(), far);
         wheel.insert(far + 50, Waker::noop().clone());
         assert_eq!(expired(&mut wheel, far + 49), 50);
