@@ -24,6 +24,31 @@ pub(crate) enum Waited<T> {
     Stop,
 }
 
+/// Who waits: where it looks for work, and where it may sleep.
+pub(crate) trait Seeker {
+    /// Work.
+    type Found;
+    /// Another place to sleep.
+    type Bed: Bed;
+    /// Looks for work. Called again and again, and may miss things.
+    fn look(&mut self) -> Option<Self::Found>;
+    /// The last look before sleep, which misses nothing.
+    fn scan(&mut self) -> Option<Self::Found>;
+    /// Whether it is to wait no longer.
+    fn stops(&self) -> bool;
+    /// It goes to sleep.
+    fn parks(&self);
+    /// Whether it is to look again after so many nanoseconds, because something is there that is not yet to be taken.
+    fn nap_ns(&mut self) -> Option<u64>;
+    /// Another place to sleep, or to nap if it `naps`, if there is one and nobody is in it. That it is free counts as work, which one sleeper
+    /// takes.
+    fn bed(&self, naps: bool) -> Option<Self::Bed>;
+    /// Whether one look is enough before sleep is announced: what comes will say so.
+    fn is_in_haste(&self) -> bool;
+    /// Whether `look` has left a task to its owner since this was asked last.
+    fn has_left(&mut self) -> bool;
+}
+
 /// Somewhere else to sleep: a poller. Whoever has it sleeps there alone.
 pub(crate) trait Bed {
     /// Sleeps until something happens there, somebody rouses the sleeper, or `at_most_ns` nanoseconds are over.
@@ -64,29 +89,8 @@ impl Idle {
         }
     }
 
-    /// Worker `w` has nothing of its own: waits until `look` or `scan` finds something, or `stop` says so.
-    ///
-    /// `look` is called again and again and may miss things; `scan` is the last look before sleep and may not.
-    /// `parks` is told when the worker goes to sleep. Before that `nap_ns` may say that it is to look again after so many
-    /// nanoseconds, because something is there that is not yet to be taken. `bed` gives another place to sleep, or to nap, as it is told, if there is one
-    /// and nobody is in it; that it is free counts as work, which one sleeper takes. `in_haste` says that one look is enough before
-    /// sleep is announced: what comes will say so. `leaves` says whether `look` has left a task to its owner since it was asked last.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "each is one thing that a worker can be asked"
-    )]
-    pub(crate) fn wait<T, B: Bed>(
-        &self,
-        w: usize,
-        mut look: impl FnMut() -> Option<T>,
-        mut scan: impl FnMut() -> Option<T>,
-        stop: impl Fn() -> bool,
-        parks: impl Fn(),
-        mut nap_ns: impl FnMut() -> Option<u64>,
-        bed: impl Fn(bool) -> Option<B>,
-        in_haste: impl Fn() -> bool,
-        mut leaves: impl FnMut() -> bool,
-    ) -> Waited<T> {
+    /// Worker `w`, which is the `seeker`, has nothing of its own: waits until there is something, or it is to stop.
+    pub(crate) fn wait<S: Seeker>(&self, w: usize, seeker: &mut S) -> Waited<S::Found> {
         // Registered searchers keep pushes from waking sleepers. With nobody asleep there is nothing to keep, and the
         // word, which every push reads, is left alone.
         let nobody_sleeps = self.events.snapshot().1 == 0;
@@ -94,15 +98,14 @@ impl Idle {
         let mut searching = nobody_sleeps || registered;
         let mut rounds = self.rounds;
         loop {
-            if stop() {
+            if seeker.stops() {
                 if registered {
                     self.end_search();
                 }
                 return Waited::Stop;
             }
             if searching
-                && let Some(found) = Self::search(rounds, &mut look, &in_haste)
-                    .or_else(|| Self::linger(rounds, &mut look, &stop, &in_haste, &mut leaves))
+                && let Some(found) = Self::search(rounds, seeker).or_else(|| Self::linger(rounds, seeker))
             {
                 if registered {
                     self.end_search();
@@ -111,18 +114,22 @@ impl Idle {
             }
             self.events.prepare(w, registered);
             // From here to `cancel` or `park` this worker is announced as asleep: look at everything once more.
-            if stop() {
+            if seeker.stops() {
                 self.events.cancel(w);
-            } else if let Some(found) = scan() {
+            } else if let Some(found) = seeker.scan() {
                 self.events.cancel(w);
                 self.end_search();
                 return Waited::Found(found);
             } else {
-                let nap = nap_ns();
+                let nap = seeker.nap_ns();
                 // After the announcement: whoever left the bed before looks for sleepers after that.
-                let bed = if nap == Some(0) { None } else { bed(nap.is_some()) };
+                let bed = if nap == Some(0) {
+                    None
+                } else {
+                    seeker.bed(nap.is_some())
+                };
                 if nap.is_none() {
-                    parks();
+                    seeker.parks();
                 }
                 rounds = if nap.is_some() { 1 } else { self.rounds };
                 match (nap, bed) {
@@ -158,17 +165,13 @@ impl Idle {
         self.events.rouse_by(rouse);
     }
 
-    fn search<T>(
-        rounds: u32,
-        look: &mut impl FnMut() -> Option<T>,
-        in_haste: &impl Fn() -> bool,
-    ) -> Option<T> {
+    fn search<S: Seeker>(rounds: u32, seeker: &mut S) -> Option<S::Found> {
         let mut pause = 4;
         for round in 1..=rounds {
-            if let Some(found) = look() {
+            if let Some(found) = seeker.look() {
                 return Some(found);
             }
-            if in_haste() {
+            if seeker.is_in_haste() {
                 break;
             }
             if round < rounds {
@@ -181,25 +184,19 @@ impl Idle {
 
     /// Goes on searching, with sleeps between the looks, as long as it sees tasks that their owner is about to run. Were it announced as
     /// asleep, the next such task would wake it, which costs that owner more than the task.
-    fn linger<T>(
-        rounds: u32,
-        look: &mut impl FnMut() -> Option<T>,
-        stop: &impl Fn() -> bool,
-        in_haste: &impl Fn() -> bool,
-        leaves: &mut impl FnMut() -> bool,
-    ) -> Option<T> {
-        if rounds == 1 || !leaves() {
+    fn linger<S: Seeker>(rounds: u32, seeker: &mut S) -> Option<S::Found> {
+        if rounds == 1 || !seeker.has_left() {
             return None;
         }
         let (mut left, mut in_vain) = (LINGERS, 0);
-        while left > 0 && in_vain < IN_VAIN && !stop() && !in_haste() {
+        while left > 0 && in_vain < IN_VAIN && !seeker.stops() && !seeker.is_in_haste() {
             sharply(|| pause(LINGER_NS));
-            let found = look();
+            let found = seeker.look();
             if found.is_some() {
                 return found;
             }
             left -= 1;
-            in_vain = if leaves() { 0 } else { in_vain + 1 };
+            in_vain = if seeker.has_left() { 0 } else { in_vain + 1 };
         }
         None
     }
@@ -246,8 +243,7 @@ impl Idle {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{Bed, IN_VAIN, Idle, LINGERS, Waited};
-    use std::cell::Cell;
+    use super::{Bed, IN_VAIN, Idle, LINGERS, Seeker, Waited};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use warpweft_platform::thread::{spawn, yield_now};
@@ -262,38 +258,114 @@ mod tests {
         }
     }
 
+    /// A worker beside others that finds `"found"` at its look number `at`, and `"late"` in its last one.
+    struct Looks<'idle, S, L> {
+        idle: &'idle Idle,
+        looked: u32,
+        at: u32,
+        stops: S,
+        in_haste: bool,
+        leaves: L,
+    }
+
+    impl<S: Fn(u32) -> bool, L: Fn(u32) -> bool> Seeker for Looks<'_, S, L> {
+        type Found = &'static str;
+        type Bed = NoBed;
+
+        fn look(&mut self) -> Option<&'static str> {
+            self.looked += 1;
+            assert!(!self.idle.wake_one(), "somebody searches");
+            assert!(self.looked <= self.idle.rounds + LINGERS, "it lingers for ever");
+            (self.looked == self.at).then_some("found")
+        }
+
+        fn scan(&mut self) -> Option<&'static str> {
+            Some("late")
+        }
+
+        fn stops(&self) -> bool {
+            (self.stops)(self.looked)
+        }
+
+        fn parks(&self) {}
+
+        fn nap_ns(&mut self) -> Option<u64> {
+            None
+        }
+
+        fn bed(&self, _: bool) -> Option<NoBed> {
+            None
+        }
+
+        fn is_in_haste(&self) -> bool {
+            self.in_haste
+        }
+
+        fn has_left(&mut self) -> bool {
+            (self.leaves)(self.looked)
+        }
+    }
+
+    /// One that finds nothing until it is told to stop.
+    struct Asleep<'a>(&'a AtomicBool);
+
+    impl Seeker for Asleep<'_> {
+        type Found = ();
+        type Bed = NoBed;
+
+        fn look(&mut self) -> Option<()> {
+            None
+        }
+
+        fn scan(&mut self) -> Option<()> {
+            None
+        }
+
+        fn stops(&self) -> bool {
+            self.0.load(Ordering::SeqCst)
+        }
+
+        fn parks(&self) {}
+
+        fn nap_ns(&mut self) -> Option<u64> {
+            None
+        }
+
+        fn bed(&self, _: bool) -> Option<NoBed> {
+            None
+        }
+
+        fn is_in_haste(&self) -> bool {
+            false
+        }
+
+        fn has_left(&mut self) -> bool {
+            false
+        }
+    }
+
     /// What worker `w` does that finds `"late"` in its last look and, at look number `at`, `"found"`; and how often it looked.
     fn looks(
         w: usize,
         idle: &Idle,
         at: u32,
-        stop: impl Fn(u32) -> bool,
+        stops: impl Fn(u32) -> bool,
         in_haste: bool,
         leaves: impl Fn(u32) -> bool,
     ) -> (Option<&'static str>, u32) {
-        let looked = Cell::new(0);
-        let look = || {
-            looked.set(looked.get() + 1);
-            assert!(!idle.wake_one(), "somebody searches");
-            assert!(looked.get() <= idle.rounds + LINGERS, "it lingers for ever");
-            (looked.get() == at).then_some("found")
+        let mut seeker = Looks {
+            idle,
+            looked: 0,
+            at,
+            stops,
+            in_haste,
+            leaves,
         };
-        let waited = idle.wait(
-            w,
-            look,
-            || Some("late"),
-            || stop(looked.get()),
-            || {},
-            || None,
-            |_| None::<NoBed>,
-            || in_haste,
-            || leaves(looked.get()),
-        );
-        let found = match waited {
+        let found = match idle.wait(w, &mut seeker) {
             Waited::Found(found) => Some(found),
             Waited::Roused | Waited::Stop => None,
         };
-        (found, looked.get())
+        (found, seeker.looked)
     }
 
     const NEVER: u32 = u32::MAX;
@@ -333,18 +405,8 @@ mod tests {
         let over = Arc::new(AtomicBool::new(false));
         let (theirs, told) = (Arc::clone(&idle), Arc::clone(&over));
         let sleeper = spawn(move || {
-            let waited = theirs.wait(
-                1,
-                || None::<()>,
-                || None,
-                || told.load(Ordering::SeqCst),
-                || {},
-                || None,
-                |_| None::<NoBed>,
-                || false,
-                || false,
-            );
-            assert!(matches!(waited, Waited::Stop));
+            let mut sleeps = Asleep(&told);
+            assert!(matches!(theirs.wait(1, &mut sleeps), Waited::Stop));
         });
         while idle.snapshot() != (0, 1) {
             yield_now();

@@ -17,6 +17,7 @@
 //! | `worker` | a worker's half of the policy, and its tasks |
 //! | `live` | the life of a thread: the loop |
 //! | `context` | what free functions find on this thread |
+//! | `seeking` | where a worker without tasks looks for some |
 //! | `seat` | a stack of a thread of the pool, and the worker that the thread carries |
 //! | `berth` | where a thread is given a worker, and told of its fibers |
 //! | `blocking` | closures that may block: the worker goes on without them |
@@ -63,6 +64,7 @@ pub(crate) mod pool;
 mod priority;
 mod register;
 pub(crate) mod seat;
+mod seeking;
 mod spawn;
 mod spawn_blocking;
 pub(crate) mod wait;

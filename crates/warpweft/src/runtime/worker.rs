@@ -9,6 +9,7 @@ use super::berth::Berth;
 use super::context::{Front, FrontOps};
 use super::pool::{AnyPool as _, Pool};
 use super::seat::{self, Seat};
+use super::seeking::Seeking;
 use crate::fork::{Seen, Stolen};
 use crate::idle::Waited;
 use crate::io::Driver;
@@ -36,7 +37,7 @@ pub(crate) struct Worker<P: Policy> {
     /// Tasks that only this worker may run.
     pub(crate) errands: Locked<TaskRef>,
     /// What it saw of others' forks.
-    seen: Seen,
+    pub(super) seen: Seen,
     /// It makes up for workers that are stuck.
     pub(super) stands_in: bool,
     /// A stand-in: whether a thread carries it.
@@ -317,43 +318,9 @@ impl<P: Policy> Worker<P> {
             return Some(Work::Fiber);
         }
         self.counters().add(Count::Searches, 1);
-        let left = Cell::new(self.counters().get(Count::Spared));
-        let waited = pool.idle.wait(
-            self.id.0,
-            // SAFETY: by contract, and `wait` calls one closure after another.
-            || {
-                // SAFETY: as above.
-                let task = unsafe { self.call(P::search) }.map(Work::Task);
-                let fiber = || berth.may_be_ready().then_some(Work::Fiber);
-                let errand = || self.errands.pop().map(Work::Task);
-                let mut work = task.or_else(fiber).or_else(|| self.rob()).or_else(errand);
-                if work.is_none() && pool.engine.look(&pool.idle) {
-                    // SAFETY: as above.
-                    work = unsafe { self.call(P::next) }.map(Work::Task);
-                }
-                self.found(work)
-            },
-            || {
-                pool.end_lost();
-                // SAFETY: as above.
-                let task = unsafe { self.call(P::scan) };
-                let task = task.or_else(|| self.errands.pop()).map(Work::Task);
-                let fiber = || berth.may_be_ready().then_some(Work::Fiber);
-                self.found(task.or_else(fiber).or_else(|| self.rob()))
-            },
-            || pool.life.is_closing(),
-            || self.counters().add(Count::Parks, 1),
-            || pool.market.nap_ns(&self.seen),
-            |naps| {
-                let bed = pool.engine.bed();
-                if bed.is_none() && !naps {
-                    pool.engine.relieve();
-                }
-                bed
-            },
-            || pool.engine.is_polled(),
-            || left.replace(self.counters().get(Count::Spared)) != left.get(),
-        );
+        // SAFETY: by contract, and the value does not outlive the call.
+        let mut seeking = unsafe { Seeking::new(self, berth) };
+        let waited = pool.idle.wait(self.id.0, &mut seeking);
         pool.monitor.ring();
         match waited {
             Waited::Found(work) => Some(work),
@@ -362,15 +329,8 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    fn found(&self, work: Option<Work>) -> Option<Work> {
-        if work.is_some() {
-            self.pool().market.stop_watching(&self.seen);
-        }
-        work
-    }
-
     /// Takes a fork that another worker offers.
-    fn rob(&self) -> Option<Work> {
+    pub(super) fn rob(&self) -> Option<Work> {
         let market = &self.pool().market;
         loop {
             let fork = market.rob(self.id.0, &self.seen);
