@@ -37,7 +37,7 @@ pub(in crate::workloads) const WORKLOAD: Workload = Workload {
         super::super::STYLE,
         Param {
             name: "start",
-            about: "who starts warpweft's fibers: each by itself, where there is room; or a ring's together, on one thread, by \
+            about: "who starts warpweft's fibers: whoever takes them, one by one; or a ring's together, on one thread, by \
                     `fiber::spawn_beside`. The others have nothing of the kind",
             domain: Domain::Word(&["apart", "together"]),
             default: "apart",
