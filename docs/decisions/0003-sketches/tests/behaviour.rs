@@ -79,7 +79,7 @@ impl<P: Policy> Pool<P> {
 
     fn suspend(&mut self, worker: usize, task: &mut TaskRef) {
         self.call(worker, |shared, local, cx| {
-            P::suspended(shared, local, task.waiting(), cx)
+            P::suspended(shared, local, task.waiting(), cx);
         });
     }
 }
