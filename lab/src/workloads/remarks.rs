@@ -19,7 +19,7 @@ pub(crate) fn remark(request: &Request) -> Result<Option<Remark>, LabError> {
     let runtime = request.runtime()?;
     let mut differs = true;
     let text = match (request.kind, runtime) {
-        (Kind::App(name), _) => return Ok(apps::remark(name, runtime)),
+        (Kind::App(name), _) => return Ok(apps::remark(name, runtime, request.workers)),
         (Kind::Spawn, Runtime::Rayon | Runtime::RayonFifo | Runtime::Threads)
             if spawn::has_handles(&request.params) =>
         {
@@ -91,4 +91,19 @@ pub(crate) fn remark(request: &Request) -> Result<Option<Remark>, LabError> {
         _ => return Ok(None),
     };
     Ok(Some(Remark { text, differs }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::machine::cpus;
+    use crate::workloads::apps::Name;
+
+    #[test]
+    fn a_stand_in_is_more_than_one_worker() {
+        let told = |workers| apps::remark(Name::Matrix, Runtime::Warpweft, workers);
+        assert_eq!(told(cpus()), None);
+        assert_eq!(told(1).is_some_and(|remark| remark.differs), cpus() > 1);
+        assert_eq!(apps::remark(Name::News, Runtime::Warpweft, 1), None);
+    }
 }

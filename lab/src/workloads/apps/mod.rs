@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::params::Params;
 use super::{Remark, inside, measured};
 use crate::error::LabError;
+use crate::harness::machine::cpus;
 use crate::harness::record::Outcome;
 use crate::peers::apps::Apps;
 use crate::peers::{Runtime, TaskPool};
@@ -146,9 +147,13 @@ pub(super) fn bounded(name: Name, runtime: Runtime) -> bool {
 }
 
 /// What a reader of this contestant's figures must know.
-pub(super) fn remark(name: Name, runtime: Runtime) -> Option<Remark> {
-    let differs = bounded(name, runtime);
+pub(super) fn remark(name: Name, runtime: Runtime, workers: usize) -> Option<Remark> {
+    let mut differs = bounded(name, runtime);
     let text = match (name, runtime) {
+        (Name::Mandelbrot | Name::Matrix, Runtime::Warpweft) if workers < cpus() => {
+            differs = true;
+            "a worker that is in one part for more than 10 ms gets a stand-in, which has a CPU of its own"
+        }
         (Name::Create, Runtime::Threads) => "a thread per task; n is bounded",
         (Name::Create, Runtime::May) => "two mappings per task; n is bounded",
         (Name::Producer | Name::News | Name::City | Name::Eratosthenes | Name::TokenRing, Runtime::Go) => {
