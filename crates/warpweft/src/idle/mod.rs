@@ -258,11 +258,12 @@ mod tests {
         }
     }
 
-    /// A worker beside others that finds `"found"` at its look number `at`, and `"late"` in its last one.
+    /// A worker beside others that finds `"found"` at its look number `at`, and in its last one what is `late`.
     struct Looks<'idle, S, L> {
         idle: &'idle Idle,
         looked: u32,
         at: u32,
+        late: Option<&'static str>,
         stops: S,
         in_haste: bool,
         leaves: L,
@@ -280,7 +281,7 @@ mod tests {
         }
 
         fn scan(&mut self) -> Option<&'static str> {
-            Some("late")
+            self.late
         }
 
         fn stops(&self) -> bool {
@@ -306,44 +307,6 @@ mod tests {
         }
     }
 
-    /// One that finds nothing until it is told to stop.
-    struct Asleep<'a>(&'a AtomicBool);
-
-    impl Seeker for Asleep<'_> {
-        type Found = ();
-        type Bed = NoBed;
-
-        fn look(&mut self) -> Option<()> {
-            None
-        }
-
-        fn scan(&mut self) -> Option<()> {
-            None
-        }
-
-        fn stops(&self) -> bool {
-            self.0.load(Ordering::SeqCst)
-        }
-
-        fn parks(&self) {}
-
-        fn nap_ns(&mut self) -> Option<u64> {
-            None
-        }
-
-        fn bed(&self, _: bool) -> Option<NoBed> {
-            None
-        }
-
-        fn is_in_haste(&self) -> bool {
-            false
-        }
-
-        fn has_left(&mut self) -> bool {
-            false
-        }
-    }
-
     /// What worker `w` does that finds `"late"` in its last look and, at look number `at`, `"found"`; and how often it looked.
     fn looks(
         w: usize,
@@ -357,6 +320,7 @@ mod tests {
             idle,
             looked: 0,
             at,
+            late: Some("late"),
             stops,
             in_haste,
             leaves,
@@ -405,7 +369,15 @@ mod tests {
         let over = Arc::new(AtomicBool::new(false));
         let (theirs, told) = (Arc::clone(&idle), Arc::clone(&over));
         let sleeper = spawn(move || {
-            let mut sleeps = Asleep(&told);
+            let mut sleeps = Looks {
+                idle: &theirs,
+                looked: 0,
+                at: NEVER,
+                late: None,
+                stops: |_| told.load(Ordering::SeqCst),
+                in_haste: false,
+                leaves: |_| false,
+            };
             assert!(matches!(theirs.wait(1, &mut sleeps), Waited::Stop));
         });
         while idle.snapshot() != (0, 1) {
