@@ -11,7 +11,7 @@ use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
 use std::task::{Poll, Waker};
-use support::{Gate, check, runtime};
+use support::{Gate, check, check_often, runtime};
 use warpweft::{Builder, EnterError, JoinError, Pool, Runtime, spawn_job, stage, yield_now};
 
 fn of(policy: &str) -> Builder {
@@ -256,7 +256,7 @@ fn tasks_wait_for_the_only_place() {
 
 #[test]
 fn who_waits_for_a_place_hears_that_the_pool_closes() {
-    check(|| {
+    check_often(|| {
         let here = runtime(1, "fifo");
         let other = stage("other", of("fifo").capacity(1))
             .build()

@@ -96,8 +96,8 @@ impl Pool {
     /// # Errors
     ///
     /// [`EnterError`], and the task goes on where it is: the pool is shutting down; waiting for a place there could go on for ever; or it is not a task
-    /// that awaits this. A task that comes just as the pool closes ends with it, as one of its own:
-    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// that awaits this. Who waits for a place when the pool closes hears of it; a task that needs none, or has got one, and comes just then ends with the
+    /// pool, as one of its own: [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     ///
     /// ```
     /// use warpweft::{Pool, Runtime};

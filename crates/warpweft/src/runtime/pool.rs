@@ -230,8 +230,9 @@ impl<P: Policy> Pool<P> {
     /// Begins the end: spawns are refused, workers leave after their present task.
     pub(crate) fn close(&self) {
         self.crew.blocking().close();
-        self.life.close();
+        // Before the end begins: of the places that it empties none may go to a task that waits, which would move in and end with the pool.
         self.card.close();
+        self.life.close();
         self.monitor.close();
         self.idle.wake_all();
         self.engine.rouse();
