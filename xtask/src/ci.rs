@@ -9,20 +9,31 @@ use std::time::Instant;
 /// How many of the planted bugs are tried each time.
 const PLANTS: usize = 24;
 
-/// Sums of the `test result:` lines.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+/// Lines of what failed tests wrote that are said again at the end.
+const LINES: usize = 200;
+
+/// Sums of the `test result:` lines, and what failed tests wrote.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Tests {
     passed: usize,
     failed: usize,
     ignored: usize,
+    failures: Vec<String>,
+    /// Between `failures:` and the next `test result:`.
+    in_failures: bool,
 }
 
 impl Tests {
-    /// Adds a line like `test result: ok. 6 passed; 0 failed; 1 ignored; 0 measured; …`.
+    /// Adds a line like `test result: ok. 6 passed; 0 failed; 1 ignored; 0 measured; …`, or one of those that say what failed.
     fn add(&mut self, line: &str) {
+        self.in_failures |= line == "failures:";
         let Some(rest) = line.trim_start().strip_prefix("test result:") else {
+            if self.in_failures && !line.is_empty() && self.failures.len() < LINES {
+                self.failures.push(line.to_owned());
+            }
             return;
         };
+        self.in_failures = false;
         for part in rest.split(['.', ';']) {
             let mut words = part.split_whitespace();
             if let (Some(Ok(number)), Some(what)) = (words.next().map(str::parse::<usize>), words.next()) {
@@ -53,6 +64,8 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
     };
     let mut summary = Vec::new();
     let mut failed = Vec::new();
+    // The output is long and may be read in part: so its end says all of it again that matters.
+    let mut again = Vec::new();
     let mut step = |name: &str, work: &mut dyn FnMut() -> (String, Result<()>)| {
         run::heading(name);
         let start = Instant::now();
@@ -60,6 +73,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         if let Err(error) = &result {
             println!("{error:#}");
             failed.push(name.to_owned());
+            again.push(format!("{name}: {error:#}"));
         }
         let verdict = if result.is_ok() { "ok" } else { "FAILED" };
         summary.push(format!(
@@ -91,7 +105,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
             checker.name(),
             &mut || match models::run(repo, checker, &models) {
                 Ok(tally) => (
-                    format!("{} models passed, {} failed", tally.passed, tally.failed),
+                    format!("{} models passed, {} failed", tally.passed, tally.failures.len()),
                     tally.verdict(),
                 ),
                 Err(error) => (String::new(), Err(error)),
@@ -100,7 +114,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
     }
     step("planted", &mut || match planted::run(repo, &plants) {
         Ok(tally) => (
-            format!("{} bugs found, {} survived", tally.found, tally.survived),
+            format!("{} bugs found, {} survived", tally.found, tally.survivors.len()),
             tally.verdict(),
         ),
         Err(error) => (String::new(), Err(error)),
@@ -110,6 +124,10 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         (String::new(), asm::run(repo, &asm::Options::default()))
     });
 
+    if !again.is_empty() {
+        run::heading("what failed");
+        again.iter().for_each(|text| println!("{text}"));
+    }
     run::heading("summary");
     summary.iter().for_each(|line| println!("{line}"));
     run::complain("of the checks failed", &failed)
@@ -126,7 +144,7 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
             tests.add(line);
         })?;
     }
-    ensure!(success, "`cargo test` failed");
+    ensure!(success, "`cargo test` failed\n{}", tests.failures.join("\n"));
     ensure!(tests.passed > 0, "no test ran");
     Ok(())
 }
@@ -153,13 +171,35 @@ mod tests {
         tests.add("test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.13s");
         tests.add("running 6 tests");
         tests.add("99 passed; 99 failed");
+        assert_eq!((tests.passed, tests.failed, tests.ignored), (11, 2, 1));
+        assert!(tests.failures.is_empty());
+    }
+
+    #[test]
+    fn what_failed_tests_wrote_is_kept() {
+        let mut tests = Tests::default();
+        let output = [
+            "test one ... FAILED",
+            "",
+            "failures:",
+            "",
+            "---- one stdout ----",
+            "thread 'one' panicked at lib.rs:1:1:",
+            "failures:",
+            "    one",
+            "test result: FAILED. 5 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.13s",
+            "test two ... ok",
+        ];
+        output.iter().for_each(|line| tests.add(line));
         assert_eq!(
-            tests,
-            Tests {
-                passed: 11,
-                failed: 2,
-                ignored: 1
-            }
+            tests.failures,
+            [
+                "failures:",
+                "---- one stdout ----",
+                "thread 'one' panicked at lib.rs:1:1:",
+                "failures:",
+                "    one"
+            ]
         );
     }
 }

@@ -41,14 +41,14 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let bound = [("LOOM_MAX_PREEMPTIONS", options.preemptions.to_string())];
     step(
         "loom",
-        models::run_with(repo, Checker::Loom, &models, &bound).and_then(models::Tally::verdict),
+        models::run_with(repo, Checker::Loom, &models, &bound).and_then(|tally| tally.verdict()),
     );
 
     run::heading("shuttle, deep");
     let number = [("WARPWEFT_SHUTTLE_ITERATIONS", options.iterations.to_string())];
     step(
         "shuttle",
-        models::run_with(repo, Checker::Shuttle, &models, &number).and_then(models::Tally::verdict),
+        models::run_with(repo, Checker::Shuttle, &models, &number).and_then(|tally| tally.verdict()),
     );
 
     run::heading("tests with random delays");
@@ -69,7 +69,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     };
     step(
         "planted",
-        planted::run(repo, &plants).and_then(planted::Tally::verdict),
+        planted::run(repo, &plants).and_then(|tally| tally.verdict()),
     );
     run::complain("of the long explorations failed", &failed)
 }

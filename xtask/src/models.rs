@@ -62,20 +62,21 @@ pub(crate) struct Binary {
     pub(crate) folder: PathBuf,
 }
 
-/// How many models ran and how many of them failed.
-#[derive(Debug, Default, Clone, Copy)]
+/// How many models passed, and what became of the others: name, verdict, the end of the log.
+#[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
-    pub(crate) failed: usize,
+    pub(crate) failures: Vec<String>,
 }
 
 impl Tally {
-    pub(crate) fn verdict(self) -> Result<()> {
+    pub(crate) fn verdict(&self) -> Result<()> {
         ensure!(
-            self.failed == 0,
-            "{} of {} models failed",
-            self.failed,
-            self.passed + self.failed
+            self.failures.is_empty(),
+            "{} of {} models failed\n{}",
+            self.failures.len(),
+            self.passed + self.failures.len(),
+            self.failures.concat()
         );
         Ok(())
     }
@@ -151,22 +152,25 @@ pub(crate) fn run_with(
             End::Limit => "STOPPED at the limit",
         };
         println!("{name:width$} {:>10}  {verdict}", run::seconds(time));
-        if end != End::Success {
-            print!("{}", run::tail(&log, 40));
+        if end == End::Success {
+            return Ok(None);
         }
-        Ok(end)
+        let tail = run::tail(&log, 40);
+        print!("{tail}");
+        Ok(Some(format!("{name}  {verdict}\n{tail}")))
     })?;
-    let passed = ends.iter().filter(|end| **end == End::Success).count();
+    let models = ends.len();
+    let failures: Vec<_> = ends.into_iter().flatten().collect();
     let tally = Tally {
-        passed,
-        failed: ends.len() - passed,
+        passed: models - failures.len(),
+        failures,
     };
     let time = run::seconds(start.elapsed());
     println!(
         "{}: {} models passed, {} failed, {time}",
         checker.name(),
         tally.passed,
-        tally.failed
+        tally.failures.len()
     );
     Ok(tally)
 }

@@ -84,20 +84,21 @@ pub(crate) fn fit(repo: &Repo) -> Result<Vec<String>> {
     Ok(plants.iter().filter_map(wrong).collect())
 }
 
-/// How many bugs were found, and how many were not.
-#[derive(Debug, Default, Clone, Copy)]
+/// How many bugs were found, and which were not.
+#[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) found: usize,
-    pub(crate) survived: usize,
+    pub(crate) survivors: Vec<String>,
 }
 
 impl Tally {
-    pub(crate) fn verdict(self) -> Result<()> {
+    pub(crate) fn verdict(&self) -> Result<()> {
         ensure!(
-            self.survived == 0,
-            "{} of {} planted bugs survive",
-            self.survived,
-            self.found + self.survived
+            self.survivors.is_empty(),
+            "{} of {} planted bugs survive: {}",
+            self.survivors.len(),
+            self.found + self.survivors.len(),
+            self.survivors.join(", ")
         );
         Ok(())
     }
@@ -176,12 +177,20 @@ fn table(plants: &[Plant], verdicts: &[Verdict]) -> Tally {
         };
         println!("{name:width$}  {:>9.2}  {by}", verdict.time.as_secs_f64());
     }
-    let found = verdicts.iter().filter(|verdict| verdict.found).count();
+    let survivors: Vec<_> = verdicts
+        .iter()
+        .filter(|verdict| !verdict.found)
+        .map(|verdict| plants[verdict.index].name.clone())
+        .collect();
     let tally = Tally {
-        found,
-        survived: verdicts.len() - found,
+        found: verdicts.len() - survivors.len(),
+        survivors,
     };
-    println!("planted: {} bugs found, {} survived", tally.found, tally.survived);
+    println!(
+        "planted: {} bugs found, {} survived",
+        tally.found,
+        tally.survivors.len()
+    );
     tally
 }
 
