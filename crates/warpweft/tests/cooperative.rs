@@ -16,7 +16,7 @@ fn runtime(workers: usize, quantum: u32) -> Runtime {
         .expect("threads")
 }
 
-/// Hogs until the other one has come as far: neither ends unless both run.
+/// Hogs until the other one has come as far: neither ends unless both run. Who starts after the other one has got there has no turn.
 #[cooperative]
 fn hog(mine: &AtomicU64, others: &AtomicU64) -> u64 {
     let mut turns = 0;
@@ -36,9 +36,8 @@ fn two_hogs_on_one_worker_both_progress() {
         let places = Arc::clone(&places);
         runtime.spawn_fiber(move || hog(&places[mine], &places[others]))
     });
-    for hog in hogs {
-        assert!(hog.wait().expect("no panic") >= 1);
-    }
+    let turns = hogs.map(|hog| hog.wait().expect("no panic"));
+    assert!(turns.iter().any(|&turns| turns >= 1000), "{turns:?}");
 }
 
 #[cooperative]
@@ -57,9 +56,8 @@ fn two_futures_on_one_worker_both_progress() {
     let runtime = runtime(1, 100);
     let places = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let hogs = [0, 1].map(|at| runtime.spawn(async_hog(Arc::clone(&places), at)));
-    for hog in hogs {
-        assert!(hog.wait().expect("no panic") >= 1);
-    }
+    let turns = hogs.map(|hog| hog.wait().expect("no panic"));
+    assert!(turns.iter().any(|&turns| turns >= 1000), "{turns:?}");
 }
 
 /// Each loop that there is, and the ways through it.

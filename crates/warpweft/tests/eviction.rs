@@ -7,11 +7,18 @@
 )]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use warpweft::policy::Count;
 use warpweft::{JoinError, JoinHandle, PolicySpec, Runtime, spawn, spawn_job};
 
 const TASKS: usize = 2_000;
+
+/// Cancellations are counted for the whole process, so those of another test make a policy look for what is not there. One test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Counts its drops.
 struct Held(Arc<AtomicUsize>);
@@ -95,6 +102,7 @@ fn half_is_cancelled(policy: &str, from_outside: bool) {
 
 #[test]
 fn cancelled_tasks_leave_every_queue_before_their_turn() {
+    let _alone = alone();
     for policy in [
         "fifo",
         "lifo",
@@ -117,6 +125,7 @@ fn cancelled_tasks_leave_every_queue_before_their_turn() {
 /// One among very many is not worth a look at all of them: it is found when its turn comes.
 #[test]
 fn few_among_many_wait_for_their_turn() {
+    let _alone = alone();
     let runtime = runtime("fifo");
     let log = Log::default();
     let (go, gate) = mpsc::channel::<()>();
@@ -151,6 +160,7 @@ fn a_drop_that_spawns_and_waits_is_no_trouble() {
             let _ = child.wait();
         }
     }
+    let _alone = alone();
     for workers in [1, 2, 4] {
         let runtime = Runtime::builder().workers(workers).build().expect("workers");
         let ran = Arc::new(AtomicUsize::new(0));
