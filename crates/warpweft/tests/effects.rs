@@ -26,8 +26,10 @@ fn answering<T: 'static>(answer: u32) -> Handler<'static, T> {
     Handler::new().on(move |Ask, k| k.resume(answer))
 }
 
+/// Without stand-ins, which would move a step to another thread where the machine is slow.
 fn runtime(workers: usize) -> Runtime {
-    Runtime::builder().workers(workers).build().expect("a runtime")
+    let builder = Runtime::builder().workers(workers).stuck_after(None);
+    builder.build().expect("a runtime")
 }
 
 fn text(payload: Box<dyn std::any::Any + Send>) -> String {

@@ -682,7 +682,9 @@ fn thread_locals_outlive_the_fibers_of_their_thread() {
 
 #[test]
 fn a_thread_with_fibers_does_not_retire() {
-    let runtime = Runtime::builder().workers(1).build().expect("one worker");
+    // Without stand-ins: one would be the thread that blocks.
+    let builder = Runtime::builder().workers(1).stuck_after(None);
+    let runtime = builder.build().expect("one worker");
     let (open, closed) = gate();
     let (told, ended) = gate();
     // A fiber starts, then a job blocks its thread; the next fiber starts on another one.

@@ -258,7 +258,8 @@ fn an_entry_that_is_dropped_leaves_the_task_where_it_is_and_no_place_taken() {
 
 #[test]
 fn a_wish_that_was_left_behind_moves_nobody_else() {
-    let runtime = stage("first", of(1, "fifo"))
+    // It lies with the worker, so there must be no stand-in.
+    let runtime = stage("first", of(1, "fifo").stuck_after(None))
         .then("second", of(1, "fifo").capacity(1))
         .build()
         .expect("small pools");
