@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 use support::{everywhere, everywhere_with};
+use warpweft::effect::Strand;
 use warpweft::{Builder, JoinError, Runtime, block_on, fiber, join, scope, spawn, spawn_job, yield_now};
 
 fn eventually(what: &str, condition: impl Fn() -> bool) {
@@ -437,6 +438,52 @@ fn a_fiber_without_a_stack_is_an_error() {
     }
     eventually("none is left", || runtime.fibers().live == 0);
     runtime.spawn_fiber(|| ()).wait().expect("there is one again");
+}
+
+/// The limit is of those in use at a time. What threads keep for later is not in use, whichever thread keeps it.
+#[test]
+fn stacks_that_nobody_uses_do_not_count() {
+    let builder = Runtime::builder().workers(2).max_fiber_stacks(2);
+    let runtime = builder.build().expect("two workers");
+    // A handle is done just before the fiber leaves its stack.
+    for _ in 0..100 {
+        let started = || match runtime.try_spawn_fiber(|| ()) {
+            Ok(fiber) => fiber.wait().is_ok(),
+            Err(_) => false,
+        };
+        eventually("nobody uses one", started);
+        eventually("nobody uses one", || runtime.spawn_fiber(|| ()).wait().is_ok());
+        let handled = || runtime.spawn_job(|| Strand::try_new(|| ()).is_ok()).wait();
+        eventually("nobody uses one", || handled().expect("no panic"));
+    }
+}
+
+/// A thread keeps more stacks than may be in use: it uses no more, and those that it must not use now are there afterwards.
+#[test]
+fn a_thread_that_may_not_use_its_stack_keeps_it() {
+    let builder = Runtime::builder().workers(1).stuck_after(None);
+    let runtime = builder.max_fiber_stacks(2).build().expect("one worker");
+    // On one of those that no thread keeps.
+    let ends = || {
+        let fiber = runtime.try_spawn_fiber(|| ());
+        fiber.is_ok_and(|fiber| fiber.wait().is_ok())
+    };
+    for _ in 0..40 {
+        (0..5).for_each(|_| eventually("the one before has left its stack", ends));
+        let (open, closed) = gate();
+        let waits = |_| {
+            let closed = closed.clone();
+            runtime.spawn_fiber(move || block_on(closed))
+        };
+        let fibers: Vec<_> = (0..5).map(waits).collect();
+        runtime.spawn_job(|| ()).wait().expect("behind all of them");
+        open.open();
+        let ended: Vec<_> = fibers.into_iter().map(|fiber| fiber.wait().is_ok()).collect();
+        assert_eq!(ended, [true, true, false, false, false]);
+    }
+    // 64 are kept; the rest comes back to the pool, and is taken again.
+    let made = runtime.fibers().stacks;
+    assert!((5..=66).contains(&made), "{made}");
 }
 
 #[test]

@@ -16,7 +16,7 @@
 //! - A suspended body is gone on with or unwound, or its memory stays for ever.
 
 use super::Discontinued;
-use crate::fiber::{Coroutine, Input, Label, Stack, Switch, watch};
+use crate::fiber::{Claim, Coroutine, Input, Label, Reserved, Switch, watch};
 use crate::runtime::Front;
 use crate::runtime::context;
 use crate::runtime::seat::{self, Seat};
@@ -37,6 +37,8 @@ pub(super) struct Request {
 pub(crate) struct Core {
     /// `None`: of a thread of no pool.
     seat: Option<Seat>,
+    /// The right to use its stack.
+    _claim: Claim,
     /// `Some` from the first run to the end; touched by `run` alone.
     coroutine: UnsafeCell<Option<Coroutine>>,
     switch: Cell<*const Switch>,
@@ -125,11 +127,12 @@ pub(super) fn suspend(effect: TypeId, name: &'static str, exchange: NonNull<()>)
 impl Core {
     /// On a stack, in its box. The first run calls `body`, which does not unwind.
     pub(super) fn new(
-        stack: Stack,
+        reserved: Reserved,
         made_at: &'static Location<'static>,
         body: impl FnOnce() + 'static,
     ) -> NonNull<Self> {
         watch();
+        let Reserved { stack, claim } = reserved;
         let label = Label::of("handled body", &stack);
         label.write_location(made_at);
         let mut core = Box::<Self>::new_uninit();
@@ -147,6 +150,7 @@ impl Core {
             types: Cell::new(&[]),
             outer: Cell::new(ptr::null()),
             visited: Cell::new(ptr::null()),
+            _claim: claim,
             carried: Cell::new(false),
             request: Cell::new(None),
             discontinued: Cell::new(false),

@@ -2,7 +2,7 @@
 
 use super::body::Core;
 use super::{Discontinued, Effect, Exchange};
-use crate::fiber::{Input, Stack, Stacks, USUAL_BYTES};
+use crate::fiber::{Input, Reserved, Stacks, USUAL_BYTES};
 use crate::runtime::SpawnError;
 use crate::runtime::seat;
 use std::any::{Any, TypeId, type_name};
@@ -73,9 +73,9 @@ impl<T> Strand<T> {
     /// Its core, with a stack.
     fn begin(&mut self) -> Result<&Core, SpawnError> {
         if let State::Fresh(..) = self.state {
-            let stack = take_stack()?;
+            let reserved = reserve()?;
             if let State::Fresh(body, made_at) = std::mem::replace(&mut self.state, State::Ended) {
-                self.state = State::Begun(Core::new(stack, made_at, body));
+                self.state = State::Begun(Core::new(reserved, made_at, body));
             }
         }
         match &self.state {
@@ -119,16 +119,16 @@ impl<T> Drop for Strand<T> {
 }
 
 /// A stack of the pool whose thread this is; elsewhere one of the process's.
-fn take_stack() -> Result<Stack, SpawnError> {
+fn reserve() -> Result<Reserved, SpawnError> {
     static OUTSIDE: OnceLock<Arc<Stacks>> = OnceLock::new();
     let new = || Arc::new(Stacks::new(USUAL_BYTES, usize::MAX));
     let taken = if let Some(seat) = seat::here() {
-        seat.home().take_stack()
+        seat.home().reserve()
     } else if cfg!(any(warpweft_loom, warpweft_shuttle)) {
         // What a model has made ends with it.
-        new().take()
+        new().reserve()
     } else {
-        OUTSIDE.get_or_init(new).take()
+        OUTSIDE.get_or_init(new).reserve()
     };
     taken.map_err(|_| SpawnError::NoStack)
 }

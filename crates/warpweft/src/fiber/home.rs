@@ -13,13 +13,14 @@
 //! - A fiber in the table has started and not ended. The thread does not end before the table is empty.
 
 mod ending;
+mod stacks;
 mod starting;
 
 use super::Input;
 use super::beside::Beside;
 use super::coroutine::JUMPS;
 use super::one::Fiber;
-use super::stack::{NoStack, Stack};
+use super::stack::{Claim, NoStack, Reserved, Stack};
 use crate::cooperative::Quantum;
 use crate::runtime::berth::Entry;
 use crate::runtime::pool::AnyPool;
@@ -33,8 +34,6 @@ use warpweft_task::Mount;
 
 /// How many stacks a thread keeps for its next fibers.
 const WARM: usize = 64;
-/// And for its next handled bodies.
-const WARM_BARE: usize = 16;
 
 /// Whose turn is next, when a fiber gives way or waits.
 pub(super) enum Turn<'home> {
@@ -65,6 +64,8 @@ pub(crate) struct Home {
     /// Those that are to start here.
     beside: Beside,
     warm: RefCell<Vec<NonNull<Fiber>>>,
+    /// Whether it takes a claim to use a stack.
+    is_limited: bool,
     /// Of handled bodies that have ended.
     bare: RefCell<Vec<Stack>>,
     turn: Cell<u64>,
@@ -77,6 +78,7 @@ impl Home {
         Self {
             berth,
             adrift: pool.visitor(),
+            is_limited: pool.stacks().are_limited(),
             pool,
             table: RefCell::default(),
             vacant: RefCell::default(),
@@ -126,48 +128,24 @@ impl Home {
         &self,
         base: &Seat,
         mount: Mount,
-        stack: Option<Stack>,
+        reserved: Option<Box<Reserved>>,
     ) -> Result<(), (Mount, NoStack)> {
-        let warm = if stack.is_none() {
-            self.warm.borrow_mut().pop()
-        } else {
-            None
+        let unloaded = match reserved {
+            None => self.unloaded(),
+            Some(reserved) => Ok((self.furnish(reserved.stack), reserved.claim)),
         };
-        let fiber = match (warm, stack) {
-            (Some(fiber), _) => fiber,
-            (None, Some(stack)) => self.furnish(stack),
-            (None, None) => match self.take_stack() {
-                Ok(stack) => self.furnish(stack),
-                Err(error) => return Err((mount, error)),
-            },
+        let (fiber, claim) = match unloaded {
+            Ok(unloaded) => unloaded,
+            Err(error) => return Err((mount, error)),
         };
         // SAFETY: a fiber of this home is there until it is cleared away, which its end is the first occasion for.
-        unsafe { fiber.as_ref() }.load(mount);
+        let it = unsafe { fiber.as_ref() };
+        if self.is_limited {
+            it.set_claim(claim);
+        }
+        it.load(mount);
         self.go(base, fiber, Input::Go);
         Ok(())
-    }
-
-    /// A stack that was used on this thread, or one of the pool's.
-    ///
-    /// # Errors
-    ///
-    /// There is none.
-    pub(crate) fn take_stack(&self) -> Result<Stack, NoStack> {
-        let kept = self.bare.borrow_mut().pop();
-        kept.map_or_else(|| self.pool.stacks().take(), Ok)
-    }
-
-    /// Keeps a stack of a handled body for the next one, or gives it back.
-    pub(crate) fn put_stack(&self, stack: Stack) {
-        let mut kept = self.bare.borrow_mut();
-        if kept.len() < WARM_BARE {
-            kept.push(stack);
-        }
-    }
-
-    fn furnish(&self, stack: Stack) -> NonNull<Fiber> {
-        // SAFETY: the home is this thread's, and clears its fibers away before it goes.
-        unsafe { Fiber::new(NonNull::from(self), stack) }
     }
 
     #[allow(
@@ -271,6 +249,9 @@ impl Home {
             self.table.borrow_mut()[slot as usize] = None;
             self.vacant.borrow_mut().push(slot);
             self.count_live(-1);
+        }
+        if self.is_limited {
+            it.set_claim(Claim::none());
         }
         let mut warm = self.warm.borrow_mut();
         if warm.len() < WARM {

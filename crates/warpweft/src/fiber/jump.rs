@@ -271,7 +271,8 @@ unsafe fn switch(left: &Cell<*mut u8>, to: *mut u8, own: *const Switch, mut word
 #[cfg(test)]
 mod tests {
     use super::{Coroutine, Input, Switch, leave_for};
-    use crate::fiber::{LEAST_BYTES, Stack, Stacks};
+    use crate::fiber::stack::Stack;
+    use crate::fiber::{LEAST_BYTES, Stacks};
     use std::cell::{Cell, RefCell};
     use std::hint::black_box;
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

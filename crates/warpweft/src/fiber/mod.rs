@@ -90,7 +90,7 @@ pub(crate) use one::{Fiber, Held};
 pub(crate) use overflow::{Label, watch};
 pub use scope::{Scope, scope};
 pub use stack::Fibers;
-pub(crate) use stack::{LEAST_BYTES, MOST_BYTES, Stack, Stacks, USUAL_BYTES};
+pub(crate) use stack::{Claim, LEAST_BYTES, MOST_BYTES, Reserved, Stacks, USUAL_BYTES};
 
 use crate::block_on;
 use crate::runtime::{SpawnError, TaskBuilder, seat};
@@ -232,7 +232,7 @@ pub fn yield_now() -> bool {
 }
 
 /// Starts fibers on the thread that runs their task, on a stack that it has.
-pub(crate) struct Start(pub(crate) Option<Stack>);
+pub(crate) struct Start(pub(crate) Option<Box<Reserved>>);
 
 impl Host for Start {
     fn host(self, mount: Mount) {

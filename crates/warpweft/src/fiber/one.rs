@@ -11,7 +11,7 @@ use super::coroutine::{Coroutine, JUMPS, Switch, leave_for};
 use super::doorbell::Doorbell;
 use super::home::{Home, Turn};
 use super::overflow::Label;
-use super::stack::Stack;
+use super::stack::{Claim, Stack};
 use crate::runtime::seat::Seat;
 use crate::runtime::{Front, Key};
 use std::cell::{Cell, UnsafeCell};
@@ -76,6 +76,8 @@ pub(crate) struct Fiber {
     doorbell: Arc<Doorbell>,
     /// While it has no body.
     stack: Cell<Option<Stack>>,
+    /// While it has one.
+    claim: Cell<Claim>,
     /// Its place in the home's table, once it has waited.
     slot: Cell<Option<u32>>,
     /// Of its present wait for a key, or its last; no other wait of a fiber of this thread ever had it.
@@ -109,6 +111,7 @@ impl Fiber {
             seat,
             doorbell,
             stack: Cell::new(Some(stack)),
+            claim: Cell::new(Claim::none()),
             slot: Cell::new(None),
             turn: Cell::new(0),
             task: Cell::new(None),
@@ -125,6 +128,12 @@ impl Fiber {
 
     pub(crate) fn label(&self) -> &Label {
         &self.label
+    }
+
+    /// Under that claim it uses its stack.
+    #[inline]
+    pub(super) fn set_claim(&self, claim: Claim) {
+        self.claim.set(claim);
     }
 
     /// Gives it a body.

@@ -16,12 +16,14 @@
 //! # Invariants
 //!
 //! - A stack belongs to one `Stack` value at a time, which gives it back when it is dropped; it holds its pool.
+//! - Where stacks are limited, who uses one holds a `Claim`. What threads keep for later is not in use.
 //! - Mappings go when the last `Stack` and the pool are gone.
 
 use super::memory::{self, Guards, Mapping};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync::Mutex;
 
 /// The least size of a stack, its guard included.
@@ -106,13 +108,16 @@ pub(crate) struct Stacks {
     bytes: usize,
     /// From one stack to the next: an odd number of pages, at least one more than `bytes`.
     distance: usize,
+    /// As many may be in use at a time.
     most: usize,
+    /// Claims, where stacks are limited.
+    in_use: AtomicUsize,
     guards: Guards,
     state: Mutex<State>,
 }
 
 impl Stacks {
-    /// Stacks of `bytes` bytes, rounded up to whole pages, and at most so many.
+    /// Stacks of `bytes` bytes, rounded up to whole pages, of which at most so many are in use at a time; `usize::MAX`: there is no limit.
     pub(crate) fn new(bytes: usize, most: usize) -> Self {
         Self::with_guards(bytes, most, memory::guards())
     }
@@ -124,18 +129,55 @@ impl Stacks {
             bytes: pages * page,
             distance: ((pages + 1) | 1) * page,
             most,
+            in_use: AtomicUsize::new(0),
             guards,
             state: Mutex::default(),
         }
     }
 
-    /// A stack.
+    /// Whether it takes a claim to use one.
+    pub(super) fn are_limited(&self) -> bool {
+        self.most != usize::MAX
+    }
+
+    /// The right to use one.
     ///
     /// # Errors
     ///
-    /// There are as many as there may be, or the system gives no more.
-    pub(crate) fn take(self: &Arc<Self>) -> Result<Stack, NoStack> {
-        let limit = self.take_limit()?;
+    /// As many are in use as may be.
+    pub(super) fn claim(self: &Arc<Self>) -> Result<Claim, NoStack> {
+        if !self.are_limited() {
+            return Ok(Claim::none());
+        }
+        let more = |in_use: usize| (in_use < self.most).then(|| in_use + 1);
+        // Ordering: Relaxed, and when it is given up. It is a number and guards nothing: stacks change hands under the lock, or stay with their thread.
+        let claimed = self
+            .in_use
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        match claimed {
+            Ok(_) => Ok(Claim(Some(Arc::clone(self)))),
+            Err(most) => Err(NoStack::Limit(most)),
+        }
+    }
+
+    /// A stack, and the right to use it.
+    ///
+    /// # Errors
+    ///
+    /// As many are in use as may be, or the system gives no more.
+    pub(crate) fn reserve(self: &Arc<Self>) -> Result<Reserved, NoStack> {
+        let claim = self.claim()?;
+        let stack = self.take()?;
+        Ok(Reserved { stack, claim })
+    }
+
+    /// A stack, for who has a claim.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no more.
+    pub(super) fn take(self: &Arc<Self>) -> Result<Stack, NoStack> {
+        let limit = self.take_limit().map_err(NoStack::System)?;
         let shade = limit / self.distance % SHADES * SHADE_BYTES;
         Ok(Stack {
             limit,
@@ -144,28 +186,25 @@ impl Stacks {
         })
     }
 
-    fn take_limit(&self) -> Result<usize, NoStack> {
+    fn take_limit(&self) -> io::Result<usize> {
         let mut state = self.state.lock();
         if let Some(limit) = state.free.pop() {
             return Ok(limit);
-        }
-        if state.made >= self.most {
-            return Err(NoStack::Limit(self.most));
         }
         if state.fresh.1 == 0 {
             let count = state
                 .made
                 .clamp(FIRST, MOST_IN_ONE)
                 .min(MOST_MAPPED / self.distance)
-                .min(self.most - state.made)
+                .min(self.most.saturating_sub(state.made))
                 .max(1);
-            let mapping = Mapping::new(count * self.distance).map_err(NoStack::System)?;
+            let mapping = Mapping::new(count * self.distance)?;
             state.fresh = (mapping.start(), count);
             state.mappings.push(mapping);
         }
         let (limit, left) = state.fresh;
         // SAFETY: the lowest page of a stack that was never used.
-        unsafe { memory::guard(limit, self.guards) }.map_err(NoStack::System)?;
+        unsafe { memory::guard(limit, self.guards) }?;
         state.fresh = (limit + self.distance, left - 1);
         state.made += 1;
         Ok(limit)
@@ -228,7 +267,33 @@ impl Stacks {
     }
 }
 
-/// The right to use a stack.
+/// Of one who uses a stack, where they are limited. Dropped, it is given up.
+#[derive(Debug)]
+pub(crate) struct Claim(Option<Arc<Stacks>>);
+
+impl Claim {
+    /// Of one who uses none, or needs no claim.
+    pub(super) const fn none() -> Self {
+        Self(None)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some(stacks) = &self.0 {
+            stacks.in_use.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A stack that somebody is about to use.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    pub(crate) stack: Stack,
+    pub(crate) claim: Claim,
+}
+
+/// A stack, which nobody else uses.
 #[derive(Debug)]
 pub(crate) struct Stack {
     limit: usize,
@@ -274,8 +339,6 @@ mod tests {
             limits.sort_unstable();
             limits.dedup();
             assert_eq!(limits.len(), 1000);
-            let error = stacks.take().expect_err("there may be 1000").to_string();
-            assert!(error.contains("1000 stacks"), "{error}");
             drop(taken);
             let told = stacks.snapshot();
             assert_eq!((told.stacks, told.free), (1000, 1000));
@@ -287,6 +350,22 @@ mod tests {
             );
             assert_eq!(stacks.snapshot().free, 1000);
         }
+    }
+
+    #[test]
+    fn as_many_are_in_use_as_may_be() {
+        let stacks = Arc::new(Stacks::new(USUAL_BYTES, 2));
+        let two = [(); 2].map(|()| stacks.reserve().expect("none is in use"));
+        let error = stacks.reserve().expect_err("two may be in use").to_string();
+        assert!(error.contains("2 stacks"), "{error}");
+        // They are kept for later.
+        let kept = two.map(|reserved| reserved.stack);
+        let other = stacks.reserve().expect("none is in use");
+        let claim = stacks.claim().expect("one is in use");
+        assert!(stacks.claim().is_err());
+        drop((kept, other, claim));
+        assert_eq!(stacks.in_use.load(Ordering::Relaxed), 0);
+        assert_eq!(stacks.snapshot().free, 3);
     }
 
     #[test]
@@ -305,7 +384,11 @@ mod tests {
     #[test]
     fn a_stack_that_no_memory_can_hold_is_an_error() {
         let stacks = Arc::new(Stacks::new(usize::MAX / 4, 10));
-        let error = stacks.take().expect_err("half of the address space").to_string();
+        let error = stacks
+            .reserve()
+            .expect_err("half of the address space")
+            .to_string();
         assert!(error.contains("no memory or mapping"), "{error}");
+        assert_eq!(stacks.in_use.load(Ordering::Relaxed), 0);
     }
 }

@@ -143,8 +143,9 @@ impl Builder {
         self
     }
 
-    /// The most stacks that fibers may have at a time. The default is no limit. A fiber that would need one more ends with
-    /// [`JoinError::NoStack`](crate::JoinError::NoStack). Each thread keeps up to 64 stacks of its own for its next fibers.
+    /// The most stacks that fibers, and bodies with an effect [handler](crate::effect), may use at a time. The default is no limit. A fiber that would
+    /// need one more ends with [`JoinError::NoStack`](crate::JoinError::NoStack). A fiber's stack is not in use any more just after its handle is done.
+    /// Each thread keeps up to 80 stacks that are not in use for its next fibers and bodies.
     pub fn max_fiber_stacks(mut self, stacks: usize) -> Self {
         self.config.max_fiber_stacks = stacks;
         self

@@ -270,15 +270,15 @@ impl<'a> TaskBuilder<'a> {
     {
         let here = seat::here().filter(|seat| self.pool.is_none_or(|pool| seat.is_of(pool.header())));
         let stack = match here {
-            Some(seat) => seat.home().pool().stacks().take(),
+            Some(seat) => seat.home().pool().stacks().reserve(),
             None => self
                 .pool
                 .unwrap_or_else(|| default_runtime().first())
                 .any()
                 .stacks()
-                .take(),
+                .reserve(),
         };
-        let stack = stack.map_err(|_| SpawnError::NoStack)?;
+        let stack = stack.map(Box::new).map_err(|_| SpawnError::NoStack)?;
         // SAFETY: a runtime's pool ends its tasks before itself.
         Ok(self.place(|birth| unsafe { births::mounted(body, Start(Some(stack)), birth) }))
     }
