@@ -92,7 +92,8 @@ fn blocking_waits_for_a_fiber_of_its_thread() {
     for in_fiber in [false, true] {
         for spares in [true, false] {
             within(&format!("in a fiber: {in_fiber}, spares: {spares}"), move || {
-                let mut builder = builder(1, "fifo");
+                // Without a stand-in, on whose thread the second one might start.
+                let mut builder = builder(1, "fifo").stuck_after(None);
                 if !spares {
                     builder = builder.max_threads(1);
                 }
