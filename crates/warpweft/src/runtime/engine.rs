@@ -362,6 +362,8 @@ mod tests {
         let monitor = Monitor::new(Watch::default(), 1, 1);
         let mut pace = Pace::new(61);
         let mut overdue_after = 0;
+        // Where the machine took the time of some of them for itself, overdue tasks may come earlier.
+        let mut was_long = false;
         for round in 0..70 {
             let flag = Arc::new(Flag(AtomicBool::new(false)));
             let waker = Waker::from(Arc::clone(&flag));
@@ -373,10 +375,12 @@ mod tests {
                 while now_ns() - start <= LOOK_NS {}
             }
             overdue_after += tasks;
-            if pace.look_up(&engine, &idle, &monitor) {
-                assert_eq!(
-                    overdue_after, 61,
-                    "overdue tasks are asked for at the same pace as ever"
+            let overdue = pace.look_up(&engine, &idle, &monitor);
+            was_long |= pace.was_long();
+            if overdue {
+                assert!(
+                    overdue_after == 61 || was_long,
+                    "overdue tasks are asked for at the same pace as ever, not after {overdue_after}"
                 );
                 overdue_after = 0;
             }
