@@ -128,7 +128,7 @@ impl Home {
         &self,
         base: &Seat,
         mount: Mount,
-        reserved: Option<Box<Reserved>>,
+        reserved: Option<Reserved>,
     ) -> Result<(), (Mount, NoStack)> {
         let unloaded = match reserved {
             None => self.unloaded(),

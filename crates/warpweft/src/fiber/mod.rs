@@ -232,24 +232,47 @@ pub fn yield_now() -> bool {
 }
 
 /// Starts fibers on the thread that runs their task, on a stack that it has.
-pub(crate) struct Start(pub(crate) Option<Box<Reserved>>);
+pub(crate) struct Start;
+
+/// The same on a stack that was taken when they were spawned.
+pub(crate) struct StartOn(pub(crate) Reserved);
 
 impl Host for Start {
+    #[inline]
     fn host(self, mount: Mount) {
-        watch();
-        let Some(seat) = seat::here().filter(|seat| seat.label().is_none()) else {
-            // On top of a fiber that cannot switch, where no spare thread was to be had: it runs as a job.
-            return mount.run();
-        };
-        if let Err((mount, _)) = seat.home().start(seat, mount, self.0) {
-            mount.refuse();
-        }
+        start(mount, None);
     }
 
     fn runs(task: Option<Running>) {
-        if let Some(fiber) = seat::here().and_then(seat::Seat::fiber) {
-            fiber.set_task(task);
-        }
+        note_running(task);
+    }
+}
+
+impl Host for StartOn {
+    fn host(self, mount: Mount) {
+        start(mount, Some(self.0));
+    }
+
+    fn runs(task: Option<Running>) {
+        note_running(task);
+    }
+}
+
+#[inline]
+fn start(mount: Mount, reserved: Option<Reserved>) {
+    watch();
+    let Some(seat) = seat::here().filter(|seat| seat.label().is_none()) else {
+        // On top of a fiber that cannot switch, where no spare thread was to be had: it runs as a job.
+        return mount.run();
+    };
+    if let Err((mount, _)) = seat.home().start(seat, mount, reserved) {
+        mount.refuse();
+    }
+}
+
+fn note_running(task: Option<Running>) {
+    if let Some(fiber) = seat::here().and_then(seat::Seat::fiber) {
+        fiber.set_task(task);
     }
 }
 

@@ -259,7 +259,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     {
         let (run, birth) = self.errand(Box::new(move || body(self)));
         // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
-        unsafe { births::detached_mounted(move || run.go(), Start(None), birth) }.push(Why::Spawned);
+        unsafe { births::detached_mounted(move || run.go(), Start, birth) }.push(Why::Spawned);
     }
 
     /// A job for a task: it counts as ended when it has run or is dropped.

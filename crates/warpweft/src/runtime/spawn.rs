@@ -5,7 +5,7 @@ use super::handle::{Runtime, default_runtime};
 use super::priority::Priority;
 use super::seat;
 use crate::compose::Pool;
-use crate::fiber::Start;
+use crate::fiber::{Start, StartOn};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
@@ -223,7 +223,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         // SAFETY: a runtime's pool ends its tasks before itself.
-        self.place(|birth| unsafe { births::mounted(body, Start(None), birth) })
+        self.place(|birth| unsafe { births::mounted(body, Start, birth) })
     }
 
     /// Spawns a fiber that starts on the thread of the calling one: see [`fiber::spawn_beside`](crate::fiber::spawn_beside). If the caller is no
@@ -249,7 +249,7 @@ impl<'a> TaskBuilder<'a> {
             name: self.name,
         };
         // SAFETY: a runtime's pool ends its tasks before itself.
-        let (task, handle) = unsafe { births::mounted(body, Start(None), birth) };
+        let (task, handle) = unsafe { births::mounted(body, Start, birth) };
         seat.take_in(task);
         handle
     }
@@ -269,7 +269,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         let here = seat::here().filter(|seat| self.pool.is_none_or(|pool| seat.is_of(pool.header())));
-        let stack = match here {
+        let reserved = match here {
             Some(seat) => seat.home().pool().stacks().reserve(),
             None => self
                 .pool
@@ -278,9 +278,9 @@ impl<'a> TaskBuilder<'a> {
                 .stacks()
                 .reserve(),
         };
-        let stack = stack.map(Box::new).map_err(|_| SpawnError::NoStack)?;
+        let reserved = reserved.map_err(|_| SpawnError::NoStack)?;
         // SAFETY: a runtime's pool ends its tasks before itself.
-        Ok(self.place(|birth| unsafe { births::mounted(body, Start(Some(stack)), birth) }))
+        Ok(self.place(|birth| unsafe { births::mounted(body, StartOn(reserved), birth) }))
     }
 
     /// Spawns a closure that nobody waits for.
