@@ -1,13 +1,38 @@
 //! The long explorations, for the night before a release.
 
 use crate::models::{self, Checker};
-use crate::planted;
 use crate::repo::Repo;
-use crate::run;
+use crate::{adversary, planted, run};
 use anyhow::{Result, ensure};
+
+/// One of the explorations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Job {
+    /// The loom models, with more preemptions.
+    Loom,
+    /// The shuttle models, with more schedules.
+    Shuttle,
+    /// The tests with random delays at the named points.
+    Chaos,
+    /// Tasks that hog their workers, in ten thousand forms.
+    Hogs,
+    /// The tests with the switch of stacks of other processors.
+    Corosensei,
+    /// The hostile programs with AddressSanitizer.
+    Asan,
+    /// The hostile programs under valgrind.
+    Valgrind,
+    /// The hostile programs with ThreadSanitizer.
+    Tsan,
+    /// All planted bugs.
+    Planted,
+}
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Options {
+    /// Only this exploration; may be given several times.
+    #[arg(long)]
+    only: Vec<Job>,
     /// Preemptions per execution of the loom models.
     #[arg(long, default_value_t = 5)]
     preemptions: u32,
@@ -22,6 +47,9 @@ pub(crate) struct Options {
     limit: u64,
 }
 
+/// An exploration, its heading, and what runs it.
+type Exploration<'a> = (Job, &'static str, &'a dyn Fn() -> Result<()>);
+
 /// All of them, each also when one before it failed.
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let models = models::Options {
@@ -29,48 +57,53 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         jobs: None,
         limit: options.limit,
     };
-    let mut failed = Vec::new();
-    let mut step = |name: &str, result: Result<()>| {
-        if let Err(error) = result {
-            println!("{error:#}");
-            failed.push(name.to_owned());
-        }
-    };
-
-    run::heading("loom, deep");
-    let bound = [("LOOM_MAX_PREEMPTIONS", options.preemptions.to_string())];
-    step(
-        "loom",
-        models::run_with(repo, Checker::Loom, &models, &bound).and_then(|tally| tally.verdict()),
-    );
-
-    run::heading("shuttle, deep");
-    let number = [("WARPWEFT_SHUTTLE_ITERATIONS", options.iterations.to_string())];
-    step(
-        "shuttle",
-        models::run_with(repo, Checker::Shuttle, &models, &number).and_then(|tally| tally.verdict()),
-    );
-
-    run::heading("tests with random delays");
-    step("chaos", chaos(repo, options.rounds));
-
-    run::heading("tasks that hog their workers");
-    step("hogs", hogs(repo));
-
-    run::heading("fibers as on other processors");
-    step("corosensei", corosensei(repo));
-
-    run::heading("planted bugs");
     let plants = planted::Options {
         name: None,
         structure: None,
         limit: 300,
         sample: None,
     };
-    step(
-        "planted",
-        planted::run(repo, &plants).and_then(|tally| tally.verdict()),
-    );
+    let bound = [("LOOM_MAX_PREEMPTIONS", options.preemptions.to_string())];
+    let number = [("WARPWEFT_SHUTTLE_ITERATIONS", options.iterations.to_string())];
+    let explore = |checker, variables: &[(&str, String)]| {
+        models::run_with(repo, checker, &models, variables).and_then(|tally| tally.verdict())
+    };
+    let jobs: [Exploration<'_>; 9] = [
+        (Job::Loom, "loom, deep", &|| explore(Checker::Loom, &bound)),
+        (Job::Shuttle, "shuttle, deep", &|| {
+            explore(Checker::Shuttle, &number)
+        }),
+        (Job::Chaos, "tests with random delays", &|| {
+            chaos(repo, options.rounds)
+        }),
+        (Job::Hogs, "tasks that hog their workers", &|| hogs(repo)),
+        (Job::Corosensei, "fibers as on other processors", &|| {
+            corosensei(repo)
+        }),
+        (Job::Asan, "hostile programs with AddressSanitizer", &|| {
+            adversary::address(repo)
+        }),
+        (Job::Valgrind, "hostile programs under valgrind", &|| {
+            adversary::valgrind(repo)
+        }),
+        (Job::Tsan, "hostile programs with ThreadSanitizer", &|| {
+            adversary::thread(repo)
+        }),
+        (Job::Planted, "planted bugs", &|| {
+            planted::run(repo, &plants).and_then(|tally| tally.verdict())
+        }),
+    ];
+    let mut failed = Vec::new();
+    for (job, heading, run) in jobs {
+        if !options.only.is_empty() && !options.only.contains(&job) {
+            continue;
+        }
+        run::heading(heading);
+        if let Err(error) = run() {
+            println!("{error:#}");
+            failed.push(format!("{job:?}").to_lowercase());
+        }
+    }
     run::complain("of the long explorations failed", &failed)
 }
 

@@ -6,10 +6,12 @@
 //!  models     loom and shuttle          run      child processes, logs, time limits
 //!  planted    bugs that must be found   source   Rust files as syntax trees
 //!  asm        the worker loop, checks   size     the inventory of `unsafe`
+//!  adversary  hostile programs under sanitizers
 //!  ci, deep   all of it, short and long
 //! ```
 #![forbid(unsafe_code)]
 
+mod adversary;
 mod asm;
 mod check;
 mod ci;
@@ -55,7 +57,9 @@ enum Command {
     Rules,
     /// Print the inventory of `unsafe`: blocks, functions, impls and traits, by crate and file.
     Size,
-    /// The long explorations: deeper loom and shuttle, stress with random delays, all planted bugs.
+    /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all planted bugs.
+    ///
+    /// `--only asan` and the like run one of them.
     Deep(deep::Options),
     /// All checks of continuous integration, with real counts at the end.
     Ci,

@@ -12,6 +12,9 @@ pub enum Duty {
     NothingTwice,
     /// It comes out within a bounded number of steps, whatever else is ready.
     NothingStarves,
+    /// Of the tasks of a policy with priorities an urgent one comes out within a bounded number of steps, wherever it was pushed, however
+    /// many less urgent ones are ready.
+    UrgentFirst,
     /// `scan` finds a task if one lies anywhere where the worker may take it.
     ExhaustiveScan,
     /// A push says [`Wake::None`](warpweft_policy::Wake::None) only if the pushing worker itself will find the task,
@@ -35,6 +38,7 @@ impl fmt::Display for Duty {
             Self::NothingLost => "nothing is lost",
             Self::NothingTwice => "nothing runs twice",
             Self::NothingStarves => "nothing starves",
+            Self::UrgentFirst => "what is more urgent goes first",
             Self::ExhaustiveScan => "`scan` is exhaustive",
             Self::HonestWake => "the answer of `push` is honest",
             Self::HonestAlone => "`alone` is honest",

@@ -22,6 +22,7 @@
 //! | `nothing_lost_with_threads` | the same with real threads |
 //! | `nothing_lost_in_hops` | the same with tasks that go to and fro between two pools, with and without threads |
 //! | `nothing_starves` | a task runs within `steps` steps while every worker is kept busy for ever |
+//! | `urgent_comes_first` | with priorities: an urgent task runs within `urgent_steps` steps of each worker, from wherever it was pushed |
 //! | `scan_is_exhaustive` | any single worker's `scan` finds what lies in any place |
 //! | `wakes_are_honest` | `push` says `Wake::None` only if the pusher itself will find the task |
 //! | `panics_end_cleanly` | a hook that panics ends the pool, and nobody waits for ever |
@@ -58,7 +59,7 @@ mod seat;
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub use checks::{
     MOST_STEPS, TURNS, nothing_lost, nothing_lost_in_hops, nothing_lost_with_threads, nothing_starves,
-    panics_end_cleanly, scan_is_exhaustive, steps, wakes_are_honest,
+    panics_end_cleanly, scan_is_exhaustive, steps, urgent_comes_first, urgent_steps, wakes_are_honest,
 };
 pub use duty::{Duty, Verdict, Violation};
 #[cfg(warpweft_shuttle)]
@@ -131,6 +132,11 @@ macro_rules! __tests {
         #[test]
         fn nothing_starves() -> $crate::Verdict {
             $crate::nothing_starves(NAME, &$policy)
+        }
+
+        #[test]
+        fn urgent_comes_first() -> $crate::Verdict {
+            $crate::urgent_comes_first(NAME, &$policy)
         }
 
         #[test]

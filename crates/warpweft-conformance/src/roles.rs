@@ -12,7 +12,7 @@ use warpweft_platform::loom;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::thread;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Wake as WakeUp, Why};
-use warpweft_task::probe::Probe;
+use warpweft_task::probe::{self, Probe};
 
 /// How many preemptions a schedule may have, unless `LOOM_MAX_PREEMPTIONS` says otherwise. Two find nearly every bug
 /// of a lock-free structure; each one more costs several times as much.
@@ -21,6 +21,12 @@ const PREEMPTIONS: usize = 2;
 /// Steps of one schedule after which loom suspects an endless loop. A queue of 256 slots takes about a thousand to
 /// build and drop.
 const BRANCHES: usize = 100_000;
+
+/// The stack of the thread that builds the policy, in bytes. Loom's own are 32 KiB, and its atomics are large.
+const STACK: usize = 256 << 10;
+
+/// The most threads of a scene: three workers, the one that builds the policy, and loom's first.
+const THREADS: usize = 5;
 
 /// One thing that a thread does.
 #[derive(Debug, Clone, Copy)]
@@ -145,7 +151,16 @@ pub fn owner_and_thieves_within<P: Policy>(preemptions: usize, name: &'static st
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
         builder.max_branches = BRANCHES;
-        builder.check(move || play(name, &*policy, scene));
+        builder.max_threads = THREADS;
+        builder.check(move || {
+            let policy = StdArc::clone(&policy);
+            let play = loom::thread::Builder::new()
+                .stack_size(STACK)
+                .spawn(move || play(name, &*policy, scene));
+            play.and_then(|play| Ok(play.join()))
+                .unwrap_or_else(|error| panic!("{name}: a thread of the model: {error}"))
+                .unwrap_or_else(|payload| std::panic::resume_unwind(payload));
+        });
     }
 }
 
@@ -175,7 +190,7 @@ impl<P: Policy> Cast<P> {
 
     fn end(&self, local: &mut P::Local, task: TaskRef) {
         let word = task.policy_word();
-        drop(task.run());
+        probe::run(task);
         if P::WATCHES_ENDS {
             P::retired(&self.shared, local, word);
         }

@@ -9,40 +9,70 @@
 //! *Why it is right.* For a hot thread H and a cold thread C, the kernel's fence falls at some point of H's program:
 //! either after H's store, which C then sees when it reads; or before it, and then H's later load sees what C stored
 //! before `heavy`. The model checkers see a `SeqCst` fence on both sides, which promises the same and no more.
+//!
+//! # When the kernel refuses later
+//!
+//! The call can fail although it once succeeded: a seccomp filter is installed after the start, or the kernel
+//! has no memory for a list of CPUs. Then the process falls back to two fences, for ever. One word of the
+//! process says which side pays. It only goes forward:
+//!
+//! ```text
+//!   UNASKED ──▶ WIDE ──▶ CHANGING ──▶ FENCES          WIDE: `light` is a compiler fence. Else it is a full fence.
+//!      └────────────────────────────────▲
+//! ```
+//!
+//! The first `heavy` that is refused stores `CHANGING`, waits for the grace period of 10 ms, and stores
+//! `FENCES`. A `heavy` that is refused meanwhile waits for the end of that period. A `heavy` that finds
+//! `FENCES` is a fence and no more.
+//!
+//! *Why it is right.* The hot side does *store X; load the word; load Y*, the cold side *store Y; refused;
+//! store `CHANGING`; grace period; load X*. The cold side misses X only if H's store of X is not visible
+//! after the period.
+//!
+//! - H loads something other than `WIDE`: it has run a full fence between X and Y. So have all cold threads.
+//!   That is Dekker with two fences.
+//! - H loads `WIDE`. It executed that load before `CHANGING` was visible, which is before the period began:
+//!   `CHANGING` is stored by a sequentially consistent store followed by a fence. H's store of X comes before
+//!   that load in program order. So X was in H's store buffer, or about to enter it, when the period began.
+//!   - H keeps its CPU: the store buffer drains by itself, within nanoseconds or, with every line contended,
+//!     microseconds. The period is longer by three orders of magnitude.
+//!   - H loses its CPU: the kernel's switch of threads has a full fence, before H is seen as not running.
+//!     `membarrier` itself relies on that fence for threads that do not run. An interrupt, or a hypervisor
+//!     that stops the virtual CPU, does not hold back the store buffer: it drains while the CPU runs other
+//!     code.
+//!
+//!   In both cases X is visible before the period ends, and C reads it.
+//!
+//! The step for a thread that keeps its CPU is a bound in time, not an order of memory. No architecture that
+//! this crate compiles for states such a bound. It is the only step of that kind, and it is taken once per
+//! process.
 
 use crate::atomic::{Ordering, fence};
 
-/// A pair of fences, of which `light` is for the hot side.
+/// A pair of fences, of which `light` is for the hot side. All values are alike: the mode is the process's.
 #[derive(Debug, Clone, Copy)]
-pub struct Asymmetric {
-    process_wide: bool,
-}
+pub struct Asymmetric(());
 
 impl Asymmetric {
     /// Asks the kernel once whether it has a process-wide barrier, and registers this process for it.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            process_wide: membarrier::register(),
-        }
+        membarrier::register();
+        Self(())
     }
 
-    /// Two full fences: for comparison, and for what the kernel forbids.
-    #[must_use]
-    pub fn symmetric() -> Self {
-        Self { process_wide: false }
-    }
-
-    /// Whether `light` is nearly free here.
+    /// Whether `light` is nearly free here. Once false, it stays false.
     #[must_use]
     pub fn is_process_wide(self) -> bool {
-        self.process_wide
+        membarrier::is_wide()
     }
 
     /// The hot side's store-load barrier: a compiler fence, or a full fence where the kernel has no `membarrier`.
     #[inline]
     pub fn light(self) {
-        if self.process_wide {
+        // The look at the mode stays between the caller's store and its load.
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        if membarrier::is_wide() {
             std::sync::atomic::compiler_fence(Ordering::SeqCst);
         } else {
             std::hint::cold_path();
@@ -50,13 +80,12 @@ impl Asymmetric {
         }
     }
 
-    /// The cold side's store-load barrier: orders against every `light` of this process.
+    /// The cold side's store-load barrier: orders against every `light` of this process. If the kernel
+    /// refuses its part for the first time, this takes some 10 ms.
     #[inline]
     pub fn heavy(self) {
         fence(Ordering::SeqCst);
-        if self.process_wide {
-            membarrier::run();
-        }
+        membarrier::run();
     }
 }
 
@@ -66,80 +95,132 @@ impl Default for Asymmetric {
     }
 }
 
+/// While `refused` is set, the kernel's barrier fails in this process, as in a sandbox that forbids it: for
+/// tests of what happens then.
+///
+/// Once it is not refused any more, the process asks the kernel anew, as at its start. So no other thread may
+/// be in `light` or `heavy` at that moment.
+#[doc(hidden)]
+pub fn refuse(refused: bool) {
+    membarrier::refuse(refused);
+}
+
 #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 mod membarrier {
-    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::time::{Duration, Instant};
 
-    pub(super) fn register() -> bool {
-        static REGISTERED: OnceLock<bool> = OnceLock::new();
-        *REGISTERED.get_or_init(|| call(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0)
+    /// The kernel was not asked yet.
+    const UNASKED: u8 = 0;
+    /// The kernel runs the fence of the hot side.
+    const WIDE: u8 = 1;
+    /// The kernel has refused. Some hot threads may have read `WIDE` a moment ago.
+    const CHANGING: u8 = 2;
+    /// Each side runs its own fence.
+    const FENCES: u8 = 3;
+
+    static MODE: AtomicU8 = AtomicU8::new(UNASKED);
+
+    /// Held while `MODE` changes, so that each cold thread that is refused returns after the grace period.
+    static CHANGE: Mutex<()> = Mutex::new(());
+
+    /// How long the cold side waits for hot threads that have read `WIDE`: see the head of this file.
+    const GRACE: Duration = Duration::from_millis(10);
+
+    static REFUSED: AtomicBool = AtomicBool::new(false);
+
+    pub(super) fn register() {
+        if MODE.load(Ordering::Acquire) == UNASKED {
+            ask();
+        }
+    }
+
+    #[cold]
+    fn ask() {
+        let _change = lock();
+        if MODE.load(Ordering::Relaxed) == UNASKED {
+            let granted = is_granted(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+            // Ordering: Release, so that a thread that reads it relies on a registration that has ended.
+            MODE.store(if granted { WIDE } else { FENCES }, Ordering::Release);
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_wide() -> bool {
+        // Ordering: Relaxed. Nothing is read through it: see the head of this file.
+        MODE.load(Ordering::Relaxed) == WIDE
     }
 
     pub(super) fn run() {
-        let result = call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-        // It cannot fail once registered; were it to, a lost wake-up would follow, so say it at once.
-        assert_eq!(result, 0, "membarrier failed after it was registered");
+        // Ordering: Acquire pairs with the Release after the grace period, which is over then.
+        if MODE.load(Ordering::Acquire) == FENCES || is_granted(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) {
+            return;
+        }
+        use_fences();
     }
 
-    fn call(command: libc::c_int) -> libc::c_long {
+    /// The kernel has refused the barrier. Returns when each `light` that relied on it is over. Never panics:
+    /// it runs on the way to a worker's sleep.
+    #[cold]
+    fn use_fences() {
+        let change = lock();
+        if MODE.load(Ordering::Relaxed) != FENCES {
+            MODE.store(CHANGING, Ordering::SeqCst);
+            // Visible to all before the period begins.
+            fence(Ordering::SeqCst);
+            let start = Instant::now();
+            while let Some(rest) = GRACE.checked_sub(start.elapsed()).filter(|rest| !rest.is_zero()) {
+                sleep(rest);
+            }
+            // Ordering: Release; who reads it knows that the period is over.
+            MODE.store(FENCES, Ordering::Release);
+        }
+        drop(change);
+        // The caller's look comes after the period.
+        fence(Ordering::SeqCst);
+    }
+
+    /// May return early. Not the sleep of `std`, which panics where a sandbox forbids it.
+    fn sleep(rest: Duration) {
+        if let Ok(rest) = rustix::time::Timespec::try_from(rest) {
+            let _ = rustix::thread::nanosleep(&rest);
+        }
+    }
+
+    fn lock() -> MutexGuard<'static, ()> {
+        CHANGE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_granted(command: libc::c_int) -> bool {
+        if REFUSED.load(Ordering::Relaxed) {
+            return false;
+        }
         // SAFETY: `membarrier` takes a command, flags and a CPU number by value and touches no memory of ours;
         // an unknown command or a kernel without it returns -1.
-        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
+        let result = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+        result == 0
+    }
+
+    pub(super) fn refuse(refused: bool) {
+        REFUSED.store(refused, Ordering::SeqCst);
+        if !refused {
+            MODE.store(UNASKED, Ordering::SeqCst);
+            register();
+        }
     }
 }
 
 #[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle)))))]
 mod membarrier {
-    pub(super) fn register() -> bool {
+    pub(super) fn register() {}
+
+    #[inline]
+    pub(super) fn is_wide() -> bool {
         false
     }
 
     pub(super) fn run() {}
-}
 
-#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
-mod tests {
-    use super::Asymmetric;
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    /// Dekker's test, many times: both sides reading 0 would be the lost wake-up.
-    fn dekker(barrier: Asymmetric) {
-        const ROUNDS: u32 = 20_000;
-        let (hot, cold) = (AtomicU32::new(0), AtomicU32::new(0));
-        let seen = [const { AtomicU32::new(0) }; 2];
-        let gate = std::sync::Barrier::new(2);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for round in 1..=ROUNDS {
-                    gate.wait();
-                    hot.store(round, Ordering::Relaxed);
-                    barrier.light();
-                    seen[0].store(cold.load(Ordering::Relaxed), Ordering::Relaxed);
-                    gate.wait();
-                }
-            });
-            for round in 1..=ROUNDS {
-                gate.wait();
-                cold.store(round, Ordering::Relaxed);
-                barrier.heavy();
-                seen[1].store(hot.load(Ordering::Relaxed), Ordering::Relaxed);
-                gate.wait();
-                let (by_hot, by_cold) = (seen[0].load(Ordering::Relaxed), seen[1].load(Ordering::Relaxed));
-                assert!(
-                    by_hot == round || by_cold == round,
-                    "both sides missed each other in round {round}"
-                );
-            }
-        });
-    }
-
-    #[test]
-    fn one_of_two_sides_sees_the_other_process_wide() {
-        dekker(Asymmetric::new());
-    }
-
-    #[test]
-    fn one_of_two_sides_sees_the_other_symmetric() {
-        dekker(Asymmetric::symmetric());
-    }
+    pub(super) fn refuse(_refused: bool) {}
 }

@@ -16,12 +16,16 @@
 //! - A `Parker` belongs to a *place*, not to a thread: whoever carries that place next may park there.
 
 use crate::atomic::{AtomicU32, Ordering};
+use crate::process;
 use crate::sync::{Condvar, Mutex};
 
 const EMPTY: u32 = 0;
 const PARKED: u32 = 1;
 const NOTIFIED: u32 = 2;
 const ELSEWHERE: u32 = 3;
+
+/// How often a sleeper in a forked child looks whether it is the only thread by now, in nanoseconds.
+const ALONE_NS: u64 = 50_000_000;
 
 /// A place where one thread at a time sleeps until [`unpark`](Parker::unpark).
 #[derive(Debug)]
@@ -72,6 +76,21 @@ impl Parker {
                 return;
             }
         }
+    }
+
+    /// As [`park`](Self::park), in a forked child. `false`: the process has no other thread, so there will be no token.
+    #[must_use]
+    pub fn park_unless_alone(&self) -> bool {
+        let mut ns = 0;
+        while !self.wait_for(ns) {
+            // In this order: a thread may leave a token, and end.
+            if process::is_alone() && !self.wait_for(0) {
+                return false;
+            }
+            ns = ALONE_NS;
+        }
+        self.park();
+        true
     }
 
     /// Sleeps until there is a token, which it leaves, or until about `ns` nanoseconds have passed. Whether there is one.
@@ -131,8 +150,9 @@ impl Parker {
         match self.state.swap(NOTIFIED, Ordering::Release) {
             PARKED => {
                 // The sleeper holds the lock from before PARKED until it waits: taking it once means that the
-                // sleeper either waits by now, or has not looked at the state yet.
-                drop(self.lock.lock());
+                // sleeper either waits by now, or has not looked at the state yet. In a forked child the sleeper may
+                // have stayed in the parent, with the lock: then there is nothing to wake.
+                drop(self.lock.lock_unless_lost());
                 self.wake.notify_one();
             }
             ELSEWHERE => rouse(),

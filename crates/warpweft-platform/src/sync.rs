@@ -12,7 +12,7 @@ pub use imp::{Arc, MutexGuard};
 use std::sync::PoisonError;
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 use {
-    crate::{atomic::spin_loop, clock::now_ns},
+    crate::{atomic::spin_loop, clock::now_ns, process},
     std::sync::TryLockError,
 };
 
@@ -22,6 +22,10 @@ const VISITS: u32 = 4;
 /// How long it keeps away before the first visit, in nanoseconds; twice as long before each other one.
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 const AWAY_NS: u64 = 1000;
+/// In a forked child: for how long a lock is held by a thread that is there, at most, in nanoseconds. Sections take less than a
+/// microsecond; the rest is for a holder that does not get a CPU.
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+const LOST_NS: u64 = 2_000_000_000;
 
 /// A mutual exclusion lock for short critical sections off the hot path.
 ///
@@ -39,9 +43,19 @@ impl<T> Mutex<T> {
     }
 
     /// Waits for the lock and holds it until the guard is dropped.
+    ///
+    /// # Panics
+    ///
+    /// In a forked child, if a thread holds the lock that stayed in the parent: what the lock protects is lost.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.try_lock().unwrap_or_else(|| self.lock_contended())
+    }
+
+    /// As [`lock`](Self::lock). `None`: in a forked child, a thread holds the lock that stayed in the parent.
+    #[inline]
+    pub fn lock_unless_lost(&self) -> Option<MutexGuard<'_, T>> {
+        self.try_lock().or_else(|| self.lock_or_lose())
     }
 
     /// The lock, if it is free.
@@ -64,6 +78,14 @@ impl<T> Mutex<T> {
     /// the lock protects, back from the other core for each of its next turns. While the other keeps away, these lines stay where they are.
     #[cold]
     fn lock_contended(&self) -> MutexGuard<'_, T> {
+        self.lock_or_lose().unwrap_or_else(|| {
+            panic!("a lock was held by a thread that stayed in the parent of this forked process")
+        })
+    }
+
+    /// The same. `None`: the holder stayed in the parent of this forked process.
+    #[cold]
+    fn lock_or_lose(&self) -> Option<MutexGuard<'_, T>> {
         #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
         for visit in 0..VISITS {
             let end = now_ns() + (AWAY_NS << visit);
@@ -71,10 +93,30 @@ impl<T> Mutex<T> {
                 (0..8).for_each(|_| spin_loop());
             }
             if let Some(guard) = self.try_lock() {
-                return guard;
+                return Some(guard);
             }
         }
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+        if process::generation() != 0 {
+            return self.lock_in_child();
+        }
+        Some(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same in a forked child. `None`: the holder is no thread of this process, which has but one; or nothing has been heard of the
+    /// holder for so long that it must be so.
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+    fn lock_in_child(&self) -> Option<MutexGuard<'_, T>> {
+        let end = now_ns() + LOST_NS;
+        loop {
+            // Asked before the lock: a thread that has ended meanwhile gave the lock up before.
+            let over = process::is_alone() || now_ns() > end;
+            let guard = self.try_lock();
+            if guard.is_some() || over {
+                return guard;
+            }
+            std::thread::sleep(std::time::Duration::from_micros(100));
+        }
     }
 
     /// The value, without locking: `&mut self` proves that nobody else has it.

@@ -11,7 +11,11 @@ pub use imp::{JoinHandle, spawn, yield_now};
 // The checkers' threads unwind as the system's do.
 pub use std::thread::panicking;
 
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+use crate::process::Between;
 use crate::thread_word;
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+use std::cell::Cell;
 use std::io;
 // Not the checkers' atomics: a model does not run out of threads.
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +29,22 @@ pub fn refuse(count: usize) {
     REFUSED.store(count, Ordering::Relaxed);
 }
 
+static GRANTED: AtomicUsize = AtomicUsize::new(UNLIMITED);
+const UNLIMITED: usize = usize::MAX;
+
+/// The next `count` threads of this process are had, and [`spawn_named`] refuses those after them; `None`: no
+/// limit. For tests of what is left of something that has got some of its threads.
+pub fn grant(count: Option<usize>) {
+    GRANTED.store(count.unwrap_or(UNLIMITED), Ordering::Relaxed);
+}
+
+/// Whether a test wants this thread to be refused.
+fn is_refused() -> bool {
+    let less = |count: usize| count.checked_sub(1);
+    let take = |word: &AtomicUsize| word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    take(&REFUSED).is_ok() || (GRANTED.load(Ordering::Relaxed) != UNLIMITED && take(&GRANTED).is_err())
+}
+
 /// Starts a thread with a name and, if given, a stack of at least `stack_bytes` bytes.
 ///
 /// # Errors
@@ -35,11 +55,7 @@ pub fn spawn_named<T: Send + 'static>(
     stack_bytes: Option<usize>,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    let less = |count: usize| count.checked_sub(1);
-    if REFUSED
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
-        .is_ok()
-    {
+    if is_refused() {
         // What Linux says, in words, as the number is not the same everywhere.
         return Err(io::Error::new(
             io::ErrorKind::WouldBlock,
@@ -50,7 +66,34 @@ pub fn spawn_named<T: Send + 'static>(
     if let Some(bytes) = stack_bytes {
         builder = builder.stack_size(bytes);
     }
-    builder.spawn(body)
+    #[cfg(any(warpweft_loom, warpweft_shuttle))]
+    return builder.spawn(body);
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+    {
+        let starts = Between::new();
+        builder.spawn(move || {
+            drop(starts);
+            let _ends = Ends;
+            body()
+        })
+    }
+}
+
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+std::thread_local! {
+    /// Dropped when the standard library has done what it does at a thread's end.
+    static ENDS: Cell<Option<Between>> = const { Cell::new(None) };
+}
+
+/// What the thread was started for is over when this is dropped.
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+struct Ends;
+
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+impl Drop for Ends {
+    fn drop(&mut self) {
+        ENDS.set(Some(Between::new()));
+    }
 }
 
 /// Sleeps for `ns` nanoseconds; nobody wakes it. Under the checkers, where no time passes, the others have their turn.

@@ -18,7 +18,7 @@ pub enum Count {
     Yields,
     /// Tasks that came from outside the pool.
     Injected,
-    /// Steps of tasks run.
+    /// Steps of tasks that the policy has handed out. Further turns of fibers are [`FiberTurns`](Count::FiberTurns).
     Ran,
     /// Tasks taken from the worker's own queue.
     LocalPops,
@@ -68,11 +68,17 @@ pub enum Count {
     Nodes,
     /// Tasks that a worker with tasks took of one that had clearly more.
     Levelled,
+    /// Turns of fibers: each goes on once. They are no steps of tasks that a policy handed out.
+    FiberTurns,
+    /// Fibers spawned onto the thread of the fiber that spawned them, which no policy sees.
+    SpawnedLocal,
+    /// Tasks that a compensating worker gave back to the pool when it was not needed any more.
+    GivenBack,
 }
 
 impl Count {
     /// Everything that is counted, in the order of declaration.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 33] = [
         Self::Spawned,
         Self::Forked,
         Self::Resumptions,
@@ -103,7 +109,38 @@ impl Count {
         Self::Hops,
         Self::Nodes,
         Self::Levelled,
+        Self::FiberTurns,
+        Self::SpawnedLocal,
+        Self::GivenBack,
     ];
+
+    /// Whether the pool alone counts it. What a policy [adds](crate::Cx::count) to it is ignored: the pool tells by some of these
+    /// counts whether its policy still holds tasks.
+    #[inline]
+    #[must_use]
+    pub const fn is_of_pool(self) -> bool {
+        matches!(
+            self,
+            Self::Spawned
+                | Self::Forked
+                | Self::Resumptions
+                | Self::Yields
+                | Self::Injected
+                | Self::Ran
+                | Self::Suspensions
+                | Self::Searches
+                | Self::Parks
+                | Self::Wakes
+                | Self::Dropped
+                | Self::Evicted
+                | Self::Stacked
+                | Self::ForksTaken
+                | Self::Hops
+                | Self::FiberTurns
+                | Self::SpawnedLocal
+                | Self::GivenBack
+        )
+    }
 
     /// A short name, for tables and JSON.
     #[must_use]
@@ -139,13 +176,22 @@ impl Count {
             Self::Hops => "hops",
             Self::Nodes => "nodes",
             Self::Levelled => "levelled",
+            Self::FiberTurns => "fiber_turns",
+            Self::SpawnedLocal => "spawned_local",
+            Self::GivenBack => "given_back",
         }
     }
 }
 
 /// The counters of one worker, or of everyone outside the pool.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counters([Counter; Count::ALL.len()]);
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Counters {
     /// Counts of 0.
@@ -187,8 +233,14 @@ impl Counters {
 }
 
 /// Values of counters at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CounterSet([u64; Count::ALL.len()]);
+
+impl Default for CounterSet {
+    fn default() -> Self {
+        Self([0; Count::ALL.len()])
+    }
+}
 
 impl CounterSet {
     /// One value.

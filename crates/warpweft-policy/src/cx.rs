@@ -23,9 +23,12 @@ pub struct Tally<'a> {
 }
 
 impl Tally<'_> {
-    /// Counts something.
+    /// Counts something. What only the [pool counts](Count::is_of_pool) is left as it is.
     #[inline]
     pub fn count(self, count: Count, n: u64) {
+        if count.is_of_pool() {
+            return;
+        }
         if self.by_worker {
             self.counters.add(count, n);
         } else {
@@ -84,7 +87,7 @@ impl<'a> Cx<'a> {
         self.worker
     }
 
-    /// How many workers the pool has.
+    /// How many workers the pool may have at a time: [`PoolEnv::workers`](crate::PoolEnv::workers).
     #[inline]
     #[must_use]
     pub fn workers(&self) -> usize {
@@ -110,7 +113,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Counts something.
+    /// Counts something. What only the [pool counts](Count::is_of_pool) is left as it is.
     #[inline]
     pub fn count(&self, count: Count, n: u64) {
         self.tally().count(count, n);

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod by_class;
 mod counters;
 mod cx;
 mod helping;
@@ -42,4 +43,4 @@ pub use stealing::{
     Woken, YieldTo,
 };
 pub use warpweft_platform::topology::Place;
-pub use warpweft_task::{Pending, TaskInfo, TaskRef, Waiting, Why};
+pub use warpweft_task::{TaskInfo, TaskRef, Waiting, Why};

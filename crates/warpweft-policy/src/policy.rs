@@ -6,7 +6,7 @@ use warpweft_platform::topology::Place;
 use warpweft_queue::CapacityError;
 use warpweft_task::{TaskRef, Waiting, Why};
 
-/// The number of a worker in its pool, from 0.
+/// The number of a worker in its pool, from 0: below [`PoolEnv::workers`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(pub usize);
 
@@ -26,7 +26,8 @@ pub enum Wake {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PoolEnv {
-    /// How many workers the pool has; at least 1.
+    /// How many workers the pool may have at a time; at least 1. The runtime's stand-ins for stuck workers
+    /// are included, and have the highest numbers.
     pub workers: usize,
     /// Where each worker is, if they are pinned: who is near whom. Empty if they are not. The runtime's stand-ins for stuck workers,
     /// which come last, run anywhere; they have the places of the first workers here.
@@ -88,6 +89,20 @@ impl From<CapacityError> for PolicyError {
 /// [`scan`](Policy::scan), sleep), shutdown, panic containment. A policy that breaks its own duties can waste time or
 /// starve a task; it cannot corrupt memory or lose a wake-up. The conformance kit checks the duties.
 ///
+/// # What a policy may do with a token
+///
+/// Look at it, set its word, keep it, hand it out, and drop it: a [`TaskRef`] has no other methods in safe code. So a task runs where its
+/// pool's worker runs it, and nowhere else. What a policy does beyond its duties is refused, or costs it its own pool:
+///
+/// | a policy | then |
+/// |---|---|
+/// | drops a token | the task is cancelled and counted; its joiner gets `JoinError::Dropped`, or `Shutdown` once the pool closes |
+/// | keeps a token when its pool ends, in a `static` for instance | the pool says so on the standard error stream, and its memory stays until the last such token is dropped. The joiner waits as long |
+/// | hands out a task of another pool | that task ends in its own pool as dropped; the policy's pool closes, and its `fault` names the policy |
+/// | panics in a hook | the pool closes, and its `fault` says so |
+/// | counts what [only the pool counts](crate::Count::is_of_pool) | nothing is counted |
+/// | names a worker that is not there in a [`Wake`] | any worker is woken |
+///
 /// # Duties
 ///
 /// - *Nothing lost*: a task that was pushed comes out of `next`, `overdue`, `search` or `scan` of some worker, once.
@@ -95,6 +110,10 @@ impl From<CapacityError> for PolicyError {
 /// - *Nothing starved*: `overdue` hands out, oldest first, what the order of `next` may pass over for ever: tasks from
 ///   outside, yielded tasks, the bottom of a stack. The framework calls it once in [`INTERVAL`](Policy::INTERVAL)
 ///   tasks and whenever `next` has nothing.
+/// - *What is urgent goes first*, if there are [`priorities`](Policy::priorities): a task with a priority runs within one `INTERVAL` of steps
+///   of each worker, however many less urgent ones are ready. It does not matter where it was pushed: from outside, spawned,
+///   woken, having given way. So every place where tasks wait keeps their priorities, and `next` knows what waits outside of the
+///   worker's own half. The less urgent tasks have their turns in `overdue`.
 /// - *`scan` is exhaustive*: it returns `None` only if every place where a task could lie was seen empty during the
 ///   call. It is the last look before sleep; a `scan` that gives up loses wake-ups.
 /// - *Purity*: no thread, no sleeping, no blocking. Hooks run on the hot path; they must be short.
@@ -203,8 +222,7 @@ pub trait Policy: Send + Sync + Sized + 'static {
         Self::push(shared, Some(local), task, Why::Yielded, cx)
     }
 
-    /// Whether [`suspended`](Policy::suspended) wants to be called: it is asked each time a task waits. A policy that need not be told says
-    /// `false`, and the question costs nothing; one that has it among its settings reads them.
+    /// Whether [`suspended`](Policy::suspended) wants to be called. It is asked once, when the pool is built.
     #[inline]
     fn watches_waits(shared: &Self::Shared) -> bool {
         let _ = shared;

@@ -119,7 +119,7 @@ pub struct Shared {
 
 impl Shared {
     /// Every deque that there is at this moment, and its state: those with tasks, and the empty ones that are suspended. In no
-    /// particular order. For tests and dumps: it locks all sets.
+    /// particular order. For tests and reports: it locks all sets.
     #[must_use]
     pub fn states(&self) -> Vec<DequeView> {
         self.deques.census()

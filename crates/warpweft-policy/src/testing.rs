@@ -3,7 +3,7 @@
 use crate::{Clock, Counters, Cx, Policy, PoolEnv, Wake, WorkerId};
 use std::cell::{Cell, RefCell};
 use warpweft_platform::random::Rng;
-use warpweft_task::probe::{Probe, number};
+use warpweft_task::probe::{self, Probe, number};
 use warpweft_task::{TaskRef, Why};
 
 /// A pool without threads, whose tasks are numbers.
@@ -64,7 +64,7 @@ impl<P: Policy> Pool<P> {
     /// Runs a task to its end; its number.
     pub(crate) fn end(&mut self, worker: usize, task: TaskRef) -> usize {
         let (number, word) = (number(&task), task.policy_word());
-        drop(task.run());
+        probe::run(task);
         self.call(worker, |shared, local, _| P::retired(shared, local, word));
         number.expect("a task of the probe")
     }

@@ -10,7 +10,7 @@ use warpweft_policy::{
     Victims, Wake, Why, Woken, WorkerId, YieldTo, priority,
 };
 use warpweft_queue::Amount;
-use warpweft_task::probe::{Probe, number};
+use warpweft_task::probe::{self, Probe, number};
 
 const fn n(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).unwrap()
@@ -85,7 +85,7 @@ impl<O: Order> Bench<Stealing<O>> {
     ) -> Option<usize> {
         let task = self.with(worker, hook)?;
         let number = number(&task);
-        drop(task.run());
+        probe::run(task);
         number
     }
 
@@ -272,7 +272,7 @@ fn a_task_keeps_its_priority_whatever_else_is_noted_of_it() {
     let order: Vec<_> = std::iter::from_fn(|| Helping::next(&shared, &mut locals[0], &cx))
         .map(|task| {
             let found = number(&task);
-            drop(task.run());
+            probe::run(task);
             found
         })
         .collect();

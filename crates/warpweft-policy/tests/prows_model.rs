@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use warpweft_platform::random::Rng;
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, PoolEnv, ProWs, TaskRef, Why, WorkerId, prows};
 use warpweft_queue::DequeState::{self, Active, Muggable, Resumable, Suspended};
-use warpweft_task::probe::{Probe, number};
+use warpweft_task::probe::{self, Probe, number};
 
 const WORKERS: usize = 3;
 
@@ -246,7 +246,7 @@ impl Pool {
     }
 
     fn end(&mut self, worker: usize, task: TaskRef, word: u64) {
-        drop(task.run());
+        probe::run(task);
         self.call(worker, |shared, local, _| ProWs::retired(shared, local, word));
     }
 

@@ -8,13 +8,15 @@ use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::delay;
 use warpweft_platform::park::Parker;
 
-/// One searching worker, in the low half of the word: never negative.
-const SEARCHER: u64 = 1;
-/// One sleeping worker, in the high half of the word: a signed number, so that it may lag below zero for a moment
-/// without borrowing from a neighbour.
-const SLEEPER: u64 = 1 << 32;
+/// What one searching worker adds to the word. Their number is never negative.
+const SEARCHER: u64 = 1 << 32;
+/// What one sleeping worker adds to the word. Their number is signed: it may lag below zero for a moment.
+const SLEEPER: u64 = 1;
 /// A claim on a sleeper: one sleeper fewer, one searcher more.
 const CLAIM: u64 = SEARCHER.wrapping_sub(SLEEPER);
+/// The word of a pool in which no worker searches and none sleeps. One below zero, so that [`wanted`] is one
+/// comparison.
+const NEITHER: u64 = 0_u64.wrapping_sub(1);
 
 /// The worker is not in an announcement.
 const AWAKE: u32 = 0;
@@ -24,22 +26,24 @@ const SLEEPING: u32 = 1;
 const CHOSEN: u32 = 2;
 
 fn searching(word: u64) -> u32 {
-    // The low half.
-    (word & u64::from(u32::MAX)) as u32
+    let sum = word.wrapping_sub(NEITHER);
+    // Sleepers below zero have borrowed from this half.
+    let sleeping = i64::from(sleeping(word)).cast_unsigned();
+    (sum.wrapping_sub(sleeping) >> 32) as u32
 }
 
 fn sleeping(word: u64) -> i32 {
-    // The high half, signed.
-    ((word >> 32) as u32).cast_signed()
+    // The low half, signed.
+    (word.wrapping_sub(NEITHER) as u32).cast_signed()
 }
 
-/// Whether a push that read `word` has to wake somebody: nobody searches, and somebody sleeps.
+/// Whether a push that read `word` has to wake a worker: none searches, and at least one sleeps.
 ///
-/// One comparison, for every push asks: with its halves exchanged the word is the number of sleepers if nobody searches, and beyond `i32::MAX`
-/// if somebody does, or if the number lags below zero.
+/// One comparison, because every push asks. If none searches, the word is the number of sleepers less one. It
+/// is beyond `i32::MAX` if a worker searches, if none sleeps, or if the number of sleepers lags below zero.
 #[inline]
 fn wanted(word: u64) -> bool {
-    word.rotate_left(32).wrapping_sub(1) < u64::from(i32::MAX.cast_unsigned())
+    word < u64::from(i32::MAX.cast_unsigned())
 }
 
 /// Where one worker sleeps.
@@ -121,7 +125,7 @@ impl EventCount {
             "a pool in which nobody may search finds nothing"
         );
         Self {
-            word: CachePadded::new(AtomicU64::new(0)),
+            word: CachePadded::new(AtomicU64::new(NEITHER)),
             places: (0..workers).map(|_| CachePadded::default()).collect(),
             barrier,
             max_searching: u32::try_from(max_searching).unwrap_or(u32::MAX),
@@ -138,10 +142,12 @@ impl EventCount {
         // relies on the order of the word's modifications alone (lemma 2).
         let mut word = self.word.load(Ordering::Relaxed);
         while searching(word) < self.max_searching {
-            match self
-                .word
-                .compare_exchange_weak(word, word + SEARCHER, Ordering::Relaxed, Ordering::Relaxed)
-            {
+            match self.word.compare_exchange_weak(
+                word,
+                word.wrapping_add(SEARCHER),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return true,
                 Err(now) => word = now,
             }
@@ -179,8 +185,10 @@ impl EventCount {
         delay::point("event_count.prepare: place");
         // One modification for both counts: a push never sees this worker as neither searching nor sleeping.
         // Ordering: Release pairs with the Acquire of a claim (`wake_any`).
-        self.word
-            .fetch_add(SLEEPER - SEARCHER * u64::from(searching), Ordering::Release);
+        self.word.fetch_add(
+            SLEEPER.wrapping_sub(SEARCHER * u64::from(searching)),
+            Ordering::Release,
+        );
         delay::point("event_count.prepare: word");
         // Pairs with the light half in `notify_one` and `notify_only` (lemma 1).
         self.barrier.heavy();
@@ -321,7 +329,7 @@ impl EventCount {
         self.places[w].state.load(Ordering::Relaxed) == AWAKE
     }
 
-    /// How many workers are searching and how many sleep, for counters and dumps.
+    /// How many workers are searching and how many sleep, for counters and tests.
     ///
     /// One moment's view of a word that others change: exact when nothing moves.
     #[must_use]
@@ -418,7 +426,7 @@ impl EventCount {
 
 #[cfg(test)]
 mod tests {
-    use super::{CLAIM, SEARCHER, SLEEPER, searching, sleeping, wanted};
+    use super::{CLAIM, NEITHER, SEARCHER, SLEEPER, searching, sleeping, wanted};
 
     /// Claims, announcements and their undoing in any order: neither half touches the other, also below zero
     /// sleepers and with more threads than there can be.
@@ -427,7 +435,7 @@ mod tests {
         let steps = [
             CLAIM,
             CLAIM,
-            SLEEPER - SEARCHER,
+            0_u64.wrapping_sub(CLAIM),
             0_u64.wrapping_sub(CLAIM),
             SLEEPER,
             SEARCHER,
@@ -440,7 +448,10 @@ mod tests {
             (1 << 31, i32::MAX - 8),
             (u32::MAX - 8, i32::MIN + 8),
         ] {
-            let start = u64::from(searchers) | (u64::from(sleepers.cast_unsigned()) << 32);
+            let sleeping_part = i64::from(sleepers).cast_unsigned();
+            let start = NEITHER
+                .wrapping_add(u64::from(searchers) << 32)
+                .wrapping_add(sleeping_part);
             let (mut word, mut want) = (start, (i64::from(searchers), i64::from(sleepers)));
             for (step, count) in steps.into_iter().zip(counts) {
                 word = word.wrapping_add(step);
@@ -452,9 +463,14 @@ mod tests {
 
     #[test]
     fn a_wake_up_is_wanted_when_somebody_sleeps_and_nobody_searches() {
+        let wanted = |counts: u64| wanted(NEITHER.wrapping_add(counts));
         assert!(!wanted(0));
         assert!(wanted(SLEEPER));
         assert!(wanted(2 * SLEEPER));
+        assert!(
+            wanted(u64::from(i32::MAX.cast_unsigned())),
+            "as many as there can be"
+        );
         assert!(!wanted(SLEEPER + SEARCHER));
         assert!(!wanted(CLAIM), "more claims than sleepers");
         assert!(!wanted(0_u64.wrapping_sub(SLEEPER)), "never below zero sleepers");

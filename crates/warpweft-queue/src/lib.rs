@@ -3,6 +3,7 @@
 
 mod backoff;
 mod chain;
+mod class_set;
 mod deques;
 mod end;
 pub mod event_count;
@@ -22,6 +23,7 @@ mod transfer;
 mod word;
 
 pub use chain::{Chain, ChainThief};
+pub use class_set::ClassSet;
 pub use deques::{Active, DequeState, DequeView, Deques, Raid};
 pub use end::{Amount, CapacityError, Full, Glance, MAX_CAPACITY, Owner, Steal, Thief};
 pub use event_count::EventCount;

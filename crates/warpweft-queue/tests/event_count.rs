@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
-use warpweft_platform::barrier::Asymmetric;
+use warpweft_platform::barrier::{self, Asymmetric};
 use warpweft_queue::EventCount;
 
 const WORKERS: usize = 4;
@@ -101,9 +101,8 @@ impl Model {
 proptest! {
     /// Every result and both counts are those of the sequential model, after every step.
     #[test]
-    fn agrees_with_the_model(ops in ops(), process_wide: bool) {
-        let barrier = if process_wide { Asymmetric::new() } else { Asymmetric::symmetric() };
-        let idle = EventCount::new(WORKERS, MAX_SEARCHING, barrier);
+    fn agrees_with_the_model(ops in ops()) {
+        let idle = EventCount::new(WORKERS, MAX_SEARCHING, Asymmetric::new());
         let mut model = Model([State::Working; WORKERS]);
         for op in ops {
             match op {
@@ -124,13 +123,13 @@ proptest! {
 #[test]
 #[should_panic(expected = "needs a worker")]
 fn no_workers_are_refused() {
-    let _ = EventCount::new(0, 1, Asymmetric::symmetric());
+    let _ = EventCount::new(0, 1, Asymmetric::new());
 }
 
 #[test]
 #[should_panic(expected = "nobody may search")]
 fn no_searchers_are_refused() {
-    let _ = EventCount::new(1, 0, Asymmetric::symmetric());
+    let _ = EventCount::new(1, 0, Asymmetric::new());
 }
 
 /// Some places for work and an idle protocol around them, as in a pool.
@@ -234,9 +233,9 @@ fn falls_silent(prefix: &str, threads: usize) -> bool {
 /// Short bursts of pushes against workers that go to sleep after each; then nothing moves any more.
 ///
 /// Each pusher waits until its burst is gone before the next: no later push makes good for a lost wake-up.
-fn stress(name: &str, workers: usize, barrier: Asymmetric) {
+fn stress(name: &str, workers: usize) {
     let pool = Arc::new(Pool {
-        idle: EventCount::new(workers, (workers / 2).max(1), barrier),
+        idle: EventCount::new(workers, (workers / 2).max(1), Asymmetric::new()),
         work: Default::default(),
         stop: AtomicBool::new(false),
     });
@@ -300,17 +299,21 @@ fn push_bursts(pool: &Pool, lane: &AtomicUsize, workers: usize) -> usize {
     bursts
 }
 
+/// One test, because the last two parts change the barrier of the whole process.
 #[test]
-fn no_wake_up_is_lost_with_one_worker() {
-    stress("one", 1, Asymmetric::new());
-}
-
-#[test]
-fn no_wake_up_is_lost_with_a_process_wide_barrier() {
-    stress("wide", 4, Asymmetric::new());
-}
-
-#[test]
-fn no_wake_up_is_lost_with_two_fences() {
-    stress("fence", 4, Asymmetric::symmetric());
+fn no_wake_up_is_lost() {
+    stress("one", 1);
+    stress("wide", 4);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(150));
+            barrier::refuse(true);
+        });
+        stress("refused", 4);
+    });
+    assert!(
+        !Asymmetric::new().is_process_wide(),
+        "a worker has gone to sleep since"
+    );
+    stress("fence", 4);
 }

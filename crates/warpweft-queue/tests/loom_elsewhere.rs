@@ -26,7 +26,7 @@ struct Pool {
 impl Pool {
     fn new() -> Arc<Self> {
         let bell = Arc::new(Parker::new());
-        let idle = EventCount::new(1, 1, Asymmetric::symmetric());
+        let idle = EventCount::new(1, 1, Asymmetric::new());
         let rung = Arc::clone(&bell);
         idle.rouse_by(move || rung.unpark());
         Arc::new(Self {

@@ -33,7 +33,7 @@ struct Pool<const N: usize> {
 impl<const N: usize> Pool<N> {
     fn new(workers: usize) -> Arc<Self> {
         Arc::new(Self {
-            idle: EventCount::new(workers, 1, Asymmetric::symmetric()),
+            idle: EventCount::new(workers, 1, Asymmetric::new()),
             work: std::array::from_fn(|_| AtomicBool::new(false)),
         })
     }
@@ -291,7 +291,7 @@ fn push_against_claim_that_finds_no_place() {
 #[test]
 fn notify_all_against_prepare() {
     check(Some(3), || {
-        let idle = Arc::new(EventCount::new(2, 1, Asymmetric::symmetric()));
+        let idle = Arc::new(EventCount::new(2, 1, Asymmetric::new()));
         let stop = Arc::new(AtomicBool::new(false));
         let workers = [0, 1].map(|w| {
             let (idle, stop) = (idle.clone(), stop.clone());
@@ -343,7 +343,7 @@ fn last_searcher_hands_over() {
 #[test]
 fn limit_of_searchers() {
     check(ALL, || {
-        let idle = Arc::new(EventCount::new(2, 1, Asymmetric::symmetric()));
+        let idle = Arc::new(EventCount::new(2, 1, Asymmetric::new()));
         let contend = |idle: &EventCount| idle.try_search().then(|| idle.found());
         let other = thread::spawn({
             let idle = idle.clone();

@@ -38,7 +38,7 @@ const SHARED: usize = 2;
 impl Pool {
     fn new(workers: usize, items: usize) -> Arc<Self> {
         Arc::new(Self {
-            idle: EventCount::new(workers, (workers / 2).max(1), Asymmetric::symmetric()),
+            idle: EventCount::new(workers, (workers / 2).max(1), Asymmetric::new()),
             lanes: (0..SHARED + workers).map(|_| AtomicUsize::new(0)).collect(),
             left: AtomicUsize::new(items),
             all_done: Parker::new(),

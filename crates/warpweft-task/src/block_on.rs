@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use warpweft_platform::park::Parker;
+use warpweft_platform::process;
 use warpweft_platform::thread_word;
 
 /// Looks once for what somebody waits for; whether it is there.
@@ -46,7 +47,19 @@ impl Wakeup {
             Some(ways) if (ways.wait)(&self.signal) => {
                 self.signal.take();
             }
-            _ => self.parker.park(),
+            _ if process::generation() == 0 => self.parker.park(),
+            _ => self.wait_in_child(),
+        }
+    }
+
+    /// The thread sleeps in a forked child, where what it waits for may have stayed in the parent.
+    #[cold]
+    fn wait_in_child(&self) {
+        if !self.parker.park_unless_alone() {
+            process::refuse_wait(
+                "a wait that nothing can end: this process was made by fork() and has one thread, and what could \
+                 end the wait stayed in the parent",
+            );
         }
     }
 }
@@ -68,6 +81,10 @@ impl Wake for Wakeup {
 ///
 /// In a task, the thread gives its worker to another thread meanwhile, and goes on when a worker is given to it. That
 /// costs two hand-overs between threads, some 10 to 20 µs, and a thread for each frame that waits: await where you can.
+///
+/// # Panics
+///
+/// In a child made by `fork()` that has no other thread, if the future waits: nothing could end the wait.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     if let Some(ways) = ways() {

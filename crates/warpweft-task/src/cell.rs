@@ -5,7 +5,7 @@ use crate::header::{Header, Step, TaskVtable, UNREGISTERED};
 use crate::mount::Mount;
 use crate::origin::Origin;
 use crate::spawn::{Birth, Cradle};
-use crate::state::{Completed, State};
+use crate::state::{Completed, End, State};
 use crate::waker;
 use crate::{JoinError, kinds::Work};
 use std::any::Any;
@@ -241,15 +241,34 @@ unsafe fn finish<W: Work>(header: NonNull<Header>, fate: usize) {
         // SAFETY: a registered task's pool waits for it, so it is alive.
         unsafe { waker::unregister(header, place) };
     }
-    let mut unwanted = false;
-    if task.state.is_sole_owner() {
-        // SAFETY: there is no handle, so the result is the token holder's, and nobody else has a reference.
-        unsafe { drop_result::<W>(header) };
-        // SAFETY: the only reference is the token's, and work and result are gone.
-        return unsafe { free::<W>(header) };
+    match task.state.end() {
+        End::Sole => {
+            // SAFETY: there is no handle, so the result is the token holder's, and nobody else has a reference.
+            unsafe { drop_result::<W>(header) };
+            // SAFETY: the only reference is the token's, and work and result are gone.
+            unsafe { free::<W>(header) };
+        }
+        End::Published => {}
+        // SAFETY: the reference is still ours, and the waker is now.
+        End::Wake => unsafe { wake_joiner(header) },
+        // SAFETY: by contract; the state is as it was.
+        End::Otherwise => unsafe { finish_otherwise::<W>(header, fate) },
     }
+}
+
+/// Ends a task whose handle goes meanwhile, or that was cancelled, or that others have references to.
+///
+/// # Safety
+///
+/// As for [`finish`]; the task has left its pool's register, and its link says how it ended.
+#[cold]
+#[inline(never)]
+unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, fate: usize) {
+    // SAFETY: the token keeps the task alive until `complete` below gives it up.
+    let task = unsafe { header.as_ref() };
+    let (mut unwanted, mut cancelled) = (false, fate != fate::RETURNED);
     loop {
-        match task.state.complete(unwanted) {
+        match task.state.complete(unwanted, cancelled) {
             Completed::Published => return,
             // SAFETY: the last reference is ours, and the result went to nobody because it was dropped before.
             Completed::Free => return unsafe { free::<W>(header) },
@@ -258,16 +277,40 @@ unsafe fn finish<W: Work>(header: NonNull<Header>, fate: usize) {
                 unsafe { drop_result::<W>(header) };
                 unwanted = true;
             }
-            Completed::Wake => {
-                let joiner = task.waker.with(|waker| {
-                    // SAFETY: `complete` over a set WAKER makes the waker ours, and it was written before it was set.
-                    unsafe { waker.cast::<Waker>().read() }
+            Completed::Cancelled => {
+                // It has returned all the same: the value goes, because the caller of `cancel` was told that it would not come.
+                // SAFETY: the task is not complete, so its result is the token holder's; `cancelled` says it once.
+                unsafe { drop_result::<W>(header) };
+                task.link.with_mut(|link| {
+                    // SAFETY: before the end the link is the token holder's.
+                    unsafe { *link = fate::CANCELLED };
                 });
-                // Publish last: the reference goes before the wake, which may run anything.
-                // SAFETY: this reference is the token's, given up here.
-                unsafe { waker::drop_reference(header) };
-                return contain(|| joiner.wake());
+                cancelled = true;
             }
+            // SAFETY: the reference is still ours, and the waker is now.
+            Completed::Wake => return unsafe { wake_joiner(header) },
         }
     }
+}
+
+/// Wakes the joiner of a task that was completed, and gives up the token's reference.
+///
+/// # Safety
+///
+/// The task was completed over a set WAKER, by the caller, whose reference it passes on.
+#[allow(
+    clippy::inline_always,
+    reason = "out of line it costs 7 instructions for each task that is awaited"
+)]
+#[inline(always)]
+unsafe fn wake_joiner(header: NonNull<Header>) {
+    // SAFETY: the reference is there until it is given up below.
+    let joiner = unsafe { header.as_ref() }.waker.with(|waker| {
+        // SAFETY: completing over a set WAKER makes the waker ours, and it was written before it was set.
+        unsafe { waker.cast::<Waker>().read() }
+    });
+    // Publish last: the reference goes before the wake, which may run anything.
+    // SAFETY: this reference is the token's, given up here.
+    unsafe { waker::drop_reference(header) };
+    contain(|| joiner.wake());
 }

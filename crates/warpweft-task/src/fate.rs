@@ -3,16 +3,19 @@
 use std::any::Any;
 use std::fmt;
 use std::io;
+use warpweft_platform::process::note_panic;
 
 /// Why a task has no result.
 pub enum JoinError {
     /// It panicked; this is what it panicked with.
     Panicked(Box<dyn Any + Send>),
-    /// It was cancelled, through its handle or because nobody was left who could wake it.
+    /// It was cancelled, through its handle or because nothing was left that could wake it. A closure may have run to its end all the
+    /// same: then its value was dropped.
     Cancelled,
     /// Its pool shut down before it ended.
     Shutdown,
-    /// It was spawned in a child made by `fork()`, on a pool of the parent: its workers are not there.
+    /// This is a child made by `fork()`, and the task is of a pool of the parent: its workers are not there. A task that was spawned
+    /// there before the fork goes on in the parent alone.
     Forked,
     /// Its pool's policy dropped it instead of keeping it: a bug of the policy.
     Dropped,
@@ -117,6 +120,7 @@ pub(crate) fn panicked(payload: Payload) -> usize {
     if payload.is::<Cancelled>() {
         return CANCELLED;
     }
+    note_panic();
     Box::into_raw(Box::new(payload)).expose_provenance()
 }
 

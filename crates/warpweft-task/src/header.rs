@@ -14,7 +14,7 @@
 //! |---|---|
 //! | `state` | everyone who has a reference |
 //! | `vtable`, `origin` | everyone; never changes |
-//! | `pool` | the token's holder changes it, and only while RUNNING; read by whoever made the task QUEUED |
+//! | `pool` | the token's holder changes it, and only while RUNNING; read by whoever made the task QUEUED, and in a forked child by the handle |
 //! | `policy`, `link` before the end | the token's holder |
 //! | `link` after the end | the handle |
 //! | `waker` | see `state`: the handle while WAKER is clear, then whoever completes over it |
@@ -28,6 +28,11 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::task::Waker;
 use warpweft_platform::cell::UnsafeCell;
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+use warpweft_platform::{
+    atomic::{AtomicPtr, Ordering},
+    process,
+};
 
 /// The common front of every task. Opaque: a pool handles it by pointer only.
 #[derive(Debug)]
@@ -42,6 +47,39 @@ pub struct Header {
     /// Before the end: the place in the pool's register, or [`UNREGISTERED`]. After it: how the task ended.
     pub(crate) link: UnsafeCell<usize>,
     pub(crate) waker: UnsafeCell<MaybeUninit<Waker>>,
+}
+
+impl Header {
+    /// The task belongs to that pool from now on.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the token of the task, which is RUNNING.
+    pub(crate) unsafe fn set_pool(&self, pool: NonNull<PoolHeader>) {
+        self.pool.with_mut(|place| {
+            #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+            // SAFETY: the place is there. Atomic, as a handle may look meanwhile; by contract nobody else writes.
+            unsafe { AtomicPtr::from_ptr(place.cast()) }.store(pool.as_ptr(), Ordering::Relaxed);
+            #[cfg(any(warpweft_loom, warpweft_shuttle))]
+            // SAFETY: by contract nobody else reads or writes it. A model does not fork, so no handle looks.
+            unsafe {
+                *place = pool;
+            }
+        });
+    }
+
+    /// Whether this is a forked child and the task's pool stayed in the parent. For whoever has a reference to a task that has not ended.
+    #[cold]
+    pub(crate) fn stayed_in_parent(&self) -> bool {
+        #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+        return self.pool.with(|place| {
+            // SAFETY: the place is there, and while others may look it is written by `set_pool` alone.
+            let pool = unsafe { AtomicPtr::<PoolHeader>::from_ptr(place.cast_mut().cast()) };
+            process::stayed_in_parent(pool.load(Ordering::Relaxed).addr())
+        });
+        #[cfg(any(warpweft_loom, warpweft_shuttle))]
+        false
+    }
 }
 
 /// `link` of a task that has never been suspended.

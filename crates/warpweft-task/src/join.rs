@@ -16,6 +16,15 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll, Waker};
+use warpweft_platform::process;
+
+/// Why there is nothing to wait for.
+enum Over {
+    /// The task has ended.
+    Ended,
+    /// This is a forked child, and the task goes on in the parent.
+    InParent,
+}
 
 /// The right to a task's result.
 ///
@@ -62,7 +71,7 @@ impl<T: Send + 'static> JoinHandle<T> {
     ///
     /// # Errors
     ///
-    /// The task panicked, was cancelled, or its pool shut down.
+    /// The task panicked, was cancelled, or its pool shut down; or this is a child made by `fork()`, and the pool stayed in the parent.
     pub fn wait(self) -> Result<T, JoinError> {
         block_on(self)
     }
@@ -87,10 +96,14 @@ impl<T: Send + 'static> JoinHandle<T> {
         unsafe { outcome.assume_init() }
     }
 
-    /// Leaves `waker` for whoever completes the task. `Err`: the task has ended.
-    fn leave(&self, waker: &Waker) -> Result<(), ()> {
+    /// Leaves `waker` for whoever completes the task. `Err`: the task has ended, or will not.
+    fn leave(&self, waker: &Waker) -> Result<(), Over> {
         let task = self.header();
-        if task.state.look()? {
+        let has_waker = task.state.look().map_err(|()| Over::Ended)?;
+        if process::generation() != 0 && task.stayed_in_parent() {
+            return Err(Over::InParent);
+        }
+        if has_waker {
             let same = task.waker.with(|place| {
                 // SAFETY: WAKER is set, so the field is written; while it is set nobody writes it. Who completes the
                 // task meanwhile moves the waker out, but leaves the bytes, and `will_wake` looks at nothing else.
@@ -99,7 +112,7 @@ impl<T: Send + 'static> JoinHandle<T> {
             if same {
                 return Ok(());
             }
-            task.state.unset_waker()?;
+            task.state.unset_waker().map_err(|()| Over::Ended)?;
             task.waker.with_mut(|place| {
                 // SAFETY: WAKER is clear and the task unfinished, so the written field is the handle's.
                 unsafe { place.cast::<Waker>().drop_in_place() };
@@ -110,11 +123,12 @@ impl<T: Send + 'static> JoinHandle<T> {
             // SAFETY: WAKER is clear, so the field is the handle's.
             unsafe { place.cast::<Waker>().write(waker) };
         });
-        task.state.set_waker().inspect_err(|()| {
+        task.state.set_waker().map_err(|()| {
             task.waker.with_mut(|place| {
                 // SAFETY: WAKER was never set, so the field that we wrote is the handle's still.
                 unsafe { place.cast::<Waker>().drop_in_place() };
             });
+            Over::Ended
         })
     }
 }
@@ -131,11 +145,11 @@ impl<T> JoinHandle<T> {
         self.header().state.is_complete()
     }
 
-    /// Asks the task to end. A task that has not started never does; a future is dropped at its next suspension
-    /// point; a closure that runs goes on to its end, unless it is cooperative and so finds out. The joiner of a task that
-    /// ended for it gets [`JoinError::Cancelled`].
+    /// Asks the task to end. Returns whether the task was still unfinished.
     ///
-    /// Returns whether the task was still unfinished.
+    /// If it was, the joiner gets [`JoinError::Cancelled`], or [`JoinError::Panicked`] if the task panics before it ends; it never
+    /// gets a value. A task that has not started never does. A future is dropped at its next suspension point. A closure that runs
+    /// goes on to its end, unless it is cooperative and so finds out; the value that it returns is dropped.
     pub fn cancel(&self) -> bool {
         // SAFETY: the handle has a reference.
         unsafe { waker::cancel(self.task) }
@@ -153,14 +167,18 @@ impl<T: Send + 'static> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        assert!(
-            !self.taken,
-            "a JoinHandle was polled after it had given its result"
-        );
         match self.leave(cx.waker()) {
             Ok(()) => Poll::Pending,
-            // SAFETY: the state says that the task is complete, and `taken` that its result is there.
-            Err(()) => Poll::Ready(unsafe { self.take() }),
+            Err(Over::Ended) => {
+                // Not asked before: a task whose result was taken has ended.
+                assert!(
+                    !self.taken,
+                    "a JoinHandle was polled after it had given its result"
+                );
+                // SAFETY: the state says that the task is complete, and `taken` that its result is there.
+                Poll::Ready(unsafe { self.take() })
+            }
+            Err(Over::InParent) => Poll::Ready(Err(JoinError::Forked)),
         }
     }
 }

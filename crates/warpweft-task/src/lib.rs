@@ -3,15 +3,15 @@
 //! A task is a closure (*job*) or a future, with room for its result. Three kinds of reference lead to it:
 //!
 //! ```text
-//!             ┌───────────── one allocation ────────────┐
+//!  Runnable   ┌───────────── one allocation ────────────┐
 //!  TaskRef ──▶│ state │ … │ closure or future ─▶ result │◀── JoinHandle
 //!  (token)    └─────────────────────────────────────────┘
 //!                              ▲ ▲ ▲
 //!                           wakers (futures only)
 //! ```
 //!
-//! - The *token* ([`TaskRef`], one word) is the right to run it. Exactly one exists while the task is runnable or runs,
-//!   none while it sleeps. Queues hold tokens.
+//! - The *token* (one word) is the right to run it. Exactly one exists while the task is runnable or runs, none while it sleeps.
+//!   In the hands of the pool it is a [`Runnable`]; in those of a policy, which may keep it but not run it, a [`TaskRef`].
 //! - *Wakers* make a sleeping task runnable: whoever wakes it first gets the token and pushes it to the task's pool.
 //! - The *handle* ([`JoinHandle`]) is the right to the result.
 //!
@@ -39,6 +39,7 @@ mod must_not_compile;
 mod origin;
 pub mod pool;
 pub mod probe;
+mod runnable;
 mod running;
 mod signal;
 pub mod spawn;
@@ -54,8 +55,9 @@ pub use info::TaskInfo;
 pub use join::JoinHandle;
 pub use mount::{Host, Mount};
 pub use origin::told_of;
+pub use runnable::{Abandon, Pending, Ran, Runnable, Suspended, TaskId, reclaim};
 pub use running::{Running, apart_from_job, is_job_cancelled};
 pub use signal::Signal;
-pub use task_ref::{Abandon, Pending, Ran, Suspended, TaskId, TaskRef, Waiting, reclaim};
+pub use task_ref::{TaskRef, Waiting};
 pub use waker::{cancellations, task_of};
 pub use why::Why;

@@ -1,7 +1,7 @@
 //! Running a closure elsewhere than on the stack of the worker's loop: on a fiber's.
 //!
 //! ```text
-//!   worker's loop ─▶ TaskRef::run ─▶ Host::host(mount) ─ switches stacks ─▶ mount.run() ─▶ the closure
+//!   worker's loop ─▶ Runnable::run ─▶ Host::host(mount) ─ switches stacks ─▶ mount.run() ─▶ the closure
 //!                                        ◀───────── when the closure has ended, or waits
 //! ```
 //!
@@ -9,8 +9,9 @@
 //! ends the task there.
 
 use crate::header::{Header, Step};
+use crate::info::TaskInfo;
+use crate::runnable::{Abandon, Runnable};
 use crate::running::Running;
-use crate::task_ref::{Abandon, TaskRef};
 use std::ptr::NonNull;
 
 /// Who runs a mounted task.
@@ -26,7 +27,7 @@ pub trait Host: Send + 'static {
 #[derive(Debug)]
 #[must_use = "somebody waits for the task"]
 pub struct Mount {
-    task: TaskRef,
+    task: Runnable,
     step: unsafe fn(NonNull<Header>) -> Step,
 }
 
@@ -37,15 +38,15 @@ impl Mount {
     pub(crate) unsafe fn new(header: NonNull<Header>, step: unsafe fn(NonNull<Header>) -> Step) -> Self {
         Self {
             // SAFETY: by contract.
-            task: unsafe { TaskRef::from_header(header) },
+            task: unsafe { Runnable::from_header(header) },
             step,
         }
     }
 
     /// What may be known of the task.
     #[must_use]
-    pub fn task(&self) -> &TaskRef {
-        &self.task
+    pub fn info(&self) -> TaskInfo<'_> {
+        self.task.info()
     }
 
     /// Runs it to its end, on the present stack. A panic is its joiner's.

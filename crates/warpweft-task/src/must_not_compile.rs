@@ -96,24 +96,48 @@
 //! }
 //! ```
 //!
-//! A token is not copied: no safe code runs a task twice.
+//! A policy keeps a token and drops it; it does not run, push or end the task, nor copy the token.
 //!
 //! ```
-//! fn run(token: warpweft_task::TaskRef) {
+//! fn hook(token: warpweft_task::TaskRef) -> Option<u64> {
+//!     Some(token.policy_word())
+//! }
+//! ```
+//!
+//! ```compile_fail,E0599
+//! fn hook(token: warpweft_task::TaskRef) {
 //!     let _ = token.run();
 //! }
 //! ```
 //!
-//! ```compile_fail
-//! fn run(token: warpweft_task::TaskRef) {
-//!     let _ = token.run();
-//!     let _ = token.run();
+//! ```compile_fail,E0599
+//! fn hook(token: warpweft_task::TaskRef) {
+//!     token.push(warpweft_task::Why::Woken);
 //! }
 //! ```
 //!
-//! ```compile_fail
-//! fn run(token: &warpweft_task::TaskRef) {
-//!     let _ = token.clone().run();
+//! ```compile_fail,E0599
+//! fn hook(token: warpweft_task::TaskRef) {
+//!     token.abandon(warpweft_task::Abandon::Cancelled);
+//! }
+//! ```
+//!
+//! ```compile_fail,E0133
+//! fn hook(token: warpweft_task::TaskRef) {
+//!     let _ = token.into_runnable().run();
+//! }
+//! ```
+//!
+//! ```compile_fail,E0308
+//! fn hook(token: &warpweft_task::TaskRef) -> warpweft_task::TaskRef {
+//!     let copy: warpweft_task::TaskRef = token.clone();
+//!     copy
+//! }
+//! ```
+//!
+//! ```compile_fail,E0133
+//! fn hook(pending: &mut warpweft_task::Pending) {
+//!     pending.register(7);
 //! }
 //! ```
 //!

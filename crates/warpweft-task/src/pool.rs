@@ -4,7 +4,7 @@
 //! kinds of task and M policies meet with N + M instances instead of N × M.
 
 use crate::header::Header;
-use crate::task_ref::TaskRef;
+use crate::runnable::Runnable;
 use crate::why::Why;
 use std::ptr::NonNull;
 
@@ -24,19 +24,21 @@ pub struct PoolVtable {
     ///
     /// The header belongs to a pool of this table. It is alive: the task is unfinished, and the pool outlives its
     /// unfinished tasks.
-    pub push: unsafe fn(NonNull<PoolHeader>, TaskRef, Why),
+    pub push: unsafe fn(NonNull<PoolHeader>, Runnable, Why),
     /// The same as `push` with [`Why::Woken`], which is by far the most frequent reason: it need not be asked for.
     ///
     /// # Safety
     ///
     /// As for `push`.
-    pub woken: unsafe fn(NonNull<PoolHeader>, TaskRef),
-    /// Takes a token that was dropped instead of run: the pool cancels it when no policy code is on the stack.
+    pub woken: unsafe fn(NonNull<PoolHeader>, Runnable),
+    /// Takes a token that a policy dropped instead of handing it out: the pool counts it as out of its policy's hands, and cancels
+    /// the task when no policy code is on the stack.
     ///
     /// # Safety
     ///
-    /// As for `push`.
-    pub dropped: unsafe fn(NonNull<PoolHeader>, TaskRef),
+    /// The header belongs to a pool of this table, whose memory is there; the pool may have ended. It has handed the task to its
+    /// policy by [`Runnable::into_task_ref`].
+    pub dropped: unsafe fn(NonNull<PoolHeader>, Runnable),
     /// Strikes a task that has ended off the register of those that were once suspended.
     ///
     /// # Safety

@@ -10,13 +10,13 @@
 //! # Invariants
 //!
 //! - Each task counts exactly once: as run when it runs, as lost when it is dropped without having run.
-//! - All belong to one static pool, which keeps nothing: a token that is dropped, or handed back to the pool, ends
-//!   its task at once.
+//! - All belong to one static pool, which keeps nothing: a token that is dropped ends its task at once.
 
 use crate::header::Header;
 use crate::pool::{PoolHeader, PoolVtable};
+use crate::runnable::{Abandon, Ran, Runnable};
 use crate::spawn::{Birth, detached_job};
-use crate::task_ref::{Abandon, TaskRef};
+use crate::task_ref::TaskRef;
 use crate::why::Why;
 use std::borrow::Cow;
 use std::panic::Location;
@@ -27,11 +27,11 @@ use warpweft_platform::counter::Counter;
 /// Makes numbered tasks that do nothing, and knows what became of each.
 ///
 /// ```
-/// use warpweft_task::probe::{Probe, number};
+/// use warpweft_task::probe::{Probe, number, run};
 /// let probe = Probe::new(2);
 /// let (first, second) = (probe.task(0), probe.task(1));
 /// assert_eq!(number(&first), Some(0));
-/// let _ = first.run();
+/// run(first);
 /// drop(second);
 /// assert_eq!((probe.runs(0), probe.lost(0)), (1, 0));
 /// assert_eq!((probe.runs(1), probe.lost(1)), (0, 1));
@@ -110,7 +110,7 @@ impl Probe {
             name,
         };
         // SAFETY: the pool is static.
-        unsafe { detached_job(move || mark.run(), birth) }
+        unsafe { detached_job(move || mark.run(), birth) }.into_task_ref()
     }
 
     /// How often tasks with this number have run.
@@ -138,6 +138,22 @@ pub fn number(task: &TaskRef) -> Option<usize> {
     task.info().name()?.parse().ok()
 }
 
+/// Runs a [`Probe`]'s task, which a policy has handed out.
+///
+/// # Panics
+///
+/// It is not a probe's: it goes back to its own pool, which cancels it.
+pub fn run(task: TaskRef) {
+    assert!(
+        task.is_of(NonNull::from(&POOL)),
+        "{:?} is a task of a runtime: only its own workers run it",
+        task.info().location()
+    );
+    // SAFETY: it is of the pool of all probes, which is static, counts nothing, and leaves its tasks to the tests.
+    let ran = unsafe { task.into_runnable() }.run();
+    debug_assert!(matches!(ran, Ran::Ended), "a closure ends in one step");
+}
+
 static POOL: PoolHeader = PoolHeader {
     vtable: &PoolVtable {
         push,
@@ -147,12 +163,12 @@ static POOL: PoolHeader = PoolHeader {
     },
 };
 
-fn push(_pool: NonNull<PoolHeader>, token: TaskRef, _why: Why) {
-    // A closure has no waker; only a policy that hands a token back to its pool comes here.
+fn push(_pool: NonNull<PoolHeader>, token: Runnable, _why: Why) {
+    // A closure has no waker, so no one pushes it.
     token.abandon(Abandon::Dropped);
 }
 
-fn dropped(_pool: NonNull<PoolHeader>, token: TaskRef) {
+fn dropped(_pool: NonNull<PoolHeader>, token: Runnable) {
     token.abandon(Abandon::Dropped);
 }
 

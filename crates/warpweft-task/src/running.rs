@@ -66,7 +66,11 @@ pub fn is_job_cancelled() -> Option<bool> {
 }
 
 /// Calls `f`, which is no part of the job that runs here.
-pub fn apart_from_job<T>(f: impl FnOnce() -> T) -> T {
+///
+/// # Safety
+///
+/// `f` returns on the stack on which it was called, before the job that runs there ends.
+pub unsafe fn apart_from_job<T>(f: impl FnOnce() -> T) -> T {
     struct Back(*const Header);
     impl Drop for Back {
         fn drop(&mut self) {
@@ -85,13 +89,16 @@ mod tests {
 
     #[test]
     fn a_job_is_known_while_its_closure_runs() {
-        let task = Probe::new(1).task(0).into_header();
+        let task = Probe::new(1).task(0);
+        // SAFETY: a probe's tasks are anybody's to run or end.
+        let task = unsafe { task.into_runnable() }.into_header();
         assert_eq!(is_job_cancelled(), None);
         let ran = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: the task is there until the end of this test.
             let _runs = unsafe { JobRuns::new(task) };
             assert_eq!(is_job_cancelled(), Some(false));
-            apart_from_job(|| assert_eq!(is_job_cancelled(), None));
+            // SAFETY: it switches to no other stack.
+            unsafe { apart_from_job(|| assert_eq!(is_job_cancelled(), None)) };
             // SAFETY: the token is ours.
             unsafe { task.as_ref() }.state.cancel();
             assert_eq!(is_job_cancelled(), Some(true));
@@ -100,6 +107,6 @@ mod tests {
         assert!(ran.is_err());
         assert_eq!(is_job_cancelled(), None);
         // SAFETY: it is the token of the task, which nobody else has.
-        drop(unsafe { crate::TaskRef::from_header(task) });
+        drop(unsafe { crate::Runnable::from_header(task) });
     }
 }

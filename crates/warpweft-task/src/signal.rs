@@ -16,7 +16,7 @@
 //! - Publish last: after `set` has taken a token and before it is pushed the waiter cannot go on, so the flag is still
 //!   there; after the swap that found no token the flag is not touched.
 
-use crate::task_ref::TaskRef;
+use crate::runnable::{Abandon, Runnable};
 use crate::why::Why;
 use std::num::NonZeroUsize;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
@@ -61,7 +61,7 @@ impl Signal {
 
     /// Sets it, and gives the token that hangs here to the caller, who runs or pushes it.
     #[must_use]
-    pub fn set_and_take(&self) -> Option<TaskRef> {
+    pub fn set_and_take(&self) -> Option<Runnable> {
         // Ordering: Release publishes what happened; Acquire takes the token's task.
         let before = self.0.swap(SET, Ordering::AcqRel);
         delay::point("signal.set: said");
@@ -80,7 +80,7 @@ impl Signal {
     /// # Errors
     ///
     /// It is set already: the token comes back.
-    pub fn hang(&self, waiter: TaskRef) -> Result<(), TaskRef> {
+    pub fn hang(&self, waiter: Runnable) -> Result<(), Runnable> {
         let word = waiter.into_word();
         // Ordering: Release gives the token's task to whoever takes it; Acquire as in `is_set`.
         match self
@@ -89,21 +89,23 @@ impl Signal {
         {
             Ok(_) => Ok(()),
             // SAFETY: the word was made above, and it is in nobody else's hands.
-            Err(_) => Err(unsafe { TaskRef::from_word(word) }),
+            Err(_) => Err(unsafe { Runnable::from_word(word) }),
         }
     }
 }
 
 impl Drop for Signal {
     fn drop(&mut self) {
-        // Nobody can set it any more: the waiter must not sleep for ever.
-        drop(token(self.0.load(Ordering::Acquire)));
+        // It cannot be set any more: the token ends, so that the waiter does not sleep for ever.
+        if let Some(token) = token(self.0.load(Ordering::Acquire)) {
+            token.abandon(Abandon::Dropped);
+        }
     }
 }
 
-fn token(word: usize) -> Option<TaskRef> {
+fn token(word: usize) -> Option<Runnable> {
     NonZeroUsize::new(word)
         .filter(|&word| word.get() != SET)
         // SAFETY: all other words came from `hang`, and who swaps or drops the flag takes them out, once.
-        .map(|word| unsafe { TaskRef::from_word(word) })
+        .map(|word| unsafe { Runnable::from_word(word) })
 }

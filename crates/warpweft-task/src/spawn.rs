@@ -5,7 +5,7 @@ use crate::join::JoinHandle;
 use crate::kinds::{Async, Job, Mounted, Work};
 use crate::mount::Host;
 use crate::pool::PoolHeader;
-use crate::task_ref::TaskRef;
+use crate::runnable::Runnable;
 use std::borrow::Cow;
 use std::panic::Location;
 use std::ptr::NonNull;
@@ -17,7 +17,7 @@ pub struct Birth {
     pub pool: NonNull<PoolHeader>,
     /// The spawn site.
     pub location: &'static Location<'static>,
-    /// A name for dumps and traces. A name costs one allocation more.
+    /// A name, for [`TaskInfo`](crate::TaskInfo) and for reports of what runs. It costs one allocation more.
     pub name: Option<Cow<'static, str>>,
 }
 
@@ -40,7 +40,7 @@ impl Cradle for Birth {
 /// # Safety
 ///
 /// The pool outlives its unfinished tasks: it ends none of them later than itself.
-pub unsafe fn job<T, F>(closure: F, birth: impl Cradle) -> (TaskRef, JoinHandle<T>)
+pub unsafe fn job<T, F>(closure: F, birth: impl Cradle) -> (Runnable, JoinHandle<T>)
 where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
@@ -54,7 +54,7 @@ where
 ///
 /// As for [`job`].
 #[must_use]
-pub unsafe fn detached_job<F>(closure: F, birth: impl Cradle) -> TaskRef
+pub unsafe fn detached_job<F>(closure: F, birth: impl Cradle) -> Runnable
 where
     F: FnOnce() + Send + 'static,
 {
@@ -66,7 +66,7 @@ where
 /// # Safety
 ///
 /// As for [`job`].
-pub unsafe fn future<F>(future: F, birth: impl Cradle) -> (TaskRef, JoinHandle<F::Output>)
+pub unsafe fn future<F>(future: F, birth: impl Cradle) -> (Runnable, JoinHandle<F::Output>)
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
@@ -78,7 +78,7 @@ where
 /// # Safety
 ///
 /// As for [`job`].
-pub unsafe fn mounted<T, F>(closure: F, host: impl Host, birth: impl Cradle) -> (TaskRef, JoinHandle<T>)
+pub unsafe fn mounted<T, F>(closure: F, host: impl Host, birth: impl Cradle) -> (Runnable, JoinHandle<T>)
 where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
@@ -93,7 +93,7 @@ where
 ///
 /// As for [`job`].
 #[must_use]
-pub unsafe fn detached_mounted<F>(closure: F, host: impl Host, birth: impl Cradle) -> TaskRef
+pub unsafe fn detached_mounted<F>(closure: F, host: impl Host, birth: impl Cradle) -> Runnable
 where
     F: FnOnce() + Send + 'static,
 {
@@ -101,16 +101,16 @@ where
     detached(Mounted { closure, host }, birth)
 }
 
-fn detached<W: Work>(work: W, birth: impl Cradle) -> TaskRef {
+fn detached<W: Work>(work: W, birth: impl Cradle) -> Runnable {
     let header = allocate(work, birth, false);
     // SAFETY: the token of a fresh task is ours.
-    unsafe { TaskRef::from_header(header) }
+    unsafe { Runnable::from_header(header) }
 }
 
-fn with_handle<W: Work>(work: W, birth: impl Cradle) -> (TaskRef, JoinHandle<W::Output>) {
+fn with_handle<W: Work>(work: W, birth: impl Cradle) -> (Runnable, JoinHandle<W::Output>) {
     let header = allocate(work, birth, true);
     // SAFETY: the token of a fresh task is ours.
-    let token = unsafe { TaskRef::from_header(header) };
+    let token = unsafe { Runnable::from_header(header) };
     // SAFETY: so is its handle, which `allocate` counted.
     (token, unsafe { JoinHandle::from_header(header) })
 }

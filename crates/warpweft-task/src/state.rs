@@ -21,6 +21,7 @@
 //!   step that follows, and only a release that `start` acquires makes it so.
 //! - WAKER is set by the handle and only while COMPLETE is clear. While it is set the handle does not write the
 //!   waker field; whoever sets COMPLETE over it owns the waker.
+//! - A task whose cancellation was granted before its end never says that it returned: who completes it hears of CANCELLED first.
 //! - The reference count never reaches zero on an unfinished task: the last reference turns into a token that
 //!   cancels it.
 
@@ -107,10 +108,29 @@ pub(crate) enum Completed {
     Wake,
     /// The handle went away: drop the result first, then complete again.
     Unwanted,
+    /// Its cancellation was asked for, and its handle is there: see to it that the task says so, then complete again.
+    Cancelled,
+}
+
+/// What the end of a task came to where one look and one attempt were enough.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The token's is the only reference, and there is no handle: nothing was changed, and the task is the caller's to free.
+    Sole,
+    /// As [`Completed::Published`].
+    Published,
+    /// As [`Completed::Wake`].
+    Wake,
+    /// Something has to be seen to, or the word has changed: nothing was changed, and [`State::complete`] does it.
+    Otherwise,
 }
 
 fn references(state: u64) -> u64 {
     state >> 32
+}
+
+fn ended(state: u64) -> u64 {
+    state & !(QUEUED | RUNNING | NOTIFIED) | COMPLETE
 }
 
 impl State {
@@ -294,6 +314,17 @@ impl State {
         }
     }
 
+    /// The pool ends the task if it sleeps: true, and the caller has a token now.
+    pub(crate) fn claim_asleep(&self) -> bool {
+        // Ordering: as in `wake_by_value`; it is a wake, of a task that will not run again.
+        self.0
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
+                let asleep = state & (COMPLETE | QUEUED | RUNNING) == 0;
+                asleep.then_some((state | CANCELLED | QUEUED) + REFERENCE)
+            })
+            .is_ok()
+    }
+
     pub(crate) fn add_reference(&self) {
         // Ordering: a new reference is made from one that exists; nothing needs to be seen.
         let before = self.0.fetch_add(REFERENCE, Ordering::Relaxed);
@@ -352,18 +383,39 @@ impl State {
         }
     }
 
-    /// Whether the token's holder has the only reference, so that nobody waits for the result.
-    pub(crate) fn is_sole_owner(&self) -> bool {
+    /// The token's holder ends the task, if nothing has to be seen to: one look, and one attempt. The result is in its place.
+    #[inline]
+    pub(crate) fn end(&self) -> End {
         let state = self.0.load(Ordering::Acquire);
-        references(state) == 1 && state & HANDLE == 0
+        if state & (HANDLE | CANCELLED) != HANDLE {
+            let is_sole = references(state) == 1 && state & HANDLE == 0;
+            return if is_sole { End::Sole } else { End::Otherwise };
+        }
+        let (next, completed) = Self::completed(state);
+        // Ordering: as in `complete`.
+        match self
+            .0
+            .compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire)
+        {
+            Ok(_) => completed,
+            Err(_) => End::Otherwise,
+        }
     }
 
-    /// The token's holder ends the task; the result is in its place, or dropped if `unwanted`.
-    pub(crate) fn complete(&self, unwanted: bool) -> Completed {
+    /// The token's holder ends the task; the result is in its place, or dropped if `unwanted`. `cancelled`: the task says that it was
+    /// cancelled, or why else it has no result.
+    pub(crate) fn complete(&self, unwanted: bool, cancelled: bool) -> Completed {
         let mut state = self.0.load(Ordering::Acquire);
         loop {
-            let ended = state & !(QUEUED | RUNNING | NOTIFIED) | COMPLETE;
-            let (next, outcome) = if state & HANDLE == 0 {
+            let (next, outcome) = if state & HANDLE != 0 {
+                if state & CANCELLED != 0 && !cancelled {
+                    return Completed::Cancelled;
+                }
+                match Self::completed(state) {
+                    (next, End::Wake) => (next, Completed::Wake),
+                    (next, _) => (next, Completed::Published),
+                }
+            } else {
                 if !unwanted {
                     return Completed::Unwanted;
                 }
@@ -372,11 +424,7 @@ impl State {
                 } else {
                     Completed::Published
                 };
-                (ended - REFERENCE, outcome)
-            } else if state & WAKER != 0 {
-                (ended, Completed::Wake)
-            } else {
-                (ended - REFERENCE, Completed::Published)
+                (ended(state) - REFERENCE, outcome)
             };
             // Ordering: Release publishes the result; Acquire takes the waker that the handle published with WAKER.
             match self
@@ -386,6 +434,16 @@ impl State {
                 Ok(_) => return outcome,
                 Err(now) => state = now,
             }
+        }
+    }
+
+    /// What the end of a task with a handle comes to.
+    #[inline]
+    fn completed(state: u64) -> (u64, End) {
+        if state & WAKER != 0 {
+            (ended(state), End::Wake)
+        } else {
+            (ended(state) - REFERENCE, End::Published)
         }
     }
 
@@ -436,7 +494,7 @@ mod tests {
     fn a_fresh_task_needs_no_start() {
         let state = State::new(true);
         assert_eq!(state.start(), Start::Go);
-        assert_eq!(state.complete(false), Completed::Published);
+        assert_eq!(state.complete(false, false), Completed::Published);
         assert!(state.is_complete());
         assert_eq!(state.drop_reference(), Dropped::Free);
     }
@@ -461,7 +519,7 @@ mod tests {
         assert_eq!(state.suspend(), Suspend::Idle);
         assert_eq!(state.drop_reference(), Dropped::Orphan);
         assert_eq!(state.start(), Start::Cancelled);
-        assert_eq!(state.complete(true), Completed::Free);
+        assert_eq!(state.complete(true, false), Completed::Free);
     }
 
     #[test]
@@ -474,15 +532,40 @@ mod tests {
         assert_eq!(state.cancel(), Some(true));
         assert_eq!(state.cancel(), Some(false));
         assert_eq!(state.start(), Start::Cancelled);
-        assert_eq!(state.complete(false), Completed::Published);
+        assert_eq!(state.complete(false, true), Completed::Published);
         assert_eq!(state.cancel(), None);
+    }
+
+    #[test]
+    fn a_task_that_was_cancelled_in_its_last_step_says_so() {
+        let state = State::new(true);
+        assert_eq!(state.start(), Start::Go);
+        assert_eq!(state.cancel(), Some(false));
+        assert_eq!(state.complete(false, false), Completed::Cancelled);
+        assert_eq!(state.complete(false, true), Completed::Published);
+        let state = State::new(true);
+        assert_eq!(state.cancel(), Some(false));
+        assert_eq!(state.drop_handle(), HandleDropped::Nothing);
+        assert_eq!(state.complete(false, false), Completed::Unwanted);
+        assert_eq!(state.complete(true, false), Completed::Free);
+    }
+
+    #[test]
+    fn only_a_sleeper_is_claimed() {
+        let state = State::new(true);
+        assert!(!state.claim_asleep());
+        assert_eq!(state.suspend(), Suspend::Idle);
+        assert!(state.claim_asleep());
+        assert!(!state.claim_asleep());
+        assert_eq!(state.complete(false, true), Completed::Published);
+        assert!(!state.claim_asleep());
     }
 
     #[test]
     fn an_unwanted_result_is_dropped_by_the_runner() {
         let state = State::new(true);
         assert_eq!(state.drop_handle(), HandleDropped::Nothing);
-        assert_eq!(state.complete(false), Completed::Unwanted);
-        assert_eq!(state.complete(true), Completed::Free);
+        assert_eq!(state.complete(false, false), Completed::Unwanted);
+        assert_eq!(state.complete(true, false), Completed::Free);
     }
 }

@@ -1,27 +1,37 @@
-//! The token: the right to run a task.
+//! The token that a policy holds: a runnable task, to be looked at, kept and handed out, but not run.
+//!
+//! ```text
+//!   pool ── Runnable ──into_task_ref──▶ TaskRef ── policy keeps it, hands it out ──▶ TaskRef ──into_runnable──▶ pool
+//!                                          └── drop: the pool cancels the task
+//! ```
+//!
+//! # Invariants
+//!
+//! - Safe code can do four things with a token: look at it, set the policy's word, keep it, and drop it. It cannot run, push or end
+//!   the task: those are methods of [`Runnable`], which only `unsafe` code gets.
+//! - A token is in a policy's hands from `into_task_ref` to `into_runnable` or `drop`. The pool counts both ways, and its memory stays
+//!   until the count is even: so a token never outlives the memory of its pool, wherever the policy keeps it.
 
-use crate::fate;
-use crate::header::{Header, Step, UNREGISTERED};
+use crate::header::Header;
 use crate::info::TaskInfo;
 use crate::pool::PoolHeader;
-use crate::state::{Start, Suspend};
-use crate::waker;
-use crate::why::Why;
+use crate::runnable::Runnable;
 use std::mem::ManuallyDrop;
 use std::num::NonZeroUsize;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use warpweft_queue::Word;
 
-/// A runnable task: one word, an owned token.
+/// A runnable task in the hands of a policy: one word, an owned token.
 ///
-/// It is neither `Copy` nor `Clone`, so code without `unsafe` cannot run a task twice. Dropping it does not run the
-/// task: the pool cancels it, counts it, and its joiner gets [`JoinError::Dropped`](crate::JoinError::Dropped).
+/// It is neither `Copy` nor `Clone`, and it cannot be run: so no safe code runs a task twice, or where no worker is. Dropping it
+/// does not run the task: its pool cancels it and counts it, and its joiner gets
+/// [`JoinError::Dropped`](crate::JoinError::Dropped), or `Shutdown` once the pool closes.
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct TaskRef(NonNull<Header>);
+pub struct TaskRef(pub(crate) NonNull<Header>);
 
-// SAFETY: a token may be run on any thread, because the work inside is `Send` (the constructors demand it).
+// SAFETY: a token may be handed to any thread, because the work inside is `Send` (the constructors demand it).
 unsafe impl Send for TaskRef {}
 // SAFETY: a shared token only gives immutable views: `info` reads fields that only the holder of a unique token
 // changes.
@@ -42,144 +52,46 @@ unsafe impl Word for TaskRef {
     }
 }
 
-/// What running a task once came to.
-#[derive(Debug)]
-pub enum Ran {
-    /// It has ended, and its joiner was told.
-    Ended,
-    /// It waits. Tell the policy, [register](Pending::register) it if need be, then [suspend](Pending::suspend) it.
-    Pending(Pending),
-}
-
-/// A task whose step is over and which waits for something: the token of the moment between running and sleeping.
-///
-/// While it exists the task counts as RUNNING: a wake is remembered and does not push.
-#[derive(Debug)]
-pub struct Pending(TaskRef);
-
 /// A task that waits, as a policy sees it: to be looked at, and with a word to be set.
 ///
-/// Its token is somebody else's, and not to be exchanged for another one, whose step is not the one that is over.
+/// Its token is the pool's, and not to be exchanged for another one, whose step is not the one that is over.
 #[derive(Debug)]
-pub struct Waiting<'task>(&'task mut TaskRef);
-
-/// Which task: good for comparing, as long as the task is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TaskId(usize);
-
-impl TaskId {
-    pub(crate) fn of(header: NonNull<Header>) -> Self {
-        Self(header.addr().get())
-    }
-}
-
-/// What became of a task that was to be suspended.
-#[derive(Debug)]
-pub enum Suspended {
-    /// It sleeps; a waker will push it.
-    Asleep,
-    /// It was woken meanwhile: push it again.
-    Again(TaskRef),
-    /// Nobody was left who could wake or join it, so it was cancelled.
-    Cancelled,
-}
-
-/// Why a token is not to be run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Abandon {
-    /// Somebody asked for its cancellation.
-    Cancelled,
-    /// The pool shuts down.
-    Shutdown,
-    /// The policy dropped the token.
-    Dropped,
-    /// The pool's workers stayed in the parent of a forked process.
-    Forked,
-    /// There is no stack for it to run on.
-    NoStack,
-}
+pub struct Waiting<'task>(pub(crate) &'task mut TaskRef);
 
 impl TaskRef {
-    /// # Safety
-    ///
-    /// The caller owns the task's token and passes it on.
     #[inline]
-    pub(crate) unsafe fn from_header(header: NonNull<Header>) -> Self {
-        Self(header)
-    }
-
-    pub(crate) fn into_header(self) -> NonNull<Header> {
-        ManuallyDrop::new(self).0
-    }
-
-    #[inline]
-    fn header(&self) -> &Header {
+    pub(crate) fn header(&self) -> &Header {
         // SAFETY: the token is a reference to the task.
         unsafe { self.0.as_ref() }
     }
 
-    /// Runs one step on this thread.
+    /// Takes the task out of the policy's hands: it can be run, pushed or ended now.
     ///
-    /// A panic of the task ends the task, not the caller. Costs one indirect call; a closure, or a future's first
-    /// step, starts without an atomic read-modify-write.
+    /// # Safety
+    ///
+    /// The caller is the pool that the task [belongs to](TaskRef::is_of), or acts for it, and counts the token as out of its policy's
+    /// hands. No hook of a policy is on the calling stack, unless the task is only to be ended.
     #[inline]
     #[must_use]
-    pub fn run(self) -> Ran {
-        let header = self.into_header();
-        // SAFETY: the token keeps the task alive until it is passed on.
-        let task = unsafe { header.as_ref() };
-        let step = match task.state.start() {
-            // SAFETY: we hold the token and `start` made the task RUNNING.
-            Start::Go => unsafe { (task.vtable.step)(header) },
-            Start::Cancelled => {
-                // SAFETY: the token stays with us.
-                unsafe { Self::from_header(header) }.abandon(Abandon::Cancelled);
-                Step::Ended
-            }
-        };
-        match step {
-            Step::Ended => Ran::Ended,
-            // SAFETY: a pending step leaves the token with us.
-            Step::Pending => Ran::Pending(Pending(unsafe { Self::from_header(header) })),
-        }
+    pub unsafe fn into_runnable(self) -> Runnable {
+        // SAFETY: the token is passed on.
+        unsafe { Runnable::from_header(ManuallyDrop::new(self).0) }
     }
 
-    /// Ends the task without running it; its joiner gets the matching error.
-    #[cold]
-    #[inline(never)]
-    pub fn abandon(self, why: Abandon) {
-        let fate = match why {
-            Abandon::Cancelled => fate::CANCELLED,
-            Abandon::Shutdown => fate::SHUTDOWN,
-            Abandon::Dropped => fate::DROPPED,
-            Abandon::Forked => fate::FORKED,
-            Abandon::NoStack => fate::NO_STACK,
-        };
-        let header = self.into_header();
-        // SAFETY: the token keeps the task alive.
-        let vtable = unsafe { header.as_ref() }.vtable;
-        // SAFETY: we hold the token and pass it on.
-        unsafe { (vtable.abandon)(header, fate) };
-    }
-
-    /// Hands the token to its pool, from any thread.
-    // Inlined, so that the reason, which the caller knows, chooses the function.
+    /// Whether the task belongs to the pool of this header. One load.
     #[inline]
-    pub fn push(self, why: Why) {
-        let pool = self.pool();
-        // SAFETY: a pool outlives its unfinished tasks, and this one is unfinished.
-        let vtable = unsafe { pool.as_ref() }.vtable;
-        if why == Why::Woken {
-            // SAFETY: the pool is of this table, and alive as above.
-            unsafe { (vtable.woken)(pool, self) };
-        } else {
-            // SAFETY: as above.
-            unsafe { (vtable.push)(pool, self, why) };
-        }
+    #[must_use]
+    pub fn is_of(&self, pool: NonNull<PoolHeader>) -> bool {
+        self.pool() == pool
     }
 
     #[inline]
-    fn pool(&self) -> NonNull<PoolHeader> {
+    pub(crate) fn pointer(&self) -> NonNull<Header> {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn pool(&self) -> NonNull<PoolHeader> {
         self.header().pool.with(|pool| {
             // SAFETY: the field changes only in the hands of the token's holder.
             unsafe { *pool }
@@ -248,139 +160,16 @@ impl Waiting<'_> {
 }
 
 impl Drop for TaskRef {
-    // A token is run, pushed or abandoned; to drop it is a policy's mistake or a pool's end.
+    // A policy hands its tokens out again; to drop one is its mistake, or the pool's end.
     #[cold]
     #[inline(never)]
     fn drop(&mut self) {
         let pool = self.pool();
-        // SAFETY: a pool outlives its unfinished tasks, and this one is unfinished.
+        // SAFETY: the pool counts this token as its policy's, and its memory stays until it does not.
         let vtable = unsafe { pool.as_ref() }.vtable;
         // SAFETY: this value is not used again, so the token is passed on.
-        let token = unsafe { Self::from_header(self.0) };
-        // SAFETY: the pool is of this table, and alive as above.
-        unsafe { (vtable.dropped)(pool, token) };
+        let task = unsafe { Runnable::from_header(self.0) };
+        // SAFETY: the pool is of this table, and its memory is there as above; the token was its policy's.
+        unsafe { (vtable.dropped)(pool, task) };
     }
-}
-
-impl Pending {
-    /// A task that has not run yet, to be [registered](Pending::register) early, or to be told another pool.
-    ///
-    /// A fresh task counts as RUNNING, so this is the same moment as between running and sleeping.
-    ///
-    /// # Safety
-    ///
-    /// The task has never run.
-    #[must_use]
-    pub unsafe fn fresh(task: TaskRef) -> Self {
-        Self(task)
-    }
-
-    /// The task that waits; a policy may look at it and set its word.
-    #[inline]
-    pub fn task(&mut self) -> Waiting<'_> {
-        self.0.waiting()
-    }
-
-    /// The token, to be abandoned: the task will not be suspended.
-    #[must_use]
-    pub fn into_task(self) -> TaskRef {
-        self.0
-    }
-
-    /// Whether the task was woken already, so that it will not sleep.
-    #[must_use]
-    pub fn is_notified(&self) -> bool {
-        self.0.header().state.is_notified()
-    }
-
-    /// Whether the task is in its pool's register of those that were once suspended.
-    #[must_use]
-    pub fn is_registered(&self) -> bool {
-        self.0.header().link.with(|link| {
-            // SAFETY: before the end the link is the token holder's.
-            unsafe { *link != UNREGISTERED }
-        })
-    }
-
-    /// Notes the task's place in its pool's register. `place` is not `usize::MAX`.
-    pub fn register(&mut self, place: usize) {
-        debug_assert_ne!(place, UNREGISTERED);
-        self.0.header().link.with_mut(|link| {
-            // SAFETY: before the end the link is the token holder's.
-            unsafe { *link = place };
-        });
-    }
-
-    /// Strikes the task off its pool's register, if it is in it.
-    pub fn unregister(&mut self) {
-        let header = self.0.0;
-        let place = self.0.header().link.with_mut(|link| {
-            // SAFETY: before the end the link is the token holder's.
-            unsafe { link.replace(UNREGISTERED) }
-        });
-        if place != UNREGISTERED {
-            // SAFETY: we hold the token, and the task was registered there until now.
-            unsafe { waker::unregister(header, place) };
-        }
-    }
-
-    /// Which task it is, to be compared with what [`task_of`](crate::task_of) says.
-    #[must_use]
-    pub fn id(&self) -> TaskId {
-        TaskId::of(self.0.0)
-    }
-
-    /// The task belongs to `pool` from now on: there its wakers push it. What the old policy wrote into its word is gone.
-    ///
-    /// It counts as RUNNING, so nobody reads the pool meanwhile: wakes are remembered in the state word.
-    ///
-    /// # Safety
-    ///
-    /// It is not in the register of the pool that it leaves. `pool` outlives its unfinished tasks: it ends none of them later than
-    /// itself.
-    pub unsafe fn move_to(&mut self, pool: NonNull<PoolHeader>) {
-        self.0.set_policy_word(0);
-        self.0.header().pool.with_mut(|place| {
-            // SAFETY: the field changes only in the hands of the token's holder, while the task is RUNNING; it is.
-            unsafe { *place = pool };
-        });
-    }
-
-    /// A pointer for the pool's register, to be turned into a token by [`reclaim`] when the pool shuts down.
-    #[must_use]
-    pub fn register_entry(&self) -> NonNull<Header> {
-        self.0.0
-    }
-
-    /// Puts the task to sleep, unless it was woken meanwhile. Costs one compare-and-swap.
-    #[must_use]
-    pub fn suspend(self) -> Suspended {
-        let header = self.0.into_header();
-        // SAFETY: the token keeps the task alive until `suspend` gives it up.
-        let task = unsafe { header.as_ref() };
-        match task.state.suspend() {
-            Suspend::Idle => Suspended::Asleep,
-            // SAFETY: the token stays with us.
-            Suspend::Again => Suspended::Again(unsafe { TaskRef::from_header(header) }),
-            Suspend::Orphan => {
-                // SAFETY: the token stays with us.
-                unsafe { TaskRef::from_header(header) }.abandon(Abandon::Cancelled);
-                Suspended::Cancelled
-            }
-        }
-    }
-}
-
-/// Turns the register's entry of a suspended task into its token, if it sleeps. `None`: somebody else has its token
-/// or is about to push it.
-///
-/// # Safety
-///
-/// `entry` came from [`Pending::register_entry`], and the task is still registered for the whole call.
-#[must_use]
-pub unsafe fn reclaim(entry: NonNull<Header>) -> Option<TaskRef> {
-    // SAFETY: a registered task has not ended, so its allocation is alive.
-    let made_token = unsafe { entry.as_ref() }.state.cancel() == Some(true);
-    // SAFETY: `cancel` made the token for us.
-    made_token.then(|| unsafe { TaskRef::from_header(entry) })
 }

@@ -7,8 +7,8 @@
 //!   every task that was ever suspended.
 
 use crate::header::Header;
+use crate::runnable::{Runnable, TaskId};
 use crate::state::{Dropped, Woken};
-use crate::task_ref::{TaskId, TaskRef};
 use crate::why::Why;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -179,7 +179,7 @@ const LINE: usize = 64;
 /// The caller owns the token, and the task was suspended before.
 pub(crate) unsafe fn push(header: NonNull<Header>, why: Why) {
     // SAFETY: the caller passes its token on.
-    unsafe { TaskRef::from_header(header) }.push(why);
+    unsafe { Runnable::from_header(header) }.push(why);
 }
 
 /// # Safety

@@ -15,7 +15,7 @@ use warpweft_platform::cell::UnsafeCell;
 use warpweft_platform::loom;
 use warpweft_platform::loom::thread;
 use warpweft_platform::sync::{Arc, Mutex};
-use warpweft_task::{JoinError, JoinHandle, Ran, Suspended, reclaim};
+use warpweft_task::{Abandon, JoinError, JoinHandle, Ran, Runnable, Suspended, reclaim};
 
 /// Every schedule.
 fn model(body: impl Fn() + Send + Sync + 'static) {
@@ -470,7 +470,8 @@ fn the_only_handle_is_dropped_against_the_suspension() {
     });
 }
 
-/// Cancelling a task that another thread starts: it runs to its end, or not at all.
+/// Cancelling a task that another thread starts: it has a value if and only if the cancellation came too late, also where the closure
+/// has returned, and is freed with its value once.
 #[test]
 fn cancel_against_a_job() {
     model(|| {
@@ -484,9 +485,32 @@ fn cancel_against_a_job() {
         let runner = thread::spawn(move || pool.step(token));
         let unfinished = handle.cancel();
         match handle.wait() {
-            Ok(value) => drop(value),
+            Ok(value) => {
+                assert!(!unfinished, "it was cancelled, and says that it was not");
+                drop(value);
+            }
             Err(error) => assert!(error.is_cancelled() && unfinished),
         }
+        runner.join().unwrap();
+        assert_each_once(&work, &result);
+        pool.close();
+    });
+}
+
+/// Cancelling a task that ends while its handle goes: the value is dropped once, by one of the two.
+#[test]
+fn cancel_and_drop_the_handle_against_a_job() {
+    model(|| {
+        let pool = Pool::open();
+        let (work, result) = (Count::default(), Count::default());
+        let (guard, value) = (work.guard(), result.guard());
+        let (token, handle) = pool.job(move || {
+            drop(guard);
+            value
+        });
+        let runner = thread::spawn(move || pool.step(token));
+        handle.cancel();
+        drop(handle);
         runner.join().unwrap();
         assert_each_once(&work, &result);
         pool.close();
@@ -535,14 +559,17 @@ fn cancel_against_wake_against_run() {
                 pool.run();
             }
         });
-        handle.cancel();
+        let unfinished = handle.cancel();
         pool.run();
         ringer.join().unwrap();
         pool.run();
         assert!(handle.is_finished());
         match handle.wait() {
-            Ok(value) => drop(value),
-            Err(error) => assert!(error.is_cancelled()),
+            Ok(value) => {
+                assert!(!unfinished, "it was cancelled, and says that it was not");
+                drop(value);
+            }
+            Err(error) => assert!(error.is_cancelled() && unfinished),
         }
         assert_each_once(&work, &result);
         pool.close();
@@ -560,7 +587,8 @@ fn reclaim_against_wake() {
             unreachable!("it waits for the bell")
         };
         assert!(!pending.is_registered());
-        pending.register(Pool::PLACE);
+        // SAFETY: the pool of these tests knows its tasks by this one place.
+        unsafe { pending.register(Pool::PLACE) };
         assert!(pending.is_registered());
         let entry = pending.register_entry();
         assert!(matches!(pending.suspend(), Suspended::Asleep));
@@ -571,7 +599,9 @@ fn reclaim_against_wake() {
         ringer.join().unwrap();
         let tokens = [reclaimed, pool.take(), pool.take()];
         assert_eq!(tokens.iter().flatten().count(), 1, "the sleeper has one token");
-        tokens.into_iter().flatten().for_each(|token| pool.step(token));
+        // As the pool that shuts down does, whichever of the two has it.
+        let end = |token: Runnable| token.abandon(Abandon::Shutdown);
+        tokens.into_iter().flatten().for_each(end);
         assert_eq!(pool.unregistered.get(), 1);
         assert!(handle.wait().is_err_and(|error| error.is_cancelled()));
         assert_each_once(&work, &result);

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Count, Pool, alone, counting_waker, tasks_alive};
+use common::{Count, Guard, Pool, alone, counting_waker, tasks_alive};
 use std::future::{pending, poll_fn};
 use std::panic::panic_any;
 use std::pin::Pin;
@@ -239,9 +239,64 @@ fn a_token_that_is_dropped_goes_to_its_pool() {
     let (pool, dropped) = (Pool::open(), Count::default());
     let guard = dropped.guard();
     let (token, handle) = pool.job(move || drop(guard));
-    drop(token);
+    drop(token.into_task_ref());
     assert_eq!((pool.dropped.get(), dropped.get()), (1, 1));
     assert!(matches!(handle.wait(), Err(JoinError::Dropped)));
+    pool.close();
+}
+
+#[test]
+fn a_runnable_that_is_dropped_ends_at_once() {
+    let _alone = alone();
+    let (pool, dropped) = (Pool::open(), Count::default());
+    let guard = dropped.guard();
+    let (task, handle) = pool.job(move || drop(guard));
+    drop(task);
+    assert_eq!((pool.dropped.get(), dropped.get()), (0, 1), "no policy had it");
+    assert!(matches!(handle.wait(), Err(JoinError::Dropped)));
+    pool.close();
+}
+
+/// The answer of `cancel` is binding: a closure that was cancelled while it ran does not return.
+#[test]
+fn a_closure_that_was_cancelled_while_it_ran_has_no_value() {
+    let _alone = alone();
+    let (pool, dropped) = (Pool::open(), Count::default());
+    let guard = dropped.guard();
+    let (give, take) = channel::<JoinHandle<Guard>>();
+    let (answer, answered) = channel();
+    let (task, handle) = pool.job(move || {
+        let own = take.recv().expect("the test sends it");
+        answer.send((own.cancel(), own)).expect("the test listens");
+        guard
+    });
+    give.send(handle).expect("the closure listens");
+    pool.step(task);
+    let (unfinished, handle) = answered.recv().expect("the closure answers");
+    assert!(unfinished);
+    assert_eq!(dropped.get(), 1, "its value goes at its end");
+    assert!(matches!(handle.wait(), Err(JoinError::Cancelled)));
+    assert_eq!(dropped.get(), 1);
+    pool.close();
+}
+
+/// Of a panic the joiner hears also where it had asked for the end.
+#[test]
+fn a_closure_that_was_cancelled_and_panics_says_that_it_panicked() {
+    let _alone = alone();
+    let pool = Pool::open();
+    let (give, take) = channel::<JoinHandle<()>>();
+    let (back, taken) = channel();
+    let (task, handle) = pool.job(move || {
+        let own = take.recv().expect("the test sends it");
+        own.cancel();
+        back.send(own).expect("the test listens");
+        panic!("all the same");
+    });
+    give.send(handle).expect("the closure listens");
+    pool.step(task);
+    let handle = taken.recv().expect("the closure sends it");
+    assert!(handle.wait().unwrap_err().is_panic());
     pool.close();
 }
 

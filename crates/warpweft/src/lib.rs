@@ -41,7 +41,8 @@
 //! # What is promised
 //!
 //! - A panic in a task is its joiner's [`JoinError::Panicked`]; it harms no other task.
-//! - Dropping a handle detaches its task. Dropping the runtime ends every task; no joiner waits for ever.
+//! - Dropping a handle detaches its task. Dropping the runtime ends every task; no joiner waits for ever. The
+//!   drop itself waits for closures that run, without a limit of time: [`Runtime::shutdown`].
 //! - A task from outside, or one that yielded, runs after a bounded number of others, whatever the order of the policy.
 //! - A wait runs nobody else's work on top of the frame that waits: a lock may be held across a [`join`], and one worker is
 //!   enough for tasks that wait for each other. (A thread that blocks in a lock of the system itself keeps its worker, unless it says
@@ -49,6 +50,29 @@
 //! - Code that says [`cooperative`](mod@cooperative) gives way to other fibers and tasks while it computes.
 //! - A worker that is stuck in one task does not hold up what waits behind it: [`Builder::stuck_after`].
 //! - An idle pool makes no wake-ups: no timer, no polling.
+//!
+//! # `fork()`
+//!
+//! A child made by `fork()` has one thread, the one that forked; the workers stay in the parent. In the child no task of the parent
+//! runs and none is dropped.
+//!
+//! - **Any thread** may build a runtime in the child and use it. What is asked of the parent's is an error: [`JoinError::Forked`], for
+//!   the handles of its tasks, too, [`SpawnError::Forked`], [`BlockingError::Forked`], [`EnterError::Forked`]. A [timer](time) of it
+//!   is a panic, and its end does nothing. A wait that nothing can end, because the child has no other thread, is a panic.
+//! - **A task** that forks goes on in the child, too, and is alone there: its forks run in place, and a fiber waits as a thread does. When it
+//!   returns, **the child ends**, as by `_exit`: with status 0, or with 101 if it panicked. No destructor runs beside the task's own,
+//!   and no buffer is flushed. A future that awaits goes on when a thread of the child wakes it; if there is none, the child ends with
+//!   101. So it is with a closure of [`spawn_blocking`], and with a waker or a destructor that the runtime calls.
+//! - A [`join`] or a [`scope`] panics in the child if another worker had taken a part of it. Such a part that forks ends the child with 0
+//!   when it is done.
+//! - A hook of a [policy](Policy) does not return in the child, which ends at once with 101.
+//!
+//! What holds for every process with threads holds here: a lock that another thread had taken stays taken in the child. If a thread that
+//! is none of a runtime's starts or ends just when another one forks, a child that starts threads may wait for ever for a lock of the
+//! standard library.
+//!
+//! Children of `vfork`, `clone` and `posix_spawn`, which [`Command`](std::process::Command) uses, run a program and are not
+//! concerned.
 #![deny(missing_docs)]
 
 pub mod compose;
@@ -79,7 +103,8 @@ pub use runtime::listen::block_on;
 pub use runtime::{
     Admission, BlockingError, BuildError, Builder, Pin, PinError, Priority, PriorityError, Refused, Runtime,
     SpawnBlocking, SpawnError, Stall, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn,
-    spawn_blocking, spawn_detached, spawn_job, try_spawn_blocking, yield_hard, yield_now, yield_soft,
+    spawn_blocking, spawn_detached, spawn_job, try_default_runtime, try_spawn_blocking, yield_hard,
+    yield_now, yield_soft,
 };
 #[cfg(feature = "macros")]
 pub use warpweft_macros::{cooperate, cooperative, main, test};

@@ -208,7 +208,10 @@ fn a_socket_is_looked_at() {
 fn each_turn_is_a_step() {
     for beside in [0, 1, 5] {
         in_a_fiber(beside, move |runtime, _| {
-            let ran = || runtime.counters().total().get(Count::Ran);
+            let ran = || {
+                let counters = runtime.counters().total();
+                counters.get(Count::Ran) + counters.get(Count::FiberTurns)
+            };
             let before = ran();
             for turn in 1..=100 {
                 assert!(fiber::yield_now());

@@ -187,7 +187,7 @@ fn a_panic_in_a_drop_while_another_one_unwinds_is_contained() {
 }
 
 #[test]
-fn a_second_half_that_never_ran_is_dropped_once() {
+fn a_second_half_is_dropped_once_when_the_first_panics() {
     struct Drops<'a>(&'a AtomicUsize);
     impl Drop for Drops<'_> {
         fn drop(&mut self) {

@@ -1,6 +1,7 @@
 //! A pool's end against visitors, under loom: every interleaving and every weak-memory outcome.
 #![cfg(warpweft_loom)]
 
+#[allow(dead_code, reason = "the pool asks more of it than these models")]
 #[path = "../src/runtime/life.rs"]
 mod life;
 

@@ -5,12 +5,17 @@
     reason = "outside the checkers the system's own locks are what is tested against"
 )]
 
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
-use warpweft::policy::order::{FifoOrder, PriorityOrder, SlotOrder};
-use warpweft::policy::{Cforall, Negele, NegeleLocal, Policy, Stealing};
-use warpweft::{Fifo, PolicySpec, Runtime, TaskBuilder, spawn_detached, yield_now};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, ThreadId};
+use warpweft::policy::order::{ChainOrder, FifoOrder, LifoOrder, Order, PriorityOrder, SlotOrder};
+use warpweft::policy::{Cforall, Helping, Negele, NegeleLocal, Policy, Stealing};
+use warpweft::sync::oneshot;
+use warpweft::{Builder, Fifo, PolicySpec, Runtime, TaskBuilder, spawn_detached, yield_now};
 
 fn runtime(policy: impl Policy + std::fmt::Display, workers: usize) -> Runtime {
     Runtime::builder()
@@ -167,5 +172,256 @@ fn everything_comes_to_its_end() {
             );
             runtime.shutdown();
         }
+    }
+}
+
+/// How many less urgent tasks wait outside of the pool.
+const LESS_URGENT: usize = 3_000;
+/// After so many of them each worker stops, until the urgent one has come.
+const STOP_AFTER: usize = 300;
+
+/// How the urgent task becomes ready while the others wait.
+#[derive(Debug, Clone, Copy)]
+enum Ready {
+    /// A thread that is no worker spawns it.
+    Spawned,
+    /// It waits for what such a thread does.
+    Woken,
+}
+
+#[derive(Default)]
+struct Stop {
+    state: Mutex<Stopped>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Stopped {
+    started: usize,
+    /// How many tasks each thread has started since the stop was over.
+    by_thread: HashMap<ThreadId, usize>,
+    held: usize,
+    is_over: bool,
+    /// What that was for the thread of the urgent task, when it ran.
+    before_urgent: Option<usize>,
+}
+
+impl Stop {
+    /// A less urgent task.
+    fn run(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.started += 1;
+        *state.by_thread.entry(thread::current().id()).or_default() += 1;
+        if state.started > STOP_AFTER && !state.is_over {
+            state.held += 1;
+            self.changed.notify_all();
+            drop(self.changed.wait_while(state, |state| !state.is_over).unwrap());
+        }
+    }
+
+    fn wait_until_held(&self, workers: usize) {
+        let state = self.state.lock().unwrap();
+        let held = self.changed.wait_while(state, |state| state.held < workers);
+        drop(held.unwrap());
+    }
+
+    fn end(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.by_thread.clear();
+        state.is_over = true;
+        self.changed.notify_all();
+    }
+
+    /// The urgent task.
+    fn run_urgent(&self) {
+        let mut state = self.state.lock().unwrap();
+        let mine = state.by_thread.get(&thread::current().id());
+        state.before_urgent = Some(mine.copied().unwrap_or_default());
+    }
+}
+
+/// Every worker is in the middle of a less urgent task, and thousands of them wait outside. Then an urgent one becomes ready, and the workers go
+/// on. How many others does the worker start before it that runs it?
+fn passed_over(runtime: &Runtime, workers: usize, levels: (u8, u8), ready: Ready) -> usize {
+    let [urgent, less] = [levels.0, levels.1].map(|level| runtime.priority(level).unwrap());
+    let stop = Arc::new(Stop::default());
+    let (wake, woken) = oneshot::channel::<()>();
+    let (asleep, falls_asleep) = mpsc::channel();
+    let sleeper = {
+        let stop = Arc::clone(&stop);
+        let task = TaskBuilder::new().on(runtime).priority(urgent);
+        task.spawn(async move {
+            asleep.send(()).unwrap();
+            if woken.await.is_ok() {
+                stop.run_urgent();
+            }
+        })
+    };
+    falls_asleep.recv().unwrap();
+    let tasks: Vec<_> = (0..LESS_URGENT)
+        .map(|_| {
+            let stop = Arc::clone(&stop);
+            let task = TaskBuilder::new().on(runtime).priority(less);
+            task.spawn_job(move || stop.run())
+        })
+        .collect();
+    stop.wait_until_held(workers);
+    match ready {
+        Ready::Spawned => {
+            let spawned = Arc::clone(&stop);
+            let task = TaskBuilder::new().on(runtime).priority(urgent);
+            let task = task.spawn_job(move || spawned.run_urgent());
+            stop.end();
+            task.wait().unwrap();
+            drop(wake);
+        }
+        Ready::Woken => {
+            wake.send(()).unwrap();
+            stop.end();
+        }
+    }
+    sleeper.wait().unwrap();
+    tasks.into_iter().for_each(|task| task.wait().unwrap());
+    let before = stop.state.lock().unwrap().before_urgent;
+    before.expect("the urgent task ran")
+}
+
+/// A runtime in which no thread takes over for a worker that is held up.
+fn unwatched(workers: usize) -> Builder {
+    Runtime::builder().workers(workers).stuck_after(None)
+}
+
+fn unwatched_by_text(policy: &str, workers: usize) -> Runtime {
+    let policy: PolicySpec = policy.parse().unwrap();
+    unwatched(workers).policy_spec(policy).build().unwrap()
+}
+
+fn levels<O: Order>(order: O) -> PriorityOrder<O> {
+    PriorityOrder::new(order, NonZeroUsize::new(3).unwrap())
+}
+
+fn goes_before_thousands(policy: &str, workers: usize, runtime: &Runtime) {
+    for (urgent, less) in [(0, 2), (0, 1), (1, 2)] {
+        for ready in [Ready::Spawned, Ready::Woken] {
+            let passed_over = passed_over(runtime, workers, (urgent, less), ready);
+            // One is overdue perhaps, and a slot goes first three times.
+            assert!(
+                passed_over <= 4,
+                "{policy}, {workers} workers, {ready:?}: {passed_over} tasks of priority {less} went before one of {urgent}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_urgent_task_from_outside_goes_before_thousands() {
+    for workers in [1, 2] {
+        for policy in [
+            "priority:3",
+            "priority:64",
+            "priority:3+woken=last+yield=global",
+            "priority:3+capacity=2+overflow=locked+help=tickets",
+            "priority:3+capacity=2+overflow=multi:3",
+            "negele",
+            "negele-local:3+balance=1000000",
+        ] {
+            goes_before_thousands(policy, workers, &unwatched_by_text(policy, workers));
+        }
+    }
+}
+
+#[test]
+fn an_urgent_task_from_outside_goes_before_thousands_however_orders_are_nested() {
+    fn check(order: impl Order, workers: usize) {
+        let policy = Stealing::with_order(order);
+        let name = policy.to_string();
+        let runtime = unwatched(workers).policy(policy).build().unwrap();
+        goes_before_thousands(&name, workers, &runtime);
+    }
+    let slot = NonZeroUsize::new(3).unwrap();
+    for workers in [1, 2] {
+        check(levels(LifoOrder), workers);
+        check(levels(ChainOrder), workers);
+        check(levels(levels(FifoOrder)), workers);
+        check(levels(SlotOrder::new(FifoOrder, slot)), workers);
+        check(SlotOrder::new(levels(FifoOrder), slot), workers);
+        let helping = unwatched(workers).policy(Helping::around(levels(FifoOrder)));
+        goes_before_thousands("helping", workers, &helping.build().unwrap());
+    }
+}
+
+#[test]
+fn what_waits_outside_comes_by_priority_and_then_by_age() {
+    const EACH: usize = 200;
+    for policy in [
+        "priority:3",
+        "priority:3+woken=last",
+        "negele:3",
+        "negele-local:3",
+    ] {
+        let runtime = unwatched_by_text(policy, 1);
+        let levels = [2, 0, 1].map(|level| (level, runtime.priority(level).unwrap()));
+        let (order, (open, gate)) = (Arc::new(Mutex::new(Vec::new())), mpsc::channel::<()>());
+        let held = runtime.spawn_job(move || gate.recv().unwrap());
+        let tasks: Vec<_> = (0..3 * EACH)
+            .map(|number| {
+                let (level, priority) = levels[number % 3];
+                let order = Arc::clone(&order);
+                let task = TaskBuilder::new().on(&runtime).priority(priority);
+                task.spawn_job(move || order.lock().unwrap().push((level, number)))
+            })
+            .collect();
+        open.send(()).unwrap();
+        held.wait().unwrap();
+        tasks.into_iter().for_each(|task| task.wait().unwrap());
+        let order = order.lock().unwrap();
+        assert_eq!(order.len(), 3 * EACH);
+        // Every 61st step something is overdue, whatever its priority.
+        let early = order.windows(2).filter(|pair| pair[1] < pair[0]).count();
+        assert!(
+            early <= 3 * EACH / 61 + 1,
+            "{policy}: {early} times something was out of order: {order:?}"
+        );
+    }
+}
+
+/// Urgent tasks are always ready, and the others run all the same.
+#[test]
+fn what_is_less_urgent_has_its_turns() {
+    const LESS: usize = 20;
+    for policy in [
+        "priority:3",
+        "priority:3+woken=last",
+        "negele:3",
+        "negele-local:3",
+    ] {
+        let runtime = unwatched_by_text(policy, 1);
+        let [urgent, less] = [0, 1].map(|level| runtime.priority(level).unwrap());
+        let (left, steps) = (Arc::new(AtomicUsize::new(LESS)), Arc::new(AtomicUsize::new(0)));
+        let (open, gate) = mpsc::channel::<()>();
+        let held = runtime.spawn_job(move || gate.recv().unwrap());
+        let streams: Vec<_> = (0..2)
+            .map(|_| {
+                let (left, steps) = (Arc::clone(&left), Arc::clone(&steps));
+                let task = TaskBuilder::new().on(&runtime).priority(urgent);
+                task.spawn(async move {
+                    while left.load(SeqCst) > 0 {
+                        steps.fetch_add(1, SeqCst);
+                        yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..LESS {
+            let left = Arc::clone(&left);
+            let task = TaskBuilder::new().on(&runtime).priority(less);
+            task.spawn_job(move || left.fetch_sub(1, SeqCst)).detach();
+        }
+        open.send(()).unwrap();
+        held.wait().unwrap();
+        streams.into_iter().for_each(|task| task.wait().unwrap());
+        // The bound is twice six places by turns, every 61st step one of them, three levels by turns in each.
+        let steps = steps.load(SeqCst);
+        assert!(steps < 2 * 6 * 61 * 3 * LESS, "{policy}: {steps} urgent steps");
     }
 }

@@ -11,7 +11,7 @@
 
 use super::bench::Bench;
 use crate::duty::{Duty, Verdict};
-use warpweft_policy::{Policy, TaskRef, Why};
+use warpweft_policy::{Policy, TaskRef, Why, priority};
 
 /// Among how many kinds of places (from outside, yielded, the bottom of a stack, …) a policy may let `overdue` go
 /// round. A task is overdue when, for each one before it and for itself, `overdue` has been once round all of them:
@@ -73,8 +73,12 @@ const VICTIMS: [(Option<usize>, Why); 6] = [
 /// Steps before the waiting task comes, so that the policy is in the middle of something.
 const WARM_UP: u64 = 10;
 
+/// What tasks do that are more urgent than the one that waits.
+const BUSY_AND_URGENT: [Busy; 3] = [Busy::Spawning, Busy::Yielding, Busy::SpawningUnderInjection];
+
 /// While chains of tasks keep every worker busy for ever, a task from outside, one that yielded, was woken, or was
-/// spawned earlier runs within [`steps`].
+/// spawned earlier runs within [`steps`]. If all of those tasks have the highest of several priorities, and this one has the lowest, it runs
+/// within as many times that.
 ///
 /// # Errors
 ///
@@ -84,14 +88,26 @@ pub fn nothing_starves<P: Policy>(name: &str, policy: &P) -> Verdict {
         for busy in BUSY {
             for (by, why) in VICTIMS {
                 for before in [0, 7] {
-                    starve(name, policy, workers, busy, by, why, before)?;
+                    starve(name, policy, workers, busy, by, why, before, None)?;
                 }
+            }
+        }
+    }
+    let levels = policy.priorities();
+    if levels < 2 {
+        return Ok(());
+    }
+    for workers in 1..=2 {
+        for busy in BUSY_AND_URGENT {
+            for (by, why) in VICTIMS {
+                starve(name, policy, workers, busy, by, why, 2, Some(levels))?;
             }
         }
     }
     Ok(())
 }
 
+#[allow(clippy::too_many_arguments, reason = "one line of a table")]
 fn starve<P: Policy>(
     name: &str,
     policy: &P,
@@ -100,15 +116,21 @@ fn starve<P: Policy>(
     by: Option<usize>,
     why: Why,
     before: usize,
+    levels: Option<u8>,
 ) -> Verdict {
     // Each step of a worker makes two tasks at most; before the victim there is a chain per worker, and `before`.
     let most = (WARM_UP as usize * 2 + 3) * workers + before + 1;
-    let limit = steps(P::INTERVAL, most);
+    let within = |ahead| {
+        let limit = steps(P::INTERVAL, ahead).saturating_mul(u64::from(levels.unwrap_or(1)));
+        limit.min(MOST_STEPS)
+    };
+    let limit = within(most);
     let capacity = most + (limit as usize + 1) * 2 * workers;
     let mut bench = Bench::<P>::new(name, policy, workers, capacity, 1)?;
     let mut endless = Endless {
         busy,
         numbers: vec![false; capacity],
+        word: levels.map_or(0, |_| priority::word(0)),
     };
     for worker in 0..workers {
         endless.push(&mut bench, Some(worker), Why::Spawned, true)?;
@@ -131,12 +153,15 @@ fn starve<P: Policy>(
         endless.push(&mut bench, by, why, false)?;
     }
     let ahead = bench.held().len();
-    let (victim, number) = bench.new_task();
+    let (mut victim, number) = bench.new_task();
+    if let Some(levels) = levels {
+        victim.set_policy_word(priority::word(levels - 1));
+    }
     bench.push(by, victim, why)?;
     if let Some(running) = running {
         endless.step(&mut bench, 0, running)?;
     }
-    let limit = steps(P::INTERVAL, ahead);
+    let limit = within(ahead);
     for _ in 0..limit {
         tick += 1;
         endless.round(&mut bench, tick)?;
@@ -147,8 +172,9 @@ fn starve<P: Policy>(
     let from = by.map_or(String::from("from outside"), |worker| {
         format!("by worker {worker}")
     });
+    let less = levels.map_or("", |_| " with the lowest priority");
     let how = format!(
-        "A task pushed {from} as {why:?}, with {ahead} tasks ahead, had not run after {limit} steps of each of \
+        "A task pushed {from} as {why:?}{less}, with {ahead} tasks ahead, had not run after {limit} steps of each of \
          {workers} workers that were busy {busy:?}."
     );
     Err(bench.violation(Duty::NothingStarves, how))
@@ -158,6 +184,8 @@ struct Endless {
     busy: Busy,
     /// Which tasks have successors, by number.
     numbers: Vec<bool>,
+    /// The policy word of all of them.
+    word: u64,
 }
 
 impl Endless {
@@ -208,7 +236,8 @@ impl Endless {
         why: Why,
         endless: bool,
     ) -> Verdict {
-        let (task, number) = bench.new_task();
+        let (mut task, number) = bench.new_task();
+        task.set_policy_word(self.word);
         self.numbers[number] = endless;
         bench.push(by, task, why)
     }

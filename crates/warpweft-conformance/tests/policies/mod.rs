@@ -31,6 +31,7 @@ conformance!(mod prows_small = ProWs::new().capacity(2));
 conformance!(mod parsimonious = Parsimonious::new());
 conformance!(mod parsimonious_small = Parsimonious::new().capacity(2));
 conformance!(mod negele = Negele::new().levels(2));
+conformance!(brief mod negele_four = Negele::new());
 conformance!(mod cforall = Cforall::new().capacity(2));
 conformance!(mod helped_lifo = Helping::<LifoOrder>::new().lanes(1).capacity(2));
 conformance!(mod go = Go);

@@ -3,9 +3,11 @@
 
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
-use warpweft_policy::order::{FifoOrder, Mix, MixedOrder, PriorityOrder, SlotOrder};
+use warpweft_policy::order::{
+    ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder,
+};
 use warpweft_policy::{
-    Fifo, Help, Lifo, Mixed, NegeleLocal, Overflow, Portion, Stealing, Victims, Woken, YieldTo,
+    Fifo, Help, Helping, Lifo, Mixed, NegeleLocal, Overflow, Portion, Stealing, Victims, Woken, YieldTo,
 };
 
 const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
@@ -14,6 +16,12 @@ const THREE: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 /// Newest first mostly.
 fn mixed(mix: Mix) -> Mixed {
     Stealing::with_order(MixedOrder::new(mix).expect("a possible order"))
+}
+
+/// So many levels of this order.
+fn levels<O: Order>(order: O, levels: usize) -> Stealing<PriorityOrder<O>> {
+    let levels = NonZeroUsize::new(levels).expect("some levels");
+    Stealing::with_order(PriorityOrder::new(order, levels))
 }
 
 conformance!(brief mod fifo_retry = Fifo::new().capacity(2).overflow(Overflow::Retry(TWO)));
@@ -39,4 +47,16 @@ conformance!(mod slot = Stealing::with_order(SlotOrder::new(FifoOrder, THREE)).c
 conformance!(mod slot_locked = Stealing::with_order(SlotOrder::new(FifoOrder, TWO)).capacity(2).overflow(Overflow::Locked));
 conformance!(mod priority = Stealing::with_order(PriorityOrder::new(FifoOrder, TWO)).capacity(2));
 conformance!(mod nested = Stealing::with_order(PriorityOrder::new(SlotOrder::new(FifoOrder, TWO), TWO)).capacity(2));
+conformance!(brief mod priority_four = levels(FifoOrder, 4).capacity(2).overflow(Overflow::Locked));
+conformance!(brief mod priority_everything = levels(FifoOrder, 3)
+    .capacity(2)
+    .overflow(Overflow::Multi(TWO))
+    .yield_to(YieldTo::Global)
+    .help(Help::Tickets)
+    .woken(Woken::Last));
+conformance!(brief mod priority_lockfree = levels(LifoOrder, 2).capacity(2).overflow(Overflow::LockFree));
+conformance!(brief mod priority_chain = levels(ChainOrder, 3).capacity(1));
+conformance!(brief mod slot_before_levels = Stealing::with_order(SlotOrder::new(PriorityOrder::new(FifoOrder, TWO), TWO)).capacity(2));
+conformance!(brief mod helped_levels = Helping::around(PriorityOrder::new(FifoOrder, TWO)).capacity(2));
+conformance!(brief mod negele_local_four = NegeleLocal::new());
 conformance!(brief mod negele_local = NegeleLocal::new().levels(2).balance(2));

@@ -1,11 +1,12 @@
 //! A worker's lanes, what others see of them, and the age of what lies there.
 
-use super::Helping;
+use super::{Helping, PLACES};
+use crate::by_class::Ranked;
 use crate::order::{Lane as _, LaneThief as _, Order};
 use crate::{Count, Cx, priority};
 use warpweft_platform::CachePadded;
 use warpweft_platform::counter::Gauge;
-use warpweft_queue::{Full, Locked};
+use warpweft_queue::Full;
 use warpweft_task::TaskRef;
 
 /// `log2(ns)` in sixteenths: the exponent, and four bits of the mantissa as its fraction.
@@ -46,7 +47,7 @@ pub(super) struct Lane<O: Order> {
 /// What the workers of a [`Helping`] pool share.
 pub struct Shared<O: Order> {
     pub(super) lanes: Box<[Lane<O>]>,
-    pub(super) injector: Locked<TaskRef>,
+    pub(super) injector: Ranked<O>,
     pub(super) injected: CachePadded<Gauge>,
     pub(super) config: Helping<O>,
 }
@@ -104,17 +105,21 @@ impl<O: Order> Own<O> {
         shared.inject(task, self.now);
     }
 
-    /// From its lane whose mark is the oldest; of those that are as old, from the one whose turn it is.
+    /// From its lane whose mark is the oldest; of those that are as old, from the one whose turn it is. With levels the most urgent lanes come
+    /// first.
     #[inline]
     pub(super) fn pop(&mut self, shared: &Shared<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let count = self.lanes.len();
-        let (mut best, mut oldest) = (None, u64::MAX);
+        let (mut best, mut first, mut oldest) = (None, 0, u64::MAX);
         let mut lane = self.popped;
         for _ in 0..count {
             lane = if lane + 1 < count { lane + 1 } else { 0 };
             let mark = shared.lanes[self.first + lane].mark.get();
-            if (best.is_none() || mark < oldest) && !self.lanes[lane].queue.is_empty() {
-                (best, oldest) = (Some(lane), mark);
+            let queue = &self.lanes[lane].queue;
+            let level = if O::BY_PRIORITY { queue.first_level() } else { 0 };
+            let is_better = best.is_none() || level < first || level == first && mark < oldest;
+            if is_better && !queue.is_empty() {
+                (best, first, oldest) = (Some(lane), level, mark);
             }
         }
         let lane = best?;
@@ -129,10 +134,12 @@ impl<O: Order> Own<O> {
         Some(task)
     }
 
-    /// The oldest of what newer tasks may bury for ever.
+    /// The oldest of what newer tasks may bury for ever. The lanes take turns.
     pub(super) fn passed_over(&mut self, shared: &Shared<O>) -> Option<TaskRef> {
-        self.lanes.iter_mut().enumerate().find_map(|(lane, own)| {
-            let task = own.queue.passed_over()?;
+        let count = self.lanes.len();
+        (0..count).find_map(|place| {
+            let lane = (self.turn as usize / PLACES as usize + place) % count;
+            let task = self.lanes[lane].queue.passed_over()?;
             shared.lanes[self.first + lane].mark.set(stamp_of::<O>(&task));
             Some(task)
         })
@@ -203,8 +210,29 @@ impl<O: Order> Shared<O> {
         self.injector.push(task);
     }
 
+    /// The oldest task of the most urgent class that came from outside.
     pub(super) fn take_injected(&self) -> Option<TaskRef> {
-        let task = self.injector.pop()?;
+        self.injected_by_turns(0)
+    }
+
+    /// What came from outside; the classes take turns.
+    pub(super) fn injected_by_turns(&self, turn: u32) -> Option<TaskRef> {
+        self.noted(self.injector.pop_by_turns(turn as usize)?)
+    }
+
+    /// What came from outside and is more urgent than all that this worker has.
+    #[inline]
+    pub(super) fn more_urgent(&self, own: &Own<O>) -> Option<TaskRef> {
+        let class = self.injector.first()?;
+        let levels = own.lanes.iter().map(|lane| lane.queue.first_level());
+        let limit = levels.min().unwrap_or(usize::MAX);
+        if class >= limit {
+            return None;
+        }
+        self.noted(self.injector.pop_above(limit)?)
+    }
+
+    fn noted(&self, task: TaskRef) -> Option<TaskRef> {
         self.injected.set(stamp_of::<O>(&task));
         Some(task)
     }

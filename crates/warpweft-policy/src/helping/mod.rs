@@ -20,17 +20,20 @@
 //! - A task lies in a worker's lane or in the injector; only its worker pushes to a lane, everyone takes from it.
 //! - `next` takes from others in one of two pops at most, so that own tasks run at least every other time. `overdue` goes round
 //!   the injector, the old end of the own lanes, and the lane of somebody else whose mark is the oldest.
+//! - With an order that has levels, the most urgent of a worker's lanes is the next one, and what came from outside and is more urgent goes
+//!   before it. Ages decide among lanes that are as urgent.
 //! - Marks and averages are hints: if they are wrong, help comes too early or later, and `overdue` in any case.
 
 mod lanes;
 
+use crate::by_class::{self, Ranked};
 use crate::order::{FifoOrder, Lane as _, LaneThief as _, Order};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
 use lanes::{Lane, Own, OwnLane, Shared, stamp};
 use std::fmt;
 use warpweft_platform::CachePadded;
 use warpweft_platform::counter::Gauge;
-use warpweft_queue::{Locked, Steal};
+use warpweft_queue::Steal;
 use warpweft_task::{TaskRef, Why};
 
 /// The scheduler of C∀: fair work stealing over lanes that are first in, first out.
@@ -160,11 +163,19 @@ impl<O: Order> Helping<O> {
         self
     }
 
-    /// Within how many steps of any worker a task runs when `others` are ready in a pool of so many workers.
+    /// Within how many steps of any worker a task runs when `others` are ready in a pool of so many workers. With an order that has levels it
+    /// is as many times that, and as many times the lanes of a worker: they take turns.
     #[must_use]
     pub fn steps(&self, others: usize, workers: usize) -> u64 {
         let lanes = self.lanes * workers + 1;
-        u64::from(PLACES * Self::INTERVAL).saturating_mul((others + lanes) as u64)
+        let turns = if O::BY_PRIORITY {
+            self.lanes * by_class::levels(&self.order)
+        } else {
+            1
+        };
+        u64::from(PLACES * Self::INTERVAL)
+            .saturating_mul((others + lanes) as u64)
+            .saturating_mul(turns as u64)
     }
 
     /// Within how many steps of its own worker a task runs that was pushed there, in FIFO lanes.
@@ -274,7 +285,7 @@ impl<O: Order> Policy for Helping<O> {
         }
         let shared = Shared {
             lanes: lanes.into(),
-            injector: Locked::new(),
+            injector: Ranked::new(by_class::levels(&self.order)),
             injected: CachePadded::new(Gauge::default()),
             config: self.clone(),
         };
@@ -316,6 +327,11 @@ impl<O: Order> Policy for Helping<O> {
             own.now = cx.now_ns();
         }
         own.until_clock -= 1;
+        if O::BY_PRIORITY
+            && let Some(task) = shared.more_urgent(own)
+        {
+            return Some(task);
+        }
         if let Some(target) = own.target.take() {
             let helped = own.help(shared, target, cx);
             if helped.is_some() {
@@ -333,7 +349,7 @@ impl<O: Order> Policy for Helping<O> {
     fn overdue(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         own.turn = own.turn.wrapping_add(1);
         let task = (0..PLACES).find_map(|place| match own.turn.wrapping_add(place) % PLACES {
-            0 => shared.take_injected(),
+            0 => shared.injected_by_turns(own.turn / PLACES),
             // What newer tasks may bury for ever.
             1 => own.passed_over(shared),
             _ => {
@@ -349,6 +365,15 @@ impl<O: Order> Policy for Helping<O> {
         });
         cx.count(Count::Overdue, u64::from(task.is_some()));
         task
+    }
+
+    /// Where there are priorities `next` draws on what all workers share.
+    fn leftover(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+        if O::BY_PRIORITY {
+            own.pop(shared, cx)
+        } else {
+            Self::next(shared, own, cx)
+        }
     }
 
     fn search(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {

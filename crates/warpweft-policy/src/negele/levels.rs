@@ -90,6 +90,11 @@ impl Levels {
         first.unwrap_or(self.0.len())
     }
 
+    /// Whether that many levels are all there are.
+    pub(super) fn is_beyond(&self, level: usize) -> bool {
+        level >= self.0.len()
+    }
+
     /// Whether it seems to have more than one task.
     pub(super) fn has_several(&self) -> bool {
         let mut busy = self.0.iter().filter(|queue| !queue.seems_empty());

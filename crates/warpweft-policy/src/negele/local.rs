@@ -22,7 +22,8 @@ const SHARE: usize = 8;
 ///
 /// A ready task with `M` tasks before it in its queue is taken within [`NegeleLocal::steps`] steps, `2 × levels × 61 × (M + 1)`,
 /// of the worker whose queue it is in (of any worker, if it came from outside); with polls of `T` at most that takes `T`
-/// times as long. Priorities are strict within a worker; between workers they are followed as often as these balance.
+/// times as long. Priorities are strict within a worker, and what came from outside goes before whatever is less urgent; between workers they
+/// are followed as often as these balance.
 ///
 /// ```
 /// use warpweft_policy::NegeleLocal;
@@ -120,6 +121,9 @@ pub struct Own {
     taken: u32,
     /// Which place's turn it is to be overdue.
     turn: usize,
+    /// Whether `next` had nothing, and how often it took the most urgent task from outside since the last look by turns.
+    ran_dry: bool,
+    in_a_row: u32,
 }
 
 impl Policy for NegeleLocal {
@@ -143,6 +147,8 @@ impl Policy for NegeleLocal {
             home,
             taken: 0,
             turn: 0,
+            ran_dry: false,
+            in_a_row: 0,
         };
         let shared = Shared {
             nodes,
@@ -175,10 +181,26 @@ impl Policy for NegeleLocal {
                 return more_urgent;
             }
         }
-        shared.homes[own.home].pop(&own.processor)
+        let home = &shared.homes[own.home];
+        let first = home.first();
+        own.ran_dry = home.is_beyond(first);
+        if own.ran_dry {
+            return None;
+        }
+        let outside = shared.outside().pop_above(&own.processor, first);
+        outside.or_else(|| home.pop(&own.processor))
     }
 
     fn overdue(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+        if std::mem::take(&mut own.ran_dry) && own.in_a_row < Self::INTERVAL {
+            own.in_a_row += 1;
+            let most_urgent = shared.outside().pop(&own.processor);
+            if most_urgent.is_some() {
+                cx.count(Count::Overdue, 1);
+                return most_urgent;
+            }
+        }
+        own.in_a_row = 0;
         own.turn = own.turn.wrapping_add(1);
         let (home, outside) = (&shared.homes[own.home], shared.outside());
         let (first, second) = if own.turn.is_multiple_of(2) {

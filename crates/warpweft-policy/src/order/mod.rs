@@ -36,7 +36,8 @@ pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
     /// ([`Lane::pop_newest`]), and not before all; and by default it goes to the pool's queue.
     const NEWEST_FIRST: bool;
 
-    /// Whether the order looks at the [priority](crate::priority) of a task.
+    /// Whether the order looks at the [priority](crate::priority) of a task. Then what waits outside of the lanes is kept apart by levels, too, and
+    /// a worker compares it with [`Lane::first_level`] before each task of its own. Without it none of this is compiled.
     const BY_PRIORITY: bool = false;
 
     /// How many priorities it tells apart; none, unless it says otherwise.
@@ -92,6 +93,12 @@ pub trait Lane: Send + Sized + 'static {
 
     /// The task whose turn it is. `None`: there is none.
     fn pop(&mut self, cx: &Cx<'_>) -> Option<TaskRef>;
+
+    /// The level of what `pop` would give, as it seems; [`usize::MAX`] if there is nothing. What waits outside of the lane, and is more urgent,
+    /// goes before it. An order without priorities has one level, 0.
+    fn first_level(&self) -> usize {
+        if self.is_empty() { usize::MAX } else { 0 }
+    }
 
     /// The task that was pushed last, where that is the one that `pop` favours.
     fn pop_newest(&mut self) -> Option<TaskRef> {

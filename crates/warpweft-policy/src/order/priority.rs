@@ -120,6 +120,11 @@ impl<L: Lane> Lane for PriorityLane<L> {
         self.levels.iter_mut().find_map(|level| level.pop(cx))
     }
 
+    fn first_level(&self) -> usize {
+        let first = self.levels.iter().position(|level| !level.is_empty());
+        first.unwrap_or(usize::MAX)
+    }
+
     fn pop_newest(&mut self) -> Option<TaskRef> {
         self.levels.iter_mut().find_map(Lane::pop_newest)
     }

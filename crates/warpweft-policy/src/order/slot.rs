@@ -124,6 +124,17 @@ impl<L: Lane> Lane for SlotLane<L> {
         self.inner.pop(cx).or_else(|| self.slot.take())
     }
 
+    /// What is in the slot goes before all levels, as long as it may.
+    fn first_level(&self) -> usize {
+        if self.in_a_row < self.limit && !self.slot.is_empty() {
+            return 0;
+        }
+        match self.inner.first_level() {
+            usize::MAX if !self.slot.is_empty() => 0,
+            level => level,
+        }
+    }
+
     fn pop_newest(&mut self) -> Option<TaskRef> {
         self.slot.take().or_else(|| self.inner.pop_newest())
     }

@@ -18,7 +18,7 @@ pub enum Overflow {
     /// Into one lock-free queue of the pool; what that has no room for (65 536 tasks) into a locked one.
     LockFree,
     /// Into so many lock-free queues of the pool, by turns (EBSL B.8: five); what they have no room for (16 384 tasks each)
-    /// into a locked one.
+    /// into a locked one. With priorities each level has queues of its own, here and with the two others; the room is divided among them.
     Multi(NonZeroUsize),
 }
 

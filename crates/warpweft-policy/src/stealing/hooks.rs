@@ -1,15 +1,21 @@
 //! What the workers of a stealing pool do.
 
+mod urgent;
+
 use super::greed::Greed;
 use super::help::Desk;
+use super::homes::Homes;
 use super::level::Leveller;
-use super::spill::{Beside, Spill, retry};
+use super::pool_queues::PoolQueues;
+use super::spill::retry;
 use super::thief::{rob, steal};
 use super::victims::Circle;
 use super::{Help, MOST_CAPACITY, Overflow, Stealing, Woken, YieldTo};
+use crate::by_class::{self, Ranked};
 use crate::order::{Lane, LaneThief, Order};
-use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Tally, Wake, WorkerId, priority};
-use warpweft_queue::{Amount, CapacityError, Full, Glance, Locked, Multi, Steal};
+use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Tally, Wake};
+use urgent::{Ahead, compare, most_urgent};
+use warpweft_queue::{Amount, CapacityError, Full, Glance, Steal};
 use warpweft_task::{TaskRef, Waiting, Why};
 
 /// Once in so many searches a thief is content with one task (EBSL's rare small steal).
@@ -18,15 +24,8 @@ const SMALL_STEALS: u32 = 8;
 const MUCH: usize = 256;
 /// A cancellation is worth a look at so many tasks: so cancelled ones are an eighth of those that lie there at most.
 const WORTH: u64 = 8;
-/// The most queues for tasks that gave way.
-const MOST_YIELDED: usize = 8;
 /// How many kinds of places `overdue` goes round.
 pub(super) const PLACES: usize = 6;
-
-/// How many queues a pool has for tasks that gave way.
-pub(super) fn yielded_queues(workers: usize) -> usize {
-    workers.div_ceil(2).clamp(1, MOST_YIELDED)
-}
 
 type ThiefOf<O> = <<O as Order>::Lane as Lane>::Thief;
 
@@ -39,11 +38,7 @@ pub struct Shared<O: Order> {
     /// Whether a worker that looks up has more to do than to look: it has a home, or may ask for help.
     has_errands: bool,
     lanes: Box<[ThiefOf<O>]>,
-    injector: Spill,
-    yielded: Multi<TaskRef, Locked<TaskRef>>,
-    overflow: Spill,
-    /// Of each worker, for tasks that ran there last; none if `to_last` is not set.
-    homes: Box<[Locked<TaskRef>]>,
+    queues: PoolQueues<O>,
     desk: Desk,
     full: Overflow,
     yield_to: YieldTo,
@@ -66,6 +61,10 @@ pub struct Local<O: Order> {
     kept: Option<usize>,
     /// Picks so far.
     picks: usize,
+    /// Whether its lane was empty when `next` looked there, and how often it took the most urgent task from elsewhere since the last look by
+    /// turns. Only with priorities.
+    ran_dry: bool,
+    in_a_row: u32,
     /// How many tasks had been cancelled when it looked for them last.
     evicted_at: u64,
 }
@@ -124,6 +123,8 @@ impl<O: Order> Policy for Stealing<O> {
                 turn: 0,
                 kept: None,
                 picks: me,
+                ran_dry: false,
+                in_a_row: 0,
                 evicted_at: 0,
             });
         }
@@ -135,17 +136,14 @@ impl<O: Order> Policy for Stealing<O> {
         if to_last {
             detours |= bit(Why::Woken);
         }
-        let yielded = yielded_queues(env.workers);
+        let levels = by_class::levels(&self.order);
         let homes = if to_last { env.workers } else { 0 };
         let shared = Shared {
             detours,
             to_last,
             has_errands: to_last || axes.help != Help::None,
             lanes: locals.iter().map(|local| local.lane.thief()).collect(),
-            injector: Spill::locked(),
-            yielded: Multi::from_shards((0..yielded).map(|_| Locked::new()))?,
-            overflow: Spill::of(axes.overflow)?,
-            homes: (0..homes).map(|_| Locked::new()).collect(),
+            queues: PoolQueues::new(levels, env.workers, homes, axes.overflow)?,
             desk: Desk::new(axes.help, env.workers)?,
             full: axes.overflow,
             yield_to: axes.yield_to,
@@ -187,18 +185,35 @@ impl<O: Order> Policy for Stealing<O> {
     #[inline]
     fn suspended(shared: &Shared<O>, local: &mut Local<O>, mut task: Waiting<'_>, _: &Cx<'_>) {
         if shared.to_last {
-            task.set_policy_word(word_of_home(task.policy_word(), local.me));
+            task.set_policy_word(Homes::<O>::word(task.policy_word(), local.me));
         }
     }
 
     #[inline]
-    fn next(_: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn next(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+        if O::BY_PRIORITY {
+            match compare(shared, local, cx) {
+                Ahead::Own => {}
+                Ahead::Other(task) => return Some(task),
+                Ahead::Nothing => return None,
+            }
+        }
+        local.lane.pop(cx)
+    }
+
+    /// Its lane alone: `next` draws on what all workers share where there are priorities.
+    fn leftover(_: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         local.lane.pop(cx)
     }
 
     #[inline]
     fn overdue(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let came_home = shared.has_errands && run_errands(shared, local, cx.tally());
+        if O::BY_PRIORITY
+            && let Some(task) = most_urgent(shared, local, cx)
+        {
+            return Some(task);
+        }
         // Who has nothing is about to search.
         if !local.lane.is_empty() {
             local.leveller.tick();
@@ -216,7 +231,7 @@ impl<O: Order> Policy for Stealing<O> {
         {
             return Some(task);
         }
-        if let Some(task) = from_pool_queues(shared, local, cx) {
+        if let Some(task) = shared.queues.take(&mut local.lane, cx) {
             return Some(task);
         }
         let asked = shared.desk.asked_by(local.me, &mut local.kept);
@@ -246,11 +261,14 @@ impl<O: Order> Policy for Stealing<O> {
     }
 
     fn scan(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-        let own = local.lane.pop(cx).or_else(|| from_pool_queues(shared, local, cx));
+        let own = local
+            .lane
+            .pop(cx)
+            .or_else(|| shared.queues.take(&mut local.lane, cx));
         if own.is_some() {
             return own;
         }
-        if let Some(task) = shared.homes.iter().find_map(Locked::pop) {
+        if let Some(task) = shared.queues.homes.pop() {
             return Some(task);
         }
         shared.lanes.iter().find_map(|lane| {
@@ -266,17 +284,22 @@ impl<O: Order> Policy for Stealing<O> {
     }
 
     fn evict(shared: &Shared<O>, local: &mut Local<O>, cancellations: u64, cx: &Cx<'_>) -> Vec<TaskRef> {
-        let lying = local.lane.len() + shared.injector.len() + shared.overflow.len() + shared.yielded.len();
+        let lying = local.lane.len() + shared.queues.len();
         let new = cancellations.wrapping_sub(local.evicted_at);
         // Each cancellation pays for a look at so many tasks.
         if new.saturating_mul(WORTH) < lying as u64 {
             return Vec::new();
         }
         local.evicted_at = cancellations;
-        let mut cancelled = shared.injector.evict();
-        cancelled.extend(shared.overflow.evict());
-        let locked = shared.yielded.parts().iter().chain(shared.homes.get(local.me));
-        cancelled.extend(locked.flat_map(|queue| queue.extract(TaskRef::is_cancelled)));
+        let mut cancelled = shared.queues.evict();
+        cancelled.extend(
+            shared
+                .queues
+                .homes
+                .own(local.me)
+                .into_iter()
+                .flat_map(Ranked::evict),
+        );
         for task in local.lane.drain(cx) {
             if task.is_cancelled() {
                 cancelled.push(task);
@@ -292,7 +315,9 @@ impl<O: Order> Policy for Stealing<O> {
     }
 }
 
-/// What a worker does when it looks up: takes in what has come home, which it tells, and asks for help.
+/// What a worker does when it looks up: takes in what has come home, which it tells, and asks for help. Cold: most policies have nothing of
+/// the kind, and are to go straight on.
+#[cold]
 #[inline(never)]
 fn run_errands<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<'_>) -> bool {
     let came_home = come_home(shared, local, tally);
@@ -321,35 +346,30 @@ fn by_turns<O: Order>(
 ) -> Option<TaskRef> {
     local.turn = local.turn.wrapping_add(1);
     let turn = local.turn;
+    shared.queues.tidy();
     let by_turns = (0..PLACES).find_map(|place| match (turn + place) % PLACES {
-        0 => shared.injector.take_share(&mut local.lane, cx, Beside::Nothing),
-        1 => shared.yielded.pop(turn / PLACES),
-        2 => shared.overflow.take_share(&mut local.lane, cx, Beside::Anything),
+        0 => shared.queues.injected(turn / PLACES, &mut local.lane, cx),
+        1 => shared.queues.gave_way(turn / PLACES),
+        2 => shared.queues.overflowed(turn / PLACES, &mut local.lane, cx),
         3 => local.lane.passed_over(),
         4 => match shared.desk.asked_by(local.me, &mut local.kept) {
             Some(busy) => steal(&shared.lanes[busy], &mut local.lane, local.greed.amount(), cx),
             None => level(shared, local, cx),
         },
         // A worker that is in a long task does not look after what has come home to it.
-        _ => shared
-            .homes
-            .get(turn / PLACES % shared.lanes.len())
-            .and_then(Locked::pop),
+        _ => shared.queues.homes.pop_by_turns(turn / PLACES),
     });
     by_turns.or_else(|| came_home.then(|| local.lane.pop(cx)).flatten())
 }
 
 /// Whether nothing lies outside of the lanes, and nobody has asked this worker to steal. A hint, as each look is.
 fn is_nothing_shared<O: Order>(shared: &Shared<O>, local: &Local<O>) -> bool {
-    shared.injector.is_empty()
-        && shared.yielded.is_empty()
-        && shared.overflow.is_empty()
-        && (!shared.has_errands || has_no_errand(shared, local))
+    shared.queues.is_empty() && (!shared.has_errands || has_no_errand(shared, local))
 }
 
 /// Whether nothing has come home to anybody, and nobody has asked this worker to steal.
 fn has_no_errand<O: Order>(shared: &Shared<O>, local: &Local<O>) -> bool {
-    shared.homes.iter().all(Locked::is_empty) && local.kept.is_none() && !shared.desk.is_asked(local.me)
+    shared.queues.homes.are_empty() && local.kept.is_none() && !shared.desk.is_asked(local.me)
 }
 
 /// Something of another worker's lane, and how many lay there.
@@ -396,7 +416,7 @@ fn no_room<O: Order>(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, ta
     };
     if let Err(Full(task)) = placed {
         tally.count(Count::Overflowed, 1);
-        shared.overflow.push(task, local.pick());
+        shared.queues.overflow(task, local.pick());
     }
     shared.desk.ask(local.me, local.lane.len(), local.pick(), tally)
 }
@@ -413,46 +433,27 @@ fn detour<O: Order>(
     if why == Why::Yielded {
         return give_way(shared, local, task, shared.yield_to, tally);
     }
-    match home_of(shared, &task) {
-        Some(home) if home != local.me => go_home(shared, home, task),
+    match shared.queues.homes.of(&task) {
+        Some(home) if home != local.me => shared.queues.go_home(home, task),
         _ => into_lane(shared, local, task, tally),
     }
 }
 
 fn from_outside<O: Order>(shared: &Shared<O>, task: TaskRef, why: Why) -> Wake {
     if why == Why::Woken
-        && let Some(home) = home_of(shared, &task)
+        && let Some(home) = shared.queues.homes.of(&task)
     {
-        return go_home(shared, home, task);
+        return shared.queues.go_home(home, task);
     }
-    shared.injector.push(task, 0);
+    shared.queues.inject(task);
     Wake::Any
-}
-
-/// The word of a task that this worker has run: its number + 1, beside the priority.
-fn word_of_home(word: u64, worker: usize) -> u64 {
-    priority::keep(word, worker as u64 + 1)
-}
-
-/// Where a task ran last, if it is to go there.
-fn home_of<O: Order>(shared: &Shared<O>, task: &TaskRef) -> Option<usize> {
-    let home = priority::own(task.policy_word()).checked_sub(1)? as usize;
-    (home < shared.homes.len()).then_some(home)
-}
-
-fn go_home<O: Order>(shared: &Shared<O>, home: usize, task: TaskRef) -> Wake {
-    shared.homes[home].push(task);
-    Wake::Worker(WorkerId(home))
 }
 
 /// Takes in what has come home; whether there was anything.
 fn come_home<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<'_>) -> bool {
-    let Some(home) = shared.homes.get(local.me).filter(|home| !home.is_empty()) else {
+    let Some(tasks) = shared.queues.come_home(local.me) else {
         return false;
     };
-    let waiting = home.len();
-    let mut tasks = Vec::with_capacity(waiting);
-    home.pop_batch(&mut tasks, waiting);
     for task in tasks {
         if let Err(Full(task)) = local.lane.push_last(task) {
             let _ = no_room(shared, local, task, tally);
@@ -470,11 +471,7 @@ fn give_way<O: Order>(
     tally: Tally<'_>,
 ) -> Wake {
     if to == YieldTo::Global {
-        let pick = local.pick();
-        // Locked shards are never full.
-        if let Err(Full(task)) = shared.yielded.push(task, pick) {
-            shared.overflow.push(task, pick);
-        }
+        shared.queues.give_way(task, local.pick());
         return Wake::Any;
     }
     let newest = if O::NEWEST_FIRST {
@@ -488,12 +485,4 @@ fn give_way<O: Order>(
         }
     }
     Wake::Any
-}
-
-fn from_pool_queues<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-    shared
-        .injector
-        .take_share(&mut local.lane, cx, Beside::Nothing)
-        .or_else(|| shared.overflow.take_share(&mut local.lane, cx, Beside::Nothing))
-        .or_else(|| shared.yielded.pop(cx.random(shared.yielded.shards())))
 }

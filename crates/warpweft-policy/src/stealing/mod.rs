@@ -10,10 +10,13 @@
 //!   push ──▶ [lane of worker 1] ──▶ next      ◀── which victim: `victims`, `help`, `level`
 //! ```
 //!
+//! With priorities each of these queues is one for each level, and what waits there and is more urgent than a worker's own tasks goes before
+//! them: `next` looks, too.
+//!
 //! The order of the lanes is a type, for it is asked for every task. Everything else is a value that is looked at where the way of a
 //! task is slow already: a lane is full or empty, a task gives way, a worker looks up after [`INTERVAL`](crate::Policy::INTERVAL) tasks.
 //!
-//! [`Stealing`] is the recipe; `hooks` is what a worker does; `spill`, `victims`, `greed`, `help` and `level` are the parts that it uses.
+//! [`Stealing`] is the recipe; `hooks` is what a worker does; `pool_queues`, `homes`, `spill`, `victims`, `greed`, `help` and `level` are the parts that it uses.
 //!
 //! # Invariants
 //!
@@ -24,14 +27,17 @@
 mod axes;
 mod greed;
 mod help;
+mod homes;
 mod hooks;
 mod level;
+mod pool_queues;
 mod spill;
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests;
 mod thief;
 mod victims;
 
+use crate::by_class;
 use crate::order::{ChainOrder, FifoOrder, LifoOrder, MixedOrder, Order, PriorityOrder, SlotOrder};
 use std::fmt;
 use warpweft_queue::Amount;
@@ -175,7 +181,8 @@ impl<O: Order> Stealing<O> {
     /// `others` other ready tasks in a pool of so many workers.
     ///
     /// It is 2 × 6 × 61 × `k` × (`others` + 1): six places have their turn at every 61st step, one of which is the old end of the worker's own
-    /// lane; `k` is how many levels, queues or homes take turns within a place. Twice, for a task from outside may go on waiting in a lane. With
+    /// lane; `k` is how many levels, queues or homes take turns within a place, queues and homes for each
+    /// level. Twice, for a task from outside may go on waiting in a lane. With
     /// polls of `T` at most that takes `T` times as long.
     ///
     /// Two axes are outside of it. With [`Overflow::LockFree`] and [`Overflow::Multi`] what overflows is served by chance: soon, most probably, and nobody
@@ -188,10 +195,9 @@ impl<O: Order> Stealing<O> {
         } else {
             1
         };
-        let within = self
-            .order
-            .turns()
-            .max(hooks::yielded_queues(workers).max(homes) as u64);
+        let queues = pool_queues::yielded_queues(workers).max(homes) as u64;
+        let levels = by_class::levels(&self.order) as u64;
+        let within = self.order.turns().max(queues.saturating_mul(levels));
         (2 * hooks::PLACES as u64 * u64::from(<Self as crate::Policy>::INTERVAL))
             .saturating_mul(within)
             .saturating_mul(others as u64 + 1)

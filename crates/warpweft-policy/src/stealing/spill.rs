@@ -36,17 +36,18 @@ impl Spill {
         Self { rings: None, locked }
     }
 
-    /// What is behind the lanes with this way to overflow.
-    pub(super) fn of(overflow: Overflow) -> Result<Self, PolicyError> {
+    /// What is behind the lanes with this way to overflow: one of `classes` parts, among which the room of the rings is divided.
+    pub(super) fn of(overflow: Overflow, classes: usize) -> Result<Self, PolicyError> {
+        let part = |room: usize| (room / classes).max(2);
         let rings = match overflow {
             Overflow::Grow | Overflow::Retry(_) | Overflow::Locked => None,
-            Overflow::LockFree => Some(Multi::with_capacity(1, ALONE)?),
+            Overflow::LockFree => Some(Multi::with_capacity(1, part(ALONE))?),
             Overflow::Multi(queues) if queues.get() > MOST_QUEUES => {
                 return Err(PolicyError::Other(format!(
                     "overflow into {queues} queues: there may be 1 to {MOST_QUEUES}"
                 )));
             }
-            Overflow::Multi(queues) => Some(Multi::with_capacity(queues.get(), EACH)?),
+            Overflow::Multi(queues) => Some(Multi::with_capacity(queues.get(), part(EACH))?),
         };
         Ok(Self {
             rings,
@@ -107,8 +108,15 @@ impl Spill {
         batch
     }
 
-    /// One of the oldest. The worker's share of the others comes along into its lane, so that a lock is taken once for many.
-    pub(super) fn take_share(&self, lane: &mut impl Lane, cx: &Cx<'_>, beside: Beside) -> Option<TaskRef> {
+    /// One of the oldest. The worker's share of the others comes along into its lane, so that a lock is taken once for many. `put_back` is
+    /// called after some of them found no room there and were put back.
+    pub(super) fn take_share(
+        &self,
+        lane: &mut impl Lane,
+        cx: &Cx<'_>,
+        beside: Beside,
+        put_back: impl FnOnce(),
+    ) -> Option<TaskRef> {
         let waiting = self.len();
         if waiting == 0 {
             return None;
@@ -119,7 +127,9 @@ impl Spill {
             let mut rest = self.pop_batch(share, cx).into_iter();
             while let Some(task) = rest.next() {
                 if let Err(Full(task)) = lane.push_last(task) {
-                    self.push_batch(std::iter::once(task).chain(rest.by_ref()));
+                    self.push_batch(std::iter::once(task).chain(rest));
+                    put_back();
+                    break;
                 }
             }
         }

@@ -4,7 +4,7 @@ use super::hooks::PLACES;
 use super::{Fifo, Level, Overflow, Portion, Stealing, Victims, Woken, YieldTo};
 use crate::order::{ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
 use crate::testing::{Busy, Pool, keeps_its_bound, next_step};
-use crate::{Lifo, Policy as _};
+use crate::{Lifo, Policy as _, priority};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use warpweft_task::Why;
@@ -146,4 +146,49 @@ fn the_bound_is_what_is_said() {
         Stealing::with_order(PriorityOrder::new(slot, n(3))).steps(0, 1),
         12 * 732
     );
+}
+
+#[test]
+fn an_urgent_task_does_not_wait_for_its_worker() {
+    let policy = Stealing::with_order(PriorityOrder::new(FifoOrder, n(3))).woken(Woken::Last);
+    let mut pool = Pool::new(&policy, 2);
+    let sleeper = |pool: &mut Pool<_>, number, level| {
+        let mut task = pool.task(number, priority::word(level));
+        pool.call(1, |shared, own, cx| {
+            Stealing::suspended(shared, own, task.waiting(), cx);
+        });
+        task
+    };
+    // Worker 1, where they ran last, is in a long task. Worker 0 has something normal to do.
+    let (urgent, normal) = (sleeper(&mut pool, 0, 0), sleeper(&mut pool, 1, 1));
+    pool.spawn(0, [2]);
+    let _ = pool.push(0, normal, Why::Woken);
+    let _ = pool.push(0, urgent, Why::Woken);
+    assert_eq!(pool.run(0, Stealing::next), Some(0));
+    assert_eq!(pool.run(0, Stealing::next), Some(2));
+    // What is not more urgent is left to it, also by a worker that has nothing.
+    assert_eq!(pool.run(0, Stealing::next), None);
+    assert_eq!(pool.run(1, Stealing::next), Some(1));
+    assert!((0..2).all(|worker| pool.call(worker, |shared, own, _| Stealing::alone(shared, own))));
+}
+
+#[test]
+fn what_is_more_urgent_than_normal_comes_one_at_a_time() {
+    let policy = Stealing::with_order(PriorityOrder::new(FifoOrder, n(3)));
+    let mut pool = Pool::new(&policy, 2);
+    for (level, numbers) in [(0, 0..4), (1, 4..12)] {
+        for number in numbers {
+            let _ = pool.push_from_outside(pool.task(number, priority::word(level)));
+        }
+    }
+    let next = |pool: &mut Pool<_>, worker| {
+        let next = pool.run(worker, Stealing::next);
+        next.or_else(|| pool.run(worker, Stealing::overdue))
+    };
+    for (worker, number) in [(0, 0), (1, 1), (0, 2), (1, 3), (0, 4), (1, 9)] {
+        assert_eq!(next(&mut pool, worker), Some(number));
+    }
+    // Of the normal ones each has its share.
+    assert!(pool.locals.iter().all(|local| local.len() > 0));
+    pool.end_all();
 }

@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use warpweft_platform::sync::Mutex;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
 use warpweft_task::spawn::{self, Birth};
-use warpweft_task::{Abandon, Header, JoinHandle, Ran, Suspended, TaskRef, Why};
+use warpweft_task::{Abandon, Header, JoinHandle, Ran, Runnable, Suspended, Why};
 
 /// How often something happened. Not an atomic of the model checker: counting must not order anything.
 #[derive(Clone, Default)]
@@ -113,10 +113,10 @@ static COUNTING: Counting = Counting;
 #[repr(C)]
 pub(crate) struct Pool {
     header: PoolHeader,
-    queue: Mutex<Vec<TaskRef>>,
+    queue: Mutex<Vec<Runnable>>,
     /// How often a token was pushed.
     pub(crate) pushed: Count,
-    /// How many tokens were dropped instead of run.
+    /// How many tokens a policy dropped instead of handing them out.
     pub(crate) dropped: Count,
     /// How many tasks were struck off the register.
     pub(crate) unregistered: Count,
@@ -138,14 +138,14 @@ unsafe fn pool<'a>(header: NonNull<PoolHeader>) -> &'a Pool {
     unsafe { header.cast::<Pool>().as_ref() }
 }
 
-unsafe fn push(header: NonNull<PoolHeader>, token: TaskRef, _why: Why) {
+unsafe fn push(header: NonNull<PoolHeader>, token: Runnable, _why: Why) {
     // SAFETY: by the contract of `PoolVtable`.
     let pool = unsafe { pool(header) };
     pool.pushed.add();
     pool.queue.lock().push(token);
 }
 
-unsafe fn dropped(header: NonNull<PoolHeader>, token: TaskRef) {
+unsafe fn dropped(header: NonNull<PoolHeader>, token: Runnable) {
     // SAFETY: by the contract of `PoolVtable`.
     unsafe { pool(header) }.dropped.add();
     token.abandon(Abandon::Dropped);
@@ -182,7 +182,7 @@ impl Pool {
     }
 
     /// A task that drives `future`. Its allocation is counted.
-    pub(crate) fn future<F>(&'static self, future: F) -> (TaskRef, JoinHandle<F::Output>)
+    pub(crate) fn future<F>(&'static self, future: F) -> (Runnable, JoinHandle<F::Output>)
     where
         F: Future<Output: Send + 'static> + Send + Unpin + 'static,
     {
@@ -194,7 +194,7 @@ impl Pool {
     pub(crate) fn job<T: Send + 'static>(
         &'static self,
         closure: impl FnOnce() -> T + Send + 'static,
-    ) -> (TaskRef, JoinHandle<T>) {
+    ) -> (Runnable, JoinHandle<T>) {
         let work = Task(closure);
         // SAFETY: the tests close the pool when its tasks have ended.
         unsafe {
@@ -209,7 +209,7 @@ impl Pool {
     }
 
     /// As [`job`](Pool::job), but nobody gets the result.
-    pub(crate) fn detached_job(&'static self, closure: impl FnOnce() + Send + 'static) -> TaskRef {
+    pub(crate) fn detached_job(&'static self, closure: impl FnOnce() + Send + 'static) -> Runnable {
         let work = Task(closure);
         // SAFETY: the tests close the pool when its tasks have ended.
         unsafe {
@@ -224,7 +224,7 @@ impl Pool {
     }
 
     /// Runs one step; a task that waits is put to sleep, or goes to the queue if it was woken meanwhile.
-    pub(crate) fn step(&self, token: TaskRef) {
+    pub(crate) fn step(&self, token: Runnable) {
         if let Ran::Pending(pending) = token.run()
             && let Suspended::Again(token) = pending.suspend()
         {
@@ -243,7 +243,7 @@ impl Pool {
     }
 
     /// The token that was pushed last.
-    pub(crate) fn take(&self) -> Option<TaskRef> {
+    pub(crate) fn take(&self) -> Option<Runnable> {
         self.queue.lock().pop()
     }
 

@@ -33,14 +33,14 @@ use warpweft_policy::{Count, Counters};
 use warpweft_queue::{Amount, EventCount, Fifo, FifoThief, Full, Glance, Locked, Owner, Steal, Thief};
 use warpweft_task::pool::{PoolHeader, PoolVtable};
 use warpweft_task::spawn::{self, Birth};
-use warpweft_task::{Header, JoinHandle, Pending, Ran, Suspended, TaskRef, Why};
+use warpweft_task::{Header, JoinHandle, Pending, Ran, Runnable, Suspended, Why};
 
 #[repr(C)]
 pub(crate) struct Hand {
     header: PoolHeader,
-    lanes: Box<[FifoThief<TaskRef>]>,
-    injector: Locked<TaskRef>,
-    overflow: Locked<TaskRef>,
+    lanes: Box<[FifoThief<Runnable>]>,
+    injector: Locked<Runnable>,
+    overflow: Locked<Runnable>,
     events: EventCount,
     closing: CachePadded<AtomicBool>,
     /// Once suspended, unfinished tasks.
@@ -56,7 +56,7 @@ struct Worker {
     running: AtomicPtr<()>,
     /// Where its running task wants to wait.
     gave_way: Cell<u8>,
-    lane: UnsafeCell<Fifo<TaskRef>>,
+    lane: UnsafeCell<Fifo<Runnable>>,
     spared: UnsafeCell<Vec<Option<Glance>>>,
     random: UnsafeCell<Rng>,
     counters: Counters,
@@ -91,17 +91,17 @@ unsafe fn hand<'a>(pool: NonNull<PoolHeader>) -> &'a Hand {
     unsafe { pool.cast::<Hand>().as_ref() }
 }
 
-unsafe fn push(pool: NonNull<PoolHeader>, task: TaskRef, why: Why) {
+unsafe fn push(pool: NonNull<PoolHeader>, task: Runnable, why: Why) {
     // SAFETY: by the table's contract.
     unsafe { hand(pool) }.push(task, why);
 }
 
-unsafe fn woken(pool: NonNull<PoolHeader>, task: TaskRef) {
+unsafe fn woken(pool: NonNull<PoolHeader>, task: Runnable) {
     // SAFETY: by the table's contract.
     unsafe { hand(pool) }.push(task, Why::Woken);
 }
 
-unsafe fn dropped(_: NonNull<PoolHeader>, _: TaskRef) {
+unsafe fn dropped(_: NonNull<PoolHeader>, _: Runnable) {
     unreachable!("the yardstick drops no token");
 }
 
@@ -113,7 +113,7 @@ unsafe fn unregister(pool: NonNull<PoolHeader>, _: NonNull<Header>, place: usize
 
 impl Hand {
     pub(crate) fn start(workers: usize) -> (Arc<Self>, Vec<thread::JoinHandle<()>>) {
-        let lanes: Vec<Fifo<TaskRef>> = (0..workers)
+        let lanes: Vec<Fifo<Runnable>> = (0..workers)
             .map(|_| Fifo::with_capacity(256).expect("room"))
             .collect();
         let hand = Arc::new(Self {
@@ -196,13 +196,13 @@ impl Hand {
     }
 
     #[inline(never)]
-    fn push_from_outside(&self, task: TaskRef) {
+    fn push_from_outside(&self, task: Runnable) {
         self.injector.push(task);
         self.events.notify_one();
     }
 
     #[inline]
-    fn push(&self, task: TaskRef, why: Why) {
+    fn push(&self, task: Runnable, why: Why) {
         // SAFETY: null, or the worker of this thread, which lives until the thread ends.
         let worker = unsafe { CURRENT.with(Cell::get).as_ref() };
         let Some(worker) = worker.filter(|worker| std::ptr::eq(worker.hand.get(), self)) else {
@@ -217,13 +217,13 @@ impl Worker {
         clippy::mut_from_ref,
         reason = "the worker's own thread asks, one use at a time"
     )]
-    fn lane(&self) -> &mut Fifo<TaskRef> {
+    fn lane(&self) -> &mut Fifo<Runnable> {
         // SAFETY: only the worker's own thread is here, and no other borrow is alive during a use.
         unsafe { &mut *self.lane.get() }
     }
 
     #[inline]
-    fn push(&self, hand: &Hand, task: TaskRef, why: Why) {
+    fn push(&self, hand: &Hand, task: Runnable, why: Why) {
         self.counters.pushed(why);
         // What is more than that comes last, and is out of line, as in the runtime.
         match self.lane().push(task) {
@@ -243,7 +243,7 @@ impl Worker {
 
     #[cold]
     #[inline(never)]
-    fn no_room(&self, hand: &Hand, task: TaskRef) {
+    fn no_room(&self, hand: &Hand, task: Runnable) {
         self.counters.add(Count::Grown, 1);
         if self.lane().grow().is_ok() {
             match self.lane().push(task) {
@@ -257,7 +257,7 @@ impl Worker {
     }
 
     #[cold]
-    fn wait(&self, hand: &Hand) -> Option<TaskRef> {
+    fn wait(&self, hand: &Hand) -> Option<Runnable> {
         self.counters.add(Count::Searches, 1);
         let rounds = if hand.workers.len() == 1 { 1 } else { 14 };
         let nobody_sleeps = hand.events.snapshot().1 == 0;
@@ -299,7 +299,7 @@ impl Worker {
         }
     }
 
-    fn search_for_long(&self, hand: &Hand, rounds: u32) -> Option<TaskRef> {
+    fn search_for_long(&self, hand: &Hand, rounds: u32) -> Option<Runnable> {
         let mut hints = 4;
         for round in 1..=rounds {
             let task = self.search(hand);
@@ -315,7 +315,7 @@ impl Worker {
     }
 
     /// As the runtime's searchers do that see lone tasks.
-    fn linger(&self, hand: &Hand, rounds: u32, spared: &mut u64) -> Option<TaskRef> {
+    fn linger(&self, hand: &Hand, rounds: u32, spared: &mut u64) -> Option<Runnable> {
         let mut leaves = || {
             let now = self.counters.get(Count::Spared);
             std::mem::replace(spared, now) != now
@@ -336,7 +336,7 @@ impl Worker {
         None
     }
 
-    fn search(&self, hand: &Hand) -> Option<TaskRef> {
+    fn search(&self, hand: &Hand) -> Option<Runnable> {
         if let Some(task) = hand.injector.pop().or_else(|| hand.overflow.pop()) {
             return Some(task);
         }
@@ -365,7 +365,7 @@ impl Worker {
         })
     }
 
-    fn scan(&self, hand: &Hand) -> Option<TaskRef> {
+    fn scan(&self, hand: &Hand) -> Option<Runnable> {
         let near = self
             .lane()
             .pop()
@@ -445,7 +445,8 @@ impl Worker {
         if !pending.is_registered() {
             let mut register = hand.register.lock().expect("unpoisoned");
             register.push(1);
-            pending.register(register.len() - 1);
+            // SAFETY: this pool never ends while it has tasks, and looks at no place when one is struck off.
+            unsafe { pending.register(register.len() - 1) };
         }
         if let Suspended::Again(task) = pending.suspend() {
             self.push_again(hand, task, 0);
@@ -461,7 +462,7 @@ impl Worker {
     }
 
     #[inline(never)]
-    fn push_again(&self, hand: &Hand, task: TaskRef, gave_way: u8) {
+    fn push_again(&self, hand: &Hand, task: Runnable, gave_way: u8) {
         let why = if gave_way == 0 { Why::Woken } else { Why::Yielded };
         self.push(hand, task, why);
     }

@@ -27,7 +27,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Pending, TaskId, TaskRef};
+use warpweft_task::{Pending, Runnable, TaskId};
 
 /// The right of one task to go to a pool; if that is bounded, with a place there.
 pub(crate) struct Ticket {
@@ -59,7 +59,7 @@ impl Ticket {
     /// # Safety
     ///
     /// The task has never run.
-    pub(super) unsafe fn settle_fresh(self, task: TaskRef) -> TaskRef {
+    pub(super) unsafe fn settle_fresh(self, task: Runnable) -> Runnable {
         // SAFETY: by contract.
         let mut task = unsafe { Pending::fresh(task) };
         self.settle(&mut task);

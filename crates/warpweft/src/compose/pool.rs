@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::spawn::{self as births, Birth};
-use warpweft_task::{JoinHandle, TaskRef, Why};
+use warpweft_task::{JoinHandle, Runnable, Why};
 
 /// A pool of workers under one policy: one of those that a [`Runtime`](crate::Runtime) has. This is a handle to it; clones lead to the same pool, and
 /// are the same by `==`.
@@ -75,6 +75,37 @@ impl Pool {
     #[must_use]
     pub fn current() -> Option<Self> {
         with_current(|front| front.map(|front| Self(front.keep())))
+    }
+
+    /// The number of the worker that the calling thread carries, in the pool that [`current`](Self::current)
+    /// gives: below [`worker_slots`](Self::worker_slots). No other thread has the same number at the same
+    /// time.
+    ///
+    /// It may change with each wait, fork or yield: [what holds for it](crate::Runtime#workers-and-threads).
+    /// `None` where the thread carries no worker or visits a pool: outside of tasks, in
+    /// [`blocking`](crate::blocking()), in a closure of [`spawn_blocking`](crate::spawn_blocking), and in
+    /// [`Runtime::block_on`](crate::Runtime::block_on).
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use warpweft::{Pool, Runtime, par_for};
+    ///
+    /// let runtime = Runtime::builder().workers(2).build()?;
+    /// // No thread adds to a sum while another one does.
+    /// let sums: Vec<_> = (0..runtime.worker_slots()).map(|_| AtomicU64::new(0)).collect();
+    /// runtime.install(|_| {
+    ///     par_for(0..1000, 10, |n| {
+    ///         let worker = Pool::current_worker().unwrap_or_else(|| unreachable!("a piece of a loop has a worker"));
+    ///         let sum = &sums[worker];
+    ///         sum.store(sum.load(Ordering::Relaxed) + n as u64, Ordering::Relaxed);
+    ///     });
+    /// })?;
+    /// assert_eq!(sums.iter().map(|sum| sum.load(Ordering::Relaxed)).sum::<u64>(), 499_500);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn current_worker() -> Option<usize> {
+        with_current(|front| front.and_then(|front| front.worker))
     }
 
     /// Whether the caller runs on a worker of this pool.
@@ -254,7 +285,7 @@ impl Pool {
         &self,
         location: &'static Location<'static>,
         ticket: Ticket,
-        bear: impl FnOnce(Birth) -> (TaskRef, H),
+        bear: impl FnOnce(Birth) -> (Runnable, H),
     ) -> H {
         let (task, handle) = bear(Birth {
             pool: self.header(),
@@ -326,10 +357,19 @@ impl Pool {
         &self.card().policy
     }
 
-    /// How many workers it has.
+    /// How many workers it has. Stand-ins for stuck workers come on top: see
+    /// [`worker_slots`](Self::worker_slots).
     #[must_use]
     pub fn workers(&self) -> usize {
         self.card().workers
+    }
+
+    /// How many workers there may be at a time: those that were asked for, and the stand-ins of
+    /// [`Builder::stuck_after`](crate::Builder::stuck_after). [`current_worker`](Self::current_worker) is
+    /// always below.
+    #[must_use]
+    pub fn worker_slots(&self) -> usize {
+        self.card().slots
     }
 
     /// How many tasks from elsewhere may have a place in it at a time; `None`: it is not bounded.
@@ -366,6 +406,22 @@ impl Pool {
     #[must_use]
     pub fn idle_workers(&self) -> (usize, usize) {
         self.0.idle()
+    }
+
+    /// What the pool's policy did wrong, if the pool closed for that, or if the policy kept tasks beyond the pool's end: a text that names
+    /// the policy and the pool. `None`: nothing that is known.
+    ///
+    /// A hook that panics, and a task of another pool that a hook hands out, close the pool: its tasks end with
+    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// assert_eq!(runtime.first().fault(), None);
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn fault(&self) -> Option<&str> {
+        self.0.fault()
     }
 
     /// Whether it is shutting down, or has.

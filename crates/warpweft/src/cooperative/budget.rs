@@ -100,7 +100,7 @@ fn due() {
 
 /// Whether code on that stack may switch or be stopped now.
 pub(super) fn may_act(seat: &Seat) -> bool {
-    !seat.is_uncooperative() && !seat.is_in_policy() && !panicking()
+    !seat.is_uncooperative() && !seat.keeps_worker() && !panicking()
 }
 
 /// Unwinds a job or a fiber that was cancelled, and a job of a runtime that shuts down. A fiber of one is unwound where it switches.

@@ -77,6 +77,11 @@ pub(crate) fn visited_below() -> Option<*const Front> {
         .find(|front| !front.is_null())
 }
 
+/// Whether the calling stack is a handled body's, on a thread of a pool or not.
+pub(crate) fn is_here() -> bool {
+    !current().is_null()
+}
+
 /// What a report says of the body that runs on this thread, which is of no pool.
 #[cfg(all(unix, not(any(warpweft_loom, warpweft_shuttle))))]
 pub(crate) fn label_outside<'run>() -> Option<&'run Label> {
@@ -217,7 +222,10 @@ impl Core {
     /// Whether the worker was given away on top of this body by `blocking`. Its runner counts on one: a task must not end without,
     /// unless the pool ends.
     fn has_lost_its_worker(&self) -> bool {
-        let lost = |here: &Seat| here.front().is_none() && !here.home().pool().is_closing();
+        let lost = |here: &Seat| {
+            let pool = here.home().pool();
+            here.front().is_none() && !pool.is_closing() && !pool.is_forked()
+        };
         self.carried.get() && seat::here().is_some_and(lost)
     }
 

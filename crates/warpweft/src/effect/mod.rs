@@ -89,7 +89,7 @@ mod must_not_compile;
 
 #[cfg(all(unix, not(any(warpweft_loom, warpweft_shuttle))))]
 pub(crate) use body::label_outside;
-pub(crate) use body::{Core, visited_below};
+pub(crate) use body::{Core, is_here, visited_below};
 pub use handler::{Continuation, Handler, Next, Strand, handle};
 
 use std::any::{TypeId, type_name};

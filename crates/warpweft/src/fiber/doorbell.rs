@@ -97,6 +97,16 @@ impl Doorbell {
         self.heard()
     }
 
+    /// Whether it has rung elsewhere since this was asked. For the home of a forked child, whose lane may be lost.
+    pub(super) fn was_entered(&self) -> bool {
+        // Ordering: as in `answer`.
+        let entered = self.entered.swap(false, Ordering::Acquire);
+        if entered {
+            self.heard();
+        }
+        entered
+    }
+
     /// It has rung, on the home thread. The fiber, if it listens.
     #[inline]
     fn heard(&self) -> Option<NonNull<Fiber>> {

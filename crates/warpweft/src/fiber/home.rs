@@ -71,6 +71,10 @@ pub(crate) struct Home {
     turn: Cell<u64>,
     /// Whose CPUs the thread runs on, if workers have some.
     cpus_of: Cell<Option<usize>>,
+    /// Of the thread's own stack.
+    base: Cell<*const Seat>,
+    /// How many calls of others' code are on the stack that must not give the worker away.
+    keeps_worker: Cell<u32>,
 }
 
 impl Home {
@@ -92,6 +96,8 @@ impl Home {
             bare: RefCell::default(),
             turn: Cell::new(0),
             cpus_of: Cell::new(None),
+            base: Cell::new(ptr::null()),
+            keeps_worker: Cell::new(0),
         }
     }
 
@@ -102,6 +108,26 @@ impl Home {
 
     pub(crate) fn pool(&self) -> &Arc<dyn AnyPool> {
         &self.pool
+    }
+
+    /// A call of others' code begins that must not give the worker away, or has ended.
+    pub(crate) fn keep_worker(&self, begins: bool) {
+        let calls = self.keeps_worker.get();
+        self.keeps_worker.set(if begins { calls + 1 } else { calls - 1 });
+    }
+
+    /// Whether such a call is on the stack.
+    pub(crate) fn keeps_worker(&self) -> bool {
+        self.keeps_worker.get() > 0
+    }
+
+    /// The seat of the thread's own stack, which is there as long as its tasks run.
+    pub(crate) fn set_base(&self, base: *const Seat) {
+        self.base.set(base);
+    }
+
+    pub(crate) fn base(&self) -> *const Seat {
+        self.base.get()
     }
 
     pub(crate) fn adrift(&self) -> &Front {
@@ -416,7 +442,7 @@ impl Home {
     #[inline]
     fn count_turn(&self, front: &Front) {
         self.turns_left.set(self.turns_left.get() - 1);
-        front.counters.add(Count::Ran, 1);
+        front.counters.add(Count::FiberTurns, 1);
     }
 
     /// Resumes a fiber that is ready, or starts one, if there is any, on `base`, this thread's own stack.

@@ -22,7 +22,8 @@ use std::sync::Arc;
 use std::task::Waker;
 use warpweft_platform::delay;
 use warpweft_platform::prefetch::prefetch;
-use warpweft_platform::thread::panicking;
+use warpweft_platform::process;
+use warpweft_platform::thread::{panicking, pause};
 use warpweft_task::{Abandon, Mount, Running, Signal, Unwound};
 
 /// Whether a wait must not be left before its end, because somebody else works on the frame.
@@ -52,6 +53,11 @@ const UNWINDING: u32 = 2;
 const AWAY: u32 = 4;
 /// A frame must not be left while others work on it; so many times.
 const HELD: u32 = 8;
+
+/// How long a fiber sleeps between two looks at its bell in a forked child, in nanoseconds.
+const LOOK_NS: u64 = 200_000;
+/// After so many looks it looks whether its thread is the only one, and at its first.
+const LOOKS: u32 = 100;
 
 /// How many lines of the cache a turn looks at.
 const HOT_LINES: usize = 3;
@@ -141,7 +147,7 @@ impl Fiber {
         let Some(stack) = self.stack.take() else {
             unreachable!("a fiber without a body has a stack")
         };
-        self.label.write(mount.task().info());
+        self.label.write(mount.info());
         let this: *const Self = self;
         let body = move |switch: &Switch| {
             // SAFETY: its home keeps the fiber until the body has ended.
@@ -377,6 +383,26 @@ impl Fiber {
     pub(crate) fn listen(&self, held: Held) -> bool {
         self.home().slot_of(self);
         self.suspend(State::Listens(held)) == Input::Unwind
+    }
+
+    /// Waits until its bell rings, in a forked child, where it does not switch away. No other thread looks at its lane.
+    #[cold]
+    pub(crate) fn listen_in_child(&self) {
+        let mut looks = 0;
+        loop {
+            // In this order: a thread may ring, and end.
+            let over = looks % LOOKS == 0 && process::is_alone();
+            if self.doorbell.was_entered() {
+                return;
+            }
+            if over {
+                process::refuse_wait(
+                    "a wait that nothing can end: a fiber forked, and what it waits for in the child stayed in the parent",
+                );
+            }
+            pause(LOOK_NS);
+            looks += 1;
+        }
     }
 
     fn suspend(&self, state: State) -> Input {

@@ -220,9 +220,11 @@ impl Stacks {
             // SAFETY: inside the stack, above its guard; nobody uses it.
             unsafe { memory::forget(from, bytes) };
         }
-        let mut state = self.state.lock();
-        state.deepest = state.deepest.max(used);
-        state.free.push(limit);
+        // In a forked child the lock may be lost, and then the stack is.
+        if let Some(mut state) = self.state.lock_unless_lost() {
+            state.deepest = state.deepest.max(used);
+            state.free.push(limit);
+        }
     }
 
     /// How much of a stack is in use.
@@ -233,8 +235,10 @@ impl Stacks {
 
     /// A fiber waits for the first time (1), or such a fiber has ended (-1).
     pub(super) fn count_live(&self, change: isize) {
-        let mut state = self.state.lock();
-        state.live = state.live.wrapping_add_signed(change);
+        // In a forked child the lock may be lost, and nobody counts.
+        if let Some(mut state) = self.state.lock_unless_lost() {
+            state.live = state.live.wrapping_add_signed(change);
+        }
     }
 
     /// A fiber is unwound.

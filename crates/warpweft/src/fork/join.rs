@@ -5,14 +5,17 @@
 
 use super::list::Back;
 use super::record::{Fork, Record};
+use crate::effect::Discontinued;
+use crate::fiber::Fiber;
 use crate::runtime::install_here;
 use crate::runtime::seat::{self, Seat};
+use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::thread::yield_now;
 use warpweft_platform::{clock, delay};
-use warpweft_task::Signal;
+use warpweft_task::{Cancelled, Signal, Unwound};
 
 /// The right to fork on this stack. It costs nothing to pass on, and saves each [`join`](ForkCx::join) the look-up of the
 /// thread.
@@ -68,8 +71,14 @@ impl<'stack> ForkCx<'stack> {
     ///
     /// # Panics
     ///
-    /// If one of them panics, when both have ended; if both do, with what `first` panicked with. If `first` panics before
-    /// anybody has taken `second`, that one is dropped and never runs.
+    /// If one of them panics, when both have ended; if both do, with what `first` panicked with. **Both run
+    /// in any case**: if `first` panics before another worker has taken `second`, that one runs here, and
+    /// then the panic of `first` goes on.
+    ///
+    /// The exception is a stack that was told to end. A fiber whose runtime shuts down,
+    /// [cooperative](mod@crate::cooperative) code whose task was cancelled or whose runtime shuts down, and a
+    /// body whose [effect](mod@crate::effect) was discontinued, are unwound. If that happens in `first`, a
+    /// `second` that no other worker has taken is dropped and never runs.
     // Out of line, so that a small recursive `first` and `second` are inlined here: then the leaves of the recursion cost
     // no call at all. Inlined into them instead, fib takes half as long again.
     #[inline(never)]
@@ -84,16 +93,14 @@ impl<'stack> ForkCx<'stack> {
         // SAFETY: a seat's list is attached for as long as its thread runs tasks. The fork stays in this frame, and leaves
         // the list before the frame ends: below, or by the guard.
         let (before, free) = unsafe { forks.push(fork.as_record()) };
-        let guard = Guard {
-            seat: self.0,
-            fork: &fork,
-            before,
-        };
         if free {
             self.0.offer_fork();
         }
-        let a = first(ForkCx(self.0));
-        mem::forget(guard);
+        // Unwind: it goes on when the second half has ended, which must not lose its frame.
+        let a = match catch_unwind(AssertUnwindSafe(|| first(ForkCx(self.0)))) {
+            Ok(a) => a,
+            Err(panic) => first_panicked(self.0, &fork, before, panic),
+        };
         if forks.is_latent(&raw const fork.record) {
             forks.pop(before);
         } else if !come_back(self.0, &fork.record, before) {
@@ -180,32 +187,15 @@ fn wait(seat: &Seat, done: &Signal) {
     seat.wait_for_fork(done);
 }
 
-/// The first half panics: the second one must not lose its frame.
-struct Guard<'a, B, R>
-where
-    R: Send,
-    B: FnOnce(ForkCx<'_>) -> R + Send,
-{
-    seat: &'a Seat,
-    fork: &'a Fork<B, R>,
-    before: *const Record,
-}
-
-impl<B, R> Drop for Guard<'_, B, R>
-where
-    R: Send,
-    B: FnOnce(ForkCx<'_>) -> R + Send,
-{
-    // By value, so that the guard needs no place in memory as long as nothing panics.
-    #[inline]
-    fn drop(&mut self) {
-        give_up(self.seat, self.fork, self.before);
-    }
-}
-
+/// The first half has panicked: its panic goes on when the second half has ended.
 #[cold]
 #[inline(never)]
-fn give_up<B, R>(seat: &Seat, fork: &Fork<B, R>, before: *const Record)
+fn first_panicked<B, R>(
+    seat: &Seat,
+    fork: &Fork<B, R>,
+    before: *const Record,
+    panic: Box<dyn Any + Send>,
+) -> !
 where
     R: Send,
     B: FnOnce(ForkCx<'_>) -> R + Send,
@@ -214,16 +204,38 @@ where
     if latent {
         seat.forks().pop(before);
     }
-    // Unwind: a panic is under way already, and goes on. What is dropped here must not start a second one.
-    let _ = catch_unwind(AssertUnwindSafe(|| {
-        if latent || come_back(seat, &fork.record, before) {
-            // SAFETY: it is ours, and never runs.
-            drop(unsafe { fork.take() });
-        } else {
+    let is_mine = latent || come_back(seat, &fork.record, before);
+    // Unwind: the first half's panic goes on. A second one, of the other half or of what is dropped here,
+    // ends here.
+    let second = catch_unwind(AssertUnwindSafe(|| {
+        if !is_mine {
             // SAFETY: it was taken, and is done.
-            drop(unsafe { fork.result() });
+            unsafe { fork.result() }.map(drop)
+        } else {
+            // SAFETY: it is ours.
+            let second = unsafe { fork.take() };
+            if !is_told_to_end(seat, &*panic) {
+                drop(second(ForkCx(seat)));
+            }
+            Ok(())
         }
     }));
+    if let Ok(Err(second)) | Err(second) = second {
+        // Unwind: what a panic was thrown with may panic in its own `Drop`. What that one was thrown with is
+        // leaked.
+        if let Err(third) = catch_unwind(AssertUnwindSafe(|| drop(second))) {
+            mem::forget(third);
+        }
+    }
+    resume_unwind(panic)
+}
+
+/// Whether a stack that unwinds with `panic` does so because it was told to: nothing more begins on it.
+fn is_told_to_end(seat: &Seat, panic: &(dyn Any + Send)) -> bool {
+    panic.is::<Unwound>()
+        || panic.is::<Cancelled>()
+        || panic.is::<Discontinued>()
+        || seat.fiber().is_some_and(Fiber::is_unwinding)
 }
 
 /// Runs both closures, in parallel if a worker is free, and returns when both have ended: [`ForkCx::join`] with the

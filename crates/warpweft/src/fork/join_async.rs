@@ -94,8 +94,11 @@ enum Begun<B: Future> {
 /// # Panics
 ///
 /// Awaiting it panics if one half does, when both have ended; if both do, with what `first` panicked with. If `first` panics,
-/// `second` is cancelled. It panics if the pool of a `second` that runs elsewhere is shut down before that has ended, or its
-/// policy loses it; and if it is polled again after it has given its results.
+/// `second` is cancelled, also before its first poll: unlike the closures of a [`join`](crate::join()), a
+/// future may be dropped wherever it waits, and its owner counts on no more. If `second` panics, `first` goes
+/// on to its end. It panics if the pool of a `second` that runs elsewhere is shut down before that has ended,
+/// or its policy loses it; and if it is polled again after it has given its results. Outside of any pool, if
+/// the default runtime cannot be built.
 #[track_caller]
 pub fn join_async<A, B>(first: A, second: B) -> JoinAsync<A, B>
 where

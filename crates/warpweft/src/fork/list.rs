@@ -303,8 +303,8 @@ impl List {
                 // SAFETY: it was on offer, and nobody has taken it.
                 unsafe { Record::claimable(offered.cast()) }
             } else {
-                // The scope counted it when it was offered: it is the ticket's now.
-                Arc::new(Claim::new(offered))
+                // SAFETY: what is on offer is of an open scope, which is alive.
+                unsafe { &*scope }.claim_offered(offered)
             });
         }
         while let Some(record) = self.oldest_latent() {

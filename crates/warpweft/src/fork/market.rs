@@ -126,6 +126,11 @@ impl Market {
         !self.watched.load(Ordering::Relaxed)
     }
 
+    /// From now on no offer wakes anybody: this is a forked child, and all who could take it stayed in the parent.
+    pub(crate) fn wake_nobody(&self) {
+        self.watched.store(true, Ordering::Relaxed);
+    }
+
     /// Takes a ripe fork of somebody else's.
     pub(crate) fn rob(&self, me: usize, seen: &Seen) -> Option<Stolen> {
         let count = self.offers.len();

@@ -20,7 +20,9 @@ use std::ops::Range;
 ///
 /// # Panics
 ///
-/// If a call does, when those that run have ended; others may not have begun.
+/// If a call does, when all pieces have ended, with the panic of the lowest piece that did. The rest of such
+/// a piece is left out; the other pieces run in any case, but for the exception that [`ForkCx::join`] names.
+/// Outside of a task, if the runtime cannot be built or is shutting down.
 pub fn par_for(range: Range<usize>, grain: usize, body: impl Fn(usize) + Sync) {
     fn halves(cx: ForkCx<'_>, range: Range<usize>, grain: usize, body: &(impl Fn(usize) + Sync)) {
         if range.len() <= grain {
@@ -50,7 +52,8 @@ pub fn par_for(range: Range<usize>, grain: usize, body: impl Fn(usize) + Sync) {
 ///
 /// # Panics
 ///
-/// If `len` is 0. If a call panics, when those that run have ended; others may not have begun.
+/// If `len` is 0. If a call does, as [`par_for`]: the other pieces run in any case. Outside of a task, if the
+/// runtime cannot be built or is shutting down.
 pub fn par_chunks_mut<T: Send>(slice: &mut [T], len: usize, body: impl Fn(usize, &mut [T]) + Sync) {
     fn halves<T: Send>(
         cx: ForkCx<'_>,

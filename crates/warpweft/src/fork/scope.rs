@@ -79,6 +79,15 @@ impl Jobs {
         }
     }
 
+    /// Makes a claim of a job that was on offer and that nobody has taken. It was counted when it was offered.
+    ///
+    /// The owner keeps the claim, too: a pool that closes drops the ticket, and then the owner runs the job.
+    pub(super) fn claim_offered(&self, job: NonNull<Runnable>) -> Arc<Claim> {
+        let claim = Arc::new(Claim::new(job));
+        self.tickets.borrow_mut().push(Arc::clone(&claim));
+        claim
+    }
+
     /// One of those that were given away has ended, or the owner is through with its own.
     fn end_one(&self) -> bool {
         // Ordering: Release gives what the job did to the owner; Acquire takes it there.
@@ -366,9 +375,10 @@ impl ForkCx<'_> {
 ///
 /// # Panics
 ///
-/// If `body` or a job does, when all have ended: with the body's panic, or the first one of the jobs. If the pool is shut
-/// down before a job has run that was spawned by another job on another thread. Outside of a task, if that runtime
-/// cannot be built or is shutting down.
+/// If `body` or a job does, when all have ended: with the body's panic, or the first one of the jobs. **All
+/// jobs run in any case**, also those that no worker had taken when `body` was unwound, for whatever reason.
+/// If the pool is shut down before a job has run that was spawned by another job on another thread. Outside
+/// of a task, if that runtime cannot be built or is shutting down.
 pub fn scope<'env, T: Send>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T + Send) -> T {
     ForkCx::find(|cx| cx.scope(body))
 }

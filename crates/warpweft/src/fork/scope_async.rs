@@ -106,6 +106,10 @@ impl AsyncScope {
     /// After the end of the scope the future is dropped, and the handle gives [`JoinError::Cancelled`](crate::JoinError::Cancelled).
     ///
     /// Costs two allocations and twice a short lock.
+    ///
+    /// # Panics
+    ///
+    /// Outside of any pool, if the default runtime cannot be built.
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> ScopedHandle<'static, F::Output>
     where

@@ -16,6 +16,7 @@ use super::alarm::Alarm;
 use super::poller::{Events, Poller};
 use super::source::Source;
 use super::sources::Sources;
+use crate::runtime::forked::end_if;
 use crate::time::timers::{NEVER, Timers, Token};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -221,6 +222,8 @@ impl Turn<'_> {
                 break;
             }
         }
+        // One of them may have forked: in the child the thread has nothing to go back to.
+        end_if(driver.check().is_err());
         driver.bench.lock().wakers = wakers;
         woken
     }

@@ -52,11 +52,8 @@ impl<T: AsFd> Async<T> {
     /// # Errors
     ///
     /// The descriptor cannot be waited for (a regular file), the runtime is shutting down, this is a forked child, or the system
-    /// gives no poller. `io` is dropped.
-    ///
-    /// # Panics
-    ///
-    /// Outside of any runtime, if the default one cannot be built.
+    /// gives no poller. Outside of any runtime, the [default one](crate::try_default_runtime) cannot be
+    /// built. `io` is dropped.
     pub fn new(io: T) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&io, true)?;
         Self::new_nonblocking(io)
@@ -109,7 +106,9 @@ impl<T: AsFd> Async<T> {
             let _ = self.driver.poller().delete(io.as_fd());
         }
         // Events on their way find nobody.
-        self.driver.strike(self.key);
+        if self.driver.check().is_ok() {
+            self.driver.strike(self.key);
+        }
     }
 
     /// Attempts `operation`, which reads, until it does not fail with `WouldBlock`; waits in between.

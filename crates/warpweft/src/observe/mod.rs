@@ -5,9 +5,10 @@ use warpweft_policy::CounterSet;
 /// The counters of a pool at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolCounters {
-    /// One set for each worker.
+    /// One set for each worker that was asked for.
     pub workers: Vec<CounterSet>,
-    /// One set for each stand-in; see [`Builder::stuck_after`](crate::Builder::stuck_after).
+    /// One set for each stand-in, whose numbers follow; see
+    /// [`Builder::stuck_after`](crate::Builder::stuck_after).
     pub stand_ins: Vec<CounterSet>,
     /// What threads outside the pool counted.
     pub outside: CounterSet,

@@ -14,7 +14,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Pending, TaskRef};
+use warpweft_task::{Pending, Runnable};
 
 /// A pool whose policy is not known to the holder.
 pub(crate) trait AnyPool: Send + Sync {
@@ -28,6 +28,8 @@ pub(crate) trait AnyPool: Send + Sync {
     fn is_closing(&self) -> bool;
     /// Begins the end.
     fn close(&self);
+    /// What its policy did wrong, if it closed for that, or kept tasks beyond its end.
+    fn fault(&self) -> Option<&str>;
     /// What it is called, and the like.
     fn card(&self) -> &Card;
     /// The task, which has a place, is this pool's.
@@ -57,7 +59,7 @@ pub(crate) trait AnyPool: Send + Sync {
     /// The stacks of its fibers.
     fn stacks(&self) -> &Arc<Stacks>;
     /// A task that only that worker may run.
-    fn errand(&self, worker: usize, task: TaskRef);
+    fn errand(&self, worker: usize, task: Runnable);
     /// The life of one of its threads.
     fn live(&self, seat: &Seat);
     /// The pool closes, and the calling thread, which sits there, cannot end: its worker leaves without it.

@@ -22,7 +22,7 @@ use warpweft_platform::sync::Mutex;
 use warpweft_platform::whereabouts;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
 use warpweft_task::spawn::{self as births, Birth};
-use warpweft_task::{Abandon, TaskRef, Why};
+use warpweft_task::{Abandon, Runnable, Why};
 
 /// The frame of the thread's own stack that waits has not been called.
 const WAITING: usize = 0;
@@ -166,19 +166,19 @@ impl Berth {
     }
 
     /// What a fiber hangs on the signal that it waits for.
-    pub(crate) fn wake_of(self: &Arc<Self>, key: Key) -> TaskRef {
+    pub(crate) fn wake_of(self: &Arc<Self>, key: Key) -> Runnable {
         let wake = Wake(Arc::clone(self), key);
         self.at_once(move || wake.say())
     }
 
     /// What a thread hangs on a signal that sleeps without a worker, and wants one only for its fibers.
-    pub(crate) fn rouse(self: &Arc<Self>) -> TaskRef {
+    pub(crate) fn rouse(self: &Arc<Self>) -> Runnable {
         let rouse = Rouse(Arc::clone(self));
         self.at_once(move || drop(rouse))
     }
 
     /// A task that does its work when it is pushed, and whose body keeps the berth.
-    fn at_once(&self, body: impl FnOnce() + Send + 'static) -> TaskRef {
+    fn at_once(&self, body: impl FnOnce() + Send + 'static) -> Runnable {
         let birth = Birth {
             pool: NonNull::from(self).cast(),
             location: Location::caller(),
@@ -201,7 +201,10 @@ impl Berth {
     /// The same where the thread is another one, or has no worker.
     pub(crate) fn enter_in_lane(self: &Arc<Self>, entry: Entry) {
         let place = {
-            let mut lane = self.lane.lock();
+            // In a forked child the lock may be lost, and the thread does not look.
+            let Some(mut lane) = self.lane.lock_unless_lost() else {
+                return;
+            };
             lane.ready.push_back(entry);
             self.entered.store(true, Ordering::Relaxed);
             self.note_ready();
@@ -274,6 +277,11 @@ impl Berth {
 
     /// The thread waits without a worker, and is OPEN or in the list of spares: it asks for one if it needs one.
     pub(crate) fn ask_if_needed(self: &Arc<Self>, needed: bool) {
+        self.ask_unless_told(needed, false);
+    }
+
+    /// The same for a frame that waits. `told`: it knows that the pool has ended, and has unwound what could be.
+    pub(crate) fn ask_unless_told(self: &Arc<Self>, needed: bool, told: bool) {
         let (asks, over) = {
             let mut lane = self.lane.lock();
             if matches!(lane.place, Place::Carried(_)) {
@@ -283,7 +291,7 @@ impl Berth {
             lane.place = Place::Away { asked };
             (asked, lane.over)
         };
-        if over && self.fibers() > 0 {
+        if over && !told && self.fibers() > 0 {
             self.hand.offer(None);
         } else if asks {
             self.ask();

@@ -35,8 +35,9 @@ use std::sync::Arc;
 /// that; and a thread as long as `body` runs. Where no thread can be had ([`Builder::max_threads`](crate::Builder::max_threads), or the
 /// system gives none) the worker stays and waits with `body`; [`Threads::kept`](crate::Threads::kept) counts it.
 ///
-/// A runtime that is shut down meanwhile waits for `body`, as it does for a task that never awaits. The frame goes on to its
-/// end, and what it spawns is refused.
+/// A runtime that is shut down or dropped meanwhile waits for `body`, **for as long as it takes**, as it does
+/// for a task that never awaits. The frame goes on to its end, and what it spawns is refused.
+/// [`Runtime::shutdown`](crate::Runtime::shutdown) says what to do about a `body` that may never end.
 ///
 /// # Panics
 ///
@@ -88,8 +89,8 @@ impl<'task> Away<'task> {
         if pool.is_forked() {
             return None;
         }
-        if front.is_in_policy() {
-            // The worker is inside its policy, and nobody else could use it.
+        if seat.keeps_worker() {
+            // The worker is inside its policy, or about to go on here: no other thread could use it.
             crew.note(Note::Kept);
             return None;
         }
@@ -121,6 +122,11 @@ impl<'task> Away<'task> {
     /// Waits for a worker.
     fn come_back(self) {
         let Self { seat, visited, .. } = self;
+        if seat.stayed_in_parent() {
+            // The frame goes on without a worker: those are the parent's.
+            visited.inspect(|&front| context::set(front));
+            return;
+        }
         seat.fiber().inspect(|fiber| {
             fiber.set_away(self.nested);
         });

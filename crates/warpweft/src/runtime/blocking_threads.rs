@@ -15,6 +15,7 @@
 //! - A thread ends only when the queue is empty.
 
 use super::context::Visiting;
+use super::forked::end_if;
 use super::pool::AnyPool;
 use std::collections::VecDeque;
 use std::io;
@@ -24,7 +25,7 @@ use std::task::Waker;
 use warpweft_platform::sync::{Condvar, Mutex, MutexGuard};
 use warpweft_platform::thread::{JoinHandle, spawn_named};
 use warpweft_platform::{clock, delay, thread_word};
-use warpweft_task::{Abandon, TaskRef};
+use warpweft_task::{Abandon, Runnable};
 
 /// Why a closure is not admitted.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ pub(crate) enum Guest {
 
 #[derive(Debug, Default)]
 struct State {
-    queue: VecDeque<TaskRef>,
+    queue: VecDeque<Runnable>,
     /// Who waits for admission, the one who waits longest first.
     waiting: VecDeque<(u64, Waker)>,
     /// To whom a place was promised, and who have not come for it yet.
@@ -83,9 +84,9 @@ pub(crate) struct Place<'a> {
 
 /// What a thread does next.
 enum Next {
-    Run(TaskRef, Option<Waker>),
+    Run(Runnable, Option<Waker>),
     /// The pool is closed: what is left is to be ended.
-    End(VecDeque<TaskRef>, VecDeque<(u64, Waker)>),
+    End(VecDeque<Runnable>, VecDeque<(u64, Waker)>),
     /// There is nothing to do; these have ended before.
     Leave(Vec<JoinHandle<()>>),
 }
@@ -209,13 +210,19 @@ impl BlockingThreads {
             match self.next(number) {
                 Next::Run(task, promised) => {
                     promised.into_iter().for_each(wake);
+                    end_if(pool.is_forked());
                     delay::point("blocking: taken");
                     // A closure ends in one step, whatever becomes of it.
                     drop(task.run());
+                    end_if(pool.is_forked());
                 }
                 Next::End(tasks, waiting) => {
-                    tasks.into_iter().for_each(|task| task.abandon(Abandon::Shutdown));
+                    for task in tasks {
+                        task.abandon(Abandon::Shutdown);
+                        end_if(pool.is_forked());
+                    }
                     waiting.into_iter().for_each(|(_, waker)| wake(waker));
+                    end_if(pool.is_forked());
                 }
                 Next::Leave(others) => break join(others),
             }
@@ -330,7 +337,7 @@ impl State {
 
 impl Place<'_> {
     /// Takes the place.
-    pub(crate) fn put(mut self, task: TaskRef) {
+    pub(crate) fn put(mut self, task: Runnable) {
         self.state.queue.push_back(task);
         drop(self.state);
         self.threads.work.notify_one();

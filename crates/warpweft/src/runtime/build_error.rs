@@ -27,6 +27,13 @@ pub enum BuildError {
         /// The most it may be.
         most: usize,
     },
+    /// The size of the threads' stacks is too small.
+    Stack {
+        /// What was asked for, in bytes.
+        asked: usize,
+        /// The least it may be.
+        least: usize,
+    },
     /// The quantum of cooperative code is out of range.
     Quantum {
         /// What was asked for, in statements.
@@ -51,6 +58,11 @@ pub enum BuildError {
         worker: usize,
         /// How many workers were asked for.
         workers: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system gave no thread to build the runtime on, which was to be built on a fiber.
+    Build {
         /// What the system said.
         source: io::Error,
     },
@@ -84,6 +96,14 @@ pub enum BuildError {
     },
 }
 
+impl BuildError {
+    /// The same as an error of a socket's. Not of the kind that the system gave: `WouldBlock` says to try
+    /// again later.
+    pub(super) fn into_io(self) -> io::Error {
+        io::Error::other(format!("the default runtime: {self}"))
+    }
+}
+
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -99,6 +119,9 @@ impl fmt::Display for BuildError {
                     f,
                     "fibers with stacks of {asked} bytes: they may have {least} to {most}"
                 )
+            }
+            Self::Stack { asked, least } => {
+                write!(f, "threads with stacks of {asked} bytes: they may have {least} or more")
             }
             Self::Quantum { asked, most } => {
                 write!(f, "a quantum of {asked} statements: it may have 1 to {most}")
@@ -123,6 +146,12 @@ impl fmt::Display for BuildError {
                 write!(
                     f,
                     "no thread for worker {worker} of {workers}: {source}; ask for fewer workers or a smaller stack"
+                )
+            }
+            Self::Build { source } => {
+                write!(
+                    f,
+                    "no thread to build a runtime on: {source}; on a thread's own stack none is needed"
                 )
             }
             Self::Pin(error) => error.fmt(f),
@@ -154,7 +183,7 @@ impl std::error::Error for BuildError {
             Self::Policy(error) => Some(error),
             Self::Pin(error) => Some(error),
             Self::Pool { error, .. } => Some(&**error),
-            Self::Thread { source, .. } | Self::Monitor { source } => Some(source),
+            Self::Thread { source, .. } | Self::Build { source } | Self::Monitor { source } => Some(source),
             _ => None,
         }
     }

@@ -1,27 +1,24 @@
 //! What a runtime may be asked to be, and starting it.
 
-use super::blocking_threads::BlockingThreads;
+mod launch;
+
 use super::build_error::{BuildError, unique};
-use super::card::{Card, Order, Places};
-use super::crew::Crew;
-use super::engine::Engine;
+use super::card::Order;
 use super::handle::{Runtime, set_default};
-use super::monitor::{Monitor, Stall, Watch};
-use super::pin::{Pin, Plan};
-use super::pool::{AnyPool, Pool};
+use super::monitor::{Stall, Watch};
+use super::pin::Pin;
+use super::small_stack;
 use crate::compose;
 use crate::cooperative::Quantum;
-use crate::fiber::{LEAST_BYTES, MOST_BYTES, Stacks, USUAL_BYTES};
+use crate::fiber::USUAL_BYTES;
 use crate::io::Io;
+use launch::{launch, launch_spec};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
-use warpweft_platform::process::watch_forks;
-use warpweft_platform::topology::Topology;
-use warpweft_policy::{Policy, PolicySpec, PolicyVisitor, PoolEnv};
+use warpweft_policy::{Policy, PolicySpec};
 
-/// The most workers that a pool may have.
-const MOST_WORKERS: usize = 4096;
 /// What [`Builder::max_blocking_threads`] and [`Builder::blocking_keep_alive`] are if nobody says anything.
 const BLOCKING_THREADS: usize = 512;
 const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -106,8 +103,9 @@ impl Builder {
         }
     }
 
-    /// How many workers: 1 to 4096. The default is the number of CPUs that this process may use, its affinity mask and
-    /// its cgroup quota included.
+    /// How many workers: 1 to 4096. The default is the number of CPUs that this process may use, its affinity
+    /// mask and its cgroup quota included. Neither the number of threads nor the highest number of a worker:
+    /// see [`Runtime`](Runtime#workers-and-threads).
     pub fn workers(mut self, workers: usize) -> Self {
         self.config.workers = Some(workers);
         self
@@ -119,7 +117,7 @@ impl Builder {
         self
     }
 
-    /// The size of a worker's stack in bytes; the system's default is 2 MiB.
+    /// The size of a worker's stack in bytes, 64 KiB at least; the system's default is 2 MiB.
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.config.stack_bytes = Some(bytes);
         self
@@ -195,8 +193,7 @@ impl Builder {
     /// many stuck workers are made up for at a time. Tasks of others, sockets and timers go on; the started fibers of the stuck
     /// thread wait for it. Costs a thread that looks twice in that time while anybody is awake, and nothing on the way of a task.
     /// Long computations count as stuck, too: they keep their thread, and share the CPUs with the tasks that would wait for them.
-    ///
-    /// Policies see the stand-ins as workers with the highest numbers.
+    /// Stand-ins are workers with numbers from [`workers`](Runtime::workers) on, for policies and closures.
     pub fn stuck_after(mut self, time: Option<Duration>) -> Self {
         self.config.watch.stuck_after = time;
         self
@@ -315,6 +312,9 @@ impl Builder {
     /// The number of workers is out of range, the policy cannot be built, or the system gives no more threads; of several pools, two
     /// have the same name. What was started is ended again.
     pub fn build(self) -> Result<Runtime, BuildError> {
+        if small_stack::is_here() {
+            return small_stack::build(self);
+        }
         let Self {
             config,
             launch,
@@ -338,7 +338,14 @@ impl Builder {
             let name = config.name.clone();
             let runtime = Arc::clone(&runtime);
             config.order = Order { runtime, index };
-            match launch(config) {
+            // Unwind: a policy that panics as it is built does not leave the threads of the pools before it behind.
+            let launched = catch_unwind(AssertUnwindSafe(|| launch(config))).unwrap_or_else(|panic| {
+                if index > 0 {
+                    drop(Runtime::new(std::mem::take(&mut pools), Vec::new()));
+                }
+                resume_unwind(panic)
+            });
+            match launched {
                 Ok(pool) => pools.push(pool),
                 Err(error) => {
                     if index > 0 {
@@ -387,113 +394,4 @@ impl fmt::Debug for Builder {
             .field("pools_behind", &self.next.len())
             .finish()
     }
-}
-
-fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<compose::Pool, BuildError> {
-    struct Launch(Config);
-    impl PolicyVisitor for Launch {
-        type Output = Result<compose::Pool, BuildError>;
-
-        fn visit<P: Policy>(self, policy: P) -> Self::Output {
-            launch(&policy, self.0)
-        }
-    }
-    config.policy = spec.to_string();
-    spec.visit(Launch(config))
-}
-
-fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::Pool, BuildError> {
-    let topology = match config.pin {
-        // It is some hundred files on a large machine: not read if nobody asks.
-        Pin::Off => Topology::flat(&[]),
-        Pin::PhysicalCores | Pin::Cpus(_) => Topology::here(),
-    };
-    let workers = config.workers.unwrap_or_else(|| config.pin.workers(&topology));
-    if !(1..=MOST_WORKERS).contains(&workers) {
-        return Err(BuildError::Workers {
-            asked: workers,
-            most: MOST_WORKERS,
-        });
-    }
-    if !(LEAST_BYTES..=MOST_BYTES).contains(&config.fiber_stack_bytes) {
-        return Err(BuildError::FiberStack {
-            asked: config.fiber_stack_bytes,
-            least: LEAST_BYTES,
-            most: MOST_BYTES,
-        });
-    }
-    if config.capacity == Some(0) {
-        return Err(BuildError::Capacity);
-    }
-    let quantum = Quantum::new(config.quantum)?;
-    let plan = config.pin.plan(workers, &topology).map_err(BuildError::Pin)?;
-    let places = plan.as_ref().map_or(&[][..], Plan::places);
-    let stand_ins = config.watch.stand_ins(workers);
-    let all = workers + stand_ins;
-    let places = places.iter().cycle().take(all).copied().collect();
-    let env = PoolEnv::new(all).with_places(places);
-    let (shared, locals) = policy.build(&env).map_err(BuildError::Policy)?;
-    if locals.len() != env.workers {
-        return Err(BuildError::Locals {
-            made: locals.len(),
-            workers,
-            stand_ins,
-        });
-    }
-    watch_forks();
-    let limit = config.max_threads.unwrap_or(usize::MAX).max(workers);
-    let stacks = Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks);
-    let engine = Engine::new(config.io, config.name.clone());
-    let blocking = BlockingThreads::new(
-        config.name.clone(),
-        config.stack_bytes,
-        config.max_blocking_threads,
-        u64::try_from(config.blocking_keep_alive.as_nanos()).unwrap_or(u64::MAX),
-    );
-    let crew = Crew::new(
-        config.name.clone(),
-        config.stack_bytes,
-        limit,
-        blocking,
-        plan,
-        quantum,
-    );
-    let card = Card {
-        name: config.name,
-        policy: config.policy,
-        priorities: policy.priorities(),
-        workers,
-        order: config.order,
-        places: config.capacity.map(Places::new),
-    };
-    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew, stacks, engine, card, config.watch);
-    let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
-    for worker in 0..workers {
-        match any.crew().start(&any) {
-            Ok(berth) => {
-                berth.hand.assign(Some(worker));
-            }
-            Err(source) => {
-                pool.close();
-                for absent in &pool.workers[worker..workers] {
-                    // SAFETY: no thread carries this worker, nor ever will.
-                    unsafe { absent.retire() };
-                }
-                // Those that never came are counted out, so that the last of the others ends the pool.
-                pool.leave(workers - worker);
-                any.crew().join_all();
-                return Err(BuildError::Thread {
-                    worker,
-                    workers,
-                    source,
-                });
-            }
-        }
-    }
-    if let Err(source) = Monitor::start(&any, &any.card().name) {
-        pool.close();
-        any.crew().join_all();
-        return Err(BuildError::Monitor { source });
-    }
-    Ok(compose::Pool::new(any))
 }

@@ -20,6 +20,8 @@ pub(crate) struct Card {
     pub(crate) priorities: u8,
     /// How many workers were asked for.
     pub(crate) workers: usize,
+    /// How many there may be with the stand-ins.
+    pub(crate) slots: usize,
     pub(crate) order: Order,
     pub(crate) places: Option<Places>,
 }

@@ -1,6 +1,7 @@
 //! What free functions find on this thread: the worker that it carries, or the pool that it visits.
 
-use super::handle::default_runtime;
+use super::build_error::BuildError;
+use super::handle::try_default_runtime;
 use super::pool::AnyPool;
 use super::seat;
 use crate::compose::Wish;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use warpweft_platform::thread_word;
 use warpweft_policy::{Counters, YieldTo};
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{TaskRef, Why};
+use warpweft_task::{Runnable, Why};
 
 /// What free functions know of the place where they are called, whatever the policy: a worker, whose first field it is,
 /// or a visitor of a pool.
@@ -23,7 +24,7 @@ pub(crate) struct Front {
     pub(crate) ops: &'static FrontOps,
     /// As [`FrontOps::push`] with [`Why::Spawned`]; a worker's is called only while it [takes](Front::takes) tasks. Not among the others: one
     /// load less for each task; and which it is depends on the policy's settings.
-    spawned: unsafe fn(&Self, TaskRef),
+    spawned: unsafe fn(&Self, Runnable),
     /// The pool whose tasks the worker takes from its own thread. It is the worker's own; nobody's while a hook of the policy is on that
     /// thread's stack; and never a visitor's. One question instead of three, for each task that is spawned or woken.
     takes: Cell<Option<NonNull<PoolHeader>>>,
@@ -54,7 +55,7 @@ pub(crate) struct FrontOps {
     /// # Safety
     ///
     /// The front is a worker's of this table, and the calling thread carries that worker.
-    pub(crate) push: unsafe fn(&Front, TaskRef, Why),
+    pub(crate) push: unsafe fn(&Front, Runnable, Why),
     /// Whether the policy says that nothing else is ready for this worker.
     ///
     /// # Safety
@@ -85,7 +86,7 @@ impl Front {
     pub(crate) fn new(
         pool: NonNull<PoolHeader>,
         ops: &'static FrontOps,
-        spawned: unsafe fn(&Self, TaskRef),
+        spawned: unsafe fn(&Self, Runnable),
         worker: Option<usize>,
     ) -> Self {
         Self {
@@ -100,7 +101,7 @@ impl Front {
         }
     }
 
-    pub(crate) fn push(&self, task: TaskRef, why: Why) {
+    pub(crate) fn push(&self, task: Runnable, why: Why) {
         debug_assert!(is_current(self));
         // SAFETY: fronts are reached through `with_current` only, so the calling thread carries the worker.
         unsafe { (self.ops.push)(self, task, why) };
@@ -175,7 +176,7 @@ impl Nobody {
     };
 
     /// Of somebody who spawns tasks of whatever pool, and tells it as `spawned` does.
-    const fn new(spawned: unsafe fn(&Front, TaskRef)) -> Self {
+    const fn new(spawned: unsafe fn(&Front, Runnable)) -> Self {
         Self(Front {
             pool: NonNull::dangling(),
             takes: Cell::new(None),
@@ -305,7 +306,7 @@ impl Spawner {
     ///
     /// It was found on this thread, which has done nothing since but make the task.
     #[inline]
-    pub(crate) unsafe fn push(self, task: TaskRef) {
+    pub(crate) unsafe fn push(self, task: Runnable) {
         // SAFETY: by contract what was found here is still here.
         let front = unsafe { &*self.front };
         // SAFETY: the calling thread carries the worker, and no hook is on its stack; or it visits the pool; or it is nobody's front, which
@@ -350,11 +351,15 @@ impl Drop for Visiting<'_> {
 ///
 /// # Errors
 ///
-/// The pool is shutting down, this is a forked child, or the system gives no poller.
+/// The pool is shutting down, this is a forked child, the system gives no poller, or the default runtime
+/// cannot be built.
 pub(crate) fn current_driver() -> io::Result<(Arc<Driver>, Option<usize>)> {
     let (driver, worker) = with_current(|front| match front {
         Some(front) => Ok::<_, io::Error>((front.driver()?, front.worker)),
-        None => Ok((default_runtime().driver()?, None)),
+        None => Ok((
+            try_default_runtime().map_err(BuildError::into_io)?.driver()?,
+            None,
+        )),
     })?;
     driver.check()?;
     Ok((driver, worker))

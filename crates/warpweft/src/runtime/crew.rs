@@ -21,7 +21,8 @@ use warpweft_platform::affinity;
 use warpweft_platform::sync::Mutex;
 use warpweft_platform::thread::{JoinHandle, spawn_named};
 
-/// How many threads a pool has, and what they do. A snapshot.
+/// How many threads a pool has, and what they do. A snapshot. How many there may be,
+/// [`Runtime`](crate::Runtime#workers-and-threads) says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Threads {

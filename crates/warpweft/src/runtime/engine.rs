@@ -5,6 +5,7 @@
 
 use super::lookout::Lookout;
 use super::monitor::Monitor;
+use super::seat::with_worker_kept;
 use crate::idle::{Bed, Idle};
 use crate::io::{Driver, Io, Turn, shut_down};
 use std::io;
@@ -121,7 +122,7 @@ impl Engine {
             return false;
         };
         turn.wait(Some(0));
-        let happened = turn.hand_out() > 0;
+        let happened = hand_out(turn);
         // Who went to sleep meanwhile found the bed taken: the free bed is like work.
         idle.wake_one();
         happened
@@ -155,7 +156,7 @@ impl Engine {
             turn.wait(None);
         }
         self.lookout.rise();
-        let happened = turn.hand_out() > 0;
+        let happened = hand_out(turn);
         // As in `look`.
         idle.wake_one();
         happened
@@ -225,8 +226,13 @@ impl Bed for Turn<'_> {
     }
 
     fn rise(self) -> bool {
-        self.hand_out() > 0
+        hand_out(self)
     }
+}
+
+/// A worker hands out what happened; whether there was anything. Wakers are others' code: they do not get the worker away from its thread.
+fn hand_out(turn: Turn<'_>) -> bool {
+    with_worker_kept(|| turn.hand_out() > 0)
 }
 
 /// How many tasks a worker runs until it looks up: for tasks that are overdue, and whether the poller should be looked at.

@@ -1,5 +1,6 @@
 //! Cancelled tasks leave their queues before their turn: see `docs/decisions/0022-eviction.md`.
 
+use super::forked::abandon;
 use super::worker::Worker;
 use warpweft_policy::{Count, Policy, Wake};
 use warpweft_task::{Abandon, cancellations};
@@ -27,12 +28,18 @@ impl<P: Policy> Worker<P> {
     unsafe fn evict_all(&self, cancellations: u64) {
         // SAFETY: by contract.
         let cancelled = unsafe { self.call(|shared, local, cx| P::evict(shared, local, cancellations, cx)) };
-        self.counters().add(Count::Evicted, cancelled.len() as u64);
         // While the policy looked for them, others may have found its queues empty and gone to sleep.
         self.pool().wake(Wake::Any, Some(self.counters()));
         // The hook has returned: what their `Drop` spawns goes the usual way.
+        let take = |task| {
+            let task = self.pool().take(task);
+            self.counters().add(Count::Evicted, 1);
+            task
+        };
+        // All of them before the first one ends: as it goes it may wait, and then the thread has this worker no more.
+        let cancelled: Vec<_> = cancelled.into_iter().map(take).collect();
         for task in cancelled {
-            task.abandon(Abandon::Cancelled);
+            abandon(self.pool(), task, Abandon::Cancelled);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The runtime, as its owner and everyone outside sees it.
 
+use super::build_error::BuildError;
 use super::builder::Builder;
 use super::context::Visiting;
 use super::crew::Threads;
 use super::install::{broadcast, install};
-use super::pool::AnyPool;
+use super::pool::{AnyPool, is_in_visit};
 use super::seat;
 use super::spawn::{SpawnError, TaskBuilder};
 use super::spawn_blocking::{Refused, SpawnBlocking, try_spawn};
@@ -16,14 +17,46 @@ use crate::observe::PoolCounters;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, OnceLock};
+use warpweft_platform::sync::StaticMutex;
 use warpweft_task::{JoinHandle, block_on};
 
 /// A pool of workers under one policy; or several pools, [one behind the other](crate::compose).
 ///
 /// Where there are several, what is said of the runtime's workers, tasks and counters is said of the first.
 ///
-/// Several runtimes may exist in a process; they share nothing. **Dropping it shuts it down**: see
-/// [`shutdown`](Runtime::shutdown).
+/// # Workers and threads
+///
+/// A *worker* is the right to run tasks, with its own queue; a *thread* is the system's. A thread runs tasks
+/// while it carries a worker. What holds for each pool:
+///
+/// - **Numbers.** The workers that were asked for have the numbers 0 to [`workers`](Pool::workers) − 1.
+///   Stand-ins for stuck workers ([`Builder::stuck_after`](crate::Builder::stuck_after)) have the next ones,
+///   below [`worker_slots`](Pool::worker_slots). With `stuck_after(None)` there are none, and `worker_slots`
+///   is `workers`.
+/// - **One at a time.** A worker is carried by one thread at most, and a thread carries one worker at most.
+///   So at most `worker_slots` threads run steps of the pool's tasks at the same time, and each sees another
+///   number in [`Pool::current_worker`].
+/// - **For how long.** A closure keeps its number until it waits, forks, gives way or ends; a future until
+///   its poll returns. After a wait it may have another number, and be on another thread if it is a future.
+///   Meanwhile other tasks run under the old number. So an array with an entry for each slot needs no lock if
+///   no entry is used across a wait.
+/// - **Without a worker** run the closures of [`spawn_blocking`](Runtime::spawn_blocking) and
+///   [`blocking`](crate::blocking()), unless the latter had to [keep it](crate::Threads::kept), futures in
+///   [`block_on`](Runtime::block_on), and what is left of a closure on a runtime that shuts down. They see no
+///   number, and are not among the `worker_slots`.
+/// - **Threads.** A worker changes its thread with each wait of a closure that does not await, so a pool of 2
+///   workers runs closures on many threads in the course of time. At any time it has
+///   [`Threads::all`](crate::Threads::all) of them: at most `worker_slots`, one for each frame that waits or
+///   is in `blocking`, one for each thread whose fibers wait, and spares. Two spares stay, and others for 0.1
+///   s. A new thread is started only where no spare is there.
+///   [`Builder::max_threads`](crate::Builder::max_threads) limits [`Threads::all`](crate::Threads::all).
+/// - **Beside these** are the threads of `spawn_blocking`, at most
+///   [`max_blocking_threads`](crate::Builder::max_blocking_threads); one that looks for stuck workers, unless
+///   `stuck_after(None)`; and a poller with [`Io::Thread`](crate::Io::Thread).
+///
+/// Several runtimes may exist in a process; they share nothing. **Dropping it shuts it down**, and waits
+/// without a limit of time for closures that run: see [`shutdown`](Runtime::shutdown). In a child made by
+/// `fork()` it has no workers, and a task that forked ends the child when it returns: see [the crate](crate#fork).
 ///
 /// ```
 /// use warpweft::{Fifo, Runtime};
@@ -238,7 +271,8 @@ impl Runtime {
     }
 
     /// Calls `body` once on each worker, with the worker's number, and gives the results in that order. The calling
-    /// thread waits; a worker that is busy gets to it between two tasks, after 61 of them at most.
+    /// thread waits; a worker that is busy gets to it between two tasks, after 61 of them at most. Stand-ins
+    /// for stuck workers are left out: the numbers are those below [`workers`](Self::workers).
     ///
     /// # Errors
     ///
@@ -258,10 +292,17 @@ impl Runtime {
         broadcast(self.first(), body)
     }
 
-    /// How many workers it has.
+    /// How many workers it has. Stand-ins for stuck workers come on top: see
+    /// [`worker_slots`](Self::worker_slots).
     #[must_use]
     pub fn workers(&self) -> usize {
         self.first().workers()
+    }
+
+    /// How many workers there may be at a time, stand-ins included: see [`Pool::worker_slots`].
+    #[must_use]
+    pub fn worker_slots(&self) -> usize {
+        self.first().worker_slots()
     }
 
     /// Its name.
@@ -308,8 +349,19 @@ impl Runtime {
     /// Called by one of the runtime's own tasks it does not wait, since it would wait for itself: the threads leave by
     /// themselves.
     ///
-    /// A task that never returns keeps its worker, and this function waits for it; so it does for what
-    /// [`spawn_blocking`](Runtime::spawn_blocking) has begun. Closures that wait for a thread are dropped.
+    /// **It waits without a limit of time, and says nothing meanwhile**, for each closure that runs at this
+    /// moment:
+    ///
+    /// - a job, or one poll of a future, that does not return;
+    /// - a closure in [`blocking`](crate::blocking()), also one that waits in the system for ever;
+    /// - a closure that [`spawn_blocking`](Runtime::spawn_blocking) has begun, also if its handle was
+    ///   dropped. Closures that still wait for a thread are dropped.
+    ///
+    /// No thread can be stopped from outside. So see to it that such closures end: close the socket or
+    /// channel that they wait for, tell them by a flag, or let them check in
+    /// [`cooperative`](mod@crate::cooperative) code. A program that is about to end, and need not wait, leaks
+    /// the runtime (`std::mem::forget(runtime)`) or calls [`std::process::exit`]: its threads end with the
+    /// process. So it is with the [default runtime](default_runtime), which is never dropped.
     ///
     /// In a child made by `fork()` it does nothing: the workers are the parent's.
     pub fn shutdown(&self) {
@@ -319,13 +371,19 @@ impl Runtime {
         // All of them before the first is waited for: its tasks may wait for another one's.
         let pools = || self.pools.iter().map(Pool::any);
         pools().for_each(|pool| pool.close());
+        if self.any().is_forked() {
+            // Somebody's waker has forked, and this is the child.
+            return;
+        }
         // One of its own threads: a worker's, one that blocks, or the poller's, which calls wakers.
-        let own = pools().any(|pool| {
-            seat::is_of(pool.header())
-                || pool.engine().is_here()
-                || pool.monitor().is_here()
-                || pool.crew().blocking().is_here()
-        });
+        // Or one that pushes into one of them from outside, which that pool waits for.
+        let own = is_in_visit()
+            || pools().any(|pool| {
+                seat::is_of(pool.header())
+                    || pool.engine().is_here()
+                    || pool.monitor().is_here()
+                    || pool.crew().blocking().is_here()
+            });
         if !own {
             for pool in pools() {
                 pool.monitor().join();
@@ -336,6 +394,7 @@ impl Runtime {
     }
 }
 
+/// As [`shutdown`](Runtime::shutdown): it waits for closures that run, for as long as they take.
 impl Drop for Runtime {
     fn drop(&mut self) {
         self.shutdown();
@@ -350,22 +409,61 @@ impl fmt::Debug for Runtime {
 
 static DEFAULT: OnceLock<Runtime> = OnceLock::new();
 
+/// Held while the default runtime is built or set, so that there is one attempt at a time.
+static BUILDING: StaticMutex<()> = StaticMutex::new(());
+
 /// The runtime that free functions use outside of any pool: one worker per CPU, the default policy. Built at its first
 /// use, unless [`Builder::build_default`] has built another one.
 ///
 /// # Panics
 ///
-/// If it cannot be built; `Builder::build_default` gives the error instead.
+/// If it cannot be built, with the reason. Nothing is left of the attempt, and the next call tries again.
+/// [`try_default_runtime`] gives the error instead.
 #[must_use]
 pub fn default_runtime() -> &'static Runtime {
-    DEFAULT.get_or_init(|| match Builder::new().name("warpweft").build() {
+    match try_default_runtime() {
         Ok(runtime) => runtime,
         Err(error) => panic!("the default runtime: {error}"),
+    }
+}
+
+/// The same as [`default_runtime`], with an error where that panics.
+///
+/// A program calls this first where it must not panic later: what uses the default runtime implicitly, such
+/// as [`spawn`](crate::spawn) or [`join`](crate::join()) outside of any pool, finds it from then on.
+///
+/// ```
+/// let workers = warpweft::try_default_runtime()?.workers();
+/// let (a, b) = warpweft::join(|| 1, || 2);
+/// assert!(workers >= 1 && a + b == 3);
+/// # Ok::<(), warpweft::BuildError>(())
+/// ```
+///
+/// # Errors
+///
+/// It cannot be built. Nothing is left of the attempt, and the next call tries again.
+pub fn try_default_runtime() -> Result<&'static Runtime, BuildError> {
+    match DEFAULT.get() {
+        Some(runtime) => Ok(runtime),
+        None => build_default_runtime(),
+    }
+}
+
+#[cold]
+fn build_default_runtime() -> Result<&'static Runtime, BuildError> {
+    BUILDING.with(|()| {
+        if let Some(runtime) = DEFAULT.get() {
+            return Ok(runtime);
+        }
+        let runtime = Builder::new().name("warpweft").build()?;
+        Ok(DEFAULT.get_or_init(|| runtime))
     })
 }
 
 /// Makes `runtime` the default one; gives it back if there is one already.
 pub(super) fn set_default(runtime: Runtime) -> Result<&'static Runtime, Box<Runtime>> {
-    DEFAULT.set(runtime).map_err(Box::new)?;
-    Ok(default_runtime())
+    BUILDING.with(|()| match DEFAULT.get() {
+        Some(_) => Err(Box::new(runtime)),
+        None => Ok(DEFAULT.get_or_init(|| runtime)),
+    })
 }

@@ -1,5 +1,8 @@
 //! A task goes on in another pool: the worker's part. See `compose/hop.rs`.
 
+use super::forked::end_if;
+use super::pool::AnyPool as _;
+use super::seat::with_worker_kept;
 use super::worker::Worker;
 use crate::compose::Hop;
 use warpweft_policy::{Count, Policy};
@@ -31,7 +34,10 @@ impl<P: Policy> Worker<P> {
     unsafe fn hop(&self, mut pending: Pending, hop: Hop) {
         self.counters().add(Count::Hops, 1);
         let word = pending.task().policy_word();
-        pending.unregister();
+        // Who waits for its place hears of it.
+        with_worker_kept(|| pending.unregister());
+        // That has given its place back, and woken another: by code that may have forked.
+        end_if(self.pool().is_forked());
         // SAFETY: by contract.
         unsafe { self.retired(word) };
         let ticket = hop.into_ticket();

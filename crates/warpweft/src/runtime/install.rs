@@ -1,5 +1,7 @@
 //! Borrowed closures on other threads: the caller waits for them.
 
+use super::context::with_current;
+use super::handle::default_runtime;
 use super::seat;
 use super::spawn::{SpawnError, TaskBuilder};
 use crate::compose::Pool;
@@ -100,10 +102,16 @@ pub(crate) fn install<R: Send>(
 ///
 /// As [`Runtime::install`], and if the default runtime cannot be built.
 pub(crate) fn install_here<R: Send>(body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
-    lend(TaskBuilder::new(), body)
+    // Before anything is lent: from then on a panic could not leave this frame.
+    let builder = match with_current(|front| front.is_some()) {
+        true => TaskBuilder::new(),
+        false => TaskBuilder::new().on(default_runtime()),
+    };
+    lend(builder, body)
 }
 
-/// Lends `body` to a job, and waits for it.
+/// Lends `body` to a job, and waits for it. Aborts if the pool of `builder` cannot be had: to be found
+/// before.
 fn lend<R: Send>(
     builder: TaskBuilder<'_>,
     body: impl FnOnce(ForkCx<'_>) -> R + Send,

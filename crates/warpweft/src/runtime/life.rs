@@ -13,18 +13,20 @@
 //!
 //! - The policy's state is dropped after the last worker left and no visitor is inside; a visitor that comes later sees
 //!   CLOSING.
+//! - `visits` counts in its lower 24 bits who is inside, and above how many tasks visitors have given to the policy: both change at the
+//!   end of a visit by one addition. The count above is taken modulo [`Life::MODULUS`].
 //! - Every unfinished task that was ever suspended is in the register until it ends, and the pool waits for the register
 //!   to be empty and then for the visitors to leave: so a wake never touches a pool that is gone.
 
 use warpweft_platform::CachePadded;
-use warpweft_platform::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use warpweft_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use warpweft_platform::thread::yield_now;
 
 #[derive(Debug)]
 pub(crate) struct Life {
     /// Alone on its line: every worker looks at it before each task.
     closing: CachePadded<AtomicBool>,
-    visitors: AtomicUsize,
+    visits: AtomicU64,
     /// Workers whose threads have not left.
     workers: AtomicUsize,
 }
@@ -34,19 +36,29 @@ pub(crate) struct Life {
 pub(crate) struct Visit<'a> {
     life: &'a Life,
     open: bool,
+    /// What its end adds to `visits`.
+    end: u64,
 }
+
+/// A task was given to the policy, in `visits`. There are far fewer visitors at a time: each is a thread.
+const HANDED: u64 = 1 << 24;
 
 impl Visit<'_> {
     /// Whether the visitor may give tasks to the policy.
     pub(crate) fn is_open(&self) -> bool {
         self.open
     }
+
+    /// The visitor gives one task to the policy: counted when the visit ends, also by unwinding. Once per visit.
+    pub(crate) fn hand_over(&mut self) {
+        self.end = HANDED.wrapping_sub(1);
+    }
 }
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
         // Ordering: Release pairs with the Acquire in `no_visitors`. The last touch of the pool.
-        self.life.visitors.fetch_sub(1, Ordering::Release);
+        self.life.visits.fetch_add(self.end, Ordering::Release);
     }
 }
 
@@ -54,7 +66,7 @@ impl Life {
     pub(crate) fn new(workers: usize) -> Self {
         Self {
             closing: CachePadded::new(AtomicBool::new(false)),
-            visitors: AtomicUsize::new(0),
+            visits: AtomicU64::new(0),
             workers: AtomicUsize::new(workers),
         }
     }
@@ -72,12 +84,13 @@ impl Life {
     }
 
     pub(crate) fn visit(&self) -> Visit<'_> {
-        self.visitors.fetch_add(1, Ordering::Relaxed);
-        // Dekker: the visitor writes `visitors` and reads `closing`; the last worker the other way round.
+        self.visits.fetch_add(1, Ordering::Relaxed);
+        // Dekker: the visitor writes `visits` and reads `closing`; the last worker the other way round.
         fence(Ordering::SeqCst);
         Visit {
             life: self,
             open: !self.is_closing(),
+            end: 1_u64.wrapping_neg(),
         }
     }
 
@@ -86,9 +99,17 @@ impl Life {
         // Pairs with the fence in `visit`: a visitor that is not seen here has seen `closing`.
         fence(Ordering::SeqCst);
         // Ordering: Acquire pairs with the Release at the end of a visit.
-        while self.visitors.load(Ordering::Acquire) != 0 {
+        while !self.visits.load(Ordering::Acquire).is_multiple_of(HANDED) {
             yield_now();
         }
+    }
+
+    /// One more than the largest number that [`handed`](Self::handed) counts to.
+    pub(crate) const MODULUS: u64 = u64::MAX / HANDED + 1;
+
+    /// How many tasks visitors have given to the policy, modulo [`MODULUS`](Self::MODULUS). Exact when nobody is inside.
+    pub(crate) fn handed(&self) -> u64 {
+        self.visits.load(Ordering::Acquire) / HANDED
     }
 
     /// One worker more, unless the last one has left already.

@@ -37,8 +37,8 @@ impl Seat {
         let Some(fiber) = self.fiber().filter(|fiber| fiber.may_switch()) else {
             return false;
         };
-        if self.is_in_policy() {
-            // The worker is inside its policy, and would call it once more.
+        if self.keeps_worker() {
+            // The worker is inside its policy, and would call it once more; or it is about to go on.
             return false;
         }
         self.switch_away(fiber, Held::No, |held| fiber.give_way(held));
@@ -79,6 +79,10 @@ impl Seat {
     #[inline(never)]
     fn listen_anyhow(&self, fiber: &Fiber) {
         self.may_wait();
+        if self.stayed_in_parent() {
+            // It forked in the poll that is over.
+            return fiber.listen_in_child();
+        }
         self.switch_away(fiber, Held::No, |held| fiber.listen(held));
     }
 }

@@ -11,6 +11,7 @@
 //! - Which worker the thread carries is read anew before each task.
 
 use super::engine::Pace;
+use super::forked::end_if;
 use super::pool::{AnyPool as _, Pool};
 use super::seat::Seat;
 use super::worker::{Work, Worker};
@@ -96,6 +97,10 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, seat: &Seat) {
                     worker.run_fork(fork, seat);
                     continue 'turns;
                 }
+                Some(Work::Lost(task)) => {
+                    pool.end_one_lost(task);
+                    continue 'turns;
+                }
                 Some(Work::Fiber | Work::Woken) => continue 'turns,
                 None => return,
             }
@@ -136,10 +141,13 @@ unsafe fn look_up<P: Policy>(
     if !overdue || !worker.shares() {
         return Seen::Nothing;
     }
+    // What ends may wait in its `Drop`, and then the thread may carry another worker.
     pool.end_lost();
-    // SAFETY: by contract.
+    if !seat.carries(worker.front()) {
+        return Seen::Elsewhere;
+    }
+    // SAFETY: by contract, and the thread still carries the worker.
     unsafe { worker.evict() };
-    // What ended may have waited in its `Drop`, and the thread may carry another worker now.
     if !seat.carries(worker.front()) {
         return Seen::Elsewhere;
     }
@@ -182,7 +190,7 @@ fn work<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         // Unwind: tasks keep their panics to themselves, so this one is the policy's: the pool closes.
         // SAFETY: this thread sits in `seat`, and nothing of the policy is on its stack.
         if catch_unwind(AssertUnwindSafe(|| unsafe { run_loop(pool, seat) })).is_err() {
-            pool.close();
+            pool.close_for(&"its policy panicked");
         }
         // SAFETY: the seat's fronts are its pool's workers, so of this type.
         let worker = seat
@@ -211,6 +219,7 @@ pub(crate) unsafe fn leave<P: Policy>(pool: &Pool<P>, seat: &Seat) {
         seat.take_up(None);
         // SAFETY: the worker was in this thread's hands, no hook is on its stack, and this is its last use.
         unsafe { pool.workers[id].retire() };
+        end_if(pool.is_forked());
         pool.leave(1);
     }
 }
@@ -222,6 +231,7 @@ pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
     while let Some(carried) = assigned {
         seat.take_up(carried);
         work(pool, seat);
+        end_if(pool.is_forked());
         if pool.life.is_closing() {
             // SAFETY: this thread sits in `seat`; if a hook has panicked it is not on the stack any more.
             unsafe { leave(pool, seat) };
@@ -229,6 +239,7 @@ pub(crate) fn live<P: Policy>(pool: &Pool<P>, seat: &Seat) {
             // Workers that were asked for stay until the pool closes.
             pool.stood_down(stand_in);
         }
+        end_if(pool.is_forked());
         assigned = pool.crew().rest(seat.berth());
     }
     // Nobody gives this thread a worker any more: the pool has ended, or it has no fibers.

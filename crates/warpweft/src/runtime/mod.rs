@@ -24,9 +24,12 @@
 //! | `blocking_threads` | threads for closures that block, and admission to them |
 //! | `crew` | all threads of a pool, and the spares |
 //! | `evict` | cancelled tasks leave their queues |
+//! | `forked` | a thread of a pool in a child made by `fork()` |
 //! | `entry` | a runtime for `main`, or for a test |
 //! | `engine` | who polls for sockets and timers, and when |
+//! | `small_stack` | building a runtime from a fiber |
 //! | `life` | open, closing, closed |
+//! | `ledger` | for how long a pool's memory stays when its policy keeps tasks |
 //! | `listen` | how a fiber gives way, and waits for what wakes it |
 //! | `lookout` | a stand-in that sleeps in the poller while everybody computes |
 //! | `monitor` | workers that are stuck, and their stand-ins |
@@ -49,10 +52,12 @@ mod doze;
 mod engine;
 mod entry;
 mod evict;
+pub(crate) mod forked;
 mod hand;
 mod handle;
 mod hop;
 mod install;
+mod ledger;
 mod life;
 pub(crate) mod listen;
 mod live;
@@ -65,6 +70,7 @@ mod priority;
 mod register;
 pub(crate) mod seat;
 mod seeking;
+mod small_stack;
 mod spawn;
 mod spawn_blocking;
 pub(crate) mod wait;
@@ -79,7 +85,7 @@ pub(crate) use context::Front;
 pub(crate) use context::current_driver;
 pub use crew::Threads;
 pub use entry::enter;
-pub use handle::{Runtime, default_runtime};
+pub use handle::{Runtime, default_runtime, try_default_runtime};
 pub(crate) use install::{install, install_here};
 pub use monitor::Stall;
 pub use pin::{Pin, PinError};

@@ -21,6 +21,7 @@
 //! - A pool in which everybody sleeps makes no ticks. Who wakes up rings.
 
 use super::doze::Doze;
+use super::forked::end_if;
 use super::lookout::TICK_NS;
 use super::pool::{AnyPool, Pool};
 use std::fmt;
@@ -62,7 +63,8 @@ const QUIET_TICKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 pub struct Stall {
     /// The name of the pool: that of the runtime, or what [`then`](crate::Builder::then) and [`silos`](crate::Builder::silos) were told.
     pub pool: String,
-    /// The number of the worker in its pool, from 0.
+    /// The number of the worker in its pool, from 0. From [`Pool::workers`](crate::Pool::workers) on it is a
+    /// stand-in's.
     pub worker: usize,
     /// For how long at least it had been in the task when it was noticed.
     pub stuck_for: Duration,
@@ -393,6 +395,7 @@ impl<P: Policy> Pool<P> {
             };
             // Unwind: the report is the user's code, and the monitor goes on without it.
             let _ = catch_unwind(AssertUnwindSafe(|| on_stall(&stall)));
+            end_if(self.is_forked());
         }
     }
 

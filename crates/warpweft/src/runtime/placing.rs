@@ -5,9 +5,10 @@
 
 use super::context::{Front, GaveWay};
 use super::pool::Pool;
+use super::seat::{self, Seat};
 use super::worker::Worker;
 use warpweft_policy::{Count, Cx, Policy, Wake, YieldTo};
-use warpweft_task::{Pending, Suspended, TaskRef, Why};
+use warpweft_task::{Abandon, Pending, Ran, Runnable, Suspended, TaskRef, Why};
 
 impl<P: Policy> Worker<P> {
     /// A task for this worker, from its own thread.
@@ -16,15 +17,19 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`Worker::call`].
     #[inline]
-    pub(super) unsafe fn push_in(&self, pool: &Pool<P>, task: TaskRef, why: Why) {
-        if P::keeps(pool.shared(), why) {
-            // SAFETY: by contract.
-            unsafe { self.push_own(pool, task, why) };
-        } else {
-            self.counters().pushed(why);
-            // SAFETY: by contract.
-            unsafe { self.push_anyhow(task, why) };
-        }
+    pub(super) unsafe fn push_in(&self, pool: &Pool<P>, task: Runnable, why: Why) {
+        self.counters().pushed(why);
+        let push = |shared: &P::Shared, local: &mut P::Local, _: &Cx<'_>| {
+            if P::keeps(shared, why) {
+                P::push_own(local, task.into_task_ref())
+            } else {
+                Err(task.into_task_ref())
+            }
+        };
+        // SAFETY: by contract.
+        let kept = unsafe { self.call_in(pool, push) };
+        // SAFETY: by contract.
+        unsafe { self.follow_up(pool, kept, why) };
     }
 
     /// The same where the policy [keeps](Policy::keeps) the task. Whatever is more than that is out of line, and comes last: so the registers
@@ -34,10 +39,22 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`Worker::call`].
     #[inline]
-    pub(super) unsafe fn push_own(&self, pool: &Pool<P>, task: TaskRef, why: Why) {
+    pub(super) unsafe fn push_own(&self, pool: &Pool<P>, task: Runnable, why: Why) {
         self.counters().pushed(why);
         // SAFETY: by contract.
-        match unsafe { self.call_in(pool, |_, local, _| P::push_own(local, task)) } {
+        let kept = unsafe { self.call_in(pool, |_, local, _| P::push_own(local, task.into_task_ref())) };
+        // SAFETY: by contract.
+        unsafe { self.follow_up(pool, kept, why) };
+    }
+
+    /// The policy has kept a task in the worker's own half, or has not.
+    ///
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[inline]
+    unsafe fn follow_up(&self, pool: &Pool<P>, kept: Result<(), TaskRef>, why: Why) {
+        match kept {
             Ok(()) if pool.idle.is_wanted() => self.wake_one(),
             Ok(()) => {}
             // SAFETY: by contract.
@@ -67,21 +84,21 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`Worker::call`].
     #[cold]
-    unsafe fn push_yielded(&self, task: TaskRef, to: YieldTo) {
+    unsafe fn push_yielded(&self, task: Runnable, to: YieldTo) {
         self.counters().add(Count::Yields, 1);
         // SAFETY: by contract.
-        let wake = unsafe { self.call(|shared, local, cx| P::yielded(shared, local, task, to, cx)) };
+        let wake =
+            unsafe { self.call(|shared, local, cx| P::yielded(shared, local, task.into_task_ref(), to, cx)) };
         self.pool().wake(wake, Some(self.counters()));
     }
 
     /// # Safety
     ///
     /// As [`FrontOps::push`].
-    pub(super) unsafe fn push_front(front: &Front, task: TaskRef, why: Why) {
+    pub(super) unsafe fn push_front(front: &Front, task: Runnable, why: Why) {
         // SAFETY: by contract the front is a worker's of this table, so of this type.
         let worker = unsafe { Self::from_front(front) };
         if front.is_in_policy() {
-            worker.counters().pushed(why);
             return worker.pool().push_from_outside(task, why);
         }
         // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
@@ -93,7 +110,7 @@ impl<P: Policy> Worker<P> {
     /// # Safety
     ///
     /// As [`FrontOps::push`], and no hook of the policy is on the thread's stack.
-    pub(super) unsafe fn spawned<const KEPT: bool>(front: &Front, task: TaskRef) {
+    pub(super) unsafe fn spawned<const KEPT: bool>(front: &Front, task: Runnable) {
         // SAFETY: by contract the front is a worker's of this table, so of this type.
         let worker = unsafe { Self::from_front(front) };
         if KEPT {
@@ -120,7 +137,8 @@ impl<P: Policy> Worker<P> {
         // A task that gave way was woken by that.
         self.front().yielding.set(GaveWay::No);
         self.counters().add(Count::Suspensions, 1);
-        if P::watches_waits(pool.shared()) {
+        // As in `retired`.
+        if pool.watches_waits && self.front().takes().is_some() {
             let tell = |shared: &P::Shared, local: &mut P::Local, cx: &Cx<'_>| {
                 P::suspended(shared, local, pending.task(), cx);
             };
@@ -152,7 +170,10 @@ impl<P: Policy> Worker<P> {
                 None => return,
             }
         }
-        let again = |task| match gave_way {
+        // A policy whose hook has panicked below this task is not called any more.
+        let cut_short = self.front().takes().is_none();
+        let again = |task: Runnable| match gave_way {
+            _ if cut_short => task.abandon(Abandon::Shutdown),
             // SAFETY: by contract.
             GaveWay::No => unsafe { self.push_in(self.pool(), task, Why::Woken) },
             // SAFETY: by contract.
@@ -170,7 +191,7 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`Worker::call`].
     #[inline]
-    unsafe fn fall_asleep(&self, mut pending: Pending, again: impl FnOnce(TaskRef)) {
+    unsafe fn fall_asleep(&self, mut pending: Pending, again: impl FnOnce(Runnable)) {
         let word = if P::WATCHES_ENDS {
             pending.task().policy_word()
         } else {
@@ -179,8 +200,28 @@ impl<P: Policy> Worker<P> {
         match pending.suspend() {
             Suspended::Asleep => {}
             // SAFETY: by contract.
-            Suspended::Cancelled => unsafe { self.retired(word) },
+            Suspended::Cancelled => unsafe { self.end_orphan(word) },
             Suspended::Again(task) => again(task),
+        }
+    }
+
+    /// A task ended instead of falling asleep, because nothing was left that could wake or join it. What it held may have waited as it was
+    /// dropped: so the thread may carry another worker now, or none.
+    ///
+    /// # Safety
+    ///
+    /// No hook of the policy is on the thread's stack.
+    #[cold]
+    #[inline(never)]
+    unsafe fn end_orphan(&self, policy_word: u64) {
+        match seat::here().and_then(Seat::front) {
+            Some(front) => {
+                // SAFETY: the thread's fronts are its pool's workers, and this one is of that pool.
+                let worker = unsafe { Self::from_front(front) };
+                // SAFETY: the calling thread carries it; by contract no hook is on its stack.
+                unsafe { worker.retired(policy_word) };
+            }
+            None => self.pool().adrift(Ran::Ended, policy_word),
         }
     }
 
@@ -190,7 +231,11 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`Worker::call`].
     #[inline(never)]
-    unsafe fn push_woken(&self, task: TaskRef) {
+    unsafe fn push_woken(&self, task: Runnable) {
+        if self.front().takes().is_none() {
+            // As in `go_on`.
+            return task.abandon(Abandon::Shutdown);
+        }
         // SAFETY: by contract.
         unsafe { self.push_in(self.pool(), task, Why::Woken) };
     }

@@ -10,11 +10,15 @@
 //! A pool is one type per policy: its loop, pushes and steals are monomorphised. Whoever does not know the type has
 //! the header with its table, or an `Arc<dyn AnyPool>`.
 
+mod ending;
+
 pub(crate) use super::any_pool::AnyPool;
 use super::card::Card;
 use super::context::{Front, FrontOps, with_current, with_taker};
 use super::crew::Crew;
 use super::engine::Engine;
+use super::forked;
+use super::ledger::Ledger;
 use super::life::Life;
 use super::live::{leave, live};
 use super::monitor::{Monitor, Watch};
@@ -26,19 +30,27 @@ use crate::fork::Market;
 use crate::idle::Idle;
 use crate::io::{Driver, forked};
 use crate::observe::PoolCounters;
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
+use std::fmt;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
-use std::sync::{Arc, Weak};
-use warpweft_platform::thread::yield_now;
-use warpweft_platform::{CachePadded, process};
+use std::sync::{Arc, OnceLock, Weak};
+use warpweft_platform::{CachePadded, process, thread_word};
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, Wake, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
-use warpweft_task::{Abandon, Header, Pending, Ran, TaskRef, Why};
+use warpweft_task::{Abandon, Header, Pending, Runnable, TaskRef, Why};
+
+// Whether a push from outside is on the thread's stack, into whatever pool.
+thread_word!(static IN_VISIT: bool = false);
+
+/// Whether a push from outside is on the calling thread's stack: its pool does not end before that returns.
+pub(super) fn is_in_visit() -> bool {
+    IN_VISIT.with(Cell::get)
+}
 
 /// `repr(C)`: a pointer to the header is a pointer to the pool.
 #[repr(C)]
@@ -60,13 +72,19 @@ pub(crate) struct Pool<P: Policy> {
     stacks: Arc<Stacks>,
     pub(crate) engine: Engine,
     pub(crate) market: Market,
-    /// Tokens that the policy dropped. They are cancelled where none of its code is on the stack.
-    lost: Locked<TaskRef>,
+    /// Tasks that the policy dropped. They are cancelled where none of its code is on the stack.
+    lost: Locked<Runnable>,
+    ledger: Ledger,
+    /// What the policy did wrong, if the pool closed for that.
+    fault: OnceLock<String>,
     /// Policy words, other than 0, of tasks that ended where no worker was, if the policy watches ends.
     pub(super) ended_adrift: Locked<NonZeroUsize>,
     outside: Counters,
+    /// What the policy said when it was asked, at the start, whether it is to hear of tasks that wait.
+    pub(super) watches_waits: bool,
     /// Of the process that the workers run in.
     generation: u64,
+    _listed: process::Listed,
 }
 
 // SAFETY: `shared` is reached by `&` only, and `P::Shared: Sync`, until `finish` has it alone; what belongs to one
@@ -115,7 +133,9 @@ impl<P: Policy> Pool<P> {
             } else {
                 &Self::VTABLE
             };
+            let watches_waits = P::watches_waits(&shared);
             Self {
+                watches_waits,
                 header: PoolHeader { vtable },
                 this: Weak::clone(this),
                 shared: UnsafeCell::new(ManuallyDrop::new(shared)),
@@ -131,9 +151,12 @@ impl<P: Policy> Pool<P> {
                 engine,
                 market: Market::new(count, asked),
                 lost: Locked::new(),
+                ledger: Ledger::new(),
+                fault: OnceLock::new(),
                 ended_adrift: Locked::new(),
                 outside: Counters::default(),
                 generation: process::generation(),
+                _listed: process::Listed::new(pool.addr().get()),
             }
         })
     }
@@ -162,26 +185,50 @@ impl<P: Policy> Pool<P> {
     }
 
     /// A push by a thread that carries none of this pool's workers, or by one whose worker is inside its policy.
-    pub(crate) fn push_from_outside(&self, task: TaskRef, why: Why) {
+    pub(crate) fn push_from_outside(&self, task: Runnable, why: Why) {
         if self.is_forked() {
-            return task.abandon(Abandon::Forked);
+            return forked::refuse(task, why);
         }
-        let visit = self.life.visit();
+        let mut visit = self.life.visit();
         if !visit.is_open() {
-            // The policy takes no more; the waker's or spawner's thread ends the task itself.
-            return task.abandon(Abandon::Shutdown);
+            return self.end_late(task, visit);
         }
         if why == Why::Injected {
             self.outside.add_shared(Count::Injected, 1);
         }
+        visit.hand_over();
+        let task = task.into_task_ref();
         let cx = Cx::from_outside(self.workers.len(), &self.outside, Clock::Machine);
         // Unwind: a policy that panics must not unwind through a waker. The token is dropped on the way, and the
         // pool cancels it when it closes.
+        let outer = IN_VISIT.with(|inside| inside.replace(true));
         let pushed = catch_unwind(AssertUnwindSafe(|| P::push(self.shared(), None, task, why, &cx)));
+        IN_VISIT.with(|inside| inside.set(outer));
         match pushed {
             Ok(wake) => self.wake(wake, None),
-            Err(_) => self.close(),
+            Err(_) => self.close_for(&"a hook of its policy panicked"),
         }
+    }
+
+    /// Takes a task that the policy has handed out.
+    ///
+    /// # Panics
+    ///
+    /// It is a task of another pool, which cancels it; this pool closes.
+    #[inline]
+    pub(super) fn take(&self, task: TaskRef) -> Runnable {
+        if !task.is_of(NonNull::from(self).cast()) {
+            self.refuse(task);
+        }
+        // SAFETY: it is a task of this pool, which its policy has handed out to a worker; the caller counts it.
+        unsafe { task.into_runnable() }
+    }
+
+    /// Closes the pool because its policy did something wrong. The first fault is remembered.
+    #[cold]
+    pub(super) fn close_for(&self, fault: &dyn fmt::Display) {
+        let _ = self.fault.set(fault.to_string());
+        self.close();
     }
 
     /// The driver of its sockets and timers.
@@ -197,33 +244,6 @@ impl<P: Policy> Pool<P> {
     pub(crate) fn end_lost(&self) {
         if !self.lost.is_empty() {
             self.end_all_lost();
-        }
-    }
-
-    // Not inlined: the loop's one indirect call can be counted only if no direct one goes through a register.
-    #[cold]
-    #[inline(never)]
-    fn end_all_lost(&self) {
-        while let Some(task) = self.lost.pop() {
-            task.abandon(if self.life.is_closing() {
-                Abandon::Shutdown
-            } else {
-                Abandon::Dropped
-            });
-        }
-    }
-
-    /// A step is over and the thread has no worker any more. A token that gave it away has ended; a task that came back from
-    /// a wait without a worker, because the pool closes, cannot go on.
-    #[cold]
-    pub(super) fn adrift(&self, ran: Ran, policy_word: u64) {
-        match ran {
-            Ran::Pending(pending) => pending.into_task().abandon(Abandon::Shutdown),
-            Ran::Ended => {
-                if let Some(word) = NonZeroUsize::new(policy_word as usize) {
-                    self.ended_adrift.push(word);
-                }
-            }
         }
     }
 
@@ -245,47 +265,10 @@ impl<P: Policy> Pool<P> {
         }
     }
 
-    fn finish(&self) {
-        // No visitor is inside the policy, and those to come see that it is closed.
-        self.life.no_visitors();
-        for stand_in in self.monitor.take_vacant() {
-            // SAFETY: no thread carries it, and with the last worker gone none ever will.
-            unsafe { self.workers[stand_in].retire() };
-        }
-        let shared = self.shared.get();
-        // Unwind: what the policy's `Drop` does wrong must not keep tasks from ending.
-        let _ = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: all workers have left and no visitor reaches it, so we have it alone; this runs once, as the
-            // last `leave` is the last only once.
-            unsafe { shared.cast::<P::Shared>().drop_in_place() };
-        }));
-        self.engine.close();
-        self.end_lost();
-        for worker in &self.workers {
-            while let Some(task) = worker.errands.pop() {
-                task.abandon(Abandon::Shutdown);
-            }
-        }
-        // Sleeping tasks are ended here. A task whose token is elsewhere is about to be pushed by a visitor, who will
-        // end it.
-        while self.register.len() != 0 {
-            let sleeping = self.register.reclaim(1024);
-            if sleeping.is_empty() {
-                yield_now();
-            }
-            sleeping
-                .into_iter()
-                .for_each(|task| task.abandon(Abandon::Shutdown));
-            self.end_lost();
-        }
-        self.life.no_visitors();
-        self.crew.dismiss();
-    }
-
     /// # Safety
     ///
     /// As [`PoolVtable::push`].
-    unsafe fn push_any(pool: NonNull<PoolHeader>, task: TaskRef, why: Why) {
+    unsafe fn push_any(pool: NonNull<PoolHeader>, task: Runnable, why: Why) {
         with_current(|front| match front {
             // Known to be a worker of this type, so that the call is direct.
             // SAFETY: the front is a worker's of the pool whose table this is, and the calling thread carries it.
@@ -303,7 +286,7 @@ impl<P: Policy> Pool<P> {
     /// # Safety
     ///
     /// As [`PoolVtable::woken`]. `KEPT`: the policy keeps woken tasks.
-    unsafe fn woken<const KEPT: bool>(pool: NonNull<PoolHeader>, task: TaskRef) {
+    unsafe fn woken<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
         with_taker(pool, |front| match front {
             Some(front) => {
                 // SAFETY: what takes tasks of the pool whose table this is is one of its workers, so of this type.
@@ -326,7 +309,7 @@ impl<P: Policy> Pool<P> {
     /// # Safety
     ///
     /// As [`FrontOps::push`].
-    unsafe fn push_visitor(front: &Front, task: TaskRef, why: Why) {
+    unsafe fn push_visitor(front: &Front, task: Runnable, why: Why) {
         // SAFETY: by contract the front is of this table: it was made by `visitor`, whose pool is alive.
         let pool = unsafe { front.pool.cast::<Self>().as_ref() };
         pool.push_from_outside(task, if why == Why::Spawned { Why::Injected } else { why });
@@ -355,25 +338,28 @@ impl<P: Policy> Pool<P> {
     /// # Safety
     ///
     /// As [`PoolVtable::dropped`].
-    unsafe fn dropped(pool: NonNull<PoolHeader>, task: TaskRef) {
-        // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
-        let pool = unsafe { pool.cast::<Self>().as_ref() };
-        pool.outside.add_shared(Count::Dropped, 1);
-        pool.lost.push(task);
-        // Somebody has to end it; the caller may be deep inside the policy.
-        pool.idle.wake_one();
+    unsafe fn dropped(pool: NonNull<PoolHeader>, task: Runnable) {
+        let pool = pool.cast::<Self>();
+        // SAFETY: by contract the header belongs to a pool of this table, so of this type, and its memory is there.
+        unsafe { pool.as_ref() }.lose(task);
+        // SAFETY: by contract the policy was given the token; it is counted once, here.
+        unsafe { Self::come_home(pool) };
     }
 
     /// # Safety
     ///
     /// As [`PoolVtable::unregister`].
     unsafe fn unregister(pool: NonNull<PoolHeader>, task: NonNull<Header>, place: usize) {
+        let this = pool.cast::<Self>();
         // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
-        let pool = unsafe { pool.cast::<Self>().as_ref() };
-        if Register::is_admitted(place) {
+        let pool = unsafe { this.as_ref() };
+        if Register::is_admitted(place) && !pool.is_forked() {
             pool.card.give_back();
         }
-        pool.register.strike(place, task);
+        if pool.register.strike(place, task) {
+            // SAFETY: the pool waits for its orphaned shards, and the last task of this one was struck off just now.
+            unsafe { Self::come_home(this) };
+        }
     }
 }
 
@@ -399,6 +385,10 @@ impl<P: Policy> AnyPool for Pool<P> {
 
     fn close(&self) {
         Self::close(self);
+    }
+
+    fn fault(&self) -> Option<&str> {
+        self.fault.get().map(String::as_str)
     }
 
     fn card(&self) -> &Card {
@@ -473,15 +463,16 @@ impl<P: Policy> AnyPool for Pool<P> {
         &self.stacks
     }
 
-    fn errand(&self, worker: usize, task: TaskRef) {
+    fn errand(&self, worker: usize, task: Runnable) {
         if self.is_forked() {
             return task.abandon(Abandon::Forked);
         }
-        let visit = self.life.visit();
+        let mut visit = self.life.visit();
         if !visit.is_open() {
-            return task.abandon(Abandon::Shutdown);
+            return self.end_late(task, visit);
         }
-        self.workers[worker].errands.push(task);
+        visit.hand_over();
+        self.workers[worker].errands.push(task.into_task_ref());
         self.wake_worker(worker);
     }
 

@@ -5,7 +5,7 @@ use crate::compose::Pool;
 use std::fmt;
 use std::ptr::NonNull;
 use warpweft_policy::priority;
-use warpweft_task::TaskRef;
+use warpweft_task::Runnable;
 use warpweft_task::pool::PoolHeader;
 
 /// A priority of one runtime's tasks, made by [`Runtime::priority`] and given to spawns by
@@ -25,7 +25,7 @@ impl Priority {
     }
 
     /// Tells the policy, if the task is of the pool whose priority it is.
-    pub(super) fn set(self, task: &mut TaskRef, pool: NonNull<PoolHeader>) {
+    pub(super) fn set(self, task: &mut Runnable, pool: NonNull<PoolHeader>) {
         if pool.addr().get() == self.pool {
             task.set_policy_word(priority::word(self.level));
         }

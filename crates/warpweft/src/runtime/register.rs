@@ -8,7 +8,8 @@
 //!
 //! # Invariants
 //!
-//! - An entry points at an unfinished task: it is struck off before the task completes.
+//! - An entry points at an unfinished task: it is struck off before the task completes, and by nothing else than the end of that task.
+//! - A shard that still has entries when its pool ends is *orphaned*: who strikes the last one off hears of it.
 //! - A place is `shard << 48 | index`, and the uppermost bit of a task that was [admitted](super::card) to a bounded pool; it is never
 //!   `usize::MAX`.
 
@@ -16,7 +17,7 @@ use std::ptr::NonNull;
 use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync::Mutex;
-use warpweft_task::{Header, Pending, TaskRef, reclaim};
+use warpweft_task::{Header, Pending, Runnable, reclaim};
 
 const SEGMENT: usize = 1024;
 const SHARD_BITS: u32 = 48;
@@ -47,6 +48,8 @@ struct Slots {
     used: usize,
     /// The first vacant slot, plus one.
     vacant: usize,
+    /// The pool has ended, and the last entry is to say so.
+    orphaned: bool,
 }
 
 impl Slot {
@@ -93,7 +96,11 @@ impl Slots {
     fn remove(&mut self, index: usize, task: NonNull<Header>) {
         let next = Slot::Vacant(self.vacant).encode();
         let slot = self.place(index);
-        debug_assert!(matches!(Slot::decode(*slot), Slot::Task(found) if found == task));
+        let found = Slot::decode(*slot);
+        assert!(
+            matches!(found, Slot::Task(found) if found == task),
+            "a task is struck off where it was not entered"
+        );
         *slot = next;
         self.vacant = index + 1;
     }
@@ -120,14 +127,16 @@ impl Register {
     /// Enters a task before its first sleep.
     pub(crate) fn enter(&self, shard: usize, task: &mut Pending) {
         let place = self.insert(shard, task);
-        task.register(place);
+        // SAFETY: it was entered there just now, and is struck off there when it ends.
+        unsafe { task.register(place) };
     }
 
     /// Enters a task that has a place in its pool, which it is to give back when it is struck off.
     pub(crate) fn enter_admitted(&self, task: &mut Pending) {
         let shard = task.register_entry().addr().get() / size_of::<Header>() % self.shards.len();
         let place = self.insert(shard, task);
-        task.register(place | ADMITTED);
+        // SAFETY: as above; the bit is taken off when it is struck off.
+        unsafe { task.register(place | ADMITTED) };
     }
 
     /// Whether the task there has a place to give back.
@@ -141,12 +150,26 @@ impl Register {
         shard << SHARD_BITS | slots.insert(task.register_entry())
     }
 
-    /// Strikes a task off at its end.
-    pub(crate) fn strike(&self, place: usize, task: NonNull<Header>) {
+    /// Strikes a task off at its end. Whether it was the last one of an orphaned shard.
+    pub(crate) fn strike(&self, place: usize, task: NonNull<Header>) -> bool {
         let shard = &self.shards[(place & !ADMITTED) >> SHARD_BITS];
-        let mut slots = shard.slots.lock();
+        // In a forked child the lock may be lost, and nobody reads the register.
+        let Some(mut slots) = shard.slots.lock_unless_lost() else {
+            return false;
+        };
         slots.remove(place & ((1 << SHARD_BITS) - 1), task);
         shard.count(-1);
+        slots.orphaned && shard.live.load(Ordering::Relaxed) == 0
+    }
+
+    /// The pool has ended: marks the shards that still have entries as orphaned. How many these are.
+    pub(crate) fn orphan(&self) -> usize {
+        let is_left = |shard: &&CachePadded<Shard>| {
+            let mut slots = shard.slots.lock();
+            slots.orphaned = shard.live.load(Ordering::Relaxed) != 0;
+            slots.orphaned
+        };
+        self.shards.iter().filter(is_left).count()
     }
 
     /// How many tasks are in the register.
@@ -159,7 +182,7 @@ impl Register {
     }
 
     /// The tokens of up to `max` tasks that sleep. Those that do not have their token elsewhere.
-    pub(crate) fn reclaim(&self, max: usize) -> Vec<TaskRef> {
+    pub(crate) fn reclaim(&self, max: usize) -> Vec<Runnable> {
         let mut tokens = Vec::new();
         for shard in &self.shards {
             let slots = shard.slots.lock();
@@ -189,6 +212,31 @@ mod tests {
 
     fn fake(number: usize) -> NonNull<Header> {
         NonNull::new(std::ptr::without_provenance_mut(number * 64)).unwrap_or_else(|| unreachable!())
+    }
+
+    #[test]
+    #[should_panic(expected = "struck off where it was not entered")]
+    fn only_the_task_itself_is_struck_off() {
+        let mut slots = Slots::default();
+        let place = slots.insert(fake(1));
+        slots.insert(fake(2));
+        slots.remove(place, fake(2));
+    }
+
+    #[test]
+    fn the_last_entry_of_an_orphaned_shard_says_so() {
+        let register = Register::new(2);
+        let enter = |number| {
+            let mut slots = register.shards[1].slots.lock();
+            register.shards[1].count(1);
+            1 << SHARD_BITS | slots.insert(fake(number))
+        };
+        let places = [1, 2, 3].map(enter);
+        assert!(!register.strike(places[0], fake(1)));
+        assert_eq!(register.orphan(), 1);
+        assert!(!register.strike(places[1], fake(2)));
+        assert!(register.strike(places[2], fake(3)));
+        assert_eq!((register.len(), register.orphan()), (0, 0));
     }
 
     #[test]

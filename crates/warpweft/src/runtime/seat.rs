@@ -29,8 +29,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::thread::set_brisk;
 use warpweft_platform::thread_word;
+use warpweft_policy::Count;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{TaskRef, Ways, Why, set_wait};
+use warpweft_task::{Runnable, Ways, set_wait};
 
 /// What a stack of a thread of a pool knows of itself: the thread's own stack, a fiber's, or a handled body's.
 ///
@@ -207,8 +208,11 @@ impl Seat {
             fn drop(&mut self) {
                 set_wait(None);
                 SEAT.with(|seat| seat.set(std::ptr::null()));
+                // The destructors of the thread's locals still run, and must not find what goes with the thread's home.
+                context::set(std::ptr::null());
             }
         }
+        self.home().set_base(self);
         self.begin();
         let _leave = Leave;
         f()
@@ -285,6 +289,11 @@ impl Seat {
         self.front().is_some_and(Front::is_in_policy)
     }
 
+    /// Whether the thread must keep the worker that it carries: a hook of the policy is on its stack, or a waker that its worker calls.
+    pub(crate) fn keeps_worker(&self) -> bool {
+        self.is_in_policy() || self.home().keeps_worker() && self.front().is_some()
+    }
+
     /// Where its thread is reached.
     #[inline]
     pub(crate) fn berth(&self) -> &Arc<Berth> {
@@ -356,6 +365,22 @@ impl Seat {
         worker.flatten()
     }
 
+    /// This is a forked child, on whose only thread this stack runs: the worker is the parent's. So is the loop that a fiber would
+    /// switch to; it goes on as if it were called on the thread's own stack, and waits as a thread does.
+    ///
+    /// A handler of `fork()` calls this: see the invariants of `warpweft_platform::process`.
+    pub(super) fn lose_worker(&self) {
+        let front = self.front.replace(std::ptr::null());
+        if !front.is_null() && context::is(front) {
+            context::set(self.found());
+        }
+        if let Some(foot) = self.stacks().last().filter(|foot| foot.own_fiber().is_some()) {
+            foot.host.set(self.home().base());
+        }
+        // Forks are offered as before, to nobody, and taken back.
+        self.market().wake_nobody();
+    }
+
     /// Whether a fiber can be spawned beside the one that runs here: if its thread carries a worker, and what is spawned is of its pool.
     pub(super) fn takes_in(&self, pool: Option<NonNull<PoolHeader>>) -> bool {
         let is_here = pool.map_or_else(|| self.is_at_home(), |pool| self.is_of(pool));
@@ -363,8 +388,9 @@ impl Seat {
     }
 
     /// A fiber that is to start on this thread, which carries a worker.
-    pub(super) fn take_in(&self, task: TaskRef) {
-        self.front().inspect(|front| front.counters.pushed(Why::Spawned));
+    pub(super) fn take_in(&self, task: Runnable) {
+        self.front()
+            .inspect(|front| front.counters.add(Count::SpawnedLocal, 1));
         self.home().take_in(task);
     }
 
@@ -400,6 +426,22 @@ pub(crate) fn hold(more: bool) {
     if let Some(fiber) = here().and_then(Seat::fiber) {
         fiber.hold(more);
     }
+}
+
+/// Calls `f`, which runs others' code between two steps of this thread's worker: wakers, or a hook that takes a task from outside. A wait in
+/// it is refused by a panic, so that the thread carries the same worker afterwards.
+pub(super) fn with_worker_kept<R>(f: impl FnOnce() -> R) -> R {
+    struct Ends<'a>(&'a Home);
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.keep_worker(false);
+        }
+    }
+    let _ends = here().map(|seat| {
+        seat.home().keep_worker(true);
+        Ends(seat.home())
+    });
+    f()
 }
 
 /// Whether fibers of this thread may be ready.

@@ -64,10 +64,11 @@ impl<'a, P: Policy> Seeker for Seeking<'a, P> {
     }
 
     fn scan(&mut self) -> Option<Work> {
-        self.pool.end_lost();
-        // SAFETY: by the contract of `new`.
-        let task = unsafe { self.worker.call(P::scan) }.map(Work::Task);
-        let work = task
+        // Not ended here: what it holds may wait as it is dropped, and this worker is announced as asleep.
+        let lost = self.pool.take_lost().map(Work::Lost);
+        let work = lost
+            // SAFETY: by the contract of `new`.
+            .or_else(|| unsafe { self.worker.call(P::scan) }.map(Work::Task))
             .or_else(|| self.errand())
             .or_else(|| self.fiber())
             .or_else(|| self.worker.rob());

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::panic::Location;
 use warpweft_task::spawn::{self as births, Birth, Cradle};
-use warpweft_task::{JoinError, JoinHandle, TaskRef};
+use warpweft_task::{JoinError, JoinHandle, Runnable};
 
 /// Why a task was not spawned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,7 +150,11 @@ impl<'a> TaskBuilder<'a> {
         }
     }
 
-    /// Names the task in errors, dumps, traces and the reports of stuck workers. Costs one more allocation, and two short locks.
+    /// Names the task. Costs one more allocation, and two short locks.
+    ///
+    /// The name is in [`JoinHandle::info`], in what a policy learns of the task
+    /// ([`TaskInfo`](crate::TaskInfo)), in the reports of [stuck workers](crate::Stall), and in the report of
+    /// an overflow of a fiber's stack. A [`JoinError`] does not carry it.
     pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.name = Some(name.into());
         self
@@ -315,7 +319,7 @@ impl<'a> TaskBuilder<'a> {
 
     /// Lets `bear` make the task, and pushes it to its pool.
     #[inline]
-    fn place<H>(self, bear: impl FnOnce(Nursery<'_>) -> (TaskRef, H)) -> H {
+    fn place<H>(self, bear: impl FnOnce(Nursery<'_>) -> (Runnable, H)) -> H {
         let spawner = Cell::new(Spawner::NOBODY);
         let priority = self.priority;
         let (mut task, handle) = bear(Nursery {

@@ -22,6 +22,10 @@ use warpweft_task::{JoinError, JoinHandle};
 /// stays bounded; like every future it does nothing until it is awaited. For several at a time, and to go on meanwhile, ask for
 /// [admission](SpawnBlocking::admitted) first.
 ///
+/// A closure that has begun runs to its end: dropping the future or the handle does not stop it, and a
+/// runtime that is shut down or dropped waits for it, **for as long as it takes**.
+/// [`Runtime::shutdown`](crate::Runtime::shutdown) says what to do about one that may never end.
+///
 /// In `closure` free functions lead to the pool of the caller, as they do in [`blocking`](crate::blocking). That one is the cheaper
 /// of the two, may borrow, and waits in place.
 ///

@@ -12,6 +12,7 @@
 use super::berth::Berth;
 use super::context::{self, Front};
 use super::crew::Note;
+use super::forked::end_if;
 use super::seat::{Seat, give_to, here, with_seat};
 use crate::fiber::{Fiber, Held};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use warpweft_platform::delay;
 use warpweft_platform::thread::yield_now;
 use warpweft_task::spawn::{self as births, Birth};
-use warpweft_task::{Abandon, Signal, TaskRef, Why};
+use warpweft_task::{Abandon, Runnable, Signal, Why};
 
 /// How many fibers a blocked home resumes before it gives the worker back and asks for one again, behind what its policy
 /// puts first.
@@ -52,10 +53,14 @@ impl Seat {
         });
     }
 
-    /// Waits until `signal` is set, which a thread that took a fork of this stack will do. Never unwinds.
+    /// Waits until `signal` is set, which a thread that took a fork of this stack will do. Never unwinds, but in a forked child, if
+    /// that thread stayed in the parent: then nobody works on the frame.
     pub(crate) fn wait_for_fork(&self, signal: &Signal) {
+        if self.stayed_in_parent() && !signal.is_set() {
+            self.refuse_wait_for_fork();
+        }
         match self.front() {
-            Some(front) if front.is_in_policy() => {
+            Some(_) if self.keeps_worker() => {
                 while !signal.is_set() {
                     yield_now();
                 }
@@ -128,11 +133,15 @@ impl Seat {
         context::set(found);
     }
 
-    /// A hook of a policy may not.
+    /// A hook of a policy may not, nor a waker that the poller calls on a worker.
     pub(super) fn may_wait(&self) {
         assert!(
             !self.is_in_policy(),
             "a hook of a policy cannot wait: its worker would be in nobody's hands"
+        );
+        assert!(
+            !self.keeps_worker(),
+            "a waker cannot wait: the worker that calls it has to go on"
         );
     }
 
@@ -141,6 +150,9 @@ impl Seat {
         self.may_wait();
         if signal.is_set() {
             return true;
+        }
+        if self.stayed_in_parent() {
+            return false;
         }
         if let Some(fiber) = self.fiber().filter(|fiber| fiber.may_switch()) {
             self.switch_away(fiber, held, |held| fiber.wait(signal, held));
@@ -253,15 +265,20 @@ impl Seat {
     /// Sleeps until the token of this thread has run, or ended.
     fn sleep(&self, berth: &Arc<Berth>) {
         let pool = self.home().pool();
+        let mut told = false;
         loop {
-            berth.ask_if_needed(berth.is_called_in_vain());
+            berth.ask_unless_told(berth.is_called_in_vain(), told);
             self.take_up(berth.hand.wait());
             if self.fiber().is_none() {
                 if self.front().is_some() {
                     self.run_fibers(berth);
                 } else if pool.is_closing() {
-                    self.home().unwind_all(self);
+                    // Not all of them: a fiber of another thread may wait for this very frame, and those here for that one.
+                    self.home().unwind_ready(self);
+                    told = true;
                 }
+                // A fiber that forked has ended, on top of this frame of another task.
+                end_if(self.stayed_in_parent());
             }
             if berth.was_called() && (self.front().is_some() || pool.is_closing() || berth.is_dropped()) {
                 return;
@@ -320,6 +337,8 @@ impl Seat {
                 !front.is_in_policy() && catch_unwind(AssertUnwindSafe(|| front.step())).unwrap_or(false);
             let may_resume = self.fiber().is_none() && self.front().is_some();
             let resumed = may_resume && self.home().run_one(self);
+            // One of them may have forked, on top of this frame of another task.
+            end_if(self.stayed_in_parent());
             if !worked && !resumed {
                 yield_now();
             }
@@ -327,13 +346,13 @@ impl Seat {
     }
 
     /// A task that calls the frame that waits at `berth`, and gives it the worker that runs it.
-    fn token(&self, berth: &Arc<Berth>) -> TaskRef {
+    fn token(&self, berth: &Arc<Berth>) -> Runnable {
         let resume = Resume(Some(Arc::clone(berth)));
         self.job(move || resume.run())
     }
 
     /// A task about this thread: its way back, or a fork of its stack.
-    fn job(&self, body: impl FnOnce() + Send + 'static) -> TaskRef {
+    fn job(&self, body: impl FnOnce() + Send + 'static) -> Runnable {
         let birth = Birth {
             pool: self.pool(),
             location: Location::caller(),
@@ -381,7 +400,7 @@ impl Drop for Resume {
 ///
 /// Not through a queue, where other tasks come first: each of them might block in a lock that the frame holds, until no worker
 /// is left to run the token (rayon#592 by another way).
-pub(crate) fn resume(token: TaskRef) {
+pub(crate) fn resume(token: Runnable) {
     match here().and_then(Seat::front) {
         // A token ends in one step.
         Some(_) => drop(token.run()),

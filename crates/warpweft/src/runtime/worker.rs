@@ -23,7 +23,7 @@ use warpweft_platform::{clock, random::Rng};
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Ran, TaskRef, Why, apart_from_job, cancellations, told_of};
+use warpweft_task::{Ran, Runnable, TaskRef, Why, apart_from_job, cancellations, told_of};
 
 /// `repr(C)`: a pointer to the front is a pointer to the worker.
 #[repr(C)]
@@ -104,9 +104,10 @@ impl<P: Policy> Worker<P> {
         &self.front.counters
     }
 
-    /// How many steps of tasks it has made.
+    /// How many steps of tasks it has made, turns of fibers and forks included.
     pub(super) fn steps(&self) -> u64 {
-        self.counters().get(Count::Ran) + self.counters().get(Count::ForksTaken)
+        let steps = [Count::Ran, Count::FiberTurns, Count::ForksTaken];
+        steps.iter().map(|&count| self.counters().get(count)).sum()
     }
 
     /// Name and spawn site of the task that it made its last step of. A hint.
@@ -177,7 +178,9 @@ impl<P: Policy> Worker<P> {
             let Some(task) = (unsafe { self.call(P::leftover) }) else {
                 return true;
             };
-            self.pool().push_from_outside(task, Why::Woken);
+            let task = self.pool().take(task);
+            self.counters().add(Count::GivenBack, 1);
+            seat::with_worker_kept(|| self.pool().push_from_outside(task, Why::Woken));
         }
         false
     }
@@ -209,7 +212,8 @@ impl<P: Policy> Worker<P> {
         pool: &Pool<P>,
         hook: impl FnOnce(&P::Shared, &mut P::Local, &Cx<'_>) -> R,
     ) -> R {
-        debug_assert!(self.front.takes().is_some());
+        // After a hook has panicked in code whose panics end elsewhere, a waker's for instance, the loop may call one more.
+        debug_assert!(self.front.takes().is_some() || pool.life.is_closing());
         self.front.begin_hook();
         // SAFETY: by contract this thread alone touches the worker, and with no hook on its stack there is no other
         // borrow; that the front takes nothing keeps others away until the hook returns.
@@ -255,7 +259,11 @@ impl<P: Policy> Worker<P> {
     unsafe fn step_front(front: &Front) -> bool {
         // SAFETY: by contract the front is a worker's of this table, so of this type.
         let worker = unsafe { Self::from_front(front) };
-        worker.pool().end_lost();
+        if let Some(task) = worker.pool().take_lost() {
+            // The thread may carry another worker afterwards: who waits looks anew.
+            worker.pool().end_one_lost(task);
+            return true;
+        }
         // SAFETY: by contract the calling thread carries the worker, and tasks are not run inside hooks.
         let task = unsafe { worker.call(P::next) }
             // SAFETY: as above.
@@ -270,7 +278,9 @@ impl<P: Policy> Worker<P> {
         worker.counters().add(Count::Stacked, 1);
         let run = |seat: &Seat| {
             // SAFETY: as above.
-            apart_from_job(|| unsafe { worker.run(worker.pool(), task, seat) });
+            let step = || unsafe { worker.run(worker.pool(), task, seat) };
+            // SAFETY: a frame that works meanwhile is on the thread's own stack, or on a fiber's that must not switch.
+            unsafe { apart_from_job(step) };
         };
         seat::with_seat(|seat| seat.map(run));
         true
@@ -362,6 +372,7 @@ impl<P: Policy> Worker<P> {
     #[allow(clippy::inline_always, reason = "out of line it costs 5 %")]
     #[inline(always)]
     pub(super) unsafe fn run(&self, pool: &Pool<P>, task: TaskRef, seat: &Seat) {
+        let task = pool.take(task);
         self.counters().add(Count::Ran, 1);
         self.running
             .store(task.origin_word().cast_mut(), Ordering::Relaxed);
@@ -387,7 +398,8 @@ impl<P: Policy> Worker<P> {
     /// As [`call`](Self::call).
     #[inline]
     pub(super) unsafe fn retired(&self, policy_word: u64) {
-        if P::WATCHES_ENDS {
+        // A policy whose hook has panicked below this task is not called any more.
+        if P::WATCHES_ENDS && self.front.takes().is_some() {
             let adrift = std::iter::from_fn(|| self.pool().ended_adrift.pop()).map(|word| word.get() as u64);
             for word in std::iter::once(policy_word).chain(adrift) {
                 // SAFETY: by contract.
@@ -403,6 +415,8 @@ const GIVEN_BACK: u32 = 1024;
 /// What a worker without tasks of its own finds.
 pub(super) enum Work {
     Task(TaskRef),
+    /// A task that the policy dropped, to be ended.
+    Lost(Runnable),
     /// A fork that was on offer.
     Fork(Stolen),
     /// A fiber of this thread is ready.
@@ -416,6 +430,6 @@ struct CloseOnUnwind<'a, P: Policy>(&'a Pool<P>);
 
 impl<P: Policy> Drop for CloseOnUnwind<'_, P> {
     fn drop(&mut self) {
-        self.0.close();
+        self.0.close_for(&"a hook of its policy panicked");
     }
 }

@@ -32,7 +32,7 @@
 //! # What is promised
 //!
 //! - **Each item is a task of its own**, on the pool of whoever polls; outside of any, of the
-//!   [default runtime](crate::default_runtime).
+//!   [default runtime](crate::default_runtime); if that cannot be built, the poll panics.
 //! - **At most `limit`** futures have been taken from the source and not given back as results. A limit of 0 is an error,
 //!   [`NoRoom`].
 //! - **Nothing is lost.** Each item of the source comes out, as a result or as a [`JoinError`]: the panic of

@@ -27,7 +27,8 @@
 //!
 //! Time has no error values. If the runtime shuts down while someone outside waits for one of its timers, that wait ends early; in its
 //! own tasks nobody is left to see it. Where there can be no timer at all, because the system gives no poller (it is out of
-//! descriptors) or this is a child made by `fork()`, the first poll panics and says so.
+//! descriptors), this is a child made by `fork()`, or the [default runtime](crate::default_runtime) is needed
+//! and cannot be built, the first poll panics and says so.
 
 mod interval;
 #[cfg(doctest)]

@@ -3,7 +3,7 @@
 use super::timers::{NEVER, Token};
 use crate::io::Driver;
 use crate::runtime::current_driver;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -75,7 +75,10 @@ impl Sleep {
     }
 
     fn cancel(&mut self) {
-        if let Some((driver, token)) = self.timer.take() {
+        // In a forked child the wheel is the parent's, and its lock may be lost.
+        if let Some((driver, token)) = self.timer.take()
+            && driver.check().is_ok()
+        {
             driver.timers().cancel(token);
         }
     }
@@ -85,7 +88,7 @@ impl Sleep {
             Ok(found) => found,
             // It shuts down: nobody is left to wait.
             Err(error) if error.kind() == ErrorKind::NotConnected => return Poll::Ready(()),
-            Err(error) => panic!("there can be no timer here: {error}"),
+            Err(error) => no_timer(&error),
         };
         if self.deadline_ns <= driver.now_ns() {
             return Poll::Ready(());
@@ -96,6 +99,11 @@ impl Sleep {
         self.timer = Some((driver, token));
         Poll::Pending
     }
+}
+
+#[cold]
+fn no_timer(error: &io::Error) -> ! {
+    panic!("there can be no timer here: {error}")
 }
 
 impl Future for Sleep {
@@ -109,6 +117,9 @@ impl Future for Sleep {
             None if self.deadline_ns == 0 => Poll::Ready(()),
             None => self.enter(cx),
             Some((driver, token)) => {
+                if let Err(error) = driver.check() {
+                    no_timer(&error);
+                }
                 if driver.timers().renew(*token, cx.waker()) {
                     return Poll::Pending;
                 }

@@ -11,7 +11,7 @@ use warpweft_policy_sketches::lifo_slot::LifoSlot;
 use warpweft_policy_sketches::negele::Negele;
 use warpweft_policy_sketches::prows::ProWs;
 use warpweft_policy_sketches::staged::Stage;
-use warpweft_task::probe::{Probe, number};
+use warpweft_task::probe::{self, Probe, number};
 
 type Hook<P> = fn(&<P as Policy>::Shared, &mut <P as Policy>::Local, &Cx<'_>) -> Option<TaskRef>;
 
@@ -73,7 +73,7 @@ impl<P: Policy> Pool<P> {
     fn run(&mut self, worker: usize, hook: Hook<P>) -> Option<usize> {
         let task = self.call(worker, hook)?;
         let number = number(&task);
-        drop(task.run());
+        probe::run(task);
         number
     }
 

@@ -2,6 +2,7 @@
 
 use super::Home;
 use crate::fiber::Input;
+use crate::runtime::forked::end_if;
 use crate::runtime::seat::Seat;
 use warpweft_task::Abandon;
 
@@ -20,10 +21,18 @@ impl Home {
 
     /// The pool closes, and this thread has no worker: unwinds its fibers. Those that others work on wait for them first.
     pub(crate) fn unwind_all(&self, base: &Seat) {
+        while !self.unwind_ready(base) {
+            self.berth.wait_for_ready();
+        }
+    }
+
+    /// Unwinds those of them that others do not work on, as far as that goes without waiting. Whether none is left.
+    pub(crate) fn unwind_ready(&self, base: &Seat) -> bool {
         // A thread without a worker takes none in, so there will be no others.
         while let Some(task) = self.beside.take() {
             self.count_live(-1);
             task.abandon(Abandon::Shutdown);
+            end_if(self.pool.is_forked());
         }
         while self.berth.fibers() > 0 {
             let waiting: Vec<_> = self.table.borrow().iter().copied().flatten().collect();
@@ -35,15 +44,18 @@ impl Home {
                 if it.may_be_unwound() {
                     it.begin_unwinding();
                     self.go(base, fiber, Input::Unwind);
+                    end_if(self.pool.is_forked());
                     went_on = true;
                 }
             }
             while self.resume_one(base) {
+                end_if(self.pool.is_forked());
                 went_on = true;
             }
             if !went_on {
-                self.berth.wait_for_ready();
+                return false;
             }
         }
+        true
     }
 }

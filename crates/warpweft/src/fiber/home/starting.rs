@@ -1,11 +1,11 @@
 //! Fibers that are to start on this thread.
 
 use super::Home;
-use warpweft_task::TaskRef;
+use warpweft_task::Runnable;
 
 impl Home {
     /// A fiber that has not started belongs to this thread, which carries a worker.
-    pub(crate) fn take_in(&self, task: TaskRef) {
+    pub(crate) fn take_in(&self, task: Runnable) {
         self.beside.push(task);
         self.count_live(1);
         // Until it was taken.
@@ -15,7 +15,7 @@ impl Home {
     /// Starts one of those, on this thread's own stack.
     #[cold]
     #[inline(never)]
-    pub(super) fn begin(&self, task: TaskRef) {
+    pub(super) fn begin(&self, task: Runnable) {
         // It counts again when it waits.
         self.count_live(-1);
         // Its step is over when it waits, or has ended: there is nothing to be done about either.

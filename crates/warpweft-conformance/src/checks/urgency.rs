@@ -1,0 +1,196 @@
+//! Whether an urgent task goes before many less urgent ones, wherever it comes from.
+//!
+//! ```text
+//!   inside:   each worker has many less urgent tasks ──▶ run, run, run, …
+//!   outside:  many less urgent tasks wait there, too
+//!   and then, from outside or by a worker: a few urgent ones
+//! ```
+//!
+//! The workers take tasks by the framework's rule, as for starvation. What counts is how many steps they make, not how long these take.
+
+use super::bench::Bench;
+use crate::duty::{Duty, Verdict, Violation};
+use warpweft_policy::{Policy, TaskRef, Why, priority};
+
+/// The least bound that is asked of a policy.
+const LEAST: u64 = 61;
+
+/// Within how many steps of each worker an urgent task must run while there are less urgent ones: [`INTERVAL`](Policy::INTERVAL), or 61 if
+/// that is less.
+///
+/// *Why so many.* A policy may look once in `INTERVAL` steps only at what waits outside of a worker's own half, if it takes the most urgent task
+/// then. One that goes round several places at these looks is too late.
+#[must_use]
+pub fn urgent_steps(interval: u32) -> u64 {
+    u64::from(interval).max(LEAST)
+}
+
+/// What the less urgent tasks do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Less {
+    /// Each ends.
+    Ending,
+    /// Each gives way, and is run again.
+    Yielding,
+    /// Each waits, and is woken at once.
+    Waking,
+}
+
+/// Where urgent tasks come from: pushed by worker 0 or from outside.
+const SOURCES: [(Option<usize>, Why); 7] = [
+    (None, Why::Injected),
+    (None, Why::Spawned),
+    (None, Why::Woken),
+    (Some(0), Why::Spawned),
+    (Some(0), Why::Forked),
+    (Some(0), Why::Yielded),
+    (Some(0), Why::Woken),
+];
+
+/// How many urgent tasks come at once, again and again. A policy with several places may have one that was served last.
+const URGENT: [usize; 6] = [3, 1, 1, 1, 1, 1];
+/// Rounds between them.
+const PAUSE: u64 = 3;
+
+/// Rounds before they come: none, and enough for workers to have taken of what waits outside.
+const WARM_UPS: [u64; 2] = [0, 10];
+
+/// While many less urgent tasks wait inside and outside of the pool, urgent ones that come from outside, were spawned, forked or woken, or
+/// gave way run within [`urgent_steps`] of each worker. A policy with fewer than two priorities has no such duty.
+///
+/// # Errors
+///
+/// The urgent task that was passed over, and for what.
+pub fn urgent_comes_first<P: Policy>(name: &str, policy: &P) -> Verdict {
+    let levels = policy.priorities();
+    if levels < 2 {
+        return Ok(());
+    }
+    let last = levels - 1;
+    let mut pairs = vec![(0, last), (0, 1), (last - 1, last)];
+    pairs.dedup();
+    for workers in 1..=3 {
+        for less in [Less::Ending, Less::Yielding, Less::Waking] {
+            for source in SOURCES {
+                for warm_up in WARM_UPS {
+                    for &levels in &pairs {
+                        Scene {
+                            workers,
+                            less,
+                            source,
+                            warm_up,
+                            levels,
+                        }
+                        .play(name, policy)?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Scene {
+    workers: usize,
+    less: Less,
+    /// Who pushes the urgent tasks, and why.
+    source: (Option<usize>, Why),
+    warm_up: u64,
+    /// The priority of the urgent tasks, and of the others.
+    levels: (u8, u8),
+}
+
+impl Scene {
+    fn play<P: Policy>(&self, name: &str, policy: &P) -> Verdict {
+        let limit = urgent_steps(P::INTERVAL);
+        // Neither inside nor outside they come to an end before the bound does, nor in one of a few lanes of a worker.
+        let each = 4 * limit as usize;
+        let (urgent, less) = self.levels;
+        let less_urgent = 2 * each * self.workers;
+        let all = less_urgent + URGENT.iter().sum::<usize>();
+        let mut bench = Bench::<P>::new(name, policy, self.workers, all, 1)?;
+        for worker in 0..self.workers {
+            for _ in 0..each {
+                push(&mut bench, None, Why::Injected, less)?;
+                push(&mut bench, Some(worker), Why::Spawned, less)?;
+            }
+        }
+        let mut tick = 0;
+        while tick < self.warm_up {
+            tick += 1;
+            self.round(&mut bench, tick, less_urgent)?;
+        }
+        for urgent_ones in URGENT {
+            for _ in 0..urgent_ones {
+                push(&mut bench, self.source.0, self.source.1, urgent)?;
+            }
+            let end = tick + limit;
+            while bench.held().range(less_urgent..).next().is_some() {
+                if tick == end {
+                    return Err(self.passed_over(&bench, limit));
+                }
+                tick += 1;
+                self.round(&mut bench, tick, less_urgent)?;
+            }
+            for _ in 0..PAUSE {
+                tick += 1;
+                self.round(&mut bench, tick, less_urgent)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn passed_over<P: Policy>(&self, bench: &Bench<'_, P>, limit: u64) -> Violation {
+        let ((by, why), (urgent, less)) = (self.source, self.levels);
+        let from = by.map_or(String::from("from outside"), |worker| {
+            format!("by worker {worker}")
+        });
+        let how = format!(
+            "A task with priority {urgent} that was pushed {from} as {why:?} had not run after {limit} steps of each of {} workers, \
+             while others with priority {less} did, which were {:?}.",
+            self.workers, self.less
+        );
+        bench.violation(Duty::UrgentFirst, how)
+    }
+
+    /// One step of each worker.
+    fn round<P: Policy>(&self, bench: &mut Bench<'_, P>, tick: u64, less_urgent: usize) -> Verdict {
+        bench.pass_time(1_000);
+        for worker in 0..self.workers {
+            let overdue_first = tick.is_multiple_of(u64::from(P::INTERVAL.max(1)));
+            if let Some(task) = bench.find(worker, overdue_first)? {
+                self.step(bench, worker, task, less_urgent)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn step<P: Policy>(
+        &self,
+        bench: &mut Bench<'_, P>,
+        worker: usize,
+        mut task: TaskRef,
+        less_urgent: usize,
+    ) -> Verdict {
+        if self.less == Less::Ending || bench.number_of(&task)? >= less_urgent {
+            return bench.run(worker, task);
+        }
+        if self.less == Less::Yielding {
+            return bench.push(Some(worker), task, Why::Yielded);
+        }
+        bench.suspend(worker, &mut task)?;
+        bench.push(Some(worker), task, Why::Woken)
+    }
+}
+
+/// Pushes a new task with this priority.
+fn push<P: Policy>(bench: &mut Bench<'_, P>, by: Option<usize>, why: Why, level: u8) -> Verdict {
+    let (mut task, _) = bench.new_task();
+    task.set_policy_word(priority::word(level));
+    if why == Why::Woken {
+        // It has run on some worker, and waits.
+        let last = bench.workers() - 1;
+        bench.suspend(last, &mut task)?;
+    }
+    bench.push(by, task, why)
+}

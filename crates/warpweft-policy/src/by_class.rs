@@ -1,0 +1,235 @@
+//! Queues that all workers share, one for each class of urgency.
+//!
+//! A *class* is a [level](crate::priority::level) of an order with priorities. An order without them has one class, and then nothing here
+//! costs anything: which it is, is known to the compiler.
+//!
+//! # Invariants
+//!
+//! - A task lies in the queue of its class. Whoever puts a task there calls [`Marks::insert`] afterwards.
+//! - Marks are hints, from which a worker learns by one load what waits outside of its lane. `scan` looks at the queues themselves.
+
+use crate::order::Order;
+use crate::priority;
+use std::marker::PhantomData;
+use warpweft_queue::{ClassSet, Locked};
+use warpweft_task::TaskRef;
+
+/// How many levels an order has; one if it does not look at priorities.
+pub(crate) fn levels<O: Order>(order: &O) -> usize {
+    if O::BY_PRIORITY {
+        usize::from(order.priorities()).max(1)
+    } else {
+        1
+    }
+}
+
+/// One of something for each class.
+pub(crate) struct ByClass<O, T> {
+    /// Of class 0: the only one for orders without priorities, which reach it without a look at how many there are.
+    first: T,
+    rest: Box<[T]>,
+    levels: usize,
+    order: PhantomData<fn() -> O>,
+}
+
+impl<O: Order, T> ByClass<O, T> {
+    /// For an order with so many levels. Those beyond the number of marks share the last class.
+    pub(crate) fn new<E>(levels: usize, mut make: impl FnMut() -> Result<T, E>) -> Result<Self, E> {
+        let classes = levels.min(ClassSet::CLASSES);
+        Ok(Self {
+            first: make()?,
+            rest: (1..classes).map(|_| make()).collect::<Result<_, E>>()?,
+            levels,
+            order: PhantomData,
+        })
+    }
+
+    /// How many classes there are.
+    #[inline]
+    pub(crate) fn classes(&self) -> usize {
+        if O::BY_PRIORITY { 1 + self.rest.len() } else { 1 }
+    }
+
+    /// The class of a task.
+    #[inline]
+    pub(crate) fn class_of(&self, task: &TaskRef) -> usize {
+        if O::BY_PRIORITY {
+            priority::level(task.policy_word(), self.levels).min(self.rest.len())
+        } else {
+            0
+        }
+    }
+
+    /// What belongs to a class that there is.
+    #[inline]
+    pub(crate) fn of(&self, class: usize) -> &T {
+        if O::BY_PRIORITY && class > 0 {
+            &self.rest[class - 1]
+        } else {
+            &self.first
+        }
+    }
+
+    /// What `find` has for the class whose turn it is; if that is nothing, for the next one that has something.
+    pub(crate) fn by_turns<R>(&self, turn: usize, mut find: impl FnMut(usize, &T) -> Option<R>) -> Option<R> {
+        if !O::BY_PRIORITY {
+            return find(0, &self.first);
+        }
+        let classes = self.classes();
+        let first = turn % classes;
+        (first..classes)
+            .chain(0..first)
+            .find_map(|class| find(class, self.of(class)))
+    }
+}
+
+/// The classes of which something waits in some queues. Nothing at all for orders without priorities.
+pub(crate) struct Marks<O> {
+    set: ClassSet,
+    order: PhantomData<fn() -> O>,
+}
+
+impl<O: Order> Marks<O> {
+    pub(crate) fn new() -> Self {
+        Self {
+            set: ClassSet::new(),
+            order: PhantomData,
+        }
+    }
+
+    /// Something of this class was put into a queue.
+    #[inline]
+    pub(crate) fn insert(&self, class: usize) {
+        if O::BY_PRIORITY {
+            self.set.insert(class);
+        }
+    }
+
+    /// The most urgent class of which something waits, as it seems.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<usize> {
+        self.set.first()
+    }
+
+    /// Whether nothing waits, as it seems.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.set.is_empty()
+    }
+
+    /// Strikes a class off if `is_empty` says that nothing is left of it. Looks first: mostly something is.
+    pub(crate) fn remove_if(&self, class: usize, is_empty: impl Fn() -> bool) {
+        if O::BY_PRIORITY && is_empty() {
+            self.set.remove_if(class, is_empty);
+        }
+    }
+
+    /// What `take` finds in the classes more urgent than `limit`, the most urgent one first. A class where it finds nothing is struck off
+    /// if `is_empty` says so.
+    pub(crate) fn take_above<R>(
+        &self,
+        limit: usize,
+        mut take: impl FnMut(usize) -> Option<R>,
+        is_empty: impl Fn(usize) -> bool,
+    ) -> Option<R> {
+        let mut from = 0;
+        while let Some(class) = self.set.next_from(from).filter(|&class| class < limit) {
+            let found = take(class);
+            if found.is_some() {
+                return found;
+            }
+            self.remove_if(class, || is_empty(class));
+            from = class + 1;
+        }
+        None
+    }
+}
+
+/// Locked queues of one place, with their marks.
+pub(crate) struct Ranked<O> {
+    queues: ByClass<O, Locked<TaskRef>>,
+    marks: Marks<O>,
+}
+
+impl<O: Order> Ranked<O> {
+    pub(crate) fn new(levels: usize) -> Self {
+        let Ok(queues) = ByClass::new(levels, || Ok::<_, std::convert::Infallible>(Locked::new()));
+        Self {
+            queues,
+            marks: Marks::new(),
+        }
+    }
+
+    /// Adds a task. Returns its class.
+    pub(crate) fn push(&self, task: TaskRef) -> usize {
+        let class = self.queues.class_of(&task);
+        self.queues.of(class).push(task);
+        self.marks.insert(class);
+        class
+    }
+
+    /// The most urgent class that has a task, as it seems. Only for orders with priorities.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<usize> {
+        self.marks.first()
+    }
+
+    /// The oldest task of the most urgent class that has one, and is more urgent than `limit`. Only for orders with priorities.
+    pub(crate) fn pop_above(&self, limit: usize) -> Option<TaskRef> {
+        self.marks
+            .take_above(limit, |class| self.pop_class(class), |class| self.has_none(class))
+    }
+
+    /// The oldest task of a class.
+    pub(crate) fn pop_class(&self, class: usize) -> Option<TaskRef> {
+        let task = self.queues.of(class).pop()?;
+        self.marks.remove_if(class, || self.has_none(class));
+        Some(task)
+    }
+
+    /// Whether there is nothing of a class.
+    pub(crate) fn has_none(&self, class: usize) -> bool {
+        self.queues.of(class).is_empty()
+    }
+
+    /// The oldest task of the class whose turn it is; if there is none, of the next one that has one.
+    pub(crate) fn pop_by_turns(&self, turn: usize) -> Option<TaskRef> {
+        self.queues.by_turns(turn, |class, _| self.pop_class(class))
+    }
+
+    /// The oldest task of the most urgent class that has one, if there is one for certain.
+    pub(crate) fn pop(&self) -> Option<TaskRef> {
+        self.pop_by_turns(0)
+    }
+
+    /// Takes all of them, those of a class one after the other.
+    pub(crate) fn take_all(&self) -> Vec<TaskRef> {
+        let mut tasks = Vec::new();
+        self.queues.by_turns(0, |class, queue| {
+            queue.pop_batch(&mut tasks, usize::MAX);
+            self.marks.remove_if(class, || queue.is_empty());
+            None::<()>
+        });
+        tasks
+    }
+
+    /// Takes out what was cancelled.
+    pub(crate) fn evict(&self) -> Vec<TaskRef> {
+        let mut cancelled = Vec::new();
+        self.queues.by_turns(0, |_, queue| {
+            cancelled.extend(queue.extract(TaskRef::is_cancelled));
+            None::<()>
+        });
+        cancelled
+    }
+
+    /// Whether there is nothing, as it seems.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        if O::BY_PRIORITY {
+            self.marks.is_empty()
+        } else {
+            self.queues.of(0).is_empty()
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Starting a pool: its settings are checked, its policy built, its threads started.
+
+use super::Config;
+use crate::compose;
+use crate::cooperative::Quantum;
+use crate::fiber::{LEAST_BYTES, MOST_BYTES, Stacks};
+use crate::runtime::blocking_threads::BlockingThreads;
+use crate::runtime::build_error::BuildError;
+use crate::runtime::card::{Card, Places};
+use crate::runtime::crew::Crew;
+use crate::runtime::engine::Engine;
+use crate::runtime::forked;
+use crate::runtime::monitor::Monitor;
+use crate::runtime::pin::{Pin, Plan};
+use crate::runtime::pool::{AnyPool, Pool};
+use std::sync::Arc;
+use warpweft_platform::topology::Topology;
+use warpweft_policy::{Policy, PolicySpec, PolicyVisitor, PoolEnv};
+
+/// The most workers that a pool may have.
+const MOST_WORKERS: usize = 4096;
+/// The least size of a thread's stack, in bytes: what a worker's loop, and a panic in it, take with a margin.
+const LEAST_STACK: usize = 64 << 10;
+
+pub(super) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<compose::Pool, BuildError> {
+    struct Launch(Config);
+    impl PolicyVisitor for Launch {
+        type Output = Result<compose::Pool, BuildError>;
+
+        fn visit<P: Policy>(self, policy: P) -> Self::Output {
+            launch(&policy, self.0)
+        }
+    }
+    config.policy = spec.to_string();
+    spec.visit(Launch(config))
+}
+
+pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::Pool, BuildError> {
+    let topology = match config.pin {
+        // It is some hundred files on a large machine: not read if nobody asks.
+        Pin::Off => Topology::flat(&[]),
+        Pin::PhysicalCores | Pin::Cpus(_) => Topology::here(),
+    };
+    let workers = config.workers.unwrap_or_else(|| config.pin.workers(&topology));
+    if !(1..=MOST_WORKERS).contains(&workers) {
+        return Err(BuildError::Workers {
+            asked: workers,
+            most: MOST_WORKERS,
+        });
+    }
+    if !(LEAST_BYTES..=MOST_BYTES).contains(&config.fiber_stack_bytes) {
+        return Err(BuildError::FiberStack {
+            asked: config.fiber_stack_bytes,
+            least: LEAST_BYTES,
+            most: MOST_BYTES,
+        });
+    }
+    if let Some(asked) = config.stack_bytes.filter(|&bytes| bytes < LEAST_STACK) {
+        return Err(BuildError::Stack {
+            asked,
+            least: LEAST_STACK,
+        });
+    }
+    if config.capacity == Some(0) {
+        return Err(BuildError::Capacity);
+    }
+    let quantum = Quantum::new(config.quantum)?;
+    let plan = config.pin.plan(workers, &topology).map_err(BuildError::Pin)?;
+    let places = plan.as_ref().map_or(&[][..], Plan::places);
+    let stand_ins = config.watch.stand_ins(workers);
+    let all = workers + stand_ins;
+    let places = places.iter().cycle().take(all).copied().collect();
+    let env = PoolEnv::new(all).with_places(places);
+    let (shared, locals) = policy.build(&env).map_err(BuildError::Policy)?;
+    if locals.len() != env.workers {
+        return Err(BuildError::Locals {
+            made: locals.len(),
+            workers,
+            stand_ins,
+        });
+    }
+    forked::watch();
+    let limit = config.max_threads.unwrap_or(usize::MAX).max(workers);
+    let stacks = Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks);
+    let engine = Engine::new(config.io, config.name.clone());
+    let blocking = BlockingThreads::new(
+        config.name.clone(),
+        config.stack_bytes,
+        config.max_blocking_threads,
+        u64::try_from(config.blocking_keep_alive.as_nanos()).unwrap_or(u64::MAX),
+    );
+    let crew = Crew::new(
+        config.name.clone(),
+        config.stack_bytes,
+        limit,
+        blocking,
+        plan,
+        quantum,
+    );
+    let card = Card {
+        name: config.name,
+        policy: config.policy,
+        priorities: policy.priorities(),
+        workers,
+        slots: all,
+        order: config.order,
+        places: config.capacity.map(Places::new),
+    };
+    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew, stacks, engine, card, config.watch);
+    let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
+    for worker in 0..workers {
+        match any.crew().start(&any) {
+            Ok(berth) => {
+                berth.hand.assign(Some(worker));
+            }
+            Err(source) => {
+                pool.close();
+                for absent in &pool.workers[worker..workers] {
+                    // SAFETY: no thread carries this worker, nor ever will.
+                    unsafe { absent.retire() };
+                }
+                // Those that never came are counted out, so that the last of the others ends the pool.
+                pool.leave(workers - worker);
+                any.crew().join_all();
+                return Err(BuildError::Thread {
+                    worker,
+                    workers,
+                    source,
+                });
+            }
+        }
+    }
+    if let Err(source) = Monitor::start(&any, &any.card().name) {
+        pool.close();
+        any.crew().join_all();
+        return Err(BuildError::Monitor { source });
+    }
+    Ok(compose::Pool::new(any))
+}

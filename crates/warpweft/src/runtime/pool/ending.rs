@@ -1,0 +1,213 @@
+//! The end of a pool, and of tasks that its policy loses, keeps, or has no right to.
+
+use super::{AnyPool as _, Card, Pool};
+use crate::runtime::forked;
+use crate::runtime::life::{Life, Visit};
+use crate::runtime::worker::Worker;
+use std::io::{self, Write as _};
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use warpweft_platform::CachePadded;
+use warpweft_platform::thread::yield_now;
+use warpweft_policy::{Count, Policy};
+use warpweft_task::{Abandon, Ran, Runnable, TaskRef};
+
+impl<P: Policy> Pool<P> {
+    /// The last worker has left: ends every task, and lets the pool go as soon as its policy holds none.
+    pub(super) fn finish(&self) {
+        // No visitor is inside the policy, and those to come see that it is closed.
+        self.life.no_visitors();
+        let Some(keep) = self.this.upgrade() else {
+            unreachable!("who ends a pool has a share of it")
+        };
+        for stand_in in self.monitor.take_vacant() {
+            // SAFETY: no thread carries it, and with the last worker gone none ever will.
+            unsafe { self.workers[stand_in].retire() };
+        }
+        let shared = self.shared.get();
+        // Unwind: what the policy's `Drop` does wrong must not keep tasks from ending.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: all workers have left and no visitor reaches it, so we have it alone; this runs once, as the
+            // last `leave` is the last only once.
+            unsafe { shared.cast::<P::Shared>().drop_in_place() };
+        }));
+        forked::end_if(self.is_forked());
+        self.engine.close();
+        forked::end_if(self.is_forked());
+        self.end_lost();
+        let end = |task| forked::abandon(self, task, Abandon::Shutdown);
+        let mut taken = 0;
+        for worker in &self.workers {
+            while let Some(task) = worker.errands.pop() {
+                end(self.take(task));
+                taken += 1;
+            }
+        }
+        let held = self.handed_out() - taken;
+        // Sleeping tasks are ended here. A task whose token is elsewhere is about to be pushed by a visitor, who will
+        // end it; or the policy keeps it, perhaps for ever.
+        while self.register.len() != 0 {
+            let sleeping = self.register.reclaim(1024);
+            if sleeping.is_empty() {
+                if self.ledger.remaining(held) > 0 {
+                    break;
+                }
+                yield_now();
+            }
+            sleeping.into_iter().for_each(end);
+            self.end_lost();
+        }
+        self.life.no_visitors();
+        self.crew.dismiss();
+        self.ledger.set_over();
+        self.end_lost();
+        self.settle(held, keep);
+    }
+
+    /// The pool has ended, and is kept by `keep`: for as long as its policy holds tasks, of which it had `held`.
+    fn settle(&self, held: i64, keep: Arc<Self>) {
+        let kept = self.ledger.remaining(held);
+        if self.ledger.settle(held, self.register.orphan()) == 0 {
+            return;
+        }
+        // `come_home` lets it go.
+        std::mem::forget(keep);
+        if kept <= 0 {
+            return;
+        }
+        let Card { policy, name, .. } = &self.card;
+        let fault = format!(
+            "the policy `{policy}` of pool `{name}` kept {kept} tasks when the pool ended: \
+             each of them, and its joiner, waits until the policy drops it"
+        );
+        // Where nothing can be written, nothing is.
+        let _ = writeln!(io::stderr(), "warpweft: {fault}");
+        let _ = self.fault.set(fault);
+    }
+
+    /// How many tasks the policy was given and workers have not taken. Exact when the workers have left and no visitor is inside.
+    fn handed_out(&self) -> i64 {
+        const PUSHED: [Count; 5] = [
+            Count::Spawned,
+            Count::Forked,
+            Count::Resumptions,
+            Count::Yields,
+            Count::Injected,
+        ];
+        const TAKEN: [Count; 3] = [Count::Ran, Count::Evicted, Count::GivenBack];
+        let sum = |counts: &[Count]| {
+            let of = |worker: &CachePadded<Worker<P>>| {
+                counts
+                    .iter()
+                    .map(|&count| worker.counters().get(count))
+                    .sum::<u64>()
+            };
+            self.workers.iter().map(of).fold(0, u64::wrapping_add)
+        };
+        let held = sum(&PUSHED)
+            .wrapping_add(self.life.handed())
+            .wrapping_sub(sum(&TAKEN));
+        // Far fewer tasks than that fit into memory.
+        (held % Life::MODULUS) as i64
+    }
+
+    /// One token, or one shard of the register, is not waited for any more. The caller does not touch the pool afterwards.
+    ///
+    /// # Safety
+    ///
+    /// The pool's memory is there, and the caller counts for it.
+    pub(super) unsafe fn come_home(pool: NonNull<Self>) {
+        // SAFETY: by contract.
+        if unsafe { pool.as_ref() }.ledger.come_home() {
+            // SAFETY: `settle` has left its share of the pool for who comes home last, which is one.
+            drop(unsafe { Arc::from_raw(pool.as_ptr().cast_const()) });
+        }
+    }
+
+    /// The policy has dropped a task.
+    pub(super) fn lose(&self, task: Runnable) {
+        self.outside.add_shared(Count::Dropped, 1);
+        if self.is_forked() {
+            // Its destructors are the parent's to run.
+            return std::mem::forget(task);
+        }
+        self.lost.push(task);
+        if self.ledger.is_over() {
+            return self.end_lost();
+        }
+        // A worker has to end it, or the pool as it ends; the caller may be deep inside the policy.
+        self.idle.wake_one();
+    }
+
+    // Not inlined: the loop's one indirect call can be counted only if no direct one goes through a register.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn end_all_lost(&self) {
+        while let Some(task) = self.lost.pop() {
+            self.end_one_lost(task);
+        }
+    }
+
+    /// A task that the policy dropped, if there is one.
+    #[inline]
+    pub(crate) fn take_lost(&self) -> Option<Runnable> {
+        if self.lost.is_empty() {
+            return None;
+        }
+        self.lost.pop()
+    }
+
+    /// Ends a task that the policy dropped. What it holds may wait as it is dropped: a worker's thread may carry another worker afterwards.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn end_one_lost(&self, task: Runnable) {
+        task.abandon(if self.life.is_closing() {
+            Abandon::Shutdown
+        } else {
+            Abandon::Dropped
+        });
+        forked::end_if(self.is_forked());
+    }
+
+    /// The policy takes no more: the waker's or spawner's thread ends the task itself.
+    #[cold]
+    pub(super) fn end_late(&self, task: Runnable, visit: Visit<'_>) {
+        // The task may be the last for which the pool's memory is kept.
+        let keep = self.this.upgrade();
+        task.abandon(Abandon::Shutdown);
+        drop(visit);
+        drop(keep);
+    }
+
+    /// A step is over and the thread has no worker any more. A token that gave it away has ended; a task that came back from
+    /// a wait without a worker, because the pool closes, cannot go on.
+    #[cold]
+    pub(in crate::runtime) fn adrift(&self, ran: Ran, policy_word: u64) {
+        match ran {
+            Ran::Pending(pending) => forked::cannot_go_on(self, pending),
+            Ran::Ended => {
+                if let Some(word) = NonZeroUsize::new(policy_word as usize) {
+                    self.ended_adrift.push(word);
+                }
+            }
+        }
+    }
+
+    /// The policy has handed out a task of another pool.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn refuse(&self, task: TaskRef) -> ! {
+        let Card { policy, name, .. } = &self.card;
+        let fault = format!(
+            "the policy `{policy}` of pool `{name}` handed out a task of another pool, spawned at {}: \
+             that task is cancelled there, and this pool closes",
+            task.info().location()
+        );
+        // It goes back to its own pool.
+        drop(task);
+        self.close_for(&fault);
+        panic!("{fault}")
+    }
+}
