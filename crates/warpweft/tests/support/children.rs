@@ -25,7 +25,7 @@ pub(crate) fn fork() -> libc::pid_t {
     assert!(pid >= 0, "no process");
     if pid == 0 {
         // SAFETY: it takes a number, and sets the clock of the child.
-        unsafe { libc::alarm(LIMIT) };
+        unsafe { libc::sleep_deadline(LIMIT) };
     }
     pid
 }
