@@ -523,7 +523,7 @@ fn a_child_is_told_from_one_that_hangs() {
     let child = fork();
     if child == 0 {
         // SAFETY: it takes a number, and sets the clock of the child.
-        unsafe { libc::sleep_deadline(1) };
+        unsafe { libc::alarm(1) };
         loop {
             std::thread::sleep(Duration::from_secs(1));
         }

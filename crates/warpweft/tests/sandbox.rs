@@ -22,7 +22,7 @@ const ROLE: &str = "WARPWEFT_SANDBOX";
 fn in_child(test: &str, body: fn()) {
     if std::env::var(ROLE).is_ok_and(|role| role == test) {
         // SAFETY: it ends a child that hangs, and the test with it.
-        unsafe { libc::sleep_deadline(60) };
+        unsafe { libc::alarm(60) };
         return body();
     }
     let child = Command::new(std::env::current_exe().expect("this program"))

@@ -54,6 +54,7 @@
 //! | `overflow` | the report of an overflow |
 //! | `no_memory`, `no_overflow` | what goes with `twin` |
 
+mod core;
 #[cfg_attr(
     not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
     path = "on_thread.rs"
@@ -67,7 +68,6 @@
     path = "switch.rs"
 )]
 mod coroutine;
-mod fiber;
 #[cfg_attr(
     not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
     path = "no_memory.rs"
@@ -86,8 +86,8 @@ mod stack;
 mod thread_fibers;
 mod waker;
 
+pub(crate) use self::core::{Fiber, MustWait};
 pub(crate) use coroutine::{RawCoroutine, Switch};
-pub(crate) use fiber::{Fiber, MustWait};
 pub(crate) use overflow::{Label, watch};
 pub use scope::{Scope, scope};
 pub use stack::Fibers;

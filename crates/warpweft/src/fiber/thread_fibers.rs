@@ -17,8 +17,8 @@ mod stacks;
 mod starting;
 
 use super::Input;
+use super::core::Fiber;
 use super::coroutine::SWITCHES_DIRECTLY;
-use super::fiber::Fiber;
 use super::spawn_local::SpawnLocal;
 use super::stack::{Claim, NoStack, Reserved, Stack};
 use crate::cooperative::Quantum;

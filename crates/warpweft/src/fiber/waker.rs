@@ -15,7 +15,7 @@
 //! - A bell lies in the lane at most once, and `entered` is set while it does. The home clears it before the fiber looks again: what was
 //!   done before a ring that found it set is visible then.
 
-use super::fiber::Fiber;
+use super::core::Fiber;
 use crate::runtime::ThreadHandle;
 use crate::runtime::stack_context;
 use crate::runtime::thread_handle::Entry;

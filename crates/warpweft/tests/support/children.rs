@@ -25,7 +25,7 @@ pub(crate) fn fork() -> libc::pid_t {
     assert!(pid >= 0, "no process");
     if pid == 0 {
         // SAFETY: it takes a number, and sets the clock of the child.
-        unsafe { libc::sleep_deadline(LIMIT) };
+        unsafe { libc::alarm(LIMIT) };
     }
     pid
 }

@@ -1,7 +1,7 @@
 //! The stacks that a thread's fibers and handled bodies get, and may use: see the limit in `fiber/stack.rs`.
 
 use super::ThreadFibers;
-use crate::fiber::fiber::Fiber;
+use crate::fiber::core::Fiber;
 use crate::fiber::stack::{Claim, NoStack, Reserved, Stack};
 use std::ptr::NonNull;
 
