@@ -121,9 +121,9 @@ impl Place {
 }
 
 /// In each of so many rings a fiber lets the next one go on, and waits; so often each.
-fn transfers(notifications: usize, count: usize) -> f64 {
-    let places: Arc<[Place]> = (0..notifications * RING).map(|_| Place::default()).collect();
-    let fibers: Vec<_> = (0..notifications * RING)
+fn transfers(rings: usize, count: usize) -> f64 {
+    let places: Arc<[Place]> = (0..rings * RING).map(|_| Place::default()).collect();
+    let fibers: Vec<_> = (0..rings * RING)
         .map(|n| {
             let places = Arc::clone(&places);
             fiber::spawn(move || {
@@ -197,11 +197,11 @@ fn main() {
             );
         }
     }
-    for notifications in [1, 20, 100] {
+    for rings in [1, 20, 100] {
         told(
             &format!("a transfer in {rings} rings of five"),
-            notifications * RING * 500,
-            || in_fiber(&runtime, move || transfers(notifications, 500)),
+            rings * RING * 500,
+            || in_fiber(&runtime, move || transfers(rings, 500)),
         );
     }
     let count = 10_000;
