@@ -152,7 +152,7 @@ impl<H: Hooks> Policy for Hostile<H> {
     }
 
     fn is_fast_path(shared: &Shared<H>, why: Why) -> bool {
-        shared.hooks.keeps(why)
+        shared.hooks.is_fast_path(why)
     }
 
     fn push_local(own: &mut Own<H>, task: TaskRef) -> Result<(), TaskRef> {
