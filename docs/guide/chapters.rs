@@ -1,0 +1,21 @@
+//! The chapters of the guide, as documentation tests: `cargo test --doc -p warpweft-guide` compiles and runs their examples.
+#![forbid(unsafe_code)]
+
+/// A module per chapter, so that a failed example names its chapter.
+macro_rules! chapters {
+    ($($module:ident = $file:literal),+ $(,)?) => {
+        $(
+            #[cfg(doctest)]
+            #[doc = include_str!(concat!("src/", $file))]
+            pub mod $module {}
+        )+
+    };
+}
+
+chapters! {
+    introduction = "introduction.md",
+    hello = "01-hello.md",
+    fork_join = "02-fork-join.md",
+    async_tasks = "03-async.md",
+    fibers = "04-fibers.md",
+}
