@@ -18,4 +18,9 @@ chapters! {
     fork_join = "02-fork-join.md",
     async_tasks = "03-async.md",
     fibers = "04-fibers.md",
+    mixing = "05-mixing.md",
+    waiting = "06-waiting.md",
+    blocking_code = "07-blocking.md",
+    choosing_a_policy = "08-policy.md",
+    pools = "09-pools.md",
 }
