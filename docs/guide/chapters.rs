@@ -23,4 +23,9 @@ chapters! {
     blocking_code = "07-blocking.md",
     choosing_a_policy = "08-policy.md",
     pools = "09-pools.md",
+    effects = "10-effects.md",
+    cooperative = "11-cooperative.md",
+    ends = "12-ends.md",
+    own_policy = "13-policy.md",
+    observing = "14-observing.md",
 }
