@@ -12,7 +12,7 @@ use warpweft_platform::loom;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::thread;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Wake as WakeUp, Why};
-use warpweft_task::probe::{self, Probe};
+use warpweft_task::probe::{self, TestTasks};
 
 /// How many preemptions a schedule may have, unless `LOOM_MAX_PREEMPTIONS` says otherwise. Two find nearly every bug
 /// of a lock-free structure; each one more costs several times as much.
@@ -169,7 +169,7 @@ struct Cast<P: Policy> {
     name: &'static str,
     scene: &'static Scene,
     shared: P::Shared,
-    probe: Probe,
+    probe: TestTasks,
     /// Pushes that have begun, and that have ended; loom does not see these counters, its threads take turns.
     begun: Counter,
     ended: Counter,
@@ -270,7 +270,7 @@ fn play<P: Policy>(name: &'static str, policy: &P, scene: &'static Scene) {
         name,
         scene,
         shared,
-        probe: Probe::new(tasks),
+        probe: TestTasks::new(tasks),
         begun: Counter::default(),
         ended: Counter::default(),
         excused: Counter::default(),

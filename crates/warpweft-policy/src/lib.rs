@@ -39,8 +39,8 @@ pub use presets::{Go, Libfibre, Tokio};
 pub use prows::ProWs;
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor, Preset};
 pub use stealing::{
-    Chained, Fifo, Help, Level, Lifo, Mixed, Overflow, Portion, Prioritised, Slotted, Stealing, Victims,
-    Woken, YieldTo,
+    Chained, Fifo, Help, Lifo, Mixed, Overflow, Prioritised, Rebalance, Slotted, StealAmount, Stealing,
+    Victims, Woken, YieldTo,
 };
 pub use warpweft_platform::topology::Place;
 pub use warpweft_task::{TaskInfo, TaskRef, Waiting, Why};

@@ -65,7 +65,7 @@
 
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
 use std::fmt;
-use warpweft_queue::{Active, DequeView, Deques, Full, Locked, Raid};
+use warpweft_queue::{Active, DequeView, Deques, Full, Locked, StealOutcome};
 use warpweft_task::{TaskRef, Waiting, Why};
 
 /// Proactive work stealing: see the [module](self).
@@ -213,8 +213,8 @@ impl Policy for ProWs {
 
     fn scan(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         own_or_pool(shared, local).or_else(|| {
-            let (set, raid) = shared.deques.find(&mut local.active)?;
-            taken(shared, set, raid, cx)
+            let (set, steal_from) = shared.deques.find(&mut local.active)?;
+            taken(shared, set, steal_from, cx)
         })
     }
 
@@ -260,27 +260,27 @@ fn draw(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
             return None;
         }
         cx.count(Count::StealAttempts, 1);
-        let raid = shared
+        let steal_from = shared
             .deques
-            .raid(&mut local.active, set, |deques| cx.random(deques));
-        taken(shared, set, raid, cx)
+            .steal_from(&mut local.active, set, |deques| cx.random(deques));
+        taken(shared, set, steal_from, cx)
     })
 }
 
 /// What a thief has got from a set; if the set has lost a deque thereby, it gets another.
-fn taken(shared: &Shared, set: usize, raid: Raid<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
-    let (task, lost) = match raid {
-        Raid::Nothing => return None,
-        Raid::Lost => {
+fn taken(shared: &Shared, set: usize, steal_from: StealOutcome<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
+    let (task, lost) = match steal_from {
+        StealOutcome::Nothing => return None,
+        StealOutcome::Lost => {
             cx.count(Count::StealsLost, 1);
             return None;
         }
-        Raid::Stolen { task, emptied } => {
+        StealOutcome::Stolen { task, emptied } => {
             cx.count(Count::Steals, 1);
             cx.count(Count::Stolen, 1);
             (task, emptied)
         }
-        Raid::Mugged { task } => {
+        StealOutcome::TakenOver { task } => {
             cx.count(Count::Muggings, 1);
             (task, true)
         }

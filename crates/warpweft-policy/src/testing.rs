@@ -3,14 +3,14 @@
 use crate::{Clock, Counters, Cx, Policy, PoolEnv, Wake, WorkerId};
 use std::cell::{Cell, RefCell};
 use warpweft_platform::random::Rng;
-use warpweft_task::probe::{self, Probe, number};
+use warpweft_task::probe::{self, TestTasks, number};
 use warpweft_task::{TaskRef, Why};
 
 /// A pool without threads, whose tasks are numbers.
 pub(crate) struct Pool<P: Policy> {
     pub(crate) shared: P::Shared,
     pub(crate) locals: Vec<P::Local>,
-    pub(crate) probe: Probe,
+    pub(crate) probe: TestTasks,
     pub(crate) counters: Counters,
     random: RefCell<Rng>,
     pub(crate) now: Cell<u64>,
@@ -26,7 +26,7 @@ impl<P: Policy> Pool<P> {
         Self {
             shared,
             locals,
-            probe: Probe::new(1 << 14),
+            probe: TestTasks::new(1 << 14),
             counters: Counters::default(),
             random: RefCell::new(Rng::seeded(1)),
             now: Cell::new(0),

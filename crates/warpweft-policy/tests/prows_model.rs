@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use warpweft_platform::random::Rng;
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, PoolEnv, ProWs, TaskRef, Why, WorkerId, prows};
 use warpweft_queue::DequeState::{self, Active, Muggable, Resumable, Suspended};
-use warpweft_task::probe::{self, Probe, number};
+use warpweft_task::probe::{self, TestTasks, number};
 
 const WORKERS: usize = 3;
 
@@ -195,7 +195,7 @@ struct Pool {
     counters: Counters,
     random: RefCell<Rng>,
     now: Cell<u64>,
-    probe: Probe,
+    probe: TestTasks,
     made: usize,
     asleep: Vec<TaskRef>,
     model: Model,
@@ -211,7 +211,7 @@ impl Pool {
             counters: Counters::default(),
             random: RefCell::new(Rng::seeded(seed)),
             now: Cell::new(0),
-            probe: Probe::new(TASKS),
+            probe: TestTasks::new(TASKS),
             made: 0,
             asleep: Vec::new(),
             model: Model::default(),

@@ -1,10 +1,10 @@
 //! The whole task: a header, and behind it the work that becomes the result.
 
-use crate::fate;
 use crate::header::{Header, Step, TaskVtable, UNREGISTERED};
-use crate::mount::Mount;
+use crate::on_stack::OnStackJob;
 use crate::origin::Origin;
-use crate::spawn::{Birth, Cradle};
+use crate::outcome;
+use crate::spawn::{SpawnInfo, TaskAlloc};
 use crate::state::{Completed, End, State};
 use crate::waker;
 use crate::{JoinError, kinds::Work};
@@ -29,9 +29,9 @@ union Stage<W: Work> {
 }
 
 /// Allocates a fresh task. The caller owns its token, and its handle if it asked for one.
-pub(crate) fn allocate<W: Work>(work: W, birth: impl Cradle, handle: bool) -> NonNull<Header> {
+pub(crate) fn allocate<W: Work>(work: W, info: impl TaskAlloc, handle: bool) -> NonNull<Header> {
     let cell = Box::new_uninit();
-    let Birth { pool, location, name } = birth.birth();
+    let SpawnInfo { pool, location, name } = info.info();
     let cell = Box::write(
         cell,
         Cell {
@@ -39,7 +39,7 @@ pub(crate) fn allocate<W: Work>(work: W, birth: impl Cradle, handle: bool) -> No
                 state: State::new(handle),
                 vtable: const {
                     &TaskVtable {
-                        step: if W::MOUNTED { mount::<W> } else { step::<W> },
+                        step: if W::ON_STACK { job::<W> } else { step::<W> },
                         abandon: abandon::<W>,
                         take: take::<W>,
                         drop_result: drop_result::<W>,
@@ -80,7 +80,7 @@ unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
         // moves, so it is pinned.
         unsafe { run(stage.cast::<W>(), header) }
     });
-    let fate = match outcome {
+    let outcome = match outcome {
         Poll::Pending => return Step::Pending,
         Poll::Ready(Ok(result)) => {
             let result = Stage {
@@ -90,12 +90,12 @@ unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
                 // SAFETY: the last step left the place empty; it is the token holder's and is valid for a write.
                 unsafe { stage.write(result) };
             });
-            fate::RETURNED
+            outcome::RETURNED
         }
-        Poll::Ready(Err(payload)) => fate::panicked(payload),
+        Poll::Ready(Err(payload)) => outcome::panicked(payload),
     };
     // SAFETY: the caller passed its token on; work is gone and the result is in its place, or the fate says why not.
-    unsafe { finish::<W>(header, fate) };
+    unsafe { finish::<W>(header, outcome) };
     Step::Ended
 }
 
@@ -104,14 +104,14 @@ unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
 /// # Safety
 ///
 /// As [`TaskVtable::step`].
-unsafe fn mount<W: Work>(header: NonNull<Header>) -> Step {
+unsafe fn job<W: Work>(header: NonNull<Header>) -> Step {
     // SAFETY: the token keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
     let work = stage.with_mut(<*mut Stage<W>>::cast::<W>);
     // SAFETY: the caller passed its token on, and the step is of the task's kind.
-    let mounted = unsafe { Mount::new(header, step::<W>) };
+    let on_stack_job = unsafe { OnStackJob::new(header, step::<W>) };
     // SAFETY: the work is there until its one step, and in the hands of the token's holder.
-    unsafe { W::mount(work, mounted) };
+    unsafe { W::job(work, on_stack_job) };
     Step::Ended
 }
 
@@ -167,7 +167,7 @@ fn contain(f: impl FnOnce()) {
 /// # Safety
 ///
 /// As [`TaskVtable::abandon`].
-unsafe fn abandon<W: Work>(header: NonNull<Header>, fate: usize) {
+unsafe fn abandon<W: Work>(header: NonNull<Header>, outcome: usize) {
     // SAFETY: the token keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
     let work = stage.with_mut(<*mut Stage<W>>::cast::<W>);
@@ -176,7 +176,7 @@ unsafe fn abandon<W: Work>(header: NonNull<Header>, fate: usize) {
         unsafe { work.drop_in_place() };
     });
     // SAFETY: the caller passed its token on, and the work is gone.
-    unsafe { finish::<W>(header, fate) };
+    unsafe { finish::<W>(header, outcome) };
 }
 
 /// # Safety
@@ -184,12 +184,12 @@ unsafe fn abandon<W: Work>(header: NonNull<Header>, fate: usize) {
 /// As [`TaskVtable::take`].
 unsafe fn take<W: Work>(header: NonNull<Header>, to: *mut ()) {
     // SAFETY: the handle's reference keeps the cell alive.
-    let fate = unsafe { header.as_ref() }.link.with(|link| {
+    let outcome = unsafe { header.as_ref() }.link.with(|link| {
         // SAFETY: after the end the link is the handle's.
         unsafe { *link }
     });
     // SAFETY: the handle takes the result, and so the fate, once.
-    let outcome = match unsafe { fate::into_error(fate) } {
+    let outcome = match unsafe { outcome::into_error(outcome) } {
         Some(error) => Err(error),
         None => {
             // SAFETY: the handle's reference keeps the cell alive.
@@ -229,13 +229,13 @@ unsafe fn free<W: Work>(header: NonNull<Header>) {
 ///
 /// # Safety
 ///
-/// `header` is the front of a `Cell<W>` whose token the caller holds. The result is in its place if `fate` says so.
-unsafe fn finish<W: Work>(header: NonNull<Header>, fate: usize) {
+/// `header` is the front of a `Cell<W>` whose token the caller holds. The result is in its place if `outcome` says so.
+unsafe fn finish<W: Work>(header: NonNull<Header>, outcome: usize) {
     // SAFETY: the token keeps the task alive until `complete` below gives it up.
     let task = unsafe { header.as_ref() };
     let place = task.link.with_mut(|link| {
         // SAFETY: before the end the link is the token holder's.
-        unsafe { link.replace(fate) }
+        unsafe { link.replace(outcome) }
     });
     if place != UNREGISTERED {
         // SAFETY: a registered task's pool waits for it, so it is alive.
@@ -252,7 +252,7 @@ unsafe fn finish<W: Work>(header: NonNull<Header>, fate: usize) {
         // SAFETY: the reference is still ours, and the waker is now.
         End::Wake => unsafe { wake_joiner(header) },
         // SAFETY: by contract; the state is as it was.
-        End::Otherwise => unsafe { finish_otherwise::<W>(header, fate) },
+        End::Otherwise => unsafe { finish_otherwise::<W>(header, outcome) },
     }
 }
 
@@ -263,10 +263,10 @@ unsafe fn finish<W: Work>(header: NonNull<Header>, fate: usize) {
 /// As for [`finish`]; the task has left its pool's register, and its link says how it ended.
 #[cold]
 #[inline(never)]
-unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, fate: usize) {
+unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, outcome: usize) {
     // SAFETY: the token keeps the task alive until `complete` below gives it up.
     let task = unsafe { header.as_ref() };
-    let (mut unwanted, mut cancelled) = (false, fate != fate::RETURNED);
+    let (mut unwanted, mut cancelled) = (false, outcome != outcome::RETURNED);
     loop {
         match task.state.complete(unwanted, cancelled) {
             Completed::Published => return,
@@ -283,7 +283,7 @@ unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, fate: usize) {
                 unsafe { drop_result::<W>(header) };
                 task.link.with_mut(|link| {
                     // SAFETY: before the end the link is the token holder's.
-                    unsafe { *link = fate::CANCELLED };
+                    unsafe { *link = outcome::CANCELLED };
                 });
                 cancelled = true;
             }

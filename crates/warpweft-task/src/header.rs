@@ -94,12 +94,12 @@ pub(crate) struct TaskVtable {
     ///
     /// The caller holds the token, and the task is RUNNING.
     pub(crate) step: unsafe fn(NonNull<Header>) -> Step,
-    /// Ends the task without running it: drops the closure or future and completes with `fate`. Consumes the token.
+    /// Ends the task without running it: drops the closure or future and completes with `outcome`. Consumes the token.
     ///
     /// # Safety
     ///
     /// The caller holds the token.
-    pub(crate) abandon: unsafe fn(NonNull<Header>, fate: usize),
+    pub(crate) abandon: unsafe fn(NonNull<Header>, outcome: usize),
     /// Moves the result into `*mut Result<T, JoinError>`.
     ///
     /// # Safety

@@ -3,9 +3,9 @@
 //! It is also the *promise* of EBSL: `schedule` gives one, `await` redeems it.
 
 use crate::block_on::block_on;
-use crate::fate::JoinError;
 use crate::header::Header;
 use crate::info::TaskInfo;
+use crate::outcome::JoinError;
 use crate::state::HandleDropped;
 use crate::waker;
 use crate::why::Why;

@@ -28,36 +28,36 @@
 
 mod block_on;
 mod cell;
-mod fate;
 mod header;
 mod info;
 mod join;
 mod kinds;
-mod mount;
+mod latch;
 #[cfg(doctest)]
 mod must_not_compile;
+mod on_stack;
 mod origin;
+mod outcome;
 pub mod pool;
 pub mod probe;
 mod runnable;
 mod running;
-mod signal;
 pub mod spawn;
 mod state;
 mod task_ref;
 mod waker;
 mod why;
 
-pub use block_on::{Look, Ways, block_on, set_wait};
-pub use fate::{Cancelled, JoinError, Unwound};
+pub use block_on::{BlockingHooks, PollOnce, block_on, set_wait};
 pub use header::Header;
 pub use info::TaskInfo;
 pub use join::JoinHandle;
-pub use mount::{Host, Mount};
+pub use latch::Latch;
+pub use on_stack::{OnStackJob, StackRunner};
 pub use origin::told_of;
+pub use outcome::{Cancelled, JoinError, Unwound};
 pub use runnable::{Abandon, Pending, Ran, Runnable, Suspended, TaskId, reclaim};
 pub use running::{Running, apart_from_job, is_job_cancelled};
-pub use signal::Signal;
 pub use task_ref::{TaskRef, Waiting};
 pub use waker::{cancellations, task_of};
 pub use why::Why;

@@ -21,41 +21,41 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use warpweft_task::spawn::{Birth, job};
-//! fn spawn(birth: Birth) {
+//! use warpweft_task::spawn::{SpawnInfo, job};
+//! fn spawn(info: SpawnInfo) {
 //!     let shared = Arc::new(1);
 //!     // SAFETY: never called.
-//!     let _ = unsafe { job(move || *shared, birth) };
+//!     let _ = unsafe { job(move || *shared, info) };
 //! }
 //! ```
 //!
 //! ```compile_fail
 //! use std::rc::Rc;
-//! use warpweft_task::spawn::{Birth, job};
-//! fn spawn(birth: Birth) {
+//! use warpweft_task::spawn::{SpawnInfo, job};
+//! fn spawn(info: SpawnInfo) {
 //!     let shared = Rc::new(1);
 //!     // SAFETY: never called.
-//!     let _ = unsafe { job(move || *shared, birth) };
+//!     let _ = unsafe { job(move || *shared, info) };
 //! }
 //! ```
 //!
 //! ```compile_fail
 //! use std::rc::Rc;
-//! use warpweft_task::spawn::{Birth, job};
-//! fn spawn(birth: Birth) {
+//! use warpweft_task::spawn::{SpawnInfo, job};
+//! fn spawn(info: SpawnInfo) {
 //!     // SAFETY: never called.
-//!     let _ = unsafe { job(move || Rc::new(1), birth) };
+//!     let _ = unsafe { job(move || Rc::new(1), info) };
 //! }
 //! ```
 //!
 //! It outlives the function that spawned it:
 //!
 //! ```compile_fail
-//! use warpweft_task::spawn::{Birth, job};
-//! fn spawn(birth: Birth) {
+//! use warpweft_task::spawn::{SpawnInfo, job};
+//! fn spawn(info: SpawnInfo) {
 //!     let local = 1;
 //!     // SAFETY: never called.
-//!     let _ = unsafe { job(|| local + 1, birth) };
+//!     let _ = unsafe { job(|| local + 1, info) };
 //! }
 //! ```
 //!
@@ -63,8 +63,8 @@
 //!
 //! ```
 //! use std::rc::Rc;
-//! use warpweft_task::spawn::{Birth, future};
-//! fn spawn(birth: Birth) {
+//! use warpweft_task::spawn::{SpawnInfo, future};
+//! fn spawn(info: SpawnInfo) {
 //!     // SAFETY: never called.
 //!     let _ = unsafe {
 //!         future(
@@ -72,7 +72,7 @@
 //!                 drop(Rc::new(1));
 //!                 std::future::ready(()).await;
 //!             },
-//!             birth,
+//!             info,
 //!         )
 //!     };
 //! }
@@ -80,8 +80,8 @@
 //!
 //! ```compile_fail
 //! use std::rc::Rc;
-//! use warpweft_task::spawn::{Birth, future};
-//! fn spawn(birth: Birth) {
+//! use warpweft_task::spawn::{SpawnInfo, future};
+//! fn spawn(info: SpawnInfo) {
 //!     // SAFETY: never called.
 //!     let _ = unsafe {
 //!         future(
@@ -90,7 +90,7 @@
 //!                 std::future::ready(()).await;
 //!                 drop(kept);
 //!             },
-//!             birth,
+//!             info,
 //!         )
 //!     };
 //! }

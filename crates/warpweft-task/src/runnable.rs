@@ -6,8 +6,8 @@
 //!   hands of a pool. So no policy in safe code gets one.
 //! - It is run, pushed, ended, or handed to a policy. To drop it ends the task as dropped.
 
-use crate::fate;
 use crate::header::{Header, Step, UNREGISTERED};
+use crate::outcome;
 use crate::pool::PoolHeader;
 use crate::state::{Start, Suspend};
 use crate::task_ref::{TaskRef, Waiting};
@@ -157,18 +157,18 @@ impl Runnable {
     #[cold]
     #[inline(never)]
     pub fn abandon(self, why: Abandon) {
-        let fate = match why {
-            Abandon::Cancelled => fate::CANCELLED,
-            Abandon::Shutdown => fate::SHUTDOWN,
-            Abandon::Dropped => fate::DROPPED,
-            Abandon::Forked => fate::FORKED,
-            Abandon::NoStack => fate::NO_STACK,
+        let outcome = match why {
+            Abandon::Cancelled => outcome::CANCELLED,
+            Abandon::Shutdown => outcome::SHUTDOWN,
+            Abandon::Dropped => outcome::DROPPED,
+            Abandon::Forked => outcome::FORKED,
+            Abandon::NoStack => outcome::NO_STACK,
         };
         let header = self.into_header();
         // SAFETY: the token keeps the task alive.
         let vtable = unsafe { header.as_ref() }.vtable;
         // SAFETY: we hold the token and pass it on.
-        unsafe { (vtable.abandon)(header, fate) };
+        unsafe { (vtable.abandon)(header, outcome) };
     }
 
     /// Hands the token to its pool, from any thread.

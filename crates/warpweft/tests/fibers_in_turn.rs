@@ -117,7 +117,7 @@ fn an_injected_task_runs_when_it_is_overdue() {
     }
 }
 
-/// One turn for the fiber, or the one before it in the line, that was about to go on; then the lane has its own.
+/// One turn for the fiber, or the one before it in the line, that was about to go on; then the mailbox has its own.
 #[test]
 fn a_fiber_that_another_thread_wakes_is_next() {
     for beside in [0, 1, 5] {

@@ -63,7 +63,7 @@ const fn micro(name: &'static str, workload: &'static str) -> Line {
 /// A line in which everybody is busy all the time, so that who has fewer tasks serves them more often.
 const fn busy(name: &'static str, published: &'static Published) -> Line {
     Line {
-        policies: &["fifo+level=16"],
+        policies: &["fifo+rebalance=16"],
         published: Some(published),
         ..micro(name, name)
     }

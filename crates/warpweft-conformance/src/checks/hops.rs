@@ -15,7 +15,7 @@ use warpweft_platform::random::Rng;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::thread;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Why};
-use warpweft_task::probe::Probe;
+use warpweft_task::probe::TestTasks;
 
 /// Histories, each with chance of its own.
 const HISTORIES: u64 = 128;
@@ -97,14 +97,14 @@ fn play<P: Policy>(name: &str, policy: &P, seed: u64) -> Verdict {
 /// What the threads of both pools share.
 struct Cast<P: Policy> {
     pools: [P::Shared; 2],
-    probe: Probe,
+    probe: TestTasks,
 }
 
 fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
     let (first, second) = (build(name, policy, WORKERS)?, build(name, policy, WORKERS)?);
     let cast = Arc::new(Cast::<P> {
         pools: [first.0, second.0],
-        probe: Probe::new(TASKS),
+        probe: TestTasks::new(TASKS),
     });
     let counters = Counters::default();
     for number in 0..TASKS {

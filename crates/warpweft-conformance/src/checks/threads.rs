@@ -7,7 +7,7 @@ use warpweft_platform::random::Rng;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::thread;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Why};
-use warpweft_task::probe::{self, Probe};
+use warpweft_task::probe::{self, TestTasks};
 
 const WORKERS: usize = 3;
 const ROUNDS: usize = 8;
@@ -28,7 +28,7 @@ pub fn nothing_lost_with_threads<P: Policy>(name: &str, policy: &P) -> Verdict {
 fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
     let (shared, locals) = build(name, policy, WORKERS)?;
     let shared = Arc::new(shared);
-    let probe = Arc::new(Probe::new((WORKERS + 1) * TASKS));
+    let probe = Arc::new(TestTasks::new((WORKERS + 1) * TASKS));
     let workers: Vec<_> = Seat::<P>::all(locals, round)
         .into_iter()
         .map(|mut seat| {
@@ -59,7 +59,7 @@ fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
 }
 
 /// Whether each of so many tasks has run, once.
-pub(super) fn each_ran_once(name: &str, probe: &Probe, tasks: usize) -> Verdict {
+pub(super) fn each_ran_once(name: &str, probe: &TestTasks, tasks: usize) -> Verdict {
     for number in 0..tasks {
         let (runs, lost) = (probe.runs(number), probe.lost(number));
         if runs > 1 {
@@ -86,7 +86,7 @@ pub(super) fn each_ran_once(name: &str, probe: &Probe, tasks: usize) -> Verdict 
 }
 
 /// A worker's life: it pushes its tasks one by one, and takes, yields, suspends and wakes in between.
-fn work<P: Policy>(shared: &P::Shared, seat: &mut Seat<P>, probe: &Probe) {
+fn work<P: Policy>(shared: &P::Shared, seat: &mut Seat<P>, probe: &TestTasks) {
     let first = seat.worker * TASKS;
     let mut chance = Rng::seeded(first as u64);
     let (local, cx) = seat.parts(Clock::Machine);

@@ -2,7 +2,7 @@
 
 use super::{Helping, PLACES};
 use crate::by_class::Ranked;
-use crate::order::{Lane as _, LaneThief as _, Order};
+use crate::order::{LocalQueue as _, LocalQueueThief as _, Order};
 use crate::{Count, Cx, priority};
 use warpweft_platform::CachePadded;
 use warpweft_platform::counter::Gauge;
@@ -39,7 +39,7 @@ fn stamp_of<O: Order>(task: &TaskRef) -> u64 {
 
 /// What others see of a lane.
 pub(super) struct Lane<O: Order> {
-    pub(super) thief: <O::Lane as crate::order::Lane>::Thief,
+    pub(super) thief: <O::LocalQueue as crate::order::LocalQueue>::Thief,
     /// About when its oldest task came.
     pub(super) mark: CachePadded<Gauge>,
 }
@@ -78,7 +78,7 @@ pub struct Own<O: Order> {
 
 /// The owner's end of a lane.
 pub(super) struct OwnLane<O: Order> {
-    pub(super) queue: O::Lane,
+    pub(super) queue: O::LocalQueue,
     /// How long tasks wait here, as a moving average of log2, in sixteenths.
     pub(super) wait: u32,
 }

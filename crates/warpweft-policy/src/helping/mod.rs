@@ -27,7 +27,7 @@
 mod lanes;
 
 use crate::by_class::{self, Ranked};
-use crate::order::{FifoOrder, Lane as _, LaneThief as _, Order};
+use crate::order::{FifoOrder, LocalQueue as _, LocalQueueThief as _, Order};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
 use lanes::{Lane, Own, OwnLane, Shared, stamp};
 use std::fmt;
@@ -250,7 +250,7 @@ impl<O: Order> Policy for Helping<O> {
     fn build(&self, env: &PoolEnv) -> Result<(Shared<O>, Vec<Own<O>>), PolicyError> {
         self.check()?;
         let lane = |_| {
-            let queue = self.order.lane(self.capacity)?;
+            let queue = self.order.local_queue(self.capacity)?;
             Ok(OwnLane { queue, wait: 0 })
         };
         let (mut lanes, mut owns) = (Vec::new(), Vec::new());

@@ -102,13 +102,13 @@ impl fmt::Display for NegeleLocal {
 pub struct Shared {
     nodes: Nodes,
     /// Of each worker; the last one is for pushes from outside.
-    homes: Box<[Levels]>,
+    affine: Box<[Levels]>,
     balance: u32,
 }
 
 impl Shared {
     fn outside(&self) -> &Levels {
-        &self.homes[self.homes.len() - 1]
+        &self.affine[self.affine.len() - 1]
     }
 }
 
@@ -139,7 +139,7 @@ impl Policy for NegeleLocal {
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
         self.check()?;
         let (nodes, processors) = Nodes::new(env.workers, VISITORS);
-        let homes = (0..=env.workers)
+        let affine = (0..=env.workers)
             .map(|_| Levels::new(&nodes, self.levels))
             .collect();
         let own = |(home, processor)| Own {
@@ -152,7 +152,7 @@ impl Policy for NegeleLocal {
         };
         let shared = Shared {
             nodes,
-            homes,
+            affine,
             balance: self.balance,
         };
         Ok((shared, processors.into_iter().enumerate().map(own).collect()))
@@ -161,7 +161,7 @@ impl Policy for NegeleLocal {
     #[inline]
     fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, _: Why, cx: &Cx<'_>) -> Wake {
         match own {
-            Some(own) => shared.homes[own.home].push(Some(&own.processor), task, cx),
+            Some(own) => shared.affine[own.home].push(Some(&own.processor), task, cx),
             None => shared.outside().push(None, task, cx),
         }
     }
@@ -181,7 +181,7 @@ impl Policy for NegeleLocal {
                 return more_urgent;
             }
         }
-        let home = &shared.homes[own.home];
+        let home = &shared.affine[own.home];
         let first = home.first();
         own.ran_dry = home.is_beyond(first);
         if own.ran_dry {
@@ -202,7 +202,7 @@ impl Policy for NegeleLocal {
         }
         own.in_a_row = 0;
         own.turn = own.turn.wrapping_add(1);
-        let (home, outside) = (&shared.homes[own.home], shared.outside());
+        let (home, outside) = (&shared.affine[own.home], shared.outside());
         let (first, second) = if own.turn.is_multiple_of(2) {
             (home, outside)
         } else {
@@ -217,21 +217,21 @@ impl Policy for NegeleLocal {
     }
 
     fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
-        let homes = shared.homes.len();
-        let first = cx.random(homes);
-        (first..homes)
+        let affine = shared.affine.len();
+        let first = cx.random(affine);
+        (first..affine)
             .chain(0..first)
             .filter(|&other| other != own.home)
             .find_map(|other| share(shared, own, other, cx))
     }
 
     fn scan(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
-        shared.homes.iter().find_map(|home| home.scan(&own.processor))
+        shared.affine.iter().find_map(|home| home.scan(&own.processor))
     }
 
     /// Without the look whether somebody else has something more urgent.
     fn drain(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
-        shared.homes[own.home].pop(&own.processor)
+        shared.affine[own.home].pop(&own.processor)
     }
 
     fn completed(shared: &Shared, _: &mut Own, policy_word: u64) {
@@ -242,12 +242,12 @@ impl Policy for NegeleLocal {
 /// A task of a random other worker that is more urgent than all that this one has.
 #[cold]
 fn balance(shared: &Shared, own: &Own, cx: &Cx<'_>) -> Option<TaskRef> {
-    let other = cx.random(shared.homes.len());
+    let other = cx.random(shared.affine.len());
     if other == own.home {
         return None;
     }
-    let limit = shared.homes[own.home].first();
-    let task = shared.homes[other].pop_above(&own.processor, limit)?;
+    let limit = shared.affine[own.home].first();
+    let task = shared.affine[other].pop_above(&own.processor, limit)?;
     cx.count(Count::Steals, 1);
     cx.count(Count::Stolen, 1);
     Some(task)
@@ -256,7 +256,7 @@ fn balance(shared: &Shared, own: &Own, cx: &Cx<'_>) -> Option<TaskRef> {
 /// The most urgent task of another worker; a few more come along.
 fn share(shared: &Shared, own: &Own, other: usize, cx: &Cx<'_>) -> Option<TaskRef> {
     cx.count(Count::StealAttempts, 1);
-    let (home, other) = (&shared.homes[own.home], &shared.homes[other]);
+    let (home, other) = (&shared.affine[own.home], &shared.affine[other]);
     let task = other.pop(&own.processor)?;
     let mut stolen = 1;
     // While it has more than the one that it is about to take.

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_oldest_makes_the_lane_grow_it_is_the_newest() {
+    fn where_the_oldest_makes_the_local_queue_grow_it_is_the_newest() {
         let mut world = World::new();
         let newest = world.looks(2_000, [100, 100], [1, 0]);
         assert!(newest > 1_980, "{newest} of 2000");

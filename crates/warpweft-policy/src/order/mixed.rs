@@ -4,8 +4,8 @@
 //! it is one comparison per task beside the two read-modify-writes of a stack, and so there is one loop for all of them.
 
 use super::learn::Learner;
-use super::plain::{LifoLane, PlainThief};
-use super::{Lane, LaneThief, Order};
+use super::plain::{LifoLocalQueue, PlainThief};
+use super::{LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, PolicyError};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -68,18 +68,18 @@ impl fmt::Display for MixedOrder {
 }
 
 impl Order for MixedOrder {
-    type Lane = MixedLane;
+    type LocalQueue = MixedLocalQueue;
     const NEWEST_FIRST: bool = true;
 
-    fn lane(&self, capacity: usize) -> Result<MixedLane, PolicyError> {
+    fn local_queue(&self, capacity: usize) -> Result<MixedLocalQueue, PolicyError> {
         let run = match self.0 {
             Mix::Alternate(n) | Mix::Reverse(n) => n.get(),
             // It looks at once, to know when it began.
             Mix::Adaptive(_) | Mix::Stochastic(_) => 0,
         };
-        Ok(MixedLane {
+        Ok(MixedLocalQueue {
             mix: self.0,
-            stack: LifoLane::new(Lifo::with_capacity(capacity)?),
+            stack: LifoLocalQueue::new(Lifo::with_capacity(capacity)?),
             oldest: false,
             left: run,
             learner: Learner::new(),
@@ -88,9 +88,9 @@ impl Order for MixedOrder {
 }
 
 /// A stack whose owner takes from its bottom, too.
-pub struct MixedLane {
+pub struct MixedLocalQueue {
     mix: Mix,
-    stack: LifoLane<Lifo<TaskRef>>,
+    stack: LifoLocalQueue<Lifo<TaskRef>>,
     /// Whether it is the turn of the oldest.
     oldest: bool,
     /// For how many tasks more.
@@ -99,7 +99,7 @@ pub struct MixedLane {
     learner: Learner,
 }
 
-impl MixedLane {
+impl MixedLocalQueue {
     /// Whether the next task is to be the oldest one.
     #[inline]
     fn turn(&mut self, cx: &Cx<'_>) -> bool {
@@ -136,7 +136,7 @@ impl MixedLane {
     }
 }
 
-impl Lane for MixedLane {
+impl LocalQueue for MixedLocalQueue {
     type Thief = PlainThief<Lifo<TaskRef>>;
 
     #[inline]
@@ -188,16 +188,16 @@ impl Lane for MixedLane {
     }
 }
 
-impl LaneThief<MixedLane> for PlainThief<Lifo<TaskRef>> {
+impl LocalQueueThief<MixedLocalQueue> for PlainThief<Lifo<TaskRef>> {
     fn glance(&self) -> Glance {
-        LaneThief::<LifoLane<_>>::glance(self)
+        LocalQueueThief::<LifoLocalQueue<_>>::glance(self)
     }
 
-    fn steal_into(&self, into: &mut MixedLane, amount: Amount) -> Steal<TaskRef> {
+    fn steal_into(&self, into: &mut MixedLocalQueue, amount: Amount) -> Steal<TaskRef> {
         self.steal_into(&mut into.stack, amount)
     }
 
     fn steal_one(&self) -> Steal<TaskRef> {
-        LaneThief::<LifoLane<_>>::steal_one(self)
+        LocalQueueThief::<LifoLocalQueue<_>>::steal_one(self)
     }
 }

@@ -21,23 +21,23 @@ use std::fmt;
 use warpweft_queue::{Amount, Full, Glance, Steal};
 use warpweft_task::TaskRef;
 
-pub use mixed::{Mix, MixedLane, MixedOrder};
-pub use plain::{ChainOrder, FifoLane, FifoOrder, LifoLane, LifoOrder, PlainThief};
+pub use mixed::{Mix, MixedLocalQueue, MixedOrder};
+pub use plain::{ChainOrder, FifoLocalQueue, FifoOrder, LifoLocalQueue, LifoOrder, PlainThief};
 pub(crate) use priority::MOST_LEVELS;
-pub use priority::{PriorityLane, PriorityOrder, PriorityThief};
-pub use slot::{SlotLane, SlotOrder, SlotThief};
+pub use priority::{PriorityLocalQueue, PriorityOrder, PriorityThief};
+pub use slot::{SlotLocalQueue, SlotOrder, SlotThief};
 
 /// The order of a worker's own tasks: a recipe. What it prints is the word of a policy's text.
 pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
     /// What keeps a worker's tasks in this order.
-    type Lane: Lane;
+    type LocalQueue: LocalQueue;
 
     /// Whether `pop` favours what was pushed last. Then a task that gives way to its own lane goes behind the newest other one
-    /// ([`Lane::pop_newest`]), and not before all; and by default it goes to the pool's queue.
+    /// ([`LocalQueue::pop_newest`]), and not before all; and by default it goes to the pool's queue.
     const NEWEST_FIRST: bool;
 
     /// Whether the order looks at the [priority](crate::priority) of a task. Then what waits outside of the lanes is kept apart by levels, too, and
-    /// a worker compares it with [`Lane::first_level`] before each task of its own. Without it none of this is compiled.
+    /// a worker compares it with [`LocalQueue::first_level`] before each task of its own. Without it none of this is compiled.
     const BY_PRIORITY: bool = false;
 
     /// How many priorities it tells apart; none, unless it says otherwise.
@@ -56,13 +56,13 @@ pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
     /// # Errors
     ///
     /// The capacity, or what the order was given, is impossible, or memory is short.
-    fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError>;
+    fn local_queue(&self, capacity: usize) -> Result<Self::LocalQueue, PolicyError>;
 }
 
 /// A worker's own tasks, in the hands of the worker.
-pub trait Lane: Send + Sized + 'static {
+pub trait LocalQueue: Send + Sized + 'static {
     /// The same lane in the hands of others.
-    type Thief: LaneThief<Self>;
+    type Thief: LocalQueueThief<Self>;
 
     /// Whether [`push`](Lane::push) may give back another task than the one that it was given.
     const DISPLACES: bool = false;
@@ -129,7 +129,7 @@ pub trait Lane: Send + Sized + 'static {
 }
 
 /// A lane in the hands of other workers.
-pub trait LaneThief<L>: Send + Sync + 'static {
+pub trait LocalQueueThief<L>: Send + Sync + 'static {
     /// Looks at the lane. Two equal glances: nobody took a task between them.
     fn glance(&self) -> Glance;
 

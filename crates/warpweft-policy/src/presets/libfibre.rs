@@ -162,8 +162,8 @@ impl Policy for Libfibre {
 
     fn scan(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         own.queue.pop().or_else(|| {
-            let homes = shared.0.iter();
-            homes
+            let affine = shared.0.iter();
+            affine
                 .map(|home| home.brought.pop().or_else(|| take_one(&home.own, cx)))
                 .find_map(|task| task)
         })

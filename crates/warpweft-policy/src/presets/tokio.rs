@@ -62,11 +62,11 @@ pub struct Own {
     in_a_row: u32,
     ring: Fifo<TaskRef>,
     ticks: u32,
-    pace: Pace,
+    pace: PollInterval,
 }
 
 /// The length of a step, and what follows from it.
-pub(super) struct Pace {
+pub(super) struct PollInterval {
     /// The moving average, in nanoseconds; 0 if nothing is known.
     mean_ns: u64,
     /// When the clock was read last; `None` if the worker had nothing to do since.
@@ -74,7 +74,7 @@ pub(super) struct Pace {
     pub(super) interval: u32,
 }
 
-impl Pace {
+impl PollInterval {
     pub(super) fn new() -> Self {
         Self {
             mean_ns: 0,
@@ -109,7 +109,7 @@ impl Policy for Tokio {
                 in_a_row: 0,
                 ring: make()?,
                 ticks: 0,
-                pace: Pace::new(),
+                pace: PollInterval::new(),
             })
         };
         let owns = (0..env.workers)

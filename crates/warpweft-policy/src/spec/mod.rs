@@ -11,7 +11,7 @@
 //!          | "capacity=" N
 //!          | "yield="    ( "local" | "global" )
 //!          | "woken="    ( "waker" | "last" )
-//!          | "level="    ( "off" | N )
+//!          | "rebalance="    ( "off" | N )
 //! piece    = "go" | "tokio" | "libfibre"
 //!          | "negele" [ ":" LEVELS ] | "negele-local" [ ":" LEVELS ] [ "+balance=" N ]
 //!          | "cforall" { "+lanes=" N | "+every=" N | "+age=" LOG2 | "+far=" OF256 | "+weight=" SIXTEENTHS | "+clock=" N | "+capacity=" N }
@@ -36,7 +36,7 @@ use crate::order::{FifoOrder, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use crate::stealing::Axes;
 use crate::{
     Cforall, Chained, Fifo, Go, Help, Libfibre, Lifo, Mixed, Negele, NegeleLocal, Overflow, Parsimonious,
-    Policy, Portion, Prioritised, ProWs, Slotted, Stealing, Tokio, Victims,
+    Policy, Prioritised, ProWs, Slotted, StealAmount, Stealing, Tokio, Victims,
 };
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -211,7 +211,7 @@ fn mixed(mix: Mix) -> Kind {
 fn adaptive() -> Kind {
     let order = MixedOrder::new(Mix::Adaptive(n(64))).expect("every number of tasks is possible");
     let policy = Stealing::with_order(order);
-    Kind::Mixed(policy.steal(Portion::Adaptive).victims(Victims::Adaptive))
+    Kind::Mixed(policy.steal(StealAmount::Adaptive).victims(Victims::Adaptive))
 }
 
 const PRESETS: &[Preset] = &[

@@ -60,14 +60,14 @@ pub enum Victims {
 
 /// How much a thief takes at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Portion {
+pub enum StealAmount {
     /// That much.
     Fixed(Amount),
     /// It learns: half, unless what it takes is taken on before it runs, as with few long tasks; then one. Each worker learns for itself.
     Adaptive,
 }
 
-impl From<Amount> for Portion {
+impl From<Amount> for StealAmount {
     fn from(amount: Amount) -> Self {
         Self::Fixed(amount)
     }
@@ -91,7 +91,7 @@ pub enum Help {
 ///
 /// Without it nobody balances a pool in which nobody is idle: who happens to have half as many tasks gives each of them twice as many turns, for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum Rebalance {
     /// It does not: a worker takes of others when it has nothing.
     Off,
     /// It compares its queue with another worker's, each by turns, once in so many looks after what is overdue (which come after
@@ -102,14 +102,14 @@ pub enum Level {
 /// All of them together. What is not here is the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Axes {
-    pub(crate) steal: Portion,
+    pub(crate) steal: StealAmount,
     pub(crate) victims: Victims,
     pub(crate) help: Help,
     pub(crate) overflow: Overflow,
     pub(crate) capacity: usize,
     pub(crate) yield_to: YieldTo,
     pub(crate) woken: Woken,
-    pub(crate) level: Level,
+    pub(crate) level: Rebalance,
 }
 
 impl fmt::Display for Overflow {
@@ -135,7 +135,7 @@ impl fmt::Display for Victims {
     }
 }
 
-impl fmt::Display for Portion {
+impl fmt::Display for StealAmount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed(Amount::One) => f.write_str("one"),
@@ -175,7 +175,7 @@ impl fmt::Display for Woken {
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for Rebalance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => f.write_str("off"),

@@ -16,7 +16,7 @@ use warpweft_queue::{Mpmc, Slot};
 const MUCH: usize = 32;
 
 /// Where all workers of a pool ask for help.
-pub(super) struct Desk {
+pub(super) struct HelpRequests {
     sticky: bool,
     by: By,
 }
@@ -28,7 +28,7 @@ enum By {
     Tickets(Box<Mpmc<NonZeroUsize>>),
 }
 
-impl Desk {
+impl HelpRequests {
     pub(super) fn new(help: Help, workers: usize) -> Result<Self, PolicyError> {
         let by = match help {
             Help::Shed | Help::ShedSticky if workers > 1 => {

@@ -35,14 +35,14 @@
 //! the sets is a task that waits, or a worker out of work. Each of these steps changes a state, a set and an end of a deque at once.
 
 mod active;
-mod census;
 mod places;
-mod raid;
 mod set;
+mod stats;
+mod steal;
 
 pub use active::Active;
-pub use census::{DequeState, DequeView};
-pub use raid::Raid;
+pub use stats::{DequeState, DequeView};
+pub use steal::StealOutcome;
 
 use crate::{CapacityError, Full, Lifo, Owner, Word};
 use places::{NOWHERE, Places, index};
@@ -56,7 +56,7 @@ use warpweft_platform::sync::{Mutex, MutexGuard};
 ///
 /// ```
 /// use std::num::NonZeroUsize;
-/// use warpweft_queue::{Deques, Raid};
+/// use warpweft_queue::{Deques, StealOutcome};
 /// # let n = |x| NonZeroUsize::new(x).unwrap();
 /// let (deques, mut workers) = Deques::new(2, 8)?;
 /// for x in 1..=3 {
@@ -69,9 +69,9 @@ use warpweft_platform::sync::{Mutex, MutexGuard};
 ///
 /// // Woken, it lies at the bottom of the same deque, of which a thief first takes the top, then the rest.
 /// deques.resume(word, waits, 0).unwrap();
-/// let Raid::Stolen { task, .. } = deques.raid(&mut workers[1], 1, |_| 0) else { panic!() };
+/// let StealOutcome::Stolen { task, .. } = deques.steal_from(&mut workers[1], 1, |_| 0) else { panic!() };
 /// assert_eq!(task, n(1));
-/// let Raid::Mugged { task } = deques.raid(&mut workers[1], 1, |_| 0) else { panic!() };
+/// let StealOutcome::TakenOver { task } = deques.steal_from(&mut workers[1], 1, |_| 0) else { panic!() };
 /// assert_eq!((task, workers[1].pop()), (waits, Some(n(2))));
 /// # Ok::<(), warpweft_queue::CapacityError>(())
 /// ```

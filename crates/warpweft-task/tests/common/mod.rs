@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use warpweft_platform::sync::Mutex;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
-use warpweft_task::spawn::{self, Birth};
+use warpweft_task::spawn::{self, SpawnInfo};
 use warpweft_task::{Abandon, Header, JoinHandle, Ran, Runnable, Suspended, Why};
 
 /// How often something happened. Not an atomic of the model checker: counting must not order anything.
@@ -134,7 +134,7 @@ static VTABLE: PoolVtable = PoolVtable {
 ///
 /// `header` is the front of a pool that [`Pool::open`] made and [`Pool::close`] has not yet ended.
 unsafe fn pool<'a>(header: NonNull<PoolHeader>) -> &'a Pool {
-    // SAFETY: the header comes from `Pool::birth`, which made it from a pointer to the whole, live pool.
+    // SAFETY: the header comes from `Pool::info`, which made it from a pointer to the whole, live pool.
     unsafe { header.cast::<Pool>().as_ref() }
 }
 
@@ -172,9 +172,9 @@ impl Pool {
         }))
     }
 
-    fn birth(&'static self) -> Birth {
+    fn info(&'static self) -> SpawnInfo {
         let pool = NonNull::from(self).cast();
-        Birth {
+        SpawnInfo {
             pool,
             location: Location::caller(),
             name: None,
@@ -187,7 +187,7 @@ impl Pool {
         F: Future<Output: Send + 'static> + Send + Unpin + 'static,
     {
         // SAFETY: the tests close the pool when its tasks have ended.
-        unsafe { spawn::future(Task(future), self.birth()) }
+        unsafe { spawn::future(Task(future), self.info()) }
     }
 
     /// A task that calls `closure`. Its allocation is counted.
@@ -203,7 +203,7 @@ impl Pool {
                     let work = work;
                     (work.0)()
                 },
-                self.birth(),
+                self.info(),
             )
         }
     }
@@ -218,7 +218,7 @@ impl Pool {
                     let work = work;
                     (work.0)();
                 },
-                self.birth(),
+                self.info(),
             )
         }
     }

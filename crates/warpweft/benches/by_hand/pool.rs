@@ -32,7 +32,7 @@ use warpweft_platform::thread::{pause, sharply};
 use warpweft_policy::{Count, Counters};
 use warpweft_queue::{Amount, EventCount, Fifo, FifoThief, Full, Glance, Locked, Owner, Steal, Thief};
 use warpweft_task::pool::{PoolHeader, PoolVtable};
-use warpweft_task::spawn::{self, Birth};
+use warpweft_task::spawn::{self, SpawnInfo};
 use warpweft_task::{Header, JoinHandle, Pending, Ran, Runnable, Suspended, Why};
 
 #[repr(C)]
@@ -167,8 +167,8 @@ impl Hand {
             .for_each(|thread| thread.join().expect("a worker's thread"));
     }
 
-    fn birth(&self) -> Birth {
-        Birth {
+    fn info(&self) -> SpawnInfo {
+        SpawnInfo {
             pool: NonNull::from(self).cast(),
             location: Location::caller(),
             name: None,
@@ -180,7 +180,7 @@ impl Hand {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         // SAFETY: the yardstick waits for its tasks before it goes.
-        let (task, handle) = unsafe { spawn::future(future, self.birth()) };
+        let (task, handle) = unsafe { spawn::future(future, self.info()) };
         self.push(task, Why::Spawned);
         handle
     }
@@ -190,7 +190,7 @@ impl Hand {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
         // SAFETY: the yardstick waits for its tasks before it goes.
-        let (task, handle) = unsafe { spawn::job(job, self.birth()) };
+        let (task, handle) = unsafe { spawn::job(job, self.info()) };
         self.push(task, Why::Spawned);
         handle
     }

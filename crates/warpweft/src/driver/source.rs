@@ -43,7 +43,7 @@ pub(crate) enum Direction {
 /// One registered source.
 #[derive(Debug)]
 pub(crate) struct Source {
-    ways: [WaitQueue; 2],
+    hooks: [WaitQueue; 2],
 }
 
 #[derive(Debug)]
@@ -75,12 +75,12 @@ impl Source {
             waiting: Mutex::new(Waiting::default()),
         };
         Self {
-            ways: [direction(), direction()],
+            hooks: [direction(), direction()],
         }
     }
 
     fn direction(&self, direction: Direction) -> &WaitQueue {
-        &self.ways[direction as usize]
+        &self.hooks[direction as usize]
     }
 
     /// The poller says that it is ready, and whether more than bytes has arrived: the waiting ones are added to `wakers`.
@@ -102,7 +102,7 @@ impl Source {
 
     /// Nobody will poll it any more: attempts are errors from now on.
     pub(crate) fn close(&self, wakers: &mut Vec<Waker>) {
-        for direction in &self.ways {
+        for direction in &self.hooks {
             direction.word.fetch_or(CLOSED, Ordering::Release);
             direction.take(wakers);
         }

@@ -10,7 +10,7 @@ use super::stack_context::{StackContext, here};
 use crate::pool::current::{self, WorkerRef};
 use std::pin::pin;
 use std::task::{Context, Poll};
-use warpweft_task::Look;
+use warpweft_task::PollOnce;
 
 impl StackContext {
     /// Gives way to what else is ready on this thread, if this is a fiber. Whether it is.
@@ -132,7 +132,7 @@ fn drive_on<T>(fiber: &Fiber, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>)
 }
 
 /// How a fiber waits for what code without this crate's types waits for. `false`: this is none, or may not switch.
-pub(crate) fn drive(look: Look<'_>) -> bool {
+pub(crate) fn drive(look: PollOnce<'_>) -> bool {
     let fiber = here()
         .and_then(StackContext::fiber)
         .filter(|fiber| fiber.may_switch());

@@ -13,7 +13,7 @@
 //!
 //! - A worker is carried by one thread, or on its way to one; it changes hands by [`ThreadHandle::assign`] and [`ThreadHandle::offer`] only,
 //!   and after that the giver does not touch it.
-//! - A blocked thread has one token, which hangs on the signal that it waits for, lies in a queue, or runs.
+//! - A blocked thread has one token, which is registered with the latch that it waits for, lies in a queue, or runs.
 //! - A spare thread is reserved before anything is given away.
 
 use super::body_link::BodyLink;

@@ -17,7 +17,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync::Mutex;
-use warpweft_task::Signal;
+use warpweft_task::Latch;
 
 /// What a job panicked with.
 pub(crate) type Panic = Box<dyn Any + Send>;
@@ -50,7 +50,7 @@ pub(crate) struct Jobs {
     /// The youngest fork of the stack when the scope was opened: older than its jobs.
     pub(crate) found: *const Record,
     pub(crate) given: AtomicUsize,
-    pub(crate) done: Signal,
+    pub(crate) done: Latch,
     /// The first panic.
     pub(crate) panic: FirstPanic,
 }

@@ -12,7 +12,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use warpweft_task::Signal;
+use warpweft_task::Latch;
 
 /// What is the same for all forks.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Record {
 /// What a fork needs when its owner is not alone with it.
 struct Told {
     /// Set when whoever took it is done with it.
-    done: Signal,
+    done: Latch,
     /// The owner's share of its claim.
     claim: Cell<Option<Arc<ForkClaim>>>,
 }
@@ -68,7 +68,7 @@ impl Record {
     #[inline]
     pub(crate) fn tell(&self) {
         let told = Told {
-            done: Signal::new(),
+            done: Latch::new(),
             claim: Cell::new(None),
         };
         // SAFETY: a latent record is its owner's alone.
@@ -88,7 +88,7 @@ impl Record {
     /// # Safety
     ///
     /// It is latent no more.
-    pub(crate) unsafe fn done(&self) -> &Signal {
+    pub(crate) unsafe fn done(&self) -> &Latch {
         // SAFETY: by contract.
         &unsafe { self.told() }.done
     }

@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::thread::yield_now;
 use warpweft_platform::{clock, delay};
-use warpweft_task::{Cancelled, Signal, Unwound};
+use warpweft_task::{Cancelled, Latch, Unwound};
 
 impl<'stack> ForkCx<'stack> {
     /// Calls `body` with the right to fork on this stack; on a thread of no pool, on a worker of the runtime that it visits, or else
@@ -140,7 +140,7 @@ const LOOKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 const PATIENCE_NS: u64 = 300_000;
 
 /// Waits until whoever took the fork is done with it. Never unwinds.
-fn wait(context: &StackContext, done: &Signal) {
+fn wait(context: &StackContext, done: &Latch) {
     for _ in 0..LOOKS {
         if done.is_set() {
             return;

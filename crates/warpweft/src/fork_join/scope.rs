@@ -27,8 +27,8 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use warpweft_platform::atomic::AtomicUsize;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::spawn::{self as births, Birth};
-use warpweft_task::{Signal, Why};
+use warpweft_task::spawn::{self as tasks, SpawnInfo};
+use warpweft_task::{Latch, Why};
 
 /// The body of the scope has ended: runs what nobody has taken, youngest first, and waits for the rest.
 fn finish(jobs: &Jobs, forks: &List, context: &StackContext) {
@@ -184,9 +184,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 }
             }
             _ => {
-                let (run, birth) = self.pinned(Box::new(move || job(self)));
+                let (run, info) = self.pinned(Box::new(move || job(self)));
                 // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
-                unsafe { births::detached_job(move || run.go(), birth) }.push(Why::Spawned);
+                unsafe { tasks::detached_job(move || run.go(), info) }.push(Why::Spawned);
             }
         }
     }
@@ -197,32 +197,32 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     where
         F: FnOnce(&'scope Scope<'scope, 'env>) + Send + 'scope,
     {
-        let (run, birth) = self.pinned(Box::new(move || body(self)));
+        let (run, info) = self.pinned(Box::new(move || body(self)));
         // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
-        unsafe { births::detached_mounted(move || run.go(), Start, birth) }.push(Why::Spawned);
+        unsafe { tasks::detached_on_stack_job(move || run.go(), Start, info) }.push(Why::Spawned);
     }
 
     /// A job for a task: it counts as ended when it has run or is dropped.
     #[track_caller]
-    fn pinned(&self, job: Box<dyn FnOnce() + Send + 'scope>) -> (Run, Birth) {
-        let (pinned, birth) = self.give_errand();
+    fn pinned(&self, job: Box<dyn FnOnce() + Send + 'scope>) -> (Run, SpawnInfo) {
+        let (pinned, info) = self.give_errand();
         // SAFETY: only the lifetime changes. The job is run or dropped before its pinned task ends, and the scope waits for that.
         let job = unsafe {
             std::mem::transmute::<Box<dyn FnOnce() + Send + 'scope>, Box<dyn FnOnce() + Send>>(job)
         };
-        (Run { job, pinned }, birth)
+        (Run { job, pinned }, info)
     }
 
     /// One more to wait for.
     #[track_caller]
-    pub(crate) fn give_errand(&self) -> (RemoteJob, Birth) {
+    pub(crate) fn give_errand(&self) -> (RemoteJob, SpawnInfo) {
         self.jobs.give();
-        let birth = Birth {
+        let info = SpawnInfo {
             pool: self.pool,
             location: Location::caller(),
             name: None,
         };
-        (RemoteJob(NonNull::from(&self.jobs)), birth)
+        (RemoteJob(NonNull::from(&self.jobs)), info)
     }
 
     /// Where the first panic is kept.
@@ -268,7 +268,7 @@ impl ForkCx<'_> {
                 tickets: RefCell::default(),
                 found: forks.tail(),
                 given: AtomicUsize::new(1),
-                done: Signal::new(),
+                done: Latch::new(),
                 panic: FirstPanic::new(None),
             },
             owner: context,

@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_task::Why;
-use warpweft_task::spawn as births;
+use warpweft_task::spawn as tasks;
 
 type Borrowed<'scope> = Pin<Box<dyn Future<Output = ()> + Send + 'scope>>;
 
@@ -103,13 +103,13 @@ impl<'scope> Scope<'scope, '_> {
         ));
         // SAFETY: only the lifetime changes. The future is dropped before its pinned task ends, and the scope waits for that.
         let future = unsafe { mem::transmute::<Borrowed<'scope>, Borrowed<'static>>(lent) };
-        let (pinned, birth) = self.give_errand();
+        let (pinned, info) = self.give_errand();
         let task = Borrowing {
             future: Some(future),
             pinned: Some(pinned),
         };
         // SAFETY: the owner's thread keeps the pool alive, and waits for the task.
-        let (task, handle) = unsafe { births::future(task, birth) };
+        let (task, handle) = unsafe { tasks::future(task, info) };
         drop(handle);
         task.push(Why::Spawned);
         ScopedHandle::new(receiver)

@@ -57,7 +57,7 @@ pub(crate) trait PollerPark {
     fn wake(self) -> bool;
 }
 
-/// The longest pause between two looks, in spin hints: one to ten microseconds. A look fetches the line of a lane that its owner
+/// The longest pause between two looks, in spin hints: one to ten microseconds. A look fetches the line of a mailbox that its owner
 /// writes to all the time; who looks too often slows down the one who has the work.
 const LONGEST_PAUSE: u32 = 256;
 

@@ -12,7 +12,7 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use warpweft_task::spawn::{self as births, Birth};
+use warpweft_task::spawn::{self as tasks, SpawnInfo};
 use warpweft_task::{JoinError, JoinHandle};
 
 /// Has `closure`, which may block in the system, called on a thread that carries no worker. Await what this returns for its
@@ -387,13 +387,13 @@ where
         Err(RejectReason::NoThread(error)) => return refused(closure, BlockingError::NoThread(error)),
         Err(RejectReason::Closed) => return refused(closure, BlockingError::Closed),
     };
-    let birth = Birth {
+    let info = SpawnInfo {
         pool: pool.header(),
         location,
         name: None,
     };
     // SAFETY: the threads end every closure that was admitted before they end, and keep the pool alive until then.
-    let (task, handle) = unsafe { births::job(closure, birth) };
+    let (task, handle) = unsafe { tasks::job(closure, info) };
     place.put(task);
     Ok(handle)
 }

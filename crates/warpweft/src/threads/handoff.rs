@@ -11,7 +11,7 @@
 //! # Invariants
 //!
 //! - A spare gets a worker from whoever took it out of the list of spares, and from nobody else. A thread that is OPEN takes
-//!   one from anybody, once. A BUSY one takes none: it looks at `called` and at its lane before it is OPEN or SPARE again.
+//!   one from anybody, once. A BUSY one takes none: it looks at `called` and at its mailbox before it is OPEN or SPARE again.
 //! - What a spare was assigned is taken out once: by its thread, or by who assigned it and wants it back. The turn tells the own
 //!   assignment from a later one, or an offer, of the same worker, which is somebody else's.
 

@@ -280,7 +280,7 @@ fn threads_are_refused_before_the_default_runtime() {
             eprintln!("the system allows no filter of system calls: skipped");
             return;
         }
-        let ways: Vec<Direction> = vec![
+        let hooks: Vec<Direction> = vec![
             ("spawn", Box::new(|| drop(spawn(async {})))),
             ("spawn_job", Box::new(|| drop(spawn_job(|| ())))),
             ("fiber", Box::new(|| drop(fiber::spawn(|| ())))),
@@ -309,7 +309,7 @@ fn threads_are_refused_before_the_default_runtime() {
                 Box::new(|| assert!(warpweft::default_runtime().workers() > 0)),
             ),
         ];
-        for (name, way) in &ways {
+        for (name, way) in &hooks {
             for _ in 0..2 {
                 let end = catch_unwind(AssertUnwindSafe(way));
                 let refused = end.is_err() || *name == "join_async";

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use warpweft::queue::{
     Amount, Carried, Chain, Deques, Fifo, InboxOwner, Lifo, Linked, Locked, MAX_CAPACITY, Mpmc, Multi, Nodes,
-    Owner, Raid, Slot, Steal, Thief, Transfer,
+    Owner, StealOutcome, Slot, Steal, Thief, Transfer,
 };
 
 /// An element that counts how many there are.
@@ -272,11 +272,11 @@ fn deques_with_wrong_words_and_owners() {
                 _ => drop(others.resume(word, Counted::new(&count), n)),
             }));
             let _ = catch_unwind(AssertUnwindSafe(|| {
-                drop(deques.raid(&mut own[n % 2], n % 2, |members| members.wrapping_sub(1)));
-                drop(deques.raid(&mut foreign[n % 3], n % 2, |members| members + n));
+                drop(deques.steal_from(&mut own[n % 2], n % 2, |members| members.wrapping_sub(1)));
+                drop(deques.steal_from(&mut foreign[n % 3], n % 2, |members| members + n));
                 drop(others.sweep(n % 3));
                 deques.rebalance(0, 1, |_| n);
-                if let Some((_, Raid::Stolen { task, .. } | Raid::Mugged { task })) =
+                if let Some((_, StealOutcome::Stolen { task, .. } | StealOutcome::TakenOver { task })) =
                     deques.find(&mut own[n % 2])
                 {
                     drop(task);

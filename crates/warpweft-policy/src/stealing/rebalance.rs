@@ -13,10 +13,10 @@
 //!   behind the taker's own; where queues are a backlog, that turns them over.
 //! - As long as there is a clear difference it becomes smaller, and then nothing happens: nothing goes to and fro.
 
-use super::Level;
+use super::Rebalance;
 use super::thief::steal;
-use super::victims::Circle;
-use crate::order::{Lane, LaneThief};
+use super::victims::VictimOrder;
+use crate::order::{LocalQueue, LocalQueueThief};
 use crate::{Count, Cx};
 use warpweft_queue::Amount;
 use warpweft_task::TaskRef;
@@ -29,7 +29,7 @@ const LEAST: usize = 4;
 const PART: usize = 16;
 
 /// When a worker looks at whose queue.
-pub(super) struct Leveller {
+pub(super) struct Rebalancer {
     /// The most there is: never.
     every: usize,
     /// Looks after what is overdue until then.
@@ -37,11 +37,11 @@ pub(super) struct Leveller {
     turn: usize,
 }
 
-impl Leveller {
-    pub(super) fn new(level: Level, me: usize) -> Self {
+impl Rebalancer {
+    pub(super) fn new(level: Rebalance, me: usize) -> Self {
         let every = match level {
-            Level::Every(looks) => looks.get(),
-            Level::Off => usize::MAX,
+            Rebalance::Every(looks) => looks.get(),
+            Rebalance::Off => usize::MAX,
         };
         // In step, no two look at the same one.
         Self {
@@ -65,23 +65,23 @@ impl Leveller {
 
     /// The oldest task of the one whose turn it is, if that has clearly more than worker `me`, whose lane this is.
     #[cold]
-    pub(super) fn take<L: Lane>(
+    pub(super) fn take<L: LocalQueue>(
         &mut self,
         me: usize,
-        circle: &Circle,
-        lanes: &[L::Thief],
-        lane: &mut L,
+        victims: &VictimOrder,
+        queues: &[L::Thief],
+        local_queue: &mut L,
         cx: &Cx<'_>,
     ) -> Option<TaskRef> {
         self.left = self.every;
-        let other = circle.by_turns(self.turn)?;
+        let other = victims.by_turns(self.turn)?;
         // Both as thieves see them, who may overlook a slot.
-        let [mine, theirs] = [me, other].map(|worker| lanes[worker].glance().len);
+        let [mine, theirs] = [me, other].map(|worker| queues[worker].glance().len);
         if theirs.saturating_sub(mine) < LEAST.max(mine / PART) {
             self.turn = self.turn.wrapping_add(1);
             return None;
         }
-        let task = steal(&lanes[other], lane, Amount::One, cx)?;
+        let task = steal(&queues[other], local_queue, Amount::One, cx)?;
         cx.count(Count::Levelled, 1);
         self.left = SOON;
         Some(task)
@@ -185,7 +185,7 @@ mod tests {
     /// Whatever the queues were, they are level soon, stay so, and then each task has its share.
     fn levels<O: Order>(order: O, queues: &[usize], every: usize, why: Why, capacity: usize) {
         let policy = Stealing::with_order(order)
-            .level(Level::Every(n(every)))
+            .level(Rebalance::Every(n(every)))
             .capacity(capacity);
         let (workers, tasks) = (queues.len(), queues.iter().sum::<usize>());
         let mut mill = Mill::new(&policy, queues, why);
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn what_is_nearly_level_is_left_alone() {
         for queues in [[1, LEAST], [50, 50 + LEAST - 1], [320, 339], [3, 2]] {
-            let mut mill = Mill::new(&Fifo::new().level(Level::Every(n(1))), &queues, Why::Yielded);
+            let mut mill = Mill::new(&Fifo::new().level(Rebalance::Every(n(1))), &queues, Why::Yielded);
             mill.run(10_000);
             assert_eq!((mill.levelled(), mill.queues()), (0, queues.to_vec()));
         }
@@ -238,13 +238,13 @@ mod tests {
 
     #[test]
     fn who_is_not_told_to_never_levels() {
-        let mut off = Mill::new(&Fifo::new().level(Level::Off), &[10, 300], Why::Yielded);
+        let mut off = Mill::new(&Fifo::new().level(Rebalance::Off), &[10, 300], Why::Yielded);
         off.run(50_000);
         assert_eq!(off.queues(), [10, 300]);
         let mut usual = Mill::new(&Fifo::new(), &[10, 300], Why::Yielded);
         usual.run(50_000);
         assert_eq!((usual.levelled(), usual.queues()), (0, vec![10, 300]));
-        let mut asked = Mill::new(&Lifo::new().level(Level::Every(n(1))), &[10, 300], Why::Woken);
+        let mut asked = Mill::new(&Lifo::new().level(Rebalance::Every(n(1))), &[10, 300], Why::Woken);
         asked.run(50_000);
         assert!(is_level(&asked.queues()), "{:?}", asked.queues());
     }
@@ -252,7 +252,7 @@ mod tests {
     /// It is the oldest of the other one, it runs at once, and what lies here stays as it is; and what is overdue has every other turn.
     #[test]
     fn what_is_taken_runs_at_once_beside_what_comes_from_outside() {
-        let mut pool = Pool::new(&Fifo::new().level(Level::Every(n(1))), 2);
+        let mut pool = Pool::new(&Fifo::new().level(Rebalance::Every(n(1))), 2);
         pool.spawn(0, 0..100);
         pool.spawn(1, 100..110);
         let poll_global = |pool: &mut Pool<Fifo>| pool.run(1, Fifo::poll_global);
@@ -276,7 +276,7 @@ mod tests {
     /// It is not overdue, for a worker that has nothing; the search that follows takes more.
     #[test]
     fn who_has_nothing_does_not_level() {
-        let mut pool = Pool::new(&Fifo::new().level(Level::Every(n(5))), 2);
+        let mut pool = Pool::new(&Fifo::new().level(Rebalance::Every(n(5))), 2);
         pool.spawn(0, 0..100);
         pool.spawn(1, [100]);
         // The time comes while it has something, and something from outside has its turn.
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_lone_worker_has_nobody_to_level_with() {
-        let mut mill = Mill::new(&Fifo::new().level(Level::Every(n(1))), &[300], Why::Yielded);
+        let mut mill = Mill::new(&Fifo::new().level(Rebalance::Every(n(1))), &[300], Why::Yielded);
         mill.run(1_000);
         assert_eq!(mill.levelled(), 0);
     }

@@ -29,15 +29,15 @@ const SET: usize = 1;
 
 /// Something that happens, and at most one waiter for it.
 #[derive(Debug)]
-pub struct Signal(AtomicUsize);
+pub struct Latch(AtomicUsize);
 
-impl Default for Signal {
+impl Default for Latch {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Signal {
+impl Latch {
     /// A flag that is not set.
     #[must_use]
     pub fn new() -> Self {
@@ -80,7 +80,7 @@ impl Signal {
     /// # Errors
     ///
     /// It is set already: the token comes back.
-    pub fn hang(&self, waiter: Runnable) -> Result<(), Runnable> {
+    pub fn register(&self, waiter: Runnable) -> Result<(), Runnable> {
         let word = waiter.into_word();
         // Ordering: Release gives the token's task to whoever takes it; Acquire as in `is_set`.
         match self
@@ -94,7 +94,7 @@ impl Signal {
     }
 }
 
-impl Drop for Signal {
+impl Drop for Latch {
     fn drop(&mut self) {
         // It cannot be set any more: the token ends, so that the waiter does not sleep for ever.
         if let Some(token) = token(self.0.load(Ordering::Acquire)) {
@@ -106,6 +106,6 @@ impl Drop for Signal {
 fn token(word: usize) -> Option<Runnable> {
     NonZeroUsize::new(word)
         .filter(|&word| word.get() != SET)
-        // SAFETY: all other words came from `hang`, and who swaps or drops the flag takes them out, once.
+        // SAFETY: all other words came from `register`, and who swaps or drops the flag takes them out, once.
         .map(|word| unsafe { Runnable::from_word(word) })
 }

@@ -124,13 +124,13 @@ pub(crate) fn panicked(payload: Payload) -> usize {
     Box::into_raw(Box::new(payload)).expose_provenance()
 }
 
-/// The error that `fate` stands for; `None` if the result is in its place.
+/// The error that `outcome` stands for; `None` if the result is in its place.
 ///
 /// # Safety
 ///
-/// A `fate` made by [`panicked`] is given here at most once.
-pub(crate) unsafe fn into_error(fate: usize) -> Option<JoinError> {
-    match fate {
+/// A `outcome` made by [`panicked`] is given here at most once.
+pub(crate) unsafe fn into_error(outcome: usize) -> Option<JoinError> {
+    match outcome {
         RETURNED => None,
         CANCELLED => Some(JoinError::Cancelled),
         SHUTDOWN => Some(JoinError::Shutdown),

@@ -1,7 +1,7 @@
 //! What all workers share besides their lanes: queues for tasks that came from outside or found no room.
 
 use super::Overflow;
-use crate::order::Lane;
+use crate::order::LocalQueue;
 use crate::{Count, Cx, PolicyError, Tally};
 use std::num::NonZeroUsize;
 use warpweft_platform::atomic::spin_loop;
@@ -24,12 +24,12 @@ pub(super) enum Beside {
 }
 
 /// A locked queue, and in front of it perhaps lock-free ones.
-pub(super) struct Spill {
+pub(super) struct OverflowQueue {
     rings: Option<Multi<TaskRef, Mpmc<TaskRef>>>,
     locked: Locked<TaskRef>,
 }
 
-impl Spill {
+impl OverflowQueue {
     /// Only the locked queue.
     pub(super) fn locked() -> Self {
         let locked = Locked::new();
@@ -112,7 +112,7 @@ impl Spill {
     /// called after some of them found no room there and were put back.
     pub(super) fn take_share(
         &self,
-        lane: &mut impl Lane,
+        local_queue: &mut impl LocalQueue,
         cx: &Cx<'_>,
         beside: Beside,
         put_back: impl FnOnce(),
@@ -122,11 +122,11 @@ impl Spill {
             return None;
         }
         let first = self.pop(cx)?;
-        if beside == Beside::Anything || lane.is_empty() {
-            let share = (waiting / cx.workers()).min(lane.room() / 2);
+        if beside == Beside::Anything || local_queue.is_empty() {
+            let share = (waiting / cx.workers()).min(local_queue.room() / 2);
             let mut rest = self.pop_batch(share, cx).into_iter();
             while let Some(task) = rest.next() {
-                if let Err(Full(task)) = lane.push_last(task) {
+                if let Err(Full(task)) = local_queue.push_last(task) {
                     self.push_batch(std::iter::once(task).chain(rest));
                     put_back();
                     break;
@@ -165,8 +165,8 @@ impl Spill {
 }
 
 /// Tries again to add a task to a lane that was full, so many times.
-pub(super) fn retry<L: Lane>(
-    lane: &mut L,
+pub(super) fn retry<L: LocalQueue>(
+    local_queue: &mut L,
     mut task: TaskRef,
     times: NonZeroUsize,
     tally: Tally<'_>,
@@ -174,7 +174,7 @@ pub(super) fn retry<L: Lane>(
     for _ in 0..times.get() {
         spin_loop();
         tally.count(Count::Retries, 1);
-        match lane.push_last(task) {
+        match local_queue.push_last(task) {
             Ok(()) => return Ok(()),
             Err(Full(back)) => task = back,
         }

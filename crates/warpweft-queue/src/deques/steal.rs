@@ -9,7 +9,7 @@ use warpweft_platform::atomic::{Ordering, spin_loop};
 /// What a look at a set came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Raid<T> {
+pub enum StealOutcome<T> {
     /// The set was empty.
     Nothing,
     /// The owner of the deque was faster, or was just growing it: worth trying again.
@@ -22,7 +22,7 @@ pub enum Raid<T> {
         emptied: bool,
     },
     /// The whole deque: it is the thief's active one, and the set lost it.
-    Mugged {
+    TakenOver {
         /// Its youngest task.
         task: T,
     },
@@ -37,27 +37,32 @@ impl<T: Word> Deques<T> {
     /// # Panics
     ///
     /// If there is no set of this number, or `choose` answers with what is not less than it was given.
-    pub fn raid(&self, thief: &mut Active<T>, victim: usize, choose: impl FnOnce(usize) -> usize) -> Raid<T> {
+    pub fn steal_from(
+        &self,
+        thief: &mut Active<T>,
+        victim: usize,
+        choose: impl FnOnce(usize) -> usize,
+    ) -> StealOutcome<T> {
         let (mut own, mut other) = self.lock_two(thief.worker, victim);
         let set = other.as_mut().unwrap_or(&mut own);
         let members = set.members.len();
         let stealable = members + usize::from(set.active_len() > 0);
         if stealable == 0 {
-            return Raid::Nothing;
+            return StealOutcome::Nothing;
         }
         let chosen = choose(stealable);
         if chosen == members {
             return match set.active.as_ref().map(Thief::steal_one) {
-                Some(Steal::Taken { first: task, .. }) => Raid::Stolen {
+                Some(Steal::Taken { first: task, .. }) => StealOutcome::Stolen {
                     task,
                     emptied: set.active_len() == 0,
                 },
                 // A moment ago it had tasks: a second look may see another deque.
-                _ => Raid::Lost,
+                _ => StealOutcome::Lost,
             };
         }
         if set.members[chosen].standing != Standing::Muggable || !thief.is_empty() {
-            let (raid, emptied) = self.steal_top(victim, set, chosen);
+            let (steal_from, emptied) = self.steal_top(victim, set, chosen);
             match emptied {
                 // The thief needs a deque for what its task will push.
                 Some((stack, thieves)) if thief.stack.is_none() => {
@@ -66,7 +71,7 @@ impl<T: Word> Deques<T> {
                 Some((stack, _)) => own.keep(stack),
                 None => {}
             }
-            return raid;
+            return steal_from;
         }
         let Member { ends, woken, .. } = self.leave(victim, set, chosen);
         let (stack, thieves) = ends.unzip();
@@ -77,8 +82,8 @@ impl<T: Word> Deques<T> {
         }
         self.has_moved();
         match woken.or_else(|| thief.pop()) {
-            Some(task) => Raid::Mugged { task },
-            None => Raid::Lost,
+            Some(task) => StealOutcome::TakenOver { task },
+            None => StealOutcome::Lost,
         }
     }
 
@@ -88,20 +93,20 @@ impl<T: Word> Deques<T> {
     /// # Panics
     ///
     /// If there is no set of this number.
-    pub fn sweep(&self, of: usize) -> Raid<T> {
+    pub fn sweep(&self, of: usize) -> StealOutcome<T> {
         if self.slots[of].len() == 0 {
-            return Raid::Nothing;
+            return StealOutcome::Nothing;
         }
         let mut set = self.lock(of);
         match set.next_in_turn() {
             Some(member) => {
-                let (raid, emptied) = self.steal_top(of, &mut set, member);
+                let (steal_from, emptied) = self.steal_top(of, &mut set, member);
                 if let Some((stack, _)) = emptied {
                     set.keep(stack);
                 }
-                raid
+                steal_from
             }
-            None => Raid::Nothing,
+            None => StealOutcome::Nothing,
         }
     }
 
@@ -128,16 +133,16 @@ impl<T: Word> Deques<T> {
 
     /// Looks at every set, in their order, until it finds a task, and says in which. `None`: each deque was seen without tasks during
     /// the call, also if it was moved meanwhile. A push that goes on at the same time may be overlooked.
-    pub fn find(&self, thief: &mut Active<T>) -> Option<(usize, Raid<T>)> {
+    pub fn find(&self, thief: &mut Active<T>) -> Option<(usize, StealOutcome<T>)> {
         loop {
             // Ordering: Relaxed; if a deque moves from a set not yet seen to one seen already, then the lock of the latter orders this
             // load before the move's count, and the lock of the former that count before the load below.
             let moves = self.moves.load(Ordering::Relaxed);
             for victim in 0..self.slots.len() {
                 loop {
-                    match self.raid(thief, victim, |stealable| stealable - 1) {
-                        Raid::Nothing => break,
-                        Raid::Lost => spin_loop(),
+                    match self.steal_from(thief, victim, |stealable| stealable - 1) {
+                        StealOutcome::Nothing => break,
+                        StealOutcome::Lost => spin_loop(),
                         found => return Some((victim, found)),
                     }
                 }
@@ -150,23 +155,23 @@ impl<T: Word> Deques<T> {
     }
 
     /// Steals the top of a member, and moves its state on. If that was the last task, what remains of the deque is the ends of its stack.
-    fn steal_top(&self, at: usize, set: &mut Set<T>, member: usize) -> (Raid<T>, Option<Ends<T>>) {
+    fn steal_top(&self, at: usize, set: &mut Set<T>, member: usize) -> (StealOutcome<T>, Option<Ends<T>>) {
         let deque = &mut set.members[member];
         let Some(task) = deque.pop_top() else {
-            return (Raid::Lost, None);
+            return (StealOutcome::Lost, None);
         };
         if deque.len() > 0 {
             if deque.standing == Standing::Resumable {
                 deque.standing = Standing::Muggable;
             }
             let emptied = false;
-            return (Raid::Stolen { task, emptied }, None);
+            return (StealOutcome::Stolen { task, emptied }, None);
         }
         let deque = self.leave(at, set, member);
         if let Standing::Suspended(index) = deque.standing {
             self.place_of(index).moved(index, NOWHERE, 0);
         }
         let emptied = true;
-        (Raid::Stolen { task, emptied }, deque.ends)
+        (StealOutcome::Stolen { task, emptied }, deque.ends)
     }
 }

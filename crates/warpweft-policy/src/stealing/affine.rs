@@ -6,11 +6,11 @@ use crate::priority;
 use warpweft_task::TaskRef;
 
 /// The queues of all workers, or none if woken tasks go elsewhere.
-pub(super) struct Homes<O>(Box<[Ranked<O>]>);
+pub(super) struct AffineQueues<O>(Box<[Ranked<O>]>);
 
-impl<O: Order> Homes<O> {
-    pub(super) fn new(homes: usize, levels: usize) -> Self {
-        Self((0..homes).map(|_| Ranked::new(levels)).collect())
+impl<O: Order> AffineQueues<O> {
+    pub(super) fn new(affine: usize, levels: usize) -> Self {
+        Self((0..affine).map(|_| Ranked::new(levels)).collect())
     }
 
     /// The word of a task that this worker has run: its number + 1, beside the priority.
@@ -20,19 +20,19 @@ impl<O: Order> Homes<O> {
 
     /// Where a task ran last, if it is to go there.
     pub(super) fn of(&self, task: &TaskRef) -> Option<usize> {
-        let home = priority::own(task.policy_word()).checked_sub(1)? as usize;
-        (home < self.0.len()).then_some(home)
+        let preferred = priority::own(task.policy_word()).checked_sub(1)? as usize;
+        (preferred < self.0.len()).then_some(preferred)
     }
 
     /// A task goes to where it ran last. Returns its class.
-    pub(super) fn push(&self, home: usize, task: TaskRef) -> usize {
-        self.0[home].push(task)
+    pub(super) fn push(&self, preferred: usize, task: TaskRef) -> usize {
+        self.0[preferred].push(task)
     }
 
     /// A worker's own, if there is something.
     #[inline]
     pub(super) fn own(&self, worker: usize) -> Option<&Ranked<O>> {
-        self.0.get(worker).filter(|home| !home.is_empty())
+        self.0.get(worker).filter(|preferred| !preferred.is_empty())
     }
 
     /// A task of whichever worker has one for certain: of each, the oldest of its most urgent class.
@@ -49,12 +49,14 @@ impl<O: Order> Homes<O> {
     /// The oldest task of this class at the worker whose turn it is, or at the next one that has one.
     pub(super) fn pop_class(&self, class: usize, turn: usize) -> Option<TaskRef> {
         let (before, rest) = self.0.split_at(turn.checked_rem(self.0.len())?);
-        rest.iter().chain(before).find_map(|home| home.pop_class(class))
+        rest.iter()
+            .chain(before)
+            .find_map(|preferred| preferred.pop_class(class))
     }
 
     /// Whether no worker has a task of this class.
     pub(super) fn have_none(&self, class: usize) -> bool {
-        self.0.iter().all(|home| home.has_none(class))
+        self.0.iter().all(|preferred| preferred.has_none(class))
     }
 
     /// Whether nothing has come home to anybody, as it seems.

@@ -5,7 +5,7 @@
 //!                                        ◀───────── when the closure has ended, or waits
 //! ```
 //!
-//! For the loop and its policy the step is over when `host` returns. The token is inside the [`Mount`], on the other stack; it
+//! For the loop and its policy the step is over when `runner` returns. The token is inside the [`OnStackJob`], on the other stack; it
 //! ends the task there.
 
 use crate::header::{Header, Step};
@@ -15,9 +15,9 @@ use crate::running::Running;
 use std::ptr::NonNull;
 
 /// Who runs a mounted task.
-pub trait Host: Send + 'static {
+pub trait StackRunner: Send + 'static {
     /// Runs it, or has it run. Called once, by the thread that runs the token.
-    fn host(self, mount: Mount);
+    fn start(self, job: OnStackJob);
 
     /// The closure of that task begins on the calling stack; or with `None` it has ended there, and is not to be asked about any more.
     fn runs(task: Option<Running>);
@@ -26,12 +26,12 @@ pub trait Host: Send + 'static {
 /// A task that is about to run: its token, and its step.
 #[derive(Debug)]
 #[must_use = "somebody waits for the task"]
-pub struct Mount {
+pub struct OnStackJob {
     task: Runnable,
     step: unsafe fn(NonNull<Header>) -> Step,
 }
 
-impl Mount {
+impl OnStackJob {
     /// # Safety
     ///
     /// The caller passes the task's token on; the task is RUNNING; the step is of its kind, and was not called.

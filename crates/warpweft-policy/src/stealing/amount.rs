@@ -8,7 +8,7 @@
 //!   took one, is back within 20 µs, and more lies there               ──▶ it steals all the time: more greed
 //! ```
 
-use super::Portion;
+use super::StealAmount;
 use crate::{Count, Cx};
 use warpweft_queue::Amount;
 
@@ -19,16 +19,16 @@ const HALF: u8 = 4;
 const MOST: u8 = 8;
 
 /// What a thief takes.
-pub(super) struct Greed {
-    portion: Portion,
+pub(super) struct AdaptiveAmount {
+    portion: StealAmount,
     /// From 0 to 8.
     score: u8,
     /// What it took last, how many tasks it had run until then, and when.
     last: Option<(usize, u64, u64)>,
 }
 
-impl Greed {
-    pub(super) fn new(portion: Portion) -> Self {
+impl AdaptiveAmount {
+    pub(super) fn new(portion: StealAmount) -> Self {
         Self {
             portion,
             score: MOST,
@@ -39,15 +39,15 @@ impl Greed {
     /// How many to take now.
     pub(super) fn amount(&self) -> Amount {
         match self.portion {
-            Portion::Fixed(amount) => amount,
-            Portion::Adaptive if self.score >= HALF => Amount::Half,
-            Portion::Adaptive => Amount::One,
+            StealAmount::Fixed(amount) => amount,
+            StealAmount::Adaptive if self.score >= HALF => Amount::Half,
+            StealAmount::Adaptive => Amount::One,
         }
     }
 
     /// Having nothing any more, it has taken `taken` tasks; so many had lain there.
     pub(super) fn took(&mut self, taken: usize, lay: usize, cx: &Cx<'_>) {
-        if self.portion != Portion::Adaptive {
+        if self.portion != StealAmount::Adaptive {
             return;
         }
         let (ran, now) = (cx.counted(Count::Ran), cx.now_ns());
@@ -71,41 +71,48 @@ mod tests {
     use warpweft_platform::random::Rng;
 
     /// A thief that takes `taken` of `lay` again and again, having run so many meanwhile, in so many nanoseconds; how much it takes then.
-    fn after(greed: &mut Greed, times: usize, taken: usize, lay: usize, ran: u64, ns: u64) -> Amount {
+    fn after(
+        amount: &mut AdaptiveAmount,
+        times: usize,
+        taken: usize,
+        lay: usize,
+        ran: u64,
+        ns: u64,
+    ) -> Amount {
         let (counters, random, now) = (Counters::default(), RefCell::new(Rng::seeded(1)), Cell::new(0));
-        greed.last = None;
+        amount.last = None;
         for _ in 0..=times {
             let cx = Cx::for_worker(WorkerId(0), 2, &counters, &random, Clock::Virtual(&now));
-            greed.took(taken, lay, &cx);
+            amount.took(taken, lay, &cx);
             counters.add(Count::Ran, ran);
             now.set(now.get() + ns);
         }
-        greed.amount()
+        amount.amount()
     }
 
     #[test]
-    fn what_goes_on_before_it_runs_makes_it_modest_and_short_tasks_greedy_again() {
-        let mut greed = Greed::new(Portion::Adaptive);
-        assert_eq!(greed.amount(), Amount::Half);
+    fn what_goes_on_before_it_runs_makes_it_small_and_short_tasks_large_again() {
+        let mut amount = AdaptiveAmount::new(StealAmount::Adaptive);
+        assert_eq!(amount.amount(), Amount::Half);
         // It runs all that it takes.
-        assert_eq!(after(&mut greed, 100, 32, 64, 32, 1_000_000), Amount::Half);
+        assert_eq!(after(&mut amount, 100, 32, 64, 32, 1_000_000), Amount::Half);
         // It takes 32 and runs one: a few of those do not change its mind.
-        assert_eq!(after(&mut greed, 3, 32, 64, 1, 1_000_000), Amount::Half);
-        assert_eq!(after(&mut greed, 20, 32, 64, 1, 1_000_000), Amount::One);
+        assert_eq!(after(&mut amount, 3, 32, 64, 1, 1_000_000), Amount::Half);
+        assert_eq!(after(&mut amount, 20, 32, 64, 1, 1_000_000), Amount::One);
         // One long task after the other: one at a time is right.
-        assert_eq!(after(&mut greed, 100, 1, 64, 1, 1_000_000), Amount::One);
-        // The last one, again and again: there is nothing to be greedy for.
-        assert_eq!(after(&mut greed, 100, 1, 1, 1, 1_000), Amount::One);
+        assert_eq!(after(&mut amount, 100, 1, 64, 1, 1_000_000), Amount::One);
+        // The last one, again and again: half would be the same.
+        assert_eq!(after(&mut amount, 100, 1, 1, 1, 1_000), Amount::One);
         // Short ones, of which there are more.
-        assert_eq!(after(&mut greed, 20, 1, 64, 1, 1_000), Amount::Half);
+        assert_eq!(after(&mut amount, 20, 1, 64, 1, 1_000), Amount::Half);
     }
 
     #[test]
     fn what_was_said_stays() {
-        for amount in [Amount::One, Amount::Half] {
-            let mut greed = Greed::new(amount.into());
-            assert_eq!(after(&mut greed, 100, 32, 64, 1, 1), amount);
-            assert_eq!(after(&mut greed, 100, 1, 64, 1, 1), amount);
+        for fixed in [Amount::One, Amount::Half] {
+            let mut amount = AdaptiveAmount::new(fixed.into());
+            assert_eq!(after(&mut amount, 100, 32, 64, 1, 1), fixed);
+            assert_eq!(after(&mut amount, 100, 1, 64, 1, 1), fixed);
         }
     }
 }
