@@ -16,9 +16,11 @@ mod asm;
 mod check;
 mod ci;
 mod deep;
+mod graph;
 mod models;
 mod planted;
 mod repo;
+mod rooms;
 mod rules;
 mod run;
 mod size;
@@ -55,6 +57,8 @@ enum Command {
     Asm(asm::Options),
     /// Check the house rules: file lengths, the one door to std and the checkers, directions of imports, links, plants.
     Rules,
+    /// Print the import graph of a crate: its rooms, its floors, its circles, and the arrows that close them.
+    Rooms(rooms::Options),
     /// Print the inventory of `unsafe`: blocks, functions, impls and traits, by crate and file.
     Size,
     /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all planted bugs.
@@ -76,7 +80,11 @@ fn main() -> ExitCode {
 }
 
 fn start(command: Command) -> anyhow::Result<()> {
-    let repo = Repo::open()?;
+    let root = match &command {
+        Command::Rooms(options) => options.root.as_deref(),
+        _ => None,
+    };
+    let repo = Repo::open(root)?;
     match command {
         Command::Check => check::all(&repo),
         Command::Loom(options) => models::run(&repo, Checker::Loom, &options)?.verdict(),
@@ -84,6 +92,7 @@ fn start(command: Command) -> anyhow::Result<()> {
         Command::Planted(options) => planted::run(&repo, &options)?.verdict(),
         Command::Asm(options) => asm::run(&repo, &options),
         Command::Rules => rules::run(&repo),
+        Command::Rooms(options) => rooms::run(&repo, &options),
         Command::Size => size::run(&repo),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),

@@ -15,11 +15,14 @@ pub(crate) struct Repo {
 }
 
 impl Repo {
-    pub(crate) fn open() -> Result<Self> {
-        let metadata = MetadataCommand::new()
-            .no_deps()
-            .exec()
-            .context("`cargo metadata` failed")?;
+    /// The repository of the folder `root`, or of the current one.
+    pub(crate) fn open(root: Option<&Path>) -> Result<Self> {
+        let mut command = MetadataCommand::new();
+        command.no_deps();
+        if let Some(root) = root {
+            command.current_dir(root);
+        }
+        let metadata = command.exec().context("`cargo metadata` failed")?;
         let root = metadata.workspace_root.clone().into_std_path_buf();
         let target = metadata.target_directory.clone().into_std_path_buf();
         Ok(Self {

@@ -35,7 +35,7 @@ pub(crate) fn is_test(attributes: &[syn::Attribute]) -> bool {
             || attribute.path().is_ident("cfg")
                 && attribute.meta.require_list().is_ok_and(|list| {
                     let words = words(list);
-                    words == "test" || words.starts_with("all (test")
+                    words == "test" || words == "doctest" || words.starts_with("all (test")
                 })
     })
 }

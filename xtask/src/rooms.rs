@@ -1,0 +1,255 @@
+//! The rooms of each crate, their circles, and the arrows that close them: `cargo xtask rooms`.
+
+use crate::graph::circles::Weights;
+use crate::graph::{self, Arrow, Graph};
+use crate::repo::Repo;
+use anyhow::{Context as _, Result};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// What to print.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only this crate. Without it all crates of the workspace, in short.
+    #[arg(long = "crate", value_name = "NAME")]
+    package: Option<String>,
+    /// The rooms as a graph for Graphviz. Red arrows lead upwards in the order with the fewest such arrows.
+    #[arg(long)]
+    dot: bool,
+    /// All arrows into and out of this room.
+    #[arg(long, value_name = "ROOM")]
+    room: Option<String>,
+    /// All arrows into and out of the files whose path ends so.
+    #[arg(long, value_name = "PATH")]
+    file: Option<String>,
+    /// Pretend that a file or folder of `src` were in another room: `runtime/hand.rs=threads`. May be given many times.
+    #[arg(long = "move", value_name = "PATH=ROOM")]
+    moves: Vec<String>,
+    /// A file with such moves, one a line; `#` begins a comment.
+    #[arg(long, value_name = "FILE")]
+    moves_in: Option<PathBuf>,
+    /// Print each arrow of the circles, not only those that lead upwards.
+    #[arg(long)]
+    all: bool,
+    /// The tree to read; without it the one of the current folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+}
+
+/// Prints the graph.
+pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
+    let mut moves = options.moves.clone();
+    if let Some(path) = &options.moves_in {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let lines = text
+            .lines()
+            .map(|line| line.split('#').next().unwrap_or_default().trim());
+        moves.extend(lines.filter(|line| !line.is_empty()).map(str::to_owned));
+    }
+    for (name, mut graph) in graph::all(repo, options.package.as_deref())? {
+        for item in &moves {
+            let (path, room) = item
+                .split_once('=')
+                .with_context(|| format!("`{item}` is not PATH=ROOM"))?;
+            let moved = graph.pretend(path.trim(), room.trim());
+            if moved == 0 && options.package.is_some() {
+                eprintln!("there is no `{path}` to move");
+            }
+        }
+        for trouble in &graph.troubles {
+            eprintln!("cannot read: {trouble}");
+        }
+        let text = if options.dot {
+            dot(name, &graph)
+        } else if options.room.is_some() || options.file.is_some() {
+            around(repo, &graph, options)
+        } else {
+            report(repo, name, &graph, options)
+        };
+        print!("{text}");
+    }
+    Ok(())
+}
+
+fn report(repo: &Repo, name: &str, graph: &Graph, options: &Options) -> String {
+    let rooms = graph.between_rooms();
+    let files = graph.between_files();
+    let (room_circles, file_circles) = (rooms.circles(), files.circles());
+    let mut text = format!(
+        "{name}: {} files in {} rooms, {} arrows; {}; {}\n",
+        graph.files.len(),
+        graph.rooms.len(),
+        graph.arrows.len(),
+        sizes("circles of rooms", &room_circles),
+        sizes("circles of files", &file_circles),
+    );
+    if options.package.is_none() {
+        return text;
+    }
+    text.push_str("\nFloors, the lowest first, with the fewest arrows upwards:\n");
+    for (number, floor) in floors(&rooms).iter().enumerate() {
+        let names: Vec<_> = floor.iter().map(|room| graph.rooms[*room].as_str()).collect();
+        let _ = writeln!(text, "  {:>2}  {}", number + 1, names.join("  "));
+    }
+    for members in &room_circles {
+        let names: Vec<_> = rooms
+            .order(members)
+            .iter()
+            .map(|room| graph.rooms[*room].as_str())
+            .collect();
+        let _ = writeln!(
+            text,
+            "\nCircle of {} rooms, the lowest first: {}",
+            members.len(),
+            names.join(", ")
+        );
+        let room = |arrow: &Arrow| (graph.room_of[arrow.from], graph.room_of[arrow.to]);
+        let name = |room: usize| graph.rooms[room].clone();
+        bundles(&mut text, repo, graph, &rooms, members, options.all, &room, &name);
+    }
+    for members in &file_circles {
+        let order = rooms_of_files(repo, graph, &files.order(members));
+        let _ = writeln!(
+            text,
+            "\nCircle of {} files, the lowest first:\n{order}",
+            members.len()
+        );
+        let file = |arrow: &Arrow| (arrow.from, arrow.to);
+        let name = |file: usize| repo.show(&graph.files[file]).to_string();
+        bundles(&mut text, repo, graph, &files, members, options.all, &file, &name);
+    }
+    text
+}
+
+fn sizes(what: &str, circles: &[Vec<usize>]) -> String {
+    if circles.is_empty() {
+        return format!("no {what}");
+    }
+    let sizes: Vec<_> = circles.iter().map(|members| members.len().to_string()).collect();
+    format!("{what}: {}", sizes.join(", "))
+}
+
+fn rooms_of_files(repo: &Repo, graph: &Graph, order: &[usize]) -> String {
+    let names: Vec<_> = order
+        .iter()
+        .map(|file| format!("    {}", repo.show(&graph.files[*file])))
+        .collect();
+    names.join("\n")
+}
+
+/// The rooms from the bottom up. Those of a circle are in the order with the fewest arrows upwards, one to a floor.
+fn floors(rooms: &Weights) -> Vec<Vec<usize>> {
+    let order: Vec<usize> = rooms
+        .components()
+        .iter()
+        .flat_map(|members| rooms.order(members))
+        .collect();
+    let mut floors: Vec<Vec<usize>> = Vec::new();
+    for room in &order {
+        // On top of everything that it imports and that is before it in the order.
+        let below = floors
+            .iter()
+            .rposition(|floor| floor.iter().any(|other| rooms.get(*room, *other) > 0));
+        let number = below.map_or(0, |below| below + 1);
+        if number == floors.len() {
+            floors.push(Vec::new());
+        }
+        floors[number].push(*room);
+    }
+    floors
+}
+
+/// The bundles of arrows between two members of a circle, the thinnest first.
+#[allow(clippy::too_many_arguments, reason = "two kinds of circles, one print-out")]
+fn bundles(
+    text: &mut String,
+    repo: &Repo,
+    graph: &Graph,
+    weights: &Weights,
+    members: &[usize],
+    all: bool,
+    ends: &dyn Fn(&Arrow) -> (usize, usize),
+    name: &dyn Fn(usize) -> String,
+) {
+    let order = weights.order(members);
+    let place = |number: usize| order.iter().position(|member| *member == number);
+    let mut found = Vec::new();
+    for (low, from) in order.iter().enumerate() {
+        for to in &order {
+            let upwards = place(*to) > Some(low);
+            let weight = weights.get(*from, *to);
+            if weight > 0 && (upwards || all) && from != to {
+                found.push((!upwards, weight, *from, *to));
+            }
+        }
+    }
+    found.sort_unstable();
+    let upwards = weights.upwards(&order);
+    let _ = writeln!(
+        text,
+        "  {upwards} arrows lead upwards; without them there is no circle."
+    );
+    for (downwards, weight, from, to) in found {
+        let direction = if downwards { "downwards" } else { "upwards" };
+        let _ = writeln!(text, "  {} -> {}: {weight} {direction}", name(from), name(to));
+        for arrow in graph.arrows.iter().filter(|arrow| ends(arrow) == (from, to)) {
+            let _ = writeln!(text, "      {}", graph.show(repo, arrow));
+        }
+    }
+}
+
+/// The arrows into and out of a room or of files.
+fn around(repo: &Repo, graph: &Graph, options: &Options) -> String {
+    let is_in = |file: usize| {
+        let is_room = |room: &String| graph.rooms[graph.room_of[file]] == *room;
+        let is_file = |end: &String| graph.files[file].ends_with(end);
+        options.room.as_ref().is_none_or(is_room) && options.file.as_ref().is_none_or(is_file)
+    };
+    let mut text = String::new();
+    for (title, from, to) in [("out of it", true, false), ("into it", false, true)] {
+        let arrows = graph
+            .arrows
+            .iter()
+            .filter(|arrow| is_in(arrow.from) == from && is_in(arrow.to) == to);
+        let lines: Vec<_> = arrows.map(|arrow| graph.show(repo, arrow)).collect();
+        if !lines.is_empty() {
+            let _ = writeln!(text, "{} arrows {title}:\n  {}", lines.len(), lines.join("\n  "));
+        }
+    }
+    text
+}
+
+fn dot(name: &str, graph: &Graph) -> String {
+    let rooms = graph.between_rooms();
+    let floors = floors(&rooms);
+    let floor_of = |room: usize| floors.iter().position(|floor| floor.contains(&room));
+    let mut text = format!("digraph \"{name}\" {{\n    rankdir = TB;\n    node [shape = box];\n");
+    for floor in floors.iter().rev() {
+        let names: Vec<_> = floor
+            .iter()
+            .map(|room| format!("\"{}\"", graph.rooms[*room]))
+            .collect();
+        let _ = writeln!(text, "    {{ rank = same; {}; }}", names.join("; "));
+    }
+    for from in 0..graph.rooms.len() {
+        for to in 0..graph.rooms.len() {
+            let weight = rooms.get(from, to);
+            if weight == 0 || from == to {
+                continue;
+            }
+            let colour = if floor_of(to) >= floor_of(from) {
+                ", color = red, constraint = false"
+            } else {
+                ""
+            };
+            let _ = writeln!(
+                text,
+                "    \"{}\" -> \"{}\" [label = {weight}{colour}];",
+                graph.rooms[from], graph.rooms[to]
+            );
+        }
+    }
+    text.push_str("}\n");
+    text
+}
