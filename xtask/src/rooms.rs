@@ -3,6 +3,7 @@
 use crate::graph::circles::Weights;
 use crate::graph::{self, Arrow, Graph};
 use crate::repo::Repo;
+use crate::rules;
 use anyhow::{Context as _, Result};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -31,6 +32,9 @@ pub(crate) struct Options {
     /// Print each arrow of the circles, not only those that lead upwards.
     #[arg(long)]
     all: bool,
+    /// Write the circles of today into `xtask/rooms.toml`, as what `cargo xtask rules` tolerates. New ones get this reason.
+    #[arg(long, value_name = "REASON")]
+    accept: Option<String>,
     /// The tree to read; without it the one of the current folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
@@ -38,6 +42,9 @@ pub(crate) struct Options {
 
 /// Prints the graph.
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
+    if let Some(reason) = &options.accept {
+        return rules::rooms::accept(repo, reason);
+    }
     let mut moves = options.moves.clone();
     if let Some(path) = &options.moves_in {
         let text =
@@ -63,16 +70,16 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         let text = if options.dot {
             dot(name, &graph)
         } else if options.room.is_some() || options.file.is_some() {
-            around(repo, &graph, options)
+            around(&graph, options)
         } else {
-            report(repo, name, &graph, options)
+            report(name, &graph, options)
         };
         print!("{text}");
     }
     Ok(())
 }
 
-fn report(repo: &Repo, name: &str, graph: &Graph, options: &Options) -> String {
+fn report(name: &str, graph: &Graph, options: &Options) -> String {
     let rooms = graph.between_rooms();
     let files = graph.between_files();
     let (room_circles, file_circles) = (rooms.circles(), files.circles());
@@ -88,7 +95,7 @@ fn report(repo: &Repo, name: &str, graph: &Graph, options: &Options) -> String {
         return text;
     }
     text.push_str("\nFloors, the lowest first, with the fewest arrows upwards:\n");
-    for (number, floor) in floors(&rooms).iter().enumerate() {
+    for (number, floor) in floors(graph, &rooms).iter().enumerate() {
         let names: Vec<_> = floor.iter().map(|room| graph.rooms[*room].as_str()).collect();
         let _ = writeln!(text, "  {:>2}  {}", number + 1, names.join("  "));
     }
@@ -106,18 +113,18 @@ fn report(repo: &Repo, name: &str, graph: &Graph, options: &Options) -> String {
         );
         let room = |arrow: &Arrow| (graph.room_of[arrow.from], graph.room_of[arrow.to]);
         let name = |room: usize| graph.rooms[room].clone();
-        bundles(&mut text, repo, graph, &rooms, members, options.all, &room, &name);
+        bundles(&mut text, graph, &rooms, members, options.all, &room, &name);
     }
     for members in &file_circles {
-        let order = rooms_of_files(repo, graph, &files.order(members));
+        let order = listed(graph, &files.order(members));
         let _ = writeln!(
             text,
             "\nCircle of {} files, the lowest first:\n{order}",
             members.len()
         );
         let file = |arrow: &Arrow| (arrow.from, arrow.to);
-        let name = |file: usize| repo.show(&graph.files[file]).to_string();
-        bundles(&mut text, repo, graph, &files, members, options.all, &file, &name);
+        let name = |file: usize| graph.path(file);
+        bundles(&mut text, graph, &files, members, options.all, &file, &name);
     }
     text
 }
@@ -130,20 +137,21 @@ fn sizes(what: &str, circles: &[Vec<usize>]) -> String {
     format!("{what}: {}", sizes.join(", "))
 }
 
-fn rooms_of_files(repo: &Repo, graph: &Graph, order: &[usize]) -> String {
+fn listed(graph: &Graph, order: &[usize]) -> String {
     let names: Vec<_> = order
         .iter()
-        .map(|file| format!("    {}", repo.show(&graph.files[*file])))
+        .map(|file| format!("    {}", graph.path(*file)))
         .collect();
     names.join("\n")
 }
 
 /// The rooms from the bottom up. Those of a circle are in the order with the fewest arrows upwards, one to a floor.
-fn floors(rooms: &Weights) -> Vec<Vec<usize>> {
+fn floors(graph: &Graph, rooms: &Weights) -> Vec<Vec<usize>> {
     let order: Vec<usize> = rooms
         .components()
         .iter()
         .flat_map(|members| rooms.order(members))
+        .filter(|room| graph.room_of.contains(room))
         .collect();
     let mut floors: Vec<Vec<usize>> = Vec::new();
     for room in &order {
@@ -161,10 +169,8 @@ fn floors(rooms: &Weights) -> Vec<Vec<usize>> {
 }
 
 /// The bundles of arrows between two members of a circle, the thinnest first.
-#[allow(clippy::too_many_arguments, reason = "two kinds of circles, one print-out")]
 fn bundles(
     text: &mut String,
-    repo: &Repo,
     graph: &Graph,
     weights: &Weights,
     members: &[usize],
@@ -194,13 +200,13 @@ fn bundles(
         let direction = if downwards { "downwards" } else { "upwards" };
         let _ = writeln!(text, "  {} -> {}: {weight} {direction}", name(from), name(to));
         for arrow in graph.arrows.iter().filter(|arrow| ends(arrow) == (from, to)) {
-            let _ = writeln!(text, "      {}", graph.show(repo, arrow));
+            let _ = writeln!(text, "      {}", graph.show(arrow));
         }
     }
 }
 
 /// The arrows into and out of a room or of files.
-fn around(repo: &Repo, graph: &Graph, options: &Options) -> String {
+fn around(graph: &Graph, options: &Options) -> String {
     let is_in = |file: usize| {
         let is_room = |room: &String| graph.rooms[graph.room_of[file]] == *room;
         let is_file = |end: &String| graph.files[file].ends_with(end);
@@ -212,7 +218,7 @@ fn around(repo: &Repo, graph: &Graph, options: &Options) -> String {
             .arrows
             .iter()
             .filter(|arrow| is_in(arrow.from) == from && is_in(arrow.to) == to);
-        let lines: Vec<_> = arrows.map(|arrow| graph.show(repo, arrow)).collect();
+        let lines: Vec<_> = arrows.map(|arrow| graph.show(arrow)).collect();
         if !lines.is_empty() {
             let _ = writeln!(text, "{} arrows {title}:\n  {}", lines.len(), lines.join("\n  "));
         }
@@ -222,7 +228,7 @@ fn around(repo: &Repo, graph: &Graph, options: &Options) -> String {
 
 fn dot(name: &str, graph: &Graph) -> String {
     let rooms = graph.between_rooms();
-    let floors = floors(&rooms);
+    let floors = floors(graph, &rooms);
     let floor_of = |room: usize| floors.iter().position(|floor| floor.contains(&room));
     let mut text = format!("digraph \"{name}\" {{\n    rankdir = TB;\n    node [shape = box];\n");
     for floor in floors.iter().rev() {

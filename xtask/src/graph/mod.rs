@@ -35,6 +35,8 @@ pub(crate) struct Arrow {
 /// The import graph of a package.
 #[derive(Debug)]
 pub(crate) struct Graph {
+    /// What the files are shown relative to.
+    base: PathBuf,
     /// The folder of the sources.
     sources: PathBuf,
     pub(crate) files: Vec<PathBuf>,
@@ -48,7 +50,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    pub(crate) fn of(package: &Package) -> Self {
+    pub(crate) fn of(repo: &Repo, package: &Package) -> Self {
         let mut tree = Tree::default();
         let is_library = |kind: &TargetKind| !matches!(kind, TargetKind::Bin);
         let roots = package.targets.iter().filter(|target| {
@@ -65,10 +67,10 @@ impl Graph {
                 tree.library = Some((target.name.replace('-', "_"), root));
             }
         }
-        Self::from_tree(tree, &repo::folder(package).join("src"))
+        Self::from_tree(tree, &repo::folder(package).join("src"), &repo.root)
     }
 
-    fn from_tree(tree: Tree, sources: &Path) -> Self {
+    fn from_tree(tree: Tree, sources: &Path, base: &Path) -> Self {
         let mut arrows = BTreeMap::new();
         for mention in &tree.mentions {
             for (item, to) in targets(&tree, mention) {
@@ -94,6 +96,7 @@ impl Graph {
             .map(|name| rooms.iter().position(|room| room == name).unwrap_or_default())
             .collect();
         Self {
+            base: base.to_owned(),
             sources: sources.to_owned(),
             files: tree.files,
             room_of,
@@ -145,14 +148,32 @@ impl Graph {
     }
 
     /// An arrow as a line of text: `file:line  imports  item of file`.
-    pub(crate) fn show(&self, repo: &Repo, arrow: &Arrow) -> String {
+    pub(crate) fn show(&self, arrow: &Arrow) -> String {
         format!(
             "{}:{}  imports  {} of {}",
-            repo.show(&self.files[arrow.from]),
+            self.path(arrow.from),
             arrow.line,
             arrow.item,
-            repo.show(&self.files[arrow.to])
+            self.path(arrow.to)
         )
+    }
+
+    /// A file as people write it: relative to the root of the repository.
+    pub(crate) fn path(&self, file: usize) -> String {
+        let path = &self.files[file];
+        path.strip_prefix(&self.base)
+            .unwrap_or(path)
+            .display()
+            .to_string()
+    }
+
+    /// A file relative to `src`.
+    pub(crate) fn short(&self, file: usize) -> String {
+        let path = &self.files[file];
+        path.strip_prefix(&self.sources)
+            .unwrap_or(path)
+            .display()
+            .to_string()
     }
 }
 
@@ -339,7 +360,7 @@ pub(crate) fn all<'a>(repo: &'a Repo, name: Option<&str>) -> Result<Vec<(&'a str
         .packages()
         .filter(|package| name.is_none_or(|name| package.name == name));
     let graphs: Vec<_> = packages
-        .map(|package| (package.name.as_str(), Graph::of(package)))
+        .map(|package| (package.name.as_str(), Graph::of(repo, package)))
         .collect();
     match name {
         Some(name) if graphs.is_empty() => anyhow::bail!("there is no package `{name}`"),
@@ -348,4 +369,4 @@ pub(crate) fn all<'a>(repo: &'a Repo, name: Option<&str>) -> Result<Vec<(&'a str
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

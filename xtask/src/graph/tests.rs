@@ -5,10 +5,10 @@ use std::fs;
 use std::path::PathBuf;
 
 /// A folder with sources, which is removed at the end.
-struct Sources(PathBuf);
+pub(crate) struct Sources(PathBuf);
 
 impl Sources {
-    fn new(name: &str, files: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(name: &str, files: &[(&str, &str)]) -> Self {
         let folder = std::env::temp_dir().join(format!("xtask-graph-{}-{name}", std::process::id()));
         for (path, text) in files {
             let path = folder.join(path);
@@ -18,7 +18,7 @@ impl Sources {
         Self(folder)
     }
 
-    fn graph(&self) -> Graph {
+    pub(crate) fn graph(&self) -> Graph {
         let mut tree = Tree::default();
         for root in ["lib.rs", "main.rs"] {
             let path = self.0.join(root);
@@ -29,7 +29,7 @@ impl Sources {
                 }
             }
         }
-        Graph::from_tree(tree, &self.0)
+        Graph::from_tree(tree, &self.0, &self.0)
     }
 
     /// The arrows as `from:line item to`.

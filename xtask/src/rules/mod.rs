@@ -4,6 +4,7 @@ mod directions;
 mod doors;
 mod lengths;
 mod links;
+pub(crate) mod rooms;
 
 use crate::repo::Repo;
 use crate::{planted, run};
@@ -14,10 +15,11 @@ type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
 /// Checks all rules and lists what breaks them.
 pub(crate) fn run(repo: &Repo) -> Result<()> {
-    let rules: [Rule; 5] = [
+    let rules: [Rule; 6] = [
         ("files are short", lengths::check),
         ("one door to std and the checkers", doors::check),
         ("arrows point downwards", directions::check),
+        ("imports go round in no circle", rooms::check),
         ("links lead somewhere", links::check),
         ("planted bugs fit their sources", planted::fit),
     ];
