@@ -25,6 +25,9 @@ mod rules;
 mod run;
 mod size;
 mod source;
+mod text;
+mod widths;
+mod words;
 
 use clap::{Parser, Subcommand};
 use models::Checker;
@@ -43,7 +46,8 @@ struct Cli {
 enum Command {
     /// Format, clippy, documentation and house rules: what takes seconds once everything is compiled.
     Check,
-    /// Explore the loom models (`tests/loom_*.rs`): all interleavings and weak-memory outcomes, within their bounds.
+    /// Explore the loom models (`tests/loom_*.rs`): all interleavings and weak-memory outcomes, within their
+    /// bounds.
     ///
     /// `LOOM_MAX_PREEMPTIONS` overrides the bounds.
     Loom(models::Options),
@@ -55,13 +59,17 @@ enum Command {
     Planted(planted::Options),
     /// Count the instructions and the indirect calls of the worker loops in the release binary of the lab.
     Asm(asm::Options),
-    /// Check the house rules: file lengths, the one door to std and the checkers, directions of imports, links, plants.
+    /// Check the house rules: file lengths, the one door to std and the checkers, directions of imports,
+    /// links, plants.
     Rules,
     /// Print the import graph of a crate: its rooms, its floors, its circles, and the arrows that close them.
     Rooms(rooms::Options),
     /// Print the inventory of `unsafe`: blocks, functions, impls and traits, by crate and file.
     Size,
-    /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all planted bugs.
+    /// Count the uses of each word that `xtask/words.toml` retires, and the lines of prose that are too wide.
+    Words(words::Options),
+    /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all planted
+    /// bugs.
     ///
     /// `--only asan` and the like run one of them.
     Deep(deep::Options),
@@ -82,6 +90,7 @@ fn main() -> ExitCode {
 fn start(command: Command) -> anyhow::Result<()> {
     let root = match &command {
         Command::Rooms(options) => options.root.as_deref(),
+        Command::Words(options) => options.root.as_deref(),
         _ => None,
     };
     let repo = Repo::open(root)?;
@@ -93,6 +102,7 @@ fn start(command: Command) -> anyhow::Result<()> {
         Command::Asm(options) => asm::run(&repo, &options),
         Command::Rules => rules::run(&repo),
         Command::Rooms(options) => rooms::run(&repo, &options),
+        Command::Words(options) => words::run(&repo, &options),
         Command::Size => size::run(&repo),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),

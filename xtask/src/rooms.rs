@@ -23,7 +23,8 @@ pub(crate) struct Options {
     /// All arrows into and out of the files whose path ends so.
     #[arg(long, value_name = "PATH")]
     file: Option<String>,
-    /// Pretend that a file or folder of `src` were in another room: `runtime/hand.rs=threads`. May be given many times.
+    /// Pretend that a file or folder of `src` were in another room: `runtime/hand.rs=threads`. May be given
+    /// many times.
     #[arg(long = "move", value_name = "PATH=ROOM")]
     moves: Vec<String>,
     /// A file with such moves, one a line; `#` begins a comment.
@@ -32,7 +33,8 @@ pub(crate) struct Options {
     /// Print each arrow of the circles, not only those that lead upwards.
     #[arg(long)]
     all: bool,
-    /// Write the circles of today into `xtask/rooms.toml`, as what `cargo xtask rules` tolerates. New ones get this reason.
+    /// Write the circles of today into `xtask/rooms.toml`, as what `cargo xtask rules` tolerates. New ones
+    /// get this reason.
     #[arg(long, value_name = "REASON")]
     accept: Option<String>,
     /// The tree to read; without it the one of the current folder.
@@ -145,7 +147,8 @@ fn listed(graph: &Graph, order: &[usize]) -> String {
     names.join("\n")
 }
 
-/// The rooms from the bottom up. Those of a circle are in the order with the fewest arrows upwards, one to a floor.
+/// The rooms from the bottom up. Those of a circle are in the order with the fewest arrows upwards, one to a
+/// floor.
 fn floors(graph: &Graph, rooms: &Weights) -> Vec<Vec<usize>> {
     let order: Vec<usize> = rooms
         .components()

@@ -19,8 +19,8 @@ pub(crate) struct Named {
     pub(crate) line: usize,
 }
 
-/// All paths of a file: in `use`, in types and expressions, and in the arguments of macros. Items under `cfg(test)`
-/// are left out, and so are documentation and attributes.
+/// All paths of a file: in `use`, in types and expressions, and in the arguments of macros. Items under
+/// `cfg(test)` are left out, and so are documentation and attributes.
 pub(crate) fn paths(file: &syn::File) -> Vec<Named> {
     let mut finder = Finder::default();
     finder.visit_file(file);

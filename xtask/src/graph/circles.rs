@@ -27,7 +27,8 @@ impl Weights {
         (0..self.size).filter(move |to| self.get(from, *to) > 0)
     }
 
-    /// The sets of numbers that reach each other, each set sorted, those below before those that lead to them.
+    /// The sets of numbers that reach each other, each set sorted, those below before those that lead to
+    /// them.
     ///
     /// This is Tarjan's algorithm. Sets of one are among the result.
     pub(crate) fn components(&self) -> Vec<Vec<usize>> {
@@ -56,8 +57,8 @@ impl Weights {
         found
     }
 
-    /// The members in an order, the lowest first, in which few arrows lead upwards: the fewest if there are at most
-    /// [`EXACT`] members, and otherwise about the fewest.
+    /// The members in an order, the lowest first, in which few arrows lead upwards: the fewest if there are
+    /// at most [`EXACT`] members, and otherwise about the fewest.
     pub(crate) fn order(&self, members: &[usize]) -> Vec<usize> {
         if members.len() <= EXACT {
             self.exact_order(members)
@@ -99,8 +100,8 @@ impl Weights {
         order
     }
 
-    /// Takes away what nothing leads to, what leads to nothing, or else what most leads from (the heuristic of Eades,
-    /// Lin and Smyth).
+    /// Takes away what nothing leads to, what leads to nothing, or else what most leads from (the heuristic
+    /// of Eades, Lin and Smyth).
     fn greedy_order(&self, members: &[usize]) -> Vec<usize> {
         let mut left = members.to_vec();
         let (mut bottom, mut top) = (Vec::new(), Vec::new());

@@ -6,10 +6,11 @@
 //!  circles     strongly connected components, and good orders of them
 //! ```
 //!
-//! An arrow leads from the file that mentions a path to the file that defines the item. Re-exports are followed, so an item that is
-//! imported through a `mod.rs` leads to its own file. These are no arrows: `mod child;`, the import of a module as such (what is
-//! named through it is one), and a `pub use` of what is defined further down in the same module. Tests are not read; of code that
-//! depends on the system or on a checker, each variant is read. The bodies of `macro_rules!` are not read.
+//! An arrow leads from the file that mentions a path to the file that defines the item. Re-exports are
+//! followed, so an item that is imported through a `mod.rs` leads to its own file. These are no arrows:
+//! `mod child;`, the import of a module as such (what is named through it is one), and a `pub use` of what is
+//! defined further down in the same module. Tests are not read; of code that depends on the system or on a
+//! checker, each variant is read. The bodies of `macro_rules!` are not read.
 
 mod attributes;
 pub(crate) mod circles;

@@ -99,7 +99,8 @@ impl Tree {
         })
     }
 
-    /// Reads `path` as a file of `module`. The children of a `mod.rs` are beside it, those of `x.rs` are in `x/`.
+    /// Reads `path` as a file of `module`. The children of a `mod.rs` are beside it, those of `x.rs` are in
+    /// `x/`.
     fn load(&mut self, path: &Path, module: ModuleId, beside: bool) {
         let parsed = match source::parse(path) {
             Ok(parsed) => parsed,
@@ -188,7 +189,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The module inside of which something is visible. Within the package, `pub` and `pub(crate)` are the same.
+    /// The module inside of which something is visible. Within the package, `pub` and `pub(crate)` are the
+    /// same.
     fn sight(&self, visibility: &syn::Visibility) -> Option<ModuleId> {
         match visibility {
             syn::Visibility::Public(_) => None,

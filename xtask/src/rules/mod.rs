@@ -5,6 +5,8 @@ mod doors;
 mod lengths;
 mod links;
 pub(crate) mod rooms;
+mod widths;
+mod words;
 
 use crate::repo::Repo;
 use crate::{planted, run};
@@ -15,8 +17,10 @@ type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
 /// Checks all rules and lists what breaks them.
 pub(crate) fn run(repo: &Repo) -> Result<()> {
-    let rules: [Rule; 6] = [
+    let rules: [Rule; 8] = [
         ("files are short", lengths::check),
+        ("comments and documents are narrow", widths::check),
+        ("retired words are gone", words::check),
         ("one door to std and the checkers", doors::check),
         ("arrows point downwards", directions::check),
         ("imports go round in no circle", rooms::check),

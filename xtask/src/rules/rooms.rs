@@ -1,7 +1,8 @@
-//! Imports go round in no circle: not between the rooms of a crate, and not between more than four of its files.
+//! Imports go round in no circle: not between the rooms of a crate, and not between more than four of its
+//! files.
 //!
-//! `xtask/rooms.toml` names the floors of each crate and the circles that are tolerated. What is tolerated and no longer there is a
-//! breach as well, so the list only shrinks.
+//! `xtask/rooms.toml` names the floors of each crate and the circles that are tolerated. What is tolerated
+//! and no longer there is a breach as well, so the list only shrinks.
 
 use crate::graph::circles::Weights;
 use crate::graph::{self, Arrow, Graph};
@@ -76,7 +77,8 @@ fn read(repo: &Repo) -> Result<List> {
     toml::from_str(&text).with_context(|| format!("cannot parse {LIST}"))
 }
 
-/// Writes today's circles into the list. Floors stay, and so does the reason of a circle that shares members with an old one.
+/// Writes today's circles into the list. Floors stay, and so does the reason of a circle that shares members
+/// with an old one.
 pub(crate) fn accept(repo: &Repo, reason: &str) -> Result<()> {
     let mut list = read(repo)?;
     let mut kept = List::new();
