@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use warpweft::Runtime;
-use warpweft::effect::{Effect, Handler, Strand, perform};
+use warpweft::effect::{Coroutine, Effect, Handler, perform};
 
 /// A task, for who awaits it.
 type Id = usize;
@@ -37,7 +37,7 @@ fn fork(body: impl FnOnce() + 'static) -> Id {
 /// Runs `main` and all that it forks.
 fn schedule(main: impl FnOnce() + 'static) {
     let task = |id: Id, body: Box<dyn FnOnce()>| {
-        Strand::new(move || {
+        Coroutine::new(move || {
             body();
             id
         })

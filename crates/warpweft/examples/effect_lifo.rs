@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use warpweft::effect::{Effect, Handler, Strand, perform};
+use warpweft::effect::{Coroutine, Effect, Handler, perform};
 
 /// A task, for who awaits it.
 type Id = usize;
@@ -31,8 +31,8 @@ impl Effect for Await {
 }
 
 /// Says something to whoever is around all schedulers.
-struct Note(String);
-impl Effect for Note {
+struct ThreadEvent(String);
+impl Effect for ThreadEvent {
     type Answer = ();
 }
 
@@ -43,7 +43,7 @@ fn fork(body: impl FnOnce() + 'static) -> Id {
 /// Runs `main` and all that it forks.
 fn schedule(main: impl FnOnce() + 'static) {
     let task = |id: Id, body: Box<dyn FnOnce()>| {
-        Strand::new(move || {
+        Coroutine::new(move || {
             body();
             id
         })
@@ -80,27 +80,27 @@ fn run() -> Vec<String> {
         || {
             schedule(|| {
                 let a = fork(|| {
-                    perform(Note("a begins".into()));
+                    perform(ThreadEvent("a begins".into()));
                     perform(Yield);
-                    perform(Note("a ends".into()));
+                    perform(ThreadEvent("a ends".into()));
                 });
                 let b = fork(|| {
-                    perform(Note("b begins".into()));
+                    perform(ThreadEvent("b begins".into()));
                     // A task of this scheduler is a scheduler.
                     schedule(|| {
-                        let c = fork(|| perform(Note("b.c".into())));
+                        let c = fork(|| perform(ThreadEvent("b.c".into())));
                         perform(Await(c));
-                        perform(Note("b.main".into()));
+                        perform(ThreadEvent("b.main".into()));
                     });
-                    perform(Note("b ends".into()));
+                    perform(ThreadEvent("b ends".into()));
                 });
-                perform(Note("main has forked".into()));
+                perform(ThreadEvent("main has forked".into()));
                 perform(Await(a));
                 perform(Await(b));
-                perform(Note("main ends".into()));
+                perform(ThreadEvent("main ends".into()));
             });
         },
-        Handler::new().on(|Note(what), k| {
+        Handler::new().on(|ThreadEvent(what), k| {
             order.borrow_mut().push(what);
             k.resume(())
         }),

@@ -42,7 +42,7 @@ impl Pool {
 
     fn drop_token(&self) {
         self.touch();
-        if self.ledger.come_home() {
+        if self.ledger.release_one() {
             self.free();
         }
     }

@@ -1,9 +1,9 @@
 //! The future of a task that goes on in another pool.
 
 use super::error::EnterError;
-use super::hop::{Hop, Ticket};
 use super::pool::Pool;
-use crate::runtime::seat::{self, Seat};
+use super::transfer::{Destination, Transfer};
+use crate::runtime::stack_context::{self, StackContext};
 use crate::sync::Claiming;
 use std::fmt;
 use std::pin::Pin;
@@ -33,14 +33,14 @@ impl<'a> Enter<'a> {
     }
 
     /// What the task needs to get in.
-    fn poll_ticket(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ticket, EnterError>> {
+    fn poll_ticket(&mut self, cx: &mut Context<'_>) -> Poll<Result<Destination, EnterError>> {
         let pool = self.pool;
         pool.check().map_err(EnterError::of)?;
         let claim = match &mut self.claim {
             Some(claim) => claim,
             None if self.may_wait => match pool.claim()? {
                 Some(claim) => self.claim.insert(claim),
-                None => return Poll::Ready(Ok(Ticket::new(Arc::clone(pool.any()), false))),
+                None => return Poll::Ready(Ok(Destination::new(Arc::clone(pool.any()), false))),
             },
             None => return Poll::Ready(Ok(pool.try_ticket().map_err(EnterError::of)?)),
         };
@@ -48,7 +48,7 @@ impl<'a> Enter<'a> {
         self.claim = None;
         let permit = permit.map_err(|_| EnterError::Closed)?;
         permit.forget();
-        Poll::Ready(Ok(Ticket::new(Arc::clone(pool.any()), true)))
+        Poll::Ready(Ok(Destination::new(Arc::clone(pool.any()), true)))
     }
 }
 
@@ -61,11 +61,11 @@ impl Future for Enter<'_> {
             return Poll::Ready(Ok(()));
         }
         let task = task_of(cx.waker()).ok_or(EnterError::NotATask)?;
-        let ticket = ready!(self.poll_ticket(cx))?;
-        let Some(front) = seat::here().and_then(Seat::front) else {
+        let destination = ready!(self.poll_ticket(cx))?;
+        let Some(worker_ref) = stack_context::here().and_then(StackContext::worker_ref) else {
             return Poll::Ready(Err(EnterError::NotATask));
         };
-        front.wish.set(Hop::new(task, ticket));
+        worker_ref.transfer_request.set(Transfer::new(task, destination));
         self.wished = Some(task);
         // It goes back to a queue at the end of this step: to the other pool's, or, if the wish was lost meanwhile, to be asked again.
         cx.waker().wake_by_ref();
@@ -76,9 +76,9 @@ impl Future for Enter<'_> {
 impl Drop for Enter<'_> {
     fn drop(&mut self) {
         if let Some(task) = self.wished
-            && let Some(front) = seat::here().and_then(Seat::front)
+            && let Some(worker_ref) = stack_context::here().and_then(StackContext::worker_ref)
         {
-            front.wish.withdraw(task);
+            worker_ref.transfer_request.withdraw(task);
         }
     }
 }

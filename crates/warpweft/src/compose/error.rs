@@ -100,12 +100,12 @@ impl std::error::Error for UnknownPool {}
 
 /// A view for 0 tasks at a time: none would ever run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ViewError;
+pub struct ConcurrencyLimitError;
 
-impl fmt::Display for ViewError {
+impl fmt::Display for ConcurrencyLimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a view that lets 0 tasks in at a time: none would ever run; it may let in 1 or more")
     }
 }
 
-impl std::error::Error for ViewError {}
+impl std::error::Error for ConcurrencyLimitError {}

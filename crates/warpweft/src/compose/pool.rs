@@ -1,15 +1,15 @@
 //! One of a runtime's pools, as everybody sees it who has a handle.
 
+use super::concurrency_limit::ConcurrencyLimit;
 use super::enter::Enter;
-use super::error::{EnterError, ViewError};
-use super::hop::Ticket;
-use super::view::View;
+use super::error::{ConcurrencyLimitError, EnterError};
+use super::transfer::Destination;
 use crate::block_on;
-use crate::runtime::card::{Card, Places};
-use crate::runtime::context::with_current;
+use crate::runtime::current::with_current;
 use crate::runtime::install;
 use crate::runtime::pool::AnyPool;
-use crate::runtime::seat::{self, Seat};
+use crate::runtime::pool_info::{Places, PoolInfo};
+use crate::runtime::stack_context::{self, StackContext};
 use crate::sync::{Claiming, TryAcquireError};
 use crate::{PoolCounters, SpawnError, TaskBuilder, Threads};
 use std::fmt;
@@ -50,12 +50,12 @@ impl Pool {
         self.0.header()
     }
 
-    fn card(&self) -> &Card {
-        self.0.card()
+    fn info(&self) -> &PoolInfo {
+        self.0.info()
     }
 
     fn places(&self) -> Option<&Places> {
-        self.card().places.as_ref()
+        self.info().places.as_ref()
     }
 
     /// # Errors
@@ -74,7 +74,7 @@ impl Pool {
     /// The pool of the task that calls this, or that the calling thread visits; `None` outside of any.
     #[must_use]
     pub fn current() -> Option<Self> {
-        with_current(|front| front.map(|front| Self(front.keep())))
+        with_current(|worker_ref| worker_ref.map(|worker_ref| Self(worker_ref.keep())))
     }
 
     /// The number of the worker that the calling thread carries, in the pool that [`current`](Self::current)
@@ -105,15 +105,15 @@ impl Pool {
     /// ```
     #[must_use]
     pub fn current_worker() -> Option<usize> {
-        with_current(|front| front.and_then(|front| front.worker))
+        with_current(|worker_ref| worker_ref.and_then(|worker_ref| worker_ref.worker))
     }
 
     /// Whether the caller runs on a worker of this pool.
     #[must_use]
     pub fn is_here(&self) -> bool {
-        seat::here()
-            .and_then(Seat::front)
-            .is_some_and(|front| front.pool == self.header())
+        stack_context::here()
+            .and_then(StackContext::worker_ref)
+            .is_some_and(|worker_ref| worker_ref.pool == self.header())
     }
 
     /// The task that awaits this goes on in this pool: behind what came to it from outside before, on one of its workers. At once if it is there already.
@@ -215,10 +215,12 @@ impl Pool {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let ticket = self.try_ticket()?;
+        let destination = self.try_ticket()?;
         let site = Location::caller();
         // SAFETY: a runtime's pool ends its tasks before itself.
-        Ok(self.place(site, ticket, |birth| unsafe { births::future(future, birth) }))
+        Ok(self.place(site, destination, |birth| unsafe {
+            births::future(future, birth)
+        }))
     }
 
     /// Spawns a closure on this pool, with a place if it is bounded, or not at all.
@@ -232,10 +234,10 @@ impl Pool {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let ticket = self.try_ticket()?;
+        let destination = self.try_ticket()?;
         let site = Location::caller();
         // SAFETY: a runtime's pool ends its tasks before itself.
-        Ok(self.place(site, ticket, |birth| unsafe { births::job(job, birth) }))
+        Ok(self.place(site, destination, |birth| unsafe { births::job(job, birth) }))
     }
 
     /// Spawns a future on this pool, once there is a place for it if the pool is bounded: what produces work faster than it is done waits here. Does
@@ -251,14 +253,14 @@ impl Pool {
     /// let parse = runtime.first();
     /// runtime.block_on(async {
     ///     for line in 0..100 {
-    ///         parse.spawn_when_free(async move { line }).await?.detach();
+    ///         parse.spawn_with_permit(async move { line }).await?.detach();
     ///     }
     ///     Ok::<_, warpweft::EnterError>(())
     /// })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
-    pub fn spawn_when_free<F>(
+    pub fn spawn_with_permit<F>(
         &self,
         future: F,
     ) -> impl Future<Output = Result<JoinHandle<F::Output>, EnterError>>
@@ -268,15 +270,17 @@ impl Pool {
         let site = Location::caller();
         async move {
             self.check().map_err(EnterError::of)?;
-            let ticket = match self.claim()? {
+            let destination = match self.claim()? {
                 Some(claim) => {
                     claim.await.map_err(|_| EnterError::Closed)?.forget();
-                    Ticket::new(Arc::clone(&self.0), true)
+                    Destination::new(Arc::clone(&self.0), true)
                 }
-                None => Ticket::new(Arc::clone(&self.0), false),
+                None => Destination::new(Arc::clone(&self.0), false),
             };
             // SAFETY: a runtime's pool ends its tasks before itself.
-            Ok(self.place(site, ticket, |birth| unsafe { births::future(future, birth) }))
+            Ok(self.place(site, destination, |birth| unsafe {
+                births::future(future, birth)
+            }))
         }
     }
 
@@ -284,7 +288,7 @@ impl Pool {
     fn place<H>(
         &self,
         location: &'static Location<'static>,
-        ticket: Ticket,
+        destination: Destination,
         bear: impl FnOnce(Birth) -> (Runnable, H),
     ) -> H {
         let (task, handle) = bear(Birth {
@@ -293,7 +297,7 @@ impl Pool {
             name: None,
         });
         // SAFETY: it was just made.
-        let task = unsafe { ticket.settle_fresh(task) };
+        let task = unsafe { destination.settle_fresh(task) };
         task.push(if self.is_here() {
             Why::Spawned
         } else {
@@ -303,7 +307,7 @@ impl Pool {
     }
 
     /// What a task needs to get in, without waiting for it.
-    pub(super) fn try_ticket(&self) -> Result<Ticket, SpawnError> {
+    pub(super) fn try_ticket(&self) -> Result<Destination, SpawnError> {
         self.check()?;
         if let Some(places) = self.places() {
             let permit = places.free.try_acquire(1).map_err(|error| match error {
@@ -312,7 +316,7 @@ impl Pool {
             })?;
             permit.forget();
         }
-        Ok(Ticket::new(Arc::clone(&self.0), self.places().is_some()))
+        Ok(Destination::new(Arc::clone(&self.0), self.places().is_some()))
     }
 
     /// The wait for a place, if the pool is bounded.
@@ -324,52 +328,52 @@ impl Pool {
         let Some(places) = self.places() else {
             return Ok(None);
         };
-        if let Some(here) = seat::here() {
-            let from = here.home().pool().card();
-            if !from.may_wait_for(self.card()) {
+        if let Some(here) = stack_context::here() {
+            let from = here.fibers().pool().info();
+            if !from.may_wait_for(self.info()) {
                 return Err(EnterError::OutOfOrder {
                     from: from.name.clone(),
-                    to: self.card().name.clone(),
+                    to: self.info().name.clone(),
                 });
             }
         }
         Ok(Some(places.free.claim(1)))
     }
 
-    /// Lets `tasks` of its tasks in at a time, and the others wait. See [`View`].
+    /// Lets `tasks` of its tasks in at a time, and the others wait. See [`ConcurrencyLimit`].
     ///
     /// # Errors
     ///
-    /// [`ViewError`]: 0 at a time.
-    pub fn view(&self, tasks: usize) -> Result<View, ViewError> {
-        View::new(self.clone(), tasks)
+    /// [`ConcurrencyLimitError`]: 0 at a time.
+    pub fn concurrency_limit(&self, tasks: usize) -> Result<ConcurrencyLimit, ConcurrencyLimitError> {
+        ConcurrencyLimit::new(self.clone(), tasks)
     }
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.card().name
+        &self.info().name
     }
 
     /// Its policy, as text.
     #[must_use]
     pub fn policy(&self) -> &str {
-        &self.card().policy
+        &self.info().policy
     }
 
-    /// How many workers it has. Stand-ins for stuck workers come on top: see
+    /// How many workers it has. Compensating workers for stuck workers come on top: see
     /// [`worker_slots`](Self::worker_slots).
     #[must_use]
     pub fn workers(&self) -> usize {
-        self.card().workers
+        self.info().workers
     }
 
-    /// How many workers there may be at a time: those that were asked for, and the stand-ins of
+    /// How many workers there may be at a time: those that were asked for, and the compensating workers of
     /// [`Builder::stuck_after`](crate::Builder::stuck_after). [`current_worker`](Self::current_worker) is
     /// always below.
     #[must_use]
     pub fn worker_slots(&self) -> usize {
-        self.card().slots
+        self.info().slots
     }
 
     /// How many tasks from elsewhere may have a place in it at a time; `None`: it is not bounded.
@@ -393,7 +397,7 @@ impl Pool {
     /// How many threads it has, and what they do.
     #[must_use]
     pub fn threads(&self) -> Threads {
-        self.0.crew().snapshot()
+        self.0.thread_set().snapshot()
     }
 
     /// How often a worker was found stuck in a task for longer than [`Builder::stuck_after`](crate::Builder::stuck_after).

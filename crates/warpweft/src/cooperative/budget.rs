@@ -7,7 +7,7 @@
 //! - Nothing switches or unwinds that is uncooperative, panicking, or a hook of a policy.
 
 use crate::runtime::BuildError;
-use crate::runtime::seat::{self, Seat};
+use crate::runtime::stack_context::{self, StackContext};
 use std::cell::Cell;
 use std::panic::resume_unwind;
 use warpweft_platform::thread::panicking;
@@ -77,7 +77,9 @@ pub(super) fn set_left(left: i32) {
 
 /// Begins a quantum.
 pub(super) fn refill() {
-    let quantum = seat::here().map_or(Quantum(Quantum::USUAL as i32), |seat| seat.home().quantum());
+    let quantum = stack_context::here().map_or(Quantum(Quantum::USUAL as i32), |context| {
+        context.fibers().quantum()
+    });
     set_left(quantum.0);
 }
 
@@ -86,31 +88,31 @@ pub(super) fn refill() {
 #[inline(never)]
 fn due() {
     refill();
-    let Some(seat) = seat::here().filter(|seat| may_act(seat)) else {
+    let Some(context) = stack_context::here().filter(|context| may_act(context)) else {
         return;
     };
-    stop_if_told(seat);
+    stop_if_told(context);
     // Without a worker, in `blocking` or adrift, it keeps nobody from anything.
-    if seat.front().is_some() && seat.give_way() {
+    if context.worker_ref().is_some() && context.give_way() {
         // Others have used the budget up meanwhile.
         refill();
-        stop_if_told(seat);
+        stop_if_told(context);
     }
 }
 
 /// Whether code on that stack may switch or be stopped now.
-pub(super) fn may_act(seat: &Seat) -> bool {
-    !seat.is_uncooperative() && !seat.keeps_worker() && !panicking()
+pub(super) fn may_act(context: &StackContext) -> bool {
+    !context.is_uncooperative() && !context.keeps_worker() && !panicking()
 }
 
 /// Unwinds a job or a fiber that was cancelled, and a job of a runtime that shuts down. A fiber of one is unwound where it switches.
-fn stop_if_told(seat: &Seat) {
+fn stop_if_told(context: &StackContext) {
     if !cfg!(panic = "unwind") {
         return;
     }
-    let (cancelled, unwound) = match (seat.fiber(), is_job_cancelled()) {
+    let (cancelled, unwound) = match (context.fiber(), is_job_cancelled()) {
         (Some(fiber), _) => (fiber.is_cancelled(), false),
-        (None, Some(cancelled)) => (cancelled, seat.home().pool().is_closing()),
+        (None, Some(cancelled)) => (cancelled, context.fibers().pool().is_closing()),
         (None, None) => (false, false),
     };
     if cancelled {
@@ -145,15 +147,15 @@ fn stop_if_told(seat: &Seat) {
 /// # }
 /// ```
 pub fn uncooperative<T>(f: impl FnOnce() -> T) -> T {
-    /// Of the calling stack, which stays on its thread: the same seat is there at the end.
+    /// Of the calling stack, which stays on its thread: the same stack context is there at the end.
     struct Ends(i32);
     impl Drop for Ends {
         fn drop(&mut self) {
-            seat::here().inspect(|seat| seat.set_uncooperative(false));
+            stack_context::here().inspect(|context| context.set_uncooperative(false));
             set_left(self.0);
         }
     }
-    seat::here().inspect(|seat| seat.set_uncooperative(true));
+    stack_context::here().inspect(|context| context.set_uncooperative(true));
     let _ends = Ends(left());
     f()
 }

@@ -12,14 +12,14 @@
 //! # Invariants
 //!
 //! - Everything here is one thread's. What is not the running stack has nothing latent in its fork list.
-//! - `types`, `outer` and the seat's host are of the present run; while the body is suspended, nobody looks at them.
+//! - `types`, `outer` and the stack context's host are of the present run; while the body is suspended, nobody looks at them.
 //! - A suspended body is gone on with or unwound, or its memory stays for ever.
 
 use super::Discontinued;
-use crate::fiber::{Claim, Coroutine, Input, Label, Reserved, Switch, watch};
-use crate::runtime::Front;
-use crate::runtime::context;
-use crate::runtime::seat::{self, Seat};
+use crate::fiber::{Claim, Input, Label, RawCoroutine, Reserved, Switch, watch};
+use crate::runtime::WorkerRef;
+use crate::runtime::current;
+use crate::runtime::stack_context::{self, StackContext};
 use std::any::TypeId;
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{Location, resume_unwind};
@@ -34,20 +34,20 @@ pub(super) struct Request {
     pub(super) exchange: NonNull<()>,
 }
 
-pub(crate) struct Core {
+pub(crate) struct HandledBody {
     /// `None`: of a thread of no pool.
-    seat: Option<Seat>,
+    context: Option<StackContext>,
     /// The right to use its stack.
     _claim: Claim,
     /// `Some` from the first run to the end; touched by `run` alone.
-    coroutine: UnsafeCell<Option<Coroutine>>,
+    coroutine: UnsafeCell<Option<RawCoroutine>>,
     switch: Cell<*const Switch>,
     /// What the handler that runs it handles.
     types: Cell<*const [TypeId]>,
     /// The body on whose stack it is run, or null.
     outer: Cell<*const Self>,
     /// The pool that its runner visits, or null.
-    visited: Cell<*const Front>,
+    had_entered: Cell<*const WorkerRef>,
     /// Whether its runner had a worker.
     carried: Cell<bool>,
     request: Cell<Option<Request>>,
@@ -56,25 +56,25 @@ pub(crate) struct Core {
 }
 
 // The innermost handled body that runs on this thread, which is of no pool.
-thread_word!(static OUTSIDE: *const Core = ptr::null());
+thread_word!(static OUTSIDE: *const HandledBody = ptr::null());
 
 /// The innermost handled body that runs here, or null.
-fn current() -> *const Core {
-    seat::here().map_or_else(|| OUTSIDE.with(Cell::get), Seat::strand)
+fn current() -> *const HandledBody {
+    stack_context::here().map_or_else(|| OUTSIDE.with(Cell::get), StackContext::body)
 }
 
 /// The handled bodies that run here, innermost first.
-fn chain<'run>() -> impl Iterator<Item = &'run Core> {
+fn chain<'run>() -> impl Iterator<Item = &'run HandledBody> {
     // SAFETY: null, or a body that is being run, whose runner keeps it.
-    let next = |core: *const Core| unsafe { core.as_ref() };
+    let next = |core: *const HandledBody| unsafe { core.as_ref() };
     std::iter::successors(next(current()), move |core| next(core.outer.get()))
 }
 
 /// The pool that is visited by who runs the bodies here. What they visit themselves does not count.
-pub(crate) fn visited_below() -> Option<*const Front> {
+pub(crate) fn entered_below() -> Option<*const WorkerRef> {
     chain()
-        .map(|core| core.visited.get())
-        .find(|front| !front.is_null())
+        .map(|core| core.had_entered.get())
+        .find(|worker_ref| !worker_ref.is_null())
 }
 
 /// Whether the calling stack is a handled body's, on a thread of a pool or not.
@@ -86,13 +86,13 @@ pub(crate) fn is_here() -> bool {
 #[cfg(all(unix, not(any(warpweft_loom, warpweft_shuttle))))]
 pub(crate) fn label_outside<'run>() -> Option<&'run Label> {
     // SAFETY: as in `chain`.
-    unsafe { OUTSIDE.with(Cell::get).as_ref() }.map(Core::label)
+    unsafe { OUTSIDE.with(Cell::get).as_ref() }.map(HandledBody::label)
 }
 
 /// What is visited here on top of what is found here anyway.
-fn visited_here() -> Option<*const Front> {
-    let front = context::get();
-    (front != seat::found_here()).then_some(front)
+fn visited_here() -> Option<*const WorkerRef> {
+    let worker_ref = current::get();
+    (worker_ref != stack_context::found_here()).then_some(worker_ref)
 }
 
 /// Suspends the bodies up to the one whose runner handles that type, until they go on.
@@ -107,7 +107,7 @@ pub(super) fn suspend(effect: TypeId, name: &'static str, exchange: NonNull<()>)
         "the effect {name} cannot be performed while the thread panics: nothing is suspended then"
     );
     assert!(
-        !seat::here().is_some_and(Seat::is_in_policy),
+        !stack_context::here().is_some_and(StackContext::is_in_policy),
         "a hook of a policy cannot perform an effect"
     );
     for core in chain() {
@@ -129,7 +129,7 @@ pub(super) fn suspend(effect: TypeId, name: &'static str, exchange: NonNull<()>)
     panic!("no handler for the effect {name} on this stack: see warpweft::effect::handle");
 }
 
-impl Core {
+impl HandledBody {
     /// On a stack, in its box. The first run calls `body`, which does not unwind.
     pub(super) fn new(
         reserved: Reserved,
@@ -148,13 +148,13 @@ impl Core {
             body();
         };
         core.write(Self {
-            seat: seat::here().map(|here| here.of_strand(place)),
+            context: stack_context::here().map(|here| here.of_body(place)),
             // SAFETY: it borrows the core, which outlives it; by contract it does not unwind.
-            coroutine: UnsafeCell::new(Some(unsafe { Coroutine::new(stack, begin) })),
+            coroutine: UnsafeCell::new(Some(unsafe { RawCoroutine::new(stack, begin) })),
             switch: Cell::new(ptr::null()),
             types: Cell::new(&[]),
             outer: Cell::new(ptr::null()),
-            visited: Cell::new(ptr::null()),
+            had_entered: Cell::new(ptr::null()),
             _claim: claim,
             carried: Cell::new(false),
             request: Cell::new(None),
@@ -171,14 +171,14 @@ impl Core {
 
     fn begin(&self, switch: &Switch) {
         self.switch.set(switch);
-        match &self.seat {
-            Some(seat) => {
-                seat.begin();
-                seat.arrive();
+        match &self.context {
+            Some(context) => {
+                context.begin();
+                context.arrive();
             }
             None => OUTSIDE.with(|word| word.set(self)),
         }
-        context::set(seat::found_here());
+        current::set(stack_context::found_here());
     }
 
     /// Runs it until it performs an effect of one of these types, which it gives, or has ended.
@@ -188,32 +188,32 @@ impl Core {
     /// The thread has left its pool.
     pub(super) fn run(&self, types: &[TypeId], input: Input) -> Option<Request> {
         assert!(
-            self.is_at_home(),
+            self.is_in_own_pool(),
             "a handled body cannot go on in a destructor of a thread-local, when its thread has left the pool"
         );
-        let host = seat::here();
+        let host = stack_context::here();
         let (outer, before) = (current(), visited_here());
         self.types.set(types);
         self.outer.set(outer);
-        self.visited.set(before.unwrap_or(ptr::null()));
-        if let (Some(seat), Some(host)) = (&self.seat, host) {
+        self.had_entered.set(before.unwrap_or(ptr::null()));
+        if let (Some(context), Some(host)) = (&self.context, host) {
             host.tell_forks();
-            seat.mount(host);
-            self.carried.set(host.front().is_some());
+            context.mount(host);
+            self.carried.set(host.worker_ref().is_some());
         }
         // SAFETY: it changes below alone, when the body has ended.
         let coroutine = unsafe { &*self.coroutine.get() };
         let ended = coroutine.as_ref().is_none_or(|coroutine| coroutine.resume(input));
-        match (&self.seat, host) {
-            (Some(seat), Some(host)) => host.come_back(seat),
+        match (&self.context, host) {
+            (Some(context), Some(host)) => host.come_back(context),
             _ => OUTSIDE.with(|word| word.set(outer)),
         }
-        context::set(before.unwrap_or_else(seat::found_here));
+        current::set(before.unwrap_or_else(stack_context::found_here));
         // SAFETY: who runs it owns it, and it does not run.
         if let Some(coroutine) = unsafe { &mut *self.coroutine.get() }.take_if(|_| ended) {
             let stack = coroutine.into_stack();
             if let Some(host) = host {
-                host.home().put_stack(stack);
+                host.fibers().put_stack(stack);
             }
         }
         self.request.take()
@@ -222,11 +222,11 @@ impl Core {
     /// Whether the worker was given away on top of this body by `blocking`. Its runner counts on one: a task must not end without,
     /// unless the pool ends.
     fn has_lost_its_worker(&self) -> bool {
-        let lost = |here: &Seat| {
-            let pool = here.home().pool();
-            here.front().is_none() && !pool.is_closing() && !pool.is_forked()
+        let lost = |here: &StackContext| {
+            let pool = here.fibers().pool();
+            here.worker_ref().is_none() && !pool.is_closing() && !pool.is_forked()
         };
-        self.carried.get() && seat::here().is_some_and(lost)
+        self.carried.get() && stack_context::here().is_some_and(lost)
     }
 
     /// Leaves this body's stack, and those of the bodies that run on top of it.
@@ -234,10 +234,10 @@ impl Core {
         let (top, before) = (current(), visited_here());
         // SAFETY: the switch lives at the foot of this body's stack, and was set when it began.
         let switch = unsafe { &*self.switch.get() };
-        let input = match (&self.seat, seat::here()) {
-            (Some(seat), Some(here)) => {
+        let input = match (&self.context, stack_context::here()) {
+            (Some(context), Some(here)) => {
                 here.tell_forks();
-                seat.leave(|| switch.suspend(()))
+                context.leave(|| switch.suspend(()))
             }
             _ => {
                 let input = switch.suspend(());
@@ -245,20 +245,20 @@ impl Core {
                 input
             }
         };
-        context::set(before.unwrap_or_else(seat::found_here));
+        current::set(before.unwrap_or_else(stack_context::found_here));
         if input == Input::Unwind {
             resume_unwind(Box::new(Discontinued(())));
         }
     }
 
     /// Whether the thread is still in its pool, which the frames count on. In destructors of thread-locals it is not.
-    fn is_at_home(&self) -> bool {
-        self.seat.is_some() == seat::here().is_some()
+    fn is_in_own_pool(&self) -> bool {
+        self.context.is_some() == stack_context::here().is_some()
     }
 
     /// Unwinds what is suspended. `false`: that cannot be any more.
     pub(super) fn unwind(&self) -> bool {
-        if !self.is_at_home() {
+        if !self.is_in_own_pool() {
             return false;
         }
         self.discontinued.set(true);

@@ -1,6 +1,6 @@
 //! A closure on a stack of its own, by switching stacks on one thread.
 //!
-//! Where `jump.rs`, the same with a few instructions of our own, has not been tried. `twin.rs` has a thread for each stack. All have the
+//! Where `switch.rs`, the same with a few instructions of our own, has not been tried. `on_thread.rs` has a thread for each stack. All have the
 //! same interface.
 
 use super::Input;
@@ -26,32 +26,33 @@ unsafe impl corosensei::stack::Stack for Stack {
 pub(crate) type Switch = corosensei::Yielder<Input, ()>;
 
 /// Whether stacks can be left for each other.
-pub(crate) const JUMPS: bool = false;
+pub(crate) const SWITCHES_DIRECTLY: bool = false;
 
 /// Switches away; who resumed the closure goes on with the other one, if there is one.
 ///
 /// # Safety
 ///
-/// None; as in `jump.rs`.
+/// None; as in `switch.rs`.
 #[allow(
     clippy::inline_always,
     reason = "each return behind a switch of stacks is mispredicted"
 )]
 #[inline(always)]
-pub(crate) unsafe fn leave_for(from: &Switch, _next: Option<&Coroutine>) -> Input {
+pub(crate) unsafe fn leave_for(from: &Switch, _next: Option<&RawCoroutine>) -> Input {
     from.suspend(())
 }
 
 /// The closure and its stack. It stays on the thread that resumed it first (it is not `Send`).
-pub(crate) struct Coroutine(UnsafeCell<corosensei::Coroutine<Input, (), (), Stack>>);
+pub(crate) struct RawCoroutine(UnsafeCell<corosensei::RawCoroutine<Input, (), (), Stack>>);
 
-impl Coroutine {
+impl RawCoroutine {
     /// # Safety
     ///
     /// What `body` borrows is there until it has returned. `body` does not unwind.
     pub(crate) unsafe fn new(stack: Stack, body: impl FnOnce(&Switch)) -> Self {
         // SAFETY: by contract; a coroutine that is dropped before its end is unwound.
-        let inner = unsafe { corosensei::Coroutine::with_stack_unchecked(stack, |switch, _| body(switch)) };
+        let inner =
+            unsafe { corosensei::RawCoroutine::with_stack_unchecked(stack, |switch, _| body(switch)) };
         Self(UnsafeCell::new(inner))
     }
 

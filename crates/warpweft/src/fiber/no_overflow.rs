@@ -1,4 +1,4 @@
-//! Where a fiber's stack is a thread's (see `twin.rs`), the system reports its overflow.
+//! Where a fiber's stack is a thread's (see `on_thread.rs`), the system reports its overflow.
 
 use super::stack::Stack;
 use std::panic::Location;

@@ -103,7 +103,7 @@ impl Write for Line {
 mod handler {
     use super::{Label, Line};
     use crate::effect;
-    use crate::runtime::seat;
+    use crate::runtime::stack_context;
     use std::mem::MaybeUninit;
     use std::sync::OnceLock;
 
@@ -134,7 +134,7 @@ mod handler {
         let told = unsafe { &*info };
         // SAFETY: with these signals it has an address.
         let address = unsafe { told.si_addr() }.addr();
-        let label = seat::here().and_then(seat::Seat::label);
+        let label = stack_context::here().and_then(stack_context::StackContext::label);
         if let Some(label) = label.or_else(effect::label_outside)
             && label.is_guard(address)
         {

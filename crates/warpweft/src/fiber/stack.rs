@@ -34,9 +34,9 @@ pub(crate) const MOST_BYTES: usize = 1 << 30;
 pub(crate) const USUAL_BYTES: usize = 64 << 10;
 
 /// So differently do the tops of stacks lie in their pages,
-const SHADES: usize = 16;
+const COLORS: usize = 16;
 /// in steps of so many bytes: two lines. All of it is less than half a page, so that what waits at the top stays in one.
-const SHADE_BYTES: usize = 128;
+const COLOR_BYTES: usize = 128;
 
 /// What a stack keeps resident while nobody uses it.
 const KEPT_BYTES: usize = 8 << 10;
@@ -178,10 +178,10 @@ impl Stacks {
     /// The system gives no more.
     pub(super) fn take(self: &Arc<Self>) -> Result<Stack, NoStack> {
         let limit = self.take_limit().map_err(NoStack::System)?;
-        let shade = limit / self.distance % SHADES * SHADE_BYTES;
+        let color = limit / self.distance % COLORS * COLOR_BYTES;
         Ok(Stack {
             limit,
-            top: limit + self.distance - shade,
+            top: limit + self.distance - color,
             stacks: Arc::clone(self),
         })
     }

@@ -3,12 +3,12 @@
 //! The common path appends the second half to the list of the stack, runs the first, removes the second and runs it: a few
 //! stores and two branches, no atomic read-modify-write, no fence, no allocation.
 
-use super::list::Back;
+use super::list::TakenBack;
 use super::record::{Fork, Record};
 use crate::effect::Discontinued;
 use crate::fiber::Fiber;
 use crate::runtime::install_here;
-use crate::runtime::seat::{self, Seat};
+use crate::runtime::stack_context::{self, StackContext};
 use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -36,11 +36,11 @@ use warpweft_task::{Cancelled, Signal, Unwound};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct ForkCx<'stack>(&'stack Seat);
+pub struct ForkCx<'stack>(&'stack StackContext);
 
 impl<'stack> ForkCx<'stack> {
-    pub(crate) fn new(seat: &'stack Seat) -> Self {
-        Self(seat)
+    pub(crate) fn new(context: &'stack StackContext) -> Self {
+        Self(context)
     }
 
     /// Calls `body` with the right to fork on this stack; on a thread of no pool, on a worker of the runtime that it visits, or else
@@ -50,13 +50,13 @@ impl<'stack> ForkCx<'stack> {
     ///
     /// Outside of a task, if that runtime cannot be built or is shutting down. If `body` does.
     pub(super) fn find<T: Send>(body: impl FnOnce(ForkCx<'_>) -> T + Send) -> T {
-        match seat::here() {
-            Some(seat) => body(ForkCx::new(seat)),
+        match stack_context::here() {
+            Some(context) => body(ForkCx::new(context)),
             None => on_a_worker(body),
         }
     }
 
-    pub(super) fn seat(self) -> &'stack Seat {
+    pub(super) fn context(self) -> &'stack StackContext {
         self.0
     }
 
@@ -90,7 +90,7 @@ impl<'stack> ForkCx<'stack> {
     {
         let fork = Fork::new(second);
         let forks = self.0.forks();
-        // SAFETY: a seat's list is attached for as long as its thread runs tasks. The fork stays in this frame, and leaves
+        // SAFETY: a stack context's list is attached for as long as its thread runs tasks. The fork stays in this frame, and leaves
         // the list before the frame ends: below, or by the guard.
         let (before, free) = unsafe { forks.push(fork.as_record()) };
         if free {
@@ -128,29 +128,29 @@ fn on_a_worker<T: Send>(body: impl FnOnce(ForkCx<'_>) -> T + Send) -> T {
 /// Removes a fork that others were told of from the list. True: nobody has taken it. False: it is done.
 // Out of line, and small: the outermost fork of each tree comes here.
 #[inline(never)]
-fn come_back(seat: &Seat, record: &Record, before: *const Record) -> bool {
-    match seat.forks().back(record, before) {
-        Back::Mine => true,
-        Back::Taken => taken(seat, record),
-        Back::Ticket => ticket_back(seat, record),
+fn come_back(context: &StackContext, record: &Record, before: *const Record) -> bool {
+    match context.forks().back(record, before) {
+        TakenBack::Mine => true,
+        TakenBack::Taken => taken(context, record),
+        TakenBack::Ticket => ticket_back(context, record),
     }
 }
 
 /// A fork that is not on offer is its owner's by a claim, if at all.
 #[cold]
 #[inline(never)]
-fn ticket_back(seat: &Seat, record: &Record) -> bool {
+fn ticket_back(context: &StackContext, record: &Record) -> bool {
     // SAFETY: others were told of it.
-    unsafe { record.take_claim() }.is_some_and(|claim| claim.take()) || taken(seat, record)
+    unsafe { record.take_claim() }.is_some_and(|claim| claim.take()) || taken(context, record)
 }
 
 /// Somebody else runs it.
 #[cold]
 #[inline(never)]
-fn taken(seat: &Seat, record: &Record) -> bool {
+fn taken(context: &StackContext, record: &Record) -> bool {
     delay::point("join: taken");
     // SAFETY: others were told of it.
-    wait(seat, unsafe { record.done() });
+    wait(context, unsafe { record.done() });
     false
 }
 
@@ -167,7 +167,7 @@ const LOOKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 const PATIENCE_NS: u64 = 300_000;
 
 /// Waits until whoever took the fork is done with it. Never unwinds.
-fn wait(seat: &Seat, done: &Signal) {
+fn wait(context: &StackContext, done: &Signal) {
     for _ in 0..LOOKS {
         if done.is_set() {
             return;
@@ -176,7 +176,7 @@ fn wait(seat: &Seat, done: &Signal) {
     }
     if !cfg!(any(warpweft_loom, warpweft_shuttle)) {
         let start = clock::now_ns();
-        while seat.has_nothing_else_to_do() && clock::now_ns() - start < PATIENCE_NS {
+        while context.has_nothing_else_to_do() && clock::now_ns() - start < PATIENCE_NS {
             if done.is_set() {
                 return;
             }
@@ -184,14 +184,14 @@ fn wait(seat: &Seat, done: &Signal) {
             yield_now();
         }
     }
-    seat.wait_for_fork(done);
+    context.wait_for_fork(done);
 }
 
 /// The first half has panicked: its panic goes on when the second half has ended.
 #[cold]
 #[inline(never)]
 fn first_panicked<B, R>(
-    seat: &Seat,
+    context: &StackContext,
     fork: &Fork<B, R>,
     before: *const Record,
     panic: Box<dyn Any + Send>,
@@ -200,11 +200,11 @@ where
     R: Send,
     B: FnOnce(ForkCx<'_>) -> R + Send,
 {
-    let latent = seat.forks().is_latent(&fork.record);
+    let latent = context.forks().is_latent(&fork.record);
     if latent {
-        seat.forks().pop(before);
+        context.forks().pop(before);
     }
-    let is_mine = latent || come_back(seat, &fork.record, before);
+    let is_mine = latent || come_back(context, &fork.record, before);
     // Unwind: the first half's panic goes on. A second one, of the other half or of what is dropped here,
     // ends here.
     let second = catch_unwind(AssertUnwindSafe(|| {
@@ -214,8 +214,8 @@ where
         } else {
             // SAFETY: it is ours.
             let second = unsafe { fork.take() };
-            if !is_told_to_end(seat, &*panic) {
-                drop(second(ForkCx(seat)));
+            if !is_told_to_end(context, &*panic) {
+                drop(second(ForkCx(context)));
             }
             Ok(())
         }
@@ -231,11 +231,11 @@ where
 }
 
 /// Whether a stack that unwinds with `panic` does so because it was told to: nothing more begins on it.
-fn is_told_to_end(seat: &Seat, panic: &(dyn Any + Send)) -> bool {
+fn is_told_to_end(context: &StackContext, panic: &(dyn Any + Send)) -> bool {
     panic.is::<Unwound>()
         || panic.is::<Cancelled>()
         || panic.is::<Discontinued>()
-        || seat.fiber().is_some_and(Fiber::is_unwinding)
+        || context.fiber().is_some_and(Fiber::is_unwinding)
 }
 
 /// Runs both closures, in parallel if a worker is free, and returns when both have ended: [`ForkCx::join`] with the
@@ -268,8 +268,8 @@ where
     RA: Send,
     RB: Send,
 {
-    match seat::here() {
-        Some(seat) => ForkCx::new(seat).join(|_| first(), |_| second()),
+    match stack_context::here() {
+        Some(context) => ForkCx::new(context).join(|_| first(), |_| second()),
         None => ForkCx::find(|cx| cx.join(|_| first(), |_| second())),
     }
 }

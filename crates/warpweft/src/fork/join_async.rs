@@ -13,10 +13,10 @@
 //! - `second` is moved only while it `Waits`: then nobody has polled it.
 //! - The join does not end before both halves have: an `Elsewhere` is awaited, cancelled or not.
 
+use super::abort_on_drop::AbortOnDrop;
 use super::join::ForkCx;
 use super::record::Outcome;
-use super::tied::Tied;
-use crate::runtime::seat;
+use crate::runtime::stack_context;
 use std::any::Any;
 use std::fmt;
 use std::mem;
@@ -44,7 +44,7 @@ enum Second<B: Future> {
     /// Not polled yet.
     Waits(B),
     Here(B),
-    Elsewhere(Tied<B::Output>),
+    Elsewhere(AbortOnDrop<B::Output>),
     Done(Outcome<B::Output>),
     Given,
 }
@@ -52,9 +52,9 @@ enum Second<B: Future> {
 /// What the second half of the first poll's join came to.
 enum Begun<B: Future> {
     /// Somebody else has made a task of it.
-    Elsewhere(Tied<B::Output>),
+    Elsewhere(AbortOnDrop<B::Output>),
     /// Nobody has come for it.
-    Back(B),
+    TakenBack(B),
 }
 
 /// Runs two futures side by side, and gives both results: the form of [`join`](crate::join) for what waits.
@@ -125,31 +125,31 @@ where
         cx: &mut Context<'_>,
     ) -> Second<B> {
         // In a visit to another pool the second half is that pool's, whose workers do not look at the forks of this stack.
-        let Some(seat) = seat::here().filter(|seat| seat.is_at_home()) else {
-            let second = Second::Elsewhere(Tied::spawn(second, site));
+        let Some(context) = stack_context::here().filter(|context| context.is_in_own_pool()) else {
+            let second = Second::Elsewhere(AbortOnDrop::spawn(second, site));
             first.go_on(cx);
             return second;
         };
-        let owner = ptr::from_ref(seat).addr();
-        let (ready, begun) = ForkCx::new(seat).join(
+        let owner = ptr::from_ref(context).addr();
+        let (ready, begun) = ForkCx::new(context).join(
             |_| first.go_on(cx),
             move |_| {
-                if seat::here().is_some_and(|seat| ptr::from_ref(seat).addr() == owner) {
-                    Begun::Back(second)
+                if stack_context::here().is_some_and(|context| ptr::from_ref(context).addr() == owner) {
+                    Begun::TakenBack(second)
                 } else {
-                    Begun::Elsewhere(Tied::spawn(second, site))
+                    Begun::Elsewhere(AbortOnDrop::spawn(second, site))
                 }
             },
         );
         match begun {
             Begun::Elsewhere(task) => Second::Elsewhere(task),
-            Begun::Back(second) if !ready => Second::Elsewhere(Tied::spawn(second, site)),
-            Begun::Back(second) if matches!(first, First::Done(Err(_))) => {
+            Begun::TakenBack(second) if !ready => Second::Elsewhere(AbortOnDrop::spawn(second, site)),
+            Begun::TakenBack(second) if matches!(first, First::Done(Err(_))) => {
                 // Unwind: a panic is about to go on. What is dropped here must not start a second one.
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(second)));
                 Second::Given
             }
-            Begun::Back(second) => Second::Here(second),
+            Begun::TakenBack(second) => Second::Here(second),
         }
     }
 

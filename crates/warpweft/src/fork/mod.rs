@@ -15,35 +15,35 @@
 //! | `scoped_handle` | the handle of a future of either |
 //! | `runnable` | what a thief gets |
 //! | `ticket` | a fork as a task, for when its owner has to wait |
-//! | `market` | the offers of a pool, from a thief's side |
+//! | `offer_board` | the offers of a pool, from a thief's side |
 //!
 //! The fork list belongs to the stack, the offer to the worker. Why it is built like this, with the numbers, is in
 //! `docs/decisions/0008-fork-join.md`.
 
+mod abort_on_drop;
+mod fork_claim;
 mod join;
 mod join_async;
 mod list;
-mod market;
 #[cfg(doctest)]
 mod must_not_compile;
 mod offer;
+mod offer_board;
 mod ranges;
 mod record;
-mod runnable;
 mod scope;
 mod scope_async;
 mod scope_future;
 mod scoped_handle;
-mod ticket;
-mod tied;
+mod stealable_job;
 
+pub(crate) use abort_on_drop::AbortOnDrop;
 pub use join::{ForkCx, join};
 pub use join_async::{JoinAsync, join_async};
 pub(crate) use list::List;
-pub(crate) use market::{Market, Seen};
+pub(crate) use offer_board::{OfferBoard, OfferView};
 pub use ranges::{par_chunks_mut, par_for};
-pub(crate) use runnable::Stolen;
 pub use scope::{Scope, scope};
 pub use scope_async::{AsyncScope, scope_async};
 pub use scoped_handle::ScopedHandle;
-pub(crate) use tied::Tied;
+pub(crate) use stealable_job::Stolen;

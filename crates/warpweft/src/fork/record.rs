@@ -6,10 +6,10 @@
 //! - `next` and `claim` are the owner's; whether a record is latent, its list knows. `told` is written before the record becomes visible to anybody else.
 //! - Publish last: after `done` the thief touches nothing of the frame.
 
+use super::fork_claim::ForkClaim;
 use super::join::ForkCx;
-use super::runnable::{By, Runnable};
-use super::ticket::Claim;
-use crate::runtime::{seat, wait};
+use super::stealable_job::{By, StealableJob};
+use crate::runtime::{stack_context, wait};
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -25,7 +25,7 @@ pub(super) type Outcome<R> = Result<R, Box<dyn Any + Send>>;
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Record {
-    head: Runnable,
+    head: StealableJob,
     /// The next younger one; written when there is one.
     next: UnsafeCell<MaybeUninit<NonNull<Record>>>,
     /// Written when others are told. A join that nobody hears of does not pay for it.
@@ -37,14 +37,14 @@ struct Told {
     /// Set when whoever took it is done with it.
     done: Signal,
     /// The owner's share of its claim.
-    claim: Cell<Option<Arc<Claim>>>,
+    claim: Cell<Option<Arc<ForkClaim>>>,
 }
 
 impl Record {
     #[inline]
-    fn new(run: unsafe fn(NonNull<Runnable>, By)) -> Self {
+    fn new(run: unsafe fn(NonNull<StealableJob>, By)) -> Self {
         Self {
-            head: Runnable { run },
+            head: StealableJob { run },
             next: UnsafeCell::new(MaybeUninit::uninit()),
             told: UnsafeCell::new(MaybeUninit::uninit()),
         }
@@ -66,7 +66,7 @@ impl Record {
 
     /// The foot of a list; it is never offered.
     pub(super) fn foot() -> Self {
-        unsafe fn nothing(_: NonNull<Runnable>, _: By) {}
+        unsafe fn nothing(_: NonNull<StealableJob>, _: By) {}
         Self::new(nothing)
     }
 
@@ -104,8 +104,8 @@ impl Record {
     /// # Safety
     ///
     /// It is latent no more, and its owner's alone.
-    pub(super) unsafe fn claimable(this: NonNull<Self>) -> Arc<Claim> {
-        let claim = Arc::new(Claim::new(this.cast()));
+    pub(super) unsafe fn claimable(this: NonNull<Self>) -> Arc<ForkClaim> {
+        let claim = Arc::new(ForkClaim::new(this.cast()));
         // SAFETY: by the module's first invariant the record is valid.
         let record = unsafe { this.as_ref() };
         // SAFETY: by contract.
@@ -118,7 +118,7 @@ impl Record {
     /// # Safety
     ///
     /// It is latent no more.
-    pub(super) unsafe fn take_claim(&self) -> Option<Arc<Claim>> {
+    pub(super) unsafe fn take_claim(&self) -> Option<Arc<ForkClaim>> {
         // SAFETY: by contract.
         unsafe { self.told() }.claim.take()
     }
@@ -151,14 +151,14 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> Fork<B, R> {
 
     /// # Safety
     ///
-    /// As for [`Runnable::run`], by a taker; the record is the head of a fork of this kind.
-    unsafe fn run(record: NonNull<Runnable>, _by: By) {
+    /// As for [`StealableJob::run`], by a taker; the record is the head of a fork of this kind.
+    unsafe fn run(record: NonNull<StealableJob>, _by: By) {
         // SAFETY: by contract the fork is alive until `done` is set below.
         let fork = unsafe { record.cast::<Self>().as_ref() };
         // SAFETY: by contract the body was taken by this call alone.
         let body = unsafe { fork.take() };
         // Unwind: it goes on in the owner's frame.
-        let outcome = catch_unwind(AssertUnwindSafe(|| seat::with_forks(body)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| stack_context::with_forks(body)));
         // SAFETY: the result is the thief's to write until `done`.
         unsafe { (*fork.result.get()).write(outcome) };
         // SAFETY: it was taken.

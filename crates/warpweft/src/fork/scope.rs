@@ -13,14 +13,14 @@
 //!   to zero sets `done`, and touches nothing of the scope afterwards.
 //! - A job is a box of its own; who runs it frees it.
 
+use super::fork_claim::ForkClaim;
 use super::join::ForkCx;
 use super::list::List;
 use super::record::Record;
-use super::runnable::{By, Runnable, Stolen};
 use super::scoped_handle::{FirstPanic, note};
-use super::ticket::Claim;
+use super::stealable_job::{By, StealableJob, Stolen};
 use crate::fiber::Start;
-use crate::runtime::seat::{self, Seat};
+use crate::runtime::stack_context::{self, StackContext};
 use crate::runtime::wait;
 use std::any::Any;
 use std::cell::RefCell;
@@ -41,9 +41,9 @@ type Panic = Box<dyn Any + Send>;
 #[derive(Debug)]
 pub(crate) struct Jobs {
     /// Those that nobody was told of, oldest first; younger than those with tickets. Touched by the owner's thread alone.
-    latent: RefCell<VecDeque<NonNull<Runnable>>>,
+    latent: RefCell<VecDeque<NonNull<StealableJob>>>,
     /// Those whose ticket is in a queue, oldest first. Touched by the owner's thread alone.
-    tickets: RefCell<Vec<Arc<Claim>>>,
+    tickets: RefCell<Vec<Arc<ForkClaim>>>,
     /// The youngest fork of the stack when the scope was opened: older than its jobs.
     found: *const Record,
     given: AtomicUsize,
@@ -63,16 +63,16 @@ impl Jobs {
     }
 
     /// Gives the oldest latent job away.
-    pub(super) fn give_oldest(&self) -> Option<NonNull<Runnable>> {
+    pub(super) fn give_oldest(&self) -> Option<NonNull<StealableJob>> {
         let job = self.latent.borrow_mut().pop_front()?;
         self.give();
         Some(job)
     }
 
     /// Makes a claim of each latent job.
-    pub(super) fn promote(&self, ticket: &mut impl FnMut(Arc<Claim>)) {
+    pub(super) fn promote(&self, ticket: &mut impl FnMut(Arc<ForkClaim>)) {
         for job in self.latent.take() {
-            let claim = Arc::new(Claim::new(job));
+            let claim = Arc::new(ForkClaim::new(job));
             self.give();
             self.tickets.borrow_mut().push(Arc::clone(&claim));
             ticket(claim);
@@ -82,8 +82,8 @@ impl Jobs {
     /// Makes a claim of a job that was on offer and that nobody has taken. It was counted when it was offered.
     ///
     /// The owner keeps the claim, too: a pool that closes drops the ticket, and then the owner runs the job.
-    pub(super) fn claim_offered(&self, job: NonNull<Runnable>) -> Arc<Claim> {
-        let claim = Arc::new(Claim::new(job));
+    pub(super) fn claim_offered(&self, job: NonNull<StealableJob>) -> Arc<ForkClaim> {
+        let claim = Arc::new(ForkClaim::new(job));
         self.tickets.borrow_mut().push(Arc::clone(&claim));
         claim
     }
@@ -99,7 +99,7 @@ impl Jobs {
     }
 
     /// The body of the scope has ended: runs what nobody has taken, youngest first, and waits for the rest.
-    fn finish(&self, forks: &List, seat: &Seat) {
+    fn finish(&self, forks: &List, context: &StackContext) {
         loop {
             let latent = self.latent.borrow_mut().pop_back();
             if let Some(job) = latent {
@@ -120,7 +120,7 @@ impl Jobs {
         }
         forks.close_scope();
         if !self.end_one() {
-            seat.wait_for_fork(&self.done);
+            context.wait_for_fork(&self.done);
         }
     }
 }
@@ -128,7 +128,7 @@ impl Jobs {
 /// # Safety
 ///
 /// The job is its owner's, and nobody was told of it.
-unsafe fn run_own(job: NonNull<Runnable>) {
+unsafe fn run_own(job: NonNull<StealableJob>) {
     // SAFETY: a waiting job is there.
     let run = unsafe { job.as_ref() }.run;
     // SAFETY: by contract.
@@ -138,7 +138,7 @@ unsafe fn run_own(job: NonNull<Runnable>) {
 /// A job in its box.
 #[repr(C)]
 struct Job<F> {
-    head: Runnable,
+    head: StealableJob,
     scope: NonNull<Jobs>,
     body: F,
 }
@@ -146,8 +146,8 @@ struct Job<F> {
 impl<F: FnOnce()> Job<F> {
     /// # Safety
     ///
-    /// As for [`Runnable::run`]; the pointer is to a boxed job of this kind, whose scope has not ended.
-    unsafe fn run(job: NonNull<Runnable>, by: By) {
+    /// As for [`StealableJob::run`]; the pointer is to a boxed job of this kind, whose scope has not ended.
+    unsafe fn run(job: NonNull<StealableJob>, by: By) {
         // SAFETY: by contract it is a box of this kind, and the caller's alone.
         let job = unsafe { Box::from_raw(job.cast::<Self>().as_ptr()) };
         let Self { scope, body, .. } = *job;
@@ -164,12 +164,12 @@ impl<F: FnOnce()> Job<F> {
 }
 
 /// A job that was spawned on another stack: a task, which counts as ended also if it never runs.
-pub(super) struct Errand(NonNull<Jobs>);
+pub(super) struct PinnedTask(NonNull<Jobs>);
 
 // SAFETY: what it reaches of the scope is synchronised.
-unsafe impl Send for Errand {}
+unsafe impl Send for PinnedTask {}
 
-impl Errand {
+impl PinnedTask {
     fn run(self, body: impl FnOnce()) {
         // Unwind: it goes on in the scope's frame.
         let outcome = catch_unwind(AssertUnwindSafe(body));
@@ -196,7 +196,7 @@ impl Errand {
     }
 }
 
-impl Drop for Errand {
+impl Drop for PinnedTask {
     fn drop(&mut self) {
         // SAFETY: the scope waits for this job.
         let jobs = unsafe { self.0.as_ref() };
@@ -214,8 +214,8 @@ impl Drop for Errand {
 /// Made by [`scope`] and [`ForkCx::scope`]; it waits for all its jobs before it gives control back.
 pub struct Scope<'scope, 'env: 'scope> {
     jobs: Jobs,
-    /// The seat that the scope was opened in, as an address: its thread may touch the waiting jobs.
-    owner: *const Seat,
+    /// The stack context that the scope was opened in, as an address: its thread may touch the waiting jobs.
+    owner: *const StackContext,
     /// The owner's, for jobs that are spawned elsewhere.
     pool: NonNull<PoolHeader>,
     scope: PhantomData<&'scope mut &'scope ()>,
@@ -243,17 +243,17 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     where
         F: FnOnce(&'scope Scope<'scope, 'env>) + Send + 'scope,
     {
-        match seat::here() {
-            Some(seat) if std::ptr::eq(seat, self.owner) => {
+        match stack_context::here() {
+            Some(context) if std::ptr::eq(context, self.owner) => {
                 let job = boxed(&self.jobs, move || job(self));
                 self.jobs.latent.borrow_mut().push_back(job);
-                // SAFETY: a seat's list is attached for as long as its thread runs tasks.
-                if unsafe { seat.forks().is_free() } {
-                    seat.offer_fork();
+                // SAFETY: a stack context's list is attached for as long as its thread runs tasks.
+                if unsafe { context.forks().is_free() } {
+                    context.offer_fork();
                 }
             }
             _ => {
-                let (run, birth) = self.errand(Box::new(move || job(self)));
+                let (run, birth) = self.pinned(Box::new(move || job(self)));
                 // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
                 unsafe { births::detached_job(move || run.go(), birth) }.push(Why::Spawned);
             }
@@ -266,32 +266,32 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     where
         F: FnOnce(&'scope Scope<'scope, 'env>) + Send + 'scope,
     {
-        let (run, birth) = self.errand(Box::new(move || body(self)));
+        let (run, birth) = self.pinned(Box::new(move || body(self)));
         // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
         unsafe { births::detached_mounted(move || run.go(), Start, birth) }.push(Why::Spawned);
     }
 
     /// A job for a task: it counts as ended when it has run or is dropped.
     #[track_caller]
-    fn errand(&self, job: Box<dyn FnOnce() + Send + 'scope>) -> (Run, Birth) {
-        let (errand, birth) = self.give_errand();
-        // SAFETY: only the lifetime changes. The job is run or dropped before its errand ends, and the scope waits for that.
+    fn pinned(&self, job: Box<dyn FnOnce() + Send + 'scope>) -> (Run, Birth) {
+        let (pinned, birth) = self.give_errand();
+        // SAFETY: only the lifetime changes. The job is run or dropped before its pinned task ends, and the scope waits for that.
         let job = unsafe {
             std::mem::transmute::<Box<dyn FnOnce() + Send + 'scope>, Box<dyn FnOnce() + Send>>(job)
         };
-        (Run { job, errand }, birth)
+        (Run { job, pinned }, birth)
     }
 
     /// One more to wait for.
     #[track_caller]
-    pub(super) fn give_errand(&self) -> (Errand, Birth) {
+    pub(super) fn give_errand(&self) -> (PinnedTask, Birth) {
         self.jobs.give();
         let birth = Birth {
             pool: self.pool,
             location: Location::caller(),
             name: None,
         };
-        (Errand(NonNull::from(&self.jobs)), birth)
+        (PinnedTask(NonNull::from(&self.jobs)), birth)
     }
 
     /// Where the first panic is kept.
@@ -300,22 +300,22 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 }
 
-/// In this order, so that the job is dropped before its errand.
+/// In this order, so that the job is dropped before its pinned task.
 struct Run {
     job: Box<dyn FnOnce() + Send>,
-    errand: Errand,
+    pinned: PinnedTask,
 }
 
 impl Run {
     fn go(self) {
-        let Self { job, errand } = self;
-        errand.run(job);
+        let Self { job, pinned } = self;
+        pinned.run(job);
     }
 }
 
-fn boxed<F: FnOnce()>(jobs: &Jobs, body: F) -> NonNull<Runnable> {
+fn boxed<F: FnOnce()>(jobs: &Jobs, body: F) -> NonNull<StealableJob> {
     let job = Box::new(Job {
-        head: Runnable { run: Job::<F>::run },
+        head: StealableJob { run: Job::<F>::run },
         scope: NonNull::from(jobs),
         body,
     });
@@ -329,8 +329,8 @@ impl ForkCx<'_> {
     ///
     /// As [`scope`].
     pub fn scope<'env, T>(self, body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
-        let seat = self.seat();
-        let forks = seat.forks();
+        let context = self.context();
+        let forks = context.forks();
         let scope = Scope {
             jobs: Jobs {
                 latent: RefCell::default(),
@@ -340,8 +340,8 @@ impl ForkCx<'_> {
                 done: Signal::new(),
                 panic: FirstPanic::new(None),
             },
-            owner: seat,
-            pool: seat.pool(),
+            owner: context,
+            pool: context.pool(),
             scope: PhantomData,
             env: PhantomData,
         };
@@ -349,7 +349,7 @@ impl ForkCx<'_> {
         unsafe { forks.open_scope(&scope.jobs) };
         // Unwind: it goes on below, when every job has ended.
         let outcome = catch_unwind(AssertUnwindSafe(|| body(&scope)));
-        scope.jobs.finish(forks, seat);
+        scope.jobs.finish(forks, context);
         let panic = scope.jobs.panic.lock().take();
         match (outcome, panic) {
             (Err(panic), _) | (Ok(_), Some(panic)) => resume_unwind(panic),

@@ -11,7 +11,7 @@
 //! - Once closed, nothing enters. The scope closes when it is dropped, and when the body has ended and nobody is inside.
 //! - Handles are cancelled and dropped outside of the lock.
 
-use super::scoped_handle::{Blamed, FirstPanic, ScopedHandle, answered, caught};
+use super::scoped_handle::{FirstPanic, PanicLocation, ScopedHandle, answered, caught};
 use crate::runtime::TaskBuilder;
 use crate::sync::oneshot;
 use std::collections::HashMap;
@@ -130,7 +130,7 @@ impl AsyncScope {
                 number,
                 scope: Arc::clone(&self.0),
             };
-            let blamed = Blamed::Shared(Arc::clone(&self.0.panic));
+            let blamed = PanicLocation::Shared(Arc::clone(&self.0.panic));
             let task = async move {
                 // Dropped after the future.
                 let _inside = inside;

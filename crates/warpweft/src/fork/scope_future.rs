@@ -1,19 +1,19 @@
 //! Futures that borrow, as tasks of a scope that waits for them.
 //!
 //! ```text
-//!   scope ◀──── counts ──── Errand          one task: the future in its box, then the errand
+//!   scope ◀──── counts ──── Errand          one task: the future in its box, then the pinned task
 //!     ▲                       ▲
 //!     └ waits        dropped or ended after the future
 //! ```
 //!
 //! # Invariants
 //!
-//! - The future, and all that it borrows and holds, is dropped before its errand ends; the scope waits for the errand. So nothing
+//! - The future, and all that it borrows and holds, is dropped before its pinned task ends; the scope waits for the pinned task. So nothing
 //!   borrowed is reached after the scope: not by a waker, which may live on, nor by a pool that ends.
 //! - The result is in a promise, which is as borrowed as the future.
 
-use super::scope::{Errand, Scope};
-use super::scoped_handle::{Blamed, ScopedHandle, answered};
+use super::scope::{PinnedTask, Scope};
+use super::scoped_handle::{PanicLocation, ScopedHandle, answered};
 use crate::sync::oneshot;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,13 +22,13 @@ use std::task::{Context, Poll};
 use warpweft_task::Why;
 use warpweft_task::spawn as births;
 
-type Lent<'scope> = Pin<Box<dyn Future<Output = ()> + Send + 'scope>>;
+type Borrowed<'scope> = Pin<Box<dyn Future<Output = ()> + Send + 'scope>>;
 
-/// A future of a scope, as a task: in this order, so that the future is dropped before its errand.
+/// A future of a scope, as a task: in this order, so that the future is dropped before its pinned task.
 struct Borrowing {
     /// `None`: it has ended.
-    future: Option<Lent<'static>>,
-    errand: Option<Errand>,
+    future: Option<Borrowed<'static>>,
+    pinned: Option<PinnedTask>,
 }
 
 impl Future for Borrowing {
@@ -46,13 +46,13 @@ impl Future for Borrowing {
         let future = self.future.take();
         // Unwind: as above.
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(future)));
-        if let Some(errand) = self.errand.take() {
+        if let Some(pinned) = self.pinned.take() {
             polled
                 .err()
                 .or(dropped.err())
                 .into_iter()
-                .for_each(|panic| errand.note(panic));
-            errand.end();
+                .for_each(|panic| pinned.note(panic));
+            pinned.end();
         }
         Poll::Ready(())
     }
@@ -96,13 +96,17 @@ impl<'scope> Scope<'scope, '_> {
         F: Future<Output: Send + 'scope> + Send + 'scope,
     {
         let (sender, receiver) = oneshot::channel();
-        let lent: Lent<'scope> = Box::pin(answered(future, sender, Blamed::Borrowed(self.first_panic())));
-        // SAFETY: only the lifetime changes. The future is dropped before its errand ends, and the scope waits for that.
-        let future = unsafe { mem::transmute::<Lent<'scope>, Lent<'static>>(lent) };
-        let (errand, birth) = self.give_errand();
+        let lent: Borrowed<'scope> = Box::pin(answered(
+            future,
+            sender,
+            PanicLocation::Borrowed(self.first_panic()),
+        ));
+        // SAFETY: only the lifetime changes. The future is dropped before its pinned task ends, and the scope waits for that.
+        let future = unsafe { mem::transmute::<Borrowed<'scope>, Borrowed<'static>>(lent) };
+        let (pinned, birth) = self.give_errand();
         let task = Borrowing {
             future: Some(future),
-            errand: Some(errand),
+            pinned: Some(pinned),
         };
         // SAFETY: the owner's thread keeps the pool alive, and waits for the task.
         let (task, handle) = unsafe { births::future(task, birth) };

@@ -39,23 +39,23 @@ pub(super) fn note(place: &FirstPanic, panic: Panic) {
 }
 
 /// The scope, as far as a panic of its futures is concerned.
-pub(super) enum Blamed<'scope> {
+pub(super) enum PanicLocation<'scope> {
     Borrowed(&'scope FirstPanic),
     Shared(Arc<FirstPanic>),
 }
 
 /// A panic on its way to whoever asks.
-pub(super) struct Thrown<'scope> {
+pub(super) struct PanicOfFuture<'scope> {
     panic: Option<Panic>,
-    scope: Blamed<'scope>,
+    scope: PanicLocation<'scope>,
 }
 
-impl Drop for Thrown<'_> {
+impl Drop for PanicOfFuture<'_> {
     fn drop(&mut self) {
         if let Some(panic) = self.panic.take() {
             match &self.scope {
-                Blamed::Borrowed(place) => note(place, panic),
-                Blamed::Shared(place) => note(place, panic),
+                PanicLocation::Borrowed(place) => note(place, panic),
+                PanicLocation::Shared(place) => note(place, panic),
             }
         }
     }
@@ -75,10 +75,10 @@ pub(super) async fn caught<F: Future>(future: F) -> Outcome<F::Output> {
 /// Runs a future of a scope, and sends what it comes to.
 pub(super) async fn answered<'scope, F: Future>(
     future: F,
-    sender: oneshot::Sender<Result<F::Output, Thrown<'scope>>>,
-    scope: Blamed<'scope>,
+    sender: oneshot::Sender<Result<F::Output, PanicOfFuture<'scope>>>,
+    scope: PanicLocation<'scope>,
 ) {
-    let outcome = caught(future).await.map_err(|panic| Thrown {
+    let outcome = caught(future).await.map_err(|panic| PanicOfFuture {
         panic: Some(panic),
         scope,
     });
@@ -99,10 +99,10 @@ pub(super) async fn answered<'scope, F: Future>(
 ///
 /// Polling it again after it has given its result panics, as with most futures.
 #[must_use = "dropping it gives a panic of the future to its scope; say `drop(handle)` if that is meant"]
-pub struct ScopedHandle<'scope, T>(oneshot::Receiver<Result<T, Thrown<'scope>>>);
+pub struct ScopedHandle<'scope, T>(oneshot::Receiver<Result<T, PanicOfFuture<'scope>>>);
 
 impl<'scope, T> ScopedHandle<'scope, T> {
-    pub(super) fn new(receiver: oneshot::Receiver<Result<T, Thrown<'scope>>>) -> Self {
+    pub(super) fn new(receiver: oneshot::Receiver<Result<T, PanicOfFuture<'scope>>>) -> Self {
         Self(receiver)
     }
 

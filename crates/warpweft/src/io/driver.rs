@@ -1,7 +1,7 @@
 //! One runtime's sources and timers, and the one thread at a time that polls for them.
 //!
 //! ```text
-//!   role:  FREE ──take──▶ TAKEN ─ wait (perhaps asleep until `alarm`) ─ hand out ─▶ FREE
+//!   role:  FREE ──take──▶ TAKEN ─ wait (perhaps asleep until `sleep_deadline`) ─ handoff out ─▶ FREE
 //! ```
 //!
 //! The driver knows nothing of workers: whoever takes the role polls. See the [module](super) for who does.
@@ -9,11 +9,11 @@
 //! # Invariants
 //!
 //! - Only the holder of the role waits in the poller, and touches its bench.
-//! - [`alarm`](super::alarm) is the time until which the holder may sleep.
+//! - [`sleep_deadline`](super::alarm) is the time until which the holder may sleep.
 //! - Wakers are called with no lock held, and their panics end here.
 
-use super::alarm::Alarm;
 use super::poller::{Events, Poller};
+use super::sleep_deadline::SleepDeadline;
 use super::source::Source;
 use super::sources::Sources;
 use crate::runtime::forked::end_if;
@@ -37,8 +37,8 @@ pub(crate) struct Driver {
     role: AtomicU32,
     /// Nobody takes the role any more.
     closed: AtomicBool,
-    alarm: Alarm,
-    bench: Mutex<Bench>,
+    sleep_deadline: SleepDeadline,
+    events: Mutex<EventBuffer>,
     /// When somebody looked last.
     looked_ns: AtomicU64,
     /// Of the process that polls.
@@ -47,14 +47,14 @@ pub(crate) struct Driver {
 
 /// What only the holder of the role needs.
 #[derive(Debug)]
-struct Bench {
+struct EventBuffer {
     events: Events,
     wakers: Vec<Waker>,
 }
 
 /// The role of the poller; given up when dropped.
 #[derive(Debug)]
-pub(crate) struct Turn<'a> {
+pub(crate) struct PollTurn<'a> {
     driver: &'a Driver,
 }
 
@@ -69,8 +69,8 @@ impl Driver {
             timers: Timers::new(workers),
             role: AtomicU32::new(FREE),
             closed: AtomicBool::new(false),
-            alarm: Alarm::new(),
-            bench: Mutex::new(Bench {
+            sleep_deadline: SleepDeadline::new(),
+            events: Mutex::new(EventBuffer {
                 events: Events::new(),
                 wakers: Vec::new(),
             }),
@@ -80,7 +80,7 @@ impl Driver {
     }
 
     /// Takes the role, if nobody has it.
-    pub(crate) fn take(&self) -> Option<Turn<'_>> {
+    pub(crate) fn take(&self) -> Option<PollTurn<'_>> {
         // Ordering: Acquire pairs with the Release at the end of a turn.
         (!self.is_closed()
             && self.role.load(Ordering::Relaxed) == FREE
@@ -89,7 +89,7 @@ impl Driver {
                 .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok())
         // Lazily: a turn that is dropped gives the role up.
-        .then(|| Turn { driver: self })
+        .then(|| PollTurn { driver: self })
     }
 
     /// Whether somebody has the role.
@@ -98,7 +98,7 @@ impl Driver {
     }
 
     /// Ends the present sleep of the holder of the role, or the next one.
-    pub(crate) fn rouse(&self) {
+    pub(crate) fn unpark(&self) {
         self.poller.notify();
     }
 
@@ -154,7 +154,7 @@ impl Driver {
         let (token, first) = self.timers.insert(worker, deadline, waker)?;
         if first {
             delay::point("driver.set_timer: inserted");
-            if self.alarm.is_late_for(deadline) {
+            if self.sleep_deadline.is_late_for(deadline) {
                 self.poller.notify();
             }
         }
@@ -176,8 +176,8 @@ impl Driver {
     }
 }
 
-impl Turn<'_> {
-    /// Looks what happened; sleeps until something does, a timer expires, somebody rouses it, or `at_most_ns` nanoseconds are
+impl PollTurn<'_> {
+    /// Looks what happened; sleeps until something does, a timer expires, somebody wakes it, or `at_most_ns` nanoseconds are
     /// over.
     pub(crate) fn wait(&mut self, at_most_ns: Option<u64>) {
         let driver = self.driver;
@@ -185,17 +185,17 @@ impl Turn<'_> {
         let limit = at_most_ns.map_or(NEVER, |ns| now.saturating_add(ns));
         let mut ns = Some(0);
         if limit > now {
-            let until = driver.alarm.set(|| driver.timers.next().min(limit));
+            let until = driver.sleep_deadline.set(|| driver.timers.next().min(limit));
             ns = (until != NEVER).then(|| until.saturating_sub(now));
             // With more to sort it only looks, and comes back.
             if until > now && driver.timers.tidy() {
                 ns = Some(0);
             }
         }
-        let mut bench = driver.bench.lock();
-        let waited = driver.poller.wait(&mut bench.events, ns);
-        drop(bench);
-        driver.alarm.clear();
+        let mut events = driver.events.lock();
+        let waited = driver.poller.wait(&mut events.events, ns);
+        drop(events);
+        driver.sleep_deadline.clear();
         if waited.is_err() {
             // The system took the poller away (out of memory, or its descriptor was closed behind our back). Nobody can sleep in
             // it, so everyone is told.
@@ -206,11 +206,11 @@ impl Turn<'_> {
     /// Wakes everyone for whom something happened; how many. Ends the turn.
     pub(crate) fn hand_out(self) -> usize {
         let driver = self.driver;
-        let mut bench = driver.bench.lock();
-        let mut wakers = std::mem::take(&mut bench.wakers);
-        driver.sources.happened(bench.events.iter(), &mut wakers);
-        bench.events.clear();
-        drop(bench);
+        let mut events = driver.events.lock();
+        let mut wakers = std::mem::take(&mut events.wakers);
+        driver.sources.happened(events.events.iter(), &mut wakers);
+        events.events.clear();
+        drop(events);
         let now = driver.poller.now_ns();
         driver.looked_ns.store(now, Ordering::Relaxed);
         let mut woken = 0;
@@ -224,12 +224,12 @@ impl Turn<'_> {
         }
         // One of them may have forked: in the child the thread has nothing to go back to.
         end_if(driver.check().is_err());
-        driver.bench.lock().wakers = wakers;
+        driver.events.lock().wakers = wakers;
         woken
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for PollTurn<'_> {
     fn drop(&mut self) {
         // Ordering: Release pairs with the Acquire in `take`.
         self.driver.role.store(FREE, Ordering::Release);

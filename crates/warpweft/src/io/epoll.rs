@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   epoll ◀── sources       both ways, edge by edge, registered once
-//!         ◀── `bell`        an event descriptor: each write is an edge, so nobody reads it
-//!         ◀── `alarm`       a timer descriptor, for sleeps shorter than `COARSE_NS`; each expiry is an edge, too
+//!         ◀── `wakeup`        an event descriptor: each write is an edge, so nobody reads it
+//!         ◀── `sleep_deadline`       a timer descriptor, for sleeps shorter than `COARSE_NS`; each expiry is an edge, too
 //! ```
 //!
 //! What has become ready is remembered by the [`Source`](super::source::Source). Elsewhere there is `poller.rs`, over `polling`:
-//! that one re-arms its bell and its alarm at each look, which is four system calls more (decision 0017).
+//! that one re-arms its waker and its alarm at each look, which is four system calls more (decision 0017).
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
@@ -20,7 +20,7 @@ use warpweft_platform::clock;
 
 /// How many events one look takes at most; the rest comes with the next.
 const EVENTS: usize = 1024;
-/// The key of the bell and of the alarm: no source has it.
+/// The key of the waker and of the alarm: no source has it.
 const OWN: u64 = u64::MAX;
 /// Sleeps from this length on keep `epoll`'s own time, which is in milliseconds: they end up to one early, and the rest is slept by
 /// the alarm. Shorter ones set the alarm, a system call more.
@@ -33,8 +33,8 @@ const LONGEST_MS: u64 = i32::MAX as u64;
 #[derive(Debug)]
 pub(super) struct Poller {
     epoll: OwnedFd,
-    bell: OwnedFd,
-    alarm: OwnedFd,
+    wakeup: OwnedFd,
+    sleep_deadline: OwnedFd,
 }
 
 /// What one look gave.
@@ -92,13 +92,13 @@ impl Poller {
     pub(super) fn new() -> io::Result<Self> {
         let poller = Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
-            alarm: timerfd_create(
+            wakeup: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            sleep_deadline: timerfd_create(
                 TimerfdClockId::Monotonic,
                 TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
             )?,
         };
-        for own in [&poller.bell, &poller.alarm] {
+        for own in [&poller.wakeup, &poller.sleep_deadline] {
             let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
             epoll::add(&poller.epoll, own, epoll::EventData::new_u64(OWN), flags)?;
         }
@@ -139,7 +139,7 @@ impl Poller {
                     it_interval: zero,
                     it_value: timespec(ns),
                 };
-                timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once)?;
+                timerfd_settime(&self.sleep_deadline, TimerfdTimerFlags::empty(), &once)?;
                 None
             }
         };
@@ -154,10 +154,10 @@ impl Poller {
 
     /// Ends the present or the next wait.
     pub(super) fn notify(&self) {
-        // It fails only after 2⁶⁴ - 2 calls, and then the bell is rung for good: it is emptied, and this is an edge again.
-        if rustix::io::write(&self.bell, &1_u64.to_ne_bytes()).is_err() {
-            let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        // It fails only after 2⁶⁴ - 2 calls, and then the waker is rung for good: it is emptied, and this is an edge again.
+        if rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes()).is_err() {
+            let _ = rustix::io::read(&self.wakeup, &mut [0; 8]);
+            let _ = rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes());
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
             poller.notify();
             poller.notify();
             poller.wait(&mut events, None).expect("it was rung before");
-            assert_eq!(events.iter().count(), 0, "the bell is no source");
+            assert_eq!(events.iter().count(), 0, "the waker is no source");
             let slept = took(&poller, &mut events, Some(2_000_000));
             assert!(slept >= 2_000_000, "rung again: {slept} ns");
         }

@@ -1,11 +1,11 @@
 #![doc = include_str!("README.md")]
 
-mod alarm;
-mod aside;
 mod driver;
 mod handle;
 #[cfg(doctest)]
 mod must_not_compile;
+mod run_blocking;
+mod sleep_deadline;
 mod source;
 mod sources;
 
@@ -24,12 +24,12 @@ mod poller;
 ))]
 mod poller;
 #[cfg(any(warpweft_loom, warpweft_shuttle))]
-#[path = "twin.rs"]
+#[path = "on_thread.rs"]
 mod poller;
 
-pub(crate) use aside::aside;
-pub(crate) use driver::{Driver, Turn};
+pub(crate) use driver::{Driver, PollTurn};
 pub use handle::Async;
+pub(crate) use run_blocking::run_blocking;
 
 use std::io::{Error, ErrorKind};
 

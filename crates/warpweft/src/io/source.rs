@@ -33,7 +33,7 @@ const ANONYMOUS: usize = 8;
 
 /// Which way the bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     /// In: also new connections, and the end of the stream.
     In,
     /// Out: also the end of a connection attempt.
@@ -43,11 +43,11 @@ pub(crate) enum Way {
 /// One registered source.
 #[derive(Debug)]
 pub(crate) struct Source {
-    ways: [Direction; 2],
+    ways: [WaitQueue; 2],
 }
 
 #[derive(Debug)]
-struct Direction {
+struct WaitQueue {
     word: AtomicU64,
     waiting: Mutex<Waiting>,
 }
@@ -61,16 +61,16 @@ struct Waiting {
 
 /// A place among those who wait for a direction; given up when dropped.
 #[derive(Debug)]
-pub(crate) struct Ticket<'a> {
+pub(crate) struct WaiterId<'a> {
     source: &'a Source,
-    way: Way,
+    direction: Direction,
     number: u64,
 }
 
 impl Source {
     /// Ready both ways until an attempt shows otherwise.
     pub(super) fn new() -> Self {
-        let direction = || Direction {
+        let direction = || WaitQueue {
             word: AtomicU64::new(READY),
             waiting: Mutex::new(Waiting::default()),
         };
@@ -79,13 +79,13 @@ impl Source {
         }
     }
 
-    fn way(&self, way: Way) -> &Direction {
-        &self.ways[way as usize]
+    fn direction(&self, direction: Direction) -> &WaitQueue {
+        &self.ways[direction as usize]
     }
 
     /// The poller says that it is ready, and whether more than bytes has arrived: the waiting ones are added to `wakers`.
-    pub(super) fn happened(&self, way: Way, marked: bool, wakers: &mut Vec<Waker>) {
-        let direction = self.way(way);
+    pub(super) fn happened(&self, direction: Direction, marked: bool, wakers: &mut Vec<Waker>) {
+        let direction = self.direction(direction);
         let flags = if marked { READY | MARKED } else { READY };
         let mut word = direction.word.load(Ordering::Relaxed);
         // Ordering: Release, so that who sees READY also sees what the poller saw.
@@ -108,19 +108,19 @@ impl Source {
         }
     }
 
-    /// Attempts `operation` until it does not block; `ticket` is the caller's place meanwhile, 0 for none. `check` says why there
+    /// Attempts `operation` until it does not block; `waiter_id` is the caller's place meanwhile, 0 for none. `check` says why there
     /// is no sense in waiting, `emptied` whether a result shows that the next attempt would block.
     fn poll<R>(
         &self,
-        way: Way,
+        direction: Direction,
         cx: &Context<'_>,
-        ticket: Option<&mut u64>,
+        waiter_id: Option<&mut u64>,
         check: impl Fn() -> io::Result<()>,
         mut operation: impl FnMut() -> io::Result<R>,
         emptied: impl Fn(&R) -> bool,
     ) -> Poll<io::Result<R>> {
-        let direction = self.way(way);
-        let mut ticket = ticket;
+        let direction = self.direction(direction);
+        let mut waiter_id = waiter_id;
         loop {
             // Ordering: Acquire pairs with the Release in `happened`. The word is read before the attempt: an event after
             // this point changes it, and `drained` will not undo that.
@@ -130,7 +130,7 @@ impl Source {
             }
             if word & READY == 0 {
                 check()?;
-                if direction.wait(cx, ticket.as_deref_mut()) {
+                if direction.wait(cx, waiter_id.as_deref_mut()) {
                     return Poll::Pending;
                 }
                 continue;
@@ -152,31 +152,31 @@ impl Source {
     /// Attempts `operation` for a task that may go away without a word.
     pub(crate) fn poll_anonymous<R>(
         &self,
-        way: Way,
+        direction: Direction,
         cx: &Context<'_>,
         check: impl Fn() -> io::Result<()>,
         operation: impl FnMut() -> io::Result<R>,
         emptied: impl Fn(&R) -> bool,
     ) -> Poll<io::Result<R>> {
-        self.poll(way, cx, None, check, operation, emptied)
+        self.poll(direction, cx, None, check, operation, emptied)
     }
 
     /// A place for someone who may have to wait.
-    pub(crate) fn ticket(&self, way: Way) -> Ticket<'_> {
-        Ticket {
+    pub(crate) fn waiter_id(&self, direction: Direction) -> WaiterId<'_> {
+        WaiterId {
             source: self,
-            way,
+            direction,
             number: 0,
         }
     }
 
     #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
-    pub(crate) fn waiting(&self, way: Way) -> usize {
-        self.way(way).waiting.lock().wakers.len()
+    pub(crate) fn waiting(&self, direction: Direction) -> usize {
+        self.direction(direction).waiting.lock().wakers.len()
     }
 }
 
-impl Ticket<'_> {
+impl WaiterId<'_> {
     /// Attempts `operation`, and keeps its place if it would block.
     pub(crate) fn poll<R>(
         &mut self,
@@ -185,15 +185,21 @@ impl Ticket<'_> {
         operation: impl FnMut() -> io::Result<R>,
         emptied: impl Fn(&R) -> bool,
     ) -> Poll<io::Result<R>> {
-        self.source
-            .poll(self.way, cx, Some(&mut self.number), check, operation, emptied)
+        self.source.poll(
+            self.direction,
+            cx,
+            Some(&mut self.number),
+            check,
+            operation,
+            emptied,
+        )
     }
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for WaiterId<'_> {
     fn drop(&mut self) {
         if self.number != 0 {
-            let mut waiting = self.source.way(self.way).waiting.lock();
+            let mut waiting = self.source.direction(self.direction).waiting.lock();
             let place = waiting
                 .wakers
                 .iter()
@@ -205,7 +211,7 @@ impl Drop for Ticket<'_> {
     }
 }
 
-impl Direction {
+impl WaitQueue {
     /// An attempt that began when the word was `seen` would have blocked, or the next one would.
     fn drained(&self, seen: u64) {
         // Ordering: Relaxed. It publishes nothing. If it fails, an event came, and the next attempt finds out.
@@ -215,14 +221,14 @@ impl Direction {
     }
 
     /// Joins the waiting ones; `false` if there is nothing to wait for.
-    fn wait(&self, cx: &Context<'_>, ticket: Option<&mut u64>) -> bool {
+    fn wait(&self, cx: &Context<'_>, waiter_id: Option<&mut u64>) -> bool {
         let waker = cx.waker().clone();
         let mut waiting = self.waiting.lock();
         // Ordering: Relaxed. Who changes the word takes the lock afterwards: a change that is not seen here finds the waker.
         if self.word.load(Ordering::Relaxed) & (READY | CLOSED) != 0 {
             return false;
         }
-        let replaced = waiting.enter(waker, ticket);
+        let replaced = waiting.enter(waker, waiter_id);
         drop(waiting);
         match replaced {
             Some(Replaced::Same(waker)) => drop(waker),
@@ -246,12 +252,12 @@ enum Replaced {
 }
 
 impl Waiting {
-    fn enter(&mut self, waker: Waker, ticket: Option<&mut u64>) -> Option<Replaced> {
-        let place = match &ticket {
-            Some(ticket) => self
+    fn enter(&mut self, waker: Waker, waiter_id: Option<&mut u64>) -> Option<Replaced> {
+        let place = match &waiter_id {
+            Some(waiter_id) => self
                 .wakers
                 .iter()
-                .position(|(number, _)| *number == **ticket && **ticket != 0),
+                .position(|(number, _)| *number == **waiter_id && **waiter_id != 0),
             None => self
                 .wakers
                 .iter()
@@ -263,7 +269,7 @@ impl Waiting {
                 waker,
             )));
         }
-        let Some(ticket) = ticket else {
+        let Some(waiter_id) = waiter_id else {
             let mut anonymous = (0..self.wakers.len()).filter(|&place| self.wakers[place].0 == 0);
             let oldest = anonymous.next();
             let full = anonymous.count() + 1 >= ANONYMOUS;
@@ -272,7 +278,7 @@ impl Waiting {
             return oldest.map(Replaced::Oldest);
         };
         self.tickets += 1;
-        *ticket = self.tickets;
+        *waiter_id = self.tickets;
         self.wakers.push((self.tickets, waker));
         None
     }

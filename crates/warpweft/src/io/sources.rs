@@ -4,7 +4,7 @@
 //! old source finds nobody, even if the place, or the descriptor's number, is in use again.
 
 use super::poller::Ready;
-use super::source::{Source, Way};
+use super::source::{Direction, Source};
 use std::io;
 use std::sync::Arc;
 use std::task::Waker;
@@ -95,10 +95,10 @@ impl Sources {
                 continue;
             };
             if event.readable {
-                source.happened(Way::In, event.marked, wakers);
+                source.happened(Direction::In, event.marked, wakers);
             }
             if event.writable {
-                source.happened(Way::Out, event.marked, wakers);
+                source.happened(Direction::Out, event.marked, wakers);
             }
         }
     }
@@ -120,7 +120,7 @@ fn split(key: usize) -> (u32, u32) {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{Ready, Sources, Way};
+    use super::{Direction, Ready, Sources};
     use std::io::ErrorKind;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Context, Poll, Wake, Waker};
@@ -160,8 +160,8 @@ mod tests {
         let (new, source) = sources.insert().expect("open");
         assert_eq!(old as u32, new as u32, "the place is used again");
         let cx = Context::from_waker(Waker::noop());
-        let mut ticket = source.ticket(Way::In);
-        assert!(ticket.poll(&cx, || Ok(()), blocks, never).is_pending());
+        let mut waiter_id = source.waiter_id(Direction::In);
+        assert!(waiter_id.poll(&cx, || Ok(()), blocks, never).is_pending());
         let mut wakers = Vec::new();
         sources.happened(ready(old), &mut wakers);
         assert!(wakers.is_empty());
@@ -177,7 +177,7 @@ mod tests {
         let (key, source) = sources.insert().expect("open");
         let cx = Context::from_waker(Waker::noop());
         let mut attempts = 0;
-        let polled = source.ticket(Way::In).poll(
+        let polled = source.waiter_id(Direction::In).poll(
             &cx,
             || Ok(()),
             || {
@@ -196,18 +196,18 @@ mod tests {
     /// A read that fills less than its buffer, of the source of that key; how many attempts the next read makes.
     fn attempts_after_a_short_read(sources: &Sources, source: &super::Source, during: impl Fn()) -> usize {
         let cx = Context::from_waker(Waker::noop());
-        let mut ticket = source.ticket(Way::In);
+        let mut waiter_id = source.waiter_id(Direction::In);
         let read = || {
             during();
             Ok(1)
         };
-        assert!(ticket.poll(&cx, || Ok(()), read, |read| *read < 2).is_ready());
+        assert!(waiter_id.poll(&cx, || Ok(()), read, |read| *read < 2).is_ready());
         let mut attempts = 0;
         let next = || {
             attempts += 1;
             blocks()
         };
-        assert!(ticket.poll(&cx, || Ok(()), next, never).is_pending());
+        assert!(waiter_id.poll(&cx, || Ok(()), next, never).is_pending());
         assert!(!sources.0.lock().closed);
         attempts
     }
@@ -254,15 +254,18 @@ mod tests {
         let sources = Sources::default();
         let (_, source) = sources.insert().expect("open");
         let cx = Context::from_waker(Waker::noop());
-        let mut tickets: Vec<_> = (0..100).map(|_| source.ticket(Way::Out)).collect();
+        let mut tickets: Vec<_> = (0..100).map(|_| source.waiter_id(Direction::Out)).collect();
         for _ in 0..3 {
-            for ticket in &mut tickets {
-                assert!(ticket.poll(&cx, || Ok(()), blocks, never).is_pending());
+            for waiter_id in &mut tickets {
+                assert!(waiter_id.poll(&cx, || Ok(()), blocks, never).is_pending());
             }
         }
-        assert_eq!((source.waiting(Way::Out), source.waiting(Way::In)), (100, 0));
+        assert_eq!(
+            (source.waiting(Direction::Out), source.waiting(Direction::In)),
+            (100, 0)
+        );
         drop(tickets);
-        assert_eq!(source.waiting(Way::Out), 0);
+        assert_eq!(source.waiting(Direction::Out), 0);
     }
 
     #[test]
@@ -272,11 +275,16 @@ mod tests {
         let counts: Vec<_> = (0..20).map(|_| std::sync::Arc::new(Count::default())).collect();
         for count in counts.iter().flat_map(|count| [count, count]) {
             let waker = Waker::from(std::sync::Arc::clone(count));
-            let polled =
-                source.poll_anonymous(Way::In, &Context::from_waker(&waker), || Ok(()), blocks, never);
+            let polled = source.poll_anonymous(
+                Direction::In,
+                &Context::from_waker(&waker),
+                || Ok(()),
+                blocks,
+                never,
+            );
             assert!(polled.is_pending());
         }
-        assert_eq!(source.waiting(Way::In), 8);
+        assert_eq!(source.waiting(Direction::In), 8);
         let woken: Vec<_> = counts
             .iter()
             .map(|count| count.0.load(Ordering::Relaxed))
@@ -293,12 +301,12 @@ mod tests {
         let sources = Sources::default();
         let (_, source) = sources.insert().expect("open");
         let cx = Context::from_waker(Waker::noop());
-        let mut ticket = source.ticket(Way::In);
-        assert!(ticket.poll(&cx, || Ok(()), blocks, never).is_pending());
+        let mut waiter_id = source.waiter_id(Direction::In);
+        assert!(waiter_id.poll(&cx, || Ok(()), blocks, never).is_pending());
         let mut wakers = Vec::new();
         sources.close(&mut wakers);
         assert_eq!(wakers.len(), 1);
-        let Poll::Ready(Err(error)) = ticket.poll(&cx, || Ok(()), blocks, never) else {
+        let Poll::Ready(Err(error)) = waiter_id.poll(&cx, || Ok(()), blocks, never) else {
             panic!("it is closed")
         };
         assert_eq!(error.kind(), ErrorKind::NotConnected);

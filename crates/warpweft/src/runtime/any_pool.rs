@@ -1,13 +1,13 @@
 //! What a pool can do for whoever does not know its policy, and so not its type.
 
-use super::card::Card;
-use super::context::Front;
-use super::crew::Crew;
-use super::engine::Engine;
+use super::current::WorkerRef;
+use super::driver_owner::DriverOwner;
 use super::monitor::Monitor;
-use super::seat::Seat;
+use super::pool_info::PoolInfo;
+use super::stack_context::StackContext;
+use super::thread_set::ThreadSet;
 use crate::fiber::Stacks;
-use crate::fork::Market;
+use crate::fork::OfferBoard;
 use crate::io::Driver;
 use crate::observe::PoolCounters;
 use std::io;
@@ -18,10 +18,10 @@ use warpweft_task::{Pending, Runnable};
 
 /// A pool whose policy is not known to the holder.
 pub(crate) trait AnyPool: Send + Sync {
-    /// The front of the pool, for its tasks.
+    /// The reference of the pool, for its tasks.
     fn header(&self) -> NonNull<PoolHeader>;
     /// What free functions are to find on a thread that is no worker but has chosen this pool.
-    fn visitor(&self) -> Front;
+    fn external(&self) -> WorkerRef;
     /// Whether this is a forked child of the process that the workers run in.
     fn is_forked(&self) -> bool;
     /// Whether spawns are refused.
@@ -31,7 +31,7 @@ pub(crate) trait AnyPool: Send + Sync {
     /// What its policy did wrong, if it closed for that, or kept tasks beyond its end.
     fn fault(&self) -> Option<&str>;
     /// What it is called, and the like.
-    fn card(&self) -> &Card;
+    fn info(&self) -> &PoolInfo;
     /// The task, which has a place, is this pool's.
     fn admit(&self, task: &mut Pending);
     /// What was counted so far.
@@ -39,19 +39,19 @@ pub(crate) trait AnyPool: Send + Sync {
     /// How many workers search and sleep.
     fn idle(&self) -> (usize, usize);
     /// Its threads.
-    fn crew(&self) -> &Crew;
+    fn thread_set(&self) -> &ThreadSet;
     /// The driver of its sockets and timers; made at the first call.
     fn driver(&self) -> io::Result<Arc<Driver>>;
     /// What drives it.
-    fn engine(&self) -> &Engine;
+    fn driver_owner(&self) -> &DriverOwner;
     /// Who looks after workers that are stuck.
     fn monitor(&self) -> &Monitor;
     /// The life of the monitor's thread.
     fn watch(self: Arc<Self>);
-    /// The front of a worker.
-    fn front(&self, worker: usize) -> NonNull<Front>;
+    /// The reference of a worker.
+    fn worker_ref(&self, worker: usize) -> NonNull<WorkerRef>;
     /// Where forks are on offer.
-    fn market(&self) -> &Market;
+    fn offer_board(&self) -> &OfferBoard;
     /// A fork is on offer, and nobody would notice.
     fn wake_for_offer(&self);
     /// Something became visible that only the thread that carries that worker looks at.
@@ -59,13 +59,13 @@ pub(crate) trait AnyPool: Send + Sync {
     /// The stacks of its fibers.
     fn stacks(&self) -> &Arc<Stacks>;
     /// A task that only that worker may run.
-    fn errand(&self, worker: usize, task: Runnable);
+    fn push_pinned(&self, worker: usize, task: Runnable);
     /// The life of one of its threads.
-    fn live(&self, seat: &Seat);
+    fn run_thread(&self, context: &StackContext);
     /// The pool closes, and the calling thread, which sits there, cannot end: its worker leaves without it.
     ///
     /// # Safety
     ///
     /// No hook of the policy is on the thread's stack.
-    unsafe fn leave_from(&self, seat: &Seat);
+    unsafe fn leave_from(&self, context: &StackContext);
 }

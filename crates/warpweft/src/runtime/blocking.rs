@@ -10,15 +10,15 @@
 //!
 //! # Invariants
 //!
-//! - As for every wait ([`seat`](super::seat)): latent forks are told of and a spare is reserved before the worker goes, and the
+//! - As for every wait ([`context`](super::stack context)): latent forks are told of and a spare is reserved before the worker goes, and the
 //!   closure never runs on a thread that carries a worker, unless no spare could be had, which is counted.
 //! - The frame goes on only when its thread has a worker again, or the pool closes. It unwinds only then, too.
 
-use super::berth::Berth;
-use super::context::{self, Front};
-use super::crew::Note;
-use super::hand::Assigned;
-use super::seat::{self, Seat};
+use super::current::{self, WorkerRef};
+use super::handoff::Assigned;
+use super::stack_context::{self, StackContext};
+use super::thread_handle::ThreadHandle;
+use super::thread_set::ThreadEvent;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ use std::sync::Arc;
 /// ```
 #[track_caller]
 pub fn blocking<R>(body: impl FnOnce() -> R) -> R {
-    let Some(away) = seat::here().and_then(Away::leave) else {
+    let Some(away) = stack_context::here().and_then(BlockInPlace::leave) else {
         return body();
     };
     // Unwind: it goes on below, in this frame. A frame whose thread has no worker must not be left, as the task that it
@@ -68,79 +68,81 @@ pub fn blocking<R>(body: impl FnOnce() -> R) -> R {
 }
 
 /// A thread that has given its worker away for a closure, and will want one again.
-struct Away<'task> {
-    seat: &'task Seat,
+struct BlockInPlace<'task> {
+    context: &'task StackContext,
     /// Who has the worker, or is on its way to it.
-    spare: Arc<Berth>,
+    spare: Arc<ThreadHandle>,
     worker: Option<usize>,
     assigned: Assigned,
     /// What free functions are to find before and after, if it is not the worker.
-    visited: Option<*const Front>,
+    had_entered: Option<*const WorkerRef>,
     /// This is in `blocking` already, which found no spare the last time.
     nested: bool,
 }
 
-impl<'task> Away<'task> {
+impl<'task> BlockInPlace<'task> {
     /// Gives the worker away. `None`: the thread has none, or keeps it.
-    fn leave(seat: &'task Seat) -> Option<Self> {
-        let front = seat.front()?;
-        let pool = seat.home().pool();
-        let crew = pool.crew();
+    fn leave(context: &'task StackContext) -> Option<Self> {
+        let worker_ref = context.worker_ref()?;
+        let pool = context.fibers().pool();
+        let thread_set = pool.thread_set();
         if pool.is_forked() {
             return None;
         }
-        if seat.keeps_worker() {
+        if context.keeps_worker() {
             // The worker is inside its policy, or about to go on here: no other thread could use it.
-            crew.note(Note::Kept);
+            thread_set.note(ThreadEvent::Kept);
             return None;
         }
-        let visited = (!context::is(front)).then(context::get);
-        context::set(front);
-        seat.promote_forks(front);
-        let spare = crew.reserve(pool).ok();
-        crew.note(if spare.is_some() {
-            Note::HandedOver
+        let had_entered = (!current::is(worker_ref)).then(current::get);
+        current::set(worker_ref);
+        context.promote_forks(worker_ref);
+        let spare = thread_set.reserve(pool).ok();
+        thread_set.note(if spare.is_some() {
+            ThreadEvent::HandedOver
         } else {
-            Note::Kept
+            ThreadEvent::Kept
         });
         let away = spare.map(|spare| {
-            let worker = seat.lay_down();
-            let assigned = spare.hand.assign(worker);
+            let worker = context.release_worker();
+            let assigned = spare.handoff.assign(worker);
             Self {
-                seat,
+                context,
                 spare,
                 worker,
                 assigned,
-                visited,
-                nested: seat.fiber().is_some_and(|fiber| fiber.set_away(true)),
+                had_entered,
+                nested: context.fiber().is_some_and(|fiber| fiber.set_blocking(true)),
             }
         });
-        visited.inspect(|&front| context::set(front));
+        had_entered.inspect(|&worker_ref| current::set(worker_ref));
         away
     }
 
     /// Waits for a worker.
     fn come_back(self) {
-        let Self { seat, visited, .. } = self;
-        if seat.stayed_in_parent() {
+        let Self {
+            context, had_entered, ..
+        } = self;
+        if context.stayed_in_parent() {
             // The frame goes on without a worker: those are the parent's.
-            visited.inspect(|&front| context::set(front));
+            had_entered.inspect(|&worker_ref| current::set(worker_ref));
             return;
         }
-        seat.fiber().inspect(|fiber| {
-            fiber.set_away(self.nested);
+        context.fiber().inspect(|fiber| {
+            fiber.set_blocking(self.nested);
         });
-        if seat.front().is_some() {
+        if context.worker_ref().is_some() {
             // The closure has waited, and there was no spare to take the worker afterwards.
-            seat.home().pool().crew().note(Note::Resumed);
-        } else if self.spare.hand.take_back(self.assigned) {
-            let crew = seat.home().pool().crew();
-            crew.note(Note::TakenBack);
-            crew.release(&self.spare);
-            seat.take_up(self.worker);
+            context.fibers().pool().thread_set().note(ThreadEvent::Resumed);
+        } else if self.spare.handoff.take_back(self.assigned) {
+            let thread_set = context.fibers().pool().thread_set();
+            thread_set.note(ThreadEvent::TakenBack);
+            thread_set.release(&self.spare);
+            context.acquire_worker(self.worker);
         } else {
-            seat.queue_for_worker();
+            context.queue_for_worker();
         }
-        visited.inspect(|&front| context::set(front));
+        had_entered.inspect(|&worker_ref| current::set(worker_ref));
     }
 }

@@ -14,7 +14,7 @@
 //!   a place becomes free; it is kept for them, and goes on to the next if they leave.
 //! - A thread ends only when the queue is empty.
 
-use super::context::Visiting;
+use super::current::EnterGuard;
 use super::forked::end_if;
 use super::pool::AnyPool;
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ use warpweft_task::{Abandon, Runnable};
 
 /// Why a closure is not admitted.
 #[derive(Debug)]
-pub(crate) enum Denied {
+pub(crate) enum RejectReason {
     /// As many wait as may.
     Full,
     /// There is no thread, and none can be had.
@@ -40,7 +40,7 @@ pub(crate) enum Denied {
 
 /// Who asks to be admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Guest {
+pub(crate) enum Waiter {
     /// Somebody who has not waited.
     New,
     /// Somebody who waits under this number, and was perhaps promised a place.
@@ -120,30 +120,30 @@ impl BlockingThreads {
     ///
     /// # Errors
     ///
-    /// [`Denied`]. A guest who was promised a place has none any more, unless it is still waiting and this is `Full`.
-    pub(crate) fn place(&self, pool: &Arc<dyn AnyPool>, guest: Guest) -> Result<Place<'_>, Denied> {
+    /// [`RejectReason`]. A guest who was promised a place has none any more, unless it is still waiting and this is `Full`.
+    pub(crate) fn place(&self, pool: &Arc<dyn AnyPool>, waiter: Waiter) -> Result<Place<'_>, RejectReason> {
         let mut state = self.state.lock();
         if state.closed {
-            state.quit(guest);
+            state.quit(waiter);
             let others = state.tell_all();
             drop(state);
             others.into_iter().for_each(|(_, waker)| waker.wake());
-            return Err(Denied::Closed);
+            return Err(RejectReason::Closed);
         }
-        let promised = matches!(guest, Guest::Waiting(number) if !state.is_waiting(number));
+        let promised = matches!(waiter, Waiter::Waiting(number) if !state.is_waiting(number));
         if !promised && !state.has_room(self.room()) {
-            return Err(Denied::Full);
+            return Err(RejectReason::Full);
         }
         if state.idle <= state.queue.len()
             && let Err(error) = self.start(&mut state, pool)
             && state.threads.is_empty()
         {
-            state.quit(guest);
+            state.quit(waiter);
             // The next one may be luckier, and hears of it if not.
             let next = state.promise(self.room());
             drop(state);
             next.into_iter().for_each(Waker::wake);
-            return Err(Denied::NoThread(error));
+            return Err(RejectReason::NoThread(error));
         }
         if promised {
             state.promised -= 1;
@@ -153,9 +153,9 @@ impl BlockingThreads {
 
     /// Waits for a place: `waker` is woken when it is worth asking again. The number to ask under; `None` if there is room by
     /// now.
-    pub(crate) fn wait_for_place(&self, guest: Guest, waker: &Waker) -> Option<u64> {
+    pub(crate) fn wait_for_place(&self, waiter: Waiter, waker: &Waker) -> Option<u64> {
         let mut state = self.state.lock();
-        if let Guest::Waiting(number) = guest {
+        if let Waiter::Waiting(number) = waiter {
             let place = state.waiting.iter_mut().find(|(other, _)| *other == number);
             return place.map(|(number, own)| {
                 own.clone_from(waker);
@@ -174,7 +174,7 @@ impl BlockingThreads {
     pub(crate) fn leave(&self, number: u64) {
         let next = {
             let mut state = self.state.lock();
-            state.quit(Guest::Waiting(number));
+            state.quit(Waiter::Waiting(number));
             state.promise(self.room())
         };
         next.into_iter().for_each(Waker::wake);
@@ -193,19 +193,19 @@ impl BlockingThreads {
         }
         let number = state.number() as usize;
         let pool = Arc::clone(pool);
-        let body = move || pool.crew().blocking().live(&*pool, number);
+        let body = move || pool.thread_set().blocking().run_thread(&*pool, number);
         let thread = spawn_named(&format!("{}-b{number}", self.name), self.stack_bytes, body)?;
         state.threads.push((number, thread));
         Ok(())
     }
 
     /// The life of a thread.
-    fn live(&self, pool: &dyn AnyPool, number: usize) {
+    fn run_thread(&self, pool: &dyn AnyPool, number: usize) {
         HERE.with(|here| here.set(self));
-        pool.crew().settle_anywhere();
-        let front = pool.visitor();
+        pool.thread_set().settle_anywhere();
+        let worker_ref = pool.external();
         // SAFETY: the thread keeps the pool alive, and the value is dropped at the end of this function.
-        let _visiting = unsafe { Visiting::new(&front) };
+        let _visiting = unsafe { EnterGuard::new(&worker_ref) };
         loop {
             match self.next(number) {
                 Next::Run(task, promised) => {
@@ -310,8 +310,8 @@ impl State {
     }
 
     /// A guest neither waits any more nor comes for a promised place.
-    fn quit(&mut self, guest: Guest) {
-        let Guest::Waiting(number) = guest else { return };
+    fn quit(&mut self, waiter: Waiter) {
+        let Waiter::Waiting(number) = waiter else { return };
         match self.waiting.iter().position(|(other, _)| *other == number) {
             Some(place) => drop(self.waiting.remove(place)),
             None => self.promised -= 1,

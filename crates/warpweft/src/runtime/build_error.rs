@@ -49,8 +49,8 @@ pub enum BuildError {
         made: usize,
         /// How many workers there are.
         workers: usize,
-        /// How many stand-ins for them, for which it has to make one, too.
-        stand_ins: usize,
+        /// How many compensating workers for them, for which it has to make one, too.
+        compensating: usize,
     },
     /// The system gave no thread.
     Thread {
@@ -130,11 +130,11 @@ impl fmt::Display for BuildError {
             Self::Locals {
                 made,
                 workers,
-                stand_ins,
+                compensating,
             } => {
                 write!(
                     f,
-                    "the policy made {made} local states for {workers} workers and {stand_ins} stand-ins: `build` makes one for each, \
+                    "the policy made {made} local states for {workers} workers and {compensating} compensating workers: `build` makes one for each, \
                      `PoolEnv::workers` in all"
                 )
             }

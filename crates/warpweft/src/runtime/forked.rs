@@ -21,7 +21,7 @@
 //! - A hook of a policy does not return in the child: the loop would run the task that the hook gives.
 
 use super::pool::AnyPool;
-use super::seat::{self, Seat};
+use super::stack_context::{self, StackContext};
 use warpweft_platform::process::{self, Awaited};
 use warpweft_platform::thread::pause;
 use warpweft_queue::Word;
@@ -34,11 +34,11 @@ pub(super) fn watch() {
 
 /// Called in the child before `fork()` returns there, on its only thread.
 fn in_child() {
-    if let Some(seat) = seat::here() {
-        if seat.is_in_policy() {
+    if let Some(context) = stack_context::here() {
+        if context.is_in_policy() {
             process::fail_child("fork() in a hook of a policy: the child cannot go on, as its worker would");
         }
-        seat.lose_worker();
+        context.lose_worker();
     }
 }
 
@@ -61,10 +61,10 @@ pub(super) fn abandon(pool: &impl AnyPool, task: Runnable, why: Abandon) {
 const TAKEN: &str = "a wait that nothing can end: a worker had taken a half of this join, or a job of this scope, and \
                      stayed in the parent of this forked process";
 
-impl Seat {
+impl StackContext {
     /// Whether the thread's pool stayed in the parent of this process.
     pub(super) fn stayed_in_parent(&self) -> bool {
-        process::generation() != 0 && self.home().pool().is_forked()
+        process::generation() != 0 && self.fibers().pool().is_forked()
     }
 
     /// The end of a wait for who took a fork of this stack, in a forked child.

@@ -2,13 +2,13 @@
 
 use super::build_error::BuildError;
 use super::builder::Builder;
-use super::context::Visiting;
-use super::crew::Threads;
+use super::current::EnterGuard;
 use super::install::{broadcast, install};
-use super::pool::{AnyPool, is_in_visit};
-use super::seat;
+use super::pool::{AnyPool, is_in_external_push};
 use super::spawn::{SpawnError, TaskBuilder};
 use super::spawn_blocking::{Refused, SpawnBlocking, try_spawn};
+use super::stack_context;
+use super::thread_set::Threads;
 use crate::compose::{Pool, Silos, UnknownPool};
 use crate::fiber::Fibers;
 use crate::fork::ForkCx;
@@ -30,7 +30,7 @@ use warpweft_task::{JoinHandle, block_on};
 /// while it carries a worker. What holds for each pool:
 ///
 /// - **Numbers.** The workers that were asked for have the numbers 0 to [`workers`](Pool::workers) − 1.
-///   Stand-ins for stuck workers ([`Builder::stuck_after`](crate::Builder::stuck_after)) have the next ones,
+///   Compensating workers for stuck workers ([`Builder::stuck_after`](crate::Builder::stuck_after)) have the next ones,
 ///   below [`worker_slots`](Pool::worker_slots). With `stuck_after(None)` there are none, and `worker_slots`
 ///   is `workers`.
 /// - **One at a time.** A worker is carried by one thread at most, and a thread carries one worker at most.
@@ -248,9 +248,9 @@ impl Runtime {
     /// The future itself stays on this thread, so it need not be `Send`, and it may borrow. In a task, of this runtime
     /// or another one, the thread gives its worker away while the future waits: see [`block_on`](crate::block_on).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let front = self.any().visitor();
+        let worker_ref = self.any().external();
         // SAFETY: `self` keeps the pool alive, and the value is dropped at the end of this function.
-        let _visiting = unsafe { Visiting::new(&front) };
+        let _visiting = unsafe { EnterGuard::new(&worker_ref) };
         block_on(future)
     }
 
@@ -271,7 +271,7 @@ impl Runtime {
     }
 
     /// Calls `body` once on each worker, with the worker's number, and gives the results in that order. The calling
-    /// thread waits; a worker that is busy gets to it between two tasks, after 61 of them at most. Stand-ins
+    /// thread waits; a worker that is busy gets to it between two tasks, after 61 of them at most. Compensating workers
     /// for stuck workers are left out: the numbers are those below [`workers`](Self::workers).
     ///
     /// # Errors
@@ -292,14 +292,14 @@ impl Runtime {
         broadcast(self.first(), body)
     }
 
-    /// How many workers it has. Stand-ins for stuck workers come on top: see
+    /// How many workers it has. Compensating workers for stuck workers come on top: see
     /// [`worker_slots`](Self::worker_slots).
     #[must_use]
     pub fn workers(&self) -> usize {
         self.first().workers()
     }
 
-    /// How many workers there may be at a time, stand-ins included: see [`Pool::worker_slots`].
+    /// How many workers there may be at a time, compensating workers included: see [`Pool::worker_slots`].
     #[must_use]
     pub fn worker_slots(&self) -> usize {
         self.first().worker_slots()
@@ -377,18 +377,18 @@ impl Runtime {
         }
         // One of its own threads: a worker's, one that blocks, or the poller's, which calls wakers.
         // Or one that pushes into one of them from outside, which that pool waits for.
-        let own = is_in_visit()
+        let own = is_in_external_push()
             || pools().any(|pool| {
-                seat::is_of(pool.header())
-                    || pool.engine().is_here()
+                stack_context::is_of(pool.header())
+                    || pool.driver_owner().is_here()
                     || pool.monitor().is_here()
-                    || pool.crew().blocking().is_here()
+                    || pool.thread_set().blocking().is_here()
             });
         if !own {
             for pool in pools() {
                 pool.monitor().join();
-                pool.crew().join_all();
-                pool.engine().join();
+                pool.thread_set().join_all();
+                pool.driver_owner().join();
             }
         }
     }

@@ -1,32 +1,32 @@
 //! Borrowed closures on other threads: the caller waits for them.
 
-use super::context::with_current;
+use super::current::with_current;
 use super::handle::default_runtime;
-use super::seat;
 use super::spawn::{SpawnError, TaskBuilder};
+use super::stack_context;
 use crate::compose::Pool;
-use crate::fiber::Stay;
+use crate::fiber::NoUnwindGuard;
 use crate::fork::ForkCx;
 use std::panic::resume_unwind;
 use warpweft_task::{JoinError, JoinHandle};
 
 /// What the caller's frame lends to the job.
-struct Loan<F, R> {
+struct BorrowedCall<F, R> {
     body: Option<F>,
     result: Option<R>,
 }
 
 /// The frame's address, for the job.
-struct Lent<F, R>(*mut Loan<F, R>);
+struct Borrowed<F, R>(*mut BorrowedCall<F, R>);
 
 // SAFETY: the caller does not touch its frame until the job has ended, and what is lent is `Send`.
-unsafe impl<F: Send, R: Send> Send for Lent<F, R> {}
+unsafe impl<F: Send, R: Send> Send for Borrowed<F, R> {}
 
-impl<F: FnOnce(ForkCx<'_>) -> R, R> Lent<F, R> {
+impl<F: FnOnce(ForkCx<'_>) -> R, R> Borrowed<F, R> {
     fn run(self) {
         // SAFETY: the caller waits for the end of the job.
         let loan = unsafe { &mut *self.0 };
-        loan.result = loan.body.take().map(seat::with_forks);
+        loan.result = loan.body.take().map(stack_context::with_forks);
     }
 }
 
@@ -46,12 +46,12 @@ pub(super) fn broadcast<R: Send>(
     body: impl Fn(usize) -> R + Sync,
 ) -> Result<Vec<R>, SpawnError> {
     assert!(
-        !seat::here().is_some_and(seat::Seat::is_in_policy),
+        !stack_context::here().is_some_and(stack_context::StackContext::is_in_policy),
         "a hook of a policy cannot wait for a runtime"
     );
     let mut results: Vec<_> = (0..pool.workers()).map(|_| None).collect();
     let body = &body;
-    let stay = Stay::new();
+    let stay = NoUnwindGuard::new();
     let jobs: Vec<_> = results
         .iter_mut()
         .enumerate()
@@ -59,7 +59,7 @@ pub(super) fn broadcast<R: Send>(
             let job = move || *result = Some(body(worker));
             // SAFETY: each job is run or dropped before its `wait` below returns, and nothing unwinds before.
             let job = unsafe { unbound(Box::new(job)) };
-            TaskBuilder::new().on_pool(pool).spawn_errand(worker, job)
+            TaskBuilder::new().on_pool(pool).spawn_pinned(worker, job)
         })
         .collect();
     let ends: Vec<_> = jobs.into_iter().map(JoinHandle::wait).collect();
@@ -79,14 +79,14 @@ pub(crate) fn install<R: Send>(
     pool: &Pool,
     body: impl FnOnce(ForkCx<'_>) -> R + Send,
 ) -> Result<R, SpawnError> {
-    if let Some(seat) = seat::here() {
+    if let Some(context) = stack_context::here() {
         assert!(
-            !seat.is_in_policy(),
+            !context.is_in_policy(),
             "a hook of a policy cannot wait for a runtime"
         );
         // In `blocking` a thread carries no worker, and is like any other.
-        if seat.is_of(pool.header()) && seat.front().is_some() {
-            return Ok(body(ForkCx::new(seat)));
+        if context.is_of(pool.header()) && context.worker_ref().is_some() {
+            return Ok(body(ForkCx::new(context)));
         }
     }
     lend(TaskBuilder::new().on_pool(pool), body)
@@ -103,7 +103,7 @@ pub(crate) fn install<R: Send>(
 /// As [`Runtime::install`], and if the default runtime cannot be built.
 pub(crate) fn install_here<R: Send>(body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
     // Before anything is lent: from then on a panic could not leave this frame.
-    let builder = match with_current(|front| front.is_some()) {
+    let builder = match with_current(|worker_ref| worker_ref.is_some()) {
         true => TaskBuilder::new(),
         false => TaskBuilder::new().on(default_runtime()),
     };
@@ -116,14 +116,14 @@ fn lend<R: Send>(
     builder: TaskBuilder<'_>,
     body: impl FnOnce(ForkCx<'_>) -> R + Send,
 ) -> Result<R, SpawnError> {
-    let mut loan = Loan {
+    let mut loan = BorrowedCall {
         body: Some(body),
         result: None,
     };
-    let lent = Lent(&raw mut loan);
+    let lent = Borrowed(&raw mut loan);
     // SAFETY: the job is run or dropped before `wait` returns, and nothing unwinds before.
     let job = unsafe { unbound(Box::new(move || lent.run())) };
-    let stay = Stay::new();
+    let stay = NoUnwindGuard::new();
     let end = builder.spawn_job(job).wait();
     stay.end();
     match (end, loan.result) {

@@ -1,7 +1,7 @@
 //! The ledger: how many tasks a pool's policy still holds when the pool has ended, and for how long its memory must stay.
 //!
 //! ```text
-//!   pushed: worker's counters, visits ──┐
+//!   pushed: worker's counters, accesses ──┐
 //!                                       ├── held = pushed − taken ──settle──▶ owed ──0──▶ the memory may go
 //!   taken: worker's counters ───────────┘                                      ▲
 //!   dropped by the policy, at any time ────────────────────────────────────────┘ −1 each
@@ -15,8 +15,8 @@
 //! # Invariants
 //!
 //! - The pool keeps itself alive from before its policy's state is dropped until `owed` is 0 after `settle`.
-//! - Until `settle`, `owed` is never above 0: so only one of `settle` and the calls of `come_home` finds it at 0 afterwards.
-//! - `come_home` is the last touch of the pool by who calls it.
+//! - Until `settle`, `owed` is never above 0: so only one of `settle` and the calls of `release_one` finds it at 0 afterwards.
+//! - `release_one` is the last touch of the pool by who calls it.
 
 use warpweft_platform::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
@@ -55,7 +55,7 @@ impl Ledger {
     /// One token, or one [orphaned](super::register::Register::orphan) shard, is not waited for any more. True: it was the last one, and the
     /// caller lets the pool go.
     #[must_use]
-    pub(crate) fn come_home(&self) -> bool {
+    pub(crate) fn release_one(&self) -> bool {
         // Ordering: Release, so that who lets the pool go sees all that was done to it; Acquire for being that one.
         self.owed.fetch_sub(1, Ordering::AcqRel) == 1
     }
@@ -70,7 +70,7 @@ impl Ledger {
     /// Called once.
     pub(crate) fn settle(&self, held: i64, orphaned: usize) -> i64 {
         let owed = held + i64::try_from(orphaned).unwrap_or(i64::MAX / 2);
-        // Ordering: as in `come_home`.
+        // Ordering: as in `release_one`.
         let before = self.owed.fetch_add(owed as u64, Ordering::AcqRel);
         owed.wrapping_add(before as i64)
     }
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn what_came_home_before_the_end_is_not_waited_for() {
         let ledger = Ledger::new();
-        assert!(!ledger.come_home() && !ledger.come_home());
+        assert!(!ledger.release_one() && !ledger.release_one());
         assert_eq!(ledger.remaining(2), 0);
         assert_eq!(ledger.settle(2, 0), 0);
     }
@@ -91,9 +91,9 @@ mod tests {
     #[test]
     fn the_last_one_lets_the_pool_go() {
         let ledger = Ledger::new();
-        assert!(!ledger.come_home());
+        assert!(!ledger.release_one());
         assert_eq!(ledger.settle(3, 1), 3);
-        assert!(!ledger.come_home() && !ledger.come_home());
-        assert!(ledger.come_home());
+        assert!(!ledger.release_one() && !ledger.release_one());
+        assert!(ledger.release_one());
     }
 }

@@ -4,26 +4,26 @@
 //!   worker 0   ──task──task──a task that takes long ─────────────────────────────▶ … task──task──
 //!   monitor        tick    tick    tick: stuck!   tick                              tick: it goes on
 //!                                    │                                               │
-//!   stand-in                         └▶ carried by a spare thread: takes tasks ─────▶┘ gives back what it has
+//!   compensating worker                         └▶ carried by a spare thread: takes tasks ─────▶┘ gives back what it has
 //! ```
 //!
-//! A *stand-in* is a worker beyond those that were asked for, with a `Local` of its own. Whatever waits for the stuck worker is
+//! A *compensating worker* is a worker beyond those that were asked for, with a `Local` of its own. Whatever waits for the stuck worker is
 //! within its reach, because a policy's `scan` finds every task, wherever it lies; so nothing of the stuck worker is touched, and its
 //! own path costs nothing. What only the stuck thread may do waits for it: its started fibers, and tasks for this very worker.
 //!
 //! # Invariants
 //!
-//! - A stand-in is vacant, or carried by a thread and counted among the pool's workers, or retired. `Life` counts it before it is
+//! - A compensating worker is vacant, or carried by a thread and counted among the pool's workers, or retired. `Lifecycle` counts it before it is
 //!   assigned and after its thread is through with it.
-//! - It does not take part in the idle protocol: it looks everywhere, and when there is nothing it stands down. The monitor sends
+//! - It does not take part in the idle protocol: it looks everywhere, and when there is nothing it retires. The monitor sends
 //!   it again at the next tick, as long as somebody is stuck.
 //! - It takes no forks: threads that compute are no reason for more threads that compute.
 //! - A pool in which everybody sleeps makes no ticks. Who wakes up rings.
 
-use super::doze::Doze;
 use super::forked::end_if;
-use super::lookout::TICK_NS;
 use super::pool::{AnyPool, Pool};
+use super::sleep_flag::SleepFlag;
+use super::standby::TICK_NS;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -33,8 +33,8 @@ use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::clock;
 use warpweft_platform::sync::{Condvar, Mutex, MutexGuard};
 use warpweft_platform::thread::{JoinHandle, spawn_named, yield_now};
+use warpweft_platform::thread_state::{self, ThreadState};
 use warpweft_platform::thread_word;
-use warpweft_platform::whereabouts::{self, Whereabouts};
 use warpweft_policy::Policy;
 
 /// A worker is stuck when it has been in one task for so long, if nothing else is said.
@@ -64,7 +64,7 @@ pub struct Stall {
     /// The name of the pool: that of the runtime, or what [`then`](crate::Builder::then) and [`silos`](crate::Builder::silos) were told.
     pub pool: String,
     /// The number of the worker in its pool, from 0. From [`Pool::workers`](crate::Pool::workers) on it is a
-    /// stand-in's.
+    /// compensating worker's.
     pub worker: usize,
     /// For how long at least it had been in the task when it was noticed.
     pub stuck_for: Duration,
@@ -74,7 +74,7 @@ pub struct Stall {
     pub spawned_at: Option<&'static Location<'static>>,
     /// What the kernel says of the thread: whether it runs, and if it sleeps, in what. `None` where it does not tell. The stack of
     /// the task itself only a debugger can read while it runs: `eu-stack -1 -p` takes the number that is here.
-    pub whereabouts: Option<Whereabouts>,
+    pub thread_state: Option<ThreadState>,
 }
 
 impl fmt::Display for Stall {
@@ -87,8 +87,8 @@ impl fmt::Display for Stall {
             (_, Some(site)) => write!(f, "a task spawned at {site}")?,
             _ => f.write_str("a fork, or a task that has ended")?,
         }
-        match &self.whereabouts {
-            Some(whereabouts) => write!(f, "; its {whereabouts}"),
+        match &self.thread_state {
+            Some(thread_state) => write!(f, "; its {thread_state}"),
             None => Ok(()),
         }
     }
@@ -114,15 +114,15 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// How many stand-ins a pool of so many workers has.
-    pub(super) fn stand_ins(&self, workers: usize) -> usize {
+    /// How many compensating workers a pool of so many workers has.
+    pub(super) fn compensating(&self, workers: usize) -> usize {
         self.stuck_after.map_or(0, |_| (workers / 2).clamp(1, 4))
     }
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Stand-ins that nobody carries.
+    /// Compensating workers that nobody carries.
     vacant: Vec<usize>,
     over: bool,
     thread: Option<JoinHandle<()>>,
@@ -131,13 +131,13 @@ struct State {
 pub(crate) struct Monitor {
     watch: Watch,
     state: Mutex<State>,
-    bell: Condvar,
-    doze: Doze,
+    wakeup: Condvar,
+    sleep_flag: SleepFlag,
     /// How many workers were stuck at the last tick.
     stuck: AtomicUsize,
-    /// How many stand-ins are needed: one for each of those, and perhaps a lookout.
+    /// How many compensating workers are needed: one for each of those, and perhaps a standby poller.
     needed: AtomicUsize,
-    /// How many stand-ins are carried.
+    /// How many compensating workers are carried.
     active: AtomicUsize,
     stalls: AtomicUsize,
 }
@@ -156,7 +156,7 @@ impl fmt::Debug for Monitor {
 thread_word!(static HERE: *const Monitor = std::ptr::null());
 
 impl Monitor {
-    /// For a pool whose workers from `first` to `end` are stand-ins.
+    /// For a pool whose workers from `first` to `end` are compensating workers.
     pub(super) fn new(watch: Watch, first: usize, end: usize) -> Self {
         Self {
             watch,
@@ -164,8 +164,8 @@ impl Monitor {
                 vacant: (first..end).collect(),
                 ..State::default()
             }),
-            bell: Condvar::new(),
-            doze: Doze::new(),
+            wakeup: Condvar::new(),
+            sleep_flag: SleepFlag::new(),
             stuck: AtomicUsize::new(0),
             needed: AtomicUsize::new(0),
             active: AtomicUsize::new(0),
@@ -195,7 +195,7 @@ impl Monitor {
     /// A worker wakes up: there is something to watch again.
     #[inline]
     pub(super) fn ring(&self) {
-        if self.doze.is_to_be_rung() {
+        if self.sleep_flag.is_to_be_rung() {
             self.wake_up();
         }
     }
@@ -204,8 +204,8 @@ impl Monitor {
     fn wake_up(&self) {
         // Under the lock, so that it is not on its way to sleep.
         let _state = self.state.lock();
-        self.doze.rise();
-        self.bell.notify_all();
+        self.sleep_flag.wake();
+        self.wakeup.notify_all();
     }
 
     /// Whether there is one at all.
@@ -217,16 +217,16 @@ impl Monitor {
     #[cold]
     pub(super) fn hurry(&self) {
         let _state = self.state.lock();
-        self.bell.notify_all();
+        self.wakeup.notify_all();
     }
 
-    /// Whether a stand-in is not needed any more; if so it has to stand down.
+    /// Whether a compensating worker is not needed any more; if so it has to stand down.
     pub(super) fn lets_go(&self) -> bool {
         let needed = self.needed.load(Ordering::Relaxed);
         self.active.load(Ordering::Relaxed) > needed
     }
 
-    /// Whether a stand-in has to stand down, and to give its tasks back. A lookout with a task that took long is none: such tasks are for
+    /// Whether a compensating worker has to stand down, and to give its tasks back. A standby poller with a task that took long is none: such tasks are for
     /// the workers.
     pub(super) fn relieves(&self, was_long: bool) -> bool {
         self.lets_go() || was_long && !self.is_somebody_stuck()
@@ -245,10 +245,10 @@ impl Monitor {
     /// The pool closes.
     pub(super) fn close(&self) {
         self.state.lock().over = true;
-        self.bell.notify_all();
+        self.wakeup.notify_all();
     }
 
-    /// The stand-ins that nobody carries, nor ever will: the pool has ended.
+    /// The compensating workers that nobody carries, nor ever will: the pool has ended.
     pub(super) fn take_vacant(&self) -> Vec<usize> {
         std::mem::take(&mut self.state.lock().vacant)
     }
@@ -268,14 +268,14 @@ impl Monitor {
     }
 
     /// Sleeps for a tick, or, if it may doze, until somebody rings. `false`: the pool closes.
-    fn sleep(&self, tick_ns: u64, may_doze: impl Fn() -> bool) -> bool {
+    fn sleep(&self, tick_ns: u64, may_sleep: impl Fn() -> bool) -> bool {
         let mut state = self.state.lock();
         if state.over {
             return false;
         }
-        if self.doze.lie_down(may_doze) {
-            while self.doze.lies() && !state.over {
-                state = self.bell.wait(state);
+        if self.sleep_flag.try_sleep(may_sleep) {
+            while self.sleep_flag.lies() && !state.over {
+                state = self.wakeup.wait(state);
             }
         } else {
             state = self.pause(state, tick_ns);
@@ -290,7 +290,7 @@ impl Monitor {
             yield_now();
             return self.state.lock();
         }
-        self.bell.wait_for(state, tick_ns)
+        self.wakeup.wait_for(state, tick_ns)
     }
 }
 
@@ -314,31 +314,31 @@ impl<P: Policy> Pool<P> {
         };
         let mut seen = vec![fresh; self.workers.len()];
         let mut quiet = 0;
-        let dozes = |quiet| quiet >= QUIET_TICKS && self.everybody_sleeps();
-        let lookout = &self.engine.lookout;
-        let tick_ns = || match lookout.is_wanted() {
+        let is_asleep = |quiet| quiet >= QUIET_TICKS && self.everybody_sleeps();
+        let standby = &self.driver_owner.standby;
+        let tick_ns = || match standby.is_wanted() {
             true => (stuck_ns / 2).min(TICK_NS),
             false => stuck_ns / 2,
         };
-        while monitor.sleep(tick_ns(), || dozes(quiet)) {
+        while monitor.sleep(tick_ns(), || is_asleep(quiet)) {
             quiet = if self.everybody_sleeps() { quiet + 1 } else { 0 };
             let stuck = self.count_stuck(&mut seen, stuck_ns);
             monitor.stuck.store(stuck, Ordering::Relaxed);
-            lookout.tick();
+            standby.tick();
             if stuck > 0 {
-                lookout.want();
+                standby.want();
             }
-            let needed = stuck + usize::from(self.engine.wants_lookout());
+            let needed = stuck + usize::from(self.driver_owner.wants_standby());
             monitor.needed.store(needed, Ordering::Relaxed);
             // Tasks that came meanwhile wake nobody in the poller.
             if stuck > 0 || monitor.lets_go() {
-                self.engine.relieve();
+                self.driver_owner.relieve();
             }
-            // Counted once: who finds nothing stands down at once, and would be sent again for as long as the tick lasts.
+            // Counted once: who finds nothing retires at once, and would be sent again for as long as the tick lasts.
             let missing = needed.saturating_sub(monitor.active.load(Ordering::Relaxed));
             for _ in 0..missing {
-                if !self.send_stand_in(any) {
-                    lookout.give_up();
+                if !self.send_compensating(any) {
+                    standby.give_up();
                     break;
                 }
             }
@@ -346,20 +346,20 @@ impl<P: Policy> Pool<P> {
     }
 
     fn everybody_sleeps(&self) -> bool {
-        let stand_ins = self.monitor.active.load(Ordering::Relaxed);
-        stand_ins == 0 && (0..self.asked).all(|worker| !self.idle.is_awake(worker))
+        let compensating = self.monitor.active.load(Ordering::Relaxed);
+        compensating == 0 && (0..self.asked).all(|worker| !self.idle.is_awake(worker))
     }
 
-    /// How many workers, stand-ins too, have been in one task for too long.
+    /// How many workers, compensating workers too, have been in one task for too long.
     fn count_stuck(&self, seen: &mut [Seen], stuck_ns: u64) -> usize {
         let now = clock::now_ns();
         let mut stuck = 0;
         for (id, seen) in seen.iter_mut().enumerate() {
             let steps = self.workers[id].steps();
-            // Of stand-ins only those are stuck that made a step since they were sent.
+            // Of compensating workers only those are stuck that made a step since they were sent.
             let works = id >= self.asked || self.idle.is_awake(id);
             let rests =
-                id >= self.asked && (!self.workers[id].is_carried() || self.engine.lookout.sleeps(id));
+                id >= self.asked && (!self.workers[id].is_carried() || self.driver_owner.standby.sleeps(id));
             if !works || steps != seen.steps || rests {
                 *seen = Seen {
                     steps,
@@ -386,12 +386,12 @@ impl<P: Policy> Pool<P> {
         if let Some(on_stall) = &self.monitor.watch.on_stall {
             let (name, spawned_at) = self.workers[worker].running().unzip();
             let stall = Stall {
-                pool: self.card.name.clone(),
+                pool: self.info.name.clone(),
                 worker,
                 stuck_for: Duration::from_nanos(ns),
                 name: name.flatten(),
                 spawned_at,
-                whereabouts: self.crew().thread_with(worker).and_then(whereabouts::of),
+                thread_state: self.thread_set().thread_with(worker).and_then(thread_state::of),
             };
             // Unwind: the report is the user's code, and the monitor goes on without it.
             let _ = catch_unwind(AssertUnwindSafe(|| on_stall(&stall)));
@@ -399,13 +399,13 @@ impl<P: Policy> Pool<P> {
         }
     }
 
-    /// Gives a vacant stand-in to a spare thread; whether it did.
-    fn send_stand_in(&self, any: &Arc<dyn AnyPool>) -> bool {
-        if !self.life.enter() {
+    /// Gives a vacant compensating worker to a spare thread; whether it did.
+    fn send_compensating(&self, any: &Arc<dyn AnyPool>) -> bool {
+        if !self.lifecycle.enter() {
             return false;
         }
         let vacant = self.monitor.state.lock().vacant.pop();
-        let spare = vacant.and_then(|id| match self.crew().reserve(any) {
+        let spare = vacant.and_then(|id| match self.thread_set().reserve(any) {
             Ok(spare) => Some((id, spare)),
             Err(_) => {
                 self.monitor.state.lock().vacant.push(id);
@@ -418,13 +418,13 @@ impl<P: Policy> Pool<P> {
         };
         self.monitor.active.fetch_add(1, Ordering::Relaxed);
         self.workers[id].set_carried(true);
-        spare.hand.assign(Some(id));
+        spare.handoff.assign(Some(id));
         true
     }
 
-    /// The calling thread has laid this stand-in down, empty.
-    pub(super) fn stood_down(&self, id: usize) {
-        self.engine.lookout.discharge(id);
+    /// The calling thread has laid this compensating worker down, empty.
+    pub(super) fn retire_compensating(&self, id: usize) {
+        self.driver_owner.standby.discharge(id);
         self.workers[id].set_carried(false);
         self.monitor.active.fetch_sub(1, Ordering::Relaxed);
         self.monitor.state.lock().vacant.push(id);

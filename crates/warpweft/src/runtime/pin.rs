@@ -1,6 +1,6 @@
 //! On which CPUs the workers run.
 //!
-//! A *worker* is pinned, not a thread: whoever carries the worker goes where it belongs (`Crew::settle`). Why whole cores, and
+//! A *worker* is pinned, not a thread: whoever carries the worker goes where it belongs (`ThreadSet::settle`). Why whole cores, and
 //! what of their second hardware threads, is in `docs/decisions/0015-topology-and-pinning.md`.
 
 use std::fmt;
@@ -94,16 +94,16 @@ impl std::error::Error for PinError {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// For each worker the CPUs that it may use, all of the same place.
-    homes: Vec<Vec<usize>>,
+    all_fibers: Vec<Vec<usize>>,
     places: Vec<Place>,
     /// All CPUs that the process may use.
     allowed: Vec<usize>,
 }
 
 impl Plan {
-    /// The CPUs of a worker. A stand-in makes up for a thread that is stuck on its own, so it runs anywhere.
+    /// The CPUs of a worker. A compensating worker makes up for a thread that is stuck on its own, so it runs anywhere.
     pub(crate) fn cpus(&self, worker: usize) -> &[usize] {
-        self.homes.get(worker).unwrap_or(&self.allowed)
+        self.all_fibers.get(worker).unwrap_or(&self.allowed)
     }
 
     /// Those of everybody.
@@ -130,7 +130,7 @@ impl Pin {
     /// Where so many workers are to be; `None`: anywhere.
     pub(crate) fn plan(&self, workers: usize, topology: &Topology) -> Result<Option<Plan>, PinError> {
         let allowed: Vec<_> = topology.cpus().iter().map(|cpu| cpu.number).collect();
-        let mut homes = match self {
+        let mut all_fibers = match self {
             Self::Off => return Ok(None),
             Self::PhysicalCores => {
                 let cores = topology.cores();
@@ -141,28 +141,28 @@ impl Pin {
                 cores
             }
             Self::Cpus(list) => {
-                let home = |&cpu: &usize| match topology.cpu(cpu) {
+                let fibers = |&cpu: &usize| match topology.cpu(cpu) {
                     Some(&cpu) => Ok(vec![cpu]),
                     None => Err(PinError::Forbidden {
                         cpu,
                         allowed: allowed.clone(),
                     }),
                 };
-                let homes = list.iter().map(home).collect::<Result<Vec<_>, _>>()?;
-                if workers > homes.len() {
-                    let cpus = homes.len();
+                let all_fibers = list.iter().map(fibers).collect::<Result<Vec<_>, _>>()?;
+                if workers > all_fibers.len() {
+                    let cpus = all_fibers.len();
                     return Err(PinError::List { workers, cpus });
                 }
-                homes
+                all_fibers
             }
         };
-        homes.truncate(workers);
+        all_fibers.truncate(workers);
         // Whether this system does it at all: it is asked for what is the case already.
         affinity::pin(&affinity::allowed().unwrap_or_default()).map_err(PinError::System)?;
         let numbers = |cpus: &Vec<Cpu>| cpus.iter().map(|cpu| cpu.number).collect();
         Ok(Some(Plan {
-            places: homes.iter().map(|cpus| cpus[0].place).collect(),
-            homes: homes.iter().map(numbers).collect(),
+            places: all_fibers.iter().map(|cpus| cpus[0].place).collect(),
+            all_fibers: all_fibers.iter().map(numbers).collect(),
             allowed,
         }))
     }
@@ -190,7 +190,7 @@ mod tests {
         })
     }
 
-    fn homes(plan: &Plan, workers: usize) -> Vec<Vec<usize>> {
+    fn all_fibers(plan: &Plan, workers: usize) -> Vec<Vec<usize>> {
         (0..workers).map(|worker| plan.cpus(worker).to_vec()).collect()
     }
 
@@ -198,7 +198,10 @@ mod tests {
     fn a_worker_has_a_core_and_no_core_has_two() {
         let plan = Pin::PhysicalCores.plan(4, &machine()).expect("4 cores");
         let plan = plan.expect("pinned");
-        assert_eq!(homes(&plan, 4), [vec![4, 5], vec![7], vec![0, 1], vec![2, 3]]);
+        assert_eq!(
+            all_fibers(&plan, 4),
+            [vec![4, 5], vec![7], vec![0, 1], vec![2, 3]]
+        );
         assert_eq!(plan.places(), [2, 3, 0, 1].map(|core| Place::new(core, 0, 0)));
         assert_eq!(plan.everywhere(), [0, 1, 2, 3, 4, 5, 7]);
         let error = Pin::PhysicalCores.plan(5, &machine()).expect_err("4 cores");
@@ -211,7 +214,7 @@ mod tests {
         let pin = Pin::Cpus(vec![7, 0, 7]);
         assert_eq!(pin.workers(&machine()), 3);
         let plan = pin.plan(3, &machine()).expect("allowed").expect("pinned");
-        assert_eq!(homes(&plan, 3), [[7], [0], [7]]);
+        assert_eq!(all_fibers(&plan, 3), [[7], [0], [7]]);
         let plan = pin.plan(1, &machine()).expect("allowed").expect("pinned");
         assert_eq!(plan.places().len(), 1);
         let error = pin.plan(4, &machine()).expect_err("too few");

@@ -13,20 +13,20 @@
 mod ending;
 
 pub(crate) use super::any_pool::AnyPool;
-use super::card::Card;
-use super::context::{Front, FrontOps, with_current, with_taker};
-use super::crew::Crew;
-use super::engine::Engine;
+use super::current::{WorkerRef, WorkerVtable, with_current, with_taker};
+use super::driver_owner::DriverOwner;
 use super::forked;
 use super::ledger::Ledger;
-use super::life::Life;
-use super::live::{leave, live};
+use super::lifecycle::Lifecycle;
 use super::monitor::{Monitor, Watch};
-use super::register::Register;
-use super::seat::Seat;
+use super::owned_tasks::OwnedTasks;
+use super::pool_info::PoolInfo;
+use super::stack_context::StackContext;
+use super::thread_set::ThreadSet;
 use super::worker::Worker;
+use super::worker_loop::{leave, run_thread};
 use crate::fiber::Stacks;
-use crate::fork::Market;
+use crate::fork::OfferBoard;
 use crate::idle::Idle;
 use crate::io::{Driver, forked};
 use crate::observe::PoolCounters;
@@ -45,11 +45,11 @@ use warpweft_task::pool::{PoolHeader, PoolVtable};
 use warpweft_task::{Abandon, Header, Pending, Runnable, TaskRef, Why};
 
 // Whether a push from outside is on the thread's stack, into whatever pool.
-thread_word!(static IN_VISIT: bool = false);
+thread_word!(static IN_EXTERNAL_PUSH: bool = false);
 
 /// Whether a push from outside is on the calling thread's stack: its pool does not end before that returns.
-pub(super) fn is_in_visit() -> bool {
-    IN_VISIT.with(Cell::get)
+pub(super) fn is_in_external_push() -> bool {
+    IN_EXTERNAL_PUSH.with(Cell::get)
 }
 
 /// `repr(C)`: a pointer to the header is a pointer to the pool.
@@ -59,26 +59,26 @@ pub(crate) struct Pool<P: Policy> {
     this: Weak<Self>,
     /// Dropped by `finish`, once, when nobody can touch it any more.
     shared: UnsafeCell<ManuallyDrop<P::Shared>>,
-    /// Those that were asked for, and then the stand-ins of the monitor.
+    /// Those that were asked for, and then the compensating workers of the monitor.
     pub(crate) workers: Box<[CachePadded<Worker<P>>]>,
     /// How many workers were asked for.
     pub(crate) asked: usize,
-    pub(crate) card: Card,
+    pub(crate) info: PoolInfo,
     pub(crate) monitor: Monitor,
     pub(crate) idle: Idle,
-    pub(crate) life: Life,
-    pub(crate) register: Register,
-    crew: Crew,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) owned_tasks: OwnedTasks,
+    thread_set: ThreadSet,
     stacks: Arc<Stacks>,
-    pub(crate) engine: Engine,
-    pub(crate) market: Market,
+    pub(crate) driver_owner: DriverOwner,
+    pub(crate) offer_board: OfferBoard,
     /// Tasks that the policy dropped. They are cancelled where none of its code is on the stack.
     lost: Locked<Runnable>,
     ledger: Ledger,
     /// What the policy did wrong, if the pool closed for that.
     fault: OnceLock<String>,
     /// Policy words, other than 0, of tasks that ended where no worker was, if the policy watches ends.
-    pub(super) ended_adrift: Locked<NonZeroUsize>,
+    pub(super) ended_detached: Locked<NonZeroUsize>,
     outside: Counters,
     /// What the policy said when it was asked, at the start, whether it is to hear of tasks that wait.
     pub(super) watches_waits: bool,
@@ -105,30 +105,30 @@ impl<P: Policy> Pool<P> {
         woken: Self::woken::<true>,
         ..Self::VTABLE
     };
-    const VISITOR: &'static FrontOps = &FrontOps {
-        push: Self::push_visitor,
+    const EXTERNAL: &'static WorkerVtable = &WorkerVtable {
+        push: Self::push_external,
         alone: |_| false,
         step: |_| false,
-        driver: Self::driver_of_visitor,
+        driver: Self::driver_of_external,
         keep: Self::keep,
     };
 
     pub(super) fn new(
         shared: P::Shared,
         locals: Vec<P::Local>,
-        crew: Crew,
+        thread_set: ThreadSet,
         stacks: Stacks,
-        engine: Engine,
-        card: Card,
+        driver_owner: DriverOwner,
+        info: PoolInfo,
         watch: Watch,
     ) -> Arc<Self> {
-        let (count, asked) = (locals.len(), card.workers);
+        let (count, asked) = (locals.len(), info.workers);
         Arc::new_cyclic(|this: &Weak<Self>| {
             let pool = NonNull::new(this.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());
-            let keeps = P::keeps(&shared, Why::Spawned);
+            let keeps = P::is_fast_path(&shared, Why::Spawned);
             let worker =
                 |(id, local)| CachePadded::new(Worker::new(pool, id, count, id >= asked, keeps, local));
-            let vtable = if P::keeps(&shared, Why::Woken) {
+            let vtable = if P::is_fast_path(&shared, Why::Woken) {
                 &Self::KEEPS_WOKEN
             } else {
                 &Self::VTABLE
@@ -141,19 +141,19 @@ impl<P: Policy> Pool<P> {
                 shared: UnsafeCell::new(ManuallyDrop::new(shared)),
                 workers: locals.into_iter().enumerate().map(worker).collect(),
                 asked,
-                card,
+                info,
                 monitor: Monitor::new(watch, asked, count),
                 idle: Idle::new(asked),
-                life: Life::new(asked),
-                register: Register::new(count),
-                crew,
+                lifecycle: Lifecycle::new(asked),
+                owned_tasks: OwnedTasks::new(count),
+                thread_set,
                 stacks: Arc::new(stacks),
-                engine,
-                market: Market::new(count, asked),
+                driver_owner,
+                offer_board: OfferBoard::new(count, asked),
                 lost: Locked::new(),
                 ledger: Ledger::new(),
                 fault: OnceLock::new(),
-                ended_adrift: Locked::new(),
+                ended_detached: Locked::new(),
                 outside: Counters::default(),
                 generation: process::generation(),
                 _listed: process::Listed::new(pool.addr().get()),
@@ -164,7 +164,7 @@ impl<P: Policy> Pool<P> {
     /// What the policy shares between workers. Not to be called once `finish` has begun to drop it.
     #[inline]
     pub(crate) fn shared(&self) -> &P::Shared {
-        // SAFETY: nobody has `&mut` before `finish`; workers have left by then, and visitors see that it is closed.
+        // SAFETY: nobody has `&mut` before `finish`; workers have left by then, and external threads see that it is closed.
         unsafe { &*self.shared.get() }
     }
 
@@ -189,21 +189,21 @@ impl<P: Policy> Pool<P> {
         if self.is_forked() {
             return forked::refuse(task, why);
         }
-        let mut visit = self.life.visit();
-        if !visit.is_open() {
-            return self.end_late(task, visit);
+        let mut access = self.lifecycle.access();
+        if !access.is_open() {
+            return self.end_late(task, access);
         }
         if why == Why::Injected {
             self.outside.add_shared(Count::Injected, 1);
         }
-        visit.hand_over();
+        access.hand_over();
         let task = task.into_task_ref();
         let cx = Cx::from_outside(self.workers.len(), &self.outside, Clock::Machine);
         // Unwind: a policy that panics must not unwind through a waker. The token is dropped on the way, and the
         // pool cancels it when it closes.
-        let outer = IN_VISIT.with(|inside| inside.replace(true));
+        let outer = IN_EXTERNAL_PUSH.with(|inside| inside.replace(true));
         let pushed = catch_unwind(AssertUnwindSafe(|| P::push(self.shared(), None, task, why, &cx)));
-        IN_VISIT.with(|inside| inside.set(outer));
+        IN_EXTERNAL_PUSH.with(|inside| inside.set(outer));
         match pushed {
             Ok(wake) => self.wake(wake, None),
             Err(_) => self.close_for(&"a hook of its policy panicked"),
@@ -236,7 +236,7 @@ impl<P: Policy> Pool<P> {
         if AnyPool::is_forked(self) {
             return Err(forked());
         }
-        self.engine.driver(self.workers.len(), &self.idle)
+        self.driver_owner.driver(self.workers.len(), &self.idle)
     }
 
     /// Ends the tasks whose tokens the policy dropped.
@@ -249,18 +249,18 @@ impl<P: Policy> Pool<P> {
 
     /// Begins the end: spawns are refused, workers leave after their present task.
     pub(crate) fn close(&self) {
-        self.crew.blocking().close();
+        self.thread_set.blocking().close();
         // Before the end begins: of the places that it empties none may go to a task that waits, which would move in and end with the pool.
-        self.card.close();
-        self.life.close();
+        self.info.close();
+        self.lifecycle.close();
         self.monitor.close();
         self.idle.wake_all();
-        self.engine.rouse();
+        self.driver_owner.unpark();
     }
 
     /// A worker's thread is done, or `count` threads never came. The last one ends what has not ended.
     pub(crate) fn leave(&self, count: usize) {
-        if self.life.leave(count) {
+        if self.lifecycle.leave(count) {
             self.finish();
         }
     }
@@ -269,11 +269,11 @@ impl<P: Policy> Pool<P> {
     ///
     /// As [`PoolVtable::push`].
     unsafe fn push_any(pool: NonNull<PoolHeader>, task: Runnable, why: Why) {
-        with_current(|front| match front {
+        with_current(|worker_ref| match worker_ref {
             // Known to be a worker of this type, so that the call is direct.
             // SAFETY: the front is a worker's of the pool whose table this is, and the calling thread carries it.
-            Some(front) if front.worker.is_some() && front.pool == pool => unsafe {
-                Worker::<P>::push_front(front, task, why);
+            Some(worker_ref) if worker_ref.worker.is_some() && worker_ref.pool == pool => unsafe {
+                Worker::<P>::push_by_ref(worker_ref, task, why);
             },
             _ => {
                 // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
@@ -287,15 +287,15 @@ impl<P: Policy> Pool<P> {
     ///
     /// As [`PoolVtable::woken`]. `KEPT`: the policy keeps woken tasks.
     unsafe fn woken<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
-        with_taker(pool, |front| match front {
-            Some(front) => {
+        with_taker(pool, |worker_ref| match worker_ref {
+            Some(worker_ref) => {
                 // SAFETY: what takes tasks of the pool whose table this is is one of its workers, so of this type.
-                let worker = unsafe { Worker::<P>::from_front(front) };
+                let worker = unsafe { Worker::<P>::from_ref(worker_ref) };
                 // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
                 let pool = unsafe { pool.cast::<Self>().as_ref() };
                 if KEPT {
                     // SAFETY: the calling thread carries the worker; as it takes tasks, no hook is on the stack.
-                    unsafe { worker.push_own(pool, task, Why::Woken) };
+                    unsafe { worker.push_local(pool, task, Why::Woken) };
                 } else {
                     // SAFETY: as above.
                     unsafe { worker.push_in(pool, task, Why::Woken) };
@@ -308,27 +308,27 @@ impl<P: Policy> Pool<P> {
 
     /// # Safety
     ///
-    /// As [`FrontOps::push`].
-    unsafe fn push_visitor(front: &Front, task: Runnable, why: Why) {
-        // SAFETY: by contract the front is of this table: it was made by `visitor`, whose pool is alive.
-        let pool = unsafe { front.pool.cast::<Self>().as_ref() };
+    /// As [`WorkerVtable::push`].
+    unsafe fn push_external(worker_ref: &WorkerRef, task: Runnable, why: Why) {
+        // SAFETY: by contract the front is of this table: it was made by `external`, whose pool is alive.
+        let pool = unsafe { worker_ref.pool.cast::<Self>().as_ref() };
         pool.push_from_outside(task, if why == Why::Spawned { Why::Injected } else { why });
     }
 
     /// # Safety
     ///
-    /// As [`FrontOps::driver`].
-    unsafe fn driver_of_visitor(front: &Front) -> io::Result<Arc<Driver>> {
-        // SAFETY: by contract the front is of this table: it was made by `visitor`, whose pool is alive.
-        unsafe { front.pool.cast::<Self>().as_ref() }.driver()
+    /// As [`WorkerVtable::driver`].
+    unsafe fn driver_of_external(worker_ref: &WorkerRef) -> io::Result<Arc<Driver>> {
+        // SAFETY: by contract the front is of this table: it was made by `external`, whose pool is alive.
+        unsafe { worker_ref.pool.cast::<Self>().as_ref() }.driver()
     }
 
     /// # Safety
     ///
-    /// As [`FrontOps::keep`].
-    pub(super) unsafe fn keep(front: &Front) -> Arc<dyn AnyPool> {
+    /// As [`WorkerVtable::keep`].
+    pub(super) unsafe fn keep(worker_ref: &WorkerRef) -> Arc<dyn AnyPool> {
         // SAFETY: by contract the front is of a table of this type, and its pool is alive.
-        let pool = unsafe { front.pool.cast::<Self>().as_ref() };
+        let pool = unsafe { worker_ref.pool.cast::<Self>().as_ref() };
         match pool.this.upgrade() {
             Some(pool) => pool,
             None => unreachable!("the pool is alive"),
@@ -343,7 +343,7 @@ impl<P: Policy> Pool<P> {
         // SAFETY: by contract the header belongs to a pool of this table, so of this type, and its memory is there.
         unsafe { pool.as_ref() }.lose(task);
         // SAFETY: by contract the policy was given the token; it is counted once, here.
-        unsafe { Self::come_home(pool) };
+        unsafe { Self::release_one(pool) };
     }
 
     /// # Safety
@@ -353,12 +353,12 @@ impl<P: Policy> Pool<P> {
         let this = pool.cast::<Self>();
         // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
         let pool = unsafe { this.as_ref() };
-        if Register::is_admitted(place) && !pool.is_forked() {
-            pool.card.give_back();
+        if OwnedTasks::is_admitted(place) && !pool.is_forked() {
+            pool.info.give_back();
         }
-        if pool.register.strike(place, task) {
+        if pool.owned_tasks.strike(place, task) {
             // SAFETY: the pool waits for its orphaned shards, and the last task of this one was struck off just now.
-            unsafe { Self::come_home(this) };
+            unsafe { Self::release_one(this) };
         }
     }
 }
@@ -369,10 +369,11 @@ impl<P: Policy> AnyPool for Pool<P> {
         NonNull::from(self).cast()
     }
 
-    fn visitor(&self) -> Front {
+    fn external(&self) -> WorkerRef {
         // SAFETY: by contract, which is the same.
-        let spawned = |front: &Front, task| unsafe { Self::push_visitor(front, task, Why::Spawned) };
-        Front::new(self.header(), Self::VISITOR, spawned, None)
+        let spawned =
+            |worker_ref: &WorkerRef, task| unsafe { Self::push_external(worker_ref, task, Why::Spawned) };
+        WorkerRef::new(self.header(), Self::EXTERNAL, spawned, None)
     }
 
     fn is_forked(&self) -> bool {
@@ -380,7 +381,7 @@ impl<P: Policy> AnyPool for Pool<P> {
     }
 
     fn is_closing(&self) -> bool {
-        self.life.is_closing()
+        self.lifecycle.is_closing()
     }
 
     fn close(&self) {
@@ -391,23 +392,23 @@ impl<P: Policy> AnyPool for Pool<P> {
         self.fault.get().map(String::as_str)
     }
 
-    fn card(&self) -> &Card {
-        &self.card
+    fn info(&self) -> &PoolInfo {
+        &self.info
     }
 
     fn admit(&self, task: &mut Pending) {
-        self.register.enter_admitted(task);
+        self.owned_tasks.enter_admitted(task);
     }
 
     fn counters(&self) -> PoolCounters {
-        let (asked, stand_ins) = self.workers.split_at(self.asked);
+        let (asked, compensating) = self.workers.split_at(self.asked);
         let snapshots = |workers: &[CachePadded<Worker<P>>]| {
             let snapshot = |worker: &CachePadded<Worker<P>>| worker.counters().snapshot();
             workers.iter().map(snapshot).collect()
         };
         PoolCounters {
             workers: snapshots(asked),
-            stand_ins: snapshots(stand_ins),
+            compensating: snapshots(compensating),
             outside: self.outside.snapshot(),
         }
     }
@@ -416,8 +417,8 @@ impl<P: Policy> AnyPool for Pool<P> {
         self.idle.snapshot()
     }
 
-    fn crew(&self) -> &Crew {
-        &self.crew
+    fn thread_set(&self) -> &ThreadSet {
+        &self.thread_set
     }
 
     fn driver(&self) -> io::Result<Arc<Driver>> {
@@ -433,17 +434,17 @@ impl<P: Policy> AnyPool for Pool<P> {
         self.watch_workers(&any);
     }
 
-    fn engine(&self) -> &Engine {
-        &self.engine
+    fn driver_owner(&self) -> &DriverOwner {
+        &self.driver_owner
     }
 
-    fn front(&self, worker: usize) -> NonNull<Front> {
+    fn worker_ref(&self, worker: usize) -> NonNull<WorkerRef> {
         // From the whole worker: the pointer is good for all of it.
         NonNull::from(&*self.workers[worker]).cast()
     }
 
-    fn market(&self) -> &Market {
-        &self.market
+    fn offer_board(&self) -> &OfferBoard {
+        &self.offer_board
     }
 
     fn wake_for_offer(&self) {
@@ -454,8 +455,8 @@ impl<P: Policy> AnyPool for Pool<P> {
         if worker < self.asked {
             self.wake(Wake::Worker(WorkerId(worker)), None);
         } else {
-            // Stand-ins sleep in the poller and nowhere else, and are not among the sleepers that pushes wake.
-            self.engine.call_lookout(worker);
+            // Compensating workers sleep in the poller and nowhere else, and are not among the sleepers that pushes wake.
+            self.driver_owner.wake_standby(worker);
         }
     }
 
@@ -463,25 +464,25 @@ impl<P: Policy> AnyPool for Pool<P> {
         &self.stacks
     }
 
-    fn errand(&self, worker: usize, task: Runnable) {
+    fn push_pinned(&self, worker: usize, task: Runnable) {
         if self.is_forked() {
             return task.abandon(Abandon::Forked);
         }
-        let mut visit = self.life.visit();
-        if !visit.is_open() {
-            return self.end_late(task, visit);
+        let mut access = self.lifecycle.access();
+        if !access.is_open() {
+            return self.end_late(task, access);
         }
-        visit.hand_over();
-        self.workers[worker].errands.push(task.into_task_ref());
+        access.hand_over();
+        self.workers[worker].pinned.push(task.into_task_ref());
         self.wake_worker(worker);
     }
 
-    fn live(&self, seat: &Seat) {
-        live(self, seat);
+    fn run_thread(&self, context: &StackContext) {
+        run_thread(self, context);
     }
 
-    unsafe fn leave_from(&self, seat: &Seat) {
+    unsafe fn leave_from(&self, context: &StackContext) {
         // SAFETY: by contract; seats are of the pool that made their home.
-        unsafe { leave(self, seat) };
+        unsafe { leave(self, context) };
     }
 }

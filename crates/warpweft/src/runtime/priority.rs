@@ -95,7 +95,7 @@ impl Pool {
     ///
     /// [`PriorityError`] if the policy does not have so many, or none at all.
     pub fn priority(&self, level: u8) -> Result<Priority, PriorityError> {
-        let priorities = self.any().card().priorities;
+        let priorities = self.any().info().priorities;
         if level < priorities {
             let pool = self.header().addr().get();
             Ok(Priority { pool, level })

@@ -3,14 +3,14 @@
 use super::build_error::BuildError;
 use super::builder::Builder;
 use super::handle::Runtime;
-use super::seat::{self, Seat};
+use super::stack_context::{self, StackContext};
 use crate::effect;
 use std::panic::resume_unwind;
 use warpweft_platform::thread::spawn_named;
 
 /// Whether the calling stack is a fiber's, or a handled body's.
 pub(super) fn is_here() -> bool {
-    effect::is_here() || seat::here().and_then(Seat::label).is_some()
+    effect::is_here() || stack_context::here().and_then(StackContext::label).is_some()
 }
 
 /// Builds the runtime on a thread of its own, for which the caller waits: some of what is built is large before it has its place.

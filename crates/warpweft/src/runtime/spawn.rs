@@ -1,9 +1,9 @@
 //! Spawning: from inside a task, from outside, with a name.
 
-use super::context::Spawner;
+use super::current::Spawner;
 use super::handle::{Runtime, default_runtime};
 use super::priority::Priority;
-use super::seat;
+use super::stack_context;
 use crate::compose::Pool;
 use crate::fiber::{Start, StartOn};
 use std::borrow::Cow;
@@ -230,7 +230,7 @@ impl<'a> TaskBuilder<'a> {
         self.place(|birth| unsafe { births::mounted(body, Start, birth) })
     }
 
-    /// Spawns a fiber that starts on the thread of the calling one: see [`fiber::spawn_beside`](crate::fiber::spawn_beside). If the caller is no
+    /// Spawns a fiber that starts on the thread of the calling one: see [`fiber::spawn_local`](crate::fiber::spawn_beside). If the caller is no
     /// fiber of the pool that was chosen, this is [`spawn_fiber`](Self::spawn_fiber).
     ///
     /// Who starts it is not the policy's to say, so a [priority](Self::priority) says nothing.
@@ -238,23 +238,23 @@ impl<'a> TaskBuilder<'a> {
     /// # Panics
     ///
     /// As [`spawn`].
-    pub fn spawn_fiber_beside<T, F>(self, body: F) -> JoinHandle<T>
+    pub fn spawn_fiber_local<T, F>(self, body: F) -> JoinHandle<T>
     where
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
         let pool = self.pool.map(Pool::header);
-        let Some(seat) = seat::here().filter(|seat| seat.takes_in(pool)) else {
+        let Some(context) = stack_context::here().filter(|context| context.may_adopt(pool)) else {
             return self.spawn_fiber(body);
         };
         let birth = Birth {
-            pool: seat.pool(),
+            pool: context.pool(),
             location: self.location,
             name: self.name,
         };
         // SAFETY: a runtime's pool ends its tasks before itself.
         let (task, handle) = unsafe { births::mounted(body, Start, birth) };
-        seat.take_in(task);
+        context.adopt(task);
         handle
     }
 
@@ -272,9 +272,10 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let here = seat::here().filter(|seat| self.pool.is_none_or(|pool| seat.is_of(pool.header())));
+        let here =
+            stack_context::here().filter(|context| self.pool.is_none_or(|pool| context.is_of(pool.header())));
         let reserved = match here {
-            Some(seat) => seat.home().pool().stacks().reserve(),
+            Some(context) => context.fibers().pool().stacks().reserve(),
             None => self
                 .pool
                 .unwrap_or_else(|| default_runtime().first())
@@ -304,7 +305,7 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Spawns a closure that one certain worker runs.
-    pub(super) fn spawn_errand(self, worker: usize, job: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
+    pub(super) fn spawn_pinned(self, worker: usize, job: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
         let pool = self.pool.unwrap_or_else(|| default_runtime().first());
         let birth = Birth {
             pool: pool.header(),
@@ -313,14 +314,14 @@ impl<'a> TaskBuilder<'a> {
         };
         // SAFETY: a runtime's pool ends its tasks before itself.
         let (task, handle) = unsafe { births::job(job, birth) };
-        pool.any().errand(worker, task);
+        pool.any().push_pinned(worker, task);
         handle
     }
 
     /// Lets `bear` make the task, and pushes it to its pool.
     #[inline]
     fn place<H>(self, bear: impl FnOnce(Nursery<'_>) -> (Runnable, H)) -> H {
-        let spawner = Cell::new(Spawner::NOBODY);
+        let spawner = Cell::new(Spawner::NO_WORKER);
         let priority = self.priority;
         let (mut task, handle) = bear(Nursery {
             builder: self,

@@ -1,7 +1,7 @@
 //! Spawning a closure that blocks: on a thread of its own, when there is room.
 
-use super::blocking_threads::{Denied, Guest};
-use super::context::with_current;
+use super::blocking_threads::{RejectReason, Waiter};
+use super::current::with_current;
 use super::handle::default_runtime;
 use super::pool::AnyPool;
 use crate::block_on;
@@ -181,7 +181,7 @@ pub struct Admission<F> {
     pool: Arc<dyn AnyPool>,
     closure: Option<F>,
     location: &'static Location<'static>,
-    guest: Guest,
+    waiter: Waiter,
 }
 
 impl<F, T> SpawnBlocking<F, T>
@@ -196,7 +196,7 @@ where
                 pool,
                 closure: Some(closure),
                 location: Location::caller(),
-                guest: Guest::New,
+                waiter: Waiter::New,
             },
             handle: None,
         }
@@ -247,17 +247,17 @@ impl<F> Admission<F> {
             let Some(closure) = self.closure.take() else {
                 panic!("a future was polled after its closure had been admitted or refused");
             };
-            let guest = std::mem::replace(&mut self.guest, Guest::New);
-            match enter(&self.pool, guest, closure, self.location) {
+            let waiter = std::mem::replace(&mut self.waiter, Waiter::New);
+            match enter(&self.pool, waiter, closure, self.location) {
                 Err(Refused {
                     closure,
                     error: BlockingError::Full { .. },
                 }) => {
                     self.closure = Some(closure);
-                    self.guest = guest;
-                    let threads = self.pool.crew().blocking();
-                    if let Some(number) = threads.wait_for_place(guest, cx.waker()) {
-                        self.guest = Guest::Waiting(number);
+                    self.waiter = waiter;
+                    let threads = self.pool.thread_set().blocking();
+                    if let Some(number) = threads.wait_for_place(waiter, cx.waker()) {
+                        self.waiter = Waiter::Waiting(number);
                         return Poll::Pending;
                     }
                 }
@@ -308,10 +308,10 @@ impl<F, T> Unpin for SpawnBlocking<F, T> {}
 impl<F> Drop for Admission<F> {
     fn drop(&mut self) {
         // In a forked child the lock may be held by a thread that is not there.
-        if let Guest::Waiting(number) = self.guest
+        if let Waiter::Waiting(number) = self.waiter
             && !self.pool.is_forked()
         {
-            self.pool.crew().blocking().leave(number);
+            self.pool.thread_set().blocking().leave(number);
         }
     }
 }
@@ -320,7 +320,7 @@ impl<F> fmt::Debug for Admission<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Admission")
             .field("location", &self.location)
-            .field("waits", &(self.guest != Guest::New))
+            .field("waits", &(self.waiter != Waiter::New))
             .finish_non_exhaustive()
     }
 }
@@ -346,8 +346,8 @@ fn end(error: BlockingError) -> JoinError {
 
 /// The pool of the calling task or visit, or else the default one.
 fn pool_here() -> Arc<dyn AnyPool> {
-    with_current(|front| match front {
-        Some(front) => front.keep(),
+    with_current(|worker_ref| match worker_ref {
+        Some(worker_ref) => worker_ref.keep(),
         None => default_runtime().keep(),
     })
 }
@@ -358,13 +358,13 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    enter(pool, Guest::New, closure, Location::caller())
+    enter(pool, Waiter::New, closure, Location::caller())
 }
 
 /// Admits the closure, if there is room and a thread.
 fn enter<T, F>(
     pool: &Arc<dyn AnyPool>,
-    guest: Guest,
+    waiter: Waiter,
     closure: F,
     location: &'static Location<'static>,
 ) -> Result<JoinHandle<T>, Refused<F>>
@@ -372,19 +372,19 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    let threads = pool.crew().blocking();
+    let threads = pool.thread_set().blocking();
     let refused = |closure, error| Err(Refused { closure, error });
     if pool.is_forked() {
         return refused(closure, BlockingError::Forked);
     }
-    let place = match threads.place(pool, guest) {
+    let place = match threads.place(pool, waiter) {
         Ok(place) => place,
-        Err(Denied::Full) => {
+        Err(RejectReason::Full) => {
             let waiting = threads.room();
             return refused(closure, BlockingError::Full { waiting });
         }
-        Err(Denied::NoThread(error)) => return refused(closure, BlockingError::NoThread(error)),
-        Err(Denied::Closed) => return refused(closure, BlockingError::Closed),
+        Err(RejectReason::NoThread(error)) => return refused(closure, BlockingError::NoThread(error)),
+        Err(RejectReason::Closed) => return refused(closure, BlockingError::Closed),
     };
     let birth = Birth {
         pool: pool.header(),

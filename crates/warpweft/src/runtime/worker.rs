@@ -5,12 +5,12 @@
 //! - The policy's `Local` is touched only by the thread that carries the worker, and only while its front takes tasks of its pool: a hook
 //!   that spawns or wakes, against the rules, reaches the policy as an outsider and not through a second `&mut`.
 
-use super::berth::Berth;
-use super::context::{Front, FrontOps};
+use super::current::{WorkerRef, WorkerVtable};
 use super::pool::{AnyPool as _, Pool};
-use super::seat::{self, Seat};
-use super::seeking::Seeking;
-use crate::fork::{Seen, Stolen};
+use super::stack_context::{self, StackContext};
+use super::thread_handle::ThreadHandle;
+use super::work_source::WorkSource;
+use crate::fork::{OfferView, Stolen};
 use crate::idle::Waited;
 use crate::io::Driver;
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -28,19 +28,19 @@ use warpweft_task::{Ran, Runnable, TaskRef, Why, apart_from_job, cancellations, 
 /// `repr(C)`: a pointer to the front is a pointer to the worker.
 #[repr(C)]
 pub(crate) struct Worker<P: Policy> {
-    front: Front,
+    worker_ref: WorkerRef,
     id: WorkerId,
     workers: usize,
     /// The policy's half of this worker; dropped when its thread leaves.
     local: UnsafeCell<ManuallyDrop<P::Local>>,
     random: RefCell<Rng>,
     /// Tasks that only this worker may run.
-    pub(crate) errands: Locked<TaskRef>,
+    pub(crate) pinned: Locked<TaskRef>,
     /// What it saw of others' forks.
-    pub(super) seen: Seen,
+    pub(super) seen: OfferView,
     /// It makes up for workers that are stuck.
-    pub(super) stands_in: bool,
-    /// A stand-in: whether a thread carries it.
+    pub(super) is_compensating: bool,
+    /// A compensating worker: whether a thread carries it.
     carried: AtomicBool,
     /// The origin of the task that it is in.
     running: AtomicPtr<()>,
@@ -48,18 +48,18 @@ pub(crate) struct Worker<P: Policy> {
     pub(super) cancellations: (u64, Cell<u64>),
 }
 
-// SAFETY: everything but atomics, `errands`, `id`, `stands_in` and `front`'s plain fields is touched only by the thread that
-// carries the worker; threads take turns at that by `Hand`, which hands over what was done, or by the start of a thread.
+// SAFETY: everything but atomics, `pinned`, `id`, `is_compensating` and `worker_ref`'s plain fields is touched only by the thread that
+// carries the worker; threads take turns at that by `Handoff`, which hands over what was done, or by the start of a thread.
 unsafe impl<P: Policy> Sync for Worker<P> {}
 // SAFETY: `P::Local: Send`, and the rest is plain data; the pool pointer is an address until it is used on a worker.
 unsafe impl<P: Policy> Send for Worker<P> {}
 
 impl<P: Policy> Worker<P> {
-    const OPS: &'static FrontOps = &FrontOps {
-        push: Self::push_front,
-        alone: Self::alone_front,
-        step: Self::step_front,
-        driver: Self::driver_front,
+    const OPS: &'static WorkerVtable = &WorkerVtable {
+        push: Self::push_by_ref,
+        alone: Self::alone_of_ref,
+        step: Self::step_of_ref,
+        driver: Self::driver_of_ref,
         keep: Pool::<P>::keep,
     };
 
@@ -67,7 +67,7 @@ impl<P: Policy> Worker<P> {
         pool: NonNull<PoolHeader>,
         id: usize,
         workers: usize,
-        stands_in: bool,
+        is_compensating: bool,
         keeps_spawned: bool,
         local: P::Local,
     ) -> Self {
@@ -78,22 +78,22 @@ impl<P: Policy> Worker<P> {
         };
         let cancelled = cancellations();
         Self {
-            front: Front::new(pool, Self::OPS, spawned, Some(id)),
+            worker_ref: WorkerRef::new(pool, Self::OPS, spawned, Some(id)),
             id: WorkerId(id),
             workers,
             local: UnsafeCell::new(ManuallyDrop::new(local)),
             random: RefCell::new(Rng::seeded(0x9e37_79b9_7f4a_7c15 ^ id as u64)),
-            errands: Locked::new(),
-            seen: Seen::default(),
-            stands_in,
+            pinned: Locked::new(),
+            seen: OfferView::default(),
+            is_compensating,
             carried: AtomicBool::new(false),
             running: AtomicPtr::new(std::ptr::null_mut()),
             cancellations: (cancelled, Cell::new(cancelled)),
         }
     }
 
-    pub(super) fn front(&self) -> &Front {
-        &self.front
+    pub(super) fn worker_ref(&self) -> &WorkerRef {
+        &self.worker_ref
     }
 
     pub(super) fn id(&self) -> usize {
@@ -101,7 +101,7 @@ impl<P: Policy> Worker<P> {
     }
 
     pub(crate) fn counters(&self) -> &Counters {
-        &self.front.counters
+        &self.worker_ref.counters
     }
 
     /// How many steps of tasks it has made, turns of fibers and forks included.
@@ -116,7 +116,7 @@ impl<P: Policy> Worker<P> {
         unsafe { told_of(self.running.load(Ordering::Relaxed)) }
     }
 
-    /// Whether a thread carries this stand-in.
+    /// Whether a thread carries this compensating worker.
     pub(super) fn is_carried(&self) -> bool {
         self.carried.load(Ordering::Relaxed)
     }
@@ -125,36 +125,36 @@ impl<P: Policy> Worker<P> {
         self.carried.store(carried, Ordering::Relaxed);
     }
 
-    /// Whether it takes of what all workers share. The lookout does not, unless somebody is stuck: it would not be back in the poller
+    /// Whether it takes of what all workers share. The standby poller does not, unless somebody is stuck: it would not be back in the poller
     /// soon.
     #[inline]
     pub(super) fn shares(&self) -> bool {
-        !self.stands_in || self.pool().monitor.is_somebody_stuck()
+        !self.is_compensating || self.pool().monitor.is_somebody_stuck()
     }
 
-    /// What a stand-in finds, wherever it lies, for the thread of `berth`. It does not wait, unless it is the lookout.
+    /// What a compensating worker finds, wherever it lies, for the thread of `thread_handle`. It does not wait, unless it is the standby poller.
     ///
     /// # Safety
     ///
     /// As [`call`](Self::call).
     #[cold]
-    pub(super) unsafe fn glean(&self, berth: &Berth) -> Option<Work> {
+    pub(super) unsafe fn find_work(&self, thread_handle: &ThreadHandle) -> Option<Work> {
         let pool = self.pool();
         while !pool.monitor.lets_go() {
-            if berth.may_be_ready() {
+            if thread_handle.may_be_ready() {
                 return Some(Work::Fiber);
             }
-            // The lookout leaves the others their tasks, unless somebody is stuck.
+            // The standby poller leaves the others their tasks, unless somebody is stuck.
             if pool.monitor.is_somebody_stuck() {
                 // SAFETY: by contract.
                 if let Some(found) = unsafe { self.call(P::scan) } {
                     return Some(Work::Task(found));
                 }
             }
-            let rises = || pool.life.is_closing() || berth.may_be_ready();
-            let happened =
-                pool.engine.look(&pool.idle) || pool.engine.stand_watch(self.id.0, &pool.idle, rises);
-            if !happened && !berth.may_be_ready() {
+            let must_wake = || pool.lifecycle.is_closing() || thread_handle.may_be_ready();
+            let happened = pool.driver_owner.look(&pool.idle)
+                || pool.driver_owner.poll_standby(self.id.0, &pool.idle, must_wake);
+            if !happened && !thread_handle.may_be_ready() {
                 return None;
             }
             // What the poller woke was pushed by this worker.
@@ -166,7 +166,7 @@ impl<P: Policy> Worker<P> {
         None
     }
 
-    /// A stand-in gives its tasks to the others; whether it has none any more. It does not give all at once: a policy's `leftover` may draw on
+    /// A compensating worker gives its tasks to the others; whether it has none any more. It does not give all at once: a policy's `drain` may draw on
     /// what all workers share, and never come to an end.
     ///
     /// # Safety
@@ -175,19 +175,19 @@ impl<P: Policy> Worker<P> {
     pub(super) unsafe fn give_back(&self) -> bool {
         for _ in 0..GIVEN_BACK {
             // SAFETY: by contract.
-            let Some(task) = (unsafe { self.call(P::leftover) }) else {
+            let Some(task) = (unsafe { self.call(P::drain) }) else {
                 return true;
             };
             let task = self.pool().take(task);
             self.counters().add(Count::GivenBack, 1);
-            seat::with_worker_kept(|| self.pool().push_from_outside(task, Why::Woken));
+            stack_context::with_worker_kept(|| self.pool().push_from_outside(task, Why::Woken));
         }
         false
     }
 
     pub(super) fn pool(&self) -> &Pool<P> {
         // SAFETY: the pool owns its workers, so it is alive, and `new` was given its header.
-        unsafe { self.front.pool.cast::<Pool<P>>().as_ref() }
+        unsafe { self.worker_ref.pool.cast::<Pool<P>>().as_ref() }
     }
 
     /// Calls a hook of the policy with this worker's `Local`.
@@ -213,8 +213,8 @@ impl<P: Policy> Worker<P> {
         hook: impl FnOnce(&P::Shared, &mut P::Local, &Cx<'_>) -> R,
     ) -> R {
         // After a hook has panicked in code whose panics end elsewhere, a waker's for instance, the loop may call one more.
-        debug_assert!(self.front.takes().is_some() || pool.life.is_closing());
-        self.front.begin_hook();
+        debug_assert!(self.worker_ref.takes().is_some() || pool.lifecycle.is_closing());
+        self.worker_ref.begin_hook();
         // SAFETY: by contract this thread alone touches the worker, and with no hook on its stack there is no other
         // borrow; that the front takes nothing keeps others away until the hook returns.
         let local = unsafe { &mut *self.local.get() };
@@ -230,35 +230,35 @@ impl<P: Policy> Worker<P> {
         let cut_short = CloseOnUnwind(pool);
         let result = hook(pool.shared(), local, &cx);
         std::mem::forget(cut_short);
-        self.front.end_hook(pool.header());
+        self.worker_ref.end_hook(pool.header());
         result
     }
 
     /// # Safety
     ///
-    /// As [`FrontOps::alone`].
-    unsafe fn alone_front(front: &Front) -> bool {
+    /// As [`WorkerVtable::is_only_ready`].
+    unsafe fn alone_of_ref(worker_ref: &WorkerRef) -> bool {
         // SAFETY: by contract the front is a worker's of this table, so of this type.
-        let worker = unsafe { Self::from_front(front) };
+        let worker = unsafe { Self::from_ref(worker_ref) };
         // What the policy does not know of: the task would keep the worker from it.
-        if worker.front.is_in_policy()
-            || !worker.errands.is_empty()
-            || worker.pool().life.is_closing()
+        if worker.worker_ref.is_in_policy()
+            || !worker.pinned.is_empty()
+            || worker.pool().lifecycle.is_closing()
             || worker.pool().monitor.is_somebody_stuck()
-            || seat::has_ready_fibers()
+            || stack_context::has_ready_fibers()
         {
             return false;
         }
         // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
-        unsafe { worker.call(|shared, local, _| P::alone(shared, local)) }
+        unsafe { worker.call(|shared, local, _| P::is_only_ready(shared, local)) }
     }
 
     /// # Safety
     ///
-    /// As [`FrontOps::step`].
-    unsafe fn step_front(front: &Front) -> bool {
+    /// As [`WorkerVtable::step`].
+    unsafe fn step_of_ref(worker_ref: &WorkerRef) -> bool {
         // SAFETY: by contract the front is a worker's of this table, so of this type.
-        let worker = unsafe { Self::from_front(front) };
+        let worker = unsafe { Self::from_ref(worker_ref) };
         if let Some(task) = worker.pool().take_lost() {
             // The thread may carry another worker afterwards: who waits looks anew.
             worker.pool().end_one_lost(task);
@@ -267,39 +267,39 @@ impl<P: Policy> Worker<P> {
         // SAFETY: by contract the calling thread carries the worker, and tasks are not run inside hooks.
         let task = unsafe { worker.call(P::next) }
             // SAFETY: as above.
-            .or_else(|| unsafe { worker.call(P::overdue) })
+            .or_else(|| unsafe { worker.call(P::poll_global) })
             // SAFETY: as above.
             .or_else(|| unsafe { worker.call(P::scan) })
-            .or_else(|| worker.errands.pop());
+            .or_else(|| worker.pinned.pop());
         let Some(task) = task else {
             let pool = worker.pool();
-            return pool.engine.look(&pool.idle);
+            return pool.driver_owner.look(&pool.idle);
         };
         worker.counters().add(Count::Stacked, 1);
-        let run = |seat: &Seat| {
+        let run = |context: &StackContext| {
             // SAFETY: as above.
-            let step = || unsafe { worker.run(worker.pool(), task, seat) };
+            let step = || unsafe { worker.run(worker.pool(), task, context) };
             // SAFETY: a frame that works meanwhile is on the thread's own stack, or on a fiber's that must not switch.
             unsafe { apart_from_job(step) };
         };
-        seat::with_seat(|seat| seat.map(run));
+        stack_context::with_stack_context(|context| context.map(run));
         true
     }
 
     /// # Safety
     ///
-    /// As [`FrontOps::driver`].
-    unsafe fn driver_front(front: &Front) -> io::Result<Arc<Driver>> {
+    /// As [`WorkerVtable::driver`].
+    unsafe fn driver_of_ref(worker_ref: &WorkerRef) -> io::Result<Arc<Driver>> {
         // SAFETY: by contract the front is a worker's of this table, so of this type.
-        unsafe { Self::from_front(front) }.pool().driver()
+        unsafe { Self::from_ref(worker_ref) }.pool().driver()
     }
 
     /// # Safety
     ///
     /// The front is a worker's of this type.
-    pub(super) unsafe fn from_front(front: &Front) -> &Self {
+    pub(super) unsafe fn from_ref(worker_ref: &WorkerRef) -> &Self {
         // SAFETY: `repr(C)` puts the front first, and by contract it is inside such a worker.
-        unsafe { NonNull::from(front).cast::<Self>().as_ref() }
+        unsafe { NonNull::from(worker_ref).cast::<Self>().as_ref() }
     }
 
     /// Drops the policy's half.
@@ -321,30 +321,30 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`call`](Self::call).
     #[cold]
-    pub(super) unsafe fn wait(&self, seat: &Seat) -> Option<Work> {
+    pub(super) unsafe fn wait(&self, context: &StackContext) -> Option<Work> {
         let pool = self.pool();
-        let berth = seat.berth();
-        if berth.may_be_ready() {
+        let thread_handle = context.thread_handle();
+        if thread_handle.may_be_ready() {
             return Some(Work::Fiber);
         }
         self.counters().add(Count::Searches, 1);
         // SAFETY: by contract, and the value does not outlive the call.
-        let mut seeking = unsafe { Seeking::new(self, berth) };
-        let waited = pool.idle.wait(self.id.0, &mut seeking);
+        let mut source = unsafe { WorkSource::new(self, thread_handle) };
+        let waited = pool.idle.wait(self.id.0, &mut source);
         pool.monitor.ring();
         match waited {
             Waited::Found(work) => Some(work),
-            Waited::Roused => Some(Work::Woken),
+            Waited::Unparked => Some(Work::Woken),
             Waited::Stop => None,
         }
     }
 
     /// Takes a fork that another worker offers.
-    pub(super) fn rob(&self) -> Option<Work> {
-        let market = &self.pool().market;
+    pub(super) fn steal_fork(&self) -> Option<Work> {
+        let offer_board = &self.pool().offer_board;
         loop {
-            let fork = market.rob(self.id.0, &self.seen);
-            if fork.is_some() || !market.insists() {
+            let fork = offer_board.steal(self.id.0, &self.seen);
+            if fork.is_some() || !offer_board.insists() {
                 return fork.map(Work::Fork);
             }
             spin_loop();
@@ -353,13 +353,13 @@ impl<P: Policy> Worker<P> {
 
     #[cold]
     #[inline(never)]
-    pub(super) fn run_fork(&self, fork: Stolen, seat: &Seat) {
+    pub(super) fn run_fork(&self, fork: Stolen, context: &StackContext) {
         self.counters().add(Count::ForksTaken, 1);
         // A fork is of a task elsewhere.
         self.running.store(std::ptr::null_mut(), Ordering::Relaxed);
         let start = clock::now_ns();
         fork.run();
-        if seat.carries(&self.front) {
+        if context.carries(&self.worker_ref) {
             self.seen.learn(start);
         }
     }
@@ -368,24 +368,28 @@ impl<P: Policy> Worker<P> {
     ///
     /// # Safety
     ///
-    /// As [`call`](Self::call), and the thread sits in `seat`.
+    /// As [`call`](Self::call), and the thread sits in `context`.
     #[allow(clippy::inline_always, reason = "out of line it costs 5 %")]
     #[inline(always)]
-    pub(super) unsafe fn run(&self, pool: &Pool<P>, task: TaskRef, seat: &Seat) {
+    pub(super) unsafe fn run(&self, pool: &Pool<P>, task: TaskRef, context: &StackContext) {
         let task = pool.take(task);
         self.counters().add(Count::Ran, 1);
         self.running
             .store(task.origin_word().cast_mut(), Ordering::Relaxed);
-        let word = if P::WATCHES_ENDS { task.policy_word() } else { 0 };
-        let ran = task.run();
-        let Some(front) = seat.front() else {
-            return pool.adrift(ran, word);
+        let word = if P::WATCHES_COMPLETIONS {
+            task.policy_word()
+        } else {
+            0
         };
-        // SAFETY: the seat's fronts are its pool's workers, so of this type.
-        let worker = unsafe { Self::from_front(front) };
+        let ran = task.run();
+        let Some(worker_ref) = context.worker_ref() else {
+            return pool.detached(ran, word);
+        };
+        // SAFETY: the stack context's worker references are its pool's workers, so of this type.
+        let worker = unsafe { Self::from_ref(worker_ref) };
         match ran {
-            // SAFETY: the seat says that this thread carries the worker, and no hook is on its stack.
-            Ran::Ended => unsafe { worker.retired(word) },
+            // SAFETY: the stack context says that this thread carries the worker, and no hook is on its stack.
+            Ran::Ended => unsafe { worker.completed(word) },
             // SAFETY: as above.
             Ran::Pending(pending) => unsafe { worker.suspend(pool, pending) },
         }
@@ -397,19 +401,20 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`call`](Self::call).
     #[inline]
-    pub(super) unsafe fn retired(&self, policy_word: u64) {
+    pub(super) unsafe fn completed(&self, policy_word: u64) {
         // A policy whose hook has panicked below this task is not called any more.
-        if P::WATCHES_ENDS && self.front.takes().is_some() {
-            let adrift = std::iter::from_fn(|| self.pool().ended_adrift.pop()).map(|word| word.get() as u64);
-            for word in std::iter::once(policy_word).chain(adrift) {
+        if P::WATCHES_COMPLETIONS && self.worker_ref.takes().is_some() {
+            let detached =
+                std::iter::from_fn(|| self.pool().ended_detached.pop()).map(|word| word.get() as u64);
+            for word in std::iter::once(policy_word).chain(detached) {
                 // SAFETY: by contract.
-                unsafe { self.call(|shared, local, _| P::retired(shared, local, word)) };
+                unsafe { self.call(|shared, local, _| P::completed(shared, local, word)) };
             }
         }
     }
 }
 
-/// The most tasks that a stand-in gives back before it does some of them itself.
+/// The most tasks that a compensating worker gives back before it does some of them itself.
 const GIVEN_BACK: u32 = 1024;
 
 /// What a worker without tasks of its own finds.

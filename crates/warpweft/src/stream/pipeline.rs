@@ -15,7 +15,7 @@
 
 use super::ordered::ParBuffered;
 use super::{NoRoom, ParStream, next};
-use crate::fork::Tied;
+use crate::fork::AbortOnDrop;
 use crate::sync::channel::{self, Incoming};
 use futures_core::Stream;
 use std::fmt;
@@ -177,7 +177,7 @@ where
     S: Stream<Item: Future>,
 {
     Waits(Option<ParBuffered<S>>, &'static Location<'static>),
-    Runs(Incoming<Result<U, JoinError>>, Tied<()>),
+    Runs(Incoming<Result<U, JoinError>>, AbortOnDrop<()>),
     Ended,
 }
 
@@ -211,7 +211,7 @@ where
                     }
                 }
             };
-            *this = Self::Runs(receiver.into_stream(), Tied::spawn(driver, site));
+            *this = Self::Runs(receiver.into_stream(), AbortOnDrop::spawn(driver, site));
         }
         let Self::Runs(results, driver) = this else {
             return Poll::Ready(None);

@@ -49,7 +49,7 @@
 //! | file | job |
 //! |---|---|
 //! | `suspend` | the one waiting primitive: look, stand in line, look again, leave |
-//! | `line` | those who wait, in order |
+//! | `list` | those who wait, in order |
 //! | `wakers` | who is to be woken after the lock |
 //! | `wait` | `.await` or `.wait()` |
 //! | `error` | errors that several have in common |
@@ -63,7 +63,6 @@ pub mod broadcast;
 pub mod channel;
 mod condvar;
 mod error;
-mod line;
 #[cfg(doctest)]
 mod must_not_compile;
 mod mutex;
@@ -74,6 +73,7 @@ mod rwlock;
 mod semaphore;
 mod suspend;
 mod wait;
+mod wait_list;
 mod wakers;
 pub mod watch;
 

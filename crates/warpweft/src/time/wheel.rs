@@ -86,7 +86,7 @@ struct Entry {
     next: u32,
     generation: u32,
     /// `(set * LEVELS + level) * SLOTS + slot`.
-    home: u32,
+    fibers: u32,
 }
 
 impl Level {
@@ -317,12 +317,15 @@ impl Wheel {
         entry.previous = NONE;
         entry.next = next;
         // Below 1024.
-        entry.home = ((which * LEVELS + level) * SLOTS + digit) as u32;
+        entry.fibers = ((which * LEVELS + level) * SLOTS + digit) as u32;
     }
 
     fn unlink(&mut self, index: u32) {
         let Entry {
-            previous, next, home, ..
+            previous,
+            next,
+            fibers,
+            ..
         } = self.entries[index as usize];
         if next != NONE {
             self.entries[next as usize].previous = previous;
@@ -331,7 +334,7 @@ impl Wheel {
             self.entries[previous as usize].next = next;
             return;
         }
-        let (level, digit) = (home as usize / SLOTS, home as usize % SLOTS);
+        let (level, digit) = (fibers as usize / SLOTS, fibers as usize % SLOTS);
         let level = &mut self.sets[level / LEVELS][level % LEVELS];
         let slot = &mut level.slots[digit];
         slot.head = next;
@@ -368,7 +371,7 @@ impl Wheel {
             previous: NONE,
             next: NONE,
             generation: 0,
-            home: 0,
+            fibers: 0,
         });
         index
     }

@@ -6,13 +6,13 @@ use crate::cooperative::Quantum;
 use crate::fiber::{LEAST_BYTES, MOST_BYTES, Stacks};
 use crate::runtime::blocking_threads::BlockingThreads;
 use crate::runtime::build_error::BuildError;
-use crate::runtime::card::{Card, Places};
-use crate::runtime::crew::Crew;
-use crate::runtime::engine::Engine;
+use crate::runtime::driver_owner::DriverOwner;
 use crate::runtime::forked;
 use crate::runtime::monitor::Monitor;
 use crate::runtime::pin::{Pin, Plan};
 use crate::runtime::pool::{AnyPool, Pool};
+use crate::runtime::pool_info::{Places, PoolInfo};
+use crate::runtime::thread_set::ThreadSet;
 use std::sync::Arc;
 use warpweft_platform::topology::Topology;
 use warpweft_policy::{Policy, PolicySpec, PolicyVisitor, PoolEnv};
@@ -67,8 +67,8 @@ pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
     let quantum = Quantum::new(config.quantum)?;
     let plan = config.pin.plan(workers, &topology).map_err(BuildError::Pin)?;
     let places = plan.as_ref().map_or(&[][..], Plan::places);
-    let stand_ins = config.watch.stand_ins(workers);
-    let all = workers + stand_ins;
+    let compensating = config.watch.compensating(workers);
+    let all = workers + compensating;
     let places = places.iter().cycle().take(all).copied().collect();
     let env = PoolEnv::new(all).with_places(places);
     let (shared, locals) = policy.build(&env).map_err(BuildError::Policy)?;
@@ -76,20 +76,20 @@ pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
         return Err(BuildError::Locals {
             made: locals.len(),
             workers,
-            stand_ins,
+            compensating,
         });
     }
     forked::watch();
     let limit = config.max_threads.unwrap_or(usize::MAX).max(workers);
     let stacks = Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks);
-    let engine = Engine::new(config.io, config.name.clone());
+    let driver_owner = DriverOwner::new(config.io, config.name.clone());
     let blocking = BlockingThreads::new(
         config.name.clone(),
         config.stack_bytes,
         config.max_blocking_threads,
         u64::try_from(config.blocking_keep_alive.as_nanos()).unwrap_or(u64::MAX),
     );
-    let crew = Crew::new(
+    let thread_set = ThreadSet::new(
         config.name.clone(),
         config.stack_bytes,
         limit,
@@ -97,7 +97,7 @@ pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
         plan,
         quantum,
     );
-    let card = Card {
+    let info = PoolInfo {
         name: config.name,
         policy: config.policy,
         priorities: policy.priorities(),
@@ -106,12 +106,20 @@ pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
         order: config.order,
         places: config.capacity.map(Places::new),
     };
-    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew, stacks, engine, card, config.watch);
+    let pool: Arc<Pool<P>> = Pool::new(
+        shared,
+        locals,
+        thread_set,
+        stacks,
+        driver_owner,
+        info,
+        config.watch,
+    );
     let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
     for worker in 0..workers {
-        match any.crew().start(&any) {
-            Ok(berth) => {
-                berth.hand.assign(Some(worker));
+        match any.thread_set().start(&any) {
+            Ok(thread_handle) => {
+                thread_handle.handoff.assign(Some(worker));
             }
             Err(source) => {
                 pool.close();
@@ -121,7 +129,7 @@ pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
                 }
                 // Those that never came are counted out, so that the last of the others ends the pool.
                 pool.leave(workers - worker);
-                any.crew().join_all();
+                any.thread_set().join_all();
                 return Err(BuildError::Thread {
                     worker,
                     workers,
@@ -130,9 +138,9 @@ pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
             }
         }
     }
-    if let Err(source) = Monitor::start(&any, &any.card().name) {
+    if let Err(source) = Monitor::start(&any, &any.info().name) {
         pool.close();
-        any.crew().join_all();
+        any.thread_set().join_all();
         return Err(BuildError::Monitor { source });
     }
     Ok(compose::Pool::new(any))

@@ -1,8 +1,8 @@
 //! The end of a pool, and of tasks that its policy loses, keeps, or has no right to.
 
-use super::{AnyPool as _, Card, Pool};
+use super::{AnyPool as _, Pool, PoolInfo};
 use crate::runtime::forked;
-use crate::runtime::life::{Life, Visit};
+use crate::runtime::lifecycle::{Access, Lifecycle};
 use crate::runtime::worker::Worker;
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
@@ -17,39 +17,39 @@ use warpweft_task::{Abandon, Ran, Runnable, TaskRef};
 impl<P: Policy> Pool<P> {
     /// The last worker has left: ends every task, and lets the pool go as soon as its policy holds none.
     pub(super) fn finish(&self) {
-        // No visitor is inside the policy, and those to come see that it is closed.
-        self.life.no_visitors();
+        // No external thread is inside the policy, and those to come see that it is closed.
+        self.lifecycle.wait_for_accesses();
         let Some(keep) = self.this.upgrade() else {
             unreachable!("who ends a pool has a share of it")
         };
-        for stand_in in self.monitor.take_vacant() {
+        for compensating in self.monitor.take_vacant() {
             // SAFETY: no thread carries it, and with the last worker gone none ever will.
-            unsafe { self.workers[stand_in].retire() };
+            unsafe { self.workers[compensating].retire() };
         }
         let shared = self.shared.get();
         // Unwind: what the policy's `Drop` does wrong must not keep tasks from ending.
         let _ = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: all workers have left and no visitor reaches it, so we have it alone; this runs once, as the
+            // SAFETY: all workers have left and no external thread reaches it, so we have it alone; this runs once, as the
             // last `leave` is the last only once.
             unsafe { shared.cast::<P::Shared>().drop_in_place() };
         }));
         forked::end_if(self.is_forked());
-        self.engine.close();
+        self.driver_owner.close();
         forked::end_if(self.is_forked());
         self.end_lost();
         let end = |task| forked::abandon(self, task, Abandon::Shutdown);
         let mut taken = 0;
         for worker in &self.workers {
-            while let Some(task) = worker.errands.pop() {
+            while let Some(task) = worker.pinned.pop() {
                 end(self.take(task));
                 taken += 1;
             }
         }
         let held = self.handed_out() - taken;
-        // Sleeping tasks are ended here. A task whose token is elsewhere is about to be pushed by a visitor, who will
+        // Sleeping tasks are ended here. A task whose token is elsewhere is about to be pushed by a external thread, who will
         // end it; or the policy keeps it, perhaps for ever.
-        while self.register.len() != 0 {
-            let sleeping = self.register.reclaim(1024);
+        while self.owned_tasks.len() != 0 {
+            let sleeping = self.owned_tasks.reclaim(1024);
             if sleeping.is_empty() {
                 if self.ledger.remaining(held) > 0 {
                     break;
@@ -59,8 +59,8 @@ impl<P: Policy> Pool<P> {
             sleeping.into_iter().for_each(end);
             self.end_lost();
         }
-        self.life.no_visitors();
-        self.crew.dismiss();
+        self.lifecycle.wait_for_accesses();
+        self.thread_set.dismiss();
         self.ledger.set_over();
         self.end_lost();
         self.settle(held, keep);
@@ -69,15 +69,15 @@ impl<P: Policy> Pool<P> {
     /// The pool has ended, and is kept by `keep`: for as long as its policy holds tasks, of which it had `held`.
     fn settle(&self, held: i64, keep: Arc<Self>) {
         let kept = self.ledger.remaining(held);
-        if self.ledger.settle(held, self.register.orphan()) == 0 {
+        if self.ledger.settle(held, self.owned_tasks.orphan()) == 0 {
             return;
         }
-        // `come_home` lets it go.
+        // `release_one` lets it go.
         std::mem::forget(keep);
         if kept <= 0 {
             return;
         }
-        let Card { policy, name, .. } = &self.card;
+        let PoolInfo { policy, name, .. } = &self.info;
         let fault = format!(
             "the policy `{policy}` of pool `{name}` kept {kept} tasks when the pool ended: \
              each of them, and its joiner, waits until the policy drops it"
@@ -87,7 +87,7 @@ impl<P: Policy> Pool<P> {
         let _ = self.fault.set(fault);
     }
 
-    /// How many tasks the policy was given and workers have not taken. Exact when the workers have left and no visitor is inside.
+    /// How many tasks the policy was given and workers have not taken. Exact when the workers have left and no external thread is inside.
     fn handed_out(&self) -> i64 {
         const PUSHED: [Count; 5] = [
             Count::Spawned,
@@ -107,10 +107,10 @@ impl<P: Policy> Pool<P> {
             self.workers.iter().map(of).fold(0, u64::wrapping_add)
         };
         let held = sum(&PUSHED)
-            .wrapping_add(self.life.handed())
+            .wrapping_add(self.lifecycle.handed())
             .wrapping_sub(sum(&TAKEN));
         // Far fewer tasks than that fit into memory.
-        (held % Life::MODULUS) as i64
+        (held % Lifecycle::MODULUS) as i64
     }
 
     /// One token, or one shard of the register, is not waited for any more. The caller does not touch the pool afterwards.
@@ -118,9 +118,9 @@ impl<P: Policy> Pool<P> {
     /// # Safety
     ///
     /// The pool's memory is there, and the caller counts for it.
-    pub(super) unsafe fn come_home(pool: NonNull<Self>) {
+    pub(super) unsafe fn release_one(pool: NonNull<Self>) {
         // SAFETY: by contract.
-        if unsafe { pool.as_ref() }.ledger.come_home() {
+        if unsafe { pool.as_ref() }.ledger.release_one() {
             // SAFETY: `settle` has left its share of the pool for who comes home last, which is one.
             drop(unsafe { Arc::from_raw(pool.as_ptr().cast_const()) });
         }
@@ -163,7 +163,7 @@ impl<P: Policy> Pool<P> {
     #[cold]
     #[inline(never)]
     pub(crate) fn end_one_lost(&self, task: Runnable) {
-        task.abandon(if self.life.is_closing() {
+        task.abandon(if self.lifecycle.is_closing() {
             Abandon::Shutdown
         } else {
             Abandon::Dropped
@@ -173,23 +173,23 @@ impl<P: Policy> Pool<P> {
 
     /// The policy takes no more: the waker's or spawner's thread ends the task itself.
     #[cold]
-    pub(super) fn end_late(&self, task: Runnable, visit: Visit<'_>) {
+    pub(super) fn end_late(&self, task: Runnable, access: Access<'_>) {
         // The task may be the last for which the pool's memory is kept.
         let keep = self.this.upgrade();
         task.abandon(Abandon::Shutdown);
-        drop(visit);
+        drop(access);
         drop(keep);
     }
 
     /// A step is over and the thread has no worker any more. A token that gave it away has ended; a task that came back from
     /// a wait without a worker, because the pool closes, cannot go on.
     #[cold]
-    pub(in crate::runtime) fn adrift(&self, ran: Ran, policy_word: u64) {
+    pub(in crate::runtime) fn detached(&self, ran: Ran, policy_word: u64) {
         match ran {
             Ran::Pending(pending) => forked::cannot_go_on(self, pending),
             Ran::Ended => {
                 if let Some(word) = NonZeroUsize::new(policy_word as usize) {
-                    self.ended_adrift.push(word);
+                    self.ended_detached.push(word);
                 }
             }
         }
@@ -199,7 +199,7 @@ impl<P: Policy> Pool<P> {
     #[cold]
     #[inline(never)]
     pub(super) fn refuse(&self, task: TaskRef) -> ! {
-        let Card { policy, name, .. } = &self.card;
+        let PoolInfo { policy, name, .. } = &self.info;
         let fault = format!(
             "the policy `{policy}` of pool `{name}` handed out a task of another pool, spawned at {}: \
              that task is cancelled there, and this pool closes",
