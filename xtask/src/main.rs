@@ -32,6 +32,7 @@ mod words;
 use clap::{Parser, Subcommand};
 use models::Checker;
 use repo::Repo;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Every check of the project as a command.
@@ -40,6 +41,9 @@ use std::process::ExitCode;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// The tree to check; without it the one of the current folder.
+    #[arg(long, global = true, value_name = "DIR")]
+    root: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -78,7 +82,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match start(Cli::parse().command) {
+    let Cli { command, root } = Cli::parse();
+    match start(command, root.as_deref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -87,12 +92,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn start(command: Command) -> anyhow::Result<()> {
-    let root = match &command {
-        Command::Rooms(options) => options.root.as_deref(),
-        Command::Words(options) => options.root.as_deref(),
-        _ => None,
-    };
+fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
     let repo = Repo::open(root)?;
     match command {
         Command::Check => check::all(&repo),

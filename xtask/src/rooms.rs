@@ -3,7 +3,7 @@
 use crate::graph::circles::Weights;
 use crate::graph::{self, Arrow, Graph};
 use crate::repo::Repo;
-use crate::rules;
+use crate::{rules, run};
 use anyhow::{Context as _, Result};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -37,9 +37,6 @@ pub(crate) struct Options {
     /// get this reason.
     #[arg(long, value_name = "REASON")]
     accept: Option<String>,
-    /// The tree to read; without it the one of the current folder.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) root: Option<PathBuf>,
 }
 
 /// Prints the graph.
@@ -76,7 +73,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         } else {
             report(name, &graph, options)
         };
-        print!("{text}");
+        run::print(&text)?;
     }
     Ok(())
 }

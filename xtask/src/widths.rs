@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// The widest line.
 pub(crate) const MOST: usize = 110;
-/// A word of so many columns excuses its line.
+/// A word of this many columns excuses its line.
 const LONG_WORD: usize = 70;
 
 /// A line that is too wide.
@@ -71,7 +71,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn planted_wide_lines_are_found() {
+    fn wide_lines_are_found() {
         let wide = "many words ".repeat(11);
         let text =
             format!("/// {wide}\nfn f() {{}} // {wide}\nlet s = \"{wide}\";\n/// | {wide} |\n// narrow\n");

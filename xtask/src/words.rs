@@ -2,10 +2,11 @@
 
 use crate::repo::{self, Repo};
 use crate::text::{self, Kind};
-use crate::widths;
+use crate::{run, widths};
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -31,9 +32,6 @@ pub(crate) struct Options {
     /// The table; without it the one of the tree.
     #[arg(long, value_name = "FILE")]
     table: Option<PathBuf>,
-    /// The tree to read; without it the one of the current folder.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) root: Option<PathBuf>,
 }
 
 /// The table.
@@ -47,7 +45,7 @@ pub(crate) struct Table {
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
-    /// Parts of identifiers, in any case: `go_home` is in `GoHome` and in `go_home_soon`.
+    /// Parts of identifiers, in any case: `fall_over` is in `FallOver` and in `fall_over_now`.
     pub(crate) part: Option<String>,
     /// A whole identifier, in this case; in prose only within backticks, in strings not at all.
     pub(crate) name: Option<String>,
@@ -281,7 +279,7 @@ fn words(text: &str) -> Vec<Word<'_>> {
     found
 }
 
-/// The parts of an identifier, in lower case: `go_home` and `GoHome` have two.
+/// The parts of an identifier, in lower case: `fall_over` and `FallOver` have two.
 fn parts(name: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut last = '_';
@@ -347,10 +345,16 @@ pub(crate) fn uses(repo: &Repo, entries: &[Entry]) -> Result<Vec<Use>> {
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     if let Some(area) = &options.wide {
         let wide = widths::wide(repo)?;
-        for line in wide.iter().filter(|line| line.area == *area) {
-            println!("{}:{}: {} columns", line.path.display(), line.line, line.columns);
-        }
-        return Ok(());
+        let lines = wide.iter().filter(|line| line.area == *area);
+        let lines = lines.map(|line| {
+            format!(
+                "{}:{}: {} columns\n",
+                line.path.display(),
+                line.line,
+                line.columns
+            )
+        });
+        return run::print(&lines.collect::<String>());
     }
     let path = options.table.clone();
     let path = path.unwrap_or_else(|| repo.root.join(TABLE));
@@ -361,10 +365,9 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         if !table.words.iter().any(is_meant) {
             bail!("{TABLE} has no `{word}`");
         }
-        for found in uses.iter().filter(|found| is_meant(&table.words[found.entry])) {
-            println!("{}:{}", found.path.display(), found.line);
-        }
-        return Ok(());
+        let meant = uses.iter().filter(|found| is_meant(&table.words[found.entry]));
+        let lines = meant.map(|found| format!("{}:{}\n", found.path.display(), found.line));
+        return run::print(&lines.collect::<String>());
     }
     let mut counts = vec![0; table.words.len()];
     for found in &uses {
@@ -374,54 +377,59 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         let text = fs::read_to_string(&path)?;
         return Ok(fs::write(&path, enforced(&text, &table.words, &counts))?);
     }
-    print(&table.words, &counts);
-    println!(
+    let mut text = report(&table.words, &counts);
+    let _ = writeln!(
+        text,
         "\nLines of comments and documents above {} columns:",
         widths::MOST
     );
-    let mut areas = std::collections::BTreeMap::new();
+    let mut areas = BTreeMap::new();
     for line in widths::wide(repo)? {
         *areas.entry(line.area).or_insert(0) += 1;
     }
     for (area, count) in areas {
-        println!("{count:>6}  {area}");
+        let _ = writeln!(text, "{count:>6}  {area}");
     }
-    Ok(())
+    run::print(&text)
 }
 
-fn print(entries: &[Entry], counts: &[usize]) {
+/// The counts as a table, most first.
+fn report(entries: &[Entry], counts: &[usize]) -> String {
+    let mut text = String::new();
     let mut order: Vec<_> = (0..entries.len()).filter(|number| counts[*number] > 0).collect();
     order.sort_by_key(|number| std::cmp::Reverse(counts[*number]));
     for number in order {
-        let entry = &entries[number];
-        let only = if entry.crates.is_empty() {
-            String::new()
-        } else {
-            format!(" (in {})", entry.crates.join(", "))
-        };
-        println!(
-            "{:>6}  {:6}  {:24}  {}{only}",
-            counts[number],
+        let (entry, count) = (&entries[number], counts[number]);
+        let _ = write!(
+            text,
+            "{count:>6}  {:6}  {:24}  {}",
             entry.form(),
             entry.old(),
             entry.better
         );
+        if !entry.crates.is_empty() {
+            let _ = write!(text, " (in {})", entry.crates.join(", "));
+        }
+        text.push('\n');
     }
     let gone = counts.iter().filter(|count| **count == 0).count();
-    let open = entries
-        .iter()
-        .zip(counts)
-        .filter(|(entry, count)| !entry.enforce && **count == 0)
-        .map(|(entry, _)| entry.old())
-        .collect::<Vec<_>>();
-    println!(
+    let _ = writeln!(
+        text,
         "\n{} lines with one of {} words; {gone} more words are used nowhere.",
         counts.iter().sum::<usize>(),
         entries.len() - gone
     );
-    if !open.is_empty() {
-        println!("Ready for `cargo xtask words --enforce`: {}", open.join(", "));
+    let ready = entries.iter().zip(counts);
+    let ready = ready.filter(|(entry, count)| !entry.enforce && **count == 0);
+    let ready: Vec<_> = ready.map(|(entry, _)| entry.old()).collect();
+    if !ready.is_empty() {
+        let _ = writeln!(
+            text,
+            "Ready for `cargo xtask words --enforce`: {}",
+            ready.join(", ")
+        );
     }
+    text
 }
 
 /// The table with `enforce = true` in the lines of the words that are gone.
@@ -474,32 +482,32 @@ mod tests {
 
     #[test]
     fn identifiers_have_parts() {
-        assert_eq!(parts("go_home"), ["go", "home"]);
-        assert_eq!(parts("GoHome2"), ["go", "home2"]);
+        assert_eq!(parts("fall_over"), ["fall", "over"]);
+        assert_eq!(parts("FallOver2"), ["fall", "over2"]);
         assert_eq!(parts("HTTPServer_x"), ["httpserver", "x"]);
     }
 
     #[test]
-    fn planted_parts_are_found_in_each_case() {
+    fn parts_are_found_in_each_case() {
         let text = "struct GadGet;\nfn my_gad_get_now() {}\nfn gad() { get() }\n// A gad_get.\n";
         assert_eq!(found("x.rs", "a", text), ["1 gad_get", "2 gad_get", "4 gad_get"]);
     }
 
     #[test]
-    fn planted_names_are_found_in_code_only() {
+    fn names_are_found_in_code_only() {
         let text = "fn f(x: Knob) {}\nfn g(x: KnobX, knob: u8) -> &str { \"Knob\" }\n// Knob up, then `Knob`.\n// Knob.\n";
         assert_eq!(found("x.rs", "a", text), ["1 Knob", "3 Knob"]);
     }
 
     #[test]
-    fn planted_phrases_are_found_over_the_ends_of_lines() {
+    fn phrases_are_found_over_the_ends_of_lines() {
         let text = "// It is What\n// so ever.\nfn what_so_ever() {}\n// what, so ever; `what so ever`\n";
         assert_eq!(found("x.rs", "a", text), ["1 what so ever"]);
         assert_eq!(found("x.md", "a", "none what so ever\n"), ["1 what so ever"]);
     }
 
     #[test]
-    fn planted_files_are_found_and_limits_hold() {
+    fn files_are_found_and_limits_hold() {
         assert_eq!(found("src/knobs.rs", "a", ""), ["0 knobs"]);
         assert_eq!(found("src/knobs/x.rs", "a", ""), ["0 knobs"]);
         assert_eq!(found("x.rs", "a", "fn levers() {} // lever\n"), ["1 lever"]);

@@ -189,7 +189,7 @@ impl Weights {
     }
 }
 
-/// Up to so many members the best order is found.
+/// The best order of this many members is found, of more a good one.
 const EXACT: usize = 15;
 /// How many random orders are improved.
 const STARTS: usize = 8;

@@ -4,6 +4,7 @@ mod directions;
 mod doors;
 mod lengths;
 mod links;
+mod named_files;
 pub(crate) mod rooms;
 mod widths;
 mod words;
@@ -17,7 +18,7 @@ type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
 /// Checks all rules and lists what breaks them.
 pub(crate) fn run(repo: &Repo) -> Result<()> {
-    let rules: [Rule; 8] = [
+    let rules: [Rule; 9] = [
         ("files are short", lengths::check),
         ("comments and documents are narrow", widths::check),
         ("retired words are gone", words::check),
@@ -25,6 +26,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         ("arrows point downwards", directions::check),
         ("imports go round in no circle", rooms::check),
         ("links lead somewhere", links::check),
+        ("files that documents name exist", named_files::check),
         ("planted bugs fit their sources", planted::fit),
     ];
     let mut complaints = Vec::new();

@@ -15,9 +15,9 @@ use std::fs;
 
 /// The list, relative to the root.
 const LIST: &str = "xtask/rooms.toml";
-/// A circle of so many files is small enough to be read as one.
+/// A circle of this many files is small enough to be read as one.
 const SMALL: usize = 4;
-/// So many arrows of a circle are printed.
+/// How many arrows of a circle are printed.
 const PRINTED: usize = 24;
 /// The rooms of root files: on top of all floors.
 const ROOTS: [&str; 2] = ["lib", "main"];
@@ -219,7 +219,7 @@ struct Level<'a> {
     what: &'a str,
     graph: &'a Graph,
     weights: Weights,
-    /// A circle of so many is no breach.
+    /// A circle of this many is no breach.
     most: usize,
     tolerated: &'a [&'a [String]],
     name: &'a dyn Fn(usize) -> String,
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_circle_is_found_and_the_arrow_that_closes_it() {
+    fn a_circle_is_found_and_the_arrow_that_closes_it() {
         let (_sources, graph) = two_rooms("closed");
         let found = breaches("x", &graph, &Allowed::default());
         assert_eq!(found.len(), 1, "{found:?}");
