@@ -6,6 +6,9 @@
 //!  models     loom and shuttle          run      child processes, logs, time limits
 //!  planted    bugs that must be found   source   Rust files as syntax trees
 //!  asm        the worker loop, checks   size     the inventory of `unsafe`
+//!  graph/     imports, circles          rooms    the import graph as text
+//!  text       code, strings, comments   words    words that are retired
+//!  widths     lines that are too wide
 //!  adversary  hostile programs under sanitizers
 //!  ci, deep   all of it, short and long
 //! ```
@@ -63,8 +66,8 @@ enum Command {
     Planted(planted::Options),
     /// Count the instructions and the indirect calls of the worker loops in the release binary of the lab.
     Asm(asm::Options),
-    /// Check the house rules: file lengths, the one door to std and the checkers, directions of imports,
-    /// links, plants.
+    /// Check the house rules: lengths and widths, retired words, the one door to std and the checkers,
+    /// directions and circles of imports, links, names of files in documents, plants.
     Rules,
     /// Print the import graph of a crate: its rooms, its floors, its circles, and the arrows that close them.
     Rooms(rooms::Options),

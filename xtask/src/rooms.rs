@@ -3,8 +3,10 @@
 use crate::graph::circles::Weights;
 use crate::graph::{self, Arrow, Graph};
 use crate::repo::Repo;
+use crate::rules::rooms::{Allowed, List};
 use crate::{rules, run};
 use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -30,6 +32,9 @@ pub(crate) struct Options {
     /// A file with such moves, one a line; `#` begins a comment.
     #[arg(long, value_name = "FILE")]
     moves_in: Option<PathBuf>,
+    /// Check against the floors in this file; without it against those in `xtask/rooms.toml`.
+    #[arg(long, value_name = "FILE")]
+    floors: Option<PathBuf>,
     /// Print each arrow of the circles, not only those that lead upwards.
     #[arg(long)]
     all: bool,
@@ -44,6 +49,14 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     if let Some(reason) = &options.accept {
         return rules::rooms::accept(repo, reason);
     }
+    let list = options.floors.clone();
+    let list = list.unwrap_or_else(|| repo.root.join(rules::rooms::LIST));
+    // A tree from before this list has none.
+    let list = if list.exists() {
+        rules::rooms::read(&list)?
+    } else {
+        List::new()
+    };
     let mut moves = options.moves.clone();
     if let Some(path) = &options.moves_in {
         let text =
@@ -71,14 +84,14 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         } else if options.room.is_some() || options.file.is_some() {
             around(&graph, options)
         } else {
-            report(name, &graph, options)
+            report(name, &graph, list.get(name), options)
         };
         run::print(&text)?;
     }
     Ok(())
 }
 
-fn report(name: &str, graph: &Graph, options: &Options) -> String {
+fn report(name: &str, graph: &Graph, allowed: Option<&Allowed>, options: &Options) -> String {
     let rooms = graph.between_rooms();
     let files = graph.between_files();
     let (room_circles, file_circles) = (rooms.circles(), files.circles());
@@ -93,10 +106,17 @@ fn report(name: &str, graph: &Graph, options: &Options) -> String {
     if options.package.is_none() {
         return text;
     }
-    text.push_str("\nFloors, the lowest first, with the fewest arrows upwards:\n");
-    for (number, floor) in floors(graph, &rooms).iter().enumerate() {
-        let names: Vec<_> = floor.iter().map(|room| graph.rooms[*room].as_str()).collect();
-        let _ = writeln!(text, "  {:>2}  {}", number + 1, names.join("  "));
+    text.push_str("\nFloors with the fewest arrows upwards, the lowest first:\n");
+    for floor in floors(graph, &rooms) {
+        let names = floor.iter().map(|room| graph.rooms[*room].as_str());
+        // The root imports from everywhere; it needs no floor.
+        let names: Vec<_> = names.filter(|name| !rules::rooms::ROOTS.contains(name)).collect();
+        if !names.is_empty() {
+            let _ = writeln!(text, "    [\"{}\"],", names.join("\", \""));
+        }
+    }
+    if let Some(allowed) = allowed.filter(|allowed| !allowed.floors.is_empty()) {
+        refused(&mut text, graph, allowed);
     }
     for members in &room_circles {
         let names: Vec<_> = rooms
@@ -126,6 +146,35 @@ fn report(name: &str, graph: &Graph, options: &Options) -> String {
         bundles(&mut text, graph, &files, members, options.all, &file, &name);
     }
     text
+}
+
+/// The arrows that the floors forbid, the thinnest bundle first.
+fn refused(text: &mut String, graph: &Graph, allowed: &Allowed) {
+    let mut bundles: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    for arrow in &graph.arrows {
+        let (from, to) = graph.rooms_of(arrow);
+        if let Some(way) = allowed.refusal(from, to) {
+            bundles
+                .entry((from, to, way))
+                .or_default()
+                .push(graph.show(arrow));
+        }
+    }
+    let count: usize = bundles.values().map(Vec::len).sum();
+    let _ = writeln!(text, "\nThe floors of the list forbid {count} arrows.");
+    for room in graph.rooms.iter().enumerate() {
+        if allowed.floor(room.1).is_none() && graph.room_of.contains(&room.0) {
+            let _ = writeln!(text, "  {} has no floor", room.1);
+        }
+    }
+    let mut bundles: Vec<_> = bundles.into_iter().collect();
+    bundles.sort_by_key(|(_, arrows)| arrows.len());
+    for ((from, to, way), arrows) in bundles {
+        let _ = writeln!(text, "  {from} -> {to}: {} {way}", arrows.len());
+        for arrow in arrows {
+            let _ = writeln!(text, "      {arrow}");
+        }
+    }
 }
 
 fn sizes(what: &str, circles: &[Vec<usize>]) -> String {

@@ -107,6 +107,12 @@ impl Graph {
         }
     }
 
+    /// The rooms at the two ends of an arrow.
+    pub(crate) fn rooms_of(&self, arrow: &Arrow) -> (&str, &str) {
+        let room = |file: usize| self.rooms[self.room_of[file]].as_str();
+        (room(arrow.from), room(arrow.to))
+    }
+
     /// How many arrows lead from each room to each other one.
     pub(crate) fn between_rooms(&self) -> Weights {
         let mut weights = Weights::new(self.rooms.len());

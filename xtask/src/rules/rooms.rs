@@ -9,18 +9,20 @@ use crate::graph::{self, Arrow, Graph};
 use crate::repo::Repo;
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 /// The list, relative to the root.
-const LIST: &str = "xtask/rooms.toml";
+pub(crate) const LIST: &str = "xtask/rooms.toml";
 /// A circle of this many files is small enough to be read as one.
 const SMALL: usize = 4;
 /// How many arrows of a circle are printed.
 const PRINTED: usize = 24;
 /// The rooms of root files: on top of all floors.
-const ROOTS: [&str; 2] = ["lib", "main"];
+pub(crate) const ROOTS: [&str; 2] = ["lib", "main"];
 
 const HEADER: &str = "\
 # What `cargo xtask rules` allows in the import graph of each crate; `cargo xtask rooms --crate NAME` prints the graph.
@@ -35,19 +37,40 @@ const HEADER: &str = "\
 /// What is allowed in one crate.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Allowed {
+pub(crate) struct Allowed {
     #[serde(default)]
-    floors: Vec<Vec<String>>,
+    pub(crate) floors: Vec<Vec<String>>,
     #[serde(default)]
     beside: Vec<(String, String)>,
     #[serde(default)]
     circle: Vec<Tolerated>,
 }
 
+impl Allowed {
+    pub(crate) fn floor(&self, room: &str) -> Option<usize> {
+        let has = |floor: &Vec<String>| floor.iter().any(|other| other == room);
+        let root = ROOTS.contains(&room).then_some(self.floors.len());
+        self.floors.iter().position(has).or(root)
+    }
+
+    /// Where the room `to` is, if the floors keep `from` from importing of it.
+    pub(crate) fn refusal(&self, from: &str, to: &str) -> Option<&'static str> {
+        let (low, high) = (self.floor(from)?, self.floor(to)?);
+        let is_pair = |pair: &(String, String)| pair.0 == from && pair.1 == to;
+        match high.cmp(&low) {
+            _ if from == to => None,
+            Ordering::Less => None,
+            Ordering::Equal if self.beside.iter().any(is_pair) => None,
+            Ordering::Equal => Some("beside it"),
+            Ordering::Greater => Some("upwards"),
+        }
+    }
+}
+
 /// A circle that may be there.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Tolerated {
+pub(crate) struct Tolerated {
     #[serde(default)]
     rooms: Vec<String>,
     #[serde(default)]
@@ -55,10 +78,11 @@ struct Tolerated {
     reason: String,
 }
 
-type List = BTreeMap<String, Allowed>;
+/// What is allowed, by crate.
+pub(crate) type List = BTreeMap<String, Allowed>;
 
 pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
-    let mut list = read(repo)?;
+    let mut list = read(&repo.root.join(LIST))?;
     let mut broken = Vec::new();
     for (name, graph) in graph::all(repo, None)? {
         let allowed = list.remove(name).unwrap_or_default();
@@ -71,16 +95,16 @@ pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
     Ok(broken)
 }
 
-fn read(repo: &Repo) -> Result<List> {
-    let path = repo.root.join(LIST);
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {LIST}"))?;
-    toml::from_str(&text).with_context(|| format!("cannot parse {LIST}"))
+/// Reads a list.
+pub(crate) fn read(path: &Path) -> Result<List> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    toml::from_str(&text).with_context(|| format!("cannot parse {}", path.display()))
 }
 
 /// Writes today's circles into the list. Floors stay, and so does the reason of a circle that shares members
 /// with an old one.
 pub(crate) fn accept(repo: &Repo, reason: &str) -> Result<()> {
-    let mut list = read(repo)?;
+    let mut list = read(&repo.root.join(LIST))?;
     let mut kept = List::new();
     for (name, graph) in graph::all(repo, None)? {
         let mut allowed = list.remove(name).unwrap_or_default();
@@ -314,18 +338,8 @@ fn upwards(name: &str, graph: &Graph, allowed: &Allowed) -> Vec<String> {
     if allowed.floors.is_empty() {
         return broken;
     }
-    let listed = |room: &str| {
-        allowed
-            .floors
-            .iter()
-            .position(|floor| floor.iter().any(|r| r == room))
-    };
-    let floor = |room: &str| {
-        let above = ROOTS.contains(&room).then_some(allowed.floors.len());
-        listed(room).or(above)
-    };
     for room in &graph.rooms {
-        if floor(room).is_none() {
+        if allowed.floor(room).is_none() {
             broken.push(format!("{LIST}: {name}: the room `{room}` has no floor"));
         }
     }
@@ -334,35 +348,24 @@ fn upwards(name: &str, graph: &Graph, allowed: &Allowed) -> Vec<String> {
             broken.push(format!("{LIST}: {name}: there is no room `{room}`"));
         }
     }
-    let mut used = vec![false; allowed.beside.len()];
     for arrow in &graph.arrows {
-        let from = graph.rooms[graph.room_of[arrow.from]].as_str();
-        let to = graph.rooms[graph.room_of[arrow.to]].as_str();
-        let (Some(low), Some(high)) = (floor(from), floor(to)) else {
-            continue;
-        };
-        if from == to || high < low {
-            continue;
-        }
-        let pair = |pair: &(String, String)| pair.0 == from && pair.1 == to;
-        if let (true, Some(number)) = (low == high, allowed.beside.iter().position(pair)) {
-            used[number] = true;
-            continue;
-        }
+        let (from, to) = graph.rooms_of(arrow);
         let has = |circle: &Tolerated, room: &str| circle.rooms.iter().any(|other| other == room);
-        if !allowed
-            .circle
-            .iter()
-            .any(|circle| has(circle, from) && has(circle, to))
+        let tolerated = |circle: &Tolerated| has(circle, from) && has(circle, to);
+        if let Some(way) = allowed
+            .refusal(from, to)
+            .filter(|_| !allowed.circle.iter().any(tolerated))
         {
-            let way = if low == high { "beside it" } else { "upwards" };
             broken.push(format!("{}: `{to}` is {way}", graph.show(arrow)));
         }
     }
-    for ((from, to), _) in allowed.beside.iter().zip(used).filter(|(_, used)| !used) {
-        broken.push(format!(
-            "{LIST}: {name}: `{from}` imports nothing from `{to}` beside it: strike the pair off"
-        ));
+    for (from, to) in &allowed.beside {
+        let is_used = |arrow: &Arrow| graph.rooms_of(arrow) == (from, to);
+        if !graph.arrows.iter().any(is_used) {
+            broken.push(format!(
+                "{LIST}: {name}: `{from}` imports nothing from `{to}` beside it: strike the pair off"
+            ));
+        }
     }
     broken
 }
