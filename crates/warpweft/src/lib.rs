@@ -77,29 +77,36 @@
 
 pub mod compose;
 pub mod cooperative;
+mod coroutine;
+mod driver;
 pub mod effect;
+mod execution;
 pub mod fiber;
 mod fork;
+mod fork_join;
 pub mod fs;
 mod idle;
 pub mod io;
 pub mod net;
 mod observe;
+mod pool;
 mod runtime;
+mod scheduler;
 pub mod signal;
 pub mod stream;
 pub mod sync;
+mod threads;
 pub mod time;
 
 pub use compose::{ConcurrencyLimit, EnterError, Pool, Silos, UnknownPool, stage};
 pub use cooperative::uncooperative;
-pub use fork::{
+pub use execution::listen::block_on;
+pub use fork_join::{
     AsyncScope, ForkCx, JoinAsync, Scope, ScopedHandle, join, join_async, par_chunks_mut, par_for, scope,
     scope_async,
 };
 pub use io::Io;
 pub use observe::PoolCounters;
-pub use runtime::wait_fiber::block_on;
 pub use runtime::{
     Admission, BlockingError, BuildError, Builder, Pin, PinError, Priority, PriorityError, Refused, Runtime,
     SpawnBlocking, SpawnError, Stall, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn,

@@ -1,7 +1,7 @@
 //! A poller goes to sleep while timers are set, under loom: it sleeps no longer than until the first of them, or is woken.
 #![cfg(warpweft_loom)]
 
-#[path = "../src/io/sleep_deadline.rs"]
+#[path = "../src/driver/sleep_deadline.rs"]
 mod sleep_deadline;
 
 use loom::thread;

@@ -2,7 +2,7 @@
 #![cfg(warpweft_loom)]
 
 #[allow(dead_code, reason = "the model uses a part of it")]
-#[path = "../src/runtime/handoff.rs"]
+#[path = "../src/threads/handoff.rs"]
 mod handoff;
 
 use handoff::Handoff;

@@ -2,7 +2,7 @@
 #![cfg(warpweft_loom)]
 
 #[allow(dead_code, reason = "the pool asks more of it than these models")]
-#[path = "../src/runtime/ledger.rs"]
+#[path = "../src/pool/ledger.rs"]
 mod ledger;
 
 use ledger::Ledger;

@@ -2,7 +2,7 @@
 #![cfg(warpweft_loom)]
 
 #[allow(dead_code, reason = "the pool asks more of it than these models")]
-#[path = "../src/runtime/lifecycle.rs"]
+#[path = "../src/pool/lifecycle.rs"]
 mod lifecycle;
 
 use lifecycle::Lifecycle;

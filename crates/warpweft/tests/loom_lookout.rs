@@ -2,7 +2,7 @@
 #![cfg(warpweft_loom)]
 
 #[allow(dead_code, reason = "the model needs a part of it")]
-#[path = "../src/runtime/standby.rs"]
+#[path = "../src/driver/standby.rs"]
 mod standby;
 
 use loom::sync::Arc;

@@ -1,7 +1,7 @@
 //! The monitor's sleep against workers that wake up, under loom: every interleaving and every weak-memory outcome.
 #![cfg(warpweft_loom)]
 
-#[path = "../src/runtime/sleep_flag.rs"]
+#[path = "../src/threads/sleep_flag.rs"]
 mod sleep_flag;
 
 use loom::sync::Arc;

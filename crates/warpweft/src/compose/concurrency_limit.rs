@@ -1,10 +1,21 @@
 //! So many tasks at a time, on the workers of a pool.
 
-use super::error::ConcurrencyLimitError;
-use super::pool::Pool;
-use crate::sync::Semaphore;
+use crate::runtime::pool::Pool;
+use crate::runtime::pool_error::ConcurrencyLimitError;
+use crate::sync::semaphore::Semaphore;
 use std::sync::Arc;
 use warpweft_task::JoinHandle;
+
+impl Pool {
+    /// Lets `tasks` of its tasks in at a time, and the others wait. See [`ConcurrencyLimit`].
+    ///
+    /// # Errors
+    ///
+    /// [`ConcurrencyLimitError`]: 0 at a time.
+    pub fn concurrency_limit(&self, tasks: usize) -> Result<ConcurrencyLimit, ConcurrencyLimitError> {
+        ConcurrencyLimit::new(self.clone(), tasks)
+    }
+}
 
 /// Lets at most so many of its tasks into a pool at a time; the others wait in its line, in the order in which they were spawned. It has no threads
 /// of its own.
@@ -27,7 +38,7 @@ pub struct ConcurrencyLimit {
 }
 
 impl ConcurrencyLimit {
-    pub(super) fn new(pool: Pool, limit: usize) -> Result<Self, ConcurrencyLimitError> {
+    pub(crate) fn new(pool: Pool, limit: usize) -> Result<Self, ConcurrencyLimitError> {
         if limit == 0 {
             return Err(ConcurrencyLimitError);
         }

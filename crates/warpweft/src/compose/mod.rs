@@ -47,29 +47,22 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `pool` | `Pool`: what everybody can do with one |
 //! | `enter` | the future of a task that goes elsewhere |
-//! | `transfer` | what it leaves with its worker, and the place that it takes along |
 //! | `silos` | which of several |
 //! | `concurrency_limit` | so many at a time |
-//! | `error` | why not |
 
-mod concurrency_limit;
-mod enter;
-mod error;
+pub(crate) mod concurrency_limit;
+pub(crate) mod enter;
 #[cfg(doctest)]
 mod must_not_compile;
-mod pool;
-mod silos;
-mod transfer;
+pub(crate) mod silos;
 
-use crate::Builder;
+use crate::runtime::Builder;
+pub use crate::runtime::pool::Pool;
+pub use crate::runtime::pool_error::{ConcurrencyLimitError, EnterError, UnknownPool};
 pub use concurrency_limit::ConcurrencyLimit;
 pub use enter::Enter;
-pub use error::{ConcurrencyLimitError, EnterError, UnknownPool};
-pub use pool::Pool;
 pub use silos::Silos;
-pub(crate) use transfer::{Transfer, TransferRequest};
 
 /// The first pool of a chain, to be continued by [`then`](Builder::then): the same as `pool.name(name)`.
 ///

@@ -1,8 +1,8 @@
 //! Giving way by awaiting.
 
 use super::budget::{may_act, refill};
-use crate::runtime::current::{GaveWay, with_current};
-use crate::runtime::stack_context;
+use crate::execution::stack_context;
+use crate::pool::current::{GaveWay, with_current};
 use std::future::poll_fn;
 use std::task::Poll;
 

@@ -2,9 +2,10 @@
 
 use super::body::HandledBody;
 use super::{Discontinued, Effect, Exchange};
-use crate::fiber::{Input, Reserved, Stacks, USUAL_BYTES};
-use crate::runtime::SpawnError;
-use crate::runtime::stack_context;
+use crate::coroutine::Input;
+use crate::coroutine::stack::{Reserved, Stacks, USUAL_BYTES};
+use crate::execution::stack_context;
+use crate::runtime::spawn::SpawnError;
 use std::any::{Any, TypeId, type_name};
 use std::cell::Cell;
 use std::fmt;

@@ -82,14 +82,11 @@
 //! | `body` | a body's stack, and the switches |
 //! | `handler` | handlers, continuations, coroutines |
 
-mod body;
-mod handler;
+pub(crate) mod body;
+pub(crate) mod handler;
 #[cfg(doctest)]
 mod must_not_compile;
 
-#[cfg(all(unix, not(any(warpweft_loom, warpweft_shuttle))))]
-pub(crate) use body::label_outside;
-pub(crate) use body::{HandledBody, entered_below, is_here};
 pub use handler::{Continuation, Coroutine, Handler, Next, handle};
 
 use std::any::{TypeId, type_name};

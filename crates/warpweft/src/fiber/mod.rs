@@ -54,59 +54,17 @@
 //! | `overflow` | the report of an overflow |
 //! | `no_memory`, `no_overflow` | what goes with `twin` |
 
-mod core;
-#[cfg_attr(
-    not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
-    path = "on_thread.rs"
-)]
-#[cfg_attr(
-    all(
-        target_os = "linux",
-        target_arch = "x86_64",
-        not(any(warpweft_loom, warpweft_shuttle, warpweft_corosensei))
-    ),
-    path = "switch.rs"
-)]
-mod coroutine;
-#[cfg_attr(
-    not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
-    path = "no_memory.rs"
-)]
-mod memory;
 #[cfg(doctest)]
 mod must_not_compile;
-#[cfg_attr(
-    not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
-    path = "no_overflow.rs"
-)]
-mod overflow;
-mod scope;
-mod spawn_local;
-mod stack;
-mod thread_fibers;
-mod waker;
+pub(crate) mod scope;
 
-pub(crate) use self::core::{Fiber, MustWait};
-pub(crate) use coroutine::{RawCoroutine, Switch};
-pub(crate) use overflow::{Label, watch};
+pub use crate::coroutine::stack::Fibers;
 pub use scope::{Scope, scope};
-pub use stack::Fibers;
-pub(crate) use stack::{Claim, LEAST_BYTES, MOST_BYTES, Reserved, Stacks, USUAL_BYTES};
-pub(crate) use thread_fibers::ThreadFibers;
-pub(crate) use waker::FiberWaker;
 
-use crate::block_on;
-use crate::runtime::{SpawnError, TaskBuilder, stack_context};
-use warpweft_task::{Host, JoinHandle, Mount, Running};
-
-/// What a fiber is resumed with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Input {
-    /// Go on.
-    Go,
-    /// Unwind.
-    Unwind,
-}
+use crate::execution::listen::block_on;
+use crate::execution::stack_context;
+use crate::runtime::spawn::{SpawnError, TaskBuilder};
+use warpweft_task::JoinHandle;
 
 /// Spawns a fiber on the pool of the calling task; outside of any, on the [default runtime](crate::default_runtime).
 ///
@@ -231,73 +189,5 @@ pub fn yield_now() -> bool {
     match stack_context::here() {
         Some(context) => context.give_way(),
         None => false,
-    }
-}
-
-/// Starts fibers on the thread that runs their task, on a stack that it has.
-pub(crate) struct Start;
-
-/// The same on a stack that was taken when they were spawned.
-pub(crate) struct StartOn(pub(crate) Reserved);
-
-impl Host for Start {
-    #[inline]
-    fn host(self, mount: Mount) {
-        start(mount, None);
-    }
-
-    fn runs(task: Option<Running>) {
-        note_running(task);
-    }
-}
-
-impl Host for StartOn {
-    fn host(self, mount: Mount) {
-        start(mount, Some(self.0));
-    }
-
-    fn runs(task: Option<Running>) {
-        note_running(task);
-    }
-}
-
-#[inline]
-fn start(mount: Mount, reserved: Option<Reserved>) {
-    watch();
-    let Some(context) = stack_context::here().filter(|context| context.label().is_none()) else {
-        // On top of a fiber that cannot switch, where no spare thread was to be had: it runs as a job.
-        return mount.run();
-    };
-    if let Err((mount, _)) = context.fibers().start(context, mount, reserved) {
-        mount.refuse();
-    }
-}
-
-fn note_running(task: Option<Running>) {
-    if let Some(fiber) = stack_context::here().and_then(stack_context::StackContext::fiber) {
-        fiber.set_task(task);
-    }
-}
-
-/// Keeps the calling frame from being unwound at a wait, if it is on a fiber: somebody else works on it.
-pub(crate) struct NoUnwindGuard;
-
-impl NoUnwindGuard {
-    pub(crate) fn new() -> Self {
-        stack_context::hold(true);
-        Self
-    }
-
-    /// Nobody works on the frame any more.
-    pub(crate) fn end(self) {
-        std::mem::forget(self);
-        stack_context::hold(false);
-    }
-}
-
-impl Drop for NoUnwindGuard {
-    fn drop(&mut self) {
-        // Something unwinds through the frame all the same.
-        std::process::abort();
     }
 }

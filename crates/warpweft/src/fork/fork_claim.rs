@@ -19,7 +19,7 @@ unsafe impl Send for ForkClaim {}
 unsafe impl Sync for ForkClaim {}
 
 impl ForkClaim {
-    pub(super) fn new(runnable: NonNull<StealableJob>) -> Self {
+    pub(crate) fn new(runnable: NonNull<StealableJob>) -> Self {
         Self {
             claimed: AtomicBool::new(false),
             runnable,
@@ -27,7 +27,7 @@ impl ForkClaim {
     }
 
     /// Whether the caller is the first.
-    pub(super) fn take(&self) -> bool {
+    pub(crate) fn take(&self) -> bool {
         // Ordering: Relaxed; the fork came with the ticket, through a queue, or never left its owner.
         !self.claimed.swap(true, Ordering::Relaxed)
     }

@@ -19,9 +19,9 @@
 //!   `always`.
 
 use super::fork_claim::ForkClaim;
+use super::jobs::Jobs;
 use super::offer::{Offer, taken};
 use super::record::Record;
-use super::scope::Jobs;
 use super::stealable_job::StealableJob;
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
@@ -275,7 +275,7 @@ impl List {
     }
 
     /// Takes the job of that scope back which is on offer, if there is one and nobody has taken it.
-    pub(super) fn job_back(&self, jobs: &Jobs) -> Option<NonNull<StealableJob>> {
+    pub(crate) fn job_back(&self, jobs: &Jobs) -> Option<NonNull<StealableJob>> {
         let offered = NonNull::new(self.offered.get().cast_mut())?;
         if !ptr::eq(self.scope.get(), jobs) {
             return None;
@@ -323,18 +323,18 @@ impl List {
     /// # Safety
     ///
     /// It stays where it is until it is [closed](Self::close_scope), in reverse order of several.
-    pub(super) unsafe fn open_scope(&self, jobs: &Jobs) {
+    pub(crate) unsafe fn open_scope(&self, jobs: &Jobs) {
         self.scopes.borrow_mut().push(NonNull::from(jobs));
     }
 
     /// The innermost scope has ended.
-    pub(super) fn close_scope(&self) {
+    pub(crate) fn close_scope(&self) {
         self.scopes.borrow_mut().pop();
     }
 
     /// The youngest record, or the foot.
     #[inline]
-    pub(super) fn tail(&self) -> *const Record {
+    pub(crate) fn tail(&self) -> *const Record {
         self.tail.get()
     }
 }

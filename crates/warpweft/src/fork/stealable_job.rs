@@ -11,12 +11,12 @@ pub(crate) struct StealableJob {
     /// # Safety
     ///
     /// The caller alone has it, by an offer or a claim or because nobody was told of it, and uses the pointer no more.
-    pub(super) run: unsafe fn(NonNull<StealableJob>, By),
+    pub(crate) run: unsafe fn(NonNull<StealableJob>, By),
 }
 
 /// Who runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
+pub(crate) enum By {
     /// The one who made it, and told nobody.
     Owner,
     /// Whoever took it; or its owner, who took it back after others were told.
@@ -35,7 +35,7 @@ impl Stolen {
     /// # Safety
     ///
     /// It was taken from its owner by the caller, once, by an offer or a claim.
-    pub(super) unsafe fn new(taken: NonNull<StealableJob>) -> Self {
+    pub(crate) unsafe fn new(taken: NonNull<StealableJob>) -> Self {
         Self(taken)
     }
 

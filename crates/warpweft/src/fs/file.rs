@@ -1,7 +1,7 @@
 //! An open file.
 
 use super::on;
-use crate::io::run_blocking;
+use crate::io::run_blocking::run_blocking;
 use std::fs::Metadata;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::FileExt;

@@ -33,11 +33,11 @@
 //!
 //! A call that has begun cannot be taken back. A future that is dropped leaves it to itself: what it was to write may be written.
 
-mod file;
+pub(crate) mod file;
 
 pub use file::File;
 
-use crate::io::run_blocking;
+use crate::io::run_blocking::run_blocking;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};

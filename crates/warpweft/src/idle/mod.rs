@@ -243,7 +243,7 @@ impl Idle {
 }
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
-mod tests {
+pub(crate) mod tests {
     use super::{IN_VAIN, Idle, LINGERS, PollerPark, Searcher, Waited};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,9 +1,9 @@
 //! Anything with a descriptor that can be waited for.
 
-use super::driver::Driver;
-use super::poller::TELLS_ENDS;
-use super::source::{Direction, Source};
-use crate::runtime::current_driver;
+use crate::driver::core::Driver;
+use crate::driver::poller::TELLS_ENDS;
+use crate::driver::source::{Direction, Source};
+use crate::runtime::current_driver::current_driver;
 use futures_io::{AsyncRead, AsyncWrite};
 use std::fmt;
 use std::future::poll_fn;

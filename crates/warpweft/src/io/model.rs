@@ -1,9 +1,9 @@
 //! A source for the model checkers: what the system would do to a socket, a model does to this.
 
-use super::driver::Driver;
-use super::poller::Ready;
-use super::source::{Direction, Source};
-use crate::runtime::current_driver;
+use crate::driver::core::Driver;
+use crate::driver::poller::Ready;
+use crate::driver::source::{Direction, Source};
+use crate::runtime::current_driver::current_driver;
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;

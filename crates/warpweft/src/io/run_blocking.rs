@@ -21,8 +21,8 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
     match spawn_blocking(operation).await {
         Ok(result) => result,
         Err(JoinError::Panicked(panic)) => resume_unwind(panic),
-        Err(JoinError::Shutdown) => Err(super::shut_down()),
-        Err(JoinError::Forked) => Err(super::forked()),
+        Err(JoinError::Shutdown) => Err(crate::driver::shut_down()),
+        Err(JoinError::Forked) => Err(crate::driver::forked()),
         Err(error) => Err(io::Error::other(error.to_string())),
     }
 }

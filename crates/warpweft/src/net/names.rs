@@ -1,6 +1,6 @@
 //! Addresses, and names that stand for some.
 
-use crate::io::run_blocking;
+use crate::io::run_blocking::run_blocking;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs};
 

@@ -1,6 +1,6 @@
 //! Why a runtime was not built.
 
-use super::pin::PinError;
+use crate::threads::affinity::PinError;
 use std::collections::HashSet;
 use std::fmt;
 use std::io;
@@ -99,7 +99,7 @@ pub enum BuildError {
 impl BuildError {
     /// The same as an error of a socket's. Not of the kind that the system gave: `WouldBlock` says to try
     /// again later.
-    pub(super) fn into_io(self) -> io::Error {
+    pub(crate) fn into_io(self) -> io::Error {
         io::Error::other(format!("the default runtime: {self}"))
     }
 }
@@ -194,7 +194,7 @@ impl std::error::Error for BuildError {
 /// # Errors
 ///
 /// Two are the same.
-pub(super) fn unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), BuildError> {
+pub(crate) fn unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), BuildError> {
     let mut seen = HashSet::new();
     for name in names {
         if !seen.insert(name) {

@@ -2,18 +2,20 @@
 
 use super::build_error::BuildError;
 use super::builder::Builder;
-use super::current::EnterGuard;
 use super::install::{broadcast, install};
-use super::pool::{AnyPool, is_in_external_push};
+use super::pool::Pool;
+use super::pool_error::UnknownPool;
 use super::spawn::{SpawnError, TaskBuilder};
 use super::spawn_blocking::{Refused, SpawnBlocking, try_spawn};
-use super::stack_context;
-use super::thread_set::Threads;
-use crate::compose::{Pool, Silos, UnknownPool};
-use crate::fiber::Fibers;
-use crate::fork::ForkCx;
-use crate::io::Driver;
+use crate::coroutine::stack::Fibers;
+use crate::driver::core::Driver;
+use crate::execution::enter_guard::EnterGuard;
+use crate::execution::fork_cx::ForkCx;
+use crate::execution::stack_context;
 use crate::observe::PoolCounters;
+use crate::pool::dyn_pool::DynPool;
+use crate::scheduler::pool::is_in_external_push;
+use crate::threads::thread_set::Threads;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -73,7 +75,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    pub(super) fn new(pools: Vec<Pool>, silos: Vec<(String, Vec<usize>)>) -> Self {
+    pub(crate) fn new(pools: Vec<Pool>, silos: Vec<(String, Vec<usize>)>) -> Self {
         Self { pools, silos }
     }
 
@@ -104,30 +106,23 @@ impl Runtime {
         found.ok_or_else(|| UnknownPool::new(name, self.pools.iter().map(Pool::name)))
     }
 
-    /// The silos of that name: see [`Builder::silos`](crate::Builder::silos).
-    ///
-    /// # Errors
-    ///
-    /// [`UnknownPool`]: it has none of that name. The error says which there are.
-    pub fn silos(&self, name: &str) -> Result<Silos, UnknownPool> {
+    /// Which of its pools are silos of that name.
+    pub(crate) fn silos_of(&self, name: &str) -> Option<&[usize]> {
         let found = self.silos.iter().find(|(known, _)| known == name);
-        match found {
-            Some((_, silos)) => Ok(Silos::new(
-                silos.iter().map(|&pool| self.pools[pool].clone()).collect(),
-            )),
-            None => Err(UnknownPool::new(
-                name,
-                self.silos.iter().map(|(known, _)| known.as_str()),
-            )),
-        }
+        found.map(|(_, pools)| &pools[..])
     }
 
-    fn any(&self) -> &Arc<dyn AnyPool> {
+    /// What its silos are called.
+    pub(crate) fn silo_names(&self) -> impl Iterator<Item = &str> {
+        self.silos.iter().map(|(name, _)| name.as_str())
+    }
+
+    fn any(&self) -> &Arc<dyn DynPool> {
         self.first().any()
     }
 
-    pub(super) fn driver(&self) -> io::Result<Arc<Driver>> {
-        self.any().driver()
+    pub(crate) fn driver(&self) -> io::Result<Arc<Driver>> {
+        self.any().core().driver()
     }
 
     /// Spawns a future on this runtime. Dropping the handle detaches the task.
@@ -184,7 +179,7 @@ impl Runtime {
     /// Its fibers and their stacks. Asks the system about each stack, some half a microsecond each: for reports, not for loops.
     #[must_use]
     pub fn fibers(&self) -> Fibers {
-        self.any().stacks().snapshot()
+        self.any().core().stacks.snapshot()
     }
 
     /// Spawns a future, unless the runtime is shutting down, or its pool is [bounded](crate::Builder::capacity) and full.
@@ -238,7 +233,7 @@ impl Runtime {
         try_spawn(self.any(), closure)
     }
 
-    pub(super) fn keep(&self) -> Arc<dyn AnyPool> {
+    pub(crate) fn keep(&self) -> Arc<dyn DynPool> {
         Arc::clone(self.any())
     }
 
@@ -370,7 +365,7 @@ impl Runtime {
         }
         // All of them before the first is waited for: its tasks may wait for another one's.
         let pools = || self.pools.iter().map(Pool::any);
-        pools().for_each(|pool| pool.close());
+        pools().for_each(|pool| pool.core().close());
         if self.any().is_forked() {
             // Somebody's waker has forked, and this is the child.
             return;
@@ -380,15 +375,15 @@ impl Runtime {
         let own = is_in_external_push()
             || pools().any(|pool| {
                 stack_context::is_of(pool.header())
-                    || pool.driver_owner().is_here()
-                    || pool.monitor().is_here()
-                    || pool.thread_set().blocking().is_here()
+                    || pool.core().driver.is_here()
+                    || pool.core().monitor.is_here()
+                    || pool.core().threads.blocking().is_here()
             });
         if !own {
             for pool in pools() {
-                pool.monitor().join();
-                pool.thread_set().join_all();
-                pool.driver_owner().join();
+                pool.core().monitor.join();
+                pool.core().threads.join_all();
+                pool.core().driver.join();
             }
         }
     }
@@ -461,7 +456,7 @@ fn build_default_runtime() -> Result<&'static Runtime, BuildError> {
 }
 
 /// Makes `runtime` the default one; gives it back if there is one already.
-pub(super) fn set_default(runtime: Runtime) -> Result<&'static Runtime, Box<Runtime>> {
+pub(crate) fn set_default(runtime: Runtime) -> Result<&'static Runtime, Box<Runtime>> {
     BUILDING.with(|()| match DEFAULT.get() {
         Some(_) => Err(Box::new(runtime)),
         None => Ok(DEFAULT.get_or_init(|| runtime)),

@@ -1,12 +1,12 @@
 //! Borrowed closures on other threads: the caller waits for them.
 
-use super::current::with_current;
 use super::handle::default_runtime;
+use super::pool::Pool;
 use super::spawn::{SpawnError, TaskBuilder};
-use super::stack_context;
-use crate::compose::Pool;
-use crate::fiber::NoUnwindGuard;
-use crate::fork::ForkCx;
+use crate::execution::fiber_start::NoUnwindGuard;
+use crate::execution::fork_cx::{ForkCx, with_forks};
+use crate::execution::stack_context;
+use crate::pool::current::with_current;
 use std::panic::resume_unwind;
 use warpweft_task::{JoinError, JoinHandle};
 
@@ -26,7 +26,7 @@ impl<F: FnOnce(ForkCx<'_>) -> R, R> Borrowed<F, R> {
     fn run(self) {
         // SAFETY: the caller waits for the end of the job.
         let loan = unsafe { &mut *self.0 };
-        loan.result = loan.body.take().map(stack_context::with_forks);
+        loan.result = loan.body.take().map(with_forks);
     }
 }
 
@@ -41,7 +41,7 @@ unsafe fn unbound<'a>(job: Box<dyn FnOnce() + Send + 'a>) -> Box<dyn FnOnce() + 
 }
 
 /// What [`Runtime::broadcast`] does.
-pub(super) fn broadcast<R: Send>(
+pub(crate) fn broadcast<R: Send>(
     pool: &Pool,
     body: impl Fn(usize) -> R + Sync,
 ) -> Result<Vec<R>, SpawnError> {

@@ -1,11 +1,11 @@
 //! Spawning: from inside a task, from outside, with a name.
 
-use super::current::Spawner;
 use super::handle::{Runtime, default_runtime};
+use super::pool::Pool;
 use super::priority::Priority;
-use super::stack_context;
-use crate::compose::Pool;
-use crate::fiber::{Start, StartOn};
+use crate::execution::fiber_start::{Start, StartOn};
+use crate::execution::stack_context;
+use crate::pool::current::Spawner;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
@@ -275,12 +275,13 @@ impl<'a> TaskBuilder<'a> {
         let here =
             stack_context::here().filter(|context| self.pool.is_none_or(|pool| context.is_of(pool.header())));
         let reserved = match here {
-            Some(context) => context.fibers().pool().stacks().reserve(),
+            Some(context) => context.fibers().pool().core().stacks.reserve(),
             None => self
                 .pool
                 .unwrap_or_else(|| default_runtime().first())
                 .any()
-                .stacks()
+                .core()
+                .stacks
                 .reserve(),
         };
         let reserved = reserved.map_err(|_| SpawnError::NoStack)?;
@@ -305,7 +306,7 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Spawns a closure that one certain worker runs.
-    pub(super) fn spawn_pinned(self, worker: usize, job: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
+    pub(crate) fn spawn_pinned(self, worker: usize, job: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
         let pool = self.pool.unwrap_or_else(|| default_runtime().first());
         let birth = Birth {
             pool: pool.header(),

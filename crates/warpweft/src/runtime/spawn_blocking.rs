@@ -1,10 +1,10 @@
 //! Spawning a closure that blocks: on a thread of its own, when there is room.
 
-use super::blocking_threads::{RejectReason, Waiter};
-use super::current::with_current;
 use super::handle::default_runtime;
-use super::pool::AnyPool;
-use crate::block_on;
+use crate::execution::listen::block_on;
+use crate::pool::current::with_current;
+use crate::pool::dyn_pool::DynPool;
+use crate::threads::blocking_threads::{RejectReason, Waiter};
 use std::fmt;
 use std::io;
 use std::panic::Location;
@@ -178,7 +178,7 @@ pub struct SpawnBlocking<F, T> {
 /// The future of [`SpawnBlocking::admitted`]: admission, and then a handle.
 #[must_use = "a closure is not admitted unless its future is awaited"]
 pub struct Admission<F> {
-    pool: Arc<dyn AnyPool>,
+    pool: Arc<dyn DynPool>,
     closure: Option<F>,
     location: &'static Location<'static>,
     waiter: Waiter,
@@ -190,7 +190,7 @@ where
     F: FnOnce() -> T + Send + 'static,
 {
     #[track_caller]
-    pub(super) fn new(pool: Arc<dyn AnyPool>, closure: F) -> Self {
+    pub(crate) fn new(pool: Arc<dyn DynPool>, closure: F) -> Self {
         Self {
             admission: Admission {
                 pool,
@@ -255,7 +255,7 @@ impl<F> Admission<F> {
                 }) => {
                     self.closure = Some(closure);
                     self.waiter = waiter;
-                    let threads = self.pool.thread_set().blocking();
+                    let threads = self.pool.core().threads.blocking();
                     if let Some(number) = threads.wait_for_place(waiter, cx.waker()) {
                         self.waiter = Waiter::Waiting(number);
                         return Poll::Pending;
@@ -311,7 +311,7 @@ impl<F> Drop for Admission<F> {
         if let Waiter::Waiting(number) = self.waiter
             && !self.pool.is_forked()
         {
-            self.pool.thread_set().blocking().leave(number);
+            self.pool.core().threads.blocking().leave(number);
         }
     }
 }
@@ -345,7 +345,7 @@ fn end(error: BlockingError) -> JoinError {
 }
 
 /// The pool of the calling task or visit, or else the default one.
-fn pool_here() -> Arc<dyn AnyPool> {
+fn pool_here() -> Arc<dyn DynPool> {
     with_current(|worker_ref| match worker_ref {
         Some(worker_ref) => worker_ref.keep(),
         None => default_runtime().keep(),
@@ -353,7 +353,7 @@ fn pool_here() -> Arc<dyn AnyPool> {
 }
 
 #[track_caller]
-pub(super) fn try_spawn<T, F>(pool: &Arc<dyn AnyPool>, closure: F) -> Result<JoinHandle<T>, Refused<F>>
+pub(crate) fn try_spawn<T, F>(pool: &Arc<dyn DynPool>, closure: F) -> Result<JoinHandle<T>, Refused<F>>
 where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
@@ -363,7 +363,7 @@ where
 
 /// Admits the closure, if there is room and a thread.
 fn enter<T, F>(
-    pool: &Arc<dyn AnyPool>,
+    pool: &Arc<dyn DynPool>,
     waiter: Waiter,
     closure: F,
     location: &'static Location<'static>,
@@ -372,12 +372,12 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    let threads = pool.thread_set().blocking();
+    let threads = pool.core().threads.blocking();
     let refused = |closure, error| Err(Refused { closure, error });
     if pool.is_forked() {
         return refused(closure, BlockingError::Forked);
     }
-    let place = match threads.place(pool, waiter) {
+    let place = match threads.place(|| Arc::clone(pool) as _, waiter) {
         Ok(place) => place,
         Err(RejectReason::Full) => {
             let waiting = threads.room();

@@ -1,6 +1,6 @@
 //! Giving way to other tasks.
 
-use super::current::{GaveWay, with_current};
+use crate::pool::current::{GaveWay, with_current};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_policy::YieldTo;

@@ -5,7 +5,7 @@
 //! - `tasks` are in the order of the source; never more than `limit`.
 //! - Each task ends with the stream: it is cancelled if nobody has its result yet.
 
-use crate::fork::AbortOnDrop;
+use crate::fork_join::abort_on_drop::AbortOnDrop;
 use futures_core::Stream;
 use std::collections::VecDeque;
 use std::fmt;

@@ -15,8 +15,9 @@
 
 use super::ordered::ParBuffered;
 use super::{NoRoom, ParStream, next};
-use crate::fork::AbortOnDrop;
-use crate::sync::channel::{self, Incoming};
+use crate::fork_join::abort_on_drop::AbortOnDrop;
+use crate::sync::channel;
+use crate::sync::channel::incoming::Incoming;
 use futures_core::Stream;
 use std::fmt;
 use std::future::poll_fn;

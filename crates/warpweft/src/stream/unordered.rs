@@ -11,8 +11,9 @@
 //! - A slot has a task until its result was given; `free` are the others. Never more than `limit` tasks.
 //! - Each task sends its number once, when its future has been dropped or a little before: so `ending` has each slot once.
 
-use crate::fork::AbortOnDrop;
-use crate::sync::channel::{self, Incoming, Sender};
+use crate::fork_join::abort_on_drop::AbortOnDrop;
+use crate::sync::channel::incoming::Incoming;
+use crate::sync::channel::{self, Sender};
 use futures_core::Stream;
 use std::fmt;
 use std::panic::Location;

@@ -58,23 +58,23 @@
 //! A [`Mutex`], a [`Semaphore`] (and so a [`RwLock`] and a [`OnceCell`]) and a [`oneshot`] have a word in front, so that what need
 //! not wait takes no lock.
 
-mod barrier;
+pub(crate) mod barrier;
 pub mod broadcast;
 pub mod channel;
-mod condvar;
-mod error;
+pub(crate) mod condvar;
+pub(crate) mod error;
 #[cfg(doctest)]
 mod must_not_compile;
-mod mutex;
-mod notify;
-mod once;
+pub(crate) mod mutex;
+pub(crate) mod notify;
+pub(crate) mod once;
 pub mod oneshot;
-mod rwlock;
-mod semaphore;
-mod suspend;
-mod wait;
-mod wait_list;
-mod wakers;
+pub(crate) mod rwlock;
+pub(crate) mod semaphore;
+pub(crate) mod suspend;
+pub(crate) mod wait;
+pub(crate) mod wait_list;
+pub(crate) mod wakers;
 pub mod watch;
 
 pub use barrier::{Arrival, Barrier};

@@ -2,17 +2,20 @@
 
 use super::Config;
 use crate::compose;
-use crate::cooperative::Quantum;
-use crate::fiber::{LEAST_BYTES, MOST_BYTES, Stacks};
-use crate::runtime::blocking_threads::BlockingThreads;
+use crate::coroutine::stack::{LEAST_BYTES, MOST_BYTES, Stacks};
+use crate::driver::owner::DriverOwner;
+use crate::execution::forked;
+use crate::pool::core::Parts;
+use crate::pool::info::PoolInfo;
 use crate::runtime::build_error::BuildError;
-use crate::runtime::driver_owner::DriverOwner;
-use crate::runtime::forked;
-use crate::runtime::monitor::Monitor;
-use crate::runtime::pin::{Pin, Plan};
-use crate::runtime::pool::{AnyPool, Pool};
-use crate::runtime::pool_info::{Places, PoolInfo};
-use crate::runtime::thread_set::ThreadSet;
+use crate::runtime::places::Places;
+use crate::scheduler::pool::Pool;
+use crate::threads::affinity::{Pin, Plan};
+use crate::threads::blocking_threads::BlockingThreads;
+use crate::threads::monitor::Monitor;
+use crate::threads::pool_ref::PoolRef;
+use crate::threads::quantum::Quantum;
+use crate::threads::thread_set::ThreadSet;
 use std::sync::Arc;
 use warpweft_platform::topology::Topology;
 use warpweft_policy::{Policy, PolicySpec, PolicyVisitor, PoolEnv};
@@ -22,7 +25,7 @@ const MOST_WORKERS: usize = 4096;
 /// The least size of a thread's stack, in bytes: what a worker's loop, and a panic in it, take with a margin.
 const LEAST_STACK: usize = 64 << 10;
 
-pub(super) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<compose::Pool, BuildError> {
+pub(crate) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<compose::Pool, BuildError> {
     struct Launch(Config);
     impl PolicyVisitor for Launch {
         type Output = Result<compose::Pool, BuildError>;
@@ -35,7 +38,7 @@ pub(super) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<compos
     spec.visit(Launch(config))
 }
 
-pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::Pool, BuildError> {
+pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::Pool, BuildError> {
     let topology = match config.pin {
         // It is some hundred files on a large machine: not read if nobody asks.
         Pin::Off => Topology::flat(&[]),
@@ -64,7 +67,10 @@ pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
     if config.capacity == Some(0) {
         return Err(BuildError::Capacity);
     }
-    let quantum = Quantum::new(config.quantum)?;
+    let quantum = Quantum::new(config.quantum).ok_or(BuildError::Quantum {
+        asked: config.quantum,
+        most: Quantum::MOST,
+    })?;
     let plan = config.pin.plan(workers, &topology).map_err(BuildError::Pin)?;
     let places = plan.as_ref().map_or(&[][..], Plan::places);
     let compensating = config.watch.compensating(workers);
@@ -82,14 +88,14 @@ pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
     forked::watch();
     let limit = config.max_threads.unwrap_or(usize::MAX).max(workers);
     let stacks = Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks);
-    let driver_owner = DriverOwner::new(config.io, config.name.clone());
+    let driver = DriverOwner::new(config.io, config.name.clone());
     let blocking = BlockingThreads::new(
         config.name.clone(),
         config.stack_bytes,
         config.max_blocking_threads,
         u64::try_from(config.blocking_keep_alive.as_nanos()).unwrap_or(u64::MAX),
     );
-    let thread_set = ThreadSet::new(
+    let threads = ThreadSet::new(
         config.name.clone(),
         config.stack_bytes,
         limit,
@@ -104,32 +110,33 @@ pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
         workers,
         slots: all,
         order: config.order,
-        places: config.capacity.map(Places::new),
+        places: config
+            .capacity
+            .map(|capacity| Box::new(Places::new(capacity)) as _),
     };
-    let pool: Arc<Pool<P>> = Pool::new(
-        shared,
-        locals,
-        thread_set,
-        stacks,
-        driver_owner,
+    let parts = Parts {
         info,
-        config.watch,
-    );
-    let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
+        threads,
+        monitor: Monitor::new(config.watch, workers, all),
+        stacks,
+        driver,
+    };
+    let pool: Arc<Pool<P>> = Pool::new(shared, locals, parts);
+    let any: Arc<dyn PoolRef> = Arc::clone(&pool) as _;
     for worker in 0..workers {
-        match any.thread_set().start(&any) {
+        match pool.core.threads.start(&any) {
             Ok(thread_handle) => {
                 thread_handle.handoff.assign(Some(worker));
             }
             Err(source) => {
-                pool.close();
+                pool.core.close();
                 for absent in &pool.workers[worker..workers] {
                     // SAFETY: no thread carries this worker, nor ever will.
                     unsafe { absent.retire() };
                 }
                 // Those that never came are counted out, so that the last of the others ends the pool.
                 pool.leave(workers - worker);
-                any.thread_set().join_all();
+                pool.core.threads.join_all();
                 return Err(BuildError::Thread {
                     worker,
                     workers,
@@ -138,10 +145,10 @@ pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
             }
         }
     }
-    if let Err(source) = Monitor::start(&any, &any.info().name) {
-        pool.close();
-        any.thread_set().join_all();
+    if let Err(source) = pool.core.monitor.start(any, &pool.core.info.name) {
+        pool.core.close();
+        pool.core.threads.join_all();
         return Err(BuildError::Monitor { source });
     }
-    Ok(compose::Pool::new(any))
+    Ok(compose::Pool::new(pool))
 }
