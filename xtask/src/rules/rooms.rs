@@ -320,12 +320,22 @@ fn round(level: &Level<'_>) -> Vec<String> {
             ));
         }
     }
-    for member in level.tolerated.iter().copied().flatten() {
-        let is_in_one = |members: &Vec<usize>| members.iter().any(|number| (level.name)(*number) == *member);
-        if !circles.iter().any(is_in_one) {
+    let is_in_one = |name: &String| {
+        let mut members = circles.iter().flatten();
+        members.any(|number| (level.name)(*number) == *name)
+    };
+    for tolerated in level.tolerated {
+        let gone: Vec<_> = tolerated
+            .iter()
+            .filter(|name| !is_in_one(name))
+            .cloned()
+            .collect();
+        if !gone.is_empty() {
             broken.push(format!(
-                "{LIST}: {}: `{member}` is in no circle of {} any more: strike it off",
-                level.crate_name, level.what
+                "{LIST}: {}: these {} are in no circle any more, strike them off: {}",
+                level.crate_name,
+                level.what,
+                gone.join(", ")
             ));
         }
     }
@@ -414,7 +424,10 @@ mod tests {
         assert_eq!(breaches("x", &graph, &allowed(list)), Vec::<String>::new());
         let list = "[[circle]]\nrooms = [\"a\", \"b\", \"c\"]\nreason = \"\"\n";
         let found = breaches("x", &graph, &allowed(list));
-        assert!(found[0].contains("`c` is in no circle"), "{found:?}");
+        assert!(
+            found[0].ends_with("rooms are in no circle any more, strike them off: c"),
+            "{found:?}"
+        );
         assert!(found[1].contains("has no reason"), "{found:?}");
         assert_eq!(found.len(), 2);
     }
