@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// What to print.
+/// Options of the command.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Only this crate. Without it all crates of the workspace, in short.
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     /// All arrows into and out of the files whose path ends so.
     #[arg(long, value_name = "PATH")]
     file: Option<String>,
-    /// Pretend that a file or folder of `src` were in another room: `runtime/hand.rs=threads`. May be given
+    /// Pretend that a file or folder of `src` were in another room: `io/driver.rs=driver`. May be given
     /// many times.
     #[arg(long = "move", value_name = "PATH=ROOM")]
     moves: Vec<String>,

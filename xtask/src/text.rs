@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// What a piece of a line is.
+/// The kind of a piece of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Code,
@@ -37,7 +37,7 @@ pub(crate) fn pieces<'a>(path: &Path, text: &'a str) -> Vec<Piece<'a>> {
     }
 }
 
-/// Whether the lines are in a fenced block.
+/// Remembers if the lines are in a fenced block.
 #[derive(Default)]
 struct Fence {
     inside: bool,

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 /// The table, relative to the root.
 pub(crate) const TABLE: &str = "xtask/words.toml";
-/// What is not read: history keeps its words, and the table has to name them.
+/// Paths that are not read: history keeps its words, and the table has to name them.
 const UNREAD: [&str; 3] = [repo::DECISIONS, "Cargo.lock", TABLE];
-/// Its table says which name became which.
+/// A document whose table says which name became which.
 const CHANGES: &str = "CHANGELOG.md";
 
 /// Count the words that are retired.
@@ -53,10 +53,10 @@ pub(crate) struct Entry {
     pub(crate) phrase: Option<String>,
     /// The name of a file without its extension, or of a folder.
     pub(crate) file: Option<String>,
-    /// What to write instead.
+    /// The word to write instead.
     #[serde(rename = "use")]
     pub(crate) better: String,
-    /// Whether `cargo xtask rules` fails where it is used.
+    /// True if `cargo xtask rules` fails where it is used.
     pub(crate) enforce: bool,
     /// Only in these crates.
     #[serde(default)]

@@ -109,7 +109,7 @@ pub(super) fn paths(attributes: &[syn::Attribute]) -> Vec<String> {
         .collect()
 }
 
-/// Whether the module is never in the file of its name.
+/// True if the module is never in the file of its name.
 pub(super) fn always_elsewhere(attributes: &[syn::Attribute]) -> bool {
     attributes
         .iter()

@@ -179,7 +179,7 @@ impl Weights {
         improved
     }
 
-    /// How many arrows lead upwards in this order.
+    /// Counts the arrows that lead upwards in this order.
     pub(crate) fn upwards(&self, order: &[usize]) -> usize {
         let pairs = order
             .iter()
@@ -191,7 +191,7 @@ impl Weights {
 
 /// The best order of this many members is found, of more a good one.
 const EXACT: usize = 15;
-/// How many random orders are improved.
+/// The number of random orders that are improved.
 const STARTS: usize = 8;
 
 struct Search<'a> {
@@ -249,7 +249,7 @@ mod tests {
     fn circles_are_found_and_chains_are_none() {
         let graph = weights(6, &[(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (5, 5)]);
         assert_eq!(graph.circles(), [vec![0, 1, 2]]);
-        // What is below comes first.
+        // The lowest set comes first.
         assert_eq!(graph.components()[0], [4]);
         assert_eq!(
             weights(3, &[(0, 1), (1, 2), (0, 2)]).circles(),

@@ -7,10 +7,17 @@
 //! ```
 //!
 //! An arrow leads from the file that mentions a path to the file that defines the item. Re-exports are
-//! followed, so an item that is imported through a `mod.rs` leads to its own file. These are no arrows:
-//! `mod child;`, the import of a module as such (what is named through it is one), and a `pub use` of what is
-//! defined further down in the same module. Tests are not read; of code that depends on the system or on a
-//! checker, each variant is read. The bodies of `macro_rules!` are not read.
+//! followed, so an item that is imported through a `mod.rs` leads to its own file.
+//!
+//! These are no arrows:
+//!
+//! - `mod child;`
+//! - the import of a module as such; a path through it is one
+//! - a `pub use` of an item that is defined further down in the same module
+//! - anything in tests, and anything in the bodies of `macro_rules!`
+//!
+//! Code for one system or one checker is read in each of its variants. Calls of methods are not seen: an
+//! `impl` block in another file than its type leads to the type, and nothing leads to the block.
 
 mod attributes;
 pub(crate) mod circles;
@@ -36,7 +43,7 @@ pub(crate) struct Arrow {
 /// The import graph of a package.
 #[derive(Debug)]
 pub(crate) struct Graph {
-    /// What the files are shown relative to.
+    /// Files are shown relative to this folder.
     base: PathBuf,
     /// The folder of the sources.
     sources: PathBuf,
@@ -46,7 +53,7 @@ pub(crate) struct Graph {
     /// The rooms by name: the folders and files at the top of `src`.
     pub(crate) rooms: Vec<String>,
     pub(crate) arrows: Vec<Arrow>,
-    /// What could not be read.
+    /// Files and modules that could not be read.
     pub(crate) troubles: Vec<String>,
 }
 
@@ -113,7 +120,7 @@ impl Graph {
         (room(arrow.from), room(arrow.to))
     }
 
-    /// How many arrows lead from each room to each other one.
+    /// Counts the arrows from each room to each other one.
     pub(crate) fn between_rooms(&self) -> Weights {
         let mut weights = Weights::new(self.rooms.len());
         for arrow in &self.arrows {
@@ -125,7 +132,7 @@ impl Graph {
         weights
     }
 
-    /// How many arrows lead from each file to each other one.
+    /// Counts the arrows from each file to each other one.
     pub(crate) fn between_files(&self) -> Weights {
         let mut weights = Weights::new(self.files.len());
         for arrow in &self.arrows {
@@ -220,7 +227,7 @@ fn targets(tree: &Tree, mention: &tree::Mention) -> Vec<(String, FileId)> {
     result
 }
 
-/// What a path leads to.
+/// An item or a module that a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Target {
     Item {
@@ -248,7 +255,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// What `path` means in the module `from`.
+    /// Follows `path` from the module `from`.
     fn path(&mut self, from: ModuleId, path: &[String]) -> Vec<Target> {
         let mut here = from;
         let mut rest = path;
@@ -278,7 +285,7 @@ impl<'a> Resolver<'a> {
         self.walk(found, after, from)
     }
 
-    /// What `rest` means in one of `found`. What comes after an item is of the item: a variant, a method.
+    /// Follows `rest` from one of `found`. Behind an item come its own names: variants, methods.
     fn walk(&mut self, found: Vec<Target>, rest: &[String], from: ModuleId) -> Vec<Target> {
         let Some((next, after)) = rest.split_first() else {
             return found;
@@ -298,7 +305,7 @@ impl<'a> Resolver<'a> {
             .collect()
     }
 
-    /// What `name` means in `module`, seen from the module `from`.
+    /// Looks a name up in `module`, as far as the module `from` can see it.
     fn name(&mut self, module: ModuleId, name: &str, from: ModuleId) -> Vec<Target> {
         let tree = self.tree;
         let definitions = tree.modules[module].names.get(name);

@@ -22,7 +22,7 @@ pub(super) struct Module {
     pub(super) globs: Vec<Definition>,
 }
 
-/// A meaning of a name.
+/// A meaning of a name, and where it holds.
 #[derive(Debug, Clone)]
 pub(super) struct Definition {
     pub(super) what: What,
@@ -32,7 +32,7 @@ pub(super) struct Definition {
     pub(super) sight: Option<ModuleId>,
 }
 
-/// What a name means.
+/// A meaning of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum What {
     Item(FileId),
@@ -50,7 +50,7 @@ pub(super) struct Mention {
     pub(super) how: How,
 }
 
-/// Where a path was found.
+/// The kind of place where a path was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
     /// In code, or in a `use` that is private.
@@ -71,7 +71,7 @@ pub(super) struct Tree {
     pub(super) mentions: Vec<Mention>,
     /// The root module of the library, by the name under which the package's programs import it.
     pub(super) library: Option<(String, ModuleId)>,
-    /// What could not be read.
+    /// Files and modules that could not be read.
     pub(super) troubles: Vec<String>,
 }
 
@@ -155,9 +155,9 @@ struct Reader<'a> {
     beside: PathBuf,
     /// The folder where the module's children are.
     children: PathBuf,
-    /// How many modules with a body are around.
+    /// The number of modules with a body around this place.
     inline: usize,
-    /// How many blocks of code are around: what is defined in one is no item of the module.
+    /// The number of blocks of code around this place. A definition in one is no item of the module.
     body: usize,
 }
 

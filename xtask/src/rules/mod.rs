@@ -24,7 +24,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         ("retired words are gone", words::check),
         ("one door to std and the checkers", doors::check),
         ("arrows point downwards", directions::check),
-        ("imports go round in no circle", rooms::check),
+        ("imports form no circles", rooms::check),
         ("links lead somewhere", links::check),
         ("files that documents name exist", named_files::check),
         ("planted bugs fit their sources", planted::fit),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const READ: [&str; 3] = ["docs/ARCHITECTURE.md", "docs/guide", "CONTRIBUTING.md"];
 /// The crate that most names mean.
 const MAIN: &str = "crates/warpweft";
-/// What the guide calls so is in its reader's tree.
+/// In the guide, these are files of the reader's own package.
 const OF_READERS: [&str; 4] = ["src/", "tests/", "benches/", "build.rs"];
 
 pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
@@ -43,7 +43,7 @@ pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
     Ok(broken)
 }
 
-/// What the names of a document are relative to.
+/// A document, and the folders that its names are relative to.
 struct Names<'a> {
     root: &'a Path,
     /// The document, relative to the root.
@@ -96,7 +96,7 @@ impl Names<'_> {
     }
 }
 
-/// Whether there is a file or folder of this name below `base`.
+/// True if there is a file or folder of this name below `base`.
 fn fits(base: &Path, name: &str) -> bool {
     let Some((part, rest)) = name.split_once('/') else {
         return name.is_empty() || children(base, name).iter().any(|path| path.exists());
@@ -156,7 +156,7 @@ mod tests {
     use super::{Names, matches};
     use std::path::Path;
 
-    /// What is missing in a document of this project's own tree.
+    /// Lists the missing names in a document of this project's own tree.
     fn missing(document: &str, text: &str) -> Vec<String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let crates = [("queue".to_owned(), root.join("crates/warpweft-queue/src"))];

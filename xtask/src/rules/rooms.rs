@@ -1,8 +1,7 @@
-//! Imports go round in no circle: not between the rooms of a crate, and not between more than four of its
-//! files.
+//! Imports form no circles: none between the rooms of a crate, and none of more than four of its files.
 //!
-//! `xtask/rooms.toml` names the floors of each crate and the circles that are tolerated. What is tolerated
-//! and no longer there is a breach as well, so the list only shrinks.
+//! `xtask/rooms.toml` names the floors of each crate and the circles that are tolerated. A member of a
+//! tolerated circle that is in no circle any more is a breach as well. So the list only shrinks.
 
 use crate::graph::circles::Weights;
 use crate::graph::{self, Arrow, Graph};
@@ -19,22 +18,24 @@ use std::path::Path;
 pub(crate) const LIST: &str = "xtask/rooms.toml";
 /// A circle of this many files is small enough to be read as one.
 const SMALL: usize = 4;
-/// How many arrows of a circle are printed.
+/// The number of arrows of a circle that are printed.
 const PRINTED: usize = 24;
 /// The rooms of root files: on top of all floors.
 pub(crate) const ROOTS: [&str; 2] = ["lib", "main"];
 
 const HEADER: &str = "\
-# What `cargo xtask rules` allows in the import graph of each crate; `cargo xtask rooms --crate NAME` prints the graph.
+# What `cargo xtask rules` allows in the import graph of each crate. `cargo xtask rooms --crate NAME` prints
+# that graph.
 #
-# floors  The rooms (folders and files at the top of `src`) from the bottom to the top. A room imports from lower floors only.
-#         Without floors, only circles are breaches.
+# floors  The rooms (folders and files at the top of `src`) from the bottom to the top. A room imports from
+#         lower floors only. Without floors, only circles are breaches.
 # beside  Pairs of rooms of one floor: the first may import from the second.
-# circle  A circle of rooms, or of more than four files (relative to `src`), that is tolerated, and why. A member that is in no
-#         circle any more is a breach: strike it off. `cargo xtask rooms --accept REASON` does so, and adds new circles.
+# circle  A circle of rooms, or of more than four files (relative to `src`), that is tolerated, and why. A
+#         member that is in no circle any more is a breach: strike it off. `cargo xtask rooms --accept REASON`
+#         does so, and adds new circles with that reason.
 ";
 
-/// What is allowed in one crate.
+/// The part of the list for one crate.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Allowed {
@@ -53,7 +54,7 @@ impl Allowed {
         self.floors.iter().position(has).or(root)
     }
 
-    /// Where the room `to` is, if the floors keep `from` from importing of it.
+    /// Says where the room `to` is if the floors forbid `from` to import from it.
     pub(crate) fn refusal(&self, from: &str, to: &str) -> Option<&'static str> {
         let (low, high) = (self.floor(from)?, self.floor(to)?);
         let is_pair = |pair: &(String, String)| pair.0 == from && pair.1 == to;
@@ -78,7 +79,7 @@ pub(crate) struct Tolerated {
     reason: String,
 }
 
-/// What is allowed, by crate.
+/// The list, by crate.
 pub(crate) type List = BTreeMap<String, Allowed>;
 
 pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
@@ -194,7 +195,7 @@ fn written(list: &List) -> String {
     text
 }
 
-/// What breaks the rule in one crate.
+/// Lists the breaches in one crate.
 fn breaches(name: &str, graph: &Graph, allowed: &Allowed) -> Vec<String> {
     let mut broken = graph.troubles.clone();
     let tolerated_rooms: Vec<_> = allowed.circle.iter().map(|circle| &circle.rooms[..]).collect();
