@@ -1,5 +1,7 @@
 //! Circles in a graph, and the order of their members that leaves the fewest arrows upwards.
 
+use std::collections::BTreeSet;
+
 /// A weight for each pair of numbers: how many arrows lead from the first to the second.
 #[derive(Debug, Clone)]
 pub(crate) struct Weights {
@@ -21,6 +23,15 @@ impl Weights {
 
     pub(crate) fn get(&self, from: usize, to: usize) -> usize {
         self.cells[from * self.size + to]
+    }
+
+    /// The same without the arrows between these pairs.
+    pub(crate) fn without(&self, pairs: &BTreeSet<(usize, usize)>) -> Self {
+        let mut weights = self.clone();
+        for (from, to) in pairs {
+            weights.cells[from * self.size + to] = 0;
+        }
+        weights
     }
 
     fn next(&self, from: usize) -> impl Iterator<Item = usize> {

@@ -8,8 +8,8 @@ use crate::graph::{self, Arrow, Graph};
 use crate::repo::Repo;
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -257,7 +257,7 @@ fn round(level: &Level<'_>) -> Vec<String> {
     let mut circles = level.weights.circles();
     circles.retain(|members| members.len() > level.most);
     for members in &circles {
-        // The members of one tolerated circle count as one, so what remains is what is new.
+        // The members of one tolerated circle count as one, so only what is new remains.
         let group = |member: usize| {
             let name = (level.name)(member);
             let tolerated = level.tolerated.iter().position(|circle| circle.contains(&name));
@@ -267,57 +267,54 @@ fn round(level: &Level<'_>) -> Vec<String> {
         groups.sort();
         groups.dedup();
         let number = |member: usize| groups.iter().position(|other| *other == group(member));
-        let mut weights = Weights::new(groups.len());
-        let inside = |arrow: &&Arrow| {
-            let (from, to) = (level.ends)(arrow);
-            members.contains(&from) && members.contains(&to)
-        };
-        let arrows: Vec<_> = level.graph.arrows.iter().filter(inside).collect();
-        let groups_of = |arrow: &Arrow| {
-            let (from, to) = (level.ends)(arrow);
-            Some((number(from)?, number(to)?)).filter(|(from, to)| from != to)
-        };
-        for (from, to) in arrows.iter().filter_map(|arrow| groups_of(arrow)) {
-            weights.add(from, to);
+        let mut sizes = vec![0; groups.len()];
+        for number in members.iter().filter_map(|member| number(*member)) {
+            sizes[number] += 1;
         }
+        let mut weights = Weights::new(groups.len());
+        let mut arrows = Vec::new();
+        for arrow in &level.graph.arrows {
+            let (from, to) = (level.ends)(arrow);
+            if let (true, true, Some(from), Some(to)) = (
+                members.contains(&from),
+                members.contains(&to),
+                number(from),
+                number(to),
+            ) && from != to
+            {
+                weights.add(from, to);
+                arrows.push((from, to, arrow));
+            }
+        }
+        let size = |circle: &[usize]| circle.iter().map(|number| sizes[*number]).sum::<usize>();
         for circle in weights.circles() {
-            let inside = |member: &&usize| number(**member).is_some_and(|number| circle.contains(&number));
-            let (old, new): (Vec<usize>, Vec<usize>) = members
-                .iter()
-                .filter(inside)
-                .partition(|member| group(**member).is_ok());
-            let size = old.len() + new.len();
-            if size <= level.most {
+            if size(&circle) <= level.most {
                 continue;
             }
-            let mut named: Vec<_> = new.iter().map(|member| (level.name)(*member)).collect();
-            if !old.is_empty() {
-                named.push(format!("{} that are tolerated", old.len()));
-            }
-            let order = weights.order(&circle);
-            let place = |number: usize| order.iter().position(|other| *other == number);
-            let closing: Vec<_> = arrows
+            let closing = closing(&weights, &circle, &|rest| size(rest) <= level.most);
+            let lines = arrows
                 .iter()
-                .filter(|arrow| {
-                    groups_of(arrow).is_some_and(|(from, to)| {
-                        let (from, to) = (place(from), place(to));
-                        from.is_some() && to > from
-                    })
-                })
-                .map(|arrow| format!("    {}", level.graph.show(arrow)))
-                .collect();
-            let rest = closing.len().saturating_sub(PRINTED);
-            let more = if rest > 0 {
-                format!("\n    and {rest} more")
-            } else {
-                String::new()
-            };
+                .filter(|(from, to, _)| closing.contains(&(*from, *to)))
+                .map(|(.., arrow)| format!("\n    {}", level.graph.show(arrow)));
+            let lines: Vec<_> = lines.collect();
+            let rest = lines.len().saturating_sub(PRINTED);
+            let new = circle.iter().filter_map(|number| groups[*number].err());
+            let mut named: Vec<_> = new.map(level.name).collect();
+            if named.len() < size(&circle) {
+                named.push(format!("{} that are tolerated", size(&circle) - named.len()));
+            }
             broken.push(format!(
-                "{}: a circle of {size} {}: {}. It is closed by:\n{}{more}",
+                "{}: a circle of {} {}: {}. It is closed by:{}{}",
                 level.crate_name,
+                size(&circle),
                 level.what,
                 named.join(", "),
-                closing[..closing.len() - rest].join("\n"),
+                lines[..lines.len() - rest].concat(),
+                if rest > 0 {
+                    format!("\n    and {rest} more")
+                } else {
+                    String::new()
+                }
             ));
         }
     }
@@ -341,6 +338,32 @@ fn round(level: &Level<'_>) -> Vec<String> {
         }
     }
     broken
+}
+
+/// A small set of pairs such that, without the arrows between them, each circle that is left is small.
+fn closing(
+    weights: &Weights,
+    circle: &[usize],
+    is_small: &dyn Fn(&[usize]) -> bool,
+) -> BTreeSet<(usize, usize)> {
+    let order = weights.order(circle);
+    let pairs = order
+        .iter()
+        .enumerate()
+        .flat_map(|(place, low)| order[place + 1..].iter().map(move |high| (*low, *high)));
+    let mut upwards: Vec<_> = pairs.filter(|(low, high)| weights.get(*low, *high) > 0).collect();
+    upwards.sort_by_key(|(low, high)| Reverse(weights.get(*low, *high)));
+    let mut cut: BTreeSet<_> = upwards.iter().copied().collect();
+    // Put back what closes small circles only, the thickest bundles first.
+    for pair in upwards {
+        cut.remove(&pair);
+        let mut left = weights.without(&cut).circles();
+        left.retain(|members| circle.contains(&members[0]));
+        if !left.iter().all(|members| is_small(members)) {
+            cut.insert(pair);
+        }
+    }
+    cut
 }
 
 /// The arrows that lead to a higher floor, or to another room of the same one.
@@ -471,6 +494,24 @@ mod tests {
             let found = breaches("x", &sources.graph(), &Allowed::default());
             assert_eq!(found.len(), usize::from(size == 5), "{found:?}");
         }
+    }
+
+    #[test]
+    fn only_what_closes_the_large_circle_is_told() {
+        // A chain of six, with a small circle at its start, and one arrow from its end to its start.
+        let mut files = vec![("lib.rs".to_owned(), "mod room;\n".to_owned())];
+        let mods: String = (0..6).map(|n| format!("mod f{n};\n")).collect();
+        files.push(("room/mod.rs".to_owned(), mods));
+        for n in 0..6 {
+            let back = if n == 1 { "use super::f0::S as _;\n" } else { "" };
+            let text = format!("{back}pub struct S;\nuse super::f{}::S as _;\n", (n + 1) % 6);
+            files.push((format!("room/f{n}.rs"), text));
+        }
+        let files: Vec<_> = files.iter().map(|(path, text)| (&path[..], &text[..])).collect();
+        let sources = Sources::new("large", &files);
+        let found = breaches("x", &sources.graph(), &Allowed::default());
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].matches("imports").count(), 1, "{found:?}");
     }
 
     #[test]
