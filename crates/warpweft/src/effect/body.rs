@@ -20,6 +20,7 @@ use crate::coroutine::Input;
 use crate::coroutine::overflow::Label;
 use crate::coroutine::portable::{RawCoroutine, Switch};
 use crate::coroutine::stack::{Claim, Reserved};
+use crate::execution::bodies;
 use crate::execution::body_link::{self, BodyLink};
 use crate::execution::stack_context::{self, StackContext};
 use crate::pool::current;
@@ -59,13 +60,13 @@ pub(crate) struct HandledBody {
 /// The handled bodies that run here, innermost first.
 fn chain<'run>() -> impl Iterator<Item = &'run HandledBody> {
     // SAFETY: each link is the first field of a handled body, which is `repr(C)`, and was made from a pointer to the whole body.
-    body_link::chain().map(|link| unsafe { &*ptr::from_ref(link).cast::<HandledBody>() })
+    bodies::chain().map(|link| unsafe { &*ptr::from_ref(link).cast::<HandledBody>() })
 }
 
 /// What is visited here on top of what is found here anyway.
 fn visited_here() -> Option<*const WorkerRef> {
     let worker_ref = current::get();
-    (worker_ref != stack_context::found_here()).then_some(worker_ref)
+    (worker_ref != bodies::found_here()).then_some(worker_ref)
 }
 
 /// Suspends the bodies up to the one whose runner handles that type, until they go on.
@@ -109,6 +110,7 @@ impl HandledBody {
         made_at: &'static Location<'static>,
         body: impl FnOnce() + 'static,
     ) -> NonNull<Self> {
+        bodies::watch_overflows();
         let Reserved { stack, claim } = reserved;
         let label = Label::of("handled body", &stack);
         label.write_location(made_at);
@@ -149,7 +151,7 @@ impl HandledBody {
             }
             None => body_link::set_outside(self.link()),
         }
-        current::set(stack_context::found_here());
+        current::set(bodies::found_here());
     }
 
     /// Runs it until it performs an effect of one of these types, which it gives, or has ended.
@@ -163,7 +165,7 @@ impl HandledBody {
             "a handled body cannot go on in a destructor of a thread-local, when its thread has left the pool"
         );
         let host = stack_context::here();
-        let (outer, before) = (body_link::innermost(), visited_here());
+        let (outer, before) = (bodies::innermost(), visited_here());
         self.types.set(types);
         self.link.outer.set(outer);
         self.link.entered.set(before.unwrap_or(ptr::null()));
@@ -179,7 +181,7 @@ impl HandledBody {
             (Some(context), Some(host)) => host.come_back(context),
             _ => body_link::set_outside(outer),
         }
-        current::set(before.unwrap_or_else(stack_context::found_here));
+        current::set(before.unwrap_or_else(bodies::found_here));
         // SAFETY: who runs it owns it, and it does not run.
         if let Some(coroutine) = unsafe { &mut *self.coroutine.get() }.take_if(|_| ended) {
             let stack = coroutine.into_stack();
@@ -202,7 +204,7 @@ impl HandledBody {
 
     /// Leaves this body's stack, and those of the bodies that run on top of it.
     fn switch_away(&self) {
-        let (top, before) = (body_link::innermost(), visited_here());
+        let (top, before) = (bodies::innermost(), visited_here());
         // SAFETY: the switch lives at the foot of this body's stack, and was set when it began.
         let switch = unsafe { &*self.switch.get() };
         let input = match (&self.context, stack_context::here()) {
@@ -216,7 +218,7 @@ impl HandledBody {
                 input
             }
         };
-        current::set(before.unwrap_or_else(stack_context::found_here));
+        current::set(before.unwrap_or_else(bodies::found_here));
         if input == Input::Unwind {
             resume_unwind(Box::new(Discontinued(())));
         }

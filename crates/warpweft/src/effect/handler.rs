@@ -5,7 +5,7 @@ use super::{Discontinued, Effect, Exchange};
 use crate::coroutine::Input;
 use crate::coroutine::stack::{Reserved, Stacks, USUAL_BYTES};
 use crate::execution::stack_context;
-use crate::runtime::spawn::SpawnError;
+use crate::runtime::spawn_error::SpawnError;
 use std::any::{Any, TypeId, type_name};
 use std::cell::Cell;
 use std::fmt;

@@ -1,6 +1,6 @@
 //! A thread enters a pool without being one of its threads.
 
-use super::stack_context;
+use super::bodies;
 use crate::pool::current::{self, WorkerRef};
 
 /// A thread visits a pool: free functions find it for as long as the value lives.
@@ -17,7 +17,7 @@ impl<'a> EnterGuard<'a> {
     /// The external thread's pool stays alive. The value is dropped on this thread, in reverse order of several, and not leaked.
     pub(crate) unsafe fn new(worker_ref: &'a WorkerRef) -> Self {
         let before = current::get();
-        let had_entered = before != stack_context::found_here();
+        let had_entered = before != bodies::found_here();
         current::set(worker_ref);
         Self {
             worker_ref,
@@ -30,6 +30,6 @@ impl Drop for EnterGuard<'_> {
     fn drop(&mut self) {
         debug_assert!(current::is(self.worker_ref));
         // The thread may carry another worker than when the visit began: it waited.
-        current::set(self.before.unwrap_or_else(stack_context::found_here));
+        current::set(self.before.unwrap_or_else(bodies::found_here));
     }
 }

@@ -10,7 +10,7 @@
 //! | `fiber_waker` | what wakes a fiber |
 //! | `listen` | how a fiber waits for a future |
 //! | `wait` | how a stack waits: a fiber switches, a thread gives its worker away |
-//! | `body_link` | the handled bodies that run on this thread |
+//! | `bodies`, `body_link` | the handled bodies that run on this thread |
 //! | `blocking` | closures that may block: the worker goes on without them |
 //! | `enter_guard` | a thread enters a pool without being one of its threads |
 //! | `spawn_local` | fibers that start on the thread of the one that spawns them |
@@ -20,6 +20,7 @@
 //! `stack_context`, `fiber`, `thread_fibers` and `fiber_waker` know each other, because a switch of fibers touches all four.
 
 pub(crate) mod blocking;
+pub(crate) mod bodies;
 pub(crate) mod body_link;
 pub(crate) mod enter_guard;
 pub(crate) mod fiber;

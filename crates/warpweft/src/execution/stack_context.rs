@@ -16,11 +16,9 @@
 //! - A blocked thread has one token, which hangs on the signal that it waits for, lies in a queue, or runs.
 //! - A spare thread is reserved before anything is given away.
 
-use super::body_link::{self, BodyLink};
+use super::body_link::BodyLink;
 use super::fiber::Fiber;
-use super::listen::drive;
 use super::thread_fibers::ThreadFibers;
-use super::wait::wait;
 use crate::coroutine::overflow::Label;
 use crate::fork::list::List;
 use crate::fork::offer_board::OfferBoard;
@@ -34,7 +32,7 @@ use warpweft_platform::thread::set_short_slice;
 use warpweft_platform::thread_word;
 use warpweft_policy::{Count, Wake};
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Runnable, Ways, set_wait};
+use warpweft_task::{Runnable, set_wait};
 
 /// What a stack of a thread of a pool knows of itself: the thread's own stack, a fiber's, or a handled body's.
 ///
@@ -219,7 +217,7 @@ impl StackContext {
     /// Free functions find this stack context on this thread, and wait as it does; called when a stack begins.
     pub(crate) fn begin(&self) {
         STACK_CONTEXT.with(|context| context.set(self));
-        set_wait(Some(&Ways { wait, drive }));
+        set_wait(Some(self.fibers().blocking_hooks()));
     }
 
     /// The thread runs on this stack now, which is a fiber's: it carries what it carried on `base`.
@@ -411,13 +409,6 @@ pub(crate) fn give_to(take: impl FnOnce(Option<usize>) -> bool) {
     if !take(worker) {
         context.inspect(|context| context.acquire_worker(worker));
     }
-}
-
-/// What free functions find on a thread that no longer visits: the worker that it carries *now*.
-pub(crate) fn found_here() -> *const WorkerRef {
-    body_link::entered_below().unwrap_or_else(|| {
-        with_stack_context(|context| context.map_or(std::ptr::null(), StackContext::found))
-    })
 }
 
 /// The label of the calling stack, if it is one of a pool's; null: there is none.

@@ -31,7 +31,7 @@ use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use warpweft_policy::Count;
-use warpweft_task::Mount;
+use warpweft_task::{Mount, Ways};
 
 /// How many stacks a thread keeps for its next fibers.
 const WARM: usize = 64;
@@ -48,6 +48,8 @@ pub(crate) enum Turn<'fibers> {
 
 pub(crate) struct ThreadFibers {
     thread_handle: Arc<ThreadHandle>,
+    /// How code on the thread's stacks waits for what is not of this crate.
+    blocking_hooks: &'static Ways,
     pool: Arc<dyn DynPool>,
     /// What free functions find on this thread when it has no worker: a pool that takes nothing any more.
     detached: WorkerRef,
@@ -79,9 +81,14 @@ pub(crate) struct ThreadFibers {
 }
 
 impl ThreadFibers {
-    pub(crate) fn new(pool: Arc<dyn DynPool>, thread_handle: Arc<ThreadHandle>) -> Self {
+    pub(crate) fn new(
+        pool: Arc<dyn DynPool>,
+        thread_handle: Arc<ThreadHandle>,
+        blocking_hooks: &'static Ways,
+    ) -> Self {
         Self {
             thread_handle,
+            blocking_hooks,
             detached: pool.external(),
             is_limited: pool.core().stacks.are_limited(),
             pool,
@@ -105,6 +112,11 @@ impl ThreadFibers {
     #[inline]
     pub(crate) fn thread_handle(&self) -> &Arc<ThreadHandle> {
         &self.thread_handle
+    }
+
+    /// How code on the thread's stacks waits for what is not of this crate.
+    pub(crate) fn blocking_hooks(&self) -> &'static Ways {
+        self.blocking_hooks
     }
 
     pub(crate) fn pool(&self) -> &Arc<dyn DynPool> {

@@ -10,6 +10,7 @@
 //! ```
 
 use super::fiber::{Fiber, MustWait};
+use super::listen::drive;
 use super::stack_context::{StackContext, give_to, here, with_stack_context};
 use crate::pool::current::{self, WorkerRef};
 use crate::threads::thread_handle::ThreadHandle;
@@ -20,7 +21,7 @@ use warpweft_platform::delay;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread::yield_now;
 use warpweft_task::spawn::{self as births, Birth};
-use warpweft_task::{Abandon, Runnable, Signal, Why};
+use warpweft_task::{Abandon, Runnable, Signal, Ways, Why};
 
 /// How many fibers a blocked home resumes before it gives the worker back and asks for one again, behind what its policy
 /// puts first.
@@ -413,6 +414,9 @@ pub(crate) fn resume(token: Runnable) {
 }
 
 /// How a thread of a pool waits: by giving its worker away, until its token runs. `false`: it carries none.
-pub(crate) fn wait(signal: &Signal) -> bool {
+fn wait(signal: &Signal) -> bool {
     with_stack_context(|context| context.is_some_and(|context| context.wait(signal, MustWait::No)))
 }
+
+/// How code on a stack of a pool waits for what is not of this crate.
+pub(crate) static BLOCKING_HOOKS: Ways = Ways { wait, drive };

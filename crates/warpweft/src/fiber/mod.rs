@@ -63,7 +63,8 @@ pub use scope::{Scope, scope};
 
 use crate::execution::listen::block_on;
 use crate::execution::stack_context;
-use crate::runtime::spawn::{SpawnError, TaskBuilder};
+use crate::runtime::spawn::TaskBuilder;
+use crate::runtime::spawn_error::SpawnError;
 use warpweft_task::JoinHandle;
 
 /// Spawns a fiber on the pool of the calling task; outside of any, on the [default runtime](crate::default_runtime).

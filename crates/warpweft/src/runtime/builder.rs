@@ -3,9 +3,9 @@
 mod launch;
 
 use super::build_error::{BuildError, unique};
-use super::handle::{Runtime, set_default};
+use super::config::{Config, Launch};
+use super::handle::Runtime;
 use super::small_stack;
-use crate::compose;
 use crate::coroutine::stack::USUAL_BYTES;
 use crate::io::Io;
 use crate::pool::info::Order;
@@ -45,24 +45,11 @@ pub struct Builder {
     silos: Vec<(String, Vec<usize>)>,
 }
 
-type Launch = dyn FnOnce(Config) -> Result<compose::Pool, BuildError> + Send;
-
-struct Config {
-    workers: Option<usize>,
-    name: String,
-    stack_bytes: Option<usize>,
-    max_threads: Option<usize>,
-    fiber_stack_bytes: usize,
-    max_fiber_stacks: usize,
-    io: Io,
-    max_blocking_threads: usize,
-    blocking_keep_alive: Duration,
-    pin: Pin,
-    watch: Watch,
-    quantum: u32,
-    policy: String,
-    capacity: Option<usize>,
-    order: Order,
+impl Runtime {
+    /// What a runtime may be asked to be.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
 }
 
 impl Default for Builder {
@@ -313,7 +300,7 @@ impl Builder {
     /// have the same name. What was started is ended again.
     pub fn build(self) -> Result<Runtime, BuildError> {
         if small_stack::is_here() {
-            return small_stack::build(self);
+            return small_stack::on_own_thread(|| self.build());
         }
         let Self {
             config,
@@ -362,16 +349,6 @@ impl Builder {
             }
         }
         Ok(Runtime::new(pools, silos))
-    }
-
-    /// Builds the runtime that free functions use outside of any pool, for the rest of the process.
-    ///
-    /// # Errors
-    ///
-    /// As [`build`](Builder::build), and [`BuildError::DefaultExists`] if there is one already, built by this function
-    /// or by its first use.
-    pub fn build_default(self) -> Result<&'static Runtime, BuildError> {
-        set_default(self.build()?).map_err(|_surplus| BuildError::DefaultExists)
     }
 }
 

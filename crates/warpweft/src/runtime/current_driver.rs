@@ -1,7 +1,7 @@
 //! The driver that sockets and timers of the calling thread belong to.
 
 use super::build_error::BuildError;
-use super::handle::try_default_runtime;
+use super::default::try_default_runtime;
 use crate::driver::core::Driver;
 use crate::pool::current::with_current;
 use std::io;

@@ -1,6 +1,6 @@
 //! Why a task did not get into a pool, and why there is none.
 
-use super::spawn::SpawnError;
+use super::spawn_error::SpawnError;
 use std::fmt;
 
 /// Why a task or a closure did not enter a pool. It goes on where it was.

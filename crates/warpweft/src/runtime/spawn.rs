@@ -1,48 +1,18 @@
 //! Spawning: from inside a task, from outside, with a name.
 
-use super::handle::{Runtime, default_runtime};
+use super::default::default_runtime;
+use super::handle::Runtime;
 use super::pool::Pool;
 use super::priority::Priority;
+use super::spawn_error::SpawnError;
 use crate::execution::fiber_start::{Start, StartOn};
 use crate::execution::stack_context;
 use crate::pool::current::Spawner;
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::fmt;
 use std::panic::Location;
 use warpweft_task::spawn::{self as births, Birth, Cradle};
-use warpweft_task::{JoinError, JoinHandle, Runnable};
-
-/// Why a task was not spawned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SpawnError {
-    /// The pool is shutting down, or has.
-    Closed,
-    /// This is a child made by `fork()`, and the pool's workers stayed in its parent.
-    Forked,
-    /// There is no stack for the fiber: as many are in use as there may be, or the system gives no more memory or mappings.
-    NoStack,
-    /// The pool is [bounded](crate::Builder::capacity), and has no place.
-    Full,
-}
-
-impl fmt::Display for SpawnError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoStack => fmt::Display::fmt(&JoinError::NoStack, f),
-            Self::Closed => f.write_str("the pool is shutting down: it takes no more tasks"),
-            Self::Forked => f.write_str(
-                "the pool's workers stayed in the parent of this forked process: build a runtime here",
-            ),
-            Self::Full => {
-                f.write_str("all places of the bounded pool are taken: wait for one, or spawn fewer")
-            }
-        }
-    }
-}
-
-impl std::error::Error for SpawnError {}
+use warpweft_task::{JoinHandle, Runnable};
 
 /// Spawns a future on the pool of the calling task; outside of any, on the [default runtime](default_runtime).
 ///
@@ -358,5 +328,85 @@ impl Cradle for Nursery<'_> {
             location,
             name,
         }
+    }
+}
+
+impl Runtime {
+    /// Spawns a future on this runtime. Dropping the handle detaches the task.
+    ///
+    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.first().spawn(future)
+    }
+
+    /// Spawns a closure on this runtime. Dropping the handle detaches the task.
+    ///
+    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    #[track_caller]
+    pub fn spawn_job<T, F>(&self, job: F) -> JoinHandle<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        self.first().spawn_job(job)
+    }
+
+    /// Spawns a [fiber](crate::fiber) on this runtime. Dropping the handle detaches it.
+    ///
+    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown); if there is no stack
+    /// for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
+    #[track_caller]
+    pub fn spawn_fiber<T, F>(&self, body: F) -> JoinHandle<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        TaskBuilder::new().on(self).spawn_fiber(body)
+    }
+
+    /// Spawns a [fiber](crate::fiber), unless the runtime is shutting down or has no stack for it.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]; `body` was dropped.
+    #[track_caller]
+    pub fn try_spawn_fiber<T, F>(&self, body: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        self.first().check()?;
+        TaskBuilder::new().on(self).try_spawn_fiber(body)
+    }
+
+    /// Spawns a future, unless the runtime is shutting down, or its pool is [bounded](crate::Builder::capacity) and full.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]; the future is dropped.
+    #[track_caller]
+    pub fn try_spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, SpawnError>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.first().try_spawn(future)
+    }
+
+    /// Spawns a closure, unless the runtime is shutting down, or its pool is [bounded](crate::Builder::capacity) and full.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]; the closure is dropped.
+    #[track_caller]
+    pub fn try_spawn_job<T, F>(&self, job: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        self.first().try_spawn_job(job)
     }
 }

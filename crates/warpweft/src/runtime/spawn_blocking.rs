@@ -1,6 +1,7 @@
 //! Spawning a closure that blocks: on a thread of its own, when there is room.
 
-use super::handle::default_runtime;
+use super::default::default_runtime;
+use super::handle::Runtime;
 use crate::execution::listen::block_on;
 use crate::pool::current::with_current;
 use crate::pool::dyn_pool::DynPool;
@@ -395,4 +396,30 @@ where
     let (task, handle) = unsafe { births::job(closure, birth) };
     place.put(task);
     Ok(handle)
+}
+
+impl Runtime {
+    /// Has `closure`, which may block, called on a thread of its own: as the free [`spawn_blocking`](crate::spawn_blocking).
+    #[track_caller]
+    pub fn spawn_blocking<T, F>(&self, closure: F) -> SpawnBlocking<F, T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        SpawnBlocking::new(Arc::clone(self.any()), closure)
+    }
+
+    /// The same without waiting for admission: as the free [`try_spawn_blocking`](crate::try_spawn_blocking).
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`], with the closure.
+    #[track_caller]
+    pub fn try_spawn_blocking<T, F>(&self, closure: F) -> Result<JoinHandle<T>, Refused<F>>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        try_spawn(self.any(), closure)
+    }
 }

@@ -19,6 +19,7 @@ use crate::execution::enter_guard::EnterGuard;
 use crate::execution::forked;
 use crate::execution::stack_context::{self, StackContext};
 use crate::execution::thread_fibers::ThreadFibers;
+use crate::execution::wait::BLOCKING_HOOKS;
 use crate::execution::worker_claim;
 use crate::observe::PoolCounters;
 use crate::pool::core::{Parts, PoolCore};
@@ -297,7 +298,7 @@ impl<P: Policy> PoolRef for Pool<P> {
 
     fn run_thread(self: Arc<Self>, thread: Arc<ThreadHandle>) {
         let pool: Arc<dyn DynPool> = Arc::clone(&self) as _;
-        let fibers = ThreadFibers::new(pool, Arc::clone(&thread));
+        let fibers = ThreadFibers::new(pool, Arc::clone(&thread), &BLOCKING_HOOKS);
         // SAFETY: the fibers are this thread's, and outlive the context here.
         let context = unsafe { StackContext::new(NonNull::from(&fibers), std::ptr::null()) };
         context.occupy(|| run_thread(&*self, &context));

@@ -68,7 +68,7 @@ impl Act for Waits {
         let timed_park = Duration::from_micros(300);
         match self.way {
             Direction::BlockOn => {
-                block_on(self.other.spawn(async move { sleep(timed_park).await })).expect("no panic")
+                block_on(self.other.spawn(async move { sleep(timed_park).await })).expect("no panic");
             }
             Direction::Blocking => blocking(|| std::thread::sleep(timed_park)),
             Direction::Join => {

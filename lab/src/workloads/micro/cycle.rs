@@ -93,10 +93,10 @@ impl Plan {
             let first = seat - seat % ring;
             let next = &hall.seats[first + (seat + 1 - first) % ring].place;
             let own = hall.enter(seat).await;
-            let mut hops = 0;
+            let mut transfers = 0;
             while !hall.is_over() {
-                hops += 1;
-                own.turn(hops, &hall);
+                transfers += 1;
+                own.turn(transfers, &hall);
                 next.unpark();
                 own.place.park().await;
             }

@@ -1,14 +1,14 @@
 //! Starting a pool: its settings are checked, its policy built, its threads started.
 
-use super::Config;
-use crate::compose;
 use crate::coroutine::stack::{LEAST_BYTES, MOST_BYTES, Stacks};
 use crate::driver::owner::DriverOwner;
 use crate::execution::forked;
 use crate::pool::core::Parts;
 use crate::pool::info::PoolInfo;
 use crate::runtime::build_error::BuildError;
+use crate::runtime::config::Config;
 use crate::runtime::places::Places;
+use crate::runtime::pool as handle;
 use crate::scheduler::pool::Pool;
 use crate::threads::affinity::{Pin, Plan};
 use crate::threads::blocking_threads::BlockingThreads;
@@ -25,10 +25,10 @@ const MOST_WORKERS: usize = 4096;
 /// The least size of a thread's stack, in bytes: what a worker's loop, and a panic in it, take with a margin.
 const LEAST_STACK: usize = 64 << 10;
 
-pub(crate) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<compose::Pool, BuildError> {
+pub(crate) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<handle::Pool, BuildError> {
     struct Launch(Config);
     impl PolicyVisitor for Launch {
-        type Output = Result<compose::Pool, BuildError>;
+        type Output = Result<handle::Pool, BuildError>;
 
         fn visit<P: Policy>(self, policy: P) -> Self::Output {
             launch(&policy, self.0)
@@ -38,7 +38,7 @@ pub(crate) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<compos
     spec.visit(Launch(config))
 }
 
-pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::Pool, BuildError> {
+pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<handle::Pool, BuildError> {
     let topology = match config.pin {
         // It is some hundred files on a large machine: not read if nobody asks.
         Pin::Off => Topology::flat(&[]),
@@ -150,5 +150,5 @@ pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
         pool.core.threads.join_all();
         return Err(BuildError::Monitor { source });
     }
-    Ok(compose::Pool::new(pool))
+    Ok(handle::Pool::new(pool))
 }
