@@ -24,7 +24,8 @@ struct Tests {
 }
 
 impl Tests {
-    /// Adds a line like `test result: ok. 6 passed; 0 failed; 1 ignored; 0 measured; …`, or one of those that say what failed.
+    /// Adds a line like `test result: ok. 6 passed; 0 failed; 1 ignored; 0 measured; …`, or one of those that
+    /// say what failed.
     fn add(&mut self, line: &str) {
         self.in_failures |= line == "failures:";
         let Some(rest) = line.trim_start().strip_prefix("test result:") else {

@@ -154,7 +154,8 @@ fn chaos(repo: &Repo, rounds: u32) -> Result<()> {
         println!("round {round} of {rounds}");
         failed += u32::from(!run::tee(&mut command, |_| {})?);
     }
-    // The programs that wait for each other are short: each runs on six kinds of pools, ten thousand times and more.
+    // The programs that wait for each other are short: each runs on six kinds of pools, ten thousand times
+    // and more.
     println!("joins, scopes and waits, each {PROGRAM_ROUNDS} times");
     let mut command = run::cargo(&repo.root);
     command.args(["test", "--quiet", "-p", "warpweft"]);

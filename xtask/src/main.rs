@@ -6,6 +6,9 @@
 //!  models     loom and shuttle          run      child processes, logs, time limits
 //!  planted    bugs that must be found   source   Rust files as syntax trees
 //!  asm        the worker loop, checks   size     the inventory of `unsafe`
+//!  graph/     imports, circles          rooms    the import graph as text
+//!  text       code, strings, comments   words    words that are retired
+//!  widths     lines that are too wide
 //!  adversary  hostile programs under sanitizers
 //!  ci, deep   all of it, short and long
 //! ```
@@ -16,17 +19,23 @@ mod asm;
 mod check;
 mod ci;
 mod deep;
+mod graph;
 mod models;
 mod planted;
 mod repo;
+mod rooms;
 mod rules;
 mod run;
 mod size;
 mod source;
+mod text;
+mod widths;
+mod words;
 
 use clap::{Parser, Subcommand};
 use models::Checker;
 use repo::Repo;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Every check of the project as a command.
@@ -35,13 +44,17 @@ use std::process::ExitCode;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// The tree to check; without it the one of the current folder.
+    #[arg(long, global = true, value_name = "DIR")]
+    root: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Format, clippy, documentation and house rules: what takes seconds once everything is compiled.
     Check,
-    /// Explore the loom models (`tests/loom_*.rs`): all interleavings and weak-memory outcomes, within their bounds.
+    /// Explore the loom models (`tests/loom_*.rs`): all interleavings and weak-memory outcomes, within their
+    /// bounds.
     ///
     /// `LOOM_MAX_PREEMPTIONS` overrides the bounds.
     Loom(models::Options),
@@ -53,11 +66,17 @@ enum Command {
     Planted(planted::Options),
     /// Count the instructions and the indirect calls of the worker loops in the release binary of the lab.
     Asm(asm::Options),
-    /// Check the house rules: file lengths, the one door to std and the checkers, directions of imports, links, plants.
+    /// Check the house rules: lengths and widths, retired words, the one door to std and the checkers,
+    /// directions and circles of imports, links, names of files in documents, plants.
     Rules,
+    /// Print the import graph of a crate: its rooms, its floors, its circles, and the arrows that close them.
+    Rooms(rooms::Options),
     /// Print the inventory of `unsafe`: blocks, functions, impls and traits, by crate and file.
     Size,
-    /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all planted bugs.
+    /// Count the uses of each word that `xtask/words.toml` retires, and the lines of prose that are too wide.
+    Words(words::Options),
+    /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all planted
+    /// bugs.
     ///
     /// `--only asan` and the like run one of them.
     Deep(deep::Options),
@@ -66,7 +85,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match start(Cli::parse().command) {
+    let Cli { command, root } = Cli::parse();
+    match start(command, root.as_deref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -75,8 +95,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn start(command: Command) -> anyhow::Result<()> {
-    let repo = Repo::open()?;
+fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
+    let repo = Repo::open(root)?;
     match command {
         Command::Check => check::all(&repo),
         Command::Loom(options) => models::run(&repo, Checker::Loom, &options)?.verdict(),
@@ -84,6 +104,8 @@ fn start(command: Command) -> anyhow::Result<()> {
         Command::Planted(options) => planted::run(&repo, &options)?.verdict(),
         Command::Asm(options) => asm::run(&repo, &options),
         Command::Rules => rules::run(&repo),
+        Command::Rooms(options) => rooms::run(&repo, &options),
+        Command::Words(options) => words::run(&repo, &options),
         Command::Size => size::run(&repo),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),

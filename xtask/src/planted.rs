@@ -1,7 +1,7 @@
 //! Planted bugs: each entry of `planted/*.toml` is put into a copy of the tree, and its test must find it.
 //!
-//! One scratch copy under the target folder serves all: only files that differ are written, so that cargo compiles
-//! what a plant touches and nothing else. While one plant's test runs, the next plant is compiled.
+//! One scratch copy under the target folder serves all: only files that differ are written, so that cargo
+//! compiles what a plant touches and nothing else. While one plant's test runs, the next plant is compiled.
 
 use crate::models::{self, Binary, Checker, Workshop};
 use crate::repo::Repo;
@@ -308,7 +308,8 @@ fn try_test(
     })
 }
 
-/// A test as `xtask shuttle` runs it, but with enough schedules that chance does not decide whether a bug is found.
+/// A test as `xtask shuttle` runs it, but with enough schedules that chance does not decide whether a bug is
+/// found.
 fn test_of(binary: &Binary, test: &str) -> Command {
     let mut command = models::one(binary, test);
     if std::env::var_os(ITERATIONS).is_none() {
