@@ -2,11 +2,11 @@
 
 use crate::models::{self, Checker};
 use crate::repo::Repo;
-use crate::{asm, check, planted, rules, run};
+use crate::{asm, check, mutants, rules, run};
 use anyhow::{Result, ensure};
 use std::time::Instant;
 
-/// How many of the planted bugs are tried each time.
+/// How many of the mutants are tried each time.
 const PLANTS: usize = 24;
 
 /// Lines of what failed tests wrote that are said again at the end.
@@ -57,7 +57,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         limit: 600,
     };
     // All of them take most of an hour: that is `cargo xtask deep`.
-    let plants = planted::Options {
+    let mutants = mutants::Options {
         name: None,
         structure: None,
         limit: 300,
@@ -113,7 +113,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
             },
         );
     }
-    step("planted", &mut || match planted::run(repo, &plants) {
+    step("mutants", &mut || match mutants::run(repo, &mutants) {
         Ok(tally) => (
             format!("{} bugs found, {} survived", tally.found, tally.survivors.len()),
             tally.verdict(),

@@ -4,7 +4,7 @@
 //!  main       the commands              repo     where things are: packages, targets, files
 //!  check      fmt, clippy, docs         rules/   house rules: lengths, doors, imports, links
 //!  models     loom and shuttle          run      child processes, logs, time limits
-//!  planted    bugs that must be found   source   Rust files as syntax trees
+//!  mutants    bugs that must be found   source   Rust files as syntax trees
 //!  asm        the worker loop, checks   size     the inventory of `unsafe`
 //!  graph/     imports, circles          rooms    the import graph as text
 //!  text       code, strings, comments   words    words that are retired
@@ -21,7 +21,7 @@ mod ci;
 mod deep;
 mod graph;
 mod models;
-mod planted;
+mod mutants;
 mod repo;
 mod rooms;
 mod rules;
@@ -62,12 +62,12 @@ enum Command {
     ///
     /// `WARPWEFT_SHUTTLE_ITERATIONS` overrides the number of schedules.
     Shuttle(models::Options),
-    /// Plant each bug of `planted/*.toml` in a copy of the tree and demand that its test finds it.
-    Planted(planted::Options),
+    /// Mutant each bug of `mutants/*.toml` in a copy of the tree and demand that its test finds it.
+    Mutants(mutants::Options),
     /// Count the instructions and the indirect calls of the worker loops in the release binary of the lab.
     Asm(asm::Options),
     /// Check the house rules: lengths and widths, retired words, the one door to std and the checkers,
-    /// directions and circles of imports, links, names of files in documents, plants.
+    /// directions and circles of imports, links, names of files in documents, mutants.
     Rules,
     /// Print the import graph of a crate: its rooms, its floors, its circles, and the arrows that close them.
     Rooms(rooms::Options),
@@ -75,7 +75,7 @@ enum Command {
     Size,
     /// Count the uses of each word that `xtask/words.toml` retires, and the lines of prose that are too wide.
     Words(words::Options),
-    /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all planted
+    /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all mutants
     /// bugs.
     ///
     /// `--only asan` and the like run one of them.
@@ -101,7 +101,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Check => check::all(&repo),
         Command::Loom(options) => models::run(&repo, Checker::Loom, &options)?.verdict(),
         Command::Shuttle(options) => models::run(&repo, Checker::Shuttle, &options)?.verdict(),
-        Command::Planted(options) => planted::run(&repo, &options)?.verdict(),
+        Command::Mutants(options) => mutants::run(&repo, &options)?.verdict(),
         Command::Asm(options) => asm::run(&repo, &options),
         Command::Rules => rules::run(&repo),
         Command::Rooms(options) => rooms::run(&repo, &options),

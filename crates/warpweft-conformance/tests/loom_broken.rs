@@ -1,12 +1,13 @@
-//! Policies that are only wrong when two hooks run at the same time: loom finds them, and the kit says what they break.
+//! Policies that are only wrong when two hooks run at the same time: loom finds them, and the kit says what
+//! they break.
 #![cfg(warpweft_loom)]
 
 use warpweft_conformance::owner_and_thieves;
 use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};
 use warpweft_queue::{Fifo, FifoThief, Full, Locked, Owner, Thief};
 
-/// Its `next` takes everything out of the common queue, keeps one, and puts the others back: who scans in between
-/// sees nothing.
+/// Its `next` takes everything out of the common queue, keeps one, and puts the others back: who scans in
+/// between sees nothing.
 struct Juggling;
 
 impl Policy for Juggling {

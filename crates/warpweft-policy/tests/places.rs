@@ -146,7 +146,8 @@ fn by_chance_the_newest_comes_as_often_as_was_said() {
     assert!(MixedOrder::new(Mix::Stochastic(0)).is_err() && MixedOrder::new(Mix::Stochastic(100)).is_err());
 }
 
-/// After three of the newest, as many of the oldest as there are: nothing is stuck in between, whatever comes meanwhile.
+/// After three of the newest, as many of the oldest as there are: nothing is stuck in between, whatever comes
+/// meanwhile.
 #[test]
 fn reversing_takes_as_many_of_the_oldest_as_there_were() {
     assert_eq!(order_of(&mixed(Mix::Reverse(n(3))), 6), [5, 4, 3, 0, 1, 2]);
@@ -157,7 +158,8 @@ fn reversing_takes_as_many_of_the_oldest_as_there_were() {
         order.extend(bench.next(0));
         bench.spawn(1);
     }
-    // Each step spawned one: 6 … 11. When the turn of the oldest came there were six, of which 0 to 4 were the oldest then.
+    // Each step spawned one: 6 … 11. When the turn of the oldest came there were six, of which 0 to 4 were
+    // the oldest then.
     assert_eq!(order, [5, 6, 7, 0, 1, 2]);
     assert_eq!(
         (bench.next(0), bench.next(0), bench.next(0)),

@@ -1,5 +1,6 @@
-//! Proactive work stealing against its table of states: a model that knows nothing of sets and locks says for each task that comes out
-//! from which deque it may have come, what becomes of that deque, and so which deques there are.
+//! Proactive work stealing against its table of states: a model that knows nothing of sets and locks says for
+//! each task that comes out from which deque it may have come, what becomes of that deque, and so which
+//! deques there are.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use proptest::collection::vec;
@@ -368,7 +369,8 @@ proptest! {
     }
 }
 
-/// Workers who always have work of their own do not steal: the deques without an owner have their turn all the same.
+/// Workers who always have work of their own do not steal: the deques without an owner have their turn all
+/// the same.
 #[test]
 fn a_deque_that_was_left_does_not_starve() {
     let mut pool = Pool::new(1);

@@ -1,4 +1,5 @@
-//! The deques of proactive work stealing, used by one thread, behave like the model below; and every task comes out once.
+//! The deques of proactive work stealing, used by one thread, behave like the model below; and every task
+//! comes out once.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 mod support;

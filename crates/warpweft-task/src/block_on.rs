@@ -14,11 +14,11 @@ pub type PollOnce<'a> = &'a mut dyn FnMut(&mut Context<'_>) -> bool;
 /// How a stack of a thread of a pool waits.
 #[derive(Debug)]
 pub struct BlockingHooks {
-    /// It returns when the signal is set, and meanwhile somebody else has its worker. `false`: the thread carries no worker, and may
-    /// park like any other.
+    /// It returns when the signal is set, and meanwhile somebody else has its worker. `false`: the thread
+    /// carries no worker, and may park like any other.
     pub wait: fn(&Latch) -> bool,
-    /// Calls the closure until it says that it is done: at once, and whenever the waker that it is given has been called. `false`: this
-    /// stack has no waker of its own, and the closure was not called.
+    /// Calls the closure until it says that it is done: at once, and whenever the waker that it is given has
+    /// been called. `false`: this stack has no waker of its own, and the closure was not called.
     pub drive: fn(PollOnce<'_>) -> bool,
 }
 
@@ -70,8 +70,8 @@ impl Wake for Wakeup {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Both: which of them the thread waits for may change from one wait to the next. What is left over makes it
-        // look once too often.
+        // Both: which of them the thread waits for may change from one wait to the next. What is left over
+        // makes it look once too often.
         self.latch.set();
         self.parker.unpark();
     }
@@ -79,8 +79,9 @@ impl Wake for Wakeup {
 
 /// Runs `future` on this thread until it has a result; the thread sleeps while the future waits.
 ///
-/// In a task, the thread gives its worker to another thread meanwhile, and goes on when a worker is given to it. That
-/// costs two hand-overs between threads, some 10 to 20 µs, and a thread for each frame that waits: await where you can.
+/// In a task, the thread gives its worker to another thread meanwhile, and goes on when a worker is given to
+/// it. That costs two hand-overs between threads, some 10 to 20 µs, and a thread for each frame that waits:
+/// await where you can.
 ///
 /// # Panics
 ///

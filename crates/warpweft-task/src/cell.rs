@@ -65,7 +65,8 @@ pub(crate) fn allocate<W: Work>(work: W, info: impl TaskAlloc, handle: bool) -> 
 /// `header` is the front of a live `Cell<W>`.
 unsafe fn stage<'a, W: Work>(header: NonNull<Header>) -> &'a UnsafeCell<Stage<W>> {
     let cell = header.cast::<Cell<W>>();
-    // SAFETY: by contract the cell is alive; only the field's address is taken, through a shared reference to it.
+    // SAFETY: by contract the cell is alive; only the field's address is taken, through a shared reference to
+    // it.
     unsafe { &(*cell.as_ptr()).stage }
 }
 
@@ -76,8 +77,8 @@ unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
     // SAFETY: the token keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
     let outcome = stage.with_mut(|stage| {
-        // SAFETY: the token's holder alone touches the work, which is there until its last step; the allocation never
-        // moves, so it is pinned.
+        // SAFETY: the token's holder alone touches the work, which is there until its last step; the
+        // allocation never moves, so it is pinned.
         unsafe { run(stage.cast::<W>(), header) }
     });
     let outcome = match outcome {
@@ -87,14 +88,16 @@ unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
                 result: ManuallyDrop::new(result),
             };
             stage.with_mut(|stage| {
-                // SAFETY: the last step left the place empty; it is the token holder's and is valid for a write.
+                // SAFETY: the last step left the place empty; it is the token holder's and is valid for a
+                // write.
                 unsafe { stage.write(result) };
             });
             outcome::RETURNED
         }
         Poll::Ready(Err(payload)) => outcome::panicked(payload),
     };
-    // SAFETY: the caller passed its token on; work is gone and the result is in its place, or the fate says why not.
+    // SAFETY: the caller passed its token on; work is gone and the result is in its place, or the fate says
+    // why not.
     unsafe { finish::<W>(header, outcome) };
     Step::Ended
 }
@@ -115,7 +118,8 @@ unsafe fn job<W: Work>(header: NonNull<Header>) -> Step {
     Step::Ended
 }
 
-/// Runs one step; after the last one the work is gone. Its panic is its result, also if it comes from its `Drop`.
+/// Runs one step; after the last one the work is gone. Its panic is its result, also if it comes from its
+/// `Drop`.
 ///
 /// # Safety
 ///
@@ -154,10 +158,12 @@ unsafe fn run<W: Work>(
     })
 }
 
-/// Calls `f`, which drops or wakes something of the user's. A panic ends here: the panic hook has reported it.
+/// Calls `f`, which drops or wakes something of the user's. A panic ends here: the panic hook has reported
+/// it.
 fn contain(f: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(f))
-        // Unwind: what a panic was thrown with may panic in its own `Drop`. What that one was thrown with is leaked.
+        // Unwind: what a panic was thrown with may panic in its own `Drop`. What that one was thrown with is
+        // leaked.
         && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
     {
         mem::forget(payload);
@@ -172,7 +178,8 @@ unsafe fn abandon<W: Work>(header: NonNull<Header>, outcome: usize) {
     let stage = unsafe { stage::<W>(header) };
     let work = stage.with_mut(<*mut Stage<W>>::cast::<W>);
     contain(|| {
-        // SAFETY: an unfinished task has its work in place, the token's holder alone touches it, and nobody afterwards.
+        // SAFETY: an unfinished task has its work in place, the token's holder alone touches it, and nobody
+        // afterwards.
         unsafe { work.drop_in_place() };
     });
     // SAFETY: the caller passed its token on, and the work is gone.
@@ -220,8 +227,8 @@ unsafe fn drop_result<W: Work>(header: NonNull<Header>) {
 /// As [`TaskVtable::free`].
 unsafe fn free<W: Work>(header: NonNull<Header>) {
     let cell = header.cast::<Cell<W>>();
-    // SAFETY: `allocate` made it from a box of this type, and the last reference frees it, once. The stage is a union
-    // of `ManuallyDrop`s and drops nothing.
+    // SAFETY: `allocate` made it from a box of this type, and the last reference frees it, once. The stage is
+    // a union of `ManuallyDrop`s and drops nothing.
     drop(unsafe { Box::from_raw(cell.as_ptr()) });
 }
 
@@ -229,7 +236,8 @@ unsafe fn free<W: Work>(header: NonNull<Header>) {
 ///
 /// # Safety
 ///
-/// `header` is the front of a `Cell<W>` whose token the caller holds. The result is in its place if `outcome` says so.
+/// `header` is the front of a `Cell<W>` whose token the caller holds. The result is in its place if `outcome`
+/// says so.
 unsafe fn finish<W: Work>(header: NonNull<Header>, outcome: usize) {
     // SAFETY: the token keeps the task alive until `complete` below gives it up.
     let task = unsafe { header.as_ref() };
@@ -243,7 +251,8 @@ unsafe fn finish<W: Work>(header: NonNull<Header>, outcome: usize) {
     }
     match task.state.end() {
         End::Sole => {
-            // SAFETY: there is no handle, so the result is the token holder's, and nobody else has a reference.
+            // SAFETY: there is no handle, so the result is the token holder's, and nobody else has a
+            // reference.
             unsafe { drop_result::<W>(header) };
             // SAFETY: the only reference is the token's, and work and result are gone.
             unsafe { free::<W>(header) };
@@ -270,16 +279,20 @@ unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, outcome: usize) {
     loop {
         match task.state.complete(unwanted, cancelled) {
             Completed::Published => return,
-            // SAFETY: the last reference is ours, and the result went to nobody because it was dropped before.
+            // SAFETY: the last reference is ours, and the result went to nobody because it was dropped
+            // before.
             Completed::Free => return unsafe { free::<W>(header) },
             Completed::Unwanted => {
-                // SAFETY: the handle is gone for good, so the result is the token holder's; `unwanted` says it once.
+                // SAFETY: the handle is gone for good, so the result is the token holder's; `unwanted` says
+                // it once.
                 unsafe { drop_result::<W>(header) };
                 unwanted = true;
             }
             Completed::Cancelled => {
-                // It has returned all the same: the value goes, because the caller of `cancel` was told that it would not come.
-                // SAFETY: the task is not complete, so its result is the token holder's; `cancelled` says it once.
+                // It has returned all the same: the value goes, because the caller of `cancel` was told that
+                // it would not come.
+                // SAFETY: the task is not complete, so its result is the token holder's; `cancelled` says it
+                // once.
                 unsafe { drop_result::<W>(header) };
                 task.link.with_mut(|link| {
                     // SAFETY: before the end the link is the token holder's.

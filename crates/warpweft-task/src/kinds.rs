@@ -13,16 +13,16 @@ use std::task::{Context, Poll};
 pub(crate) trait Work: Send + 'static {
     type Output: Send + 'static;
 
-    /// Whether the last step, the one that returns `Ready` or panics, moves the work out of its place. If not, the
-    /// caller drops it there.
+    /// Whether the last step, the one that returns `Ready` or panics, moves the work out of its place. If
+    /// not, the caller drops it there.
     const CONSUMED: bool;
 
     /// Runs until the work waits or has ended.
     ///
     /// # Safety
     ///
-    /// `this` is valid, pinned, and touched by nobody else during the call. `step` is not called again after `Ready` or
-    /// a panic. `header` is its task's, alive during the call.
+    /// `this` is valid, pinned, and touched by nobody else during the call. `step` is not called again after
+    /// `Ready` or a panic. `header` is its task's, alive during the call.
     unsafe fn step(this: *mut Self, header: NonNull<Header>) -> Poll<Self::Output>;
 
     /// Whether the step is not called by the worker's loop, but by what [`job`](Work::mount) passes it on to.

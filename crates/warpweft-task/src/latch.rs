@@ -7,14 +7,14 @@
 //!     └──▶ token ──set──┘  and the token is pushed
 //! ```
 //!
-//! A thread that carries a worker does not park on a flag: it gives its worker away, and its way back is a task, whose
-//! token hangs here until somebody sets the flag.
+//! A thread that carries a worker does not park on a flag: it gives its worker away, and its way back is a
+//! task, whose token hangs here until somebody sets the flag.
 //!
 //! # Invariants
 //!
 //! - A token hangs here at most once at a time; whoever sets the flag first has it and pushes it, once.
-//! - Publish last: after `set` has taken a token and before it is pushed the waiter cannot go on, so the flag is still
-//!   there; after the swap that found no token the flag is not touched.
+//! - Publish last: after `set` has taken a token and before it is pushed the waiter cannot go on, so the flag
+//!   is still there; after the swap that found no token the flag is not touched.
 
 use crate::runnable::{Abandon, Runnable};
 use crate::why::Why;

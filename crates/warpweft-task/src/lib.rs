@@ -10,9 +10,11 @@
 //!                           wakers (futures only)
 //! ```
 //!
-//! - The *token* (one word) is the right to run it. Exactly one exists while the task is runnable or runs, none while it sleeps.
-//!   In the hands of the pool it is a [`Runnable`]; in those of a policy, which may keep it but not run it, a [`TaskRef`].
-//! - *Wakers* make a sleeping task runnable: whoever wakes it first gets the token and pushes it to the task's pool.
+//! - The *token* (one word) is the right to run it. Exactly one exists while the task is runnable or runs,
+//!   none while it sleeps. In the hands of the pool it is a [`Runnable`]; in those of a policy, which may
+//!   keep it but not run it, a [`TaskRef`].
+//! - *Wakers* make a sleeping task runnable: whoever wakes it first gets the token and pushes it to the
+//!   task's pool.
 //! - The *handle* ([`JoinHandle`]) is the right to the result.
 //!
 //! The state word (`state.rs`) says who may touch what; the header (`header.rs`) has the table.
@@ -21,8 +23,8 @@
 //!
 //! - A spawned task costs one allocation; a named one two.
 //! - A closure that nobody joins ends without an atomic read-modify-write; one with a handle needs one.
-//! - Publish last: after the token, the result or a waker became visible to another thread, nothing is touched that is
-//!   reachable through it.
+//! - Publish last: after the token, the result or a waker became visible to another thread, nothing is
+//!   touched that is reachable through it.
 //! - A panic inside a task never leaves it: it is the task's result.
 #![deny(missing_docs)]
 

@@ -1,4 +1,5 @@
-//! What the compiler must reject, each beside its twin that it accepts, so that it fails for the right reason.
+//! What the compiler must reject, each beside its twin that it accepts, so that it fails for the right
+//! reason.
 //!
 //! A handle goes to another thread only with a result that may:
 //!

@@ -5,8 +5,8 @@
 //!                                        ◀───────── when the closure has ended, or waits
 //! ```
 //!
-//! For the loop and its policy the step is over when `runner` returns. The token is inside the [`OnStackJob`], on the other stack; it
-//! ends the task there.
+//! For the loop and its policy the step is over when `runner` returns. The token is inside the
+//! [`OnStackJob`], on the other stack; it ends the task there.
 
 use crate::header::{Header, Step};
 use crate::info::TaskInfo;
@@ -19,7 +19,8 @@ pub trait StackRunner: Send + 'static {
     /// Runs it, or has it run. Called once, by the thread that runs the token.
     fn start(self, job: OnStackJob);
 
-    /// The closure of that task begins on the calling stack; or with `None` it has ended there, and is not to be asked about any more.
+    /// The closure of that task begins on the calling stack; or with `None` it has ended there, and is not to
+    /// be asked about any more.
     fn runs(task: Option<Running>);
 }
 
@@ -34,7 +35,8 @@ pub struct OnStackJob {
 impl OnStackJob {
     /// # Safety
     ///
-    /// The caller passes the task's token on; the task is RUNNING; the step is of its kind, and was not called.
+    /// The caller passes the task's token on; the task is RUNNING; the step is of its kind, and was not
+    /// called.
     pub(crate) unsafe fn new(header: NonNull<Header>, step: unsafe fn(NonNull<Header>) -> Step) -> Self {
         Self {
             // SAFETY: by contract.

@@ -9,17 +9,18 @@ use warpweft_platform::process::note_panic;
 pub enum JoinError {
     /// It panicked; this is what it panicked with.
     Panicked(Box<dyn Any + Send>),
-    /// It was cancelled, through its handle or because nothing was left that could wake it. A closure may have run to its end all the
-    /// same: then its value was dropped.
+    /// It was cancelled, through its handle or because nothing was left that could wake it. A closure may
+    /// have run to its end all the same: then its value was dropped.
     Cancelled,
     /// Its pool shut down before it ended.
     Shutdown,
-    /// This is a child made by `fork()`, and the task is of a pool of the parent: its workers are not there. A task that was spawned
-    /// there before the fork goes on in the parent alone.
+    /// This is a child made by `fork()`, and the task is of a pool of the parent: its workers are not there.
+    /// A task that was spawned there before the fork goes on in the parent alone.
     Forked,
     /// Its pool's policy dropped it instead of keeping it: a bug of the policy.
     Dropped,
-    /// It is a fiber, and there was no memory for its stack, or as many stacks as there may be were in use. It never ran.
+    /// It is a fiber, and there was no memory for its stack, or as many stacks as there may be were in use.
+    /// It never ran.
     NoStack,
     /// It needs a thread of its own, there is none, and the system or a limit of the runtime gives none.
     NoThread(io::Error),
@@ -29,7 +30,8 @@ pub enum JoinError {
 #[derive(Debug)]
 pub struct Unwound;
 
-/// What a stack is unwound with when its task was cancelled and can be stopped: the joiner gets [`JoinError::Cancelled`].
+/// What a stack is unwound with when its task was cancelled and can be stopped: the joiner gets
+/// [`JoinError::Cancelled`].
 #[derive(Debug)]
 pub struct Cancelled;
 

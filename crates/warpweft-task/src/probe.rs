@@ -149,7 +149,8 @@ pub fn run(task: TaskRef) {
         "{:?} is a task of a runtime: only its own workers run it",
         task.info().location()
     );
-    // SAFETY: it is of the pool of all probes, which is static, counts nothing, and leaves its tasks to the tests.
+    // SAFETY: it is of the pool of all probes, which is static, counts nothing, and leaves its tasks to the
+    // tests.
     let ran = unsafe { task.into_runnable() }.run();
     debug_assert!(matches!(ran, Ran::Ended), "a closure ends in one step");
 }

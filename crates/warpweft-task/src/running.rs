@@ -3,7 +3,8 @@
 //! # Invariants
 //!
 //! - A thread's word is null, or the header of a task whose closure is on the thread's stack: so it is alive.
-//! - Closures on stacks of their own are their hosts' to remember: see [`StackRunner::runs`](crate::Host::runs).
+//! - Closures on stacks of their own are their hosts' to remember: see
+//!   [`StackRunner::runs`](crate::Host::runs).
 
 use crate::header::Header;
 use std::ptr::{self, NonNull};
@@ -57,7 +58,8 @@ impl Drop for JobRuns {
     }
 }
 
-/// Whether the job that runs on this thread's own stack was cancelled. `None`: there is none, or none with a handle.
+/// Whether the job that runs on this thread's own stack was cancelled. `None`: there is none, or none with a
+/// handle.
 #[must_use]
 pub fn is_job_cancelled() -> Option<bool> {
     let job = JOB.with(std::cell::Cell::get);

@@ -21,8 +21,8 @@ pub struct SpawnInfo {
     pub name: Option<Cow<'static, str>>,
 }
 
-/// Who says where a new task comes from. It is asked when the task's memory is there: what it has to look for need not be kept over the
-/// allocation.
+/// Who says where a new task comes from. It is asked when the task's memory is there: what it has to look for
+/// need not be kept over the allocation.
 pub trait TaskAlloc {
     /// Where the task comes from.
     fn info(self) -> SpawnInfo;

@@ -1,4 +1,5 @@
-//! A signal against its waiter, under every interleaving: the token is pushed once or comes back, and never stays behind.
+//! A signal against its waiter, under every interleaving: the token is pushed once or comes back, and never
+//! stays behind.
 #![cfg(warpweft_loom)]
 
 use warpweft_platform::atomic::{AtomicU64, Ordering};
@@ -102,7 +103,8 @@ fn whoever_sees_it_set_sees_what_came_before() {
     });
 }
 
-/// The frame that holds a signal goes as soon as its waiter sees it set: whoever set it must not look at it again.
+/// The frame that holds a signal goes as soon as its waiter sees it set: whoever set it must not look at it
+/// again.
 #[test]
 fn a_signal_may_go_as_soon_as_it_is_set() {
     loom::model(|| {

@@ -1,4 +1,5 @@
-//! Many connections to an echo server, each with one message under way at a time; prints round trips per second.
+//! Many connections to an echo server, each with one message under way at a time; prints round trips per
+//! second.
 //!
 //! ```text
 //! cargo run --release --example echo_client -- 127.0.0.1:7000 100 1000      (address, connections, messages on each)

@@ -1,4 +1,5 @@
-//! A scheduler as a handler: first in, first out. Here it runs inside of a fiber of the runtime, and waits with it.
+//! A scheduler as a handler: first in, first out. Here it runs inside of a fiber of the runtime, and waits
+//! with it.
 //!
 //! ```text
 //! cargo run -p warpweft --example effect_fifo

@@ -1,5 +1,5 @@
-//! Every interleaving and every weak-memory outcome of a joiner and the tickets for its fork: one claim, one run, and no
-//! look at a frame that may be gone.
+//! Every interleaving and every weak-memory outcome of a joiner and the tickets for its fork: one claim, one
+//! run, and no look at a frame that may be gone.
 #![cfg(warpweft_loom)]
 
 #[path = "../src/fork/fork_claim.rs"]

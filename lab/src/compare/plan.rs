@@ -1,4 +1,5 @@
-//! What is compared: workload × settings × contestants × workers, one line each, with what was published beside it.
+//! What is compared: workload × settings × contestants × workers, one line each, with what was published
+//! beside it.
 //!
 //! A further workload is a further line here.
 
@@ -22,7 +23,8 @@ pub(crate) struct Line {
     pub(crate) quick: &'static [&'static str],
     /// Who takes part.
     pub(crate) runtimes: &'static [Runtime],
-    /// Which policies besides those that are in every line, if none are asked for: those that were made for such a workload.
+    /// Which policies besides those that are in every line, if none are asked for: those that were made for
+    /// such a workload.
     pub(crate) policies: &'static [&'static str],
     /// Whether there are more workers than processors as well.
     pub(crate) crowded: bool,

@@ -30,7 +30,8 @@ pub(crate) fn default_policy() -> String {
     String::from("fifo")
 }
 
-/// The policies that are explored if none are named: those that differ most, and the one that learns, to be judged against them.
+/// The policies that are explored if none are named: those that differ most, and the one that learns, to be
+/// judged against them.
 pub(crate) fn explored_policies() -> Vec<String> {
     ["fifo", "lifo", "fifo-one", "deque", "fifo-locked", "adaptive"]
         .map(str::to_owned)

@@ -10,7 +10,7 @@ mod widths;
 mod words;
 
 use crate::repo::Repo;
-use crate::{planted, run};
+use crate::{mutants, run};
 use anyhow::Result;
 
 /// A rule and what it says; it lists what breaks it.
@@ -27,7 +27,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         ("imports form no circles", rooms::check),
         ("links lead somewhere", links::check),
         ("files that documents name exist", named_files::check),
-        ("planted bugs fit their sources", planted::fit),
+        ("mutants fit their sources", mutants::fit),
     ];
     let mut complaints = Vec::new();
     for (name, rule) in rules {

@@ -18,7 +18,6 @@ const NOT_YET: &[&str] = &[
     "warpweft-policy",
     "warpweft-queue",
     "warpweft-task",
-    "warpweft-tokio",
 ];
 
 pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {

@@ -73,7 +73,8 @@ impl<'n, P: Policy> Bench<'n, P> {
         })
     }
 
-    /// Another pool under the same policy, for tasks of this one: they come by [`depart`](Bench::depart) and [`push`](Bench::push).
+    /// Another pool under the same policy, for tasks of this one: they come by [`depart`](Bench::depart) and
+    /// [`push`](Bench::push).
     pub(crate) fn beside(&self, policy: &P, seed: u64) -> Result<Self, Violation> {
         let mut other = Self::new(self.name, policy, self.workers(), 0, seed)?;
         other.probe = Rc::clone(&self.probe);
@@ -163,7 +164,8 @@ impl<'n, P: Policy> Bench<'n, P> {
         Ok(wake)
     }
 
-    /// The short way of a push, if the policy has one for that reason. It gives back what is still to be pushed.
+    /// The short way of a push, if the policy has one for that reason. It gives back what is still to be
+    /// pushed.
     fn push_local(&mut self, worker: usize, task: TaskRef, why: Why) -> Result<Option<TaskRef>, Violation> {
         self.hooks += 1;
         if !self.keeps[why as usize] || self.hooks.is_multiple_of(LONG_WAYS) {
@@ -230,7 +232,8 @@ impl<'n, P: Policy> Bench<'n, P> {
         self.nothing_dropped("suspended")
     }
 
-    /// The running task of a worker goes to another pool: for this one it has ended, and the other one finds no word.
+    /// The running task of a worker goes to another pool: for this one it has ended, and the other one finds
+    /// no word.
     pub(crate) fn depart(&mut self, worker: usize, task: &mut TaskRef) -> Verdict {
         if P::WATCHES_COMPLETIONS {
             P::completed(&self.shared, &mut self.seats[worker].local, task.policy_word());
@@ -256,8 +259,8 @@ impl<'n, P: Policy> Bench<'n, P> {
         Ok(())
     }
 
-    /// One task by the framework's rule: `poll_global` first if its turn has come, else `next`, `poll_global`, `search`,
-    /// `scan`.
+    /// One task by the framework's rule: `poll_global` first if its turn has come, else `next`,
+    /// `poll_global`, `search`, `scan`.
     pub(crate) fn find(&mut self, worker: usize, overdue_first: bool) -> Result<Option<TaskRef>, Violation> {
         if overdue_first && let Some(task) = self.take(worker, Hook::PollGlobal)? {
             return Ok(Some(task));
@@ -270,7 +273,8 @@ impl<'n, P: Policy> Bench<'n, P> {
         Ok(None)
     }
 
-    /// Takes and runs all that is left, by scans: by `first` alone as long as it finds something, then by all.
+    /// Takes and runs all that is left, by scans: by `first` alone as long as it finds something, then by
+    /// all.
     pub(crate) fn drain(&mut self, first: usize) -> Verdict {
         self.drain_by_scan(first)?;
         loop {

@@ -20,7 +20,8 @@ const TASKS: usize = 1_000;
 ///
 /// # Errors
 ///
-/// The duty that the policy broke. Chance decides whether it shows; the checks under `loom` leave nothing to it.
+/// The duty that the policy broke. Chance decides whether it shows; the checks under `loom` leave nothing to
+/// it.
 pub fn nothing_lost_with_threads<P: Policy>(name: &str, policy: &P) -> Verdict {
     (0..ROUNDS).try_for_each(|round| one_round(name, policy, round as u64))
 }
@@ -48,7 +49,8 @@ fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
         .into_iter()
         .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
     let mut seats: Vec<Seat<P>> = seats.collect();
-    // Nobody else is at work any more. Twice round: what lies where only its pusher finds it, its pusher finds.
+    // Nobody else is at work any more. Twice round: what lies where only its pusher finds it, its pusher
+    // finds.
     for seat in &mut seats {
         let (local, cx) = seat.parts(Clock::Machine);
         while let Some(task) = P::scan(&shared, local, &cx) {

@@ -1,4 +1,5 @@
-//! The policies of `warpweft-policy` that differ in structure, with small queues, and the tests of this build for each.
+//! The policies of `warpweft-policy` that differ in structure, with small queues, and the tests of this build
+//! for each.
 
 mod wide;
 

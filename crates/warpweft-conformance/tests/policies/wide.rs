@@ -1,5 +1,5 @@
-//! Those with more places to look at. Under loom most of them are tried with one preemption in a schedule, because two take minutes; the structures that
-//! they are made of have models of their own.
+//! Those with more places to look at. Under loom most of them are tried with one preemption in a schedule,
+//! because two take minutes; the structures that they are made of have models of their own.
 
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;

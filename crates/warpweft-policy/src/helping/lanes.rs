@@ -18,7 +18,8 @@ pub(super) fn log2(ns: u64) -> u32 {
     exponent << 4 | fraction
 }
 
-/// Notes in the task's word when it came. Beside a priority there is room for two years of uptime; later the ages are wrong, which are hints.
+/// Notes in the task's word when it came. Beside a priority there is room for two years of uptime; later the
+/// ages are wrong, which are hints.
 #[inline]
 pub(super) fn stamp<O: Order>(task: &mut TaskRef, now: u64) {
     task.set_policy_word(if O::BY_PRIORITY {
@@ -105,8 +106,8 @@ impl<O: Order> Own<O> {
         shared.inject(task, self.now);
     }
 
-    /// From its lane whose mark is the oldest; of those that are as old, from the one whose turn it is. With levels the most urgent lanes come
-    /// first.
+    /// From its lane whose mark is the oldest; of those that are as old, from the one whose turn it is. With
+    /// levels the most urgent lanes come first.
     #[inline]
     pub(super) fn pop(&mut self, shared: &Shared<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let count = self.lanes.len();

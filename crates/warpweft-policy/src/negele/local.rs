@@ -7,7 +7,8 @@ use std::fmt;
 use warpweft_queue::{Nodes, Processor};
 use warpweft_task::{TaskRef, Why};
 
-/// Every how many tasks a worker looks whether another one has something more urgent, unless the policy says otherwise.
+/// Every how many tasks a worker looks whether another one has something more urgent, unless the policy says
+/// otherwise.
 const BALANCE: u32 = 32;
 
 /// Most tasks that come along when a worker without any takes from another one.
@@ -15,15 +16,17 @@ const SHARE: usize = 8;
 
 /// As [`Negele`](super::Negele), with a set of queues for each worker and one for pushes from outside.
 ///
-/// A worker pushes to its own queues and takes from them. Every 32 tasks it looks at a random other worker, and takes what
-/// is more urgent than all that it has. When it has nothing it takes from another one, and up to eight more come along.
+/// A worker pushes to its own queues and takes from them. Every 32 tasks it looks at a random other worker,
+/// and takes what is more urgent than all that it has. When it has nothing it takes from another one, and up
+/// to eight more come along.
 ///
 /// # What is promised
 ///
-/// A ready task with `M` tasks before it in its queue is taken within [`NegeleLocal::steps`] steps, `2 × levels × 61 × (M + 1)`,
-/// of the worker whose queue it is in (of any worker, if it came from outside); with polls of `T` at most that takes `T`
-/// times as long. Priorities are strict within a worker, and what came from outside goes before whatever is less urgent; between workers they
-/// are followed as often as these balance.
+/// A ready task with `M` tasks before it in its queue is taken within [`NegeleLocal::steps`] steps,
+/// `2 × levels × 61 × (M + 1)`, of the worker whose queue it is in (of any worker, if it came from outside);
+/// with polls of `T` at most that takes `T` times as long. Priorities are strict within a worker, and what
+/// came from outside goes before whatever is less urgent; between workers they are followed as often as these
+/// balance.
 ///
 /// ```
 /// use warpweft_policy::NegeleLocal;
@@ -121,7 +124,8 @@ pub struct Own {
     taken: u32,
     /// Which place's turn it is to be overdue.
     turn: usize,
-    /// Whether `next` had nothing, and how often it took the most urgent task from outside since the last look by turns.
+    /// Whether `next` had nothing, and how often it took the most urgent task from outside since the last
+    /// look by turns.
     ran_dry: bool,
     in_a_row: u32,
 }

@@ -1,7 +1,8 @@
 //! Orders between the two: newest first mostly, and the oldest at chosen times (EBSL 4.3.2 and 5.3.3).
 //!
-//! All are built around one stack, and differ in when they take from its bottom, through the owner's own thief's end. When is a value:
-//! it is one comparison per task beside the two read-modify-writes of a stack, and so there is one loop for all of them.
+//! All are built around one stack, and differ in when they take from its bottom, through the owner's own
+//! thief's end. When is a value: it is one comparison per task beside the two read-modify-writes of a stack,
+//! and so there is one loop for all of them.
 
 use super::learn::Learner;
 use super::plain::{LifoLocalQueue, PlainThief};
@@ -20,11 +21,13 @@ pub enum Mix {
     Alternate(NonZeroUsize),
     /// By chance: the newest with this probability in percent, from 1 to 99.
     Stochastic(u8),
-    /// After so many of the newest, as many of the oldest as there were tasks at that moment. It is what reversing the stack would
-    /// come to, except that a task in the middle is not stuck there, between two ends that grow.
+    /// After so many of the newest, as many of the oldest as there were tasks at that moment. It is what
+    /// reversing the stack would come to, except that a task in the middle is not stuck there, between two
+    /// ends that grow.
     Reverse(NonZeroUsize),
-    /// It learns which is better, looking each time after so many tasks: the oldest, unless its lane grows under it and not under the newest, as
-    /// it does where tasks spawn tasks, or tasks take a quarter longer. Each worker learns for itself.
+    /// It learns which is better, looking each time after so many tasks: the oldest, unless its lane grows
+    /// under it and not under the newest, as it does where tasks spawn tasks, or tasks take a quarter longer.
+    /// Each worker learns for itself.
     Adaptive(NonZeroUsize),
 }
 

@@ -25,8 +25,8 @@ impl Order for FifoOrder {
     }
 }
 
-/// Oldest first, in a queue of rings (EBSL 5.3.1: horizontal resizing). It grows by another ring instead of a larger one: nothing is moved, and
-/// what a burst has taken is given back after it.
+/// Oldest first, in a queue of rings (EBSL 5.3.1: horizontal resizing). It grows by another ring instead of a
+/// larger one: nothing is moved, and what a burst has taken is given back after it.
 ///
 /// ```
 /// use warpweft_policy::{Chained, PolicySpec};

@@ -1,8 +1,8 @@
 //! Levels of urgency: the highest one first that has a task.
 //!
-//! A task's level is its [priority](crate::priority), which whoever spawns it may choose; level 0 is the highest, and a task without a
-//! priority is on the one in the middle. Strict priorities starve: so what lies on lower levels counts as passed over, and the levels take turns when
-//! the worker looks after that.
+//! A task's level is its [priority](crate::priority), which whoever spawns it may choose; level 0 is the
+//! highest, and a task without a priority is on the one in the middle. Strict priorities starve: so what lies
+//! on lower levels counts as passed over, and the levels take turns when the worker looks after that.
 
 use super::{LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, PolicyError, priority};
@@ -161,7 +161,8 @@ impl<L: LocalQueue> LocalQueueThief<PriorityLocalQueue<L>> for PriorityThief<L::
         let glances = self.0.iter().map(LocalQueueThief::glance);
         glances.fold(Glance { len: 0, mark: 0 }, |all, one| Glance {
             len: all.len + one.len,
-            // A change of one of them is one of the whole; two that make up for each other are a hint gone wrong.
+            // A change of one of them is one of the whole; two that make up for each other are a hint gone
+            // wrong.
             mark: all.mark.rotate_left(1) ^ one.mark,
         })
     }
@@ -177,7 +178,8 @@ impl<L: LocalQueue> LocalQueueThief<PriorityLocalQueue<L>> for PriorityThief<L::
     }
 }
 
-/// Tries the levels from the highest to the lowest. It is empty only if all are; a level where a race was lost may be not.
+/// Tries the levels from the highest to the lowest. It is empty only if all are; a level where a race was
+/// lost may be not.
 fn first_that_is_not_empty<I>(
     levels: impl Iterator<Item = I>,
     mut steal: impl FnMut(I) -> Steal<TaskRef>,

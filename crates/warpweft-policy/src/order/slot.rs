@@ -6,9 +6,9 @@
 //!   pop  ◀─────┘
 //! ```
 //!
-//! The running task wakes or spawns it, so it finds its data in the cache. The limit keeps two tasks that wake each other from starving
-//! the lane. A thief takes what is in the slot if the lane is empty, and it lay there when the thief looked last: so a worker that is in a
-//! long task coroutines nothing.
+//! The running task wakes or spawns it, so it finds its data in the cache. The limit keeps two tasks that
+//! wake each other from starving the lane. A thief takes what is in the slot if the lane is empty, and it lay
+//! there when the thief looked last: so a worker that is in a long task coroutines nothing.
 
 use super::{LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, PolicyError};

@@ -18,14 +18,15 @@
 //!          | ( "prows" | "parsimonious" ) [ "+capacity=" N ]
 //! ```
 //!
-//! Spaces around words do not matter. What is left out is as the name or the order has it. What a name says is not taken back by an option:
-//! `fifo-one+steal=half` is an error, and `fifo+steal=half` is what was meant. Options of the axes are for policies that are assembled from
-//! parts; a policy that is one piece has its own, or none.
+//! Spaces around words do not matter. What is left out is as the name or the order has it. What a name says
+//! is not taken back by an option: `fifo-one+steal=half` is an error, and `fifo+steal=half` is what was
+//! meant. Options of the axes are for policies that are assembled from parts; a policy that is one piece has
+//! its own, or none.
 //!
 //! # A policy more
 //!
-//! One that is one piece is a variant of [`Kind`] (with its line in `visit`, `fmt` and `axes_mut`) and a line of [`PRESETS`]; one that
-//! is assembled is a line of [`PRESETS`].
+//! One that is one piece is a variant of [`Kind`] (with its line in `visit`, `fmt` and `axes_mut`) and a line
+//! of [`PRESETS`]; one that is assembled is a line of [`PRESETS`].
 
 mod parse;
 mod pieces;
@@ -78,7 +79,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// The axes of a policy that is assembled from parts, and what they are with its order alone; `None` for one that is one piece.
+    /// The axes of a policy that is assembled from parts, and what they are with its order alone; `None` for
+    /// one that is one piece.
     fn axes_mut(&mut self) -> Option<(&mut Axes, Axes)> {
         match self {
             Self::Fifo(policy) => Some((policy.axes_mut(), Fifo::USUAL)),
@@ -118,8 +120,8 @@ pub trait PolicyVisitor {
 }
 
 impl PolicySpec {
-    /// Calls the visitor with the policy that the text described: one instance of the visitor's code per policy type,
-    /// and no indirection afterwards.
+    /// Calls the visitor with the policy that the text described: one instance of the visitor's code per
+    /// policy type, and no indirection afterwards.
     pub fn visit<V: PolicyVisitor>(self, visitor: V) -> V::Output {
         match self.0 {
             Kind::Fifo(policy) => visitor.visit(policy),

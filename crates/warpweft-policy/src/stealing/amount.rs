@@ -1,7 +1,8 @@
 //! How many tasks a thief takes at once: what was said, or what it has learned to be better, one or half.
 //!
-//! Half is right where tasks are short and many, for then each theft has to pay for many tasks. It is wrong where tasks are long: what was taken is
-//! taken on by the next thief before it has run, and each task changes worker several times. Both can be seen by the thief itself:
+//! Half is right where tasks are short and many, for then each theft has to pay for many tasks. It is wrong
+//! where tasks are long: what was taken is taken on by the next thief before it has run, and each task
+//! changes worker several times. Both can be seen by the thief itself:
 //!
 //! ```text
 //!   took many, ran less than half of them, and has nothing any more   ──▶ they went on: less greed
@@ -12,7 +13,8 @@ use super::StealAmount;
 use crate::{Count, Cx};
 use warpweft_queue::Amount;
 
-/// A thief that is back so soon, in nanoseconds, takes too few: a theft costs some hundred nanoseconds, and disturbs the victim.
+/// A thief that is back so soon, in nanoseconds, takes too few: a theft costs some hundred nanoseconds, and
+/// disturbs the victim.
 const SOON: u64 = 20_000;
 /// Half from here on.
 const HALF: u8 = 4;
@@ -70,7 +72,8 @@ mod tests {
     use std::cell::{Cell, RefCell};
     use warpweft_platform::random::Rng;
 
-    /// A thief that takes `taken` of `lay` again and again, having run so many meanwhile, in so many nanoseconds; how much it takes then.
+    /// A thief that takes `taken` of `lay` again and again, having run so many meanwhile, in so many
+    /// nanoseconds; how much it takes then.
     fn after(
         amount: &mut AdaptiveAmount,
         times: usize,

@@ -22,7 +22,8 @@ use warpweft_task::{TaskRef, Waiting, Why};
 const SMALL_STEALS: u32 = 8;
 /// So many tasks are much for a worker to take over the half of them that has work of its own.
 const MUCH: usize = 256;
-/// A cancellation is worth a look at so many tasks: so cancelled ones are an eighth of those that lie there at most.
+/// A cancellation is worth a look at so many tasks: so cancelled ones are an eighth of those that lie there
+/// at most.
 const WORTH: u64 = 8;
 /// How many kinds of places `poll_global` goes round.
 pub(super) const PLACES: usize = 6;
@@ -61,8 +62,8 @@ pub struct Local<O: Order> {
     kept: Option<usize>,
     /// Picks so far.
     picks: usize,
-    /// Whether its lane was empty when `next` looked there, and how often it took the most urgent task from elsewhere since the last look by
-    /// turns. Only with priorities.
+    /// Whether its lane was empty when `next` looked there, and how often it took the most urgent task from
+    /// elsewhere since the last look by turns. Only with priorities.
     ran_dry: bool,
     in_a_row: u32,
     /// How many tasks had been cancelled when it looked for them last.
@@ -253,8 +254,9 @@ impl<O: Order> Policy for Stealing<O> {
         Some(task)
     }
 
-    /// Half of what is little, and one of what is much: this worker has work of its own, and what it takes beyond one task lies behind that. Two that
-    /// relieved each other of half of all they have would turn first in, first out into a shuffle.
+    /// Half of what is little, and one of what is much: this worker has work of its own, and what it takes
+    /// beyond one task lies behind that. Two that relieved each other of half of all they have would turn
+    /// first in, first out into a shuffle.
     fn steal_from_stuck(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let amount = |lies| if lies > MUCH { Amount::One } else { Amount::Half };
         steal_somewhere(shared, local, amount, cx).map(|(task, _)| task)
@@ -315,8 +317,8 @@ impl<O: Order> Policy for Stealing<O> {
     }
 }
 
-/// What a worker does when it looks up: takes in what has come home, which it tells, and asks for help. Cold: most policies have nothing of
-/// the kind, and are to go straight on.
+/// What a worker does when it looks up: takes in what has come home, which it tells, and asks for help. Cold:
+/// most policies have nothing of the kind, and are to go straight on.
 #[cold]
 #[inline(never)]
 fn run_requests<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<'_>) -> bool {
@@ -328,7 +330,8 @@ fn run_requests<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally
     came_home
 }
 
-/// The oldest task of one other worker, if it is time to look at one, and that has clearly more than this one, which has some.
+/// The oldest task of one other worker, if it is time to look at one, and that has clearly more than this
+/// one, which has some.
 fn level<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
     if !local.rebalancer.is_due() || local.queue.is_empty() {
         return None;
@@ -364,7 +367,8 @@ fn by_turns<O: Order>(
     by_turns.or_else(|| came_home.then(|| local.queue.pop(cx)).flatten())
 }
 
-/// Whether nothing lies outside of the lanes, and nobody has asked this worker to steal. A hint, as each look is.
+/// Whether nothing lies outside of the lanes, and nobody has asked this worker to steal. A hint, as each look
+/// is.
 fn is_nothing_shared<O: Order>(shared: &Shared<O>, local: &Local<O>) -> bool {
     shared.queues.is_empty() && (!shared.has_errands || has_no_request(shared, local))
 }
@@ -483,11 +487,7 @@ fn give_way<O: Order>(
         shared.queues.give_way(task, local.pick());
         return Wake::Any;
     }
-    let newest = if O::NEWEST_FIRST {
-        local.queue.pop_newest()
-    } else {
-        None
-    };
+    let newest = O::NEWEST_FIRST.then(|| local.queue.pop_newest()).flatten();
     for task in [Some(task), newest].into_iter().flatten() {
         if let Err(Full(task)) = local.queue.push_last(task) {
             let _ = no_room(shared, local, task, tally);

@@ -19,7 +19,8 @@ pub(crate) const MOST_QUEUES: usize = 256;
 pub(super) enum Beside {
     /// If it has nothing of its own: what came from outside may go to whoever has time.
     Nothing,
-    /// Whatever it has: what found no room is older than that. One at a time behind tasks that give way again and again, it would take its time.
+    /// Whatever it has: what found no room is older than that. One at a time behind tasks that give way again
+    /// and again, it would take its time.
     Anything,
 }
 
@@ -36,7 +37,8 @@ impl OverflowQueue {
         Self { rings: None, locked }
     }
 
-    /// What is behind the lanes with this way to overflow: one of `classes` parts, among which the room of the rings is divided.
+    /// What is behind the lanes with this way to overflow: one of `classes` parts, among which the room of
+    /// the rings is divided.
     pub(super) fn of(overflow: Overflow, classes: usize) -> Result<Self, PolicyError> {
         let part = |room: usize| (room / classes).max(2);
         let rings = match overflow {
@@ -108,8 +110,8 @@ impl OverflowQueue {
         batch
     }
 
-    /// One of the oldest. The worker's share of the others comes along into its lane, so that a lock is taken once for many. `put_back` is
-    /// called after some of them found no room there and were put back.
+    /// One of the oldest. The worker's share of the others comes along into its lane, so that a lock is taken
+    /// once for many. `put_back` is called after some of them found no room there and were put back.
     pub(super) fn take_share(
         &self,
         local_queue: &mut impl LocalQueue,

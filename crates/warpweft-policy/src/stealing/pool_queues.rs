@@ -1,14 +1,15 @@
-//! The queues of a pool beside its lanes: for tasks from outside, for those that gave way, for those that found no room, and for those that
-//! were woken and go where they ran last.
+//! The queues of a pool beside its lanes: for tasks from outside, for those that gave way, for those that
+//! found no room, and for those that were woken and go where they ran last.
 //!
 //! # What an order with priorities gets
 //!
-//! - Each queue is one queue for each class. Among what waits here the most urgent comes first, and within a class the oldest.
-//! - One word has a mark for each class of which something waits. A worker reads it before it takes a task of its lane, and
-//!   takes what is more urgent here first ([`PoolQueues::take_above`]).
+//! - Each queue is one queue for each class. Among what waits here the most urgent comes first, and within a
+//!   class the oldest.
+//! - One word has a mark for each class of which something waits. A worker reads it before it takes a task of
+//!   its lane, and takes what is more urgent here first ([`PoolQueues::take_above`]).
 //! - What waits for the worker where it ran last is taken by another one that has only what is less urgent.
-//! - What is more urgent than normal comes one at a time, so that whichever worker is the first to end a task may run it. Of the rest a
-//!   worker's share comes along, as without priorities.
+//! - What is more urgent than normal comes one at a time, so that whichever worker is the first to end a task
+//!   may run it. Of the rest a worker's share comes along, as without priorities.
 //! - Less urgent classes have their turns when a worker looks after what is overdue.
 
 use super::Overflow;
@@ -101,14 +102,16 @@ impl<O: Order> PoolQueues<O> {
         Some(tasks)
     }
 
-    /// The most urgent class of which something lies here, as it seems. One load; only for orders with priorities.
+    /// The most urgent class of which something lies here, as it seems. One load; only for orders with
+    /// priorities.
     #[inline]
     pub(super) fn first(&self) -> Option<usize> {
         self.marks.first()
     }
 
-    /// What lies here and is more urgent than `limit`: the most urgent class first. Only for orders with priorities, and for a worker
-    /// whose lane has nothing more urgent than `limit` either. If it has nothing at all (`usize::MAX`), what has come home to others is left to them.
+    /// What lies here and is more urgent than `limit`: the most urgent class first. Only for orders with
+    /// priorities, and for a worker whose lane has nothing more urgent than `limit` either. If it has nothing
+    /// at all (`usize::MAX`), what has come home to others is left to them.
     pub(super) fn take_above(
         &self,
         limit: usize,

@@ -1,17 +1,21 @@
-//! Levelling: a worker that has tasks takes of one that has clearly more, so that the tasks of both wait alike.
+//! Levelling: a worker that has tasks takes of one that has clearly more, so that the tasks of both wait
+//! alike.
 //!
 //! ```text
 //!   61 steps ─▶ overdue ─▶ … ─▶ every Nth ─▶ look at one other, by turns ─┬▶ it has clearly more: run its oldest, and look again at the next but one overdue
 //!                                                                        └▶ it has not: next time at the next one
 //! ```
 //!
-//! It is the poorer who looks and takes: so only his look costs, and what exists is enough, a thief's one compare-and-swap.
+//! It is the poorer who looks and takes: so only his look costs, and what exists is enough, a thief's one
+//! compare-and-swap.
 //!
 //! # Rules
 //!
-//! - One at a time, and it is run at once: each task that changes its worker has its turn by that, and none loses its place. What was taken by the half would lie
-//!   behind the taker's own; where queues are a backlog, that turns them over.
-//! - As long as there is a clear difference it becomes smaller, and then nothing happens: nothing goes to and fro.
+//! - One at a time, and it is run at once: each task that changes its worker has its turn by that, and none
+//!   loses its place. What was taken by the half would lie behind the taker's own; where queues are a
+//!   backlog, that turns them over.
+//! - As long as there is a clear difference it becomes smaller, and then nothing happens: nothing goes to and
+//!   fro.
 
 use super::Rebalance;
 use super::thief::steal;
@@ -63,7 +67,8 @@ impl Rebalancer {
         self.left == 0
     }
 
-    /// The oldest task of the one whose turn it is, if that has clearly more than worker `me`, whose lane this is.
+    /// The oldest task of the one whose turn it is, if that has clearly more than worker `me`, whose lane
+    /// this is.
     #[cold]
     pub(super) fn take<L: LocalQueue>(
         &mut self,
@@ -177,7 +182,8 @@ mod tests {
         most - least < LEAST.max(least / PART)
     }
 
-    /// Within so many steps of each worker two queues are level that differ by so much; the first look comes when one has gone round to it.
+    /// Within so many steps of each worker two queues are level that differ by so much; the first look comes
+    /// when one has gone round to it.
     fn bound(workers: usize, every: usize, difference: usize) -> usize {
         61 * (every * (workers - 1) + difference)
     }
@@ -249,7 +255,8 @@ mod tests {
         assert!(is_level(&asked.queues()), "{:?}", asked.queues());
     }
 
-    /// It is the oldest of the other one, it runs at once, and what lies here stays as it is; and what is overdue has every other turn.
+    /// It is the oldest of the other one, it runs at once, and what lies here stays as it is; and what is
+    /// overdue has every other turn.
     #[test]
     fn what_is_taken_runs_at_once_beside_what_comes_from_outside() {
         let mut pool = Pool::new(&Fifo::new().level(Rebalance::Every(n(1))), 2);

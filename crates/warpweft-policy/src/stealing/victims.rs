@@ -6,7 +6,8 @@ use crate::{Cx, PoolEnv};
 /// Once in so many searches a worker begins a level farther out.
 const ESCAPE: usize = 8;
 
-/// Of so many successes how many must be of the nearest level for it to be worth beginning there, and how many to begin there again.
+/// Of so many successes how many must be of the nearest level for it to be worth beginning there, and how
+/// many to begin there again.
 const OF: u32 = 16;
 const FEW: u32 = 4;
 const ENOUGH: u32 = 8;
@@ -24,7 +25,8 @@ struct Reach {
     by_chance: Box<[Box<[usize]>]>,
     /// Whether the nearest are worth beginning with.
     near: bool,
-    /// How many of the last successes were of the nearest level: a moving average, in sixteenths of all, times 16.
+    /// How many of the last successes were of the nearest level: a moving average, in sixteenths of all,
+    /// times 16.
     successes: u32,
 }
 

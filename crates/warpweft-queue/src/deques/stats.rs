@@ -29,8 +29,8 @@ pub struct DequeView {
 }
 
 impl<T: Word> Deques<T> {
-    /// Every deque that there is at one moment: those with tasks, and those that wait for theirs. Locks everything; for tests and
-    /// reports.
+    /// Every deque that there is at one moment: those with tasks, and those that wait for theirs. Locks
+    /// everything; for tests and reports.
     pub fn census(&self) -> Vec<DequeView> {
         let sets: Vec<_> = (0..self.slots.len()).map(|set| self.lock(set)).collect();
         let mut deques = Vec::new();

@@ -29,8 +29,9 @@ pub enum StealOutcome<T> {
 }
 
 impl<T: Word> Deques<T> {
-    /// Looks at set number `victim`: `choose` picks one of its so many stealable deques. A thief without tasks of its own takes over a
-    /// muggable one; of any other the oldest task is stolen, after which a resumable one is muggable if it is not empty.
+    /// Looks at set number `victim`: `choose` picks one of its so many stealable deques. A thief without
+    /// tasks of its own takes over a muggable one; of any other the oldest task is stolen, after which a
+    /// resumable one is muggable if it is not empty.
     ///
     /// The active deque of the set's worker is the last one to choose. An empty set costs two locks.
     ///
@@ -87,8 +88,9 @@ impl<T: Word> Deques<T> {
         }
     }
 
-    /// Takes the oldest task of the deque in set number `of` whose turn it is, muggable or not: by and by every deque without an owner has
-    /// its turn, however long thieves choose others. A set without such deques costs a load.
+    /// Takes the oldest task of the deque in set number `of` whose turn it is, muggable or not: by and by
+    /// every deque without an owner has its turn, however long thieves choose others. A set without such
+    /// deques costs a load.
     ///
     /// # Panics
     ///
@@ -110,12 +112,13 @@ impl<T: Word> Deques<T> {
         }
     }
 
-    /// Set number `loser` has lost a deque: a deque without an owner, which `choose` picks among those of set number `giver`, takes its
-    /// place. Whether there was one.
+    /// Set number `loser` has lost a deque: a deque without an owner, which `choose` picks among those of set
+    /// number `giver`, takes its place. Whether there was one.
     ///
     /// # Panics
     ///
-    /// If there is no set of one of these numbers, or `choose` answers with what is not less than it was given.
+    /// If there is no set of one of these numbers, or `choose` answers with what is not less than it was
+    /// given.
     pub fn rebalance(&self, loser: usize, giver: usize, choose: impl FnOnce(usize) -> usize) -> bool {
         if loser == giver || self.slots[giver].len() == 0 {
             return false;
@@ -131,12 +134,14 @@ impl<T: Word> Deques<T> {
         true
     }
 
-    /// Looks at every set, in their order, until it finds a task, and says in which. `None`: each deque was seen without tasks during
-    /// the call, also if it was moved meanwhile. A push that goes on at the same time may be overlooked.
+    /// Looks at every set, in their order, until it finds a task, and says in which. `None`: each deque was
+    /// seen without tasks during the call, also if it was moved meanwhile. A push that goes on at the same
+    /// time may be overlooked.
     pub fn find(&self, thief: &mut Active<T>) -> Option<(usize, StealOutcome<T>)> {
         loop {
-            // Ordering: Relaxed; if a deque moves from a set not yet seen to one seen already, then the lock of the latter orders this
-            // load before the move's count, and the lock of the former that count before the load below.
+            // Ordering: Relaxed; if a deque moves from a set not yet seen to one seen already, then the lock
+            // of the latter orders this load before the move's count, and the lock of the former that count
+            // before the load below.
             let moves = self.moves.load(Ordering::Relaxed);
             for victim in 0..self.slots.len() {
                 loop {
@@ -154,7 +159,8 @@ impl<T: Word> Deques<T> {
         }
     }
 
-    /// Steals the top of a member, and moves its state on. If that was the last task, what remains of the deque is the ends of its stack.
+    /// Steals the top of a member, and moves its state on. If that was the last task, what remains of the
+    /// deque is the ends of its stack.
     fn steal_top(&self, at: usize, set: &mut Set<T>, member: usize) -> (StealOutcome<T>, Option<Ends<T>>) {
         let deque = &mut set.members[member];
         let Some(task) = deque.pop_top() else {

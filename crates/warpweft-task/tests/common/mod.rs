@@ -2,7 +2,8 @@
 //!
 //! - [`Pool`] keeps what is pushed to it; the test runs it, step by step.
 //! - [`Count`] counts events; [`Guard`] counts its own drop.
-//! - [`Task`] makes the task's allocation aligned like no other, so that [`tasks_alive`] can count such allocations.
+//! - [`Task`] makes the task's allocation aligned like no other, so that [`tasks_alive`] can count such
+//!   allocations.
 
 #![allow(dead_code, reason = "each of the test binaries uses its part")]
 
@@ -60,7 +61,8 @@ impl<F: Future + Unpin> Future for Task<F> {
     }
 }
 
-/// The system's allocator; it counts tasks, and overwrites what is freed, so that a use afterwards cannot pass.
+/// The system's allocator; it counts tasks, and overwrites what is freed, so that a use afterwards cannot
+/// pass.
 struct Counting;
 
 static ALIVE: AtomicIsize = AtomicIsize::new(0);
@@ -109,7 +111,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// A pool that keeps what is pushed, for the test to run. Make it with [`Pool::open`], end it with [`Pool::close`].
+/// A pool that keeps what is pushed, for the test to run. Make it with [`Pool::open`], end it with
+/// [`Pool::close`].
 #[repr(C)]
 pub(crate) struct Pool {
     header: PoolHeader,

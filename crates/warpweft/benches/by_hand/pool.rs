@@ -1,17 +1,19 @@
 //! FIFO work stealing written by hand into the loop: no policy trait anywhere.
 //!
-//! It does what `Runtime` with `Fifo` does, with the same tasks, queues, event count and counters, so that the
-//! difference of the two is the price of the trait. What any loop of this runtime must do for each task, whatever says which task is next,
-//! it does, too: it reads anew which worker its thread carries, and looks whether it still carries it where a task stays pending (hand-overs);
-//! it reads whether fibers are ready, and keeps count of their turns; it notes the task's origin (reports of stuck workers), and takes note of where a
-//! task wants to go that gave way (soft and hard yields). Nobody ever asks it for any of these, and what would follow is not there: it is a
-//! yardstick, not a runtime, and never shuts down before its tasks have ended.
+//! It does what `Runtime` with `Fifo` does, with the same tasks, queues, event count and counters, so that
+//! the difference of the two is the price of the trait. What any loop of this runtime must do for each task,
+//! whatever says which task is next, it does, too: it reads anew which worker its thread carries, and looks
+//! whether it still carries it where a task stays pending (hand-overs); it reads whether fibers are ready,
+//! and keeps count of their turns; it notes the task's origin (reports of stuck workers), and takes note of
+//! where a task wants to go that gave way (soft and hard yields). Nobody ever asks it for any of these, and
+//! what would follow is not there: it is a yardstick, not a runtime, and never shuts down before its tasks
+//! have ended.
 //!
-//! What its pushes need beside the queue is out of line, and comes last, as in the runtime; and they are inlined where tasks are spawned, which a
-//! free function of a library that knows no policy cannot have.
+//! What its pushes need beside the queue is out of line, and comes last, as in the runtime; and they are
+//! inlined where tasks are spawned, which a free function of a library that knows no policy cannot have.
 //!
-//! What it has not: the guard by which a hook's own spawns and panics are told, the axes that are values, and what is overdue in places that plain FIFO
-//! has not (the price of the trait and of its components).
+//! What it has not: the guard by which a hook's own spawns and panics are told, the axes that are values, and
+//! what is overdue in places that plain FIFO has not (the price of the trait and of its components).
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -2,9 +2,12 @@
 //!
 //! # Invariants
 //!
-//! - Everything here is its own thread's. Other threads know a [`Key`] or its [`FiberWaker`], which they enter in the thread's mailbox.
-//! - While it runs, its stack context is the thread's; while it waits, nothing of it is touched but its turn, by `fibers.rs`.
-//! - It never switches while it is panicking: how many panics are under way is the thread's knowledge, not the stack's.
+//! - Everything here is its own thread's. Other threads know a [`Key`] or its [`FiberWaker`], which they
+//!   enter in the thread's mailbox.
+//! - While it runs, its stack context is the thread's; while it waits, nothing of it is touched but its turn,
+//!   by `fibers.rs`.
+//! - It never switches while it is panicking: how many panics are under way is the thread's knowledge, not
+//!   the stack's.
 
 use super::fiber_waker::{FiberWaker, wake_of};
 use super::stack_context::StackContext;
@@ -64,7 +67,8 @@ const LOOKS: u32 = 100;
 const HOT_LINES: usize = 3;
 const LINE: usize = 64;
 
-/// `repr(C)`: what a turn looks at comes first, in three lines of the cache; a hundred fibers that take turns fill it.
+/// `repr(C)`: what a turn looks at comes first, in three lines of the cache; a hundred fibers that take turns
+/// fill it.
 #[repr(C, align(64))]
 pub(crate) struct Fiber {
     /// `Some` from start to end; changed by the thread's thread while the fiber does not run.
@@ -261,11 +265,11 @@ impl Fiber {
         &self.behind
     }
 
-    /// It is the first of the line now, and goes on after the present one: fetches what it was left with, and the first lines of who is
-    /// behind it, into the cache.
+    /// It is the first of the line now, and goes on after the present one: fetches what it was left with, and
+    /// the first lines of who is behind it, into the cache.
     ///
-    /// That is one turn ahead for the stack, whose address is in those lines, and two for them: with many fibers each has been
-    /// pushed out of the first level by the others since its last turn.
+    /// That is one turn ahead for the stack, whose address is in those lines, and two for them: with many
+    /// fibers each has been pushed out of the first level by the others since its last turn.
     #[inline]
     pub(crate) fn warm_up(&self) {
         prefetch(self.left_at.get());
@@ -386,7 +390,8 @@ impl Fiber {
         self.suspend(State::Listens(must_wait)) == Input::Unwind
     }
 
-    /// Waits until its waker rings, in a forked child, where it does not switch away. No other thread looks at its mailbox.
+    /// Waits until its waker rings, in a forked child, where it does not switch away. No other thread looks
+    /// at its mailbox.
     #[cold]
     pub(crate) fn listen_in_child(&self) {
         let mut looks = 0;

@@ -55,7 +55,8 @@ pub(crate) struct ThreadFibers {
     detached: WorkerRef,
     table: RefCell<Vec<Option<NonNull<Fiber>>>>,
     vacant: RefCell<Vec<u32>>,
-    /// The line of fibers that gave way or were woken by this thread: the first to go on, and the last; null if there are none.
+    /// The line of fibers that gave way or were woken by this thread: the first to go on, and the last; null
+    /// if there are none.
     first: Cell<*const Fiber>,
     last: Cell<*const Fiber>,
     /// The fiber that runs, or has come back last.
@@ -177,7 +178,8 @@ impl ThreadFibers {
             Ok(unloaded) => unloaded,
             Err(error) => return Err((job, error)),
         };
-        // SAFETY: a fiber of this home is there until it is cleared away, which its end is the first occasion for.
+        // SAFETY: a fiber of this home is there until it is cleared away, which its end is the first occasion
+        // for.
         let it = unsafe { fiber.as_ref() };
         if self.is_limited {
             it.set_claim(claim);
@@ -222,7 +224,8 @@ impl ThreadFibers {
         ended
     }
 
-    /// Whether a turn is left that a fiber may take without the loop, and nothing is in the mailbox. It is taken.
+    /// Whether a turn is left that a fiber may take without the loop, and nothing is in the mailbox. It is
+    /// taken.
     #[inline]
     fn takes_turn(&self, worker_ref: &WorkerRef) -> bool {
         let may = self.turns_left.get() > 0 && !self.thread_handle.has_entries();
@@ -433,8 +436,8 @@ impl ThreadFibers {
         }
     }
 
-    /// Resumes fibers that are ready, for at most so many turns, on `base`, this thread's own stack, while it carries the worker of `worker_ref`. How
-    /// many turns they had: what they pass on to each other counts.
+    /// Resumes fibers that are ready, for at most so many turns, on `base`, this thread's own stack, while it
+    /// carries the worker of `worker_ref`. How many turns they had: what they pass on to each other counts.
     #[inline(never)]
     pub(crate) fn run_ready(&self, base: &StackContext, worker_ref: &WorkerRef, most: u32) -> u32 {
         self.turns_left.set(most);

@@ -1,5 +1,5 @@
-//! How a stack waits: a fiber's switches away, until its waker rings or its token enters it; a thread's own gives the worker to a spare
-//! thread and sleeps.
+//! How a stack waits: a fiber's switches away, until its waker rings or its token enters it; a thread's own
+//! gives the worker to a spare thread and sleeps.
 //!
 //! ```text
 //!            handoff over                     called: the token ran, on another thread
@@ -23,8 +23,8 @@ use warpweft_platform::thread::yield_now;
 use warpweft_task::spawn::{self as tasks, SpawnInfo};
 use warpweft_task::{Abandon, BlockingHooks, Latch, Runnable, Why};
 
-/// How many fibers a blocked home resumes before it gives the worker back and asks for one again, behind what its policy
-/// puts first.
+/// How many fibers a blocked home resumes before it gives the worker back and asks for one again, behind what
+/// its policy puts first.
 const TURNS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     2
 } else {
@@ -48,14 +48,14 @@ impl StackContext {
                     fork.run();
                 }
             });
-            // Unwind: a policy that panics closes the pool, and its worker's `Local` is not touched any more. Frames
-            // below wait for others, and must not be unwound.
+            // Unwind: a policy that panics closes the pool, and its worker's `Local` is not touched any more.
+            // Frames below wait for others, and must not be unwound.
             let _ = catch_unwind(AssertUnwindSafe(|| worker_ref.push(ticket, Why::Forked)));
         });
     }
 
-    /// Waits until `latch` is set, which a thread that took a fork of this stack will do. Never unwinds, but in a forked child, if
-    /// that thread stayed in the parent: then nobody works on the frame.
+    /// Waits until `latch` is set, which a thread that took a fork of this stack will do. Never unwinds, but
+    /// in a forked child, if that thread stayed in the parent: then nobody works on the frame.
     pub(crate) fn wait_for_fork(&self, latch: &Latch) {
         if self.stayed_in_parent() && !latch.is_set() {
             self.refuse_wait_for_fork();
@@ -86,8 +86,8 @@ impl StackContext {
         debug_assert_eq!(assigned, None, "a thread that did not ask for a worker");
     }
 
-    /// The same for one with fibers, in `blocking`: it may wait for what one of them does or holds, so it is given workers to run
-    /// them with.
+    /// The same for one with fibers, in `blocking`: it may wait for what one of them does or holds, so it is
+    /// given workers to run them with.
     fn sleep_for_fibers(&self, latch: &Latch) {
         let thread_handle = self.thread_handle();
         let had_entered = (!current::is(self.found())).then(current::get);
@@ -102,7 +102,8 @@ impl StackContext {
         had_entered.inspect(|&worker_ref| current::set(worker_ref));
     }
 
-    /// A wait in `blocking` is over, for which a fiber, or the fibers of the thread, may have been given a worker: it goes.
+    /// A wait in `blocking` is over, for which a fiber, or the fibers of the thread, may have been given a
+    /// worker: it goes.
     fn stay_away(&self) {
         let pool = self.fibers().pool();
         if self.worker_ref().is_some()
@@ -121,7 +122,8 @@ impl StackContext {
         self.tell_forks_through(worker_ref);
     }
 
-    /// A thread without a worker is about to wait: what it has forked, in `blocking` or adrift, others may do.
+    /// A thread without a worker is about to wait: what it has forked, in `blocking` or adrift, others may
+    /// do.
     fn tell_others(&self) {
         self.tell_forks_through(self.fibers().detached());
     }
@@ -205,8 +207,8 @@ impl StackContext {
         }
     }
 
-    /// Hangs the token on the signal, gives the worker, if there is one, to the spare thread, and sleeps until the token has
-    /// run. Meanwhile the thread may be given workers to run its fibers with.
+    /// Hangs the token on the signal, gives the worker, if there is one, to the spare thread, and sleeps
+    /// until the token has run. Meanwhile the thread may be given workers to run its fibers with.
     fn await_call(&self, latch: &Latch, spare: Option<Arc<ThreadHandle>>) {
         let pool = self.fibers().pool();
         let thread_handle = self.own_thread_handle();
@@ -245,7 +247,8 @@ impl StackContext {
 
     /// Where a frame of this stack waits to be called.
     fn own_thread_handle(&self) -> Arc<ThreadHandle> {
-        // A fiber that must not switch holds its thread up: nobody gives that thread a worker for anything else.
+        // A fiber that must not switch holds its thread up: nobody gives that thread a worker for anything
+        // else.
         if self.fiber().is_none() {
             Arc::clone(self.thread_handle())
         } else {
@@ -274,7 +277,8 @@ impl StackContext {
                 if self.worker_ref().is_some() {
                     self.run_fibers(thread_handle);
                 } else if pool.is_closing() {
-                    // Not all of them: a fiber of another thread may wait for this very frame, and those here for that one.
+                    // Not all of them: a fiber of another thread may wait for this very frame, and those here
+                    // for that one.
                     self.fibers().unwind_ready(self);
                     told = true;
                 }
@@ -304,7 +308,8 @@ impl StackContext {
                 }
             }
             thread_handle.handoff.open();
-            // OPEN first, here too. A call that found no worker taken is followed by a question for one, above.
+            // OPEN first, here too. A call that found no worker taken is followed by a question for one,
+            // above.
             if thread_handle.is_dropped() && thread_handle.handoff.close() {
                 return;
             }
@@ -324,8 +329,9 @@ impl StackContext {
         }
     }
 
-    /// The last resort where no spare thread can be had: runs other tasks on top of this frame until it is `over`, or its
-    /// thread has no worker any more. Counted, because it may deadlock where a task needs what a frame below it holds.
+    /// The last resort where no spare thread can be had: runs other tasks on top of this frame until it is
+    /// `over`, or its thread has no worker any more. Counted, because it may deadlock where a task needs what
+    /// a frame below it holds.
     fn work_meanwhile(&self, over: impl Fn() -> bool) {
         while !over() {
             let Some(worker_ref) = self.worker_ref() else {
@@ -400,11 +406,11 @@ impl Drop for Resume {
     }
 }
 
-/// A thread of this pool has done what a blocked frame waited for, and has nothing else on its stack: the frame goes on with
-/// its worker, at once.
+/// A thread of this pool has done what a blocked frame waited for, and has nothing else on its stack: the
+/// frame goes on with its worker, at once.
 ///
-/// Not through a queue, where other tasks come first: each of them might block in a lock that the frame holds, until no worker
-/// is left to run the token (rayon#592 by another way).
+/// Not through a queue, where other tasks come first: each of them might block in a lock that the frame
+/// holds, until no worker is left to run the token (rayon#592 by another way).
 pub(crate) fn resume(token: Runnable) {
     match here().and_then(StackContext::worker_ref) {
         // A token ends in one step.

@@ -1,9 +1,11 @@
-//! The record of a latent fork, whatever its closure is: its place in the list of its stack, and what tells that it is done.
+//! The record of a latent fork, whatever its closure is: its place in the list of its stack, and what tells
+//! that it is done.
 //!
 //! # Invariants
 //!
 //! - A record stays where it is, and valid, until its owner has it back or its thief has set `done`.
-//! - `next` and `claim` are the owner's; whether a record is latent, its list knows. `told` is written before the record becomes visible to anybody else.
+//! - `next` and `claim` are the owner's; whether a record is latent, its list knows. `told` is written before
+//!   the record becomes visible to anybody else.
 //! - Publish last: after `done` the thief touches nothing of the frame.
 
 use super::fork_claim::ForkClaim;

@@ -9,8 +9,8 @@
 //! # Invariants
 //!
 //! - `jobs` belongs to the stack that opened the scope. Other threads spawn through their pool's policy.
-//! - `given` counts the jobs that others may have, and one for the owner until it has run all of its own. Whoever brings it
-//!   to zero sets `done`, and touches nothing of the scope afterwards.
+//! - `given` counts the jobs that others may have, and one for the owner until it has run all of its own.
+//!   Whoever brings it to zero sets `done`, and touches nothing of the scope afterwards.
 //! - A job is a box of its own; who runs it frees it.
 
 use crate::execution::fiber_start::Start;
@@ -153,7 +153,8 @@ pub struct Scope<'scope, 'env: 'scope> {
     env: PhantomData<&'env mut &'env ()>,
 }
 
-// SAFETY: `owner` is compared only; the waiting jobs are touched by the owner's thread alone; all else is synchronised.
+// SAFETY: `owner` is compared only; the waiting jobs are touched by the owner's thread alone; all else is
+// synchronised.
 unsafe impl Sync for Scope<'_, '_> {}
 
 impl fmt::Debug for Scope<'_, '_> {
@@ -163,11 +164,12 @@ impl fmt::Debug for Scope<'_, '_> {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Adds a job. It runs on some worker before the scope ends: on this one at the end of the scope, youngest first, or
-    /// on another one, oldest first.
+    /// Adds a job. It runs on some worker before the scope ends: on this one at the end of the scope,
+    /// youngest first, or on another one, oldest first.
     ///
     /// On the stack that opened the scope it costs an allocation of the closure and two words, and no atomic
-    /// read-modify-write; on another stack, in a job of the scope, it costs what [`spawn_job`](crate::spawn_job) costs.
+    /// read-modify-write; on another stack, in a job of the scope, it costs what
+    /// [`spawn_job`](crate::spawn_job) costs.
     ///
     /// A panic of the job is the scope's, when all have ended.
     pub fn spawn<F>(&'scope self, job: F)
@@ -206,7 +208,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     #[track_caller]
     fn pinned(&self, job: Box<dyn FnOnce() + Send + 'scope>) -> (Run, SpawnInfo) {
         let (pinned, info) = self.give_errand();
-        // SAFETY: only the lifetime changes. The job is run or dropped before its pinned task ends, and the scope waits for that.
+        // SAFETY: only the lifetime changes. The job is run or dropped before its pinned task ends, and the
+        // scope waits for that.
         let job = unsafe {
             std::mem::transmute::<Box<dyn FnOnce() + Send + 'scope>, Box<dyn FnOnce() + Send>>(job)
         };
@@ -289,10 +292,12 @@ impl ForkCx<'_> {
     }
 }
 
-/// Calls `body` with a place to spawn jobs that borrow from here, and returns when it and all of them have ended.
+/// Calls `body` with a place to spawn jobs that borrow from here, and returns when it and all of them have
+/// ended.
 ///
-/// The calling frame runs the jobs of its own scope that nobody has taken; then it waits, as in [`join`](crate::join), and
-/// nothing else runs on top of it. Outside of a task, `body` runs where `join`'s halves do, and the calling thread waits.
+/// The calling frame runs the jobs of its own scope that nobody has taken; then it waits, as in
+/// [`join`](crate::join), and nothing else runs on top of it. Outside of a task, `body` runs where `join`'s
+/// halves do, and the calling thread waits.
 ///
 /// ```
 /// let mut squares = [0; 8];

@@ -4,8 +4,8 @@ use crate::io::run_blocking::run_blocking;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs};
 
-/// What [`TcpStream::connect`](super::TcpStream::connect) connects to: an address, several that are tried in order, or the name of a host
-/// with a port, as `"example.org:80"` or `("example.org", 80)`.
+/// What [`TcpStream::connect`](super::TcpStream::connect) connects to: an address, several that are tried in
+/// order, or the name of a host with a port, as `"example.org:80"` or `("example.org", 80)`.
 pub trait Target: sealed::Target {}
 
 impl<T: sealed::Target> Target for T {}
@@ -118,9 +118,9 @@ impl Addresses {
     }
 }
 
-/// The addresses of a target, in the order in which they are to be tried. Names are looked up by the system, on a thread of
-/// [`spawn_blocking`](crate::spawn_blocking): a future that is dropped leaves it there until it has its answer. What is an address already
-/// is given back at once.
+/// The addresses of a target, in the order in which they are to be tried. Names are looked up by the system,
+/// on a thread of [`spawn_blocking`](crate::spawn_blocking): a future that is dropped leaves it there until
+/// it has its answer. What is an address already is given back at once.
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
@@ -131,8 +131,9 @@ impl Addresses {
 ///
 /// # Errors
 ///
-/// [`InvalidInput`](ErrorKind::InvalidInput) for what is neither an address nor a name with a port; what the system says, if it does not
-/// know the name; [`NotConnected`](ErrorKind::NotConnected) if the runtime is shutting down.
+/// [`InvalidInput`](ErrorKind::InvalidInput) for what is neither an address nor a name with a port; what the
+/// system says, if it does not know the name; [`NotConnected`](ErrorKind::NotConnected) if the runtime is
+/// shutting down.
 ///
 /// # Panics
 ///

@@ -14,7 +14,8 @@ use std::panic::Location;
 use warpweft_task::spawn::{self as tasks, SpawnInfo, TaskAlloc};
 use warpweft_task::{JoinHandle, Runnable};
 
-/// Spawns a future on the pool of the calling task; outside of any, on the [default runtime](default_runtime).
+/// Spawns a future on the pool of the calling task; outside of any, on the [default
+/// runtime](default_runtime).
 ///
 /// Costs one allocation. Dropping the handle detaches the task.
 ///
@@ -43,7 +44,8 @@ where
     TaskBuilder::new().spawn(future)
 }
 
-/// Spawns a closure on the pool of the calling task; outside of any, on the [default runtime](default_runtime).
+/// Spawns a closure on the pool of the calling task; outside of any, on the [default
+/// runtime](default_runtime).
 ///
 /// Costs one allocation. Dropping the handle detaches the task.
 ///
@@ -185,8 +187,8 @@ impl<'a> TaskBuilder<'a> {
 
     /// Spawns a [fiber](crate::fiber).
     ///
-    /// On a pool that is shutting down the handle gives [`JoinError::Shutdown`]; if there is no stack for the fiber when it
-    /// starts, [`JoinError::NoStack`].
+    /// On a pool that is shutting down the handle gives [`JoinError::Shutdown`]; if there is no stack for the
+    /// fiber when it starts, [`JoinError::NoStack`].
     ///
     /// # Panics
     ///
@@ -200,8 +202,9 @@ impl<'a> TaskBuilder<'a> {
         self.place(|info| unsafe { tasks::on_stack_job(body, Start, info) })
     }
 
-    /// Spawns a fiber that starts on the thread of the calling one: see [`fiber::spawn_local`](crate::fiber::spawn_beside). If the caller is no
-    /// fiber of the pool that was chosen, this is [`spawn_fiber`](Self::spawn_fiber).
+    /// Spawns a fiber that starts on the thread of the calling one: see
+    /// [`fiber::spawn_local`](crate::fiber::spawn_beside). If the caller is no fiber of the pool that was
+    /// chosen, this is [`spawn_fiber`](Self::spawn_fiber).
     ///
     /// Who starts it is not the policy's to say, so a [priority](Self::priority) says nothing.
     ///
@@ -357,8 +360,8 @@ impl Runtime {
 
     /// Spawns a [fiber](crate::fiber) on this runtime. Dropping the handle detaches it.
     ///
-    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown); if there is no stack
-    /// for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
+    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown);
+    /// if there is no stack for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
     #[track_caller]
     pub fn spawn_fiber<T, F>(&self, body: F) -> JoinHandle<T>
     where
@@ -383,7 +386,8 @@ impl Runtime {
         TaskBuilder::new().on(self).try_spawn_fiber(body)
     }
 
-    /// Spawns a future, unless the runtime is shutting down, or its pool is [bounded](crate::Builder::capacity) and full.
+    /// Spawns a future, unless the runtime is shutting down, or its pool is
+    /// [bounded](crate::Builder::capacity) and full.
     ///
     /// # Errors
     ///
@@ -396,7 +400,8 @@ impl Runtime {
         self.first().try_spawn(future)
     }
 
-    /// Spawns a closure, unless the runtime is shutting down, or its pool is [bounded](crate::Builder::capacity) and full.
+    /// Spawns a closure, unless the runtime is shutting down, or its pool is
+    /// [bounded](crate::Builder::capacity) and full.
     ///
     /// # Errors
     ///

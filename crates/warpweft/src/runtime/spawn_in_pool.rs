@@ -11,7 +11,8 @@ use warpweft_task::spawn::{self as tasks, SpawnInfo};
 use warpweft_task::{JoinHandle, Runnable, Why};
 
 impl Pool {
-    /// Spawns a future on this pool, from wherever the caller is. Dropping the handle detaches the task. Takes no place in a bounded pool.
+    /// Spawns a future on this pool, from wherever the caller is. Dropping the handle detaches the task.
+    /// Takes no place in a bounded pool.
     ///
     /// If the pool is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     #[track_caller]
@@ -22,7 +23,8 @@ impl Pool {
         TaskBuilder::new().on_pool(self).spawn(future)
     }
 
-    /// Spawns a closure on this pool, from wherever the caller is. Dropping the handle detaches the task. Takes no place in a bounded pool.
+    /// Spawns a closure on this pool, from wherever the caller is. Dropping the handle detaches the task.
+    /// Takes no place in a bounded pool.
     ///
     /// If the pool is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     #[track_caller]
@@ -67,12 +69,13 @@ impl Pool {
         Ok(self.place(site, destination, |info| unsafe { tasks::job(job, info) }))
     }
 
-    /// Spawns a future on this pool, once there is a place for it if the pool is bounded: what produces work faster than it is done waits here. Does
-    /// nothing until it is awaited.
+    /// Spawns a future on this pool, once there is a place for it if the pool is bounded: what produces work
+    /// faster than it is done waits here. Does nothing until it is awaited.
     ///
     /// # Errors
     ///
-    /// [`EnterError`]; the future was dropped: the pool is shutting down, or waiting for a place there could go on for ever.
+    /// [`EnterError`]; the future was dropped: the pool is shutting down, or waiting for a place there could
+    /// go on for ever.
     ///
     /// ```
     /// use warpweft::{Runtime, stage};

@@ -1,11 +1,12 @@
-//! Where a thread of a pool is reached by others: to be given a worker ([`Handoff`]), and to be told that a fiber of its own is
-//! ready.
+//! Where a thread of a pool is reached by others: to be given a worker ([`Handoff`]), and to be told that a
+//! fiber of its own is ready.
 //!
 //! # Invariants
 //!
-//! - A fiber that has started is resumed by its own thread. Its wake-ups lie in the mailbox; each names the suspension that it
-//!   ends, so that one that comes too late does nothing.
-//! - Who puts something into the mailbox of a thread without a worker sees to it that one comes: once (`Place::Away`).
+//! - A fiber that has started is resumed by its own thread. Its wake-ups lie in the mailbox; each names the
+//!   suspension that it ends, so that one that comes too late does nothing.
+//! - Who puts something into the mailbox of a thread without a worker sees to it that one comes: once
+//!   (`Place::Away`).
 
 use super::handoff::Handoff;
 use super::pool_ref::PoolRef;
@@ -38,7 +39,8 @@ pub(crate) struct Key {
 
 /// The waker of a fiber, as a thread's mailbox has it.
 pub(crate) trait MailboxWaker: fmt::Debug + Send + Sync {
-    /// The fiber's own thread has taken it out of the mailbox. The fiber, if it listens: whoever entered the waker knows its type.
+    /// The fiber's own thread has taken it out of the mailbox. The fiber, if it listens: whoever entered the
+    /// waker knows its type.
     fn answer(&self) -> Option<NonNull<()>>;
 }
 
@@ -100,7 +102,8 @@ impl fmt::Debug for ThreadHandle {
 
 impl ThreadHandle {
     const VTABLE: &'static PoolVtable = &PoolVtable {
-        // What a fiber hangs on a signal does its work at once, on whatever thread: it enters the fiber in its mailbox.
+        // What a fiber hangs on a signal does its work at once, on whatever thread: it enters the fiber in
+        // its mailbox.
         push: |_, wake, _| drop(wake.run()),
         woken: |_, wake| drop(wake.run()),
         dropped: |_, wake| wake.abandon(Abandon::Dropped),
@@ -200,12 +203,13 @@ impl ThreadHandle {
             location: Location::caller(),
             name: None,
         };
-        // SAFETY: the body keeps the thread handle, which it knows as its pool, alive until it ends; the thread handle keeps none of them.
+        // SAFETY: the body keeps the thread handle, which it knows as its pool, alive until it ends; the
+        // thread handle keeps none of them.
         unsafe { tasks::detached_job(body, info) }
     }
 
-    /// Enters what wakes a fiber of this thread, and sees to it that the thread comes. For where the caller is another thread, or this one
-    /// has no worker.
+    /// Enters what wakes a fiber of this thread, and sees to it that the thread comes. For where the caller
+    /// is another thread, or this one has no worker.
     pub(crate) fn post(self: &Arc<Self>, entry: Entry) {
         let place = {
             // In a forked child the lock may be lost, and the thread does not look.
@@ -268,7 +272,8 @@ impl ThreadHandle {
         entry
     }
 
-    /// The thread has nothing that gave way, and found the mailbox empty: unless something was entered since, nothing is ready.
+    /// The thread has nothing that gave way, and found the mailbox empty: unless something was entered since,
+    /// nothing is ready.
     pub(crate) fn clear_ready(&self) {
         let mailbox = self.mailbox.lock();
         if mailbox.ready.is_empty() {
@@ -282,12 +287,14 @@ impl ThreadHandle {
         self.mailbox.lock().place = worker.map_or(Place::Between, Place::Carried);
     }
 
-    /// The thread waits without a worker, and is OPEN or in the list of spares: it asks for one if it needs one.
+    /// The thread waits without a worker, and is OPEN or in the list of spares: it asks for one if it needs
+    /// one.
     pub(crate) fn ask_if_needed(self: &Arc<Self>, needed: bool) {
         self.ask_unless_told(needed, false);
     }
 
-    /// The same for a frame that waits. `told`: it knows that the pool has ended, and has unwound what could be.
+    /// The same for a frame that waits. `told`: it knows that the pool has ended, and has unwound what could
+    /// be.
     pub(crate) fn ask_unless_told(self: &Arc<Self>, needed: bool, told: bool) {
         let (asks, over) = {
             let mut mailbox = self.mailbox.lock();

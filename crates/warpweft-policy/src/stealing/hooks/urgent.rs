@@ -20,7 +20,8 @@ pub(super) enum Ahead {
     Own,
     /// This one, which waited elsewhere and is more urgent.
     Other(TaskRef),
-    /// Nothing is in its lane. What waits elsewhere is for [`poll_global`](Policy::overdue): the loop asks that of workers that share only.
+    /// Nothing is in its lane. What waits elsewhere is for [`poll_global`](Policy::overdue): the loop asks
+    /// that of workers that share only.
     Nothing,
 }
 
@@ -45,7 +46,8 @@ pub(super) fn compare<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &C
     other.map_or(Ahead::Own, Ahead::Other)
 }
 
-/// A worker whose lane is empty takes the most urgent task that waits elsewhere. As often as others look by turns, so does this one.
+/// A worker whose lane is empty takes the most urgent task that waits elsewhere. As often as others look by
+/// turns, so does this one.
 pub(super) fn most_urgent<O: Order>(
     shared: &Shared<O>,
     local: &mut Local<O>,
