@@ -66,7 +66,7 @@
 //!   if it panicked. No destructor runs beside the task's own, and no buffer is flushed. A future that awaits
 //!   goes on when a thread of the child wakes it; if there is none, the child ends with
 //!   101. So it is with a closure of [`spawn_blocking`], and with a waker or a destructor that the runtime
-//!        calls.
+//!   calls.
 //! - A [`join`] or a [`scope`] panics in the child if another worker had taken a part of it. Such a part that
 //!   forks ends the child with 0 when it is done.
 //! - A hook of a [policy](Policy) does not return in the child, which ends at once with 101.
