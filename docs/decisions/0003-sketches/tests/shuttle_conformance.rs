@@ -1,4 +1,0 @@
-//! Every sketch in whole small pools.
-#![cfg(warpweft_shuttle)]
-
-mod sketches;
