@@ -18,6 +18,7 @@ use super::{NoRoom, ParStream, next};
 use crate::fork::Tied;
 use crate::sync::channel::{self, Incoming};
 use futures_core::Stream;
+use std::convert::identity;
 use std::fmt;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -199,7 +200,7 @@ where
             let (sender, receiver) = channel::bounded(1);
             let driver = async move {
                 while let Some(item) = next(&mut items).await {
-                    let mut sending = pin!(async { sender.send(item.flatten()).await });
+                    let mut sending = pin!(async { sender.send(item.and_then(identity)).await });
                     // While the place is taken, the room behind it is filled.
                     let sent = poll_fn(|cx| {
                         items.fill(cx);
