@@ -24,6 +24,7 @@ pub enum Overflow {
 
 /// Where a task goes that gives way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum YieldTo {
     /// Into its worker's own queue (EBSL's soft yield). With FIFO that is behind all others; with LIFO behind the newest,
     /// so that it gives way to one task, the one whose data is still in the cache.
@@ -34,6 +35,7 @@ pub enum YieldTo {
 
 /// Where a task goes that was woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Woken {
     /// To the worker whose task has woken it: what it will read was just written there.
     Waker,
@@ -60,6 +62,7 @@ pub enum Victims {
 
 /// How much a thief takes at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Portion {
     /// That much.
     Fixed(Amount),
@@ -91,6 +94,7 @@ pub enum Help {
 ///
 /// Without it nobody balances a pool in which nobody is idle: who happens to have half as many tasks gives each of them twice as many turns, for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Level {
     /// It does not: a worker takes of others when it has nothing.
     Off,
