@@ -7,6 +7,7 @@
 //!  planted    bugs that must be found   source   Rust files as syntax trees
 //!  asm        the worker loop, checks   size     the inventory of `unsafe`
 //!  adversary  hostile programs under sanitizers
+//!  publish    the packages, and the oldest compiler that builds them
 //!  ci, deep   all of it, short and long
 //! ```
 #![forbid(unsafe_code)]
@@ -18,6 +19,7 @@ mod ci;
 mod deep;
 mod models;
 mod planted;
+mod publish;
 mod repo;
 mod rules;
 mod run;
@@ -57,6 +59,10 @@ enum Command {
     Rules,
     /// Print the inventory of `unsafe`: blocks, functions, impls and traits, by crate and file.
     Size,
+    /// Build the package of each crate that may be published, and compile it from there.
+    Package,
+    /// Check the published crates with the oldest compiler that they promise; without that toolchain, say so.
+    Msrv,
     /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all planted bugs.
     ///
     /// `--only asan` and the like run one of them.
@@ -85,6 +91,8 @@ fn start(command: Command) -> anyhow::Result<()> {
         Command::Asm(options) => asm::run(&repo, &options),
         Command::Rules => rules::run(&repo),
         Command::Size => size::run(&repo),
+        Command::Package => publish::package(&repo).map(|count| println!("{count}")),
+        Command::Msrv => publish::msrv(&repo).map(|outcome| println!("{outcome}")),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),
     }
