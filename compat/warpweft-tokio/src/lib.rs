@@ -11,8 +11,8 @@
 //! | [`Read`](hyper::rt::Read), [`Write`](hyper::rt::Write) | [`Io`] around a [`TcpStream`](warpweft::net::TcpStream), or anything of `futures-io` |
 //!
 //! A server. The handler runs in the task of its connection, where it may [`join`](warpweft::join), [`block_on`](warpweft::block_on) and
-//! lock as anywhere else in the pool; a panic in it ends its connection and no other. `examples/server.rs` has the whole of it, with a
-//! graceful end; `examples/client.rs` is the other side.
+//! lock as anywhere else in the pool; a panic in it ends its connection and no other. The repository's examples
+//! `http_server`, which ends gracefully, and `http_client` are complete programs.
 //!
 //! ```
 //! use bytes::Bytes;
