@@ -37,6 +37,8 @@ async fn get(uri: &Uri, more: &[String]) -> Result<(), Error> {
         let request = Request::get(path)
             .header(HOST, authority.as_str())
             .body(Empty::<Bytes>::new())?;
+        // The task of the connection may not have seen the end of the answer before.
+        timeout(PATIENCE, sender.ready()).await??;
         let response = timeout(PATIENCE, sender.send_request(request)).await??;
         let status = response.status();
         let body = timeout(PATIENCE, response.into_body().collect())
