@@ -1,4 +1,4 @@
-//! Cancels a task that waits, a task that computes, and a whole scope of tasks: `cargo run --bin cancellation`.
+//! Cancels a task that waits, a task that computes, and a scope of tasks: `cargo run --bin cancellation`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

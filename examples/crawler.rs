@@ -1,4 +1,4 @@
-//! A crawler that follows links with at most so many requests at a time: `cargo run --bin crawler -- 8`.
+//! A crawler that bounds the number of its requests under way: `cargo run --bin crawler -- 8`.
 //!
 //! The pages come from a server in the same program.
 

@@ -1,4 +1,4 @@
-//! A scheduler in forty lines: tasks perform effects, and a handler with a queue answers them: `cargo run --bin effects -- lifo`.
+//! A scheduler in forty lines, as a handler of effects: `cargo run --bin effects -- lifo`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};

@@ -1,4 +1,4 @@
-//! The same program on rayon and on Warpweft, a sort and a sum: `cargo run --release --bin from_rayon -- 1000000`.
+//! The same program on rayon and on Warpweft: `cargo run --release --bin from_rayon -- 1000000`.
 
 /// Numbers that look random, always the same.
 fn numbers(count: usize) -> Vec<u64> {

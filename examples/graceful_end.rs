@@ -1,4 +1,4 @@
-//! Ends gracefully at Ctrl-C: takes no more orders, and finishes those that it has: `cargo run --bin graceful_end`.
+//! Takes no more orders at Ctrl-C, and finishes those that it has: `cargo run --bin graceful_end`.
 
 use futures_lite::future::or;
 use std::io;

@@ -11,7 +11,7 @@ use warpweft::net::{TcpListener, TcpStream};
 use warpweft::{AsyncScope, Runtime, scope_async, signal, sync::watch, time::sleep};
 use warpweft_tokio::{Io, WarpweftTimer};
 
-/// `/` says hello, and `/sum/N` computes on all workers while other connections go on.
+/// `/` says hello, and `/sum/N` computes on all workers beside other connections.
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path();
     let (status, text) = match path.strip_prefix("/sum/").map(str::parse::<u32>) {
@@ -32,7 +32,7 @@ fn sum(from: u64, to: u64) -> u64 {
     left + right
 }
 
-/// Serves one connection. When the server stops, the request under way is answered, and then the connection closes.
+/// Serves one connection. When the server stops, it answers the request under way and closes the connection.
 async fn serve(stream: TcpStream, mut stopped: watch::Receiver<()>) -> hyper::Result<()> {
     let mut http = http1::Builder::new();
     http.timer(WarpweftTimer::new())

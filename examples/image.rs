@@ -1,10 +1,10 @@
-//! An image pipeline by fork-join that draws, blurs and writes a picture: `cargo run --release --bin image -- 640 out.pgm`.
+//! Draws, blurs and writes a picture by fork-join: `cargo run --release --bin image -- 640 out.pgm`.
 //!
-//! The arguments are the number of rows and the file. Without a file the program only prints what the picture is like.
+//! The arguments are the number of rows and the file. Without a file the program only counts pixels.
 
 use warpweft::{Runtime, join, par_chunks_mut};
 
-/// Bands of at most so many rows are not divided any more.
+/// A band of this many rows is not divided any more.
 const BAND: usize = 8;
 
 /// Calls `draw` for each row, with its number. The halves of a band may run on two workers.

@@ -1,4 +1,4 @@
-//! Urgent tasks run before others that are ready, in whatever order they were spawned: `cargo run --bin priorities`.
+//! Urgent tasks run before others that are ready: `cargo run --bin priorities`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use warpweft::{JoinError, Runtime, TaskBuilder};
@@ -6,7 +6,7 @@ use warpweft::{JoinError, Runtime, TaskBuilder};
 const NAMES: [&str; 3] = ["urgent", "normal", "background"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // One worker, so that the order is seen. Priorities go with any order of a policy: here first in, first out.
+    // One worker shows the order. Priorities work with any order of a policy, here first in, first out.
     let runtime = Runtime::builder()
         .workers(1)
         .stuck_after(None)
