@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
-use warpweft::effect::{Effect, Handler, Strand, perform};
+use warpweft::effect::{Coroutine, Effect, Handler, perform};
 
 type Id = usize;
 
@@ -31,7 +31,7 @@ fn fork(body: impl FnOnce() + 'static) -> Id {
 /// Runs `main` and all tasks that it forks. With `lifo` the newest task runs first.
 fn schedule(lifo: bool, main: impl FnOnce() + 'static) {
     // The result of a task is its number.
-    let task = |id: Id, body: Box<dyn FnOnce()>| Strand::new(move || (body(), id).1);
+    let task = |id: Id, body: Box<dyn FnOnce()>| Coroutine::new(move || (body(), id).1);
     let ids = Cell::new(0);
     let ready = RefCell::new(VecDeque::from([task(0, Box::new(main))]));
     // The tasks that wait for each unfinished task.

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Ok::<_, EnterError>(())
             };
             // All places are taken most of the time: the next line is read when a task leaves "parse".
-            lines.push(parse.spawn_when_free(task).await?);
+            lines.push(parse.spawn_with_permit(task).await?);
             most = most.max(line + 1 - counts.stored.load(Relaxed));
         }
         for line in lines {

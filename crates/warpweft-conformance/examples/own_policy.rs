@@ -37,7 +37,7 @@ impl Policy for Buckets {
     }
 
     /// By turns: otherwise the later buckets would starve as long as there is something in the first.
-    fn overdue(buckets: &Self::Shared, turn: &mut usize, _: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(buckets: &Self::Shared, turn: &mut usize, _: &Cx<'_>) -> Option<TaskRef> {
         *turn = (*turn + 1) % BUCKETS;
         buckets[*turn..]
             .iter()

@@ -4,7 +4,7 @@
 //! two or three things. Afterwards every task has run once, and no `scan` overlooked a task that lay still.
 
 use crate::duty::{Duty, Violation};
-use crate::seat::{Hook, Seat, build, push_own, suspended};
+use crate::seat::{Hook, Seat, build, push_local, suspended};
 use std::sync::Arc as StdArc;
 use warpweft_platform::atomic::{Ordering, fence};
 use warpweft_platform::counter::Counter;
@@ -95,7 +95,7 @@ const SCENES: &[Scene] = &[
         name: "an outsider pushes while a worker looks everywhere",
         before: (&[], 1),
         asleep: false,
-        workers: &[&[Find, Take(Hook::Overdue)]],
+        workers: &[&[Find, Take(Hook::PollGlobal)]],
         outsider: &[Push(Injected), Push(Injected)],
     },
     Scene {
@@ -103,7 +103,7 @@ const SCENES: &[Scene] = &[
         before: (&[], 2),
         asleep: false,
         workers: &[
-            &[Take(Hook::Overdue), Take(Hook::Next)],
+            &[Take(Hook::PollGlobal), Take(Hook::Next)],
             &[Take(Hook::Scan), Take(Hook::Next)],
         ],
         outsider: &[],
@@ -113,7 +113,7 @@ const SCENES: &[Scene] = &[
         before: (&[Yielded], 0),
         asleep: false,
         workers: &[
-            &[Push(Yielded), Take(Hook::Overdue)],
+            &[Push(Yielded), Take(Hook::PollGlobal)],
             &[Take(Hook::Search), Take(Hook::Scan)],
         ],
         outsider: &[],
@@ -191,8 +191,8 @@ impl<P: Policy> Cast<P> {
     fn end(&self, local: &mut P::Local, task: TaskRef) {
         let word = task.policy_word();
         probe::run(task);
-        if P::WATCHES_ENDS {
-            P::retired(&self.shared, local, word);
+        if P::WATCHES_COMPLETIONS {
+            P::completed(&self.shared, local, word);
         }
     }
 
@@ -242,7 +242,7 @@ impl<P: Policy> Cast<P> {
         let (outside, excused) = (local.is_none(), self.excused.get());
         self.begun.add_shared(1);
         let wake = match local {
-            Some(local) => push_own::<P>(&self.shared, local, task, why, cx),
+            Some(local) => push_local::<P>(&self.shared, local, task, why, cx),
             None => P::push(&self.shared, None, task, why, cx),
         };
         // As the idle protocol does between a push and the look for sleepers; its partner is in `work`.

@@ -9,7 +9,7 @@ use warpweft_policy::{Clock, Counters, Cx, Policy, PoolEnv, TaskRef, Wake, Why, 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hook {
     Next,
-    Overdue,
+    PollGlobal,
     Search,
     Scan,
 }
@@ -23,7 +23,7 @@ impl Hook {
     ) -> Option<TaskRef> {
         match self {
             Self::Next => P::next(shared, local, cx),
-            Self::Overdue => P::overdue(shared, local, cx),
+            Self::PollGlobal => P::poll_global(shared, local, cx),
             Self::Search => P::search(shared, local, cx),
             Self::Scan => P::scan(shared, local, cx),
         }
@@ -31,17 +31,17 @@ impl Hook {
 }
 
 /// A push by a worker, as the runtime makes it: by the short way, if the policy has one for that reason.
-pub(crate) fn push_own<P: Policy>(
+pub(crate) fn push_local<P: Policy>(
     shared: &P::Shared,
     local: &mut P::Local,
     task: TaskRef,
     why: Why,
     cx: &Cx<'_>,
 ) -> Wake {
-    if !P::keeps(shared, why) {
+    if !P::is_fast_path(shared, why) {
         return P::push(shared, Some(local), task, why, cx);
     }
-    match P::push_own(local, task) {
+    match P::push_local(local, task) {
         Ok(()) => Wake::Any,
         Err(task) => P::push(shared, Some(local), task, why, cx),
     }

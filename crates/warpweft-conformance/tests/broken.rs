@@ -22,23 +22,23 @@ trait Fault: Send + Sync + 'static {
     fn push(shared: &Shared, local: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
         Lifo::push(shared, local, task, why, cx)
     }
-    fn keeps(shared: &Shared, why: Why) -> bool {
-        Lifo::keeps(shared, why)
+    fn is_fast_path(shared: &Shared, why: Why) -> bool {
+        Lifo::is_fast_path(shared, why)
     }
-    fn push_own(local: &mut Local, task: TaskRef) -> Result<(), TaskRef> {
-        Lifo::push_own(local, task)
+    fn push_local(local: &mut Local, task: TaskRef) -> Result<(), TaskRef> {
+        Lifo::push_local(local, task)
     }
     fn suspended(task: Waiting<'_>) {
         let _ = task;
     }
-    fn overdue(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        Lifo::overdue(shared, local, cx)
+    fn poll_global(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        Lifo::poll_global(shared, local, cx)
     }
     fn scan(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Lifo::scan(shared, local, cx)
     }
-    fn alone(shared: &Shared, local: &Local) -> bool {
-        Lifo::alone(shared, local)
+    fn is_only_ready(shared: &Shared, local: &Local) -> bool {
+        Lifo::is_only_ready(shared, local)
     }
 }
 
@@ -56,11 +56,11 @@ impl<F: Fault> Policy for Broken<F> {
     fn push(shared: &Shared, local: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
         F::push(shared, local, task, why, cx)
     }
-    fn keeps(shared: &Shared, why: Why) -> bool {
-        F::keeps(shared, why)
+    fn is_fast_path(shared: &Shared, why: Why) -> bool {
+        F::is_fast_path(shared, why)
     }
-    fn push_own(local: &mut Local, task: TaskRef) -> Result<(), TaskRef> {
-        F::push_own(local, task)
+    fn push_local(local: &mut Local, task: TaskRef) -> Result<(), TaskRef> {
+        F::push_local(local, task)
     }
     fn watches_waits(_: &Shared) -> bool {
         false
@@ -71,8 +71,8 @@ impl<F: Fault> Policy for Broken<F> {
     fn next(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Lifo::next(shared, local, cx)
     }
-    fn overdue(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        F::overdue(shared, local, cx)
+    fn poll_global(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        F::poll_global(shared, local, cx)
     }
     fn search(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Lifo::search(shared, local, cx)
@@ -80,8 +80,8 @@ impl<F: Fault> Policy for Broken<F> {
     fn scan(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         F::scan(shared, local, cx)
     }
-    fn alone(shared: &Shared, local: &Local) -> bool {
-        F::alone(shared, local)
+    fn is_only_ready(shared: &Shared, local: &Local) -> bool {
+        F::is_only_ready(shared, local)
     }
 }
 
@@ -140,7 +140,7 @@ fn a_policy_that_drops_a_task_is_rejected() {
 struct Careless;
 
 impl Fault for Careless {
-    fn push_own(_: &mut Local, task: TaskRef) -> Result<(), TaskRef> {
+    fn push_local(_: &mut Local, task: TaskRef) -> Result<(), TaskRef> {
         drop(task);
         Ok(())
     }
@@ -153,7 +153,7 @@ fn a_policy_that_drops_a_task_on_the_short_way_is_rejected() {
         nothing_lost("Careless", &policy),
         "Careless",
         Duty::NothingLost,
-        "`push_own` dropped the token of task",
+        "`push_local` dropped the token of task",
     );
     rejects(
         nothing_lost_with_threads("Careless", &policy),
@@ -167,7 +167,7 @@ fn a_policy_that_drops_a_task_on_the_short_way_is_rejected() {
 struct Scribbler;
 
 impl Fault for Scribbler {
-    fn push_own(_: &mut Local, mut task: TaskRef) -> Result<(), TaskRef> {
+    fn push_local(_: &mut Local, mut task: TaskRef) -> Result<(), TaskRef> {
         task.set_policy_word(7);
         Err(task)
     }
@@ -177,7 +177,7 @@ impl Fault for Scribbler {
 struct Undecided;
 
 impl Fault for Undecided {
-    fn keeps(_: &Shared, _: Why) -> bool {
+    fn is_fast_path(_: &Shared, _: Why) -> bool {
         static ASKED: Counter = Counter::new();
         ASKED.add_shared(1);
         ASKED.get() % 7 < 5
@@ -243,7 +243,7 @@ fn a_policy_that_drops_what_hops_is_rejected() {
 struct Forging;
 
 impl Fault for Forging {
-    fn overdue(_: &Shared, _: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(_: &Shared, _: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
         Some(Probe::new(1_000).task(999))
     }
 }
@@ -258,7 +258,7 @@ fn a_policy_that_hands_out_what_it_was_not_given_is_rejected() {
 struct Favouring;
 
 impl Fault for Favouring {
-    fn overdue(_: &Shared, _: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(_: &Shared, _: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
         None
     }
 }
@@ -305,7 +305,7 @@ impl Policy for LifoForEver {
     fn next(_: &Self::Shared, stack: &mut Self::Local, _: &Cx<'_>) -> Option<TaskRef> {
         stack.pop()
     }
-    fn overdue(outside: &Self::Shared, _: &mut Self::Local, _: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(outside: &Self::Shared, _: &mut Self::Local, _: &Cx<'_>) -> Option<TaskRef> {
         outside.pop()
     }
     fn scan(outside: &Self::Shared, stack: &mut Self::Local, _: &Cx<'_>) -> Option<TaskRef> {
@@ -358,7 +358,7 @@ impl Policy for FixedOrder {
     fn next(places: &Places, _: &mut (), _: &Cx<'_>) -> Option<TaskRef> {
         places.0[0].pop()
     }
-    fn overdue(places: &Places, _: &mut (), _: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(places: &Places, _: &mut (), _: &Cx<'_>) -> Option<TaskRef> {
         places.0[1].pop().or_else(|| places.0[2].pop())
     }
     fn scan(places: &Places, _: &mut (), _: &Cx<'_>) -> Option<TaskRef> {
@@ -438,7 +438,7 @@ impl Fault for Sly {
             None => Lifo::push(shared, None, task, why, cx),
         }
     }
-    fn overdue(_: &Shared, _: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(_: &Shared, _: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
         None
     }
 }
@@ -479,7 +479,7 @@ fn a_policy_that_wakes_a_worker_that_does_not_exist_is_rejected() {
 struct Lonely;
 
 impl Fault for Lonely {
-    fn alone(_: &Shared, _: &Local) -> bool {
+    fn is_only_ready(_: &Shared, _: &Local) -> bool {
         true
     }
 }

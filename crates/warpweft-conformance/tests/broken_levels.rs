@@ -74,7 +74,7 @@ impl Policy for Ranks {
     fn next(shared: &Shared, _: &mut usize, _: &Cx<'_>) -> Option<TaskRef> {
         take(&shared.levels, 0)
     }
-    fn overdue(shared: &Shared, turn: &mut usize, _: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared, turn: &mut usize, _: &Cx<'_>) -> Option<TaskRef> {
         if shared.fault == Fault::Strict {
             return None;
         }

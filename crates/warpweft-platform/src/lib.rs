@@ -37,9 +37,9 @@ pub mod process;
 pub mod random;
 pub mod sync;
 pub mod thread;
+pub mod thread_state;
 mod tls;
 pub mod topology;
-pub mod whereabouts;
 
 pub use crossbeam_utils::CachePadded;
 pub use tls::LocalCell;

@@ -144,6 +144,15 @@ pub fn end_child() -> ! {
     leave(if panicked { FAILED } else { 0 })
 }
 
+/// Ends the process if it is a forked child: to be asked where a thread of a pool of the parent goes on after a task, a waker or a
+/// destructor.
+#[inline]
+pub fn end_child_if(is_forked: bool) {
+    if is_forked {
+        end_child();
+    }
+}
+
 /// Ends a forked child that cannot go on: writes `why` to the standard error stream, and leaves with status [`FAILED`].
 #[cold]
 pub fn fail_child(why: &str) -> ! {

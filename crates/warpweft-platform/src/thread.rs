@@ -124,17 +124,17 @@ fn set_timer_slack(ns: u64) {
 #[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle)))))]
 fn set_timer_slack(_ns: u64) {}
 
-thread_word!(static BRISK: bool = false);
+thread_word!(static SHORT_SLICE: bool = false);
 
-/// While `brisk` is set the calling thread asks the system for short slices, 0.1 ms, which come sooner: a thread that sleeps most of
+/// While `short_slice` is set the calling thread asks the system for short slices, 0.1 ms, which come sooner: a thread that sleeps most of
 /// the time runs soon after it was woken, though others want to compute. Afterwards it has slices as the system pleases.
 ///
 /// Linux from 6.12 on does that, without privileges; elsewhere and under the checkers nothing comes of it. Two system calls, about a
 /// microsecond, if the thread was not so already.
 #[inline]
-pub fn set_brisk(brisk: bool) {
-    if BRISK.with(|word| word.replace(brisk)) != brisk {
-        slice::set(if brisk { 100_000 } else { 0 });
+pub fn set_short_slice(short_slice: bool) {
+    if SHORT_SLICE.with(|word| word.replace(short_slice)) != short_slice {
+        slice::set(if short_slice { 100_000 } else { 0 });
     }
 }
 
@@ -180,7 +180,7 @@ mod slice {
     #[cfg(test)]
     mod tests {
         use super::{Attributes, get};
-        use crate::thread::set_brisk;
+        use crate::thread::set_short_slice;
 
         /// Before Linux 6.12 the system keeps no slices, and says 0 for each.
         fn keeps_slices() -> bool {
@@ -192,24 +192,24 @@ mod slice {
         }
 
         #[test]
-        fn a_brisk_thread_has_short_slices_until_it_is_so_no_more() {
+        fn a_short_slice_thread_has_short_slices_until_it_is_so_no_more() {
             // A thread of its own: the others' slices are none of this test's business.
             let seen = std::thread::spawn(|| {
                 let usual = get()?;
-                set_brisk(true);
-                set_brisk(true);
-                let brisk = get()?;
-                set_brisk(false);
-                Some([usual, brisk, get()?])
+                set_short_slice(true);
+                set_short_slice(true);
+                let short_slice = get()?;
+                set_short_slice(false);
+                Some([usual, short_slice, get()?])
             });
-            let Some([usual, brisk, after]) = seen.join().expect("no panic") else {
+            let Some([usual, short_slice, after]) = seen.join().expect("no panic") else {
                 return;
             };
             let rest = |of: &Attributes| (of.policy, of.flags, of.nice, of.priority);
-            assert_eq!(rest(&brisk), rest(&usual), "nothing else changes");
+            assert_eq!(rest(&short_slice), rest(&usual), "nothing else changes");
             assert_eq!(rest(&after), rest(&usual));
             if keeps_slices() {
-                assert_eq!(brisk.runtime, 100_000, "a tenth of a millisecond");
+                assert_eq!(short_slice.runtime, 100_000, "a tenth of a millisecond");
                 assert_eq!(after.runtime, usual.runtime);
             }
         }

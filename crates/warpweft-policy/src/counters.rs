@@ -23,7 +23,7 @@ pub enum Count {
     /// Tasks taken from the worker's own queue.
     LocalPops,
     /// Tasks taken because they were overdue: from outside, yielded, or at the bottom of a stack.
-    Overdue,
+    GlobalPolls,
     /// Attempts to steal from one victim.
     StealAttempts,
     /// Attempts that brought something.
@@ -33,7 +33,7 @@ pub enum Count {
     /// Attempts that lost a race.
     StealsLost,
     /// Lone tasks left to an owner who was about to take them.
-    Spared,
+    StealsDeclined,
     /// Times that a queue grew in place.
     Grown,
     /// Tasks that found no room and went to the overflow queue.
@@ -41,7 +41,7 @@ pub enum Count {
     /// Times that a spawner tried again, because its queue was full.
     Retries,
     /// Times that a worker with much to do asked others to take of it.
-    HelpAsked,
+    HelpRequests,
     /// Tasks that began to wait.
     Suspensions,
     /// Times that the worker began to search for others' work.
@@ -63,7 +63,7 @@ pub enum Count {
     /// Deques taken over as a whole.
     Muggings,
     /// Tasks that went on in another pool.
-    Hops,
+    Transfers,
     /// Nodes of linked queues that were made for tasks: no more than there ever were tasks at a time, and one for each place at the queues.
     Nodes,
     /// Tasks that a worker with tasks took of one that had clearly more.
@@ -86,16 +86,16 @@ impl Count {
         Self::Injected,
         Self::Ran,
         Self::LocalPops,
-        Self::Overdue,
+        Self::GlobalPolls,
         Self::StealAttempts,
         Self::Steals,
         Self::Stolen,
         Self::StealsLost,
-        Self::Spared,
+        Self::StealsDeclined,
         Self::Grown,
         Self::Overflowed,
         Self::Retries,
-        Self::HelpAsked,
+        Self::HelpRequests,
         Self::Suspensions,
         Self::Searches,
         Self::Parks,
@@ -106,7 +106,7 @@ impl Count {
         Self::ForksTaken,
         Self::DequesLeft,
         Self::Muggings,
-        Self::Hops,
+        Self::Transfers,
         Self::Nodes,
         Self::Levelled,
         Self::FiberTurns,
@@ -135,7 +135,7 @@ impl Count {
                 | Self::Evicted
                 | Self::Stacked
                 | Self::ForksTaken
-                | Self::Hops
+                | Self::Transfers
                 | Self::FiberTurns
                 | Self::SpawnedLocal
                 | Self::GivenBack
@@ -151,16 +151,16 @@ impl Count {
             Self::Injected => "injected",
             Self::Ran => "ran",
             Self::LocalPops => "local_pops",
-            Self::Overdue => "overdue",
+            Self::GlobalPolls => "overdue",
             Self::StealAttempts => "steal_attempts",
             Self::Steals => "steals",
             Self::Stolen => "stolen",
             Self::StealsLost => "steals_lost",
-            Self::Spared => "spared",
+            Self::StealsDeclined => "spared",
             Self::Grown => "grown",
             Self::Overflowed => "overflowed",
             Self::Retries => "retries",
-            Self::HelpAsked => "help_asked",
+            Self::HelpRequests => "help_asked",
             Self::Yields => "yields",
             Self::Suspensions => "suspensions",
             Self::Resumptions => "resumptions",
@@ -173,7 +173,7 @@ impl Count {
             Self::ForksTaken => "forks_taken",
             Self::DequesLeft => "deques_left",
             Self::Muggings => "muggings",
-            Self::Hops => "hops",
+            Self::Transfers => "transfers",
             Self::Nodes => "nodes",
             Self::Levelled => "levelled",
             Self::FiberTurns => "fiber_turns",

@@ -132,13 +132,13 @@ impl Policy for Parsimonious {
         Lifo::next(&shared.deques, &mut local.deque, cx)
     }
 
-    fn overdue(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         local.turn = local.turn.wrapping_add(1);
         let woken = match local.turn % 2 {
             0 => None,
             _ => shared.resumed[local.turn / 2 % shared.resumed.len()].pop(),
         };
-        woken.or_else(|| Lifo::overdue(&shared.deques, &mut local.deque, cx))
+        woken.or_else(|| Lifo::poll_global(&shared.deques, &mut local.deque, cx))
     }
 
     fn search(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -154,8 +154,8 @@ impl Policy for Parsimonious {
             .or_else(|| shared.resumed.iter().find_map(Locked::pop))
     }
 
-    fn alone(shared: &Shared, local: &Local) -> bool {
-        Lifo::alone(&shared.deques, &local.deque) && shared.resumed.iter().all(Locked::is_empty)
+    fn is_only_ready(shared: &Shared, local: &Local) -> bool {
+        Lifo::is_only_ready(&shared.deques, &local.deque) && shared.resumed.iter().all(Locked::is_empty)
     }
 }
 

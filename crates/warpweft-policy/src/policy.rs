@@ -26,10 +26,10 @@ pub enum Wake {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PoolEnv {
-    /// How many workers the pool may have at a time; at least 1. The runtime's stand-ins for stuck workers
+    /// How many workers the pool may have at a time; at least 1. The runtime's compensating workers for stuck workers
     /// are included, and have the highest numbers.
     pub workers: usize,
-    /// Where each worker is, if they are pinned: who is near whom. Empty if they are not. The runtime's stand-ins for stuck workers,
+    /// Where each worker is, if they are pinned: who is near whom. Empty if they are not. The runtime's compensating workers for stuck workers,
     /// which come last, run anywhere; they have the places of the first workers here.
     pub places: Vec<Place>,
 }
@@ -106,15 +106,15 @@ impl From<CapacityError> for PolicyError {
 ///
 /// # Duties
 ///
-/// - *Nothing lost*: a task that was pushed comes out of `next`, `overdue`, `search` or `scan` of some worker, once.
+/// - *Nothing lost*: a task that was pushed comes out of `next`, `poll_global`, `search` or `scan` of some worker, once.
 ///   A token that a policy drops is cancelled, counted, and reported to its joiner as dropped.
-/// - *Nothing starved*: `overdue` hands out, oldest first, what the order of `next` may pass over for ever: tasks from
+/// - *Nothing starved*: `poll_global` hands out, oldest first, what the order of `next` may pass over for ever: tasks from
 ///   outside, yielded tasks, the bottom of a stack. The framework calls it once in [`INTERVAL`](Policy::INTERVAL)
 ///   tasks and whenever `next` has nothing.
 /// - *What is urgent goes first*, if there are [`priorities`](Policy::priorities): a task with a priority runs within one `INTERVAL` of steps
 ///   of each worker, however many less urgent ones are ready. It does not matter where it was pushed: from outside, spawned,
 ///   woken, having given way. So every place where tasks wait keeps their priorities, and `next` knows what waits outside of the
-///   worker's own half. The less urgent tasks have their turns in `overdue`.
+///   worker's own half. The less urgent tasks have their turns in `poll_global`.
 /// - *`scan` is exhaustive*: it returns `None` only if every place where a task could lie was seen empty during the
 ///   call. It is the last look before sleep; a `scan` that gives up loses wake-ups.
 /// - *Purity*: no thread, no sleeping, no blocking. Hooks run on the hot path; they must be short.
@@ -156,11 +156,11 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// The owner's half: one per worker.
     type Local: Send;
 
-    /// Every how many tasks of a worker the framework asks [`overdue`](Policy::overdue).
+    /// Every how many tasks of a worker the framework asks [`poll_global`](Policy::overdue).
     const INTERVAL: u32 = 61;
 
-    /// Whether [`retired`](Policy::retired) wants to be called; it costs a look at every task before it runs.
-    const WATCHES_ENDS: bool = false;
+    /// Whether [`completed`](Policy::retired) wants to be called; it costs a look at every task before it runs.
+    const WATCHES_COMPLETIONS: bool = false;
 
     /// How many priorities a spawner may choose from, 0 being the most urgent one; none, unless a policy says otherwise.
     ///
@@ -189,11 +189,11 @@ pub trait Policy: Send + Sync + Sized + 'static {
     ) -> Wake;
 
     /// Whether a task that a worker pushes for this reason belongs in the worker's own half and nowhere else, if there is room:
-    /// [`push_own`](Policy::push_own) puts it there. It is asked when the pool begins, and also later: the answer is to stay the same.
+    /// [`push_local`](Policy::push_own) puts it there. It is asked when the pool begins, and also later: the answer is to stay the same.
     ///
     /// What is provided says `false`, and [`push`](Policy::push) is called.
     #[inline]
-    fn keeps(shared: &Self::Shared, why: Why) -> bool {
+    fn is_fast_path(shared: &Self::Shared, why: Why) -> bool {
         let _ = (shared, why);
         false
     }
@@ -204,7 +204,7 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// It is there for speed alone: as its answer is known and needs neither context nor what is shared, the rest of a push is out of the
     /// way of most tasks. `push` is to put a task where this would: it is called without this, too.
     #[inline]
-    fn push_own(local: &mut Self::Local, task: TaskRef) -> Result<(), TaskRef> {
+    fn push_local(local: &mut Self::Local, task: TaskRef) -> Result<(), TaskRef> {
         let _ = local;
         Err(task)
     }
@@ -241,7 +241,7 @@ pub trait Policy: Send + Sync + Sized + 'static {
 
     /// The oldest of what `next` may pass over: from outside, yielded, at the bottom. Called every
     /// [`INTERVAL`](Policy::INTERVAL) tasks, and when `next` has nothing.
-    fn overdue(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         let _ = (shared, local, cx);
         None
     }
@@ -253,8 +253,8 @@ pub trait Policy: Send + Sync + Sized + 'static {
     }
 
     /// A worker is stuck in a task, and this one, which may have tasks of its own that always yield, looks after what lies behind it:
-    /// something that lies with another worker. Called every other time in place of `overdue`, as long as somebody is stuck; may give up.
-    fn relieve(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+    /// something that lies with another worker. Called every other time in place of `poll_global`, as long as somebody is stuck; may give up.
+    fn steal_from_stuck(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::search(shared, local, cx)
     }
 
@@ -264,15 +264,15 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// where the push into it answered [`Wake::None`], because its owner is awake and looks there before it sleeps.
     fn scan(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef>;
 
-    /// A task that lies with this worker, which stands down: it was there for one that was stuck. Called until there is none; each is pushed
+    /// A task that lies with this worker, which retires: it was there for one that was stuck. Called until there is none; each is pushed
     /// again, as from outside. Where `next` draws on what all workers share this is to return `None`, or that would be turned over.
-    fn leftover(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn drain(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::next(shared, local, cx)
     }
 
     /// Whether nothing else is ready for this worker, so that a yield may return at once. A hint: `false` is always
     /// right.
-    fn alone(shared: &Self::Shared, local: &Self::Local) -> bool {
+    fn is_only_ready(shared: &Self::Shared, local: &Self::Local) -> bool {
         let _ = (shared, local);
         false
     }
@@ -296,8 +296,8 @@ pub trait Policy: Send + Sync + Sized + 'static {
 
     /// A task of this pool ended on this worker, having run or been cancelled: take back what travelled with it.
     /// `policy_word` is what it carried when it was last taken or suspended. Only if
-    /// [`WATCHES_ENDS`](Policy::WATCHES_ENDS); not for tasks that end with their pool.
-    fn retired(shared: &Self::Shared, local: &mut Self::Local, policy_word: u64) {
+    /// [`WATCHES_COMPLETIONS`](Policy::WATCHES_ENDS); not for tasks that end with their pool.
+    fn completed(shared: &Self::Shared, local: &mut Self::Local, policy_word: u64) {
         let _ = (shared, local, policy_word);
     }
 }

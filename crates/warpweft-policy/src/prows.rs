@@ -28,12 +28,12 @@
 //! | 1 | make | a worker without an active deque pushes | it has one, in its own set |
 //! | 2 | suspend | `suspended` | with tasks: it moves to a random set; without: it leaves its set. The task's word says which deque. The worker has none |
 //! | 3 | resume | `push(Woken)` of the task with that word, by any thread | the task goes to the bottom, the word becomes 0; a deque that is in no set enters a random one |
-//! | | | `retired` with that word: the task was cancelled just then | the same without the task; if there are no tasks: gone |
-//! | 4 | steal | `search`, `overdue`, `scan` draw a resumable deque | the oldest task is taken; if any is left: muggable |
+//! | | | `completed` with that word: the task was cancelled just then | the same without the task; if there are no tasks: gone |
+//! | 4 | steal | `search`, `poll_global`, `scan` draw a resumable deque | the oldest task is taken; if any is left: muggable |
 //! | 5 | free | the last task is taken from a deque that is not suspended | the deque is gone, and its set has lost it, unless its own worker took it |
 //! | 6 | steal | they draw a suspended deque | the oldest task is taken; if that was the last: it leaves its set, which has lost it |
-//! | | | they draw an active one, or a muggable one in a turn of `overdue` | the oldest task is taken |
-//! | 7 | mug | they draw a muggable deque for a worker without tasks of its own; not `overdue` in a turn | the worker's active deque, and in its set; the former set has lost it; the youngest task is taken |
+//! | | | they draw an active one, or a muggable one in a turn of `poll_global` | the oldest task is taken |
+//! | 7 | mug | they draw a muggable deque for a worker without tasks of its own; not `poll_global` in a turn | the worker's active deque, and in its set; the former set has lost it; the youngest task is taken |
 //! | | rebalance | a set has lost a deque | of a random set, if it is another and has deques that are not active, a random one of them moves over |
 //!
 //! # Invariants
@@ -53,7 +53,7 @@
 //!
 //! # Beyond the papers
 //!
-//! - *Fairness.* `overdue` goes by turns to the injector, the yielded tasks, the top of the own deque, and the deques without an owner (each
+//! - *Fairness.* `poll_global` goes by turns to the injector, the yielded tasks, the top of the own deque, and the deques without an owner (each
 //!   of them in its turn, not by chance; it steals and never mugs). Without it a task can wait for ever for thieves who choose others.
 //!   Called out of that turn for a worker without tasks while there are deques without an owner, it draws like `search`: the steal that
 //!   follows a wait does without the idle protocol.
@@ -141,7 +141,7 @@ impl Policy for ProWs {
     type Shared = Shared;
     type Local = Local;
 
-    const WATCHES_ENDS: bool = true;
+    const WATCHES_COMPLETIONS: bool = true;
 
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Local>), PolicyError> {
         let (deques, workers) = Deques::new(env.workers, self.capacity)?;
@@ -190,7 +190,7 @@ impl Policy for ProWs {
         local.active.pop()
     }
 
-    fn overdue(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         local.turn = local.turn.wrapping_add(1);
         let first = local.turn % PLACES;
         (first..first + PLACES).find_map(|place| match place % PLACES {
@@ -218,7 +218,7 @@ impl Policy for ProWs {
         })
     }
 
-    fn alone(shared: &Shared, local: &Local) -> bool {
+    fn is_only_ready(shared: &Shared, local: &Local) -> bool {
         local.active.is_empty()
             && shared.outside.is_empty()
             && shared.yielded.is_empty()
@@ -226,7 +226,7 @@ impl Policy for ProWs {
     }
 
     #[inline]
-    fn retired(shared: &Shared, _local: &mut Local, policy_word: u64) {
+    fn completed(shared: &Shared, _local: &mut Local, policy_word: u64) {
         // A task that is taken from a deque has the word 0: this one ended when it was about to wait, and nobody can wake it.
         if policy_word != 0 {
             shared.deques.abandon(policy_word);
@@ -252,7 +252,7 @@ fn own_or_pool(shared: &Shared, local: &mut Local) -> Option<TaskRef> {
         .or_else(|| shared.yielded.pop())
 }
 
-/// Some attempts, each at a random deque of a random set. A set without deques, such as that of a stand-in that nobody carries, costs a load.
+/// Some attempts, each at a random deque of a random set. A set without deques, such as that of a compensating worker that nobody carries, costs a load.
 fn draw(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
     (0..2 * cx.workers()).find_map(|_| {
         let set = cx.random(cx.workers());

@@ -65,7 +65,7 @@ impl<P: Policy> Pool<P> {
     pub(crate) fn end(&mut self, worker: usize, task: TaskRef) -> usize {
         let (number, word) = (number(&task), task.policy_word());
         probe::run(task);
-        self.call(worker, |shared, local, _| P::retired(shared, local, word));
+        self.call(worker, |shared, local, _| P::completed(shared, local, word));
         number.expect("a task of the probe")
     }
 
@@ -104,15 +104,15 @@ impl<P: Policy> Pool<P> {
     }
 }
 
-/// Every `INTERVAL` steps `overdue` comes first.
+/// Every `INTERVAL` steps `poll_global` comes first.
 pub(crate) fn next_step<P: Policy>(pool: &mut Pool<P>, worker: usize, step: u64) -> Option<TaskRef> {
-    let overdue = |pool: &mut Pool<P>| pool.call(worker, P::overdue);
+    let poll_global = |pool: &mut Pool<P>| pool.call(worker, P::poll_global);
     if step.is_multiple_of(u64::from(P::INTERVAL))
-        && let Some(task) = overdue(pool)
+        && let Some(task) = poll_global(pool)
     {
         return Some(task);
     }
-    pool.call(worker, P::next).or_else(|| overdue(pool))
+    pool.call(worker, P::next).or_else(|| poll_global(pool))
 }
 
 /// What the busy tasks do.

@@ -197,8 +197,13 @@ fn urgent_tasks_go_first_and_others_are_overdue() {
         let _ = bench.push_word(0, Why::Spawned, priority::word(level));
     }
     // The lowest levels come up when the worker looks after what was passed over, which is once in six times.
-    let overdue: Vec<_> = (0..12).filter_map(|_| bench.take(0, Stealing::overdue)).collect();
-    assert!(overdue.contains(&0) || overdue.contains(&2), "{overdue:?}");
+    let poll_global: Vec<_> = (0..12)
+        .filter_map(|_| bench.take(0, Stealing::poll_global))
+        .collect();
+    assert!(
+        poll_global.contains(&0) || poll_global.contains(&2),
+        "{poll_global:?}"
+    );
     let rest = bench.all(0);
     let urgent: Vec<_> = rest.iter().filter(|task| [1, 3].contains(*task)).collect();
     assert!(
@@ -211,7 +216,7 @@ fn urgent_tasks_go_first_and_others_are_overdue() {
     let _ = bench.push_word(0, Why::Spawned, priority::word(2));
     let came = (0..3 * 6).find(|_| {
         let _ = bench.push_word(0, Why::Spawned, priority::word(0));
-        bench.take(0, Stealing::overdue) == Some(0)
+        bench.take(0, Stealing::poll_global) == Some(0)
     });
     assert!(came.is_some(), "the lowest level starves");
     // Without a priority a task is in the middle.
@@ -355,7 +360,10 @@ fn a_woken_task_goes_home() {
         Stealing::push(shared, Some(local), task, Why::Woken, cx)
     });
     assert_eq!(wake, Wake::Worker(WorkerId(2)));
-    assert_eq!((bench.next(0), bench.take(2, Stealing::overdue)), (None, Some(0)));
+    assert_eq!(
+        (bench.next(0), bench.take(2, Stealing::poll_global)),
+        (None, Some(0))
+    );
     // One that slept never is woken where its waker is; and without `last` all are.
     bench.tasks = 1;
     assert_eq!(bench.push_word(0, Why::Woken, 0), Wake::Any);
@@ -371,8 +379,8 @@ fn a_busy_worker_is_helped() {
         let mut bench = Bench::new(&Fifo::new().help(help).victims(Victims::Nearest(n(1))), 4);
         bench.spawn(40);
         // It looks up, and asks.
-        assert_eq!(bench.take(0, Stealing::overdue), None);
-        let asked = bench.counters.get(Count::HelpAsked);
+        assert_eq!(bench.take(0, Stealing::poll_global), None);
+        let asked = bench.counters.get(Count::HelpRequests);
         assert_eq!(asked, u64::from(help != Help::None), "{help:?}");
         // Worker 2 has worker 1 or 3 beside it, and would not look at worker 0.
         let helped = |bench: &mut Bench<Fifo>, worker| bench.take(worker, Stealing::search).is_some();
@@ -382,7 +390,7 @@ fn a_busy_worker_is_helped() {
             // One of the three was asked, and steals while it has work itself.
             None => assert_eq!(
                 (1..4)
-                    .filter(|&other| (0..6).any(|_| bench.take(other, Stealing::overdue).is_some()))
+                    .filter(|&other| (0..6).any(|_| bench.take(other, Stealing::poll_global).is_some()))
                     .count(),
                 1
             ),
@@ -401,7 +409,7 @@ fn a_sticky_request_stays_until_the_next() {
             4,
         );
         bench.spawn(40);
-        let _ = bench.take(0, Stealing::overdue);
+        let _ = bench.take(0, Stealing::poll_global);
         let taken = |bench: &mut Bench<Fifo>, worker| {
             (0..3)
                 .filter_map(|_| bench.take(worker, Stealing::search))

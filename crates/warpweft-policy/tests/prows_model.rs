@@ -19,7 +19,7 @@ const TASKS: usize = 2000;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Hook {
     Next,
-    Overdue,
+    GlobalPolls,
     Search,
     Scan,
 }
@@ -50,7 +50,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     let worker = || 0..WORKERS;
     let hook = prop_oneof![
         1 => Just(Hook::Next),
-        1 => Just(Hook::Overdue),
+        1 => Just(Hook::GlobalPolls),
         2 => Just(Hook::Search),
         1 => Just(Hook::Scan),
     ];
@@ -168,16 +168,16 @@ impl Model {
             (Hook::Search | Hook::Scan, None) => {
                 assert_eq!(mugged, deque.state == Muggable, "a muggable deque is mugged");
             }
-            (Hook::Overdue, _) => {}
+            (Hook::GlobalPolls, _) => {}
         }
         if mugged {
             assert!(own.is_none() && deque.state == Muggable && bottom);
             (deque.state, deque.owner) = (Active, Some(worker));
             self.muggings += 1;
-        } else if hook == Hook::Overdue || own.is_none() {
+        } else if hook == Hook::GlobalPolls || own.is_none() {
             assert!(top, "what is stolen is the oldest");
         }
-        if mugged || (own == Some(from) && hook != Hook::Overdue) {
+        if mugged || (own == Some(from) && hook != Hook::GlobalPolls) {
             deque.tasks.pop_back();
         } else {
             deque.tasks.pop_front();
@@ -247,7 +247,7 @@ impl Pool {
 
     fn end(&mut self, worker: usize, task: TaskRef, word: u64) {
         probe::run(task);
-        self.call(worker, |shared, local, _| ProWs::retired(shared, local, word));
+        self.call(worker, |shared, local, _| ProWs::completed(shared, local, word));
     }
 
     fn step(&mut self, op: Op) {
@@ -278,7 +278,7 @@ impl Pool {
     fn take(&mut self, worker: usize, hook: Hook, end: End) {
         let task = self.call(worker, |shared, local, cx| match hook {
             Hook::Next => ProWs::next(shared, local, cx),
-            Hook::Overdue => ProWs::overdue(shared, local, cx),
+            Hook::GlobalPolls => ProWs::poll_global(shared, local, cx),
             Hook::Search => ProWs::search(shared, local, cx),
             Hook::Scan => ProWs::scan(shared, local, cx),
         });
@@ -397,7 +397,7 @@ fn a_deque_that_was_left_does_not_starve() {
             pool.step(Op::Spawn(worker, 2));
             pool.step(Op::Inject);
             pool.step(Op::Take(worker, Hook::Next, End::Ends));
-            pool.step(Op::Take(worker, Hook::Overdue, End::Ends));
+            pool.step(Op::Take(worker, Hook::GlobalPolls, End::Ends));
         }
     }
 }

@@ -55,9 +55,9 @@ struct Place {
 
 /// How a worker that sleeps elsewhere is woken there.
 #[derive(Default)]
-struct Rouse(OnceLock<Box<dyn Fn() + Send + Sync>>);
+struct UnparkElsewhere(OnceLock<Box<dyn Fn() + Send + Sync>>);
 
-impl fmt::Debug for Rouse {
+impl fmt::Debug for UnparkElsewhere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Rouse").field(&self.0.get().is_some()).finish()
     }
@@ -103,7 +103,7 @@ pub struct EventCount {
     places: Box<[CachePadded<Place>]>,
     barrier: Asymmetric,
     max_searching: u32,
-    rouse: Rouse,
+    unpark_elsewhere: UnparkElsewhere,
 }
 
 impl EventCount {
@@ -129,7 +129,7 @@ impl EventCount {
             places: (0..workers).map(|_| CachePadded::default()).collect(),
             barrier,
             max_searching: u32::try_from(max_searching).unwrap_or(u32::MAX),
-            rouse: Rouse::default(),
+            unpark_elsewhere: UnparkElsewhere::default(),
         }
     }
 
@@ -231,7 +231,7 @@ impl EventCount {
 
     /// As [`park`](Self::park), but not for longer than `ns` nanoseconds: for a worker that has to look again whether or
     /// not somebody wakes it. No substitute for a wake-up: who makes work visible calls `notify_one` all the same.
-    pub fn nap(&self, w: usize, ns: u64) {
+    pub fn park_timeout(&self, w: usize, ns: u64) {
         let place = &self.places[w];
         if !place.parker.wait_for(ns) {
             self.cancel(w);
@@ -240,14 +240,14 @@ impl EventCount {
         }
     }
 
-    /// Says how a worker in [`park_elsewhere`](Self::park_elsewhere) is woken; only the first call counts. `rouse` must also end
+    /// Says how a worker in [`park_elsewhere`](Self::park_elsewhere) is woken; only the first call counts. `unpark_elsewhere` must also end
     /// a sleep that begins a moment later.
-    pub fn rouse_by(&self, rouse: impl Fn() + Send + Sync + 'static) {
-        let _ = self.rouse.0.set(Box::new(rouse));
+    pub fn unpark_by(&self, unpark_elsewhere: impl Fn() + Send + Sync + 'static) {
+        let _ = self.unpark_elsewhere.0.set(Box::new(unpark_elsewhere));
     }
 
     /// As [`park`](Self::park), but the worker sleeps in `sleep`: in a poller, which has its own reasons to return. A waker that
-    /// chooses the worker calls what [`rouse_by`](Self::rouse_by) was given, before.
+    /// chooses the worker calls what [`unpark_by`](Self::rouse_by) was given, before.
     ///
     /// Afterwards the worker is awake and registered as a searcher, whether it was chosen or `sleep` returned by itself.
     pub fn park_elsewhere(&self, w: usize, sleep: impl FnOnce()) {
@@ -385,7 +385,7 @@ impl EventCount {
     /// The one function that wakes: turns the caller's claim and a sleeping place into a searching worker.
     ///
     /// Nothing of the place is touched after the token is left, and the token itself lives as long as `self`. A worker that
-    /// sleeps elsewhere finds the token whether it returns because it was roused or by itself.
+    /// sleeps elsewhere finds the token whether it returns because it was woken or by itself.
     fn choose(&self, w: usize) -> bool {
         let place = &self.places[w];
         // Ordering: Relaxed, both. The state only decides who ends the announcement; `unpark` publishes.
@@ -397,8 +397,8 @@ impl EventCount {
         if chosen {
             delay::point("event_count.choose: chosen");
             place.parker.unpark_or(|| {
-                if let Some(rouse) = self.rouse.0.get() {
-                    rouse();
+                if let Some(unpark_elsewhere) = self.unpark_elsewhere.0.get() {
+                    unpark_elsewhere();
                 }
             });
         }

@@ -1,4 +1,4 @@
-//! Loom models of a worker that sleeps in a poller: whoever chooses it has to rouse it there, and it may wake by itself meanwhile.
+//! Loom models of a worker that sleeps in a poller: whoever chooses it has to wake it there, and it may wake by itself meanwhile.
 //! The poller is a bell that any thread may ring, before or during the sleep.
 //!
 //! Run: `RUSTFLAGS="--cfg warpweft_loom" cargo test -p warpweft-queue --release --test loom_elsewhere`.
@@ -28,7 +28,7 @@ impl Pool {
         let bell = Arc::new(Parker::new());
         let idle = EventCount::new(1, 1, Asymmetric::new());
         let rung = Arc::clone(&bell);
-        idle.rouse_by(move || rung.unpark());
+        idle.unpark_by(move || rung.unpark());
         Arc::new(Self {
             idle,
             bell,

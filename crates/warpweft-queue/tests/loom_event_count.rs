@@ -428,7 +428,7 @@ fn parker_reuse() {
     });
 }
 
-/// A worker that takes a nap before it sleeps, and is woken before, during or after it.
+/// A worker that takes a timed park before it sleeps, and is woken before, during or after it.
 #[test]
 fn a_nap_against_a_push() {
     check(Some(3), || {
@@ -440,7 +440,7 @@ fn a_nap_against_a_push() {
                 if pool.take().is_some() {
                     pool.idle.cancel(0);
                 } else {
-                    pool.idle.nap(0, 1);
+                    pool.idle.park_timeout(0, 1);
                     // Woken or not, it is awake and registered.
                     pool.next(0, true);
                     return;

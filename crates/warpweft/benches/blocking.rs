@@ -79,14 +79,14 @@ fn main() {
 fn crowd(run: usize) {
     const TASKS: usize = 32;
     let runtime = Runtime::builder().workers(2).build().expect("two workers");
-    let nap = || timed(|| blocking(|| std::thread::sleep(Duration::from_micros(100))));
+    let timed_park = || timed(|| blocking(|| std::thread::sleep(Duration::from_micros(100))));
     let start = Instant::now();
     let tasks: Vec<_> = (0..TASKS)
         .map(|_| {
             runtime.spawn(async move {
                 let mut times = Vec::new();
                 for _ in 0..ROUNDS / TASKS {
-                    times.push(nap());
+                    times.push(timed_park());
                     yield_now().await;
                 }
                 times

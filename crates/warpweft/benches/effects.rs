@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 use warpweft::Runtime;
-use warpweft::effect::{Effect, Handler, Strand, handle, perform};
+use warpweft::effect::{Coroutine, Effect, Handler, handle, perform};
 
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #[global_allocator]
@@ -56,13 +56,13 @@ fn bodies() {
     }
 }
 
-/// A scheduler's way: the clause leaves, and the strand is run again.
+/// A scheduler's way: the clause leaves, and the coroutine is run again.
 fn left_and_run() {
-    let mut kept = Some(Strand::new(asks));
+    let mut kept = Some(Coroutine::new(asks));
     let next = std::cell::RefCell::new(None);
     let mut handler = Handler::returning(|_| ()).on(|Ask, k| *next.borrow_mut() = Some(k.resume(1)));
-    while let Some(strand) = kept {
-        handler.run(strand);
+    while let Some(body) = kept {
+        handler.run(body);
         kept = next.take();
     }
 }
@@ -98,6 +98,9 @@ fn main() {
         .expect("no panic");
     in_fiber("perform and resume, in a fiber", answered);
     in_fiber("the same, handled by the third handler", answered_from_afar);
-    in_fiber("the same, the clause leaves, and the strand is run", left_and_run);
+    in_fiber(
+        "the same, the clause leaves, and the coroutine is run",
+        left_and_run,
+    );
     in_fiber("a body that performs nothing, with its stack", bodies);
 }

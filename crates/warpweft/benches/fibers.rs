@@ -4,11 +4,11 @@
 //! cargo bench -p warpweft --bench fibers
 //! ```
 //!
-//! Instructions per turn or hop are the difference between two runs with so many per fiber, divided by what that makes of all of them:
+//! Instructions per turn or transfer are the difference between two runs with so many per fiber, divided by what that makes of all of them:
 //!
 //! ```text
 //! cargo bench -p warpweft --bench fibers --no-run
-//! valgrind --tool=callgrind <its binary> count turns|called|hops <fibers or rings> <how many for each fiber>
+//! valgrind --tool=callgrind <its binary> count turns|called|transfers <fibers or rings> <how many for each fiber>
 //! ```
 //!
 //! And per fiber that ends without waiting, with one worker or two, `count spawns <workers> <how many hundreds>`.
@@ -121,7 +121,7 @@ impl Place {
 }
 
 /// In each of so many rings a fiber lets the next one go on, and waits; so often each.
-fn hops(rings: usize, count: usize) -> f64 {
+fn transfers(rings: usize, count: usize) -> f64 {
     let places: Arc<[Place]> = (0..rings * RING).map(|_| Place::default()).collect();
     let fibers: Vec<_> = (0..rings * RING)
         .map(|n| {
@@ -168,7 +168,7 @@ fn spawns(hundreds: usize) -> f64 {
 /// What a tool that counts instructions looks at.
 fn count(arguments: &[String]) {
     let [what, fibers, count] = arguments else {
-        panic!("count turns|called|hops|spawns <fibers, rings or workers> <how many>");
+        panic!("count turns|called|transfers|spawns <fibers, rings or workers> <how many>");
     };
     let [fibers, count] = [fibers, count].map(|number| number.parse::<usize>().expect("a number"));
     let workers = if what == "spawns" { fibers } else { 1 };
@@ -176,7 +176,7 @@ fn count(arguments: &[String]) {
     let what = what.clone();
     in_fiber(&runtime, move || match what.as_str() {
         "spawns" => spawns(count),
-        "hops" => hops(fibers, count),
+        "transfers" => transfers(fibers, count),
         what => turns(fibers, count, what == "called"),
     });
 }
@@ -199,9 +199,9 @@ fn main() {
     }
     for rings in [1, 20, 100] {
         told(
-            &format!("a hop in {rings} rings of five"),
+            &format!("a transfer in {rings} rings of five"),
             rings * RING * 500,
-            || in_fiber(&runtime, move || hops(rings, 500)),
+            || in_fiber(&runtime, move || transfers(rings, 500)),
         );
     }
     let count = 10_000;

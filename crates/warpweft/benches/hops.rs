@@ -1,12 +1,12 @@
 //! Hops: tasks that go to and fro between two pools.
 //!
 //! ```text
-//! cargo bench -p warpweft --bench hops           a table
-//! … hops once                                    one round: three numbers, for a script that runs two builds in turns
+//! cargo bench -p warpweft --bench transfers           a table
+//! … transfers once                                    one round: three numbers, for a script that runs two builds in turns
 //! ```
 //!
 //! The first pool has as many workers as there are senders, each with 64 tasks of its own, so that so many threads push to the second pool at the same
-//! time; that has one worker, which sends them back. Nanoseconds per hop, of both directions.
+//! time; that has one worker, which sends them back. Nanoseconds per transfer, of both directions.
 
 use std::time::Instant;
 use warpweft::{Pool, Runtime, stage};
@@ -22,21 +22,21 @@ const TASKS: usize = 64;
 
 fn main() {
     if std::env::args().any(|word| word == "once") {
-        let figures = [1, 2, 4].map(|senders| format!("{:.1}", hops(senders)));
+        let figures = [1, 2, 4].map(|senders| format!("{:.1}", transfers(senders)));
         println!("{}", figures.join(" "));
         return;
     }
-    println!("nanoseconds per hop, {ROUNDS} rounds: median [quartiles]");
+    println!("nanoseconds per transfer, {ROUNDS} rounds: median [quartiles]");
     for senders in [1, 2, 4] {
-        let mut figures: Vec<f64> = (0..ROUNDS).map(|_| hops(senders)).collect();
+        let mut figures: Vec<f64> = (0..ROUNDS).map(|_| transfers(senders)).collect();
         figures.sort_by(f64::total_cmp);
         let [low, median, high] = [1, 2, 3].map(|quarter| figures[(ROUNDS - 1) * quarter / 4]);
         println!("{senders} senders: {median:7.1} [{low:.1}, {high:.1}]");
     }
 }
 
-/// Nanoseconds per hop with so many senders.
-fn hops(senders: usize) -> f64 {
+/// Nanoseconds per transfer with so many senders.
+fn transfers(senders: usize) -> f64 {
     let runtime = stage("first", Runtime::builder().workers(senders))
         .then("second", Runtime::builder().workers(1))
         .build()

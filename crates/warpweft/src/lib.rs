@@ -77,29 +77,36 @@
 
 pub mod compose;
 pub mod cooperative;
+mod coroutine;
+mod driver;
 pub mod effect;
+mod execution;
 pub mod fiber;
 mod fork;
+mod fork_join;
 pub mod fs;
 mod idle;
 pub mod io;
 pub mod net;
 mod observe;
+mod pool;
 mod runtime;
+mod scheduler;
 pub mod signal;
 pub mod stream;
 pub mod sync;
+mod threads;
 pub mod time;
 
-pub use compose::{EnterError, Pool, Silos, UnknownPool, View, stage};
+pub use compose::{ConcurrencyLimit, EnterError, Pool, Silos, UnknownPool, stage};
 pub use cooperative::uncooperative;
-pub use fork::{
+pub use execution::listen::block_on;
+pub use fork_join::{
     AsyncScope, ForkCx, JoinAsync, Scope, ScopedHandle, join, join_async, par_chunks_mut, par_for, scope,
     scope_async,
 };
 pub use io::Io;
 pub use observe::PoolCounters;
-pub use runtime::listen::block_on;
 pub use runtime::{
     Admission, BlockingError, BuildError, Builder, Pin, PinError, Priority, PriorityError, Refused, Runtime,
     SpawnBlocking, SpawnError, Stall, TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn,
@@ -108,7 +115,7 @@ pub use runtime::{
 };
 #[cfg(feature = "macros")]
 pub use warpweft_macros::{cooperate, cooperative, main, test};
-pub use warpweft_platform::whereabouts::Whereabouts;
+pub use warpweft_platform::thread_state::ThreadState;
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec, Preset};
 pub use warpweft_queue as queue;

@@ -1,6 +1,6 @@
 //! Signals of the system.
 
-use crate::io::Async;
+use super::io::handle::Async;
 use signal_hook_registry::{SigId, register, unregister};
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;

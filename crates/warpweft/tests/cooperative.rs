@@ -10,7 +10,7 @@ fn runtime(workers: usize, quantum: u32) -> Runtime {
     Runtime::builder()
         .workers(workers)
         .quantum(quantum)
-        // A stand-in would run what a hog keeps from running.
+        // A compensating worker would run what a hog keeps from running.
         .stuck_after(None)
         .build()
         .expect("threads")

@@ -92,7 +92,7 @@ fn blocking_waits_for_a_fiber_of_its_thread() {
     for in_fiber in [false, true] {
         for spares in [true, false] {
             within(&format!("in a fiber: {in_fiber}, spares: {spares}"), move || {
-                // Without a stand-in, on whose thread the second one might start.
+                // Without a compensating worker, on whose thread the second one might start.
                 let mut builder = builder(1, "fifo").stuck_after(None);
                 if !spares {
                     builder = builder.max_threads(1);
@@ -109,7 +109,7 @@ fn blocking_waits_for_a_fiber_of_its_thread() {
                     *guard += slowly();
                     thread::current().id()
                 });
-                let home = held.wait().expect("it has the lock");
+                let fibers = held.wait().expect("it has the lock");
                 let wait = move || {
                     let before = thread::current().id();
                     let sum = blocking(|| {
@@ -126,8 +126,8 @@ fn blocking_waits_for_a_fiber_of_its_thread() {
                 } else {
                     runtime.spawn_job(wait)
                 };
-                assert_eq!(waiter.wait().expect("no panic"), (7, home));
-                assert_eq!(holder.wait().expect("no panic"), home);
+                assert_eq!(waiter.wait().expect("no panic"), (7, fibers));
+                assert_eq!(holder.wait().expect("no panic"), fibers);
                 assert_eq!(runtime.threads().blocked, 0);
                 assert_eq!(runtime.spawn_job(|| 3).wait().expect("no panic"), 3);
             });

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
-use warpweft::effect::{Continuation, Discontinued, Effect, Handler, Next, Strand, handle, perform};
+use warpweft::effect::{Continuation, Coroutine, Discontinued, Effect, Handler, Next, handle, perform};
 use warpweft::sync::oneshot;
 use warpweft::{JoinError, Runtime, block_on, blocking, fiber, join, spawn_job, yield_now};
 
@@ -26,7 +26,7 @@ fn answering<T: 'static>(answer: u32) -> Handler<'static, T> {
     Handler::new().on(move |Ask, k| k.resume(answer))
 }
 
-/// Without stand-ins, which would move a step to another thread where the machine is slow.
+/// Without compensating workers, which would move a step to another thread where the machine is slow.
 fn runtime(workers: usize) -> Runtime {
     let builder = Runtime::builder().workers(workers).stuck_after(None);
     builder.build().expect("a runtime")
@@ -213,7 +213,10 @@ fn a_strand_goes_on_under_the_handler_that_runs_it() {
             *kept.borrow_mut() = Some(k.resume(1));
             Next::Leave(None)
         });
-        assert_eq!(first.run(Strand::new(|| perform(Ask) * 10 + perform(Ask))), None);
+        assert_eq!(
+            first.run(Coroutine::new(|| perform(Ask) * 10 + perform(Ask))),
+            None
+        );
         drop(first);
         let rest = kept.take().expect("kept");
         assert_eq!(answering(2).run(rest), 12);
@@ -268,9 +271,9 @@ fn a_body_sees_that_it_is_discontinued_each_time() {
 fn a_strand_that_never_began_drops_its_body() {
     let dropped = Rc::new(RefCell::new(Vec::new()));
     let body = Dropped(Rc::clone(&dropped), "body");
-    drop(Strand::new(move || drop(body)));
+    drop(Coroutine::new(move || drop(body)));
     let body = Dropped(Rc::clone(&dropped), "with a stack");
-    drop(Strand::try_new(move || drop(body)).expect("a stack"));
+    drop(Coroutine::try_new(move || drop(body)).expect("a stack"));
     assert_eq!(*dropped.borrow(), ["body", "with a stack"]);
 }
 
@@ -336,11 +339,11 @@ fn a_panic_of_a_clause_unwinds_what_is_suspended() {
                 assert_ne!(word, "panic", "a clause");
                 queue.borrow_mut().push(k.resume(()));
             });
-            handler.run(Strand::new(move || {
+            handler.run(Coroutine::new(move || {
                 let _dropped = Dropped(first, "in the queue");
                 perform(Say("kept"));
             }));
-            handler.run(Strand::new(move || {
+            handler.run(Coroutine::new(move || {
                 let _dropped = Dropped(second, "in the clause");
                 perform(Say("panic"));
             }));
@@ -450,7 +453,7 @@ fn an_effect_in_the_middle_of_joins() {
         let sum = Rc::new(Cell::new(0));
         for n in 0..10 {
             let sum = Rc::clone(&sum);
-            queue.borrow_mut().push_back(Strand::new(move || {
+            queue.borrow_mut().push_back(Coroutine::new(move || {
                 let first = || {
                     perform(Say("in the half that is never elsewhere"));
                     join(|| n, || 1)
@@ -500,7 +503,7 @@ fn in_blocking_only_with_a_handler_of_its_own() {
 /// Two fibers hand a body over: it goes on on top of the other one, waits there, and is switched with it.
 #[test]
 fn a_body_moves_between_fibers_of_its_thread() {
-    thread_local!(static KEPT: RefCell<Option<Strand<u32>>> = const { RefCell::new(None) });
+    thread_local!(static KEPT: RefCell<Option<Coroutine<u32>>> = const { RefCell::new(None) });
     let runtime = runtime(1);
     let first = runtime.spawn_fiber(|| {
         let keeper = |Ask, k: Continuation<Ask, u32>| {
@@ -514,14 +517,14 @@ fn a_body_moves_between_fibers_of_its_thread() {
             block_on(yield_now());
             one + spawn_job(|| 10).wait().expect("no panic") + perform(Ask)
         };
-        assert_eq!(Handler::new().on(keeper).run(Strand::new(body)), 0);
+        assert_eq!(Handler::new().on(keeper).run(Coroutine::new(body)), 0);
     });
     first.wait().expect("no panic");
     let second = runtime.spawn_fiber(|| {
-        let strand = KEPT
+        let body = KEPT
             .with(RefCell::take)
             .expect("the other fiber kept it, on this thread");
-        answering(100).run(strand)
+        answering(100).run(body)
     });
     assert_eq!(second.wait().expect("no panic"), 111);
 }
@@ -545,10 +548,10 @@ fn what_is_visited_is_of_the_stack() {
     let (first, second) = (named("first"), named("second"));
     let third = Arc::new(named("third"));
     let kept = RefCell::new(None);
-    let visits = Arc::clone(&third);
+    let accesses = Arc::clone(&third);
     let body = move || {
         let mut found = vec![here()];
-        visits.block_on(async {
+        accesses.block_on(async {
             found.push(here());
             perform(Ask);
             found.push(here());
@@ -564,18 +567,18 @@ fn what_is_visited_is_of_the_stack() {
             Next::Leave(None)
         })
     };
-    let strand = first.block_on(async {
-        assert!(keep().run(Strand::new(body)).is_none());
+    let body = first.block_on(async {
+        assert!(keep().run(Coroutine::new(body)).is_none());
         assert!(here().starts_with("first"), "the handler's own");
-        let strand = kept.take().expect("kept");
+        let body = kept.take().expect("kept");
         second.block_on(async {
-            assert!(keep().run(strand).is_none());
+            assert!(keep().run(body).is_none());
             assert!(here().starts_with("second"), "the handler's own");
         });
         kept.take().expect("kept")
     });
     drop(first);
-    let found = second.block_on(async { keep().run(strand).expect("it has ended") });
+    let found = second.block_on(async { keep().run(body).expect("it has ended") });
     let found: Vec<_> = found
         .iter()
         .map(|name| name.split('-').next().unwrap_or(""))
@@ -599,7 +602,7 @@ fn shutdown_unwinds_the_innermost_body_first() {
         let kept = RefCell::new(None);
         let other = tell.clone();
         let mut handler = Handler::new().on(|Ask, k: Continuation<Ask, ()>| *kept.borrow_mut() = Some(k));
-        handler.run(Strand::new(move || {
+        handler.run(Coroutine::new(move || {
             let _kept = Tells("kept", other);
             perform(Ask);
         }));
@@ -638,15 +641,12 @@ fn as_many_bodies_as_there_are_stacks() {
         .build()
         .expect("a runtime");
     let told = runtime.spawn_job(|| {
-        let strands: Vec<_> = (0..3)
-            .map(|n| Strand::try_new(move || n).expect("a stack"))
+        let bodies: Vec<_> = (0..3)
+            .map(|n| Coroutine::try_new(move || n).expect("a stack"))
             .collect();
-        let refused = Strand::try_new(|| 4).expect_err("no stack").to_string();
+        let refused = Coroutine::try_new(|| 4).expect_err("no stack").to_string();
         let panicked = panics(|| handle(|| 4, Handler::new()));
-        let values: Vec<_> = strands
-            .into_iter()
-            .map(|strand| Handler::new().run(strand))
-            .collect();
+        let values: Vec<_> = bodies.into_iter().map(|body| Handler::new().run(body)).collect();
         assert_eq!(values, [0, 1, 2]);
         assert_eq!(handle(|| 5, Handler::new()), 5);
         (refused, panicked)
@@ -697,7 +697,7 @@ fn a_hundred_thousand_bodies_are_suspended() {
         let mut handler = Handler::new().on(|Ask, k: Continuation<Ask, ()>| kept.borrow_mut().push(k));
         for _ in 0..COUNT {
             let ended = Rc::clone(&ended);
-            handler.run(Strand::new(move || {
+            handler.run(Coroutine::new(move || {
                 let answer = perform(Ask) as usize;
                 ended.set(ended.get() + answer);
             }));

@@ -99,7 +99,7 @@ fn a_leader_that_spins_is_seen<P: Policy + std::fmt::Display>(policy: impl Fn() 
     transfers(policy, Leader::Spins, 5);
 }
 
-/// Those whose workers look at each other's tasks only when they have none: what lies behind the leader is taken by a stand-in, or
+/// Those whose workers look at each other's tasks only when they have none: what lies behind the leader is taken by a compensating worker, or
 /// by a worker that hears of it.
 #[test]
 fn leaders_that_spin_are_seen_by_who_lies_behind_them() {

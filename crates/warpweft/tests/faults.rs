@@ -176,8 +176,8 @@ fn a_waker_that_panics_is_its_callers_alone() {
         let mut byte = [0];
         let mut read = Box::pin(here.read(&mut byte));
         assert!(read.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-        let mut nap = Box::pin(sleep(Duration::from_millis(1)));
-        let polled = runtime.block_on(async { nap.as_mut().poll(&mut Context::from_waker(&waker)) });
+        let mut timed_park = Box::pin(sleep(Duration::from_millis(1)));
+        let polled = runtime.block_on(async { timed_park.as_mut().poll(&mut Context::from_waker(&waker)) });
         assert!(polled.is_pending());
         let mut handle = Box::pin(runtime.spawn_fiber(|| block_on(sleep(Duration::from_millis(1)))));
         assert!(
@@ -190,7 +190,7 @@ fn a_waker_that_panics_is_its_callers_alone() {
         let after = runtime.spawn_fiber(|| block_on(sleep(Duration::from_millis(20))));
         after.wait().expect("it is woken all the same");
         assert_eq!(block_on(read).expect("a byte"), 1);
-        runtime.block_on(nap);
+        runtime.block_on(timed_park);
         block_on(handle).expect("it has ended");
         assert_eq!(runtime.spawn_job(|| 1).wait().expect("no panic"), 1);
     }
@@ -235,8 +235,8 @@ fn in_the_child(runtime: &Runtime) {
     assert!(runtime.try_spawn_fiber(|| ()).is_err());
     assert!(runtime.try_spawn_blocking(|| ()).is_err());
     assert_eq!(warpweft::blocking(|| 1), 1);
-    let nap = || runtime.block_on(sleep(Duration::from_millis(1)));
-    assert!(catch_unwind(AssertUnwindSafe(nap)).is_err());
+    let timed_park = || runtime.block_on(sleep(Duration::from_millis(1)));
+    assert!(catch_unwind(AssertUnwindSafe(timed_park)).is_err());
     // What needs no other thread goes on.
     let lock = warpweft::sync::Mutex::new(1);
     *lock.lock().wait() += 1;

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 use support::{everywhere, everywhere_with};
-use warpweft::effect::Strand;
+use warpweft::effect::Coroutine;
 use warpweft::{Builder, JoinError, Runtime, block_on, fiber, join, scope, spawn, spawn_job, yield_now};
 
 fn eventually(what: &str, condition: impl Fn() -> bool) {
@@ -84,7 +84,7 @@ fn a_fiber_stays_on_its_thread() {
         let fibers: Vec<_> = (0..50)
             .map(|n: usize| {
                 runtime.spawn_fiber(move || {
-                    let home = here();
+                    let fibers = here();
                     for round in 0..10 {
                         match (n + round) % 5 {
                             0 => block_on(yield_now()),
@@ -95,7 +95,7 @@ fn a_fiber_stays_on_its_thread() {
                             3 => fiber::scope(|scope| scope.spawn(|_| assert!(fiber::yield_now()))),
                             _ => assert!(fiber::yield_now()),
                         }
-                        assert_eq!(here(), home, "moved in round {round}");
+                        assert_eq!(here(), fibers, "moved in round {round}");
                     }
                 })
             })
@@ -215,13 +215,13 @@ fn a_fiber_runs_while_another_frame_of_its_thread_waits() {
         let (first, second) = (closed.clone(), closed);
         // The fiber waits; then a job waits on each thread, also on the fiber's.
         let fiber = runtime.spawn_fiber(move || {
-            let home = here();
+            let fibers = here();
             block_on(first);
             for _ in 0..10 {
                 fiber::yield_now();
                 spawn_job(|| ()).wait().expect("no panic");
             }
-            assert_eq!(here(), home);
+            assert_eq!(here(), fibers);
             7
         });
         let (told, ended) = gate();
@@ -277,11 +277,11 @@ fn a_wait_in_a_destructor_that_runs_because_of_a_panic() {
     impl Drop for Waits {
         fn drop(&mut self) {
             assert!(thread::panicking());
-            let home = here();
+            let fibers = here();
             assert_eq!(spawn_job(|| 5).wait().expect("no panic"), 5);
             block_on(yield_now());
             assert!(!fiber::yield_now(), "nothing switches while it is panicking");
-            assert_eq!(here(), home);
+            assert_eq!(here(), fibers);
         }
     }
     everywhere(|runtime| {
@@ -453,7 +453,7 @@ fn stacks_that_nobody_uses_do_not_count() {
         };
         eventually("nobody uses one", started);
         eventually("nobody uses one", || runtime.spawn_fiber(|| ()).wait().is_ok());
-        let handled = || runtime.spawn_job(|| Strand::try_new(|| ()).is_ok()).wait();
+        let handled = || runtime.spawn_job(|| Coroutine::try_new(|| ()).is_ok()).wait();
         eventually("nobody uses one", || handled().expect("no panic"));
     }
 }
@@ -729,7 +729,7 @@ fn thread_locals_outlive_the_fibers_of_their_thread() {
 
 #[test]
 fn a_thread_with_fibers_does_not_retire() {
-    // Without stand-ins: one would be the thread that blocks.
+    // Without compensating workers: one would be the thread that blocks.
     let builder = Runtime::builder().workers(1).stuck_after(None);
     let runtime = builder.build().expect("one worker");
     let (open, closed) = gate();
@@ -739,10 +739,10 @@ fn a_thread_with_fibers_does_not_retire() {
     for n in 1..=20 {
         let (closed, ended) = (closed.clone(), ended.clone());
         fibers.push(runtime.spawn_fiber(move || {
-            let home = here();
+            let fibers = here();
             block_on(closed);
-            assert_eq!(here(), home);
-            home
+            assert_eq!(here(), fibers);
+            fibers
         }));
         eventually("it waits", || runtime.fibers().live == n);
         jobs.push(runtime.spawn_job(move || block_on(ended)));
@@ -757,13 +757,13 @@ fn a_thread_with_fibers_does_not_retire() {
     thread::sleep(Duration::from_millis(150));
     assert!(runtime.threads().all >= 20, "{:?}", runtime.threads());
     open.open();
-    let mut homes: Vec<_> = fibers
+    let mut all_fibers: Vec<_> = fibers
         .into_iter()
         .map(|fiber| format!("{:?}", fiber.wait().expect("no panic")))
         .collect();
-    homes.sort();
-    homes.dedup();
-    assert_eq!(homes.len(), 20);
+    all_fibers.sort();
+    all_fibers.dedup();
+    assert_eq!(all_fibers.len(), 20);
     eventually("they retire without fibers", || runtime.threads().all <= 3);
 }
 

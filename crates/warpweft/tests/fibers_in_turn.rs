@@ -261,14 +261,14 @@ fn turns_go_round() {
 fn rings_of_fibers_let_tasks_run() {
     in_a_fiber(0, |_, ran| {
         let bells: Arc<[Notify; 3]> = Arc::new([(); 3].map(|()| Notify::new()));
-        let hops = Arc::new(AtomicUsize::new(0));
+        let transfers = Arc::new(AtomicUsize::new(0));
         let ring: Vec<_> = (0..3)
             .map(|n| {
-                let (bells, hops, ran) = (Arc::clone(&bells), Arc::clone(&hops), Arc::clone(ran));
+                let (bells, transfers, ran) = (Arc::clone(&bells), Arc::clone(&transfers), Arc::clone(ran));
                 fiber::spawn(move || {
-                    while !ran.load(Ordering::Relaxed) && hops.load(Ordering::Relaxed) < FORGOTTEN {
+                    while !ran.load(Ordering::Relaxed) && transfers.load(Ordering::Relaxed) < FORGOTTEN {
                         bells[n].notified().wait();
-                        hops.fetch_add(1, Ordering::Relaxed);
+                        transfers.fetch_add(1, Ordering::Relaxed);
                         bells[(n + 1) % 3].notify_one();
                     }
                     bells[(n + 1) % 3].notify_one();
@@ -279,14 +279,14 @@ fn rings_of_fibers_let_tasks_run() {
         for _ in 0..10 {
             fiber::yield_now();
         }
-        let (runs, at) = (Arc::clone(ran), Arc::clone(&hops));
-        let asked = hops.load(Ordering::Relaxed);
+        let (runs, at) = (Arc::clone(ran), Arc::clone(&transfers));
+        let asked = transfers.load(Ordering::Relaxed);
         let task = spawn(async move {
             runs.store(true, Ordering::Relaxed);
             at.load(Ordering::Relaxed)
         });
-        let hops = task.wait().expect("no panic") - asked;
-        assert!(hops <= UNTIL_ASKED, "{hops} hops");
+        let transfers = task.wait().expect("no panic") - asked;
+        assert!(transfers <= UNTIL_ASKED, "{transfers} transfers");
         for fiber in ring {
             fiber.wait().expect("no panic");
         }

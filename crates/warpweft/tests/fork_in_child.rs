@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
-use warpweft::effect::{Effect, Handler, Next, Strand, perform};
+use warpweft::effect::{Coroutine, Effect, Handler, Next, perform};
 use warpweft::net::UdpSocket;
 use warpweft::sync::{Mutex, Notify, channel};
 use warpweft::{
@@ -127,7 +127,7 @@ fn what_is_asked_of_the_parents_runtime_is_an_error() {
         is_forked(&runtime.spawn_blocking(|| ()).wait());
         is_forked(&spawn_job(|| ()).wait());
         is_forked(&fiber::spawn(|| ()).wait());
-        is_forked(&fiber::spawn_beside(|| ()).wait());
+        is_forked(&fiber::spawn_local(|| ()).wait());
         assert_eq!(runtime.try_spawn_job(|| ()).err(), Some(SpawnError::Forked));
         assert_eq!(runtime.install(|_| ()), Err(SpawnError::Forked));
         assert_eq!(runtime.broadcast(|_| ()), Err(SpawnError::Forked));
@@ -299,7 +299,7 @@ fn a_handled_body_forks_and_goes_on_under_its_handler() {
             })
             .collect();
         let body = move || {
-            let strand = Strand::new(move || {
+            let body = Coroutine::new(move || {
                 fiber::yield_now();
                 let before = perform(Ask);
                 let child = fork();
@@ -310,7 +310,7 @@ fn a_handled_body_forks_and_goes_on_under_its_handler() {
             });
             let child = Handler::returning(|child| child)
                 .on(|Ask, rest| Next::Run(rest.resume(7)))
-                .run(strand);
+                .run(body);
             ran.count(3);
             child
         };

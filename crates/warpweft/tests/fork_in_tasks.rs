@@ -237,7 +237,7 @@ fn fibers_that_are_to_start_on_the_thread_start_once() {
         let leader = runtime.spawn_fiber(move || {
             let others: Vec<_> = (0..10)
                 .map(|n| {
-                    fiber::spawn_beside(move || {
+                    fiber::spawn_local(move || {
                         fiber::yield_now();
                         ran.count(n);
                     })
@@ -332,7 +332,7 @@ fn fib(n: u64) -> u64 {
 #[test]
 fn forks_that_nobody_took_are_run_by_their_owner_in_the_child() {
     rounds(|runtime, _| {
-        // Without stand-ins, of which one could carry a job of those below, and leave a worker idle.
+        // Without compensating workers, of which one could carry a job of those below, and leave a worker idle.
         let runtime = Runtime::builder()
             .workers(runtime.workers())
             .stuck_after(None)

@@ -76,14 +76,14 @@ async fn wakes_and_hogs(kind: u64, over: Arc<AtomicBool>, woken: Arc<AtomicUsize
             waits
         }
         2 => {
-            let bell = Arc::new(Notify::new());
-            let rung = Arc::clone(&bell);
+            let wakeup = Arc::new(Notify::new());
+            let notified = Arc::clone(&wakeup);
             let waits = spawn(async move {
-                rung.notified().await;
+                notified.notified().await;
                 count();
             });
             yield_now().await;
-            bell.notify_one();
+            wakeup.notify_one();
             waits
         }
         3 => spawn_job(count),

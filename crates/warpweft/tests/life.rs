@@ -354,7 +354,7 @@ fn a_policy_hears_of_the_end_of_every_task() {
     impl Policy for Watching {
         type Shared = (Locked<TaskRef>, Arc<AtomicUsize>);
         type Local = ();
-        const WATCHES_ENDS: bool = true;
+        const WATCHES_COMPLETIONS: bool = true;
 
         fn build(&self, env: &PoolEnv) -> Result<(Self::Shared, Vec<()>), PolicyError> {
             Ok(((Locked::new(), Arc::clone(&self.0)), vec![(); env.workers]))
@@ -372,7 +372,7 @@ fn a_policy_hears_of_the_end_of_every_task() {
         fn scan(shared: &Self::Shared, (): &mut (), _: &Cx<'_>) -> Option<TaskRef> {
             shared.0.pop()
         }
-        fn retired((_, words): &Self::Shared, (): &mut (), word: u64) {
+        fn completed((_, words): &Self::Shared, (): &mut (), word: u64) {
             words.fetch_add(1 + usize::try_from(word).expect("small"), Ordering::Relaxed);
         }
     }

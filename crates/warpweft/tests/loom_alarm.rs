@@ -1,11 +1,11 @@
-//! A poller goes to sleep while timers are set, under loom: it sleeps no longer than until the first of them, or is roused.
+//! A poller goes to sleep while timers are set, under loom: it sleeps no longer than until the first of them, or is woken.
 #![cfg(warpweft_loom)]
 
-#[path = "../src/io/alarm.rs"]
-mod alarm;
+#[path = "../src/driver/sleep_deadline.rs"]
+mod sleep_deadline;
 
-use alarm::Alarm;
 use loom::thread;
+use sleep_deadline::SleepDeadline;
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,31 +13,31 @@ const NEVER: u64 = u64::MAX;
 
 /// What sleeper and setters share: the first deadline of a worker's timers, as `time::timers` writes it down, and the poller's bell.
 struct World {
-    alarm: Alarm,
+    sleep_deadline: SleepDeadline,
     next: [AtomicU64; 2],
-    roused: AtomicBool,
+    unparked: AtomicBool,
 }
 
 impl World {
     fn new(before: u64) -> Arc<Self> {
         Arc::new(Self {
-            alarm: Alarm::new(),
+            sleep_deadline: SleepDeadline::new(),
             next: [AtomicU64::new(before), AtomicU64::new(NEVER)],
-            roused: AtomicBool::new(false),
+            unparked: AtomicBool::new(false),
         })
     }
 
     /// A timer that is the first of its worker's.
     fn set(&self, worker: usize, deadline: u64) {
         self.next[worker].store(deadline, Ordering::Relaxed);
-        if self.alarm.is_late_for(deadline) {
-            self.roused.store(true, Ordering::Relaxed);
+        if self.sleep_deadline.is_late_for(deadline) {
+            self.unparked.store(true, Ordering::Relaxed);
         }
     }
 
     /// Until when the poller would sleep.
     fn sleep(&self) -> u64 {
-        self.alarm.set(|| {
+        self.sleep_deadline.set(|| {
             let next = self.next.each_ref().map(|next| next.load(Ordering::Relaxed));
             next[0].min(next[1])
         })
@@ -45,9 +45,9 @@ impl World {
 
     /// Everybody is through: the timers of `deadlines` are not slept through.
     fn check(&self, until: u64, first: u64) {
-        let roused = self.roused.load(Ordering::Relaxed);
+        let unparked = self.unparked.load(Ordering::Relaxed);
         assert!(
-            roused || until <= first,
+            unparked || until <= first,
             "it sleeps until {until}, a timer is due at {first}"
         );
     }
@@ -106,10 +106,10 @@ fn the_next_sleep_sees_what_the_last_one_was_roused_by() {
         let sets = Arc::clone(&world);
         let setter = thread::spawn(move || sets.set(0, 5));
         world.sleep();
-        world.alarm.clear();
+        world.sleep_deadline.clear();
         let until = world.sleep();
         setter.join().expect("no panic");
-        // Roused during the first sleep: that is still the bell of the second, which then does not begin.
+        // Roused during the first sleep: that is still the waker of the second, which then does not begin.
         world.check(until, 5);
     });
 }
@@ -119,14 +119,14 @@ fn a_sleeper_that_is_awake_is_left_alone() {
     model(|| {
         let world = World::new(NEVER);
         assert_eq!(world.sleep(), NEVER);
-        world.alarm.clear();
+        world.sleep_deadline.clear();
         world.set(0, 5);
-        assert!(!world.roused.load(Ordering::Relaxed));
-        // And a timer that is later than the alarm rouses nobody.
+        assert!(!world.unparked.load(Ordering::Relaxed));
+        // And a timer that is later than the alarm wakes nobody.
         assert_eq!(world.sleep(), 5);
         world.set(1, 8);
-        assert!(!world.roused.load(Ordering::Relaxed));
+        assert!(!world.unparked.load(Ordering::Relaxed));
         world.set(1, 4);
-        assert!(world.roused.load(Ordering::Relaxed));
+        assert!(world.unparked.load(Ordering::Relaxed));
     });
 }

@@ -2,7 +2,7 @@
 #![cfg(warpweft_loom)]
 
 #[allow(dead_code, reason = "the pool asks more of it than these models")]
-#[path = "../src/runtime/ledger.rs"]
+#[path = "../src/pool/ledger.rs"]
 mod ledger;
 
 use ledger::Ledger;
@@ -42,7 +42,7 @@ impl Pool {
 
     fn drop_token(&self) {
         self.touch();
-        if self.ledger.come_home() {
+        if self.ledger.release_one() {
             self.free();
         }
     }

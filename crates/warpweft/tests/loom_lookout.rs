@@ -1,49 +1,51 @@
-//! The lookout's sleep against who has something for its thread, under loom: every interleaving and every weak-memory outcome.
+//! The standby poller's sleep against who has something for its thread, under loom: every interleaving and every weak-memory outcome.
 #![cfg(warpweft_loom)]
 
 #[allow(dead_code, reason = "the model needs a part of it")]
-#[path = "../src/runtime/lookout.rs"]
-mod lookout;
+#[path = "../src/driver/standby.rs"]
+mod standby;
 
-use lookout::Lookout;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
+use standby::StandbyPoller;
 
-/// The number of a stand-in.
-const STAND_IN: usize = 1;
+/// The number of a compensating worker.
+const COMPENSATING: usize = 1;
 
-/// A fiber becomes ready while its thread's stand-in lies down: it is seen, or the stand-in is roused.
+/// A fiber becomes ready while its thread's compensating worker lies down: it is seen, or the compensating worker is woken.
 #[test]
 fn a_fiber_is_seen_or_its_thread_is_roused() {
     loom::model(|| {
-        let (lookout, ready) = (Arc::new(Lookout::new()), Arc::new(AtomicBool::new(false)));
-        let (there, fiber) = (Arc::clone(&lookout), Arc::clone(&ready));
+        let (standby, ready) = (Arc::new(StandbyPoller::new()), Arc::new(AtomicBool::new(false)));
+        let (there, fiber) = (Arc::clone(&standby), Arc::clone(&ready));
         let waker = thread::spawn(move || {
             fiber.store(true, Ordering::Release);
-            there.has_to_rise(STAND_IN)
+            there.must_wake(COMPENSATING)
         });
-        assert!(lookout.enlist(STAND_IN));
-        lookout.lie_down();
+        assert!(standby.enlist(COMPENSATING));
+        standby.try_sleep();
         let sleeps = !ready.load(Ordering::Acquire);
-        let roused = waker.join().expect("no panic");
-        assert!(!sleeps || roused, "it sleeps, and nobody rouses it");
-        assert_eq!(lookout.sleeps(STAND_IN), lookout.is_in_bed());
+        let unparked = waker.join().expect("no panic");
+        assert!(!sleeps || unparked, "it sleeps, and nobody wakes it");
+        assert_eq!(standby.sleeps(COMPENSATING), standby.is_parked());
     });
 }
 
-/// Who has risen, or is another one, is not roused.
+/// Who has risen, or is another one, is not woken.
 #[test]
 fn only_who_sleeps_is_roused() {
     loom::model(|| {
-        let lookout = Lookout::new();
-        assert!(!lookout.has_to_rise(STAND_IN));
-        assert!(lookout.enlist(STAND_IN) && lookout.enlist(STAND_IN) && !lookout.enlist(STAND_IN + 1));
-        lookout.lie_down();
-        assert!(lookout.has_to_rise(STAND_IN) && !lookout.has_to_rise(STAND_IN + 1));
-        lookout.rise();
-        assert!(!lookout.has_to_rise(STAND_IN));
-        lookout.discharge(STAND_IN);
-        assert!(!lookout.is_there());
+        let standby = StandbyPoller::new();
+        assert!(!standby.must_wake(COMPENSATING));
+        assert!(
+            standby.enlist(COMPENSATING) && standby.enlist(COMPENSATING) && !standby.enlist(COMPENSATING + 1)
+        );
+        standby.try_sleep();
+        assert!(standby.must_wake(COMPENSATING) && !standby.must_wake(COMPENSATING + 1));
+        standby.wake();
+        assert!(!standby.must_wake(COMPENSATING));
+        standby.discharge(COMPENSATING);
+        assert!(!standby.is_there());
     });
 }

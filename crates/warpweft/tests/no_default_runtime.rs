@@ -56,7 +56,7 @@ impl Drop for Counted {
     }
 }
 
-type Way = (&'static str, fn(Counted) -> End);
+type Direction = (&'static str, fn(Counted) -> End);
 
 fn numbers() -> impl futures_core::Stream<Item = u32> {
     struct Three(u32);
@@ -83,7 +83,7 @@ const HERE: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 const MS: Duration = Duration::from_millis(1);
 
 /// Ways that need a runtime, and give nothing through which an error could come: a panic.
-const PANICS: &[Way] = &[
+const PANICS: &[Direction] = &[
     ("default_runtime", |_counted| {
         let _ = warpweft::default_runtime();
         End::Fine
@@ -128,7 +128,7 @@ const PANICS: &[Way] = &[
     }),
     ("TaskBuilder::spawn_fiber_beside", |counted| {
         let builder = TaskBuilder::new();
-        builder.spawn_fiber_beside(move || drop(counted)).detach();
+        builder.spawn_fiber_local(move || drop(counted)).detach();
         End::Fine
     }),
     ("TaskBuilder::try_spawn_fiber", |counted| {
@@ -140,7 +140,7 @@ const PANICS: &[Way] = &[
         End::Fine
     }),
     ("fiber::spawn_beside", |counted| {
-        fiber::spawn_beside(move || drop(counted)).detach();
+        fiber::spawn_local(move || drop(counted)).detach();
         End::Fine
     }),
     ("fiber::scope", |counted| {
@@ -244,7 +244,7 @@ const PANICS: &[Way] = &[
 ];
 
 /// Ways whose result can say it: an error.
-const ERRORS: &[Way] = &[
+const ERRORS: &[Direction] = &[
     (
         "try_default_runtime",
         |_counted| match warpweft::try_default_runtime() {
@@ -291,7 +291,7 @@ const ERRORS: &[Way] = &[
 ];
 
 /// What needs no runtime works without one.
-const FINE: &[Way] = &[
+const FINE: &[Direction] = &[
     ("yield_now", |_counted| {
         block_on(warpweft::yield_now());
         End::Fine
@@ -328,7 +328,7 @@ fn each_way(granted: usize) {
     let expected = "as a test has asked for";
     let dropped = Arc::new(AtomicUsize::new(0));
     let mut count = 0;
-    let mut call = |(name, way): &Way| {
+    let mut call = |(name, way): &Direction| {
         eprintln!("{granted} threads: {name}");
         grant(Some(granted));
         let counted = Counted(Arc::clone(&dropped));

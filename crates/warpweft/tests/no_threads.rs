@@ -15,7 +15,7 @@ fn threads_that_cannot_be_had() {
 
     let runtime = Runtime::builder()
         .workers(1)
-        // A stand-in would take one of the refusals.
+        // A compensating worker would take one of the refusals.
         .stuck_after(None)
         .blocking_keep_alive(Duration::from_secs(3600))
         .build()

@@ -16,9 +16,9 @@ use warpweft::{JoinError, JoinHandle, PolicySpec, Runtime, TaskBuilder, block_on
 
 /// More than the machine has processors, so that they are preempted anywhere.
 const WORKERS: usize = 8;
-/// Threads outside that spawn and wake: more than there are places for visitors.
+/// Threads outside that spawn and wake: more than there are places for external threads.
 const OUTSIDE: usize = 6;
-/// Places for visitors: `VISITORS` of the policy.
+/// Places for external threads: `VISITORS` of the policy.
 const VISITORS: usize = 4;
 /// Tasks of a round of one of those threads, with their children.
 const ROUND: usize = 100;
@@ -39,7 +39,7 @@ fn nodes(runtime: &Runtime) -> usize {
 
 fn workers(runtime: &Runtime) -> usize {
     let counters = runtime.counters();
-    counters.workers.len() + counters.stand_ins.len()
+    counters.workers.len() + counters.compensating.len()
 }
 
 /// Those that there may be beyond one for each task: one that was left in each place.

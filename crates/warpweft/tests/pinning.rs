@@ -80,17 +80,17 @@ fn a_worker_keeps_its_cpu_in_other_hands() {
     let cpus = here();
     let list = vec![cpus[0], cpus[cpus.len() - 1]];
     for list in [vec![list[0]], list] {
-        // Without stand-ins, which run anywhere: where the machine is busy they come for workers that only wait for a CPU.
+        // Without compensating workers, which run anywhere: where the machine is busy they come for workers that only wait for a CPU.
         let runtime = Runtime::builder()
             .pin(Pin::Cpus(list.clone()))
             .stuck_after(None)
             .build()
             .expect("allowed");
-        let homes: Vec<_> = list.iter().map(|&cpu| vec![cpu]).collect();
+        let all_fibers: Vec<_> = list.iter().map(|&cpu| vec![cpu]).collect();
         // A thread has to come back with another worker than it had, and that depends on who is faster.
         for round in 0..100 {
             swap_workers(&runtime, &list);
-            assert_eq!(by_worker(&runtime), homes, "in round {round}");
+            assert_eq!(by_worker(&runtime), all_fibers, "in round {round}");
         }
         assert_eq!(runtime.threads().unpinned, 0);
     }
@@ -149,11 +149,11 @@ fn the_mask_of_who_builds_it_counts() {
         assert!(error.is_none_or(|error| error.is_err()));
         (runtime.workers(), by_worker(&runtime), cpus[0])
     });
-    let (workers, homes, first) = builder.join().expect("no panic");
-    assert_eq!((workers, homes), (1, vec![vec![first]]));
+    let (workers, all_fibers, first) = builder.join().expect("no panic");
+    assert_eq!((workers, all_fibers), (1, vec![vec![first]]));
 }
 
-/// A stand-in has no CPUs of its own: it goes where there is room, and the worker stays where it is.
+/// A compensating worker has no CPUs of its own: it goes where there is room, and the worker stays where it is.
 #[test]
 fn a_pinned_worker_is_stuck() {
     let cpus = here();
@@ -168,7 +168,7 @@ fn a_pinned_worker_is_stuck() {
             tell.send(here()).expect("somebody asks");
             gate.recv().is_err()
         });
-        // Where the machine is busy a stand-in may have come for a worker that only waited for a CPU.
+        // Where the machine is busy a compensating worker may have come for a worker that only waited for a CPU.
         let is_worker = told.recv().expect("it starts") == [cpus[0]];
         let behind = runtime.spawn_job(here).wait().expect("no panic");
         drop(open);
@@ -219,7 +219,7 @@ fn a_policy_hears_where_its_workers_are() {
     };
     build(Pin::Cpus(vec![cpus[0]; 2]));
     let places = receive.recv().expect("it was built");
-    // One for each worker, and for the stand-in.
+    // One for each worker, and for the compensating worker.
     assert_eq!(places, [places[0]; 3]);
     build(Pin::Off);
     assert_eq!(receive.recv().expect("it was built"), []);

@@ -1,4 +1,4 @@
-//! Several pools in one runtime: hops, closures that run elsewhere, bounds, silos, views, and what is refused.
+//! Several pools in one runtime: transfers, closures that run elsewhere, bounds, silos, views, and what is refused.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -51,27 +51,32 @@ fn a_task_goes_there_and_back_and_keeps_what_it_has() {
             .map(|n| {
                 let (first, second) = (first.clone(), second.clone());
                 runtime.spawn(async move {
-                    let mut visited = vec![here()];
+                    let mut had_entered = vec![here()];
                     for _ in 0..3 {
                         second.enter().await.expect("it is open");
                         assert!(second.is_here() && !first.is_here());
-                        visited.push(here());
+                        had_entered.push(here());
                         yield_now().await;
                         assert!(second.is_here());
                         first.enter().await.expect("it is open");
                         assert!(first.is_here());
                     }
-                    (n, visited)
+                    (n, had_entered)
                 })
             })
             .collect();
         for (n, task) in tasks.into_iter().enumerate() {
-            let (number, visited) = task.wait().expect("no panic");
-            assert_eq!((number, visited.len()), (n, 4));
-            assert!(visited[1..].iter().all(|name| name == "second"));
+            let (number, had_entered) = task.wait().expect("no panic");
+            assert_eq!((number, had_entered.len()), (n, 4));
+            assert!(had_entered[1..].iter().all(|name| name == "second"));
         }
         for pool in [first, second] {
-            assert_eq!(pool.counters().total().get(Count::Hops), 150, "{}", pool.name());
+            assert_eq!(
+                pool.counters().total().get(Count::Transfers),
+                150,
+                "{}",
+                pool.name()
+            );
         }
         assert_eq!(second.counters().total().get(Count::Injected), 150);
     });
@@ -105,10 +110,10 @@ fn timers_and_what_was_spawned_follow_a_task() {
     pairs(|runtime, first, second| {
         let (first, second) = (first.clone(), second.clone());
         let task = runtime.spawn(async move {
-            let nap = time::sleep(Duration::from_millis(5));
+            let timed_park = time::sleep(Duration::from_millis(5));
             let child = spawn(async { here() });
             second.enter().await.expect("it is open");
-            nap.await;
+            timed_park.await;
             assert!(second.is_here());
             assert_eq!(child.await.expect("no panic"), "first");
             let (left, right) = join_async(async { 1 }, async { 2 }).await;
@@ -157,14 +162,14 @@ fn panics_come_back_to_whoever_waits() {
         let there = second.clone();
         let task = runtime.spawn(async move {
             there.enter().await.expect("it is open");
-            panic!("after the hop");
+            panic!("after the transfer");
         });
         let panic = task
             .wait()
             .expect_err("it panicked")
             .into_panic()
             .expect("a panic");
-        assert_eq!(panic.downcast_ref::<&str>(), Some(&"after the hop"));
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"after the transfer"));
         let there = second.clone();
         let job = runtime.spawn_job(move || there.run(|| -> () { panic!("over there") }));
         assert!(job.wait().expect_err("it panicked").is_panic());
@@ -252,13 +257,13 @@ fn an_entry_that_is_dropped_leaves_the_task_where_it_is_and_no_place_taken() {
         });
         assert!(task.wait().expect("no panic"));
         assert_eq!(second.free_places(), Some(1));
-        assert_eq!(runtime.counters().total().get(Count::Hops), 1);
+        assert_eq!(runtime.counters().total().get(Count::Transfers), 1);
     }
 }
 
 #[test]
 fn a_wish_that_was_left_behind_moves_nobody_else() {
-    // It lies with the worker, so there must be no stand-in.
+    // It lies with the worker, so there must be no compensating worker.
     let runtime = stage("first", of(1, "fifo").stuck_after(None))
         .then("second", of(1, "fifo").capacity(1))
         .build()
@@ -386,14 +391,17 @@ fn who_has_a_place_cannot_wait_for_one_before_it() {
             there.enter().await.expect("it is open");
             let refused = back.enter().await;
             assert_eq!(back.run(|| ()), refused);
-            assert_eq!(back.spawn_when_free(async {}).await.err(), refused.clone().err());
+            assert_eq!(
+                back.spawn_with_permit(async {}).await.err(),
+                refused.clone().err()
+            );
             back.try_enter().await.expect("there is a place");
             (refused, back.is_here())
         });
         assert_eq!(task.wait().expect("no panic"), (Err(error), true));
         // Its own pool, too, may be full of tasks that wait for a place in it.
         let own = a.clone();
-        let twice = a.spawn(async move { own.spawn_when_free(async {}).await.err() });
+        let twice = a.spawn(async move { own.spawn_with_permit(async {}).await.err() });
         assert!(matches!(
             twice.wait().expect("no panic"),
             Some(EnterError::OutOfOrder { .. })
@@ -429,7 +437,7 @@ fn a_source_waits_until_there_is_room() {
             let mut handles = Vec::new();
             for n in 0..50 {
                 let inside = Arc::clone(&inside);
-                let task = parse.spawn_when_free(async move {
+                let task = parse.spawn_with_permit(async move {
                     assert!(inside.fetch_add(1, Ordering::Relaxed) < 2);
                     yield_now().await;
                     inside.fetch_sub(1, Ordering::Relaxed);
@@ -497,8 +505,11 @@ fn a_pool_that_has_ended_says_so() {
     let task = other.spawn(async move { (there.enter().await, there.try_enter().await) });
     let closed = Err(EnterError::Closed);
     assert_eq!(task.wait().expect("no panic"), (closed.clone(), closed));
-    let view = pool.view(1).expect("one at a time");
-    assert!(matches!(view.spawn(async {}).wait(), Err(JoinError::Shutdown)));
+    let concurrency_limit = pool.concurrency_limit(1).expect("one at a time");
+    assert!(matches!(
+        concurrency_limit.spawn(async {}).wait(),
+        Err(JoinError::Shutdown)
+    ));
 }
 
 #[test]
@@ -525,7 +536,7 @@ fn runtimes_end_in_either_order_while_tasks_go_to_and_fro() {
                 })
             })
             .collect();
-        while pools[0].counters().total().get(Count::Hops) < 100 {
+        while pools[0].counters().total().get(Count::Transfers) < 100 {
             std::thread::yield_now();
         }
         drop(runtimes[ends_first].take());
@@ -584,12 +595,12 @@ fn silos_and_stages_of_builders_within_builders_keep_their_order() {
 fn a_view_lets_so_many_in_at_a_time() {
     for workers in [1, 2, 4] {
         let runtime = of(workers, "fifo").build().expect("a small pool");
-        let view = runtime.first().view(2).expect("two at a time");
+        let concurrency_limit = runtime.first().concurrency_limit(2).expect("two at a time");
         let inside = Arc::new(AtomicUsize::new(0));
         let tasks: Vec<_> = (0..30)
             .map(|n| {
                 let inside = Arc::clone(&inside);
-                view.spawn(async move {
+                concurrency_limit.spawn(async move {
                     assert!(inside.fetch_add(1, Ordering::Relaxed) < 2);
                     yield_now().await;
                     inside.fetch_sub(1, Ordering::Relaxed);
@@ -598,15 +609,19 @@ fn a_view_lets_so_many_in_at_a_time() {
                 })
             })
             .collect();
-        let cancelled = view.spawn(std::future::pending::<()>());
+        let cancelled = concurrency_limit.spawn(std::future::pending::<()>());
         cancelled.cancel();
         let ends: Vec<_> = tasks.into_iter().map(JoinHandle::wait).collect();
         assert_eq!(ends.iter().filter(|end| end.is_ok()).count(), 24);
-        let job = view.spawn_job(here);
+        let job = concurrency_limit.spawn_job(here);
         assert_eq!(job.wait().expect("no panic"), runtime.name());
         assert!(cancelled.wait().is_err());
         assert_eq!(
-            (view.free(), view.limit(), view.pool() == runtime.first()),
+            (
+                concurrency_limit.free(),
+                concurrency_limit.limit(),
+                concurrency_limit.pool() == runtime.first()
+            ),
             (2, 2, true)
         );
     }
@@ -621,7 +636,7 @@ struct SharedWords(<Fifo as Policy>::Shared, Words);
 impl Policy for Words {
     type Shared = SharedWords;
     type Local = <Fifo as Policy>::Local;
-    const WATCHES_ENDS: bool = true;
+    const WATCHES_COMPLETIONS: bool = true;
 
     fn build(&self, env: &PoolEnv) -> Result<(SharedWords, Vec<Self::Local>), PolicyError> {
         let (shared, locals) = Fifo::new().build(env)?;
@@ -637,8 +652,8 @@ impl Policy for Words {
     fn next(s: &SharedWords, w: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Fifo::next(&s.0, w, cx)
     }
-    fn overdue(s: &SharedWords, w: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        Fifo::overdue(&s.0, w, cx)
+    fn poll_global(s: &SharedWords, w: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        Fifo::poll_global(&s.0, w, cx)
     }
     fn search(s: &SharedWords, w: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Fifo::search(&s.0, w, cx)
@@ -646,7 +661,7 @@ impl Policy for Words {
     fn scan(s: &SharedWords, w: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Fifo::scan(&s.0, w, cx)
     }
-    fn retired(s: &SharedWords, _: &mut Self::Local, policy_word: u64) {
+    fn completed(s: &SharedWords, _: &mut Self::Local, policy_word: u64) {
         s.1.0.lock().1.push(policy_word);
     }
 }
@@ -713,7 +728,7 @@ fn what_cannot_be_built_says_why() {
         none.to_string(),
         "the runtime has nothing called `other`; it has none"
     );
-    assert!(runtime.first().view(0).is_err());
+    assert!(runtime.first().concurrency_limit(0).is_err());
 }
 
 #[test]

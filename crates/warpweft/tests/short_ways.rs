@@ -70,10 +70,10 @@ impl Policy for Watched {
         queue.push(task);
         Wake::Any
     }
-    fn keeps(_: &Shared, why: Why) -> bool {
+    fn is_fast_path(_: &Shared, why: Why) -> bool {
         why != Why::Yielded
     }
-    fn push_own((own, seen): &mut Local, task: TaskRef) -> Result<(), TaskRef> {
+    fn push_local((own, seen): &mut Local, task: TaskRef) -> Result<(), TaskRef> {
         assert!(!INSIDE.get(), "a hook reached its worker's half once more");
         let why = if task.policy_word() == 1 {
             Why::Woken

@@ -18,7 +18,7 @@ fn a_fiber_beside_another_starts_while_its_home_is_blocked() {
         let (waits, opens) = (gate.clone(), gate);
         let spawner = runtime.spawn_fiber(move || {
             let job = warpweft::spawn_job(move || block_on(waits));
-            fiber::spawn_beside(move || {
+            fiber::spawn_local(move || {
                 fiber::yield_now();
                 opens.open();
             })
@@ -56,7 +56,7 @@ fn a_pool_closes_over_fibers_that_have_not_started() {
             };
             let handles: Vec<_> = (0..2)
                 .map(waits)
-                .map(fiber::spawn_beside)
+                .map(fiber::spawn_local)
                 .chain((0..2).map(waits).map(fiber::spawn))
                 .collect();
             fiber::yield_now();

@@ -13,7 +13,7 @@ use shuttle::thread;
 use std::cell::RefCell;
 use std::sync::Arc;
 use support::{Gate, check, check_fairly, runtime};
-use warpweft::effect::{Continuation, Effect, Handler, Strand, handle, perform};
+use warpweft::effect::{Continuation, Coroutine, Effect, Handler, handle, perform};
 use warpweft::{JoinError, block_on, fiber, join, spawn_job, yield_now};
 
 struct Ask;
@@ -121,12 +121,12 @@ fn a_scheduler_waits_with_its_fiber() {
         let scheduler = runtime.spawn_fiber(move || {
             let ready = RefCell::new(Vec::new());
             let mut handler = Handler::returning(|()| ()).on(|Ask, k| ready.borrow_mut().push(k.resume(1)));
-            handler.run(Strand::new(|| {
+            handler.run(Coroutine::new(|| {
                 perform(Ask);
                 block_on(waits);
                 perform(Ask);
             }));
-            handler.run(Strand::new(|| {
+            handler.run(Coroutine::new(|| {
                 perform(Ask);
                 fiber::yield_now();
             }));
@@ -163,7 +163,7 @@ fn a_pool_ends_while_a_chain_of_stacks_waits() {
             let _fiber = Tells("fiber", Arc::clone(&told));
             let (kept, in_kept) = (RefCell::new(None), Arc::clone(&told));
             let mut keeper = Handler::new().on(|Ask, k: Continuation<Ask, ()>| *kept.borrow_mut() = Some(k));
-            keeper.run(Strand::new(move || {
+            keeper.run(Coroutine::new(move || {
                 let _kept = Tells("kept", in_kept);
                 perform(Ask);
             }));

@@ -117,7 +117,7 @@ fn the_poller_leaves_for_work_and_another_sleeper_follows() {
 #[test]
 fn a_worker_that_holds_on_does_not_keep_the_poller_from_the_other() {
     check_fairly(|| {
-        // Nobody who would send a lookout there.
+        // Nobody who would send a standby poller there.
         let unwatched = Runtime::builder().workers(2).stuck_after(None).build();
         let runtime = unwatched.expect("a small pool");
         // Workers that have run some tasks look at the poller after some more, and not before the next one.

@@ -48,7 +48,7 @@ impl Shared {
 impl Policy for Watched {
     type Shared = Shared;
     type Local = prows::Local;
-    const WATCHES_ENDS: bool = ProWs::WATCHES_ENDS;
+    const WATCHES_COMPLETIONS: bool = ProWs::WATCHES_COMPLETIONS;
 
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<prows::Local>), PolicyError> {
         let (deques, locals) = ProWs::new().capacity(2).build(env)?;
@@ -67,8 +67,8 @@ impl Policy for Watched {
     fn next(s: &Shared, w: &mut prows::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         ProWs::next(&s.deques, w, cx)
     }
-    fn overdue(s: &Shared, w: &mut prows::Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        ProWs::overdue(&s.deques, w, cx)
+    fn poll_global(s: &Shared, w: &mut prows::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        ProWs::poll_global(&s.deques, w, cx)
     }
     fn search(s: &Shared, w: &mut prows::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         let found = ProWs::search(&s.deques, w, cx);
@@ -78,11 +78,11 @@ impl Policy for Watched {
     fn scan(s: &Shared, w: &mut prows::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         ProWs::scan(&s.deques, w, cx)
     }
-    fn alone(s: &Shared, w: &prows::Local) -> bool {
-        ProWs::alone(&s.deques, w)
+    fn is_only_ready(s: &Shared, w: &prows::Local) -> bool {
+        ProWs::is_only_ready(&s.deques, w)
     }
-    fn retired(s: &Shared, w: &mut prows::Local, policy_word: u64) {
-        ProWs::retired(&s.deques, w, policy_word);
+    fn completed(s: &Shared, w: &mut prows::Local, policy_word: u64) {
+        ProWs::completed(&s.deques, w, policy_word);
         s.watch();
     }
 }
@@ -104,14 +104,14 @@ fn pool(workers: usize, program: impl FnOnce(&Runtime)) {
 
 /// Rung once; until then tasks wait for it, and each wakes up twice.
 #[derive(Clone, Default)]
-struct Bell(Arc<Mutex<(bool, Vec<Waker>)>>);
+struct Notified(Arc<Mutex<(bool, Vec<Waker>)>>);
 
-impl Bell {
+impl Notified {
     fn ring(&self) {
         let wakers = {
-            let mut bell = self.0.lock().expect("unpoisoned");
-            bell.0 = true;
-            std::mem::take(&mut bell.1)
+            let mut wakeup = self.0.lock().expect("unpoisoned");
+            wakeup.0 = true;
+            std::mem::take(&mut wakeup.1)
         };
         wakers.iter().for_each(Waker::wake_by_ref);
         wakers.into_iter().for_each(Waker::wake);
@@ -122,15 +122,15 @@ impl Bell {
     }
 }
 
-impl Future for Bell {
+impl Future for Notified {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut bell = self.0.lock().expect("unpoisoned");
-        if bell.0 {
+        let mut wakeup = self.0.lock().expect("unpoisoned");
+        if wakeup.0 {
             return Poll::Ready(());
         }
-        bell.1.push(cx.waker().clone());
+        wakeup.1.push(cx.waker().clone());
         Poll::Pending
     }
 }
@@ -140,12 +140,12 @@ fn count(ran: &AtomicUsize) {
 }
 
 /// Leaves a deque with so many jobs behind, then one more job for whoever comes back.
-async fn leaves(jobs: usize, bell: Bell, ran: Arc<AtomicUsize>) {
+async fn leaves(jobs: usize, wakeup: Notified, ran: Arc<AtomicUsize>) {
     for _ in 0..jobs {
         let ran = Arc::clone(&ran);
         spawn_detached(move || count(&ran));
     }
-    bell.await;
+    wakeup.await;
     spawn_job(move || ran.fetch_add(1, Ordering::SeqCst))
         .await
         .expect("no panic");
@@ -155,12 +155,12 @@ async fn leaves(jobs: usize, bell: Bell, ran: Arc<AtomicUsize>) {
 fn all_come_back(workers: usize, jobs: &'static [usize]) {
     let ran = Arc::new(AtomicUsize::new(0));
     pool(workers, |runtime| {
-        let bell = Bell::default();
+        let wakeup = Notified::default();
         let tasks: Vec<_> = jobs
             .iter()
-            .map(|&jobs| runtime.spawn(leaves(jobs, bell.clone(), Arc::clone(&ran))))
+            .map(|&jobs| runtime.spawn(leaves(jobs, wakeup.clone(), Arc::clone(&ran))))
             .collect();
-        let ringer = thread::spawn(move || bell.ring());
+        let ringer = thread::spawn(move || wakeup.ring());
         for task in tasks {
             task.wait().expect("no panic");
         }
@@ -231,17 +231,17 @@ fn woken_after_its_end() {
     check(|| {
         let mut late = Vec::new();
         pool(2, |runtime| {
-            let bell = Bell::default();
-            let first = runtime.spawn(bell.clone());
-            while bell.wakers().is_empty() {
+            let wakeup = Notified::default();
+            let first = runtime.spawn(wakeup.clone());
+            while wakeup.wakers().is_empty() {
                 thread::yield_now();
             }
-            late = bell.wakers();
-            bell.ring();
+            late = wakeup.wakers();
+            wakeup.ring();
             first.wait().expect("no panic");
             let again = late.clone();
             let waker = thread::spawn(move || again.into_iter().for_each(Waker::wake));
-            let other = Bell::default();
+            let other = Notified::default();
             let second = runtime.spawn(other.clone());
             other.ring();
             second.wait().expect("no panic");
@@ -257,13 +257,13 @@ fn everybody_asleep_while_a_deque_is_resumable() {
     let asleep = |jobs: usize| {
         check_with(Arc::new(move || {
             pool(2, |runtime| {
-                let (bell, ran) = (Bell::default(), Arc::new(AtomicUsize::new(0)));
-                let task = runtime.spawn(leaves(jobs, bell.clone(), Arc::clone(&ran)));
-                while bell.wakers().is_empty() || runtime.idle_workers() != (0, 2) {
+                let (wakeup, ran) = (Notified::default(), Arc::new(AtomicUsize::new(0)));
+                let task = runtime.spawn(leaves(jobs, wakeup.clone(), Arc::clone(&ran)));
+                while wakeup.wakers().is_empty() || runtime.idle_workers() != (0, 2) {
                     thread::yield_now();
                 }
                 assert_eq!(ran.load(Ordering::SeqCst), jobs, "what was left was done");
-                bell.ring();
+                wakeup.ring();
                 task.wait().expect("no panic");
             });
         }));
@@ -278,9 +278,9 @@ fn cancelled_while_its_deque_waits() {
     check(|| {
         let ran = Arc::new(AtomicUsize::new(0));
         pool(2, |runtime| {
-            let bell = Bell::default();
-            let task = runtime.spawn(leaves(2, bell.clone(), Arc::clone(&ran)));
-            let ringer = thread::spawn(move || bell.ring());
+            let wakeup = Notified::default();
+            let task = runtime.spawn(leaves(2, wakeup.clone(), Arc::clone(&ran)));
+            let ringer = thread::spawn(move || wakeup.ring());
             task.cancel();
             match task.wait() {
                 Ok(()) | Err(JoinError::Cancelled) => {}
@@ -331,9 +331,9 @@ fn the_end_of_a_pool_with_deques_that_wait() {
             .policy(Watched(Arc::clone(&left)))
             .build()
             .expect("a small pool");
-        let (bell, ran) = (Bell::default(), Arc::new(AtomicUsize::new(0)));
-        let tasks = [0, 2].map(|jobs| runtime.spawn(leaves(jobs, bell.clone(), Arc::clone(&ran))));
-        let ringer = thread::spawn(move || bell.ring());
+        let (wakeup, ran) = (Notified::default(), Arc::new(AtomicUsize::new(0)));
+        let tasks = [0, 2].map(|jobs| runtime.spawn(leaves(jobs, wakeup.clone(), Arc::clone(&ran))));
+        let ringer = thread::spawn(move || wakeup.ring());
         drop(runtime);
         for task in tasks {
             match task.wait() {
@@ -354,12 +354,12 @@ fn the_end_of_a_pool_with_deques_that_wait() {
 fn a_deque_is_left_and_mugged() {
     check(|| {
         pool(1, |runtime| {
-            let (bell, ran) = (Bell::default(), Arc::new(AtomicUsize::new(0)));
-            let ringer = bell.clone();
-            // Behind the bell, at the top of the deque, so that it is stolen first and rings it while two others are left.
+            let (wakeup, ran) = (Notified::default(), Arc::new(AtomicUsize::new(0)));
+            let ringer = wakeup.clone();
+            // Behind the waker, at the top of the deque, so that it is stolen first and rings it while two others are left.
             let task = runtime.spawn(async move {
                 spawn_detached(move || ringer.ring());
-                leaves(2, bell, ran).await;
+                leaves(2, wakeup, ran).await;
             });
             task.wait().expect("no panic");
             let total = runtime.counters().total();

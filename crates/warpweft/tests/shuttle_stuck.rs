@@ -1,4 +1,4 @@
-//! Stuck workers and their stand-ins under shuttle: nothing that waits behind a stuck worker is left there, and the pool ends.
+//! Stuck workers and their compensating workers under shuttle: nothing that waits behind a stuck worker is left there, and the pool ends.
 #![cfg(warpweft_shuttle)]
 
 mod support {
@@ -51,7 +51,7 @@ fn a_quiet_pool_is_watched_again() {
     });
 }
 
-/// A future goes on under the stand-in, and comes back to the worker; a stream of steps does not keep the stand-in.
+/// A future goes on under the compensating worker, and comes back to the worker; a stream of steps does not keep the compensating worker.
 #[test]
 fn a_future_goes_to_and_fro() {
     check_fairly(|| {
@@ -72,7 +72,7 @@ fn a_future_goes_to_and_fro() {
 }
 
 #[test]
-fn the_pool_closes_while_a_stand_in_comes_or_works_or_goes() {
+fn the_pool_closes_while_a_compensating_comes_or_works_or_goes() {
     check_fairly(|| {
         let runtime = Arc::new(watched(1, "fifo"));
         let flag = Arc::new(AtomicBool::new(false));

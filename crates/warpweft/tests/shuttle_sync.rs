@@ -55,7 +55,7 @@ impl Inside {
         Self(AtomicBool::new(false))
     }
 
-    fn visit(&self) {
+    fn access(&self) {
         assert!(!self.0.swap(true, Ordering::SeqCst), "two inside");
         thread::yield_now();
         self.0.store(false, Ordering::SeqCst);
@@ -71,7 +71,7 @@ fn three_threads_and_a_mutex() {
             thread::spawn(move || {
                 for _ in 0..2 {
                     let mut sum = world.0.lock().wait();
-                    world.1.visit();
+                    world.1.access();
                     *sum += 1;
                 }
             })
@@ -114,7 +114,7 @@ fn locks_that_are_given_up_do_not_stop_the_next() {
                     _ => Some(world.0.lock().wait()),
                 };
                 if let Some(guard) = guard {
-                    world.1.visit();
+                    world.1.access();
                     drop(guard);
                 }
             }));
@@ -148,7 +148,7 @@ fn a_starved_waiter_is_handed_the_lock_and_leaves() {
             let world = Arc::clone(&world);
             thread::spawn(move || {
                 let _guard = world.0.lock().wait();
-                world.1.visit();
+                world.1.access();
             })
         };
         drop(starved);

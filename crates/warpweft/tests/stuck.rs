@@ -140,13 +140,13 @@ fn one_task_that_never_ends_does_not_freeze_the_others() {
 }
 
 #[test]
-fn stand_ins_go_when_the_worker_comes_back() {
+fn compensatings_go_when_the_worker_comes_back() {
     let runtime = runtime(1, Fifo::default());
     for round in 1..=5 {
         let until = Arc::new(AtomicBool::new(false));
         hog(&runtime, &until);
         let count = Arc::new(AtomicUsize::new(0));
-        // A stream of tasks that never leaves the stand-in without one.
+        // A stream of tasks that never leaves the compensating worker without one.
         let stream = {
             let (until, count) = (Arc::clone(&until), Arc::clone(&count));
             runtime.spawn(async move {
@@ -156,7 +156,9 @@ fn stand_ins_go_when_the_worker_comes_back() {
                 }
             })
         };
-        eventually("the stand-in works", || count.load(Ordering::Relaxed) > 10);
+        eventually("the compensating worker works", || {
+            count.load(Ordering::Relaxed) > 10
+        });
         until.store(true, Ordering::Relaxed);
         stream.wait().expect("no panic");
         assert_eq!(runtime.spawn_job(move || round).wait().expect("no panic"), round);
@@ -166,7 +168,7 @@ fn stand_ins_go_when_the_worker_comes_back() {
 }
 
 #[test]
-fn a_stand_in_waits_hands_over_and_starts_fibers_like_any_worker() {
+fn a_compensating_waits_hands_over_and_starts_fibers_like_any_worker() {
     let runtime = runtime(1, Fifo::default());
     let until = Arc::new(AtomicBool::new(false));
     hog(&runtime, &until);
@@ -176,11 +178,11 @@ fn a_stand_in_waits_hands_over_and_starts_fibers_like_any_worker() {
         a + b + woken.wait().expect("no panic")
     });
     let fiber = runtime.spawn_fiber(|| {
-        let home = thread::current().id();
+        let fibers = thread::current().id();
         let inner = fiber::spawn(|| 4);
         let inner = inner.wait().expect("no panic");
         time_out();
-        assert_eq!(thread::current().id(), home);
+        assert_eq!(thread::current().id(), fibers);
         inner
     });
     assert_eq!(job.wait().expect("no panic"), 6);
@@ -200,7 +202,7 @@ fn time_out() {
 }
 
 #[test]
-fn a_pool_closes_while_stand_ins_work() {
+fn a_pool_closes_while_compensatings_work() {
     for _ in 0..20 {
         let runtime = runtime(2, Lifo::default());
         let until = Arc::new(AtomicBool::new(false));
@@ -215,7 +217,9 @@ fn a_pool_closes_while_stand_ins_work() {
                 }
             }));
         }
-        eventually("a stand-in works", || count.load(Ordering::Relaxed) > 0);
+        eventually("a compensating worker works", || {
+            count.load(Ordering::Relaxed) > 0
+        });
         let end = thread::spawn(move || runtime.shutdown());
         until.store(true, Ordering::Relaxed);
         end.join().expect("no panic");
@@ -324,15 +328,15 @@ fn a_fork_is_not_reported_as_the_task_before() {
     let of_the_fork = || {
         let stalls = stalls.lock();
         let of_it = |stall: &&Stall| {
-            let whereabouts = stall.whereabouts.as_ref();
-            whereabouts.is_some_and(|its| its.thread == taken_by.load(Ordering::SeqCst))
+            let thread_state = stall.thread_state.as_ref();
+            thread_state.is_some_and(|its| its.thread == taken_by.load(Ordering::SeqCst))
         };
         stalls.iter().find(of_it).cloned()
     };
     let stall = thread::scope(|scope| {
         scope.spawn(|| {
             let second = |_: warpweft::ForkCx<'_>| {
-                let thread = warpweft_platform::whereabouts::thread();
+                let thread = warpweft_platform::thread_state::thread();
                 taken_by.store(thread.expect("Linux numbers them"), Ordering::SeqCst);
                 spin();
             };
@@ -356,16 +360,16 @@ fn the_report_says_what_the_kernel_knows_of_the_thread() {
     let (wake, woken) = std::sync::mpsc::channel::<()>();
     let (stall, _runtime) = report_on(|runtime| {
         drop(runtime.spawn_job(move || {
-            tell.send(warpweft_platform::whereabouts::thread())
+            tell.send(warpweft_platform::thread_state::thread())
                 .expect("a listener");
             // Asleep in the kernel, until `wake` goes.
             let _ = woken.recv();
         }));
     });
     drop(wake);
-    let whereabouts = stall.whereabouts.clone().expect("Linux tells");
-    assert_eq!(Some(whereabouts.thread), told.recv().expect("it ran"));
-    assert_eq!(whereabouts.state, 'S', "{whereabouts}");
+    let thread_state = stall.thread_state.clone().expect("Linux tells");
+    assert_eq!(Some(thread_state.thread), told.recv().expect("it ran"));
+    assert_eq!(thread_state.state, 'S', "{thread_state}");
     assert!(stall.to_string().contains("sleeps"), "{stall}");
 }
 
@@ -399,9 +403,9 @@ fn forks_are_left_to_the_workers() {
         }
     }
     runtime.install(|cx| spin(cx, 6)).expect("it is open");
-    let stand_ins = runtime.counters().stand_ins;
-    assert_eq!(stand_ins.len(), 1);
-    let taken = stand_ins[0].get(Count::ForksTaken);
+    let compensating = runtime.counters().compensating;
+    assert_eq!(compensating.len(), 1);
+    let taken = compensating[0].get(Count::ForksTaken);
     assert_eq!(taken, 0);
 }
 
@@ -436,8 +440,8 @@ fn chain(until: Arc<AtomicBool>, links: Arc<AtomicUsize>) {
 /// No task takes as long as to be stuck, and yet what sockets wake does not wait for them.
 fn sockets_beside_long_tasks(workers: usize, policy: impl Policy) {
     const STUCK: Duration = Duration::from_millis(100);
-    let stand_ins_told_of = Arc::new(AtomicUsize::new(0));
-    let told = Arc::clone(&stand_ins_told_of);
+    let compensatings_told_of = Arc::new(AtomicUsize::new(0));
+    let told = Arc::clone(&compensatings_told_of);
     let runtime = Runtime::builder()
         .workers(workers)
         .policy(policy)
@@ -454,7 +458,7 @@ fn sockets_beside_long_tasks(workers: usize, policy: impl Policy) {
         let (until, links) = (Arc::clone(&until), Arc::clone(&links));
         drop(runtime.spawn_job(move || chain(until, links)));
     }
-    let served = || runtime.counters().stand_ins[0].get(Count::Ran);
+    let served = || runtime.counters().compensating[0].get(Count::Ran);
     let start = Instant::now();
     while served() < 20 {
         let mut byte = [7];
@@ -465,10 +469,10 @@ fn sockets_beside_long_tasks(workers: usize, policy: impl Policy) {
     }
     // It sleeps in the poller, and nothing comes.
     thread::sleep(3 * STUCK);
-    assert_eq!(stand_ins_told_of.load(Ordering::Relaxed), 0);
+    assert_eq!(compensatings_told_of.load(Ordering::Relaxed), 0);
     until.store(true, Ordering::Relaxed);
     // It goes when it is needed no more.
-    eventually("the lookout stands down", || {
+    eventually("the standby poller retires", || {
         let threads = runtime.threads();
         links.load(Ordering::Relaxed) == 0 && threads.all - threads.spare == workers
     });
@@ -482,7 +486,7 @@ fn sockets_are_served_beside_long_tasks() {
     }
 }
 
-/// A fiber that started on the lookout's thread goes on there, though nothing happens in the poller where that sleeps.
+/// A fiber that started on the standby poller's thread goes on there, though nothing happens in the poller where that sleeps.
 #[test]
 fn the_lookout_rises_for_a_fiber_of_its_thread() {
     let runtime = Runtime::builder()
@@ -490,7 +494,7 @@ fn the_lookout_rises_for_a_fiber_of_its_thread() {
         .stuck_after(Some(Duration::from_secs(100)))
         .build()
         .expect("threads");
-    let workers_thread = runtime.spawn_job(warpweft_platform::whereabouts::thread);
+    let workers_thread = runtime.spawn_job(warpweft_platform::thread_state::thread);
     let workers_thread = workers_thread.wait().expect("no panic");
     let listener = runtime.block_on(async { TcpListener::bind(([127, 0, 0, 1], 0)) });
     let listener = listener.expect("a port");
@@ -503,7 +507,7 @@ fn the_lookout_rises_for_a_fiber_of_its_thread() {
             let tell = tell.clone();
             drop(fiber::spawn(move || {
                 let (wake, woken) = channel::bounded(1);
-                let thread = warpweft_platform::whereabouts::thread();
+                let thread = warpweft_platform::thread_state::thread();
                 tell.send((thread, wake)).expect("somebody listens");
                 woken.recv().wait().expect("it is sent");
             }));

@@ -97,15 +97,15 @@ fn deadlines_at_both_ends() {
 
 #[test]
 fn a_time_limit_drops_its_future() {
-    struct Note(Arc<AtomicBool>);
-    impl Drop for Note {
+    struct ThreadEvent(Arc<AtomicBool>);
+    impl Drop for ThreadEvent {
         fn drop(&mut self) {
             self.0.store(true, Ordering::Relaxed);
         }
     }
     both_ways(|runtime| {
         let dropped = Arc::new(AtomicBool::new(false));
-        let note = Note(Arc::clone(&dropped));
+        let note = ThreadEvent(Arc::clone(&dropped));
         let slow = runtime.block_on(timeout(MS, async move {
             let _note = note;
             sleep(HOUR).await;

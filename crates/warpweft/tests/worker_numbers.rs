@@ -122,15 +122,15 @@ fn no_two_threads_have_the_same_number() {
     everywhere_with(
         |builder| builder.stuck_after(Some(Duration::from_micros(200))),
         |runtime| {
-            let stand_ins = runtime.counters().stand_ins.len();
-            assert!(stand_ins > 0);
-            assert_eq!(runtime.worker_slots(), runtime.workers() + stand_ins);
+            let compensating = runtime.counters().compensating.len();
+            assert!(compensating > 0);
+            assert_eq!(runtime.worker_slots(), runtime.workers() + compensating);
             let slots = Slots::new(runtime);
             let start = Instant::now();
-            // Jobs that hold their workers up are made up for by stand-ins, which have numbers from `workers`
+            // Jobs that hold their workers up are made up for by compensating workers, which have numbers from `workers`
             // on.
             while slots.highest.load(Ordering::Relaxed) < runtime.workers() {
-                assert!(start.elapsed() < LIMIT, "no stand-in has come");
+                assert!(start.elapsed() < LIMIT, "no compensating worker has come");
                 let hogs: Vec<_> = (0..runtime.workers())
                     .map(|_| {
                         let slots = Arc::clone(&slots);
@@ -156,12 +156,12 @@ fn no_two_threads_have_the_same_number() {
 }
 
 #[test]
-fn without_stand_ins_numbers_are_below_the_number_of_workers() {
+fn without_compensatings_numbers_are_below_the_number_of_workers() {
     everywhere_with(
         |builder| builder.stuck_after(None),
         |runtime| {
             assert_eq!(runtime.worker_slots(), runtime.workers());
-            assert!(runtime.counters().stand_ins.is_empty());
+            assert!(runtime.counters().compensating.is_empty());
             let slots = Slots::new(runtime);
             for _ in 0..3 {
                 crowd(runtime, &slots);
@@ -189,17 +189,17 @@ fn where_there_is_no_worker_there_is_no_number() {
     let there = Arc::clone(&other);
     let job = runtime.spawn_job(move || {
         let here = Pool::current_worker();
-        let visit = there.block_on(async { Pool::current_worker() });
+        let access = there.block_on(async { Pool::current_worker() });
         let other = there.install(|_| {
             (
                 Pool::current().map(|pool| pool.name().to_owned()),
                 Pool::current_worker(),
             )
         });
-        (here, visit, other.expect("it is open"), Pool::current_worker())
+        (here, access, other.expect("it is open"), Pool::current_worker())
     });
-    let (here, visit, (name, number), after) = job.wait().expect("no panic");
-    assert_eq!((visit, name.as_deref()), (None, Some("other")));
+    let (here, access, (name, number), after) = job.wait().expect("no panic");
+    assert_eq!((access, name.as_deref()), (None, Some("other")));
     for number in [here, number, after] {
         assert!(number.is_some_and(|number| number < slots));
     }

@@ -60,7 +60,7 @@ impl Policy for TwoChoices {
     }
 
     /// A worker in a long task does not look after its queue: so the others do, by turns.
-    fn overdue(shared: &Shared, local: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared, local: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
         local.turn = (local.turn + 1) % shared.0.len();
         shared.0[local.turn].pop()
     }
@@ -74,7 +74,7 @@ impl Policy for TwoChoices {
         shared.0.iter().find_map(Locked::pop)
     }
 
-    fn alone(shared: &Shared, _: &Local) -> bool {
+    fn is_only_ready(shared: &Shared, _: &Local) -> bool {
         shared.0.iter().all(Locked::is_empty)
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Published {
 pub(crate) const CYCLE: Published = Published {
     source: "Cforall's scheduler beside libfibre, Go and tokio, chapter Micro-Benchmarks, \
              section Cycle (Intel Xeon Platinum 8160 and AMD EPYC 7662; plots)",
-    said: "With 100 rings per processor all but libfibre reach about 400 million hops per second on the largest number of processors of \
+    said: "With 100 rings per processor all but libfibre reach about 400 million transfers per second on the largest number of processors of \
            the Intel machine; with one ring per processor Cforall, Go and tokio do markedly worse, and libfibre does better.",
     columns: &[],
     rows: &[],

@@ -239,7 +239,7 @@ impl Tasks for Verbs {
         if self.0.capacity().is_none() {
             return self.launch_job(job);
         }
-        let task = self.0.spawn_when_free(async move { job() }).await;
+        let task = self.0.spawn_with_permit(async move { job() }).await;
         task.expect("the stage is behind the spawner's, and open as long as that is")
             .detach();
     }

@@ -100,7 +100,7 @@ mod tests {
     use crate::workloads::apps::Name;
 
     #[test]
-    fn a_stand_in_is_more_than_one_worker() {
+    fn a_compensating_is_more_than_one_worker() {
         let told = |workers| apps::remark(Name::Matrix, Runtime::Warpweft, workers);
         assert_eq!(told(cpus()), None);
         assert_eq!(told(1).is_some_and(|remark| remark.differs), cpus() > 1);

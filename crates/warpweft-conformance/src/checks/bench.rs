@@ -14,12 +14,12 @@ use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Wake, Why};
 use warpweft_task::probe::{self, Probe, number};
 
 impl Hook {
-    pub(crate) const ALL: [Self; 4] = [Self::Next, Self::Overdue, Self::Search, Self::Scan];
+    pub(crate) const ALL: [Self; 4] = [Self::Next, Self::PollGlobal, Self::Search, Self::Scan];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Next => "next",
-            Self::Overdue => "overdue",
+            Self::PollGlobal => "overdue",
             Self::Search => "search",
             Self::Scan => "scan",
         }
@@ -60,7 +60,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         let (shared, locals) = build(name, policy, workers)?;
         Ok(Self {
             name,
-            keeps: Why::ALL.map(|why| P::keeps(&shared, why)),
+            keeps: Why::ALL.map(|why| P::is_fast_path(&shared, why)),
             ways: 0,
             shared,
             seats: Seat::all(locals, seed),
@@ -117,7 +117,7 @@ impl<'n, P: Policy> Bench<'n, P> {
     pub(crate) fn push_for(&mut self, by: Option<usize>, task: TaskRef, why: Why) -> Result<Wake, Violation> {
         let number = self.number_of(&task)?;
         self.held.insert(number);
-        if P::keeps(&self.shared, why) != self.keeps[why as usize] {
+        if P::is_fast_path(&self.shared, why) != self.keeps[why as usize] {
             let how = format!(
                 "`keeps({why:?})` was {} at first, and now is not.",
                 self.keeps[why as usize]
@@ -125,7 +125,7 @@ impl<'n, P: Policy> Bench<'n, P> {
             return Err(self.violation(Duty::HonestShortWays, how));
         }
         let task = match by {
-            Some(worker) => match self.push_own(worker, task, why)? {
+            Some(worker) => match self.push_local(worker, task, why)? {
                 Some(task) => task,
                 None => return Ok(Wake::Any),
             },
@@ -164,19 +164,19 @@ impl<'n, P: Policy> Bench<'n, P> {
     }
 
     /// The short way of a push, if the policy has one for that reason. It gives back what is still to be pushed.
-    fn push_own(&mut self, worker: usize, task: TaskRef, why: Why) -> Result<Option<TaskRef>, Violation> {
+    fn push_local(&mut self, worker: usize, task: TaskRef, why: Why) -> Result<Option<TaskRef>, Violation> {
         self.ways += 1;
         if !self.keeps[why as usize] || self.ways.is_multiple_of(LONG_WAYS) {
             return Ok(Some(task));
         }
         let (number, word) = (self.number_of(&task)?, task.policy_word());
-        let left = P::push_own(&mut self.seats[worker].local, task);
+        let left = P::push_local(&mut self.seats[worker].local, task);
         self.nothing_dropped("push_own")?;
         let Err(task) = left else { return Ok(None) };
         let (back, now) = (self.number_of(&task)?, task.policy_word());
         if (back, now) != (number, word) {
             let how = format!(
-                "`push_own` was given task {number} with the word {word}, and gave task {back} with the word {now} back."
+                "`push_local` was given task {number} with the word {word}, and gave task {back} with the word {now} back."
             );
             return Err(self.violation(Duty::HonestShortWays, how));
         }
@@ -185,7 +185,7 @@ impl<'n, P: Policy> Bench<'n, P> {
 
     /// Calls a hook of a worker.
     pub(crate) fn take(&mut self, worker: usize, hook: Hook) -> Result<Option<TaskRef>, Violation> {
-        let alone = P::alone(&self.shared, &self.seats[worker].local);
+        let alone = P::is_only_ready(&self.shared, &self.seats[worker].local);
         let clock = Clock::Virtual(&self.now);
         let (local, cx) = self.seats[worker].parts(clock);
         let task = hook.call::<P>(&self.shared, local, &cx);
@@ -199,7 +199,7 @@ impl<'n, P: Policy> Bench<'n, P> {
             );
             return Err(self.violation(Duty::NothingTwice, how));
         }
-        if alone && matches!(hook, Hook::Next | Hook::Overdue) {
+        if alone && matches!(hook, Hook::Next | Hook::PollGlobal) {
             let how = format!(
                 "It was true of worker {worker}, and then `{}` had task {number}.",
                 hook.name()
@@ -232,8 +232,8 @@ impl<'n, P: Policy> Bench<'n, P> {
 
     /// The running task of a worker goes to another pool: for this one it has ended, and the other one finds no word.
     pub(crate) fn depart(&mut self, worker: usize, task: &mut TaskRef) -> Verdict {
-        if P::WATCHES_ENDS {
-            P::retired(&self.shared, &mut self.seats[worker].local, task.policy_word());
+        if P::WATCHES_COMPLETIONS {
+            P::completed(&self.shared, &mut self.seats[worker].local, task.policy_word());
         }
         task.set_policy_word(0);
         self.nothing_dropped("retired")
@@ -245,8 +245,8 @@ impl<'n, P: Policy> Bench<'n, P> {
         let word = task.policy_word();
         // A probe's task is a closure: it ends in one step.
         probe::run(task);
-        if P::WATCHES_ENDS {
-            P::retired(&self.shared, &mut self.seats[worker].local, word);
+        if P::WATCHES_COMPLETIONS {
+            P::completed(&self.shared, &mut self.seats[worker].local, word);
             self.nothing_dropped("retired")?;
         }
         if self.probe.runs(number) != 1 {
@@ -256,10 +256,10 @@ impl<'n, P: Policy> Bench<'n, P> {
         Ok(())
     }
 
-    /// One task by the framework's rule: `overdue` first if its turn has come, else `next`, `overdue`, `search`,
+    /// One task by the framework's rule: `poll_global` first if its turn has come, else `next`, `poll_global`, `search`,
     /// `scan`.
     pub(crate) fn find(&mut self, worker: usize, overdue_first: bool) -> Result<Option<TaskRef>, Violation> {
-        if overdue_first && let Some(task) = self.take(worker, Hook::Overdue)? {
+        if overdue_first && let Some(task) = self.take(worker, Hook::PollGlobal)? {
             return Ok(Some(task));
         }
         for hook in Hook::ALL {

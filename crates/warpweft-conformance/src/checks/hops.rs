@@ -1,10 +1,10 @@
 //! Two pools of one policy, and tasks that go on in the other one: nothing lost, nothing twice, nothing left behind.
 //!
 //! ```text
-//!   worker of one pool: next … scan ──▶ `retired`, the policy word := 0 ──▶ push(Injected), from outside, to the other pool
+//!   worker of one pool: next … scan ──▶ `completed`, the policy word := 0 ──▶ push(Injected), from outside, to the other pool
 //! ```
 //!
-//! For the pool that a task leaves it has ended: its word goes to `retired`, as at an end. For the other one it is a task from outside, without a word.
+//! For the pool that a task leaves it has ended: its word goes to `completed`, as at an end. For the other one it is a task from outside, without a word.
 
 use super::bench::Bench;
 use super::threads;
@@ -27,7 +27,7 @@ const ROUNDS: usize = 4;
 /// Tasks per round.
 const TASKS: usize = 1_000;
 
-/// Random histories of two pools of up to three workers each, in one thread, in which tasks hop to and fro, wait, are woken where they are, and end; then
+/// Random histories of two pools of up to three workers each, in one thread, in which tasks transfer to and fro, wait, are woken where they are, and end; then
 /// the same with a thread for each worker. Every task comes out of the pool to which it went, once.
 ///
 /// # Errors
@@ -147,8 +147,8 @@ fn work<P: Policy>(cast: &Cast<P>, here: usize, seat: &mut Seat<P>) {
             continue;
         }
         let word = task.policy_word();
-        if P::WATCHES_ENDS {
-            P::retired(&cast.pools[here], local, word);
+        if P::WATCHES_COMPLETIONS {
+            P::completed(&cast.pools[here], local, word);
         }
         task.set_policy_word(0);
         inject(cast, 1 - here, task, &counters);

@@ -28,7 +28,7 @@ enum Spot {
     Yielded,
     Suspended,
     Next,
-    Overdue,
+    PollGlobal,
     Search,
     Scan,
     Evict,
@@ -42,7 +42,7 @@ const SPOTS: [Spot; 11] = [
     Spot::Yielded,
     Spot::Suspended,
     Spot::Next,
-    Spot::Overdue,
+    Spot::PollGlobal,
     Spot::Search,
     Spot::Scan,
     Spot::Evict,
@@ -80,7 +80,7 @@ impl<P: Policy> Policy for Fused<P> {
     type Shared = (P::Shared, Arc<Fuse>);
     type Local = (P::Local, Arc<Fuse>);
     const INTERVAL: u32 = P::INTERVAL;
-    const WATCHES_ENDS: bool = true;
+    const WATCHES_COMPLETIONS: bool = true;
 
     fn build(&self, env: &PoolEnv) -> Result<(Self::Shared, Vec<Self::Local>), PolicyError> {
         let (shared, locals) = self.inner.build(env)?;
@@ -99,13 +99,13 @@ impl<P: Policy> Policy for Fused<P> {
         P::push(shared, local.map(|(local, _)| local), task, why, cx)
     }
 
-    fn keeps((shared, _): &Self::Shared, why: Why) -> bool {
-        P::keeps(shared, why)
+    fn is_fast_path((shared, _): &Self::Shared, why: Why) -> bool {
+        P::is_fast_path(shared, why)
     }
 
-    fn push_own((local, fuse): &mut Self::Local, task: TaskRef) -> Result<(), TaskRef> {
+    fn push_local((local, fuse): &mut Self::Local, task: TaskRef) -> Result<(), TaskRef> {
         fuse.reach(Spot::PushOwn);
-        P::push_own(local, task)
+        P::push_local(local, task)
     }
 
     fn yielded(
@@ -134,9 +134,13 @@ impl<P: Policy> Policy for Fused<P> {
         P::next(shared, local, cx)
     }
 
-    fn overdue((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        fuse.reach(Spot::Overdue);
-        P::overdue(shared, local, cx)
+    fn poll_global(
+        (shared, fuse): &Self::Shared,
+        (local, _): &mut Self::Local,
+        cx: &Cx<'_>,
+    ) -> Option<TaskRef> {
+        fuse.reach(Spot::PollGlobal);
+        P::poll_global(shared, local, cx)
     }
 
     fn search((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -159,15 +163,15 @@ impl<P: Policy> Policy for Fused<P> {
         P::evict(shared, local, cancellations, cx)
     }
 
-    fn alone((shared, fuse): &Self::Shared, (local, _): &Self::Local) -> bool {
+    fn is_only_ready((shared, fuse): &Self::Shared, (local, _): &Self::Local) -> bool {
         fuse.reach(Spot::Alone);
-        P::alone(shared, local)
+        P::is_only_ready(shared, local)
     }
 
-    fn retired((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, policy_word: u64) {
+    fn completed((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, policy_word: u64) {
         fuse.reach(Spot::Retired);
-        if P::WATCHES_ENDS {
-            P::retired(shared, local, policy_word);
+        if P::WATCHES_COMPLETIONS {
+            P::completed(shared, local, policy_word);
         }
     }
 }

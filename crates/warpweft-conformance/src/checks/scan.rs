@@ -120,7 +120,7 @@ fn everything_at_once<P: Policy>(name: &str, policy: &P, workers: usize, scanner
     bench.settle()
 }
 
-/// A push that wakes nobody leaves the task where its pusher, who is awake, takes it by `next` or `overdue`. From
+/// A push that wakes nobody leaves the task where its pusher, who is awake, takes it by `next` or `poll_global`. From
 /// outside, where nobody may be awake, every push wakes somebody.
 ///
 /// # Errors
@@ -160,11 +160,11 @@ fn one_push<P: Policy>(
     while bench.held().contains(&number) {
         let own = match bench.take(pusher, Hook::Next)? {
             Some(task) => Some(task),
-            None => bench.take(pusher, Hook::Overdue)?,
+            None => bench.take(pusher, Hook::PollGlobal)?,
         };
         let Some(task) = own else {
             let how = format!(
-                "`push({why:?})` of worker {pusher} said `Wake::None`, but neither `next` nor `overdue` of that \
+                "`push({why:?})` of worker {pusher} said `Wake::None`, but neither `next` nor `poll_global` of that \
                  worker finds the task."
             );
             return Err(bench.violation(Duty::HonestWake, how));

@@ -6,15 +6,15 @@
 //!   and at some moment, from somewhere: the task that waits its turn
 //! ```
 //!
-//! The workers take tasks by the framework's rule: `overdue` every [`INTERVAL`](Policy::INTERVAL) tasks, and
+//! The workers take tasks by the framework's rule: `poll_global` every [`INTERVAL`](Policy::INTERVAL) tasks, and
 //! whenever `next` has nothing.
 
 use super::bench::Bench;
 use crate::duty::{Duty, Verdict};
 use warpweft_policy::{Policy, TaskRef, Why, priority};
 
-/// Among how many kinds of places (from outside, yielded, the bottom of a stack, …) a policy may let `overdue` go
-/// round. A task is overdue when, for each one before it and for itself, `overdue` has been once round all of them:
+/// Among how many kinds of places (from outside, yielded, the bottom of a stack, …) a policy may let `poll_global` go
+/// round. A task is overdue when, for each one before it and for itself, `poll_global` has been once round all of them:
 /// [`steps`] of its worker.
 pub const TURNS: u64 = 8;
 
@@ -24,7 +24,7 @@ pub const MOST_STEPS: u64 = 1 << 20;
 /// Within how many steps of every worker a task must run that came when the policy held `ahead` others:
 /// `TURNS * INTERVAL * (ahead + 1)`.
 ///
-/// *Why so many.* `overdue` is asked once in `INTERVAL` steps, whatever `next` has. A policy with several places that
+/// *Why so many.* `poll_global` is asked once in `INTERVAL` steps, whatever `next` has. A policy with several places that
 /// `next` may pass over serves them by turns, or by chance; [`TURNS`] leaves room for eight. In one place the oldest is
 /// first, so at most the `ahead` others come before.
 #[must_use]

@@ -1,7 +1,7 @@
 //! Real threads on one policy: nothing lost, nothing twice, when hooks really run at the same time.
 
 use crate::duty::{Duty, Verdict, Violation};
-use crate::seat::{Hook, Seat, build, push_own, suspended};
+use crate::seat::{Hook, Seat, build, push_local, suspended};
 use std::panic::resume_unwind;
 use warpweft_platform::random::Rng;
 use warpweft_platform::sync::Arc;
@@ -93,14 +93,14 @@ fn work<P: Policy>(shared: &P::Shared, seat: &mut Seat<P>, probe: &Probe) {
     let mut asleep: Vec<TaskRef> = Vec::new();
     for number in first..first + TASKS {
         let why = [Why::Spawned, Why::Forked][chance.below(2)];
-        let _ = push_own::<P>(shared, local, probe.task(number), why, &cx);
+        let _ = push_local::<P>(shared, local, probe.task(number), why, &cx);
         for _ in 0..chance.below(3) {
             let Some(mut task) = Hook::ALL[chance.below(4)].call::<P>(shared, local, &cx) else {
                 continue;
             };
             match chance.below(8) {
                 0 => {
-                    let _ = push_own::<P>(shared, local, task, Why::Yielded, &cx);
+                    let _ = push_local::<P>(shared, local, task, Why::Yielded, &cx);
                 }
                 1 => {
                     suspended::<P>(shared, local, &mut task, &cx);
@@ -112,11 +112,11 @@ fn work<P: Policy>(shared: &P::Shared, seat: &mut Seat<P>, probe: &Probe) {
         if chance.below(4) == 0
             && let Some(task) = asleep.pop()
         {
-            let _ = push_own::<P>(shared, local, task, Why::Woken, &cx);
+            let _ = push_local::<P>(shared, local, task, Why::Woken, &cx);
         }
     }
     for task in asleep {
-        let _ = push_own::<P>(shared, local, task, Why::Woken, &cx);
+        let _ = push_local::<P>(shared, local, task, Why::Woken, &cx);
     }
 }
 
@@ -124,7 +124,7 @@ pub(super) fn end<P: Policy>(shared: &P::Shared, local: &mut P::Local, task: Tas
     let word = task.policy_word();
     // A probe's task is a closure: it ends in one step.
     probe::run(task);
-    if P::WATCHES_ENDS {
-        P::retired(shared, local, word);
+    if P::WATCHES_COMPLETIONS {
+        P::completed(shared, local, word);
     }
 }

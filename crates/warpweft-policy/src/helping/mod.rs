@@ -18,11 +18,11 @@
 //! # Invariants
 //!
 //! - A task lies in a worker's lane or in the injector; only its worker pushes to a lane, everyone takes from it.
-//! - `next` takes from others in one of two pops at most, so that own tasks run at least every other time. `overdue` goes round
+//! - `next` takes from others in one of two pops at most, so that own tasks run at least every other time. `poll_global` goes round
 //!   the injector, the old end of the own lanes, and the lane of somebody else whose mark is the oldest.
 //! - With an order that has levels, the most urgent of a worker's lanes is the next one, and what came from outside and is more urgent goes
 //!   before it. Ages decide among lanes that are as urgent.
-//! - Marks and averages are hints: if they are wrong, help comes too early or later, and `overdue` in any case.
+//! - Marks and averages are hints: if they are wrong, help comes too early or later, and `poll_global` in any case.
 
 mod lanes;
 
@@ -42,7 +42,7 @@ pub type Cforall = Helping<FifoOrder>;
 /// Most lanes of a worker.
 const MOST_LANES: usize = 16;
 
-/// How many kinds of places `overdue` goes round.
+/// How many kinds of places `poll_global` goes round.
 const PLACES: u32 = 3;
 
 /// Work stealing with the order `O` within a lane, and help between workers by the age of what waits.
@@ -346,7 +346,7 @@ impl<O: Order> Policy for Helping<O> {
         own.pop(shared, cx)
     }
 
-    fn overdue(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         own.turn = own.turn.wrapping_add(1);
         let task = (0..PLACES).find_map(|place| match own.turn.wrapping_add(place) % PLACES {
             0 => shared.injected_by_turns(own.turn / PLACES),
@@ -363,12 +363,12 @@ impl<O: Order> Policy for Helping<O> {
                 oldest.and_then(|lane| shared.steal(lane))
             }
         });
-        cx.count(Count::Overdue, u64::from(task.is_some()));
+        cx.count(Count::GlobalPolls, u64::from(task.is_some()));
         task
     }
 
     /// Where there are priorities `next` draws on what all workers share.
-    fn leftover(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn drain(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         if O::BY_PRIORITY {
             own.pop(shared, cx)
         } else {
@@ -407,7 +407,7 @@ impl<O: Order> Policy for Helping<O> {
         })
     }
 
-    fn alone(shared: &Shared<O>, own: &Own<O>) -> bool {
+    fn is_only_ready(shared: &Shared<O>, own: &Own<O>) -> bool {
         // `next` helps others, too.
         own.lanes.iter().all(|lane| lane.queue.is_empty()) && !own.all.iter().any(|&lane| shared.has(lane))
     }

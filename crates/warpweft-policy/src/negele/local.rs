@@ -130,7 +130,7 @@ impl Policy for NegeleLocal {
     type Shared = Shared;
     type Local = Own;
 
-    const WATCHES_ENDS: bool = true;
+    const WATCHES_COMPLETIONS: bool = true;
 
     fn priorities(&self) -> u8 {
         check(self.levels).unwrap_or(0)
@@ -191,12 +191,12 @@ impl Policy for NegeleLocal {
         outside.or_else(|| home.pop(&own.processor))
     }
 
-    fn overdue(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         if std::mem::take(&mut own.ran_dry) && own.in_a_row < Self::INTERVAL {
             own.in_a_row += 1;
             let most_urgent = shared.outside().pop(&own.processor);
             if most_urgent.is_some() {
-                cx.count(Count::Overdue, 1);
+                cx.count(Count::GlobalPolls, 1);
                 return most_urgent;
             }
         }
@@ -212,7 +212,7 @@ impl Policy for NegeleLocal {
         let task = first
             .pop_by_turns(&own.processor, turn)
             .or_else(|| second.pop_by_turns(&own.processor, turn));
-        cx.count(Count::Overdue, u64::from(task.is_some()));
+        cx.count(Count::GlobalPolls, u64::from(task.is_some()));
         task
     }
 
@@ -230,11 +230,11 @@ impl Policy for NegeleLocal {
     }
 
     /// Without the look whether somebody else has something more urgent.
-    fn leftover(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+    fn drain(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
         shared.homes[own.home].pop(&own.processor)
     }
 
-    fn retired(shared: &Shared, _: &mut Own, policy_word: u64) {
+    fn completed(shared: &Shared, _: &mut Own, policy_word: u64) {
         shared.nodes.release(levels::carried(policy_word));
     }
 }

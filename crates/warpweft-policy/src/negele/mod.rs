@@ -113,7 +113,7 @@ impl Policy for Negele {
     type Shared = Shared;
     type Local = Own;
 
-    const WATCHES_ENDS: bool = true;
+    const WATCHES_COMPLETIONS: bool = true;
 
     fn priorities(&self) -> u8 {
         check(self.levels).unwrap_or(0)
@@ -145,10 +145,10 @@ impl Policy for Negele {
         shared.levels.pop(&own.processor)
     }
 
-    fn overdue(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         own.turn = own.turn.wrapping_add(1);
         let task = shared.levels.pop_by_turns(&own.processor, own.turn);
-        cx.count(Count::Overdue, u64::from(task.is_some()));
+        cx.count(Count::GlobalPolls, u64::from(task.is_some()));
         task
     }
 
@@ -161,15 +161,15 @@ impl Policy for Negele {
     }
 
     /// All that is ready lies where everybody finds it.
-    fn leftover(_: &Shared, _: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+    fn drain(_: &Shared, _: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
         None
     }
 
-    fn alone(shared: &Shared, own: &Own) -> bool {
+    fn is_only_ready(shared: &Shared, own: &Own) -> bool {
         shared.levels.is_empty(&own.processor)
     }
 
-    fn retired(shared: &Shared, _: &mut Own, policy_word: u64) {
+    fn completed(shared: &Shared, _: &mut Own, policy_word: u64) {
         shared.nodes.release(levels::carried(policy_word));
     }
 }

@@ -41,7 +41,7 @@ fn who_stands_down_leaves_what_all_share_where_it_is() {
         let task = pool.task(number, given(2));
         let _ = pool.push(0, task, Why::Spawned);
     }
-    assert!(pool.call(0, Negele::leftover).is_none());
+    assert!(pool.call(0, Negele::drain).is_none());
     assert_eq!(pool.all(1), [0, 1, 2]);
 
     let mut pool = Pool::new(&NegeleLocal::new(), 2);
@@ -49,8 +49,8 @@ fn who_stands_down_leaves_what_all_share_where_it_is() {
         let task = pool.task(number, given(2));
         let _ = pool.push(0, task, Why::Spawned);
     }
-    assert!(pool.call(1, NegeleLocal::leftover).is_none());
-    let left = std::iter::from_fn(|| pool.call(0, NegeleLocal::leftover));
+    assert!(pool.call(1, NegeleLocal::drain).is_none());
+    let left = std::iter::from_fn(|| pool.call(0, NegeleLocal::drain));
     assert_eq!(
         left.filter_map(|task| number(&task)).collect::<Vec<_>>(),
         [0, 1, 2]

@@ -8,7 +8,7 @@
 //!
 //! The running task wakes or spawns it, so it finds its data in the cache. The limit keeps two tasks that wake each other from starving
 //! the lane. A thief takes what is in the slot if the lane is empty, and it lay there when the thief looked last: so a worker that is in a
-//! long task strands nothing.
+//! long task coroutines nothing.
 
 use super::{Lane, LaneThief, Order};
 use crate::{Cx, PolicyError};

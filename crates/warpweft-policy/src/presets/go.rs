@@ -106,12 +106,12 @@ impl Policy for Go {
         own.next.pop().or_else(|| own.ring.pop())
     }
 
-    fn overdue(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         own.turn = own.turn.wrapping_add(1);
         let from_ring = own.turn.is_multiple_of(2);
         let task = from_ring.then(|| own.ring.pop()).flatten();
         let task = task.or_else(|| refill(&mut own.ring, &shared.global, cx));
-        cx.count(Count::Overdue, u64::from(task.is_some()));
+        cx.count(Count::GlobalPolls, u64::from(task.is_some()));
         task
     }
 
@@ -119,10 +119,10 @@ impl Policy for Go {
         if let Some(task) = refill(&mut own.ring, &shared.global, cx) {
             return Some(task);
         }
-        Self::relieve(shared, own, cx)
+        Self::steal_from_stuck(shared, own, cx)
     }
 
-    fn relieve(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn steal_from_stuck(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         let workers = cx.workers();
         let first = cx.random(workers);
         (0..ROUNDS * workers).find_map(|attempt| {
@@ -153,7 +153,7 @@ impl Policy for Go {
         })
     }
 
-    fn alone(shared: &Shared, own: &Own) -> bool {
+    fn is_only_ready(shared: &Shared, own: &Own) -> bool {
         own.next.is_empty() && own.ring.is_empty() && shared.global.is_empty()
     }
 }

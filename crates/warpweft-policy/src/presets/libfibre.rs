@@ -137,7 +137,7 @@ impl Policy for Libfibre {
     }
 
     /// One of another worker, which may be stuck: the others by turns, both halves of each.
-    fn overdue(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         own.turn = own.turn.wrapping_add(1);
         let (home, half) = (own.turn / 2 % shared.0.len(), own.turn % 2);
         let home = Some(&shared.0[home]).filter(|_| home != own.me)?;
@@ -146,7 +146,7 @@ impl Policy for Libfibre {
         } else {
             home.own.steal_one().taken()
         };
-        cx.count(Count::Overdue, u64::from(task.is_some()));
+        cx.count(Count::GlobalPolls, u64::from(task.is_some()));
         task
     }
 
@@ -169,8 +169,8 @@ impl Policy for Libfibre {
         })
     }
 
-    fn alone(shared: &Shared, own: &Own) -> bool {
-        // What others have counts, too: `overdue` may bring it.
+    fn is_only_ready(shared: &Shared, own: &Own) -> bool {
+        // What others have counts, too: `poll_global` may bring it.
         own.queue.is_empty()
             && shared
                 .0

@@ -14,8 +14,8 @@ fn go_runs_the_newest_next_and_the_others_in_their_order() {
     assert_eq!(pool.run(0, Go::next), Some(3));
     assert_eq!(pool.run(0, Go::next), Some(0));
     // A yielded goroutine is in the global queue; by turns with the ring.
-    assert_eq!(pool.run(0, Go::overdue), Some(9));
-    assert_eq!(pool.run(0, Go::overdue), Some(1));
+    assert_eq!(pool.run(0, Go::poll_global), Some(9));
+    assert_eq!(pool.run(0, Go::poll_global), Some(1));
     pool.end_all();
 }
 
@@ -37,14 +37,14 @@ fn half_of_a_full_ring_overflows() {
     pool.spawn(0, 0..258);
     assert_eq!(pool.run(0, Go::next), Some(257));
     assert_eq!(pool.run(0, Go::next), Some(128));
-    let global: Vec<_> = (0..4).filter_map(|_| pool.run(0, Go::overdue)).collect();
+    let global: Vec<_> = (0..4).filter_map(|_| pool.run(0, Go::poll_global)).collect();
     assert_eq!(global, [0, 129, 1, 130]);
     pool.end_all();
     let mut pool = Pool::new(&Tokio, 1);
     pool.spawn(0, 0..258);
     assert_eq!(pool.run(0, Tokio::next), Some(257));
     assert_eq!(pool.run(0, Tokio::next), Some(128));
-    assert_eq!(pool.run(0, Tokio::overdue), Some(0));
+    assert_eq!(pool.run(0, Tokio::poll_global), Some(0));
     pool.end_all();
 }
 
@@ -127,9 +127,9 @@ fn libfibre_brings_a_woken_task_home() {
 #[test]
 fn who_yields_alone_is_alone() {
     let mut pool = Pool::new(&Libfibre, 2);
-    assert!(pool.call(0, |shared, own, _| Libfibre::alone(shared, own)));
+    assert!(pool.call(0, |shared, own, _| Libfibre::is_only_ready(shared, own)));
     pool.spawn(1, [0]);
-    assert!(!pool.call(0, |shared, own, _| Libfibre::alone(shared, own)));
+    assert!(!pool.call(0, |shared, own, _| Libfibre::is_only_ready(shared, own)));
     pool.end_all();
 }
 

@@ -169,9 +169,9 @@ impl Policy for Tokio {
         own.ring.pop().or_else(|| own.slot.take())
     }
 
-    fn overdue(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         let task = refill(&mut own.ring, &shared.injector, cx);
-        cx.count(Count::Overdue, u64::from(task.is_some()));
+        cx.count(Count::GlobalPolls, u64::from(task.is_some()));
         task
     }
 
@@ -180,10 +180,10 @@ impl Policy for Tokio {
         if let Some(task) = refill(&mut own.ring, &shared.injector, cx) {
             return Some(task);
         }
-        Self::relieve(shared, own, cx)
+        Self::steal_from_stuck(shared, own, cx)
     }
 
-    fn relieve(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn steal_from_stuck(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         let workers = shared.rings.len();
         let first = cx.random(workers);
         (first..workers).chain(0..first).find_map(|victim| {
@@ -204,7 +204,7 @@ impl Policy for Tokio {
             .or_else(|| shared.rings.iter().find_map(|ring| take_one(ring, cx)))
     }
 
-    fn alone(shared: &Shared, own: &Own) -> bool {
+    fn is_only_ready(shared: &Shared, own: &Own) -> bool {
         own.slot.is_none() && own.ring.is_empty() && shared.injector.is_empty()
     }
 }

@@ -55,12 +55,12 @@ impl Desk {
                 let other = (me + 1 + pick % (slots.len() - 1)) % slots.len();
                 // What was asked before is forgotten: the last one counts.
                 slots[other].swap(number);
-                tally.count(Count::HelpAsked, 1);
+                tally.count(Count::HelpRequests, 1);
                 Wake::Worker(WorkerId(other))
             }
             By::Tickets(tickets) => {
                 // If there is no room, enough have asked.
-                tally.count(Count::HelpAsked, u64::from(tickets.try_push(number).is_ok()));
+                tally.count(Count::HelpRequests, u64::from(tickets.try_push(number).is_ok()));
                 Wake::Any
             }
         }

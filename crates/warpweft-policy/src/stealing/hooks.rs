@@ -24,7 +24,7 @@ const SMALL_STEALS: u32 = 8;
 const MUCH: usize = 256;
 /// A cancellation is worth a look at so many tasks: so cancelled ones are an eighth of those that lie there at most.
 const WORTH: u64 = 8;
-/// How many kinds of places `overdue` goes round.
+/// How many kinds of places `poll_global` goes round.
 pub(super) const PLACES: usize = 6;
 
 type ThiefOf<O> = <<O as Order>::Lane as Lane>::Thief;
@@ -163,13 +163,13 @@ impl<O: Order> Policy for Stealing<O> {
     }
 
     #[inline]
-    fn keeps(shared: &Shared<O>, why: Why) -> bool {
+    fn is_fast_path(shared: &Shared<O>, why: Why) -> bool {
         // A lane that gives another task back than it was given has changed by then.
         !<O::Lane as Lane>::DISPLACES && !is_detour(shared, why)
     }
 
     #[inline]
-    fn push_own(local: &mut Local<O>, task: TaskRef) -> Result<(), TaskRef> {
+    fn push_local(local: &mut Local<O>, task: TaskRef) -> Result<(), TaskRef> {
         local.lane.push(task).map_err(|Full(task)| task)
     }
 
@@ -202,12 +202,12 @@ impl<O: Order> Policy for Stealing<O> {
     }
 
     /// Its lane alone: `next` draws on what all workers share where there are priorities.
-    fn leftover(_: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn drain(_: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         local.lane.pop(cx)
     }
 
     #[inline]
-    fn overdue(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let came_home = shared.has_errands && run_errands(shared, local, cx.tally());
         if O::BY_PRIORITY
             && let Some(task) = most_urgent(shared, local, cx)
@@ -255,7 +255,7 @@ impl<O: Order> Policy for Stealing<O> {
 
     /// Half of what is little, and one of what is much: this worker has work of its own, and what it takes beyond one task lies behind that. Two that
     /// relieved each other of half of all they have would turn first in, first out into a shuffle.
-    fn relieve(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn steal_from_stuck(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let amount = |lies| if lies > MUCH { Amount::One } else { Amount::Half };
         rob_somebody(shared, local, amount, cx).map(|(task, _)| task)
     }
@@ -310,7 +310,7 @@ impl<O: Order> Policy for Stealing<O> {
         cancelled
     }
 
-    fn alone(shared: &Shared<O>, local: &Local<O>) -> bool {
+    fn is_only_ready(shared: &Shared<O>, local: &Local<O>) -> bool {
         local.lane.is_empty() && is_nothing_shared(shared, local)
     }
 }

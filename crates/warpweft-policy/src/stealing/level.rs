@@ -255,15 +255,15 @@ mod tests {
         let mut pool = Pool::new(&Fifo::new().level(Level::Every(n(1))), 2);
         pool.spawn(0, 0..100);
         pool.spawn(1, 100..110);
-        let overdue = |pool: &mut Pool<Fifo>| pool.run(1, Fifo::overdue);
+        let poll_global = |pool: &mut Pool<Fifo>| pool.run(1, Fifo::poll_global);
         assert_eq!(
-            [(); 4].map(|()| overdue(&mut pool)),
+            [(); 4].map(|()| poll_global(&mut pool)),
             [Some(0), None, Some(1), None]
         );
         for number in 200..220 {
             let _ = pool.push_from_outside(pool.task(number, 0));
         }
-        let ran: Vec<_> = (0..24).filter_map(|_| overdue(&mut pool)).collect();
+        let ran: Vec<_> = (0..24).filter_map(|_| poll_global(&mut pool)).collect();
         assert!(
             ran.iter().filter(|&&number| number >= 200).count() >= 12,
             "{ran:?}"
@@ -282,10 +282,10 @@ mod tests {
         // The time comes while it has something, and something from outside has its turn.
         for number in 101..106 {
             let _ = pool.push_from_outside(pool.task(number, 0));
-            assert_eq!(pool.run(1, Fifo::overdue), Some(number));
+            assert_eq!(pool.run(1, Fifo::poll_global), Some(number));
         }
         assert_eq!(pool.all(1), [100]);
-        assert_eq!(pool.run(1, Fifo::overdue), None);
+        assert_eq!(pool.run(1, Fifo::poll_global), None);
         assert_eq!(pool.run(1, Fifo::search), Some(0));
         pool.end_all();
     }

@@ -75,16 +75,16 @@ fn who_relieves_another_takes_half_of_little_and_one_of_much() {
     let mut pool = Pool::new(&Fifo::new(), 2);
     pool.spawn(0, 0..10);
     pool.spawn(1, 10..12);
-    assert_eq!(pool.run(1, Fifo::relieve), Some(0));
+    assert_eq!(pool.run(1, Fifo::steal_from_stuck), Some(0));
     assert_eq!(pool.all(1), [10, 11, 1, 2, 3, 4]);
     pool.spawn(0, 10..1000);
-    assert_eq!(pool.run(1, Fifo::relieve), Some(5));
+    assert_eq!(pool.run(1, Fifo::steal_from_stuck), Some(5));
     assert_eq!(pool.all(1), [], "the order of the others stays as it is");
     assert_eq!(pool.run(0, Fifo::next), Some(6));
     pool.end_all();
     let mut pool = Pool::new(&Lifo::new(), 2);
     pool.spawn(0, 0..1000);
-    assert_eq!(pool.run(1, Lifo::relieve), Some(0));
+    assert_eq!(pool.run(1, Lifo::steal_from_stuck), Some(0));
     assert_eq!(pool.all(1), []);
     pool.end_all();
 }
@@ -96,8 +96,8 @@ fn what_is_buried_has_its_turn_beside_what_comes_from_outside() {
     for number in 10..30 {
         let _ = pool.push_from_outside(pool.task(number, 0));
     }
-    let overdue = std::iter::from_fn(|| pool.run(0, Lifo::overdue));
-    let first = overdue.take(PLACES).collect::<Vec<_>>();
+    let poll_global = std::iter::from_fn(|| pool.run(0, Lifo::poll_global));
+    let first = poll_global.take(PLACES).collect::<Vec<_>>();
     assert!(first.contains(&0), "the oldest of its own: {first:?}");
     assert!(first.contains(&10), "the oldest from outside: {first:?}");
     pool.end_all();
@@ -169,7 +169,7 @@ fn an_urgent_task_does_not_wait_for_its_worker() {
     // What is not more urgent is left to it, also by a worker that has nothing.
     assert_eq!(pool.run(0, Stealing::next), None);
     assert_eq!(pool.run(1, Stealing::next), Some(1));
-    assert!((0..2).all(|worker| pool.call(worker, |shared, own, _| Stealing::alone(shared, own))));
+    assert!((0..2).all(|worker| pool.call(worker, |shared, own, _| Stealing::is_only_ready(shared, own))));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn what_is_more_urgent_than_normal_comes_one_at_a_time() {
     }
     let next = |pool: &mut Pool<_>, worker| {
         let next = pool.run(worker, Stealing::next);
-        next.or_else(|| pool.run(worker, Stealing::overdue))
+        next.or_else(|| pool.run(worker, Stealing::poll_global))
     };
     for (worker, number) in [(0, 0), (1, 1), (0, 2), (1, 3), (0, 4), (1, 9)] {
         assert_eq!(next(&mut pool, worker), Some(number));

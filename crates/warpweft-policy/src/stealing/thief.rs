@@ -19,7 +19,7 @@ pub(super) fn rob<L: Lane>(
     }
     if glance.len == 1 && *spared != Some(glance) {
         *spared = Some(glance);
-        cx.count(Count::Spared, 1);
+        cx.count(Count::StealsDeclined, 1);
         return None;
     }
     Some((steal(victim, into, amount(glance.len), cx)?, glance.len))

@@ -263,7 +263,7 @@ impl Worker {
         let nobody_sleeps = hand.events.snapshot().1 == 0;
         let mut registered = !nobody_sleeps && hand.events.try_search();
         let mut searching = nobody_sleeps || registered;
-        let mut spared = self.counters.get(Count::Spared);
+        let mut spared = self.counters.get(Count::StealsDeclined);
         loop {
             if hand.closing.load(Ordering::Acquire) {
                 if registered && hand.events.found() {
@@ -317,7 +317,7 @@ impl Worker {
     /// As the runtime's searchers do that see lone tasks.
     fn linger(&self, hand: &Hand, rounds: u32, spared: &mut u64) -> Option<Runnable> {
         let mut leaves = || {
-            let now = self.counters.get(Count::Spared);
+            let now = self.counters.get(Count::StealsDeclined);
             std::mem::replace(spared, now) != now
         };
         if rounds == 1 || !leaves() {
@@ -351,7 +351,7 @@ impl Worker {
             }
             if glance.len == 1 && spared[victim] != Some(glance) {
                 spared[victim] = Some(glance);
-                self.counters.add(Count::Spared, 1);
+                self.counters.add(Count::StealsDeclined, 1);
                 return None;
             }
             self.counters.add(Count::StealAttempts, 1);
@@ -403,7 +403,7 @@ fn run_loop(hand: &Hand, seat: &Seat) {
             if until_overdue == 0 {
                 until_overdue = 61;
                 if let Some(task) = hand.injector.pop().or_else(|| hand.overflow.pop()) {
-                    worker.counters.add(Count::Overdue, 1);
+                    worker.counters.add(Count::GlobalPolls, 1);
                     break 'found task;
                 }
             }

@@ -1,15 +1,58 @@
 //! The future of a task that goes on in another pool.
 
-use super::error::EnterError;
-use super::hop::{Hop, Ticket};
-use super::pool::Pool;
-use crate::runtime::seat::{self, Seat};
+use crate::execution::stack_context::{self, StackContext};
+use crate::pool::transfer_request::{Destination, Transfer};
+use crate::runtime::pool::Pool;
+use crate::runtime::pool_error::EnterError;
 use crate::sync::Claiming;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use warpweft_task::{TaskId, task_of};
+
+impl Pool {
+    /// The task that awaits this goes on in this pool: behind what came to it from outside before, on one of its workers. At once if it is there already.
+    ///
+    /// If the pool is [bounded](crate::Builder::capacity), it waits for a place first, in the order of those who ask, and keeps the place that it has where it is
+    /// meanwhile. Dropped before it is ready, it stays where it is.
+    ///
+    /// For the policy of the pool that it leaves the task has ended; what that policy had noted of it, such as a [priority](crate::Priority), does not come along.
+    /// Costs a push from outside.
+    ///
+    /// # Errors
+    ///
+    /// [`EnterError`], and the task goes on where it is: the pool is shutting down; waiting for a place there could go on for ever; or it is not a task
+    /// that awaits this. Who waits for a place when the pool closes hears of it; a task that needs none, or has got one, and comes just then ends with the
+    /// pool, as one of its own: [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    ///
+    /// ```
+    /// use warpweft::{Pool, Runtime};
+    /// let runtime = Runtime::builder().name("parse").workers(1).then("index", Runtime::builder().workers(1)).build()?;
+    /// let index = runtime.pool("index")?.clone();
+    /// let task = runtime.spawn(async move {
+    ///     let parse = Pool::current().expect("a task has a pool");
+    ///     index.enter().await?;
+    ///     let there = Pool::current().map(|pool| pool.name().to_owned());
+    ///     parse.enter().await?;
+    ///     Ok::<_, warpweft::EnterError>(there)
+    /// });
+    /// assert_eq!(task.wait()??.as_deref(), Some("index"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn enter(&self) -> Enter<'_> {
+        Enter::new(self, true)
+    }
+
+    /// As [`enter`](Pool::enter), but without waiting for a place.
+    ///
+    /// # Errors
+    ///
+    /// As `enter`, and [`EnterError::Full`]: there is no place. Never [`EnterError::OutOfOrder`], since it does not wait.
+    pub fn try_enter(&self) -> Enter<'_> {
+        Enter::new(self, false)
+    }
+}
 
 /// The future of [`Pool::enter`] and [`Pool::try_enter`].
 #[must_use = "a task goes nowhere unless it awaits this"]
@@ -23,7 +66,7 @@ pub struct Enter<'a> {
 }
 
 impl<'a> Enter<'a> {
-    pub(super) fn new(pool: &'a Pool, may_wait: bool) -> Self {
+    pub(crate) fn new(pool: &'a Pool, may_wait: bool) -> Self {
         Self {
             pool,
             may_wait,
@@ -33,14 +76,14 @@ impl<'a> Enter<'a> {
     }
 
     /// What the task needs to get in.
-    fn poll_ticket(&mut self, cx: &mut Context<'_>) -> Poll<Result<Ticket, EnterError>> {
+    fn poll_ticket(&mut self, cx: &mut Context<'_>) -> Poll<Result<Destination, EnterError>> {
         let pool = self.pool;
         pool.check().map_err(EnterError::of)?;
         let claim = match &mut self.claim {
             Some(claim) => claim,
             None if self.may_wait => match pool.claim()? {
                 Some(claim) => self.claim.insert(claim),
-                None => return Poll::Ready(Ok(Ticket::new(Arc::clone(pool.any()), false))),
+                None => return Poll::Ready(Ok(Destination::new(Arc::clone(pool.any()), false))),
             },
             None => return Poll::Ready(Ok(pool.try_ticket().map_err(EnterError::of)?)),
         };
@@ -48,7 +91,7 @@ impl<'a> Enter<'a> {
         self.claim = None;
         let permit = permit.map_err(|_| EnterError::Closed)?;
         permit.forget();
-        Poll::Ready(Ok(Ticket::new(Arc::clone(pool.any()), true)))
+        Poll::Ready(Ok(Destination::new(Arc::clone(pool.any()), true)))
     }
 }
 
@@ -61,11 +104,11 @@ impl Future for Enter<'_> {
             return Poll::Ready(Ok(()));
         }
         let task = task_of(cx.waker()).ok_or(EnterError::NotATask)?;
-        let ticket = ready!(self.poll_ticket(cx))?;
-        let Some(front) = seat::here().and_then(Seat::front) else {
+        let destination = ready!(self.poll_ticket(cx))?;
+        let Some(worker_ref) = stack_context::here().and_then(StackContext::worker_ref) else {
             return Poll::Ready(Err(EnterError::NotATask));
         };
-        front.wish.set(Hop::new(task, ticket));
+        worker_ref.transfer_request.set(Transfer::new(task, destination));
         self.wished = Some(task);
         // It goes back to a queue at the end of this step: to the other pool's, or, if the wish was lost meanwhile, to be asked again.
         cx.waker().wake_by_ref();
@@ -76,9 +119,9 @@ impl Future for Enter<'_> {
 impl Drop for Enter<'_> {
     fn drop(&mut self) {
         if let Some(task) = self.wished
-            && let Some(front) = seat::here().and_then(Seat::front)
+            && let Some(worker_ref) = stack_context::here().and_then(StackContext::worker_ref)
         {
-            front.wish.withdraw(task);
+            worker_ref.transfer_request.withdraw(task);
         }
     }
 }

@@ -14,7 +14,7 @@
 //! - **Backpressure**: [`Builder::capacity`](crate::Builder::capacity) bounds a pool. `enter` waits for a place, and keeps the one before
 //!   meanwhile, so a full stage fills up those before it; [`Pool::try_enter`] says that there is none.
 //! - **Silos**: [`Builder::silos`](crate::Builder::silos) makes several pools alike, and [`Silos`] finds the one for a key.
-//! - **Views**: a [`View`] lets so many of its tasks at a time into a pool, without threads of its own.
+//! - **Views**: a [`ConcurrencyLimit`] lets so many of its tasks at a time into a pool, without threads of its own.
 //!
 //! ```
 //! use warpweft::{Lifo, Runtime, stage};
@@ -47,29 +47,22 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `pool` | `Pool`: what everybody can do with one |
 //! | `enter` | the future of a task that goes elsewhere |
-//! | `hop` | what it leaves with its worker, and the place that it takes along |
 //! | `silos` | which of several |
-//! | `view` | so many at a time |
-//! | `error` | why not |
+//! | `concurrency_limit` | so many at a time |
 
-mod enter;
-mod error;
-mod hop;
+pub(crate) mod concurrency_limit;
+pub(crate) mod enter;
 #[cfg(doctest)]
 mod must_not_compile;
-mod pool;
-mod silos;
-mod view;
+pub(crate) mod silos;
 
-use crate::Builder;
+use crate::runtime::Builder;
+pub use crate::runtime::pool::Pool;
+pub use crate::runtime::pool_error::{ConcurrencyLimitError, EnterError, UnknownPool};
+pub use concurrency_limit::ConcurrencyLimit;
 pub use enter::Enter;
-pub use error::{EnterError, UnknownPool, ViewError};
-pub(crate) use hop::{Hop, Wish};
-pub use pool::Pool;
 pub use silos::Silos;
-pub use view::View;
 
 /// The first pool of a chain, to be continued by [`then`](Builder::then): the same as `pool.name(name)`.
 ///

@@ -1,7 +1,25 @@
 //! Several pools alike, and which of them is for what.
 
-use super::pool::Pool;
+use crate::runtime::handle::Runtime;
+use crate::runtime::pool::Pool;
+use crate::runtime::pool_error::UnknownPool;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
+
+impl Runtime {
+    /// The silos of that name: see [`Builder::silos`](crate::Builder::silos).
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownPool`]: it has none of that name. The error says which there are.
+    pub fn silos(&self, name: &str) -> Result<Silos, UnknownPool> {
+        match self.silos_of(name) {
+            Some(pools) => Ok(Silos::new(
+                pools.iter().map(|&pool| self.pools()[pool].clone()).collect(),
+            )),
+            None => Err(UnknownPool::new(name, self.silo_names())),
+        }
+    }
+}
 
 /// Pools alike, each for a part of the keys: made by [`Builder::silos`](crate::Builder::silos), found by
 /// [`Runtime::silos`](crate::Runtime::silos).

@@ -6,8 +6,8 @@
 //!   is the one place that pays for it.
 //! - Nothing switches or unwinds that is uncooperative, panicking, or a hook of a policy.
 
-use crate::runtime::BuildError;
-use crate::runtime::seat::{self, Seat};
+use crate::execution::stack_context::{self, StackContext};
+use crate::threads::quantum::Quantum;
 use std::cell::Cell;
 use std::panic::resume_unwind;
 use warpweft_platform::thread::panicking;
@@ -16,29 +16,6 @@ use warpweft_task::{Cancelled, Unwound, is_job_cancelled};
 
 // What is left. At first nothing: the first check of a thread finds out what its quantum is.
 thread_word!(static BUDGET: i32 = 0);
-
-/// How many statements of cooperative code a thread runs before it gives way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Quantum(i32);
-
-impl Quantum {
-    /// Some 10 to 50 µs: a switch of fibers, or a turn in a queue, is less than a hundredth of that.
-    pub(crate) const USUAL: u32 = 30_000;
-    const MOST: u32 = i32::MAX as u32;
-
-    /// # Errors
-    ///
-    /// 0, or more than a budget can hold.
-    pub(crate) fn new(statements: u32) -> Result<Self, BuildError> {
-        match i32::try_from(statements) {
-            Ok(fits) if fits > 0 => Ok(Self(fits)),
-            _ => Err(BuildError::Quantum {
-                asked: statements,
-                most: Self::MOST,
-            }),
-        }
-    }
-}
 
 /// Takes `statements` from the budget. If nothing is left: gives way, or stops.
 #[doc(hidden)]
@@ -65,20 +42,20 @@ pub fn is_due(statements: i32) -> bool {
 
 /// What is left.
 #[inline]
-pub(super) fn left() -> i32 {
+pub(crate) fn left() -> i32 {
     BUDGET.with(Cell::get)
 }
 
 /// Takes what [`left`] has said to be there.
 #[inline]
-pub(super) fn set_left(left: i32) {
+pub(crate) fn set_left(left: i32) {
     BUDGET.with(|budget| budget.set(left));
 }
 
 /// Begins a quantum.
-pub(super) fn refill() {
-    let quantum = seat::here().map_or(Quantum(Quantum::USUAL as i32), |seat| seat.home().quantum());
-    set_left(quantum.0);
+pub(crate) fn refill() {
+    let quantum = stack_context::here().map_or_else(Quantum::usual, |context| context.fibers().quantum());
+    set_left(quantum.statements());
 }
 
 /// The budget is used up, in code that does not await.
@@ -86,31 +63,31 @@ pub(super) fn refill() {
 #[inline(never)]
 fn due() {
     refill();
-    let Some(seat) = seat::here().filter(|seat| may_act(seat)) else {
+    let Some(context) = stack_context::here().filter(|context| may_act(context)) else {
         return;
     };
-    stop_if_told(seat);
+    stop_if_told(context);
     // Without a worker, in `blocking` or adrift, it keeps nobody from anything.
-    if seat.front().is_some() && seat.give_way() {
+    if context.worker_ref().is_some() && context.give_way() {
         // Others have used the budget up meanwhile.
         refill();
-        stop_if_told(seat);
+        stop_if_told(context);
     }
 }
 
 /// Whether code on that stack may switch or be stopped now.
-pub(super) fn may_act(seat: &Seat) -> bool {
-    !seat.is_uncooperative() && !seat.keeps_worker() && !panicking()
+pub(crate) fn may_act(context: &StackContext) -> bool {
+    !context.is_uncooperative() && !context.keeps_worker() && !panicking()
 }
 
 /// Unwinds a job or a fiber that was cancelled, and a job of a runtime that shuts down. A fiber of one is unwound where it switches.
-fn stop_if_told(seat: &Seat) {
+fn stop_if_told(context: &StackContext) {
     if !cfg!(panic = "unwind") {
         return;
     }
-    let (cancelled, unwound) = match (seat.fiber(), is_job_cancelled()) {
+    let (cancelled, unwound) = match (context.fiber(), is_job_cancelled()) {
         (Some(fiber), _) => (fiber.is_cancelled(), false),
-        (None, Some(cancelled)) => (cancelled, seat.home().pool().is_closing()),
+        (None, Some(cancelled)) => (cancelled, context.fibers().pool().is_closing()),
         (None, None) => (false, false),
     };
     if cancelled {
@@ -145,34 +122,23 @@ fn stop_if_told(seat: &Seat) {
 /// # }
 /// ```
 pub fn uncooperative<T>(f: impl FnOnce() -> T) -> T {
-    /// Of the calling stack, which stays on its thread: the same seat is there at the end.
+    /// Of the calling stack, which stays on its thread: the same stack context is there at the end.
     struct Ends(i32);
     impl Drop for Ends {
         fn drop(&mut self) {
-            seat::here().inspect(|seat| seat.set_uncooperative(false));
+            stack_context::here().inspect(|context| context.set_uncooperative(false));
             set_left(self.0);
         }
     }
-    seat::here().inspect(|seat| seat.set_uncooperative(true));
+    stack_context::here().inspect(|context| context.set_uncooperative(true));
     let _ends = Ends(left());
     f()
 }
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{Quantum, check, is_due, left, set_left, uncooperative};
+    use super::{check, is_due, left, set_left, uncooperative};
     use std::panic::catch_unwind;
-
-    #[test]
-    fn a_quantum_of_nothing_is_refused_and_so_is_one_that_no_budget_holds() {
-        for statements in [0, 1 << 31, u32::MAX] {
-            let error = Quantum::new(statements).expect_err("it does not fit");
-            assert!(error.to_string().contains(&statements.to_string()), "{error}");
-        }
-        for statements in [1, Quantum::USUAL, Quantum::MOST] {
-            assert!(Quantum::new(statements).is_ok());
-        }
-    }
 
     #[test]
     fn statements_are_taken_until_nothing_is_left() {

@@ -66,13 +66,12 @@
 //! Two instructions where the statically linked program addresses its threads' variables directly, and three where it loads the address first;
 //! `cargo xtask asm` counts them. What a switch costs is paid once per quantum.
 
-mod budget;
+pub(crate) mod budget;
 #[cfg(doctest)]
 mod must_not_compile;
-mod pause;
-mod strip;
+pub(crate) mod pause;
+pub(crate) mod strip;
 
-pub(crate) use budget::Quantum;
 pub use budget::{check, is_due, uncooperative};
 pub use pause::pause;
 pub use strip::strip;

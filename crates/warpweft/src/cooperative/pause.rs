@@ -1,8 +1,8 @@
 //! Giving way by awaiting.
 
 use super::budget::{may_act, refill};
-use crate::runtime::context::{GaveWay, with_current};
-use crate::runtime::seat;
+use crate::execution::stack_context;
+use crate::pool::current::{GaveWay, with_current};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -15,12 +15,12 @@ pub fn pause() -> impl Future<Output = ()> + Send + Sync {
     let mut waited = false;
     poll_fn(move |cx| {
         refill();
-        if waited || seat::here().is_some_and(|seat| !may_act(seat)) {
+        if waited || stack_context::here().is_some_and(|context| !may_act(context)) {
             return Poll::Ready(());
         }
         waited = true;
-        with_current(|front| {
-            front.inspect(|front| front.yielding.set(GaveWay::AsUsual));
+        with_current(|worker_ref| {
+            worker_ref.inspect(|worker_ref| worker_ref.yielding.set(GaveWay::AsUsual));
         });
         cx.waker().wake_by_ref();
         Poll::Pending

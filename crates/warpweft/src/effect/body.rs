@@ -12,87 +12,61 @@
 //! # Invariants
 //!
 //! - Everything here is one thread's. What is not the running stack has nothing latent in its fork list.
-//! - `types`, `outer` and the seat's host are of the present run; while the body is suspended, nobody looks at them.
+//! - `types`, `outer` and the stack context's host are of the present run; while the body is suspended, nobody looks at them.
 //! - A suspended body is gone on with or unwound, or its memory stays for ever.
 
 use super::Discontinued;
-use crate::fiber::{Claim, Coroutine, Input, Label, Reserved, Switch, watch};
-use crate::runtime::Front;
-use crate::runtime::context;
-use crate::runtime::seat::{self, Seat};
+use crate::coroutine::Input;
+use crate::coroutine::overflow::Label;
+use crate::coroutine::portable::{RawCoroutine, Switch};
+use crate::coroutine::stack::{Claim, Reserved};
+use crate::execution::bodies;
+use crate::execution::body_link::{self, BodyLink};
+use crate::execution::stack_context::{self, StackContext};
+use crate::pool::current;
+use crate::pool::current::WorkerRef;
 use std::any::TypeId;
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{Location, resume_unwind};
 use std::ptr::{self, NonNull};
 use warpweft_platform::thread::panicking;
-use warpweft_platform::thread_word;
 
 /// What a body gave its handler: which of the handler's clauses is meant, and where the effect lies.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Request {
-    pub(super) clause: usize,
-    pub(super) exchange: NonNull<()>,
+pub(crate) struct Request {
+    pub(crate) clause: usize,
+    pub(crate) exchange: NonNull<()>,
 }
 
-pub(crate) struct Core {
+/// `repr(C)`: a pointer to the link is a pointer to the body.
+#[repr(C)]
+pub(crate) struct HandledBody {
+    link: BodyLink,
     /// `None`: of a thread of no pool.
-    seat: Option<Seat>,
+    context: Option<StackContext>,
     /// The right to use its stack.
     _claim: Claim,
     /// `Some` from the first run to the end; touched by `run` alone.
-    coroutine: UnsafeCell<Option<Coroutine>>,
+    coroutine: UnsafeCell<Option<RawCoroutine>>,
     switch: Cell<*const Switch>,
     /// What the handler that runs it handles.
     types: Cell<*const [TypeId]>,
-    /// The body on whose stack it is run, or null.
-    outer: Cell<*const Self>,
-    /// The pool that its runner visits, or null.
-    visited: Cell<*const Front>,
     /// Whether its runner had a worker.
     carried: Cell<bool>,
     request: Cell<Option<Request>>,
     discontinued: Cell<bool>,
-    label: Label,
-}
-
-// The innermost handled body that runs on this thread, which is of no pool.
-thread_word!(static OUTSIDE: *const Core = ptr::null());
-
-/// The innermost handled body that runs here, or null.
-fn current() -> *const Core {
-    seat::here().map_or_else(|| OUTSIDE.with(Cell::get), Seat::strand)
 }
 
 /// The handled bodies that run here, innermost first.
-fn chain<'run>() -> impl Iterator<Item = &'run Core> {
-    // SAFETY: null, or a body that is being run, whose runner keeps it.
-    let next = |core: *const Core| unsafe { core.as_ref() };
-    std::iter::successors(next(current()), move |core| next(core.outer.get()))
-}
-
-/// The pool that is visited by who runs the bodies here. What they visit themselves does not count.
-pub(crate) fn visited_below() -> Option<*const Front> {
-    chain()
-        .map(|core| core.visited.get())
-        .find(|front| !front.is_null())
-}
-
-/// Whether the calling stack is a handled body's, on a thread of a pool or not.
-pub(crate) fn is_here() -> bool {
-    !current().is_null()
-}
-
-/// What a report says of the body that runs on this thread, which is of no pool.
-#[cfg(all(unix, not(any(warpweft_loom, warpweft_shuttle))))]
-pub(crate) fn label_outside<'run>() -> Option<&'run Label> {
-    // SAFETY: as in `chain`.
-    unsafe { OUTSIDE.with(Cell::get).as_ref() }.map(Core::label)
+fn chain<'run>() -> impl Iterator<Item = &'run HandledBody> {
+    // SAFETY: each link is the first field of a handled body, which is `repr(C)`, and was made from a pointer to the whole body.
+    bodies::chain().map(|link| unsafe { &*ptr::from_ref(link).cast::<HandledBody>() })
 }
 
 /// What is visited here on top of what is found here anyway.
-fn visited_here() -> Option<*const Front> {
-    let front = context::get();
-    (front != seat::found_here()).then_some(front)
+fn visited_here() -> Option<*const WorkerRef> {
+    let worker_ref = current::get();
+    (worker_ref != bodies::found_here()).then_some(worker_ref)
 }
 
 /// Suspends the bodies up to the one whose runner handles that type, until they go on.
@@ -101,84 +75,83 @@ fn visited_here() -> Option<*const Front> {
 ///
 /// Nobody does; or the thread is panicking; or a hook of a policy is on the stack, or a closure in `blocking` that the handler is
 /// outside of.
-pub(super) fn suspend(effect: TypeId, name: &'static str, exchange: NonNull<()>) {
+pub(crate) fn suspend(effect: TypeId, name: &'static str, exchange: NonNull<()>) {
     assert!(
         !panicking(),
         "the effect {name} cannot be performed while the thread panics: nothing is suspended then"
     );
     assert!(
-        !seat::here().is_some_and(Seat::is_in_policy),
+        !stack_context::here().is_some_and(StackContext::is_in_policy),
         "a hook of a policy cannot perform an effect"
     );
-    for core in chain() {
-        if core.discontinued.get() {
+    for body in chain() {
+        if body.discontinued.get() {
             // It has caught the unwinding, and goes on.
             resume_unwind(Box::new(Discontinued(())));
         }
         // SAFETY: of the handler that runs the body, whose frame waits for it.
-        let types = unsafe { &*core.types.get() };
+        let types = unsafe { &*body.types.get() };
         if let Some(clause) = types.iter().position(|of| *of == effect) {
             assert!(
-                !core.has_lost_its_worker(),
+                !body.has_lost_its_worker(),
                 "the effect {name} cannot be performed inside `blocking`: its handler's task needs the worker"
             );
-            core.request.set(Some(Request { clause, exchange }));
-            return core.switch_away();
+            body.request.set(Some(Request { clause, exchange }));
+            return body.switch_away();
         }
     }
     panic!("no handler for the effect {name} on this stack: see warpweft::effect::handle");
 }
 
-impl Core {
+impl HandledBody {
     /// On a stack, in its box. The first run calls `body`, which does not unwind.
-    pub(super) fn new(
+    pub(crate) fn new(
         reserved: Reserved,
         made_at: &'static Location<'static>,
         body: impl FnOnce() + 'static,
     ) -> NonNull<Self> {
-        watch();
+        bodies::watch_overflows();
         let Reserved { stack, claim } = reserved;
         let label = Label::of("handled body", &stack);
         label.write_location(made_at);
-        let mut core = Box::<Self>::new_uninit();
-        let place = core.as_mut_ptr();
+        let mut this = Box::<Self>::new_uninit();
+        let place = this.as_mut_ptr();
         let begin = move |switch: &Switch| {
             // SAFETY: who runs the body keeps it.
             unsafe { &*place }.begin(switch);
             body();
         };
-        core.write(Self {
-            seat: seat::here().map(|here| here.of_strand(place)),
-            // SAFETY: it borrows the core, which outlives it; by contract it does not unwind.
-            coroutine: UnsafeCell::new(Some(unsafe { Coroutine::new(stack, begin) })),
+        this.write(Self {
+            link: BodyLink::new(label),
+            context: stack_context::here().map(|here| here.of_body(place.cast_const().cast())),
+            // SAFETY: it borrows the body, which outlives it; by contract it does not unwind.
+            coroutine: UnsafeCell::new(Some(unsafe { RawCoroutine::new(stack, begin) })),
             switch: Cell::new(ptr::null()),
             types: Cell::new(&[]),
-            outer: Cell::new(ptr::null()),
-            visited: Cell::new(ptr::null()),
             _claim: claim,
             carried: Cell::new(false),
             request: Cell::new(None),
             discontinued: Cell::new(false),
-            label,
         });
-        let raw = Box::into_raw(core).cast::<Self>();
+        let raw = Box::into_raw(this).cast::<Self>();
         NonNull::new(raw).unwrap_or_else(|| unreachable!("a box"))
     }
 
-    pub(crate) fn label(&self) -> &Label {
-        &self.label
+    /// A pointer that is good for the whole body.
+    fn link(&self) -> *const BodyLink {
+        ptr::from_ref(self).cast()
     }
 
     fn begin(&self, switch: &Switch) {
         self.switch.set(switch);
-        match &self.seat {
-            Some(seat) => {
-                seat.begin();
-                seat.arrive();
+        match &self.context {
+            Some(context) => {
+                context.begin();
+                context.arrive();
             }
-            None => OUTSIDE.with(|word| word.set(self)),
+            None => body_link::set_outside(self.link()),
         }
-        context::set(seat::found_here());
+        current::set(bodies::found_here());
     }
 
     /// Runs it until it performs an effect of one of these types, which it gives, or has ended.
@@ -186,34 +159,34 @@ impl Core {
     /// # Panics
     ///
     /// The thread has left its pool.
-    pub(super) fn run(&self, types: &[TypeId], input: Input) -> Option<Request> {
+    pub(crate) fn run(&self, types: &[TypeId], input: Input) -> Option<Request> {
         assert!(
-            self.is_at_home(),
+            self.is_in_own_pool(),
             "a handled body cannot go on in a destructor of a thread-local, when its thread has left the pool"
         );
-        let host = seat::here();
-        let (outer, before) = (current(), visited_here());
+        let host = stack_context::here();
+        let (outer, before) = (bodies::innermost(), visited_here());
         self.types.set(types);
-        self.outer.set(outer);
-        self.visited.set(before.unwrap_or(ptr::null()));
-        if let (Some(seat), Some(host)) = (&self.seat, host) {
+        self.link.outer.set(outer);
+        self.link.entered.set(before.unwrap_or(ptr::null()));
+        if let (Some(context), Some(host)) = (&self.context, host) {
             host.tell_forks();
-            seat.mount(host);
-            self.carried.set(host.front().is_some());
+            context.mount(host);
+            self.carried.set(host.worker_ref().is_some());
         }
         // SAFETY: it changes below alone, when the body has ended.
         let coroutine = unsafe { &*self.coroutine.get() };
         let ended = coroutine.as_ref().is_none_or(|coroutine| coroutine.resume(input));
-        match (&self.seat, host) {
-            (Some(seat), Some(host)) => host.come_back(seat),
-            _ => OUTSIDE.with(|word| word.set(outer)),
+        match (&self.context, host) {
+            (Some(context), Some(host)) => host.come_back(context),
+            _ => body_link::set_outside(outer),
         }
-        context::set(before.unwrap_or_else(seat::found_here));
+        current::set(before.unwrap_or_else(bodies::found_here));
         // SAFETY: who runs it owns it, and it does not run.
         if let Some(coroutine) = unsafe { &mut *self.coroutine.get() }.take_if(|_| ended) {
             let stack = coroutine.into_stack();
             if let Some(host) = host {
-                host.home().put_stack(stack);
+                host.fibers().put_stack(stack);
             }
         }
         self.request.take()
@@ -222,43 +195,43 @@ impl Core {
     /// Whether the worker was given away on top of this body by `blocking`. Its runner counts on one: a task must not end without,
     /// unless the pool ends.
     fn has_lost_its_worker(&self) -> bool {
-        let lost = |here: &Seat| {
-            let pool = here.home().pool();
-            here.front().is_none() && !pool.is_closing() && !pool.is_forked()
+        let lost = |here: &StackContext| {
+            let pool = here.fibers().pool();
+            here.worker_ref().is_none() && !pool.is_closing() && !pool.is_forked()
         };
-        self.carried.get() && seat::here().is_some_and(lost)
+        self.carried.get() && stack_context::here().is_some_and(lost)
     }
 
     /// Leaves this body's stack, and those of the bodies that run on top of it.
     fn switch_away(&self) {
-        let (top, before) = (current(), visited_here());
+        let (top, before) = (bodies::innermost(), visited_here());
         // SAFETY: the switch lives at the foot of this body's stack, and was set when it began.
         let switch = unsafe { &*self.switch.get() };
-        let input = match (&self.seat, seat::here()) {
-            (Some(seat), Some(here)) => {
+        let input = match (&self.context, stack_context::here()) {
+            (Some(context), Some(here)) => {
                 here.tell_forks();
-                seat.leave(|| switch.suspend(()))
+                context.leave(|| switch.suspend(()))
             }
             _ => {
                 let input = switch.suspend(());
-                OUTSIDE.with(|word| word.set(top));
+                body_link::set_outside(top);
                 input
             }
         };
-        context::set(before.unwrap_or_else(seat::found_here));
+        current::set(before.unwrap_or_else(bodies::found_here));
         if input == Input::Unwind {
             resume_unwind(Box::new(Discontinued(())));
         }
     }
 
     /// Whether the thread is still in its pool, which the frames count on. In destructors of thread-locals it is not.
-    fn is_at_home(&self) -> bool {
-        self.seat.is_some() == seat::here().is_some()
+    fn is_in_own_pool(&self) -> bool {
+        self.context.is_some() == stack_context::here().is_some()
     }
 
     /// Unwinds what is suspended. `false`: that cannot be any more.
-    pub(super) fn unwind(&self) -> bool {
-        if !self.is_at_home() {
+    pub(crate) fn unwind(&self) -> bool {
+        if !self.is_in_own_pool() {
             return false;
         }
         self.discontinued.set(true);

@@ -1,10 +1,11 @@
 //! Handlers, and what they are given: continuations, and bodies to run.
 
-use super::body::Core;
+use super::body::HandledBody;
 use super::{Discontinued, Effect, Exchange};
-use crate::fiber::{Input, Reserved, Stacks, USUAL_BYTES};
-use crate::runtime::SpawnError;
-use crate::runtime::seat;
+use crate::coroutine::Input;
+use crate::coroutine::stack::{Reserved, Stacks, USUAL_BYTES};
+use crate::execution::stack_context;
+use crate::runtime::spawn_error::SpawnError;
 use std::any::{Any, TypeId, type_name};
 use std::cell::Cell;
 use std::fmt;
@@ -20,19 +21,19 @@ type Outcome<T> = Result<T, Box<dyn Any + Send>>;
 /// It stays on its thread. Dropped, it is unwound, as by [`Continuation::discontinue`]; leaked (`mem::forget`), it
 /// keeps its stack for ever.
 #[must_use = "dropped, the body is unwound"]
-pub struct Strand<T> {
+pub struct Coroutine<T> {
     state: State,
     outcome: Rc<Cell<Option<Outcome<T>>>>,
 }
 
 enum State {
     Fresh(Box<dyn FnOnce()>, &'static Location<'static>),
-    /// Suspended, and this strand's own.
-    Begun(NonNull<Core>),
+    /// Suspended, and this coroutine's own.
+    Begun(NonNull<HandledBody>),
     Ended,
 }
 
-impl<T> fmt::Debug for Strand<T> {
+impl<T> fmt::Debug for Coroutine<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Strand")
             .field("has_begun", &!matches!(self.state, State::Fresh(..)))
@@ -40,7 +41,7 @@ impl<T> fmt::Debug for Strand<T> {
     }
 }
 
-impl<T: 'static> Strand<T> {
+impl<T: 'static> Coroutine<T> {
     /// A body for a handler to run. It gets a stack when it is run for the first time.
     ///
     /// It is `'static`, as a continuation may be leaked: forks of the body might then use what it borrows when that is gone.
@@ -63,26 +64,26 @@ impl<T: 'static> Strand<T> {
     /// [`SpawnError::NoStack`]: there is no stack for it. `body` was dropped.
     #[track_caller]
     pub fn try_new(body: impl FnOnce() -> T + 'static) -> Result<Self, SpawnError> {
-        let mut strand = Self::new(body);
-        strand.begin()?;
-        Ok(strand)
+        let mut body = Self::new(body);
+        body.begin()?;
+        Ok(body)
     }
 }
 
-impl<T> Strand<T> {
+impl<T> Coroutine<T> {
     /// Its core, with a stack.
-    fn begin(&mut self) -> Result<&Core, SpawnError> {
+    fn begin(&mut self) -> Result<&HandledBody, SpawnError> {
         if let State::Fresh(..) = self.state {
             let reserved = reserve()?;
             if let State::Fresh(body, made_at) = std::mem::replace(&mut self.state, State::Ended) {
-                self.state = State::Begun(Core::new(reserved, made_at, body));
+                self.state = State::Begun(HandledBody::new(reserved, made_at, body));
             }
         }
         match &self.state {
-            // SAFETY: it is this strand's own, and goes with it.
+            // SAFETY: it is this coroutine's own, and goes with it.
             State::Begun(core) => Ok(unsafe { core.as_ref() }),
             State::Fresh(..) | State::Ended => {
-                unreachable!("it has begun, and a strand that has ended is given to nobody")
+                unreachable!("it has begun, and a coroutine that has ended is given to nobody")
             }
         }
     }
@@ -90,7 +91,7 @@ impl<T> Strand<T> {
     /// The body has ended: its stack goes back.
     fn clear_away(&mut self) {
         if let State::Begun(core) = std::mem::replace(&mut self.state, State::Ended) {
-            // SAFETY: made by `Core::new`, in a box, which this strand owns; the body has ended.
+            // SAFETY: made by `HandledBody::new`, in a box, which this coroutine owns; the body has ended.
             drop(unsafe { Box::from_raw(core.as_ptr()) });
         }
     }
@@ -100,7 +101,7 @@ impl<T> Strand<T> {
         let State::Begun(core) = self.state else {
             return None;
         };
-        // SAFETY: it is this strand's own.
+        // SAFETY: it is this coroutine's own.
         if !unsafe { core.as_ref() }.unwind() {
             self.state = State::Ended;
             return None;
@@ -111,7 +112,7 @@ impl<T> Strand<T> {
     }
 }
 
-impl<T> Drop for Strand<T> {
+impl<T> Drop for Coroutine<T> {
     fn drop(&mut self) {
         // A panic has been told by the panic hook; a destructor should not unwind.
         drop(self.unwind());
@@ -122,8 +123,8 @@ impl<T> Drop for Strand<T> {
 fn reserve() -> Result<Reserved, SpawnError> {
     static OUTSIDE: OnceLock<Arc<Stacks>> = OnceLock::new();
     let new = || Arc::new(Stacks::new(USUAL_BYTES, usize::MAX));
-    let taken = if let Some(seat) = seat::here() {
-        seat.home().reserve()
+    let taken = if let Some(context) = stack_context::here() {
+        context.fibers().reserve()
     } else if cfg!(any(warpweft_loom, warpweft_shuttle)) {
         // What a model has made ends with it.
         new().reserve()
@@ -139,7 +140,7 @@ fn reserve() -> Result<Reserved, SpawnError> {
 /// keeps its stack and what lies on it for ever.
 #[must_use = "dropped, the body is unwound"]
 pub struct Continuation<E: Effect, T> {
-    strand: Strand<T>,
+    body: Coroutine<T>,
     exchange: NonNull<Exchange<E>>,
 }
 
@@ -152,11 +153,11 @@ impl<E: Effect, T> fmt::Debug for Continuation<E, T> {
 }
 
 impl<E: Effect, T> Continuation<E, T> {
-    /// Answers. The body goes on when a handler runs the strand: at once, if the clause returns it.
-    pub fn resume(self, answer: E::Answer) -> Strand<T> {
-        // SAFETY: it lies in the frame of `perform`, which is suspended as long as the strand is.
+    /// Answers. The body goes on when a handler runs the coroutine: at once, if the clause returns it.
+    pub fn resume(self, answer: E::Answer) -> Coroutine<T> {
+        // SAFETY: it lies in the frame of `perform`, which is suspended as long as the coroutine is.
         unsafe { self.exchange.as_ref() }.answer.set(Some(answer));
-        self.strand
+        self.body
     }
 
     /// Unwinds the body, here and now: `perform` unwinds with [`Discontinued`], so that destructors run. A body that catches that
@@ -166,7 +167,7 @@ impl<E: Effect, T> Continuation<E, T> {
     ///
     /// With what the body panics with meanwhile.
     pub fn discontinue(mut self) {
-        if let Some(payload) = self.strand.unwind() {
+        if let Some(payload) = self.body.unwind() {
             resume_unwind(payload);
         }
     }
@@ -176,14 +177,14 @@ impl<E: Effect, T> Continuation<E, T> {
 #[derive(Debug)]
 pub enum Next<T, R> {
     /// The handler runs this; most often the continuation, with its answer.
-    Run(Strand<T>),
+    Run(Coroutine<T>),
     /// [`Handler::run`] returns this. The continuation was kept for later, or dropped.
     Leave(R),
 }
 
-impl<T, R> From<Strand<T>> for Next<T, R> {
-    fn from(strand: Strand<T>) -> Self {
-        Self::Run(strand)
+impl<T, R> From<Coroutine<T>> for Next<T, R> {
+    fn from(body: Coroutine<T>) -> Self {
+        Self::Run(body)
     }
 }
 
@@ -193,7 +194,7 @@ impl<T> From<()> for Next<T, ()> {
     }
 }
 
-type Clause<'h, T, R> = Box<dyn FnMut(NonNull<()>, Strand<T>) -> Next<T, R> + 'h>;
+type Clause<'h, T, R> = Box<dyn FnMut(NonNull<()>, Coroutine<T>) -> Next<T, R> + 'h>;
 
 /// What is done about effects: one clause for each type that is handled. See the [module](super).
 #[must_use = "a handler does nothing until it runs something"]
@@ -243,13 +244,13 @@ impl<'h, T, R> Handler<'h, T, R> {
         mut clause: impl FnMut(E, Continuation<E, T>) -> N + 'h,
     ) -> Self {
         self.types.push(TypeId::of::<E>());
-        self.clauses.push(Box::new(move |exchange, strand| {
+        self.clauses.push(Box::new(move |exchange, body| {
             let exchange = exchange.cast::<Exchange<E>>();
             // SAFETY: the clause's type is that of the effect, so it is `perform::<E>` that made it; it is suspended.
             let Some(effect) = unsafe { exchange.as_ref() }.effect.take() else {
                 unreachable!("an effect is given once")
             };
-            clause(effect, Continuation { strand, exchange }).into()
+            clause(effect, Continuation { body, exchange }).into()
         }));
         self
     }
@@ -259,24 +260,24 @@ impl<'h, T, R> Handler<'h, T, R> {
     /// # Panics
     ///
     /// With what the body or a clause panics with; or if there is no stack for a body that has not begun:
-    /// [`Strand::try_new`] gives an error instead.
-    pub fn run(&mut self, strand: Strand<T>) -> R {
-        let mut strand = strand;
+    /// [`Coroutine::try_new`] gives an error instead.
+    pub fn run(&mut self, body: Coroutine<T>) -> R {
+        let mut body = body;
         loop {
-            let request = match strand.begin() {
+            let request = match body.begin() {
                 Ok(core) => core.run(&self.types, Input::Go),
                 Err(error) => panic!("a handled body: {error}"),
             };
             let Some(request) = request else {
-                strand.clear_away();
-                return match strand.outcome.take() {
+                body.clear_away();
+                return match body.outcome.take() {
                     Some(Ok(value)) => (self.returned)(value),
                     Some(Err(payload)) => resume_unwind(payload),
                     None => unreachable!("a body that has ended has an outcome"),
                 };
             };
-            match self.clauses[request.clause](request.exchange, strand) {
-                Next::Run(next) => strand = next,
+            match self.clauses[request.clause](request.exchange, body) {
+                Next::Run(next) => body = next,
                 Next::Leave(result) => return result,
             }
         }
@@ -309,5 +310,5 @@ impl<'h, T, R> Handler<'h, T, R> {
 /// As [`Handler::run`].
 #[track_caller]
 pub fn handle<T: 'static, R>(body: impl FnOnce() -> T + 'static, mut handler: Handler<'_, T, R>) -> R {
-    handler.run(Strand::new(body))
+    handler.run(Coroutine::new(body))
 }

@@ -12,13 +12,13 @@
 //!
 //! [`perform`] finds the nearest [`Handler`] on its stack that has a clause for the effect's type. The clause gets the effect and
 //! the rest of the body, a [`Continuation`], which is used once: it is [answered](Continuation::resume), kept for later, or
-//! [discontinued](Continuation::discontinue). What is answered is a [`Strand`] again: a handler runs it, this one or another.
-//! So a scheduler is a handler and a queue of strands. The example `effects` of the repository is one, in forty lines.
+//! [discontinued](Continuation::discontinue). What is answered is a [`Coroutine`] again: a handler runs it, this one or another.
+//! So a scheduler is a handler and a queue of coroutines. The example `effects` of the repository is one, in forty lines.
 //!
 //! A generator is a handler that leaves with each value:
 //!
 //! ```
-//! use warpweft::effect::{Effect, Handler, Next, Strand, perform};
+//! use warpweft::effect::{Effect, Handler, Next, Coroutine, perform};
 //!
 //! struct Give(u32);
 //! impl Effect for Give {
@@ -27,19 +27,19 @@
 //!
 //! let mut rest = None;
 //! let mut values = Vec::new();
-//! let mut next = Some(Strand::new(|| {
+//! let mut next = Some(Coroutine::new(|| {
 //!     let (mut a, mut b) = (0, 1);
 //!     loop {
 //!         perform(Give(a));
 //!         (a, b) = (b, a + b);
 //!     }
 //! }));
-//! while let Some(strand) = next.take().filter(|_| values.len() < 8) {
+//! while let Some(body) = next.take().filter(|_| values.len() < 8) {
 //!     let mut handler = Handler::returning(|()| None).on(|Give(value), k| {
 //!         rest = Some(k.resume(()));
 //!         Next::Leave(Some(value))
 //!     });
-//!     values.extend(handler.run(strand));
+//!     values.extend(handler.run(body));
 //!     drop(handler);
 //!     next = rest.take();
 //! }
@@ -49,17 +49,17 @@
 //! # What is promised, and what is not
 //!
 //! - **Handlers are deep**: what a clause answers and returns goes on under the same handler, in a loop and not in a recursion. A
-//!   strand that was kept goes on under the handler that then runs it, which may be another one: so handlers can be
+//!   coroutine that was kept goes on under the handler that then runs it, which may be another one: so handlers can be
 //!   shallow, too. An effect for which the nearest handler has no clause goes to the next one outwards: the bodies in between are
 //!   suspended with their handlers, by one switch.
 //! - **Once**: a continuation is consumed by its answer. Dropped, it is discontinued: `perform` unwinds with [`Discontinued`], and
 //!   destructors run. Leaked, its stack is never freed, since nobody unwound it.
-//! - **On one thread**: bodies, continuations and strands are not `Send`. A fork of the body ([`join`](crate::join()),
+//! - **On one thread**: bodies, continuations and coroutines are not `Send`. A fork of the body ([`join`](crate::join()),
 //!   [`scope`](crate::scope())), which may run anywhere, finds none of its handlers, or does so by chance: perform outside of forks.
 //!   Nor does a task that it spawns.
 //! - **A wait** of the runtime inside of a body ([`block_on`](crate::block_on), [`JoinHandle::wait`](crate::JoinHandle::wait), a
 //!   join, a lock) is a wait of all the stacks below it: in a fiber the fiber switches away with the handlers and bodies on top of
-//!   it; in a job the thread gives its worker away; elsewhere the thread sleeps. The handler does not learn of it: other strands of its
+//!   it; in a job the thread gives its worker away; elsewhere the thread sleeps. The handler does not learn of it: other coroutines of its
 //!   queue wait, too. When a runtime shuts down, a waiting fiber is unwound innermost body first.
 //!   In [`blocking`](crate::blocking()) nothing is performed, unless its handler is there, too.
 //! - **Panics** of a body come out of [`Handler::run`]. One of a clause drops the continuation that it was given; the queue of a
@@ -79,17 +79,14 @@
 //! | file | job |
 //! |---|---|
 //! | `body` | a body's stack, and the switches |
-//! | `handler` | handlers, continuations, strands |
+//! | `handler` | handlers, continuations, coroutines |
 
-mod body;
-mod handler;
+pub(crate) mod body;
+pub(crate) mod handler;
 #[cfg(doctest)]
 mod must_not_compile;
 
-#[cfg(all(unix, not(any(warpweft_loom, warpweft_shuttle))))]
-pub(crate) use body::label_outside;
-pub(crate) use body::{Core, is_here, visited_below};
-pub use handler::{Continuation, Handler, Next, Strand, handle};
+pub use handler::{Continuation, Coroutine, Handler, Next, handle};
 
 use std::any::{TypeId, type_name};
 use std::cell::Cell;

@@ -26,13 +26,13 @@
 /// ```
 struct ResumedTwice;
 
-/// Neither is a strand run twice.
+/// Neither is a coroutine run twice.
 ///
 /// ```compile_fail,E0382
-/// use warpweft::effect::{Handler, Strand};
-/// let strand = Strand::new(|| 1);
-/// Handler::new().run(strand);
-/// Handler::new().run(strand);
+/// use warpweft::effect::{Handler, Coroutine};
+/// let body = Coroutine::new(|| 1);
+/// Handler::new().run(body);
+/// Handler::new().run(body);
 /// ```
 struct RunTwice;
 
@@ -62,21 +62,21 @@ struct ContinuationIsSent;
 /// ```
 struct ContinuationIsShared;
 
-/// A strand stays, too.
+/// A coroutine stays, too.
 ///
 /// ```compile_fail,E0277
 /// fn is_send<T: Send>() {}
-/// is_send::<warpweft::effect::Strand<u32>>();
+/// is_send::<warpweft::effect::Coroutine<u32>>();
 /// ```
-struct StrandIsSent;
+struct CoroutineIsSent;
 
 /// Nor is it shared.
 ///
 /// ```compile_fail,E0277
 /// fn is_sync<T: Sync>() {}
-/// is_sync::<warpweft::effect::Strand<u32>>();
+/// is_sync::<warpweft::effect::Coroutine<u32>>();
 /// ```
-struct StrandIsShared;
+struct CoroutineIsShared;
 
 /// A handler may have clauses that do not move, and is no more `Send` than they are.
 ///
@@ -89,14 +89,14 @@ struct HandlerIsSent;
 /// A future that holds a continuation across an `await` does not move either.
 ///
 /// ```compile_fail
-/// use warpweft::effect::Strand;
+/// use warpweft::effect::Coroutine;
 /// warpweft::spawn(async {
-///     let strand = Strand::new(|| 1);
+///     let body = Coroutine::new(|| 1);
 ///     warpweft::yield_now().await;
-///     drop(strand);
+///     drop(body);
 /// });
 /// ```
-struct StrandAcrossAwait;
+struct CoroutineAcrossAwait;
 
 /// A body may live longer than what is here.
 ///
@@ -119,7 +119,7 @@ struct EffectBorrows;
 /// A clause may borrow, as long as the handler lives.
 ///
 /// ```compile_fail,E0505
-/// use warpweft::effect::{Effect, Handler, Strand, perform};
+/// use warpweft::effect::{Effect, Handler, Coroutine, perform};
 /// struct Ask;
 /// impl Effect for Ask {
 ///     type Answer = usize;
@@ -127,6 +127,6 @@ struct EffectBorrows;
 /// let word = String::from("borrowed");
 /// let mut handler = Handler::new().on(|Ask, k| k.resume(word.len()));
 /// drop(word);
-/// handler.run(Strand::new(|| perform(Ask)));
+/// handler.run(Coroutine::new(|| perform(Ask)));
 /// ```
 struct ClauseBorrowsWhatIsGone;

@@ -45,8 +45,8 @@
 //! | file | job |
 //! |---|---|
 //! | `one` | one fiber, and how it waits |
-//! | `doorbell` | what a fiber's wakers ring |
-//! | `home` | a thread's fibers |
+//! | `fiber_waker` | what a fiber's wakers ring |
+//! | `fibers` | a thread's fibers |
 //! | `beside` | those that are to start on it |
 //! | `scope` | fibers that borrow |
 //! | `jump`, `coroutine`, `twin` | switching stacks: on x86-64 Linux; elsewhere; and with threads, for the model checkers and where stacks cannot be switched |
@@ -54,56 +54,18 @@
 //! | `overflow` | the report of an overflow |
 //! | `no_memory`, `no_overflow` | what goes with `twin` |
 
-mod beside;
-#[cfg_attr(not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))), path = "twin.rs")]
-#[cfg_attr(
-    all(
-        target_os = "linux",
-        target_arch = "x86_64",
-        not(any(warpweft_loom, warpweft_shuttle, warpweft_corosensei))
-    ),
-    path = "jump.rs"
-)]
-mod coroutine;
-mod doorbell;
-mod home;
-#[cfg_attr(
-    not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
-    path = "no_memory.rs"
-)]
-mod memory;
 #[cfg(doctest)]
 mod must_not_compile;
-mod one;
-#[cfg_attr(
-    not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
-    path = "no_overflow.rs"
-)]
-mod overflow;
-mod scope;
-mod stack;
+pub(crate) mod scope;
 
-pub(crate) use coroutine::{Coroutine, Switch};
-pub(crate) use doorbell::Doorbell;
-pub(crate) use home::Home;
-pub(crate) use one::{Fiber, Held};
-pub(crate) use overflow::{Label, watch};
+pub use crate::coroutine::stack::Fibers;
 pub use scope::{Scope, scope};
-pub use stack::Fibers;
-pub(crate) use stack::{Claim, LEAST_BYTES, MOST_BYTES, Reserved, Stacks, USUAL_BYTES};
 
-use crate::block_on;
-use crate::runtime::{SpawnError, TaskBuilder, seat};
-use warpweft_task::{Host, JoinHandle, Mount, Running};
-
-/// What a fiber is resumed with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Input {
-    /// Go on.
-    Go,
-    /// Unwind.
-    Unwind,
-}
+use crate::execution::listen::block_on;
+use crate::execution::stack_context;
+use crate::runtime::spawn::TaskBuilder;
+use crate::runtime::spawn_error::SpawnError;
+use warpweft_task::JoinHandle;
 
 /// Spawns a fiber on the pool of the calling task; outside of any, on the [default runtime](crate::default_runtime).
 ///
@@ -124,7 +86,7 @@ where
 
 /// Spawns a fiber that belongs to the calling one's thread, like the caller: for fibers that mostly talk to each other.
 ///
-/// A hop between fibers of one thread is a switch of stacks, some ten nanoseconds; one between two threads sets another processor to work,
+/// A transfer between fibers of one thread is a switch of stacks, some ten nanoseconds; one between two threads sets another processor to work,
 /// which takes a hundred times as long if that one sleeps. But nobody else starts it, whatever waits for this thread and however idle the others
 /// are: so spawn those beside each other that take turns, and the leader of each such group by [`spawn`]. Not for fibers that compute at the same
 /// time: they would do so one after the other.
@@ -145,7 +107,7 @@ where
 /// let sum = runtime.spawn_fiber(|| {
 ///     let (numbers, taken) = sync::channel::bounded(0);
 ///     // Each number is a switch to the other fiber and back, and no other thread is woken.
-///     let producer = fiber::spawn_beside(move || {
+///     let producer = fiber::spawn_local(move || {
 ///         for n in 1..=100u64 {
 ///             numbers.send(n).wait().ok();
 ///         }
@@ -164,12 +126,12 @@ where
 ///
 /// As [`spawn`].
 #[track_caller]
-pub fn spawn_beside<T, F>(body: F) -> JoinHandle<T>
+pub fn spawn_local<T, F>(body: F) -> JoinHandle<T>
 where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    TaskBuilder::new().spawn_fiber_beside(body)
+    TaskBuilder::new().spawn_fiber_local(body)
 }
 
 /// [`spawn`], with the stack taken at once.
@@ -225,76 +187,8 @@ pub fn wait<F: Future>(future: F) -> F::Output {
 )]
 #[inline(always)]
 pub fn yield_now() -> bool {
-    match seat::here() {
-        Some(seat) => seat.give_way(),
+    match stack_context::here() {
+        Some(context) => context.give_way(),
         None => false,
-    }
-}
-
-/// Starts fibers on the thread that runs their task, on a stack that it has.
-pub(crate) struct Start;
-
-/// The same on a stack that was taken when they were spawned.
-pub(crate) struct StartOn(pub(crate) Reserved);
-
-impl Host for Start {
-    #[inline]
-    fn host(self, mount: Mount) {
-        start(mount, None);
-    }
-
-    fn runs(task: Option<Running>) {
-        note_running(task);
-    }
-}
-
-impl Host for StartOn {
-    fn host(self, mount: Mount) {
-        start(mount, Some(self.0));
-    }
-
-    fn runs(task: Option<Running>) {
-        note_running(task);
-    }
-}
-
-#[inline]
-fn start(mount: Mount, reserved: Option<Reserved>) {
-    watch();
-    let Some(seat) = seat::here().filter(|seat| seat.label().is_none()) else {
-        // On top of a fiber that cannot switch, where no spare thread was to be had: it runs as a job.
-        return mount.run();
-    };
-    if let Err((mount, _)) = seat.home().start(seat, mount, reserved) {
-        mount.refuse();
-    }
-}
-
-fn note_running(task: Option<Running>) {
-    if let Some(fiber) = seat::here().and_then(seat::Seat::fiber) {
-        fiber.set_task(task);
-    }
-}
-
-/// Keeps the calling frame from being unwound at a wait, if it is on a fiber: somebody else works on it.
-pub(crate) struct Stay;
-
-impl Stay {
-    pub(crate) fn new() -> Self {
-        seat::hold(true);
-        Self
-    }
-
-    /// Nobody works on the frame any more.
-    pub(crate) fn end(self) {
-        std::mem::forget(self);
-        seat::hold(false);
-    }
-}
-
-impl Drop for Stay {
-    fn drop(&mut self) {
-        // Something unwinds through the frame all the same.
-        std::process::abort();
     }
 }

@@ -1,11 +1,11 @@
 //! Fibers that borrow from the frame that waits for them.
 
-use crate::fork;
+use crate::fork_join;
 use std::fmt;
 
 /// A place to spawn fibers that may borrow whatever lives longer than it; made by [`scope`].
 #[derive(Clone, Copy)]
-pub struct Scope<'scope, 'env: 'scope>(&'scope fork::Scope<'scope, 'env>);
+pub struct Scope<'scope, 'env: 'scope>(&'scope fork_join::Scope<'scope, 'env>);
 
 impl fmt::Debug for Scope<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,5 +48,5 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 ///
 /// As [`scope`](crate::scope()) for jobs.
 pub fn scope<'env, T: Send>(body: impl for<'scope> FnOnce(Scope<'scope, 'env>) -> T + Send) -> T {
-    fork::scope(|scope| body(Scope(scope)))
+    fork_join::scope(|scope| body(Scope(scope)))
 }

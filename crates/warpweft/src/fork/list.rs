@@ -18,11 +18,11 @@
 //! - `*watch == expect` says: the offer is free and something may be put there. With nothing to watch `watch` points to
 //!   `always`.
 
+use super::fork_claim::ForkClaim;
+use super::jobs::Jobs;
 use super::offer::{Offer, taken};
 use super::record::Record;
-use super::runnable::Runnable;
-use super::scope::Jobs;
-use super::ticket::Claim;
+use super::stealable_job::StealableJob;
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ const FREE: u64 = u64::MAX;
 const CLOSED: u64 = u64::MAX - 1;
 
 /// What became of a fork when its owner came back to it.
-pub(crate) enum Back {
+pub(crate) enum TakenBack {
     /// It was on offer, and is the owner's to run.
     Mine,
     /// It was on offer. Somebody else runs it, and sets its signal when it is done.
@@ -49,9 +49,9 @@ pub(crate) struct List {
     tail: Cell<*const Record>,
     public: Cell<*const Record>,
     /// What is on offer, or was when it was taken; null if nothing is.
-    offered: Cell<*const Runnable>,
+    offered: Cell<*const StealableJob>,
     /// Of the worker that the thread carries; null where nobody could take anything.
-    offer: Cell<*const Offer<Runnable>>,
+    offer: Cell<*const Offer<StealableJob>>,
     /// The scope whose job it is; null for a fork.
     scope: Cell<*const Jobs>,
     /// Open scopes of this stack, the outermost first.
@@ -84,7 +84,7 @@ impl List {
     ///
     /// The list does not move any more. The offer is valid until the next call, and this thread's.
     #[inline]
-    pub(crate) unsafe fn attach(&self, offer: *const Offer<Runnable>) {
+    pub(crate) unsafe fn attach(&self, offer: *const Offer<StealableJob>) {
         debug_assert!(self.offered.get().is_null());
         self.scope.set(ptr::null());
         // A fiber that goes on finds the offer that it left, as a rule.
@@ -95,7 +95,7 @@ impl List {
 
     #[cold]
     #[inline(never)]
-    fn attach_anew(&self, offer: *const Offer<Runnable>) {
+    fn attach_anew(&self, offer: *const Offer<StealableJob>) {
         if self.tail.get().is_null() {
             self.tail.set(&self.foot);
             self.public.set(&self.foot);
@@ -109,7 +109,7 @@ impl List {
 
     /// Where it offers forks.
     #[inline]
-    pub(crate) fn offered_at(&self) -> *const Offer<Runnable> {
+    pub(crate) fn offered_at(&self) -> *const Offer<StealableJob> {
         self.offer.get()
     }
 
@@ -183,7 +183,7 @@ impl List {
     }
 
     #[cold]
-    fn offer_with_scopes(&self, offer: &Offer<Runnable>) -> bool {
+    fn offer_with_scopes(&self, offer: &Offer<StealableJob>) -> bool {
         self.nothing_on_offer();
         let (what, scope) = self.oldest().unzip();
         self.scope.set(scope.unwrap_or(ptr::null()));
@@ -191,7 +191,7 @@ impl List {
     }
 
     #[inline]
-    fn publish(&self, offer: &Offer<Runnable>, what: NonNull<Runnable>) {
+    fn publish(&self, offer: &Offer<StealableJob>, what: NonNull<StealableJob>) {
         let turn = offer.publish(what);
         self.offered.set(what.as_ptr());
         self.watch.set(offer.decision());
@@ -200,7 +200,7 @@ impl List {
 
     /// The oldest latent record is latent no more.
     #[inline]
-    fn told(&self, record: NonNull<Record>) -> NonNull<Runnable> {
+    fn told(&self, record: NonNull<Record>) -> NonNull<StealableJob> {
         // SAFETY: it is in the list, so it is alive.
         unsafe { record.as_ref() }.tell();
         self.public.set(record.as_ptr());
@@ -208,7 +208,7 @@ impl List {
     }
 
     /// Takes the oldest fork or job out of the latent ones.
-    fn oldest(&self) -> Option<(NonNull<Runnable>, *const Jobs)> {
+    fn oldest(&self) -> Option<(NonNull<StealableJob>, *const Jobs)> {
         let latent = self.oldest_latent();
         for &jobs in &*self.scopes.borrow() {
             // SAFETY: an open scope is alive.
@@ -251,17 +251,17 @@ impl List {
 
     /// Removes the youngest record, which is not latent any more.
     #[inline]
-    pub(crate) fn back(&self, record: &Record, before: *const Record) -> Back {
+    pub(crate) fn back(&self, record: &Record, before: *const Record) -> TakenBack {
         debug_assert!(ptr::eq(self.tail.get(), record));
         // All that is left in the list is older than a public record, so public too.
         self.tail.set(before);
         self.public.set(before);
         if !ptr::eq(self.offered.get().cast(), record) {
-            Back::Ticket
+            TakenBack::Ticket
         } else if self.withdraw() {
-            Back::Mine
+            TakenBack::Mine
         } else {
-            Back::Taken
+            TakenBack::Taken
         }
     }
 
@@ -275,7 +275,7 @@ impl List {
     }
 
     /// Takes the job of that scope back which is on offer, if there is one and nobody has taken it.
-    pub(super) fn job_back(&self, jobs: &Jobs) -> Option<NonNull<Runnable>> {
+    pub(crate) fn job_back(&self, jobs: &Jobs) -> Option<NonNull<StealableJob>> {
         let offered = NonNull::new(self.offered.get().cast_mut())?;
         if !ptr::eq(self.scope.get(), jobs) {
             return None;
@@ -294,7 +294,7 @@ impl List {
 
     /// Takes back what is on offer and makes a claim of each fork and job that nobody has taken, oldest fork first: the
     /// stack is about to wait.
-    pub(crate) fn promote(&self, mut ticket: impl FnMut(Arc<Claim>)) {
+    pub(crate) fn promote(&self, mut ticket: impl FnMut(Arc<ForkClaim>)) {
         let scope = self.scope.replace(ptr::null());
         if let Some(offered) = NonNull::new(self.offered.get().cast_mut())
             && self.withdraw()
@@ -323,18 +323,18 @@ impl List {
     /// # Safety
     ///
     /// It stays where it is until it is [closed](Self::close_scope), in reverse order of several.
-    pub(super) unsafe fn open_scope(&self, jobs: &Jobs) {
+    pub(crate) unsafe fn open_scope(&self, jobs: &Jobs) {
         self.scopes.borrow_mut().push(NonNull::from(jobs));
     }
 
     /// The innermost scope has ended.
-    pub(super) fn close_scope(&self) {
+    pub(crate) fn close_scope(&self) {
         self.scopes.borrow_mut().pop();
     }
 
     /// The youngest record, or the foot.
     #[inline]
-    pub(super) fn tail(&self) -> *const Record {
+    pub(crate) fn tail(&self) -> *const Record {
         self.tail.get()
     }
 }

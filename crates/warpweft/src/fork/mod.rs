@@ -1,49 +1,22 @@
-//! Fork-join: halves that others may take, and waits that run nobody else's work.
+//! Latent forks and their theft: the mechanism under `join` and `scope`.
 //!
 //! | file | job |
 //! |---|---|
-//! | `join` | the two forms of `join` |
-//! | `join_async` | the form of `join` for futures |
-//! | `tied` | a task that ends with its handle |
-//! | `ranges` | loops in parallel |
 //! | `list` | the latent forks of one stack |
-//! | `offer` | one fork on offer per worker: given and taken back without a read-modify-write |
-//! | `record` | a fork in its frame |
-//! | `scope` | any number of jobs that borrow |
-//! | `scope_future` | futures that borrow, as tasks of a scope |
-//! | `scope_async` | a scope that is a future |
-//! | `scoped_handle` | the handle of a future of either |
-//! | `runnable` | what a thief gets |
-//! | `ticket` | a fork as a task, for when its owner has to wait |
-//! | `market` | the offers of a pool, from a thief's side |
+//! | `record` | a fork in its frame, whatever its closure is |
+//! | `jobs` | the jobs of an open scope |
+//! | `offer` | one fork on offer per worker, given and taken back without a read-modify-write |
+//! | `offer_board` | the offers of a pool, from a thief's side |
+//! | `stealable_job` | what a thief gets |
+//! | `fork_claim` | a fork as a task, for when its owner has to wait |
 //!
-//! The fork list belongs to the stack, the offer to the worker. Why it is built like this, with the numbers, is in
+//! The list belongs to the stack, the offer to the worker. Why it is built like this, with the numbers, is in
 //! `docs/decisions/0008-fork-join.md`.
 
-mod join;
-mod join_async;
-mod list;
-mod market;
-#[cfg(doctest)]
-mod must_not_compile;
-mod offer;
-mod ranges;
-mod record;
-mod runnable;
-mod scope;
-mod scope_async;
-mod scope_future;
-mod scoped_handle;
-mod ticket;
-mod tied;
-
-pub use join::{ForkCx, join};
-pub use join_async::{JoinAsync, join_async};
-pub(crate) use list::List;
-pub(crate) use market::{Market, Seen};
-pub use ranges::{par_chunks_mut, par_for};
-pub(crate) use runnable::Stolen;
-pub use scope::{Scope, scope};
-pub use scope_async::{AsyncScope, scope_async};
-pub use scoped_handle::ScopedHandle;
-pub(crate) use tied::Tied;
+pub(crate) mod fork_claim;
+pub(crate) mod jobs;
+pub(crate) mod list;
+pub(crate) mod offer;
+pub(crate) mod offer_board;
+pub(crate) mod record;
+pub(crate) mod stealable_job;

@@ -1,7 +1,7 @@
 //! An open file.
 
 use super::on;
-use crate::io::aside;
+use crate::io::run_blocking::run_blocking;
 use std::fs::Metadata;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::FileExt;
@@ -81,7 +81,7 @@ impl File {
         operation: impl FnOnce(&std::fs::File) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         let file = Arc::clone(&self.0);
-        aside(move || operation(&file)).await
+        run_blocking(move || operation(&file)).await
     }
 
     /// Up to `length` bytes from `offset` on: fewer only at the end of the file, and none behind it.

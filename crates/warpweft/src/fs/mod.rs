@@ -33,11 +33,11 @@
 //!
 //! A call that has begun cannot be taken back. A future that is dropped leaves it to itself: what it was to write may be written.
 
-mod file;
+pub(crate) mod file;
 
 pub use file::File;
 
-use crate::io::aside;
+use crate::io::run_blocking::run_blocking;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ use std::path::{Path, PathBuf};
 pub async fn call<T: Send + 'static>(
     operation: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    aside(operation).await
+    run_blocking(operation).await
 }
 
 /// Calls `operation` with the path.
@@ -78,7 +78,7 @@ async fn on<T: Send + 'static>(
     operation: impl FnOnce(PathBuf) -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let path = path.as_ref().to_owned();
-    aside(move || operation(path)).await
+    run_blocking(move || operation(path)).await
 }
 
 /// All bytes of a file.

@@ -19,17 +19,17 @@ pub(crate) enum Waited<T> {
     /// Work.
     Found(T),
     /// What came while the worker slept in its bed has been handed out: there may be work of its own.
-    Roused,
+    Unparked,
     /// The pool closes.
     Stop,
 }
 
 /// Who waits: where it looks for work, and where it may sleep.
-pub(crate) trait Seeker {
+pub(crate) trait Searcher {
     /// Work.
     type Found;
     /// Another place to sleep.
-    type Bed: Bed;
+    type PollerPark: PollerPark;
     /// Looks for work. Called again and again, and may miss things.
     fn look(&mut self) -> Option<Self::Found>;
     /// The last look before sleep, which misses nothing.
@@ -39,10 +39,10 @@ pub(crate) trait Seeker {
     /// It goes to sleep.
     fn parks(&self);
     /// Whether it is to look again after so many nanoseconds, because something is there that is not yet to be taken.
-    fn nap_ns(&mut self) -> Option<u64>;
-    /// Another place to sleep, or to nap if it `naps`, if there is one and nobody is in it. That it is free counts as work, which one sleeper
+    fn park_timeout_ns(&mut self) -> Option<u64>;
+    /// Another place to sleep, or to timed park if it `timed_parks`, if there is one and nobody is in it. That it is free counts as work, which one sleeper
     /// takes.
-    fn bed(&self, naps: bool) -> Option<Self::Bed>;
+    fn poller_park(&self, timed_parks: bool) -> Option<Self::PollerPark>;
     /// Whether one look is enough before sleep is announced: what comes will say so.
     fn is_in_haste(&self) -> bool;
     /// Whether `look` has left a task to its owner since this was asked last.
@@ -50,11 +50,11 @@ pub(crate) trait Seeker {
 }
 
 /// Somewhere else to sleep: a poller. Whoever has it sleeps there alone.
-pub(crate) trait Bed {
-    /// Sleeps until something happens there, somebody rouses the sleeper, or `at_most_ns` nanoseconds are over.
+pub(crate) trait PollerPark {
+    /// Sleeps until something happens there, somebody wakes the sleeper, or `at_most_ns` nanoseconds are over.
     fn sleep(&mut self, at_most_ns: Option<u64>);
     /// Leaves the bed, and hands out what happened; whether there was anything.
-    fn rise(self) -> bool;
+    fn wake(self) -> bool;
 }
 
 /// The longest pause between two looks, in spin hints: one to ten microseconds. A look fetches the line of a lane that its owner
@@ -62,7 +62,7 @@ pub(crate) trait Bed {
 const LONGEST_PAUSE: u32 = 256;
 
 /// For how long a searcher that lingers sleeps between two looks, in nanoseconds,
-const LINGER_NS: u64 = 50_000;
+const SPIN_NS: u64 = 50_000;
 /// how often before it announces its sleep,
 const LINGERS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     1
@@ -89,8 +89,8 @@ impl Idle {
         }
     }
 
-    /// Worker `w`, which is the `seeker`, has nothing of its own: waits until there is something, or it is to stop.
-    pub(crate) fn wait<S: Seeker>(&self, w: usize, seeker: &mut S) -> Waited<S::Found> {
+    /// Worker `w`, which is the `searcher`, has nothing of its own: waits until there is something, or it is to stop.
+    pub(crate) fn wait<S: Searcher>(&self, w: usize, searcher: &mut S) -> Waited<S::Found> {
         // Registered searchers keep pushes from waking sleepers. With nobody asleep there is nothing to keep, and the
         // word, which every push reads, is left alone.
         let nobody_sleeps = self.events.snapshot().1 == 0;
@@ -98,14 +98,15 @@ impl Idle {
         let mut searching = nobody_sleeps || registered;
         let mut rounds = self.rounds;
         loop {
-            if seeker.stops() {
+            if searcher.stops() {
                 if registered {
                     self.end_search();
                 }
                 return Waited::Stop;
             }
             if searching
-                && let Some(found) = Self::search(rounds, seeker).or_else(|| Self::linger(rounds, seeker))
+                && let Some(found) =
+                    Self::search(rounds, searcher).or_else(|| Self::spin_then_park(rounds, searcher))
             {
                 if registered {
                     self.end_search();
@@ -114,33 +115,33 @@ impl Idle {
             }
             self.events.prepare(w, registered);
             // From here to `cancel` or `park` this worker is announced as asleep: look at everything once more.
-            if seeker.stops() {
+            if searcher.stops() {
                 self.events.cancel(w);
-            } else if let Some(found) = seeker.scan() {
+            } else if let Some(found) = searcher.scan() {
                 self.events.cancel(w);
                 self.end_search();
                 return Waited::Found(found);
             } else {
-                let nap = seeker.nap_ns();
+                let timed_park = searcher.park_timeout_ns();
                 // After the announcement: whoever left the bed before looks for sleepers after that.
-                let bed = if nap == Some(0) {
+                let poller_park = if timed_park == Some(0) {
                     None
                 } else {
-                    seeker.bed(nap.is_some())
+                    searcher.poller_park(timed_park.is_some())
                 };
-                if nap.is_none() {
-                    seeker.parks();
+                if timed_park.is_none() {
+                    searcher.parks();
                 }
-                rounds = if nap.is_some() { 1 } else { self.rounds };
-                match (nap, bed) {
+                rounds = if timed_park.is_some() { 1 } else { self.rounds };
+                match (timed_park, poller_park) {
                     (Some(0), _) => self.events.cancel(w),
-                    (nap, Some(bed)) => {
-                        if self.sleep_in(w, bed, nap) {
+                    (timed_park, Some(poller_park)) => {
+                        if self.park_in(w, poller_park, timed_park) {
                             self.end_search();
-                            return Waited::Roused;
+                            return Waited::Unparked;
                         }
                     }
-                    (Some(ns), None) => sharply(|| self.events.nap(w, ns)),
+                    (Some(ns), None) => sharply(|| self.events.park_timeout(w, ns)),
                     (None, None) => self.events.park(w),
                 }
             }
@@ -150,28 +151,28 @@ impl Idle {
         }
     }
 
-    /// Sleeps in `bed`; whether anything happened there.
-    fn sleep_in(&self, w: usize, mut bed: impl Bed, nap: Option<u64>) -> bool {
-        self.events.park_elsewhere(w, || match nap {
-            Some(_) => sharply(|| bed.sleep(nap)),
-            None => bed.sleep(None),
+    /// Sleeps in `poller_park`; whether anything happened there.
+    fn park_in(&self, w: usize, mut poller_park: impl PollerPark, timed_park: Option<u64>) -> bool {
+        self.events.park_elsewhere(w, || match timed_park {
+            Some(_) => sharply(|| poller_park.sleep(timed_park)),
+            None => poller_park.sleep(None),
         });
         // Registered as a searcher again: what is handed out here wakes nobody; whoever ends the search does.
-        bed.rise()
+        poller_park.wake()
     }
 
     /// Says how a worker in its bed is woken.
-    pub(crate) fn rouse_by(&self, rouse: impl Fn() + Send + Sync + 'static) {
-        self.events.rouse_by(rouse);
+    pub(crate) fn unpark_by(&self, unpark: impl Fn() + Send + Sync + 'static) {
+        self.events.unpark_by(unpark);
     }
 
-    fn search<S: Seeker>(rounds: u32, seeker: &mut S) -> Option<S::Found> {
+    fn search<S: Searcher>(rounds: u32, searcher: &mut S) -> Option<S::Found> {
         let mut pause = 4;
         for round in 1..=rounds {
-            if let Some(found) = seeker.look() {
+            if let Some(found) = searcher.look() {
                 return Some(found);
             }
-            if seeker.is_in_haste() {
+            if searcher.is_in_haste() {
                 break;
             }
             if round < rounds {
@@ -184,19 +185,19 @@ impl Idle {
 
     /// Goes on searching, with sleeps between the looks, as long as it sees tasks that their owner is about to run. Were it announced as
     /// asleep, the next such task would wake it, which costs that owner more than the task.
-    fn linger<S: Seeker>(rounds: u32, seeker: &mut S) -> Option<S::Found> {
-        if rounds == 1 || !seeker.has_left() {
+    fn spin_then_park<S: Searcher>(rounds: u32, searcher: &mut S) -> Option<S::Found> {
+        if rounds == 1 || !searcher.has_left() {
             return None;
         }
         let (mut left, mut in_vain) = (LINGERS, 0);
-        while left > 0 && in_vain < IN_VAIN && !seeker.stops() && !seeker.is_in_haste() {
-            sharply(|| pause(LINGER_NS));
-            let found = seeker.look();
+        while left > 0 && in_vain < IN_VAIN && !searcher.stops() && !searcher.is_in_haste() {
+            sharply(|| pause(SPIN_NS));
+            let found = searcher.look();
             if found.is_some() {
                 return found;
             }
             left -= 1;
-            in_vain = if seeker.has_left() { 0 } else { in_vain + 1 };
+            in_vain = if searcher.has_left() { 0 } else { in_vain + 1 };
         }
         None
     }
@@ -242,18 +243,18 @@ impl Idle {
 }
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
-mod tests {
-    use super::{Bed, IN_VAIN, Idle, LINGERS, Seeker, Waited};
+pub(crate) mod tests {
+    use super::{IN_VAIN, Idle, LINGERS, PollerPark, Searcher, Waited};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use warpweft_platform::thread::{spawn, yield_now};
 
-    struct NoBed;
+    struct NoPoller;
 
-    impl Bed for NoBed {
+    impl PollerPark for NoPoller {
         fn sleep(&mut self, _: Option<u64>) {}
 
-        fn rise(self) -> bool {
+        fn wake(self) -> bool {
             false
         }
     }
@@ -269,9 +270,9 @@ mod tests {
         leaves: L,
     }
 
-    impl<S: Fn(u32) -> bool, L: Fn(u32) -> bool> Seeker for Looks<'_, S, L> {
+    impl<S: Fn(u32) -> bool, L: Fn(u32) -> bool> Searcher for Looks<'_, S, L> {
         type Found = &'static str;
-        type Bed = NoBed;
+        type PollerPark = NoPoller;
 
         fn look(&mut self) -> Option<&'static str> {
             self.looked += 1;
@@ -290,11 +291,11 @@ mod tests {
 
         fn parks(&self) {}
 
-        fn nap_ns(&mut self) -> Option<u64> {
+        fn park_timeout_ns(&mut self) -> Option<u64> {
             None
         }
 
-        fn bed(&self, _: bool) -> Option<NoBed> {
+        fn poller_park(&self, _: bool) -> Option<NoPoller> {
             None
         }
 
@@ -316,7 +317,7 @@ mod tests {
         in_haste: bool,
         leaves: impl Fn(u32) -> bool,
     ) -> (Option<&'static str>, u32) {
-        let mut seeker = Looks {
+        let mut searcher = Looks {
             idle,
             looked: 0,
             at,
@@ -325,11 +326,11 @@ mod tests {
             in_haste,
             leaves,
         };
-        let found = match idle.wait(w, &mut seeker) {
+        let found = match idle.wait(w, &mut searcher) {
             Waited::Found(found) => Some(found),
-            Waited::Roused | Waited::Stop => None,
+            Waited::Unparked | Waited::Stop => None,
         };
-        (found, seeker.looked)
+        (found, searcher.looked)
     }
 
     const NEVER: u32 = u32::MAX;

@@ -1,9 +1,9 @@
 //! Anything with a descriptor that can be waited for.
 
-use super::driver::Driver;
-use super::poller::TELLS_ENDS;
-use super::source::{Source, Way};
-use crate::runtime::current_driver;
+use crate::driver::core::Driver;
+use crate::driver::poller::TELLS_ENDS;
+use crate::driver::source::{Direction, Source};
+use crate::runtime::current_driver::current_driver;
 use futures_io::{AsyncRead, AsyncWrite};
 use std::fmt;
 use std::future::poll_fn;
@@ -119,7 +119,7 @@ impl<T: AsFd> Async<T> {
     ///
     /// Any other error of `operation`, and those of a driver that is gone.
     pub async fn read_with<R>(&self, operation: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
-        self.attempt(Way::In, operation).await
+        self.attempt(Direction::In, operation).await
     }
 
     /// As [`read_with`](Self::read_with), for an operation that writes.
@@ -128,13 +128,17 @@ impl<T: AsFd> Async<T> {
     ///
     /// As [`read_with`](Self::read_with).
     pub async fn write_with<R>(&self, operation: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
-        self.attempt(Way::Out, operation).await
+        self.attempt(Direction::Out, operation).await
     }
 
-    async fn attempt<R>(&self, way: Way, mut operation: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
-        let mut ticket = self.source.ticket(way);
+    async fn attempt<R>(
+        &self,
+        direction: Direction,
+        mut operation: impl FnMut(&T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        let mut waiter_id = self.source.waiter_id(direction);
         let check = || self.driver.check();
-        poll_fn(|cx| ticket.poll(cx, check, || operation(self.get_ref()), |_| false)).await
+        poll_fn(|cx| waiter_id.poll(cx, check, || operation(self.get_ref()), |_| false)).await
     }
 
     /// As [`read_with`](Self::read_with), for a stream of which a read that fills less than `room` leaves nothing behind.
@@ -143,10 +147,10 @@ impl<T: AsFd> Async<T> {
         room: usize,
         mut operation: impl FnMut(&T) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        let mut ticket = self.source.ticket(Way::In);
+        let mut waiter_id = self.source.waiter_id(Direction::In);
         let check = || self.driver.check();
         poll_fn(|cx| {
-            ticket.poll(
+            waiter_id.poll(
                 cx,
                 check,
                 || operation(self.get_ref()),
@@ -166,7 +170,7 @@ impl<T: AsFd> Async<T> {
         let check = || self.driver.check();
         let operation = || operation(self.get_ref());
         self.source
-            .poll_anonymous(Way::In, cx, check, operation, |read| emptied(*read, room))
+            .poll_anonymous(Direction::In, cx, check, operation, |read| emptied(*read, room))
     }
 
     /// One attempt of an operation that reads; if it would block, the task is woken when it may not.
@@ -181,7 +185,7 @@ impl<T: AsFd> Async<T> {
     ) -> Poll<io::Result<R>> {
         let check = || self.driver.check();
         self.source
-            .poll_anonymous(Way::In, cx, check, || operation(self.get_ref()), |_| false)
+            .poll_anonymous(Direction::In, cx, check, || operation(self.get_ref()), |_| false)
     }
 
     /// One attempt of an operation that writes; if it would block, the task is woken when it may not.
@@ -196,7 +200,7 @@ impl<T: AsFd> Async<T> {
     ) -> Poll<io::Result<R>> {
         let check = || self.driver.check();
         self.source
-            .poll_anonymous(Way::Out, cx, check, || operation(self.get_ref()), |_| false)
+            .poll_anonymous(Direction::Out, cx, check, || operation(self.get_ref()), |_| false)
     }
 
     /// Waits until it may be readable. "May": another task can be faster, and the system is sometimes wrong; prefer
@@ -206,7 +210,8 @@ impl<T: AsFd> Async<T> {
     ///
     /// Those of a driver that is gone.
     pub async fn readable(&self) -> io::Result<()> {
-        self.await_ready(Way::In, rustix::event::PollFlags::IN).await
+        self.await_ready(Direction::In, rustix::event::PollFlags::IN)
+            .await
     }
 
     /// Waits until it may be writable; as [`readable`](Self::readable).
@@ -215,11 +220,12 @@ impl<T: AsFd> Async<T> {
     ///
     /// Those of a driver that is gone.
     pub async fn writable(&self) -> io::Result<()> {
-        self.await_ready(Way::Out, rustix::event::PollFlags::OUT).await
+        self.await_ready(Direction::Out, rustix::event::PollFlags::OUT)
+            .await
     }
 
-    async fn await_ready(&self, way: Way, flags: rustix::event::PollFlags) -> io::Result<()> {
-        self.attempt(way, |io| {
+    async fn await_ready(&self, direction: Direction, flags: rustix::event::PollFlags) -> io::Result<()> {
+        self.attempt(direction, |io| {
             let mut fds = [rustix::event::PollFd::new(io, flags)];
             match rustix::event::poll(&mut fds, Some(&rustix::event::Timespec::default()))? {
                 0 => Err(io::ErrorKind::WouldBlock.into()),

@@ -1,9 +1,9 @@
 //! A source for the model checkers: what the system would do to a socket, a model does to this.
 
-use super::driver::Driver;
-use super::poller::Ready;
-use super::source::{Source, Way};
-use crate::runtime::current_driver;
+use crate::driver::core::Driver;
+use crate::driver::poller::Ready;
+use crate::driver::source::{Direction, Source};
+use crate::runtime::current_driver::current_driver;
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
@@ -53,14 +53,14 @@ impl Pipe {
     ///
     /// The runtime has shut down.
     pub async fn take(&self) -> io::Result<()> {
-        let mut ticket = self.source.ticket(Way::In);
+        let mut waiter_id = self.source.waiter_id(Direction::In);
         let attempt = || {
             self.units
                 .fetch_update(Ordering::Acquire, Ordering::Relaxed, |units| units.checked_sub(1))
                 .map(drop)
                 .map_err(|_| io::ErrorKind::WouldBlock.into())
         };
-        poll_fn(|cx| ticket.poll(cx, || self.driver.check(), attempt, |()| false)).await
+        poll_fn(|cx| waiter_id.poll(cx, || self.driver.check(), attempt, |()| false)).await
     }
 
     /// Takes all units there are, as a read does that has room for more.
@@ -69,7 +69,7 @@ impl Pipe {
     ///
     /// The runtime has shut down.
     pub async fn take_all(&self) -> io::Result<usize> {
-        let mut ticket = self.source.ticket(Way::In);
+        let mut waiter_id = self.source.waiter_id(Direction::In);
         let attempt = || {
             let units = self.units.swap(0, Ordering::Acquire);
             // It takes its time: what comes now is another worker's to find in the poller.
@@ -79,7 +79,7 @@ impl Pipe {
                 units => Ok(units),
             }
         };
-        poll_fn(|cx| ticket.poll(cx, || self.driver.check(), attempt, |_| true)).await
+        poll_fn(|cx| waiter_id.poll(cx, || self.driver.check(), attempt, |_| true)).await
     }
 }
 

@@ -22,14 +22,14 @@
 ///
 /// ```compile_fail,E0277
 /// use std::os::fd::{AsFd, BorrowedFd};
-/// struct Tied(std::net::TcpStream, std::rc::Rc<()>);
-/// impl AsFd for Tied {
+/// struct AbortOnDrop(std::net::TcpStream, std::rc::Rc<()>);
+/// impl AsFd for AbortOnDrop {
 ///     fn as_fd(&self) -> BorrowedFd<'_> {
 ///         self.0.as_fd()
 ///     }
 /// }
 /// fn anywhere<T: Send>() {}
-/// anywhere::<warpweft::io::Async<Tied>>();
+/// anywhere::<warpweft::io::Async<AbortOnDrop>>();
 /// ```
 ///
 /// And what one thread at a time may use, one at a time may use.

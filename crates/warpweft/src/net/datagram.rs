@@ -1,6 +1,6 @@
 //! Unix datagrams.
 
-use crate::io::Async;
+use crate::io::handle::Async;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::SocketAddr;

@@ -36,13 +36,13 @@
 //! - [`TcpStream::connect`] takes names as well, and [`lookup`] gives the addresses of one. The system looks them up, which blocks a thread:
 //!   one of those of [`spawn_blocking`](crate::spawn_blocking).
 
-mod datagram;
-mod halves;
-mod names;
-mod stream;
-mod tcp;
-mod udp;
-mod unix;
+pub(crate) mod datagram;
+pub(crate) mod halves;
+pub(crate) mod names;
+pub(crate) mod stream;
+pub(crate) mod tcp;
+pub(crate) mod udp;
+pub(crate) mod unix;
 
 pub use datagram::UnixDatagram;
 pub use halves::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};

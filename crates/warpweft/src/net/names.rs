@@ -1,6 +1,6 @@
 //! Addresses, and names that stand for some.
 
-use crate::io::aside;
+use crate::io::run_blocking::run_blocking;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs};
 
@@ -110,7 +110,9 @@ impl Addresses {
         match self {
             Self::One(address) => Ok(vec![address]),
             Self::Several(addresses) => Ok(addresses),
-            Self::Host(host, port) => aside(move || Ok((host, port).to_socket_addrs()?.collect())).await,
+            Self::Host(host, port) => {
+                run_blocking(move || Ok((host, port).to_socket_addrs()?.collect())).await
+            }
             Self::Wrong(reason) => Err(io::Error::new(ErrorKind::InvalidInput, reason)),
         }
     }

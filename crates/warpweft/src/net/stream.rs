@@ -1,7 +1,7 @@
 //! What TCP and Unix streams have in common.
 
 use super::halves::{OwnedReadHalf, OwnedWriteHalf};
-use crate::io::Async;
+use crate::io::handle::Async;
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::net::RecvFlags;
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use super::names::{Addresses, Target};
 use super::stream;
-use crate::io::Async;
+use crate::io::handle::Async;
 use crate::time::timeout;
 use futures_core::Stream;
 use socket2::{Domain, Protocol, Socket, Type};

@@ -1,6 +1,6 @@
 //! UDP.
 
-use crate::io::Async;
+use crate::io::handle::Async;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};

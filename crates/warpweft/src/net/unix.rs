@@ -1,7 +1,7 @@
 //! Unix stream sockets.
 
 use super::stream::Stream;
-use crate::io::Async;
+use crate::io::handle::Async;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -8,9 +8,9 @@ use warpweft_policy::CounterSet;
 pub struct PoolCounters {
     /// One set for each worker that was asked for.
     pub workers: Vec<CounterSet>,
-    /// One set for each stand-in, whose numbers follow; see
+    /// One set for each compensating worker, whose numbers follow; see
     /// [`Builder::stuck_after`](crate::Builder::stuck_after).
-    pub stand_ins: Vec<CounterSet>,
+    pub compensating: Vec<CounterSet>,
     /// What threads outside the pool counted.
     pub outside: CounterSet,
 }
@@ -21,7 +21,7 @@ impl PoolCounters {
     pub fn total(&self) -> CounterSet {
         self.workers
             .iter()
-            .chain(&self.stand_ins)
+            .chain(&self.compensating)
             .fold(self.outside, |sum, worker| sum.plus(worker))
     }
 }

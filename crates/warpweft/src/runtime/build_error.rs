@@ -1,6 +1,6 @@
 //! Why a runtime was not built.
 
-use super::pin::PinError;
+use crate::threads::affinity::PinError;
 use std::collections::HashSet;
 use std::fmt;
 use std::io;
@@ -49,8 +49,8 @@ pub enum BuildError {
         made: usize,
         /// How many workers there are.
         workers: usize,
-        /// How many stand-ins for them, for which it has to make one, too.
-        stand_ins: usize,
+        /// How many compensating workers for them, for which it has to make one, too.
+        compensating: usize,
     },
     /// The system gave no thread.
     Thread {
@@ -99,7 +99,7 @@ pub enum BuildError {
 impl BuildError {
     /// The same as an error of a socket's. Not of the kind that the system gave: `WouldBlock` says to try
     /// again later.
-    pub(super) fn into_io(self) -> io::Error {
+    pub(crate) fn into_io(self) -> io::Error {
         io::Error::other(format!("the default runtime: {self}"))
     }
 }
@@ -130,11 +130,11 @@ impl fmt::Display for BuildError {
             Self::Locals {
                 made,
                 workers,
-                stand_ins,
+                compensating,
             } => {
                 write!(
                     f,
-                    "the policy made {made} local states for {workers} workers and {stand_ins} stand-ins: `build` makes one for each, \
+                    "the policy made {made} local states for {workers} workers and {compensating} compensating workers: `build` makes one for each, \
                      `PoolEnv::workers` in all"
                 )
             }
@@ -194,7 +194,7 @@ impl std::error::Error for BuildError {
 /// # Errors
 ///
 /// Two are the same.
-pub(super) fn unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), BuildError> {
+pub(crate) fn unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), BuildError> {
     let mut seen = HashSet::new();
     for name in names {
         if !seen.insert(name) {

@@ -3,15 +3,15 @@
 mod launch;
 
 use super::build_error::{BuildError, unique};
-use super::card::Order;
-use super::handle::{Runtime, set_default};
-use super::monitor::{Stall, Watch};
-use super::pin::Pin;
+use super::config::{Config, Launch};
+use super::handle::Runtime;
 use super::small_stack;
-use crate::compose;
-use crate::cooperative::Quantum;
-use crate::fiber::USUAL_BYTES;
+use crate::coroutine::stack::USUAL_BYTES;
 use crate::io::Io;
+use crate::pool::info::Order;
+use crate::threads::affinity::Pin;
+use crate::threads::monitor::{Stall, Watch};
+use crate::threads::quantum::Quantum;
 use launch::{launch, launch_spec};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -45,24 +45,11 @@ pub struct Builder {
     silos: Vec<(String, Vec<usize>)>,
 }
 
-type Launch = dyn FnOnce(Config) -> Result<compose::Pool, BuildError> + Send;
-
-struct Config {
-    workers: Option<usize>,
-    name: String,
-    stack_bytes: Option<usize>,
-    max_threads: Option<usize>,
-    fiber_stack_bytes: usize,
-    max_fiber_stacks: usize,
-    io: Io,
-    max_blocking_threads: usize,
-    blocking_keep_alive: Duration,
-    pin: Pin,
-    watch: Watch,
-    quantum: u32,
-    policy: String,
-    capacity: Option<usize>,
-    order: Order,
+impl Runtime {
+    /// What a runtime may be asked to be.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
 }
 
 impl Default for Builder {
@@ -189,11 +176,11 @@ impl Builder {
     /// A worker that has been in one task for so long is *stuck*: another thread takes over what waits behind it, until it goes on. The
     /// default is 10 ms; below 200 µs counts as 200 µs. `None`: nobody looks, and there is no thread for it.
     ///
-    /// It is noticed within one and a half times this time. A pool of N workers has N/2 stand-ins, at least one and at most four: so
+    /// It is noticed within one and a half times this time. A pool of N workers has N/2 compensating workers, at least one and at most four: so
     /// many stuck workers are made up for at a time. Tasks of others, sockets and timers go on; the started fibers of the stuck
     /// thread wait for it. Costs a thread that looks twice in that time while anybody is awake, and nothing on the way of a task.
     /// Long computations count as stuck, too: they keep their thread, and share the CPUs with the tasks that would wait for them.
-    /// Stand-ins are workers with numbers from [`workers`](Runtime::workers) on, for policies and closures.
+    /// Compensating workers are workers with numbers from [`workers`](Runtime::workers) on, for policies and closures.
     pub fn stuck_after(mut self, time: Option<Duration>) -> Self {
         self.config.watch.stuck_after = time;
         self
@@ -238,7 +225,7 @@ impl Builder {
     /// Bounds the pool: at most so many tasks from elsewhere have a place in it at a time, 1 at least. The default is no bound.
     ///
     /// A task gets a place when it [enters](compose::Pool::enter), when a closure is [run](compose::Pool::run) here from another pool, or when it is
-    /// spawned by [`try_spawn`](compose::Pool::try_spawn) or [`spawn_when_free`](compose::Pool::spawn_when_free); it has it until it enters another
+    /// spawned by [`try_spawn`](compose::Pool::try_spawn) or [`spawn_with_permit`](compose::Pool::spawn_when_free); it has it until it enters another
     /// pool or ends. What is spawned without asking has none: tasks of the pool itself can go on spawning.
     pub fn capacity(mut self, tasks: usize) -> Self {
         self.config.capacity = Some(tasks);
@@ -313,7 +300,7 @@ impl Builder {
     /// have the same name. What was started is ended again.
     pub fn build(self) -> Result<Runtime, BuildError> {
         if small_stack::is_here() {
-            return small_stack::build(self);
+            return small_stack::on_own_thread(|| self.build());
         }
         let Self {
             config,
@@ -362,16 +349,6 @@ impl Builder {
             }
         }
         Ok(Runtime::new(pools, silos))
-    }
-
-    /// Builds the runtime that free functions use outside of any pool, for the rest of the process.
-    ///
-    /// # Errors
-    ///
-    /// As [`build`](Builder::build), and [`BuildError::DefaultExists`] if there is one already, built by this function
-    /// or by its first use.
-    pub fn build_default(self) -> Result<&'static Runtime, BuildError> {
-        set_default(self.build()?).map_err(|_surplus| BuildError::DefaultExists)
     }
 }
 

@@ -1,24 +1,17 @@
 //! The runtime, as its owner and everyone outside sees it.
 
-use super::build_error::BuildError;
-use super::builder::Builder;
-use super::context::Visiting;
-use super::crew::Threads;
-use super::install::{broadcast, install};
-use super::pool::{AnyPool, is_in_visit};
-use super::seat;
-use super::spawn::{SpawnError, TaskBuilder};
-use super::spawn_blocking::{Refused, SpawnBlocking, try_spawn};
-use crate::compose::{Pool, Silos, UnknownPool};
-use crate::fiber::Fibers;
-use crate::fork::ForkCx;
-use crate::io::Driver;
+use super::pool::Pool;
+use super::pool_error::UnknownPool;
+use crate::coroutine::stack::Fibers;
+use crate::driver::core::Driver;
+use crate::execution::stack_context;
 use crate::observe::PoolCounters;
+use crate::pool::dyn_pool::DynPool;
+use crate::scheduler::pool::is_in_external_push;
+use crate::threads::thread_set::Threads;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, OnceLock};
-use warpweft_platform::sync::StaticMutex;
-use warpweft_task::{JoinHandle, block_on};
+use std::sync::Arc;
 
 /// A pool of workers under one policy; or several pools, [one behind the other](crate::compose).
 ///
@@ -30,7 +23,7 @@ use warpweft_task::{JoinHandle, block_on};
 /// while it carries a worker. What holds for each pool:
 ///
 /// - **Numbers.** The workers that were asked for have the numbers 0 to [`workers`](Pool::workers) − 1.
-///   Stand-ins for stuck workers ([`Builder::stuck_after`](crate::Builder::stuck_after)) have the next ones,
+///   Compensating workers for stuck workers ([`Builder::stuck_after`](crate::Builder::stuck_after)) have the next ones,
 ///   below [`worker_slots`](Pool::worker_slots). With `stuck_after(None)` there are none, and `worker_slots`
 ///   is `workers`.
 /// - **One at a time.** A worker is carried by one thread at most, and a thread carries one worker at most.
@@ -73,13 +66,8 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    pub(super) fn new(pools: Vec<Pool>, silos: Vec<(String, Vec<usize>)>) -> Self {
+    pub(crate) fn new(pools: Vec<Pool>, silos: Vec<(String, Vec<usize>)>) -> Self {
         Self { pools, silos }
-    }
-
-    /// What a runtime may be asked to be.
-    pub fn builder() -> Builder {
-        Builder::new()
     }
 
     /// Its pools, in the order in which they were asked for.
@@ -104,202 +92,43 @@ impl Runtime {
         found.ok_or_else(|| UnknownPool::new(name, self.pools.iter().map(Pool::name)))
     }
 
-    /// The silos of that name: see [`Builder::silos`](crate::Builder::silos).
-    ///
-    /// # Errors
-    ///
-    /// [`UnknownPool`]: it has none of that name. The error says which there are.
-    pub fn silos(&self, name: &str) -> Result<Silos, UnknownPool> {
+    /// Which of its pools are silos of that name.
+    pub(crate) fn silos_of(&self, name: &str) -> Option<&[usize]> {
         let found = self.silos.iter().find(|(known, _)| known == name);
-        match found {
-            Some((_, silos)) => Ok(Silos::new(
-                silos.iter().map(|&pool| self.pools[pool].clone()).collect(),
-            )),
-            None => Err(UnknownPool::new(
-                name,
-                self.silos.iter().map(|(known, _)| known.as_str()),
-            )),
-        }
+        found.map(|(_, pools)| &pools[..])
     }
 
-    fn any(&self) -> &Arc<dyn AnyPool> {
+    /// What its silos are called.
+    pub(crate) fn silo_names(&self) -> impl Iterator<Item = &str> {
+        self.silos.iter().map(|(name, _)| name.as_str())
+    }
+
+    pub(crate) fn any(&self) -> &Arc<dyn DynPool> {
         self.first().any()
     }
 
-    pub(super) fn driver(&self) -> io::Result<Arc<Driver>> {
-        self.any().driver()
-    }
-
-    /// Spawns a future on this runtime. Dropping the handle detaches the task.
-    ///
-    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
-    #[track_caller]
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send + 'static> + Send + 'static,
-    {
-        self.first().spawn(future)
-    }
-
-    /// Spawns a closure on this runtime. Dropping the handle detaches the task.
-    ///
-    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
-    #[track_caller]
-    pub fn spawn_job<T, F>(&self, job: F) -> JoinHandle<T>
-    where
-        T: Send + 'static,
-        F: FnOnce() -> T + Send + 'static,
-    {
-        self.first().spawn_job(job)
-    }
-
-    /// Spawns a [fiber](crate::fiber) on this runtime. Dropping the handle detaches it.
-    ///
-    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown); if there is no stack
-    /// for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
-    #[track_caller]
-    pub fn spawn_fiber<T, F>(&self, body: F) -> JoinHandle<T>
-    where
-        T: Send + 'static,
-        F: FnOnce() -> T + Send + 'static,
-    {
-        TaskBuilder::new().on(self).spawn_fiber(body)
-    }
-
-    /// Spawns a [fiber](crate::fiber), unless the runtime is shutting down or has no stack for it.
-    ///
-    /// # Errors
-    ///
-    /// [`SpawnError`]; `body` was dropped.
-    #[track_caller]
-    pub fn try_spawn_fiber<T, F>(&self, body: F) -> Result<JoinHandle<T>, SpawnError>
-    where
-        T: Send + 'static,
-        F: FnOnce() -> T + Send + 'static,
-    {
-        self.first().check()?;
-        TaskBuilder::new().on(self).try_spawn_fiber(body)
+    pub(crate) fn driver(&self) -> io::Result<Arc<Driver>> {
+        self.any().core().driver()
     }
 
     /// Its fibers and their stacks. Asks the system about each stack, some half a microsecond each: for reports, not for loops.
     #[must_use]
     pub fn fibers(&self) -> Fibers {
-        self.any().stacks().snapshot()
+        self.any().core().stacks.snapshot()
     }
 
-    /// Spawns a future, unless the runtime is shutting down, or its pool is [bounded](crate::Builder::capacity) and full.
-    ///
-    /// # Errors
-    ///
-    /// [`SpawnError`]; the future is dropped.
-    #[track_caller]
-    pub fn try_spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, SpawnError>
-    where
-        F: Future<Output: Send + 'static> + Send + 'static,
-    {
-        self.first().try_spawn(future)
-    }
-
-    /// Spawns a closure, unless the runtime is shutting down, or its pool is [bounded](crate::Builder::capacity) and full.
-    ///
-    /// # Errors
-    ///
-    /// [`SpawnError`]; the closure is dropped.
-    #[track_caller]
-    pub fn try_spawn_job<T, F>(&self, job: F) -> Result<JoinHandle<T>, SpawnError>
-    where
-        T: Send + 'static,
-        F: FnOnce() -> T + Send + 'static,
-    {
-        self.first().try_spawn_job(job)
-    }
-
-    /// Has `closure`, which may block, called on a thread of its own: as the free [`spawn_blocking`](crate::spawn_blocking).
-    #[track_caller]
-    pub fn spawn_blocking<T, F>(&self, closure: F) -> SpawnBlocking<F, T>
-    where
-        T: Send + 'static,
-        F: FnOnce() -> T + Send + 'static,
-    {
-        SpawnBlocking::new(Arc::clone(self.any()), closure)
-    }
-
-    /// The same without waiting for admission: as the free [`try_spawn_blocking`](crate::try_spawn_blocking).
-    ///
-    /// # Errors
-    ///
-    /// [`Refused`], with the closure.
-    #[track_caller]
-    pub fn try_spawn_blocking<T, F>(&self, closure: F) -> Result<JoinHandle<T>, Refused<F>>
-    where
-        T: Send + 'static,
-        F: FnOnce() -> T + Send + 'static,
-    {
-        try_spawn(self.any(), closure)
-    }
-
-    pub(super) fn keep(&self) -> Arc<dyn AnyPool> {
+    pub(crate) fn keep(&self) -> Arc<dyn DynPool> {
         Arc::clone(self.any())
     }
 
-    /// Runs `future` on the calling thread until it has a result. What it spawns, by the free [`spawn`](crate::spawn)
-    /// too, runs on this runtime's workers.
-    ///
-    /// The future itself stays on this thread, so it need not be `Send`, and it may borrow. In a task, of this runtime
-    /// or another one, the thread gives its worker away while the future waits: see [`block_on`](crate::block_on).
-    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let front = self.any().visitor();
-        // SAFETY: `self` keeps the pool alive, and the value is dropped at the end of this function.
-        let _visiting = unsafe { Visiting::new(&front) };
-        block_on(future)
-    }
-
-    /// Runs `body` on a worker, with the right to fork there, and gives its result. Called on one of this runtime's own
-    /// workers it calls `body` at once; elsewhere the calling thread waits, and if it carries another runtime's worker it
-    /// gives that one away meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// The runtime is shutting down, or this is a forked child: `body` was dropped.
-    ///
-    /// # Panics
-    ///
-    /// If `body` does.
-    pub fn install<R: Send>(&self, body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
-        self.first().check()?;
-        install(self.first(), body)
-    }
-
-    /// Calls `body` once on each worker, with the worker's number, and gives the results in that order. The calling
-    /// thread waits; a worker that is busy gets to it between two tasks, after 61 of them at most. Stand-ins
-    /// for stuck workers are left out: the numbers are those below [`workers`](Self::workers).
-    ///
-    /// # Errors
-    ///
-    /// As [`install`](Runtime::install); some workers may have called `body`.
-    ///
-    /// # Panics
-    ///
-    /// If one of the calls does, when all have ended.
-    ///
-    /// ```
-    /// let runtime = warpweft::Runtime::builder().workers(3).build()?;
-    /// assert_eq!(runtime.broadcast(|worker| 10 * worker)?, [0, 10, 20]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn broadcast<R: Send>(&self, body: impl Fn(usize) -> R + Sync) -> Result<Vec<R>, SpawnError> {
-        self.first().check()?;
-        broadcast(self.first(), body)
-    }
-
-    /// How many workers it has. Stand-ins for stuck workers come on top: see
+    /// How many workers it has. Compensating workers for stuck workers come on top: see
     /// [`worker_slots`](Self::worker_slots).
     #[must_use]
     pub fn workers(&self) -> usize {
         self.first().workers()
     }
 
-    /// How many workers there may be at a time, stand-ins included: see [`Pool::worker_slots`].
+    /// How many workers there may be at a time, compensating workers included: see [`Pool::worker_slots`].
     #[must_use]
     pub fn worker_slots(&self) -> usize {
         self.first().worker_slots()
@@ -370,25 +199,25 @@ impl Runtime {
         }
         // All of them before the first is waited for: its tasks may wait for another one's.
         let pools = || self.pools.iter().map(Pool::any);
-        pools().for_each(|pool| pool.close());
+        pools().for_each(|pool| pool.core().close());
         if self.any().is_forked() {
             // Somebody's waker has forked, and this is the child.
             return;
         }
         // One of its own threads: a worker's, one that blocks, or the poller's, which calls wakers.
         // Or one that pushes into one of them from outside, which that pool waits for.
-        let own = is_in_visit()
+        let own = is_in_external_push()
             || pools().any(|pool| {
-                seat::is_of(pool.header())
-                    || pool.engine().is_here()
-                    || pool.monitor().is_here()
-                    || pool.crew().blocking().is_here()
+                stack_context::is_of(pool.header())
+                    || pool.core().driver.is_here()
+                    || pool.core().monitor.is_here()
+                    || pool.core().threads.blocking().is_here()
             });
         if !own {
             for pool in pools() {
-                pool.monitor().join();
-                pool.crew().join_all();
-                pool.engine().join();
+                pool.core().monitor.join();
+                pool.core().threads.join_all();
+                pool.core().driver.join();
             }
         }
     }
@@ -405,65 +234,4 @@ impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Runtime").field("pools", &self.pools).finish()
     }
-}
-
-static DEFAULT: OnceLock<Runtime> = OnceLock::new();
-
-/// Held while the default runtime is built or set, so that there is one attempt at a time.
-static BUILDING: StaticMutex<()> = StaticMutex::new(());
-
-/// The runtime that free functions use outside of any pool: one worker per CPU, the default policy. Built at its first
-/// use, unless [`Builder::build_default`] has built another one.
-///
-/// # Panics
-///
-/// If it cannot be built, with the reason. Nothing is left of the attempt, and the next call tries again.
-/// [`try_default_runtime`] gives the error instead.
-#[must_use]
-pub fn default_runtime() -> &'static Runtime {
-    match try_default_runtime() {
-        Ok(runtime) => runtime,
-        Err(error) => panic!("the default runtime: {error}"),
-    }
-}
-
-/// The same as [`default_runtime`], with an error where that panics.
-///
-/// A program calls this first where it must not panic later: what uses the default runtime implicitly, such
-/// as [`spawn`](crate::spawn) or [`join`](crate::join()) outside of any pool, finds it from then on.
-///
-/// ```
-/// let workers = warpweft::try_default_runtime()?.workers();
-/// let (a, b) = warpweft::join(|| 1, || 2);
-/// assert!(workers >= 1 && a + b == 3);
-/// # Ok::<(), warpweft::BuildError>(())
-/// ```
-///
-/// # Errors
-///
-/// It cannot be built. Nothing is left of the attempt, and the next call tries again.
-pub fn try_default_runtime() -> Result<&'static Runtime, BuildError> {
-    match DEFAULT.get() {
-        Some(runtime) => Ok(runtime),
-        None => build_default_runtime(),
-    }
-}
-
-#[cold]
-fn build_default_runtime() -> Result<&'static Runtime, BuildError> {
-    BUILDING.with(|()| {
-        if let Some(runtime) = DEFAULT.get() {
-            return Ok(runtime);
-        }
-        let runtime = Builder::new().name("warpweft").build()?;
-        Ok(DEFAULT.get_or_init(|| runtime))
-    })
-}
-
-/// Makes `runtime` the default one; gives it back if there is one already.
-pub(super) fn set_default(runtime: Runtime) -> Result<&'static Runtime, Box<Runtime>> {
-    BUILDING.with(|()| match DEFAULT.get() {
-        Some(_) => Err(Box::new(runtime)),
-        None => Ok(DEFAULT.get_or_init(|| runtime)),
-    })
 }

@@ -1,32 +1,38 @@
 //! Borrowed closures on other threads: the caller waits for them.
 
-use super::context::with_current;
-use super::handle::default_runtime;
-use super::seat;
-use super::spawn::{SpawnError, TaskBuilder};
-use crate::compose::Pool;
-use crate::fiber::Stay;
-use crate::fork::ForkCx;
+use super::default::default_runtime;
+use super::handle::Runtime;
+use super::pool::Pool;
+use super::pool_error::EnterError;
+use super::spawn::TaskBuilder;
+use super::spawn_error::SpawnError;
+use crate::execution::enter_guard::EnterGuard;
+use crate::execution::fiber_start::NoUnwindGuard;
+use crate::execution::fork_cx::{ForkCx, with_forks};
+use crate::execution::listen;
+use crate::execution::stack_context;
+use crate::pool::current::with_current;
 use std::panic::resume_unwind;
+use warpweft_task::block_on;
 use warpweft_task::{JoinError, JoinHandle};
 
 /// What the caller's frame lends to the job.
-struct Loan<F, R> {
+struct BorrowedCall<F, R> {
     body: Option<F>,
     result: Option<R>,
 }
 
 /// The frame's address, for the job.
-struct Lent<F, R>(*mut Loan<F, R>);
+struct Borrowed<F, R>(*mut BorrowedCall<F, R>);
 
 // SAFETY: the caller does not touch its frame until the job has ended, and what is lent is `Send`.
-unsafe impl<F: Send, R: Send> Send for Lent<F, R> {}
+unsafe impl<F: Send, R: Send> Send for Borrowed<F, R> {}
 
-impl<F: FnOnce(ForkCx<'_>) -> R, R> Lent<F, R> {
+impl<F: FnOnce(ForkCx<'_>) -> R, R> Borrowed<F, R> {
     fn run(self) {
         // SAFETY: the caller waits for the end of the job.
         let loan = unsafe { &mut *self.0 };
-        loan.result = loan.body.take().map(seat::with_forks);
+        loan.result = loan.body.take().map(with_forks);
     }
 }
 
@@ -41,17 +47,17 @@ unsafe fn unbound<'a>(job: Box<dyn FnOnce() + Send + 'a>) -> Box<dyn FnOnce() + 
 }
 
 /// What [`Runtime::broadcast`] does.
-pub(super) fn broadcast<R: Send>(
+pub(crate) fn broadcast<R: Send>(
     pool: &Pool,
     body: impl Fn(usize) -> R + Sync,
 ) -> Result<Vec<R>, SpawnError> {
     assert!(
-        !seat::here().is_some_and(seat::Seat::is_in_policy),
+        !stack_context::here().is_some_and(stack_context::StackContext::is_in_policy),
         "a hook of a policy cannot wait for a runtime"
     );
     let mut results: Vec<_> = (0..pool.workers()).map(|_| None).collect();
     let body = &body;
-    let stay = Stay::new();
+    let stay = NoUnwindGuard::new();
     let jobs: Vec<_> = results
         .iter_mut()
         .enumerate()
@@ -59,7 +65,7 @@ pub(super) fn broadcast<R: Send>(
             let job = move || *result = Some(body(worker));
             // SAFETY: each job is run or dropped before its `wait` below returns, and nothing unwinds before.
             let job = unsafe { unbound(Box::new(job)) };
-            TaskBuilder::new().on_pool(pool).spawn_errand(worker, job)
+            TaskBuilder::new().on_pool(pool).spawn_pinned(worker, job)
         })
         .collect();
     let ends: Vec<_> = jobs.into_iter().map(JoinHandle::wait).collect();
@@ -79,14 +85,14 @@ pub(crate) fn install<R: Send>(
     pool: &Pool,
     body: impl FnOnce(ForkCx<'_>) -> R + Send,
 ) -> Result<R, SpawnError> {
-    if let Some(seat) = seat::here() {
+    if let Some(context) = stack_context::here() {
         assert!(
-            !seat.is_in_policy(),
+            !context.is_in_policy(),
             "a hook of a policy cannot wait for a runtime"
         );
         // In `blocking` a thread carries no worker, and is like any other.
-        if seat.is_of(pool.header()) && seat.front().is_some() {
-            return Ok(body(ForkCx::new(seat)));
+        if context.is_of(pool.header()) && context.worker_ref().is_some() {
+            return Ok(body(ForkCx::new(context)));
         }
     }
     lend(TaskBuilder::new().on_pool(pool), body)
@@ -103,7 +109,7 @@ pub(crate) fn install<R: Send>(
 /// As [`Runtime::install`], and if the default runtime cannot be built.
 pub(crate) fn install_here<R: Send>(body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
     // Before anything is lent: from then on a panic could not leave this frame.
-    let builder = match with_current(|front| front.is_some()) {
+    let builder = match with_current(|worker_ref| worker_ref.is_some()) {
         true => TaskBuilder::new(),
         false => TaskBuilder::new().on(default_runtime()),
     };
@@ -116,14 +122,14 @@ fn lend<R: Send>(
     builder: TaskBuilder<'_>,
     body: impl FnOnce(ForkCx<'_>) -> R + Send,
 ) -> Result<R, SpawnError> {
-    let mut loan = Loan {
+    let mut loan = BorrowedCall {
         body: Some(body),
         result: None,
     };
-    let lent = Lent(&raw mut loan);
+    let lent = Borrowed(&raw mut loan);
     // SAFETY: the job is run or dropped before `wait` returns, and nothing unwinds before.
     let job = unsafe { unbound(Box::new(move || lent.run())) };
-    let stay = Stay::new();
+    let stay = NoUnwindGuard::new();
     let end = builder.spawn_job(job).wait();
     stay.end();
     match (end, loan.result) {
@@ -131,5 +137,84 @@ fn lend<R: Send>(
         (Err(JoinError::Panicked(panic)), _) => resume_unwind(panic),
         (Err(JoinError::Forked), _) => Err(SpawnError::Forked),
         _ => Err(SpawnError::Closed),
+    }
+}
+
+impl Runtime {
+    /// Runs `future` on the calling thread until it has a result. What it spawns, by the free [`spawn`](crate::spawn)
+    /// too, runs on this runtime's workers.
+    ///
+    /// The future itself stays on this thread, so it need not be `Send`, and it may borrow. In a task, of this runtime
+    /// or another one, the thread gives its worker away while the future waits: see [`block_on`](crate::block_on).
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let worker_ref = self.any().external();
+        // SAFETY: `self` keeps the pool alive, and the value is dropped at the end of this function.
+        let _visiting = unsafe { EnterGuard::new(&worker_ref) };
+        block_on(future)
+    }
+
+    /// Runs `body` on a worker, with the right to fork there, and gives its result. Called on one of this runtime's own
+    /// workers it calls `body` at once; elsewhere the calling thread waits, and if it carries another runtime's worker it
+    /// gives that one away meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// The runtime is shutting down, or this is a forked child: `body` was dropped.
+    ///
+    /// # Panics
+    ///
+    /// If `body` does.
+    pub fn install<R: Send>(&self, body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
+        self.first().check()?;
+        install(self.first(), body)
+    }
+
+    /// Calls `body` once on each worker, with the worker's number, and gives the results in that order. The calling
+    /// thread waits; a worker that is busy gets to it between two tasks, after 61 of them at most. Compensating workers
+    /// for stuck workers are left out: the numbers are those below [`workers`](Self::workers).
+    ///
+    /// # Errors
+    ///
+    /// As [`install`](Runtime::install); some workers may have called `body`.
+    ///
+    /// # Panics
+    ///
+    /// If one of the calls does, when all have ended.
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(3).build()?;
+    /// assert_eq!(runtime.broadcast(|worker| 10 * worker)?, [0, 10, 20]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn broadcast<R: Send>(&self, body: impl Fn(usize) -> R + Sync) -> Result<Vec<R>, SpawnError> {
+        self.first().check()?;
+        broadcast(self.first(), body)
+    }
+}
+
+impl Pool {
+    /// Calls `closure` on a worker of this pool, and gives its result. The caller waits: a fiber switches away, a job gives its worker away, a thread sleeps.
+    /// Called on a worker of this pool it calls `closure` at once. It may borrow.
+    ///
+    /// If the pool is [bounded](crate::Builder::capacity), it waits for a place first.
+    ///
+    /// # Errors
+    ///
+    /// [`EnterError`], and `closure` was dropped: the pool is shutting down, or waiting for a place there could go on for ever.
+    ///
+    /// # Panics
+    ///
+    /// If `closure` does; and in a hook of a policy, which must not wait.
+    pub fn run<R: Send>(&self, closure: impl FnOnce() -> R + Send) -> Result<R, EnterError> {
+        self.check().map_err(EnterError::of)?;
+        if self.is_here() {
+            return Ok(closure());
+        }
+        // Given back at the end of this function.
+        let _place = match self.claim()? {
+            Some(claim) => Some(listen::block_on(claim).map_err(|_| EnterError::Closed)?),
+            None => None,
+        };
+        install(self, |_| closure()).map_err(EnterError::of)
     }
 }

@@ -1,487 +1,257 @@
-//! The pool: workers under one policy, and everything that they share.
-//!
-//! ```text
-//!                    ┌──────────────────────── Pool<P> ────────────────────────┐
-//!  other threads ───▶│ header (vtable)   policy's Shared   idle   life         │
-//!  wakers, handles   │ worker 0 [Local]  worker 1 [Local]  …   register  lost  │
-//!                    └─────────────────────────────────────────────────────────┘
-//! ```
-//!
-//! A pool is one type per policy: its loop, pushes and steals are monomorphised. Whoever does not know the type has
-//! the header with its table, or an `Arc<dyn AnyPool>`.
+//! One of a runtime's pools, as everybody sees it who has a handle.
 
-mod ending;
+use super::pool_error::EnterError;
+use crate::pool::current::with_current;
+use crate::pool::transfer_request::Destination;
 
-pub(crate) use super::any_pool::AnyPool;
-use super::card::Card;
-use super::context::{Front, FrontOps, with_current, with_taker};
-use super::crew::Crew;
-use super::engine::Engine;
-use super::forked;
-use super::ledger::Ledger;
-use super::life::Life;
-use super::live::{leave, live};
-use super::monitor::{Monitor, Watch};
-use super::register::Register;
-use super::seat::Seat;
-use super::worker::Worker;
-use crate::fiber::Stacks;
-use crate::fork::Market;
-use crate::idle::Idle;
-use crate::io::{Driver, forked};
+use super::places::Places;
+use super::spawn_error::SpawnError;
+use crate::execution::stack_context::{self, StackContext};
 use crate::observe::PoolCounters;
-use std::cell::{Cell, UnsafeCell};
+use crate::pool::dyn_pool::DynPool;
+use crate::pool::info::PoolInfo;
+use crate::sync::Claiming;
+use crate::sync::semaphore::TryAcquireError;
+use crate::threads::thread_set::Threads;
+use std::any::Any;
 use std::fmt;
-use std::io;
-use std::mem::ManuallyDrop;
-use std::num::NonZeroUsize;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock, Weak};
-use warpweft_platform::{CachePadded, process, thread_word};
-use warpweft_policy::{Clock, Count, Counters, Cx, Policy, Wake, WorkerId};
-use warpweft_queue::Locked;
-use warpweft_task::pool::{PoolHeader, PoolVtable};
-use warpweft_task::{Abandon, Header, Pending, Runnable, TaskRef, Why};
+use std::sync::Arc;
+use warpweft_task::pool::PoolHeader;
 
-// Whether a push from outside is on the thread's stack, into whatever pool.
-thread_word!(static IN_VISIT: bool = false);
+/// A pool of workers under one policy: one of those that a [`Runtime`](crate::Runtime) has. This is a handle to it; clones lead to the same pool, and
+/// are the same by `==`.
+///
+/// A handle keeps the pool's memory, but not the pool open: that ends with its runtime, and then each function here says so.
+///
+/// ```
+/// use warpweft::Runtime;
+/// let runtime = Runtime::builder().workers(1).then("index", Runtime::builder().workers(1)).build()?;
+/// let index = runtime.pool("index")?.clone();
+/// assert_eq!(index.run(|| 6 * 7)?, 42);
+/// drop(runtime);
+/// assert_eq!(index.run(|| 6 * 7), Err(warpweft::EnterError::Closed));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Pool(Arc<dyn DynPool>);
 
-/// Whether a push from outside is on the calling thread's stack: its pool does not end before that returns.
-pub(super) fn is_in_visit() -> bool {
-    IN_VISIT.with(Cell::get)
-}
-
-/// `repr(C)`: a pointer to the header is a pointer to the pool.
-#[repr(C)]
-pub(crate) struct Pool<P: Policy> {
-    header: PoolHeader,
-    this: Weak<Self>,
-    /// Dropped by `finish`, once, when nobody can touch it any more.
-    shared: UnsafeCell<ManuallyDrop<P::Shared>>,
-    /// Those that were asked for, and then the stand-ins of the monitor.
-    pub(crate) workers: Box<[CachePadded<Worker<P>>]>,
-    /// How many workers were asked for.
-    pub(crate) asked: usize,
-    pub(crate) card: Card,
-    pub(crate) monitor: Monitor,
-    pub(crate) idle: Idle,
-    pub(crate) life: Life,
-    pub(crate) register: Register,
-    crew: Crew,
-    stacks: Arc<Stacks>,
-    pub(crate) engine: Engine,
-    pub(crate) market: Market,
-    /// Tasks that the policy dropped. They are cancelled where none of its code is on the stack.
-    lost: Locked<Runnable>,
-    ledger: Ledger,
-    /// What the policy did wrong, if the pool closed for that.
-    fault: OnceLock<String>,
-    /// Policy words, other than 0, of tasks that ended where no worker was, if the policy watches ends.
-    pub(super) ended_adrift: Locked<NonZeroUsize>,
-    outside: Counters,
-    /// What the policy said when it was asked, at the start, whether it is to hear of tasks that wait.
-    pub(super) watches_waits: bool,
-    /// Of the process that the workers run in.
-    generation: u64,
-    _listed: process::Listed,
-}
-
-// SAFETY: `shared` is reached by `&` only, and `P::Shared: Sync`, until `finish` has it alone; what belongs to one
-// worker is touched by the one thread that carries it (see `Worker`).
-unsafe impl<P: Policy> Sync for Pool<P> {}
-// SAFETY: as above; nothing is tied to the thread that made it.
-unsafe impl<P: Policy> Send for Pool<P> {}
-
-impl<P: Policy> Pool<P> {
-    const VTABLE: PoolVtable = PoolVtable {
-        push: Self::push_any,
-        woken: Self::woken::<false>,
-        dropped: Self::dropped,
-        unregister: Self::unregister,
-    };
-    /// Of a pool whose policy [keeps](Policy::keeps) woken tasks.
-    const KEEPS_WOKEN: PoolVtable = PoolVtable {
-        woken: Self::woken::<true>,
-        ..Self::VTABLE
-    };
-    const VISITOR: &'static FrontOps = &FrontOps {
-        push: Self::push_visitor,
-        alone: |_| false,
-        step: |_| false,
-        driver: Self::driver_of_visitor,
-        keep: Self::keep,
-    };
-
-    pub(super) fn new(
-        shared: P::Shared,
-        locals: Vec<P::Local>,
-        crew: Crew,
-        stacks: Stacks,
-        engine: Engine,
-        card: Card,
-        watch: Watch,
-    ) -> Arc<Self> {
-        let (count, asked) = (locals.len(), card.workers);
-        Arc::new_cyclic(|this: &Weak<Self>| {
-            let pool = NonNull::new(this.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());
-            let keeps = P::keeps(&shared, Why::Spawned);
-            let worker =
-                |(id, local)| CachePadded::new(Worker::new(pool, id, count, id >= asked, keeps, local));
-            let vtable = if P::keeps(&shared, Why::Woken) {
-                &Self::KEEPS_WOKEN
-            } else {
-                &Self::VTABLE
-            };
-            let watches_waits = P::watches_waits(&shared);
-            Self {
-                watches_waits,
-                header: PoolHeader { vtable },
-                this: Weak::clone(this),
-                shared: UnsafeCell::new(ManuallyDrop::new(shared)),
-                workers: locals.into_iter().enumerate().map(worker).collect(),
-                asked,
-                card,
-                monitor: Monitor::new(watch, asked, count),
-                idle: Idle::new(asked),
-                life: Life::new(asked),
-                register: Register::new(count),
-                crew,
-                stacks: Arc::new(stacks),
-                engine,
-                market: Market::new(count, asked),
-                lost: Locked::new(),
-                ledger: Ledger::new(),
-                fault: OnceLock::new(),
-                ended_adrift: Locked::new(),
-                outside: Counters::default(),
-                generation: process::generation(),
-                _listed: process::Listed::new(pool.addr().get()),
-            }
-        })
+impl Pool {
+    pub(crate) fn new(pool: Arc<dyn DynPool>) -> Self {
+        Self(pool)
     }
 
-    /// What the policy shares between workers. Not to be called once `finish` has begun to drop it.
-    #[inline]
-    pub(crate) fn shared(&self) -> &P::Shared {
-        // SAFETY: nobody has `&mut` before `finish`; workers have left by then, and visitors see that it is closed.
-        unsafe { &*self.shared.get() }
+    pub(crate) fn any(&self) -> &Arc<dyn DynPool> {
+        &self.0
     }
 
-    /// Wakes whom the policy named, and counts it for the worker if there is one.
-    pub(crate) fn wake(&self, wake: Wake, counters: Option<&Counters>) {
-        let woken = match wake {
-            Wake::None => false,
-            Wake::Worker(worker) if worker.0 < self.asked => self.idle.wake(worker.0),
-            // A policy that names a worker that is not there gets any.
-            Wake::Any | Wake::Worker(_) => self.idle.wake_one(),
-        };
-        if woken {
-            match counters {
-                Some(counters) => counters.add(Count::Wakes, 1),
-                None => self.outside.add_shared(Count::Wakes, 1),
-            }
-        }
+    pub(crate) fn header(&self) -> NonNull<PoolHeader> {
+        self.0.header()
     }
 
-    /// A push by a thread that carries none of this pool's workers, or by one whose worker is inside its policy.
-    pub(crate) fn push_from_outside(&self, task: Runnable, why: Why) {
-        if self.is_forked() {
-            return forked::refuse(task, why);
-        }
-        let mut visit = self.life.visit();
-        if !visit.is_open() {
-            return self.end_late(task, visit);
-        }
-        if why == Why::Injected {
-            self.outside.add_shared(Count::Injected, 1);
-        }
-        visit.hand_over();
-        let task = task.into_task_ref();
-        let cx = Cx::from_outside(self.workers.len(), &self.outside, Clock::Machine);
-        // Unwind: a policy that panics must not unwind through a waker. The token is dropped on the way, and the
-        // pool cancels it when it closes.
-        let outer = IN_VISIT.with(|inside| inside.replace(true));
-        let pushed = catch_unwind(AssertUnwindSafe(|| P::push(self.shared(), None, task, why, &cx)));
-        IN_VISIT.with(|inside| inside.set(outer));
-        match pushed {
-            Ok(wake) => self.wake(wake, None),
-            Err(_) => self.close_for(&"a hook of its policy panicked"),
-        }
+    fn info(&self) -> &PoolInfo {
+        &self.0.core().info
     }
 
-    /// Takes a task that the policy has handed out.
+    fn places(&self) -> Option<&Places> {
+        let places: &dyn Any = &**self.info().places.as_ref()?;
+        places.downcast_ref()
+    }
+
+    /// # Errors
     ///
-    /// # Panics
-    ///
-    /// It is a task of another pool, which cancels it; this pool closes.
-    #[inline]
-    pub(super) fn take(&self, task: TaskRef) -> Runnable {
-        if !task.is_of(NonNull::from(self).cast()) {
-            self.refuse(task);
-        }
-        // SAFETY: it is a task of this pool, which its policy has handed out to a worker; the caller counts it.
-        unsafe { task.into_runnable() }
-    }
-
-    /// Closes the pool because its policy did something wrong. The first fault is remembered.
-    #[cold]
-    pub(super) fn close_for(&self, fault: &dyn fmt::Display) {
-        let _ = self.fault.set(fault.to_string());
-        self.close();
-    }
-
-    /// The driver of its sockets and timers.
-    pub(crate) fn driver(&self) -> io::Result<Arc<Driver>> {
-        if AnyPool::is_forked(self) {
-            return Err(forked());
-        }
-        self.engine.driver(self.workers.len(), &self.idle)
-    }
-
-    /// Ends the tasks whose tokens the policy dropped.
-    #[inline]
-    pub(crate) fn end_lost(&self) {
-        if !self.lost.is_empty() {
-            self.end_all_lost();
-        }
-    }
-
-    /// Begins the end: spawns are refused, workers leave after their present task.
-    pub(crate) fn close(&self) {
-        self.crew.blocking().close();
-        // Before the end begins: of the places that it empties none may go to a task that waits, which would move in and end with the pool.
-        self.card.close();
-        self.life.close();
-        self.monitor.close();
-        self.idle.wake_all();
-        self.engine.rouse();
-    }
-
-    /// A worker's thread is done, or `count` threads never came. The last one ends what has not ended.
-    pub(crate) fn leave(&self, count: usize) {
-        if self.life.leave(count) {
-            self.finish();
-        }
-    }
-
-    /// # Safety
-    ///
-    /// As [`PoolVtable::push`].
-    unsafe fn push_any(pool: NonNull<PoolHeader>, task: Runnable, why: Why) {
-        with_current(|front| match front {
-            // Known to be a worker of this type, so that the call is direct.
-            // SAFETY: the front is a worker's of the pool whose table this is, and the calling thread carries it.
-            Some(front) if front.worker.is_some() && front.pool == pool => unsafe {
-                Worker::<P>::push_front(front, task, why);
-            },
-            _ => {
-                // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
-                let pool = unsafe { pool.cast::<Self>().as_ref() };
-                pool.push_from_outside(task, why);
-            }
-        });
-    }
-
-    /// # Safety
-    ///
-    /// As [`PoolVtable::woken`]. `KEPT`: the policy keeps woken tasks.
-    unsafe fn woken<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
-        with_taker(pool, |front| match front {
-            Some(front) => {
-                // SAFETY: what takes tasks of the pool whose table this is is one of its workers, so of this type.
-                let worker = unsafe { Worker::<P>::from_front(front) };
-                // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
-                let pool = unsafe { pool.cast::<Self>().as_ref() };
-                if KEPT {
-                    // SAFETY: the calling thread carries the worker; as it takes tasks, no hook is on the stack.
-                    unsafe { worker.push_own(pool, task, Why::Woken) };
-                } else {
-                    // SAFETY: as above.
-                    unsafe { worker.push_in(pool, task, Why::Woken) };
-                }
-            }
-            // SAFETY: by contract.
-            None => unsafe { Self::push_any(pool, task, Why::Woken) },
-        });
-    }
-
-    /// # Safety
-    ///
-    /// As [`FrontOps::push`].
-    unsafe fn push_visitor(front: &Front, task: Runnable, why: Why) {
-        // SAFETY: by contract the front is of this table: it was made by `visitor`, whose pool is alive.
-        let pool = unsafe { front.pool.cast::<Self>().as_ref() };
-        pool.push_from_outside(task, if why == Why::Spawned { Why::Injected } else { why });
-    }
-
-    /// # Safety
-    ///
-    /// As [`FrontOps::driver`].
-    unsafe fn driver_of_visitor(front: &Front) -> io::Result<Arc<Driver>> {
-        // SAFETY: by contract the front is of this table: it was made by `visitor`, whose pool is alive.
-        unsafe { front.pool.cast::<Self>().as_ref() }.driver()
-    }
-
-    /// # Safety
-    ///
-    /// As [`FrontOps::keep`].
-    pub(super) unsafe fn keep(front: &Front) -> Arc<dyn AnyPool> {
-        // SAFETY: by contract the front is of a table of this type, and its pool is alive.
-        let pool = unsafe { front.pool.cast::<Self>().as_ref() };
-        match pool.this.upgrade() {
-            Some(pool) => pool,
-            None => unreachable!("the pool is alive"),
-        }
-    }
-
-    /// # Safety
-    ///
-    /// As [`PoolVtable::dropped`].
-    unsafe fn dropped(pool: NonNull<PoolHeader>, task: Runnable) {
-        let pool = pool.cast::<Self>();
-        // SAFETY: by contract the header belongs to a pool of this table, so of this type, and its memory is there.
-        unsafe { pool.as_ref() }.lose(task);
-        // SAFETY: by contract the policy was given the token; it is counted once, here.
-        unsafe { Self::come_home(pool) };
-    }
-
-    /// # Safety
-    ///
-    /// As [`PoolVtable::unregister`].
-    unsafe fn unregister(pool: NonNull<PoolHeader>, task: NonNull<Header>, place: usize) {
-        let this = pool.cast::<Self>();
-        // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
-        let pool = unsafe { this.as_ref() };
-        if Register::is_admitted(place) && !pool.is_forked() {
-            pool.card.give_back();
-        }
-        if pool.register.strike(place, task) {
-            // SAFETY: the pool waits for its orphaned shards, and the last task of this one was struck off just now.
-            unsafe { Self::come_home(this) };
-        }
-    }
-}
-
-impl<P: Policy> AnyPool for Pool<P> {
-    fn header(&self) -> NonNull<PoolHeader> {
-        // From `self`, not from its first field: the pointer is good for the whole pool.
-        NonNull::from(self).cast()
-    }
-
-    fn visitor(&self) -> Front {
-        // SAFETY: by contract, which is the same.
-        let spawned = |front: &Front, task| unsafe { Self::push_visitor(front, task, Why::Spawned) };
-        Front::new(self.header(), Self::VISITOR, spawned, None)
-    }
-
-    fn is_forked(&self) -> bool {
-        process::generation() != self.generation
-    }
-
-    fn is_closing(&self) -> bool {
-        self.life.is_closing()
-    }
-
-    fn close(&self) {
-        Self::close(self);
-    }
-
-    fn fault(&self) -> Option<&str> {
-        self.fault.get().map(String::as_str)
-    }
-
-    fn card(&self) -> &Card {
-        &self.card
-    }
-
-    fn admit(&self, task: &mut Pending) {
-        self.register.enter_admitted(task);
-    }
-
-    fn counters(&self) -> PoolCounters {
-        let (asked, stand_ins) = self.workers.split_at(self.asked);
-        let snapshots = |workers: &[CachePadded<Worker<P>>]| {
-            let snapshot = |worker: &CachePadded<Worker<P>>| worker.counters().snapshot();
-            workers.iter().map(snapshot).collect()
-        };
-        PoolCounters {
-            workers: snapshots(asked),
-            stand_ins: snapshots(stand_ins),
-            outside: self.outside.snapshot(),
-        }
-    }
-
-    fn idle(&self) -> (usize, usize) {
-        self.idle.snapshot()
-    }
-
-    fn crew(&self) -> &Crew {
-        &self.crew
-    }
-
-    fn driver(&self) -> io::Result<Arc<Driver>> {
-        Self::driver(self)
-    }
-
-    fn monitor(&self) -> &Monitor {
-        &self.monitor
-    }
-
-    fn watch(self: Arc<Self>) {
-        let any: Arc<dyn AnyPool> = Arc::clone(&self) as _;
-        self.watch_workers(&any);
-    }
-
-    fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
-    fn front(&self, worker: usize) -> NonNull<Front> {
-        // From the whole worker: the pointer is good for all of it.
-        NonNull::from(&*self.workers[worker]).cast()
-    }
-
-    fn market(&self) -> &Market {
-        &self.market
-    }
-
-    fn wake_for_offer(&self) {
-        self.wake(Wake::Any, None);
-    }
-
-    fn wake_worker(&self, worker: usize) {
-        if worker < self.asked {
-            self.wake(Wake::Worker(WorkerId(worker)), None);
+    /// It takes no tasks.
+    pub(crate) fn check(&self) -> Result<(), SpawnError> {
+        if self.0.is_forked() {
+            Err(SpawnError::Forked)
+        } else if self.0.is_closing() {
+            Err(SpawnError::Closed)
         } else {
-            // Stand-ins sleep in the poller and nowhere else, and are not among the sleepers that pushes wake.
-            self.engine.call_lookout(worker);
+            Ok(())
         }
     }
 
-    fn stacks(&self) -> &Arc<Stacks> {
-        &self.stacks
+    /// The pool of the task that calls this, or that the calling thread visits; `None` outside of any.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        with_current(|worker_ref| worker_ref.map(|worker_ref| Self(worker_ref.keep())))
     }
 
-    fn errand(&self, worker: usize, task: Runnable) {
-        if self.is_forked() {
-            return task.abandon(Abandon::Forked);
+    /// The number of the worker that the calling thread carries, in the pool that [`current`](Self::current)
+    /// gives: below [`worker_slots`](Self::worker_slots). No other thread has the same number at the same
+    /// time.
+    ///
+    /// It may change with each wait, fork or yield: [what holds for it](crate::Runtime#workers-and-threads).
+    /// `None` where the thread carries no worker or visits a pool: outside of tasks, in
+    /// [`blocking`](crate::blocking()), in a closure of [`spawn_blocking`](crate::spawn_blocking), and in
+    /// [`Runtime::block_on`](crate::Runtime::block_on).
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use warpweft::{Pool, Runtime, par_for};
+    ///
+    /// let runtime = Runtime::builder().workers(2).build()?;
+    /// // No thread adds to a sum while another one does.
+    /// let sums: Vec<_> = (0..runtime.worker_slots()).map(|_| AtomicU64::new(0)).collect();
+    /// runtime.install(|_| {
+    ///     par_for(0..1000, 10, |n| {
+    ///         let worker = Pool::current_worker().unwrap_or_else(|| unreachable!("a piece of a loop has a worker"));
+    ///         let sum = &sums[worker];
+    ///         sum.store(sum.load(Ordering::Relaxed) + n as u64, Ordering::Relaxed);
+    ///     });
+    /// })?;
+    /// assert_eq!(sums.iter().map(|sum| sum.load(Ordering::Relaxed)).sum::<u64>(), 499_500);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn current_worker() -> Option<usize> {
+        with_current(|worker_ref| worker_ref.and_then(|worker_ref| worker_ref.worker))
+    }
+
+    /// Whether the caller runs on a worker of this pool.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        stack_context::here()
+            .and_then(StackContext::worker_ref)
+            .is_some_and(|worker_ref| worker_ref.pool == self.header())
+    }
+
+    /// What a task needs to get in, without waiting for it.
+    pub(crate) fn try_ticket(&self) -> Result<Destination, SpawnError> {
+        self.check()?;
+        if let Some(places) = self.places() {
+            let permit = places.free.try_acquire(1).map_err(|error| match error {
+                TryAcquireError::Closed => SpawnError::Closed,
+                TryAcquireError::NoPermits => SpawnError::Full,
+            })?;
+            permit.forget();
         }
-        let mut visit = self.life.visit();
-        if !visit.is_open() {
-            return self.end_late(task, visit);
+        Ok(Destination::new(Arc::clone(&self.0), self.places().is_some()))
+    }
+
+    /// The wait for a place, if the pool is bounded.
+    ///
+    /// # Errors
+    ///
+    /// The caller is in a pool from which it may not wait for this one.
+    pub(crate) fn claim(&self) -> Result<Option<Claiming<'_>>, EnterError> {
+        let Some(places) = self.places() else {
+            return Ok(None);
+        };
+        if let Some(here) = stack_context::here() {
+            let from = &here.fibers().pool().core().info;
+            if !from.may_wait_for(self.info()) {
+                return Err(EnterError::OutOfOrder {
+                    from: from.name.clone(),
+                    to: self.info().name.clone(),
+                });
+            }
         }
-        visit.hand_over();
-        self.workers[worker].errands.push(task.into_task_ref());
-        self.wake_worker(worker);
+        Ok(Some(places.free.claim(1)))
     }
 
-    fn live(&self, seat: &Seat) {
-        live(self, seat);
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.info().name
     }
 
-    unsafe fn leave_from(&self, seat: &Seat) {
-        // SAFETY: by contract; seats are of the pool that made their home.
-        unsafe { leave(self, seat) };
+    /// Its policy, as text.
+    #[must_use]
+    pub fn policy(&self) -> &str {
+        &self.info().policy
+    }
+
+    /// How many workers it has. Compensating workers for stuck workers come on top: see
+    /// [`worker_slots`](Self::worker_slots).
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.info().workers
+    }
+
+    /// How many workers there may be at a time: those that were asked for, and the compensating workers of
+    /// [`Builder::stuck_after`](crate::Builder::stuck_after). [`current_worker`](Self::current_worker) is
+    /// always below.
+    #[must_use]
+    pub fn worker_slots(&self) -> usize {
+        self.info().slots
+    }
+
+    /// How many tasks from elsewhere may have a place in it at a time; `None`: it is not bounded.
+    #[must_use]
+    pub fn capacity(&self) -> Option<usize> {
+        self.places().map(|places| places.capacity)
+    }
+
+    /// How many places it has left, if it is bounded.
+    #[must_use]
+    pub fn free_places(&self) -> Option<usize> {
+        self.places().map(|places| places.free.free())
+    }
+
+    /// What its workers, and those outside, have counted so far. Costs O(workers); slows nobody down.
+    #[must_use]
+    pub fn counters(&self) -> PoolCounters {
+        self.0.counters()
+    }
+
+    /// How many threads it has, and what they do.
+    #[must_use]
+    pub fn threads(&self) -> Threads {
+        self.0.core().threads.snapshot()
+    }
+
+    /// How often a worker was found stuck in a task for longer than [`Builder::stuck_after`](crate::Builder::stuck_after).
+    #[must_use]
+    pub fn stalls(&self) -> usize {
+        self.0.core().monitor.stalls()
+    }
+
+    /// How many workers search for work and how many sleep, at this moment.
+    #[must_use]
+    pub fn idle_workers(&self) -> (usize, usize) {
+        self.0.core().idle.snapshot()
+    }
+
+    /// What the pool's policy did wrong, if the pool closed for that, or if the policy kept tasks beyond the pool's end: a text that names
+    /// the policy and the pool. `None`: nothing that is known.
+    ///
+    /// A hook that panics, and a task of another pool that a hook hands out, close the pool: its tasks end with
+    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// assert_eq!(runtime.first().fault(), None);
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn fault(&self) -> Option<&str> {
+        self.0.core().fault.get().map(String::as_str)
+    }
+
+    /// Whether it is shutting down, or has.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closing()
+    }
+}
+
+impl PartialEq for Pool {
+    fn eq(&self, other: &Self) -> bool {
+        self.header() == other.header()
+    }
+}
+
+impl Eq for Pool {}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("name", &self.name())
+            .field("policy", &self.policy())
+            .field("workers", &self.workers())
+            .field("capacity", &self.capacity())
+            .field("closed", &self.is_closed())
+            .finish()
     }
 }

@@ -1,7 +1,7 @@
 //! Priorities of tasks, for policies that have them.
 
 use super::handle::Runtime;
-use crate::compose::Pool;
+use super::pool::Pool;
 use std::fmt;
 use std::ptr::NonNull;
 use warpweft_policy::priority;
@@ -25,7 +25,7 @@ impl Priority {
     }
 
     /// Tells the policy, if the task is of the pool whose priority it is.
-    pub(super) fn set(self, task: &mut Runnable, pool: NonNull<PoolHeader>) {
+    pub(crate) fn set(self, task: &mut Runnable, pool: NonNull<PoolHeader>) {
         if pool.addr().get() == self.pool {
             task.set_policy_word(priority::word(self.level));
         }
@@ -95,7 +95,7 @@ impl Pool {
     ///
     /// [`PriorityError`] if the policy does not have so many, or none at all.
     pub fn priority(&self, level: u8) -> Result<Priority, PriorityError> {
-        let priorities = self.any().card().priorities;
+        let priorities = self.any().core().info.priorities;
         if level < priorities {
             let pool = self.header().addr().get();
             Ok(Priority { pool, level })

@@ -1,48 +1,18 @@
 //! Spawning: from inside a task, from outside, with a name.
 
-use super::context::Spawner;
-use super::handle::{Runtime, default_runtime};
+use super::default::default_runtime;
+use super::handle::Runtime;
+use super::pool::Pool;
 use super::priority::Priority;
-use super::seat;
-use crate::compose::Pool;
-use crate::fiber::{Start, StartOn};
+use super::spawn_error::SpawnError;
+use crate::execution::fiber_start::{Start, StartOn};
+use crate::execution::stack_context;
+use crate::pool::current::Spawner;
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::fmt;
 use std::panic::Location;
 use warpweft_task::spawn::{self as births, Birth, Cradle};
-use warpweft_task::{JoinError, JoinHandle, Runnable};
-
-/// Why a task was not spawned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SpawnError {
-    /// The pool is shutting down, or has.
-    Closed,
-    /// This is a child made by `fork()`, and the pool's workers stayed in its parent.
-    Forked,
-    /// There is no stack for the fiber: as many are in use as there may be, or the system gives no more memory or mappings.
-    NoStack,
-    /// The pool is [bounded](crate::Builder::capacity), and has no place.
-    Full,
-}
-
-impl fmt::Display for SpawnError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoStack => fmt::Display::fmt(&JoinError::NoStack, f),
-            Self::Closed => f.write_str("the pool is shutting down: it takes no more tasks"),
-            Self::Forked => f.write_str(
-                "the pool's workers stayed in the parent of this forked process: build a runtime here",
-            ),
-            Self::Full => {
-                f.write_str("all places of the bounded pool are taken: wait for one, or spawn fewer")
-            }
-        }
-    }
-}
-
-impl std::error::Error for SpawnError {}
+use warpweft_task::{JoinHandle, Runnable};
 
 /// Spawns a future on the pool of the calling task; outside of any, on the [default runtime](default_runtime).
 ///
@@ -230,7 +200,7 @@ impl<'a> TaskBuilder<'a> {
         self.place(|birth| unsafe { births::mounted(body, Start, birth) })
     }
 
-    /// Spawns a fiber that starts on the thread of the calling one: see [`fiber::spawn_beside`](crate::fiber::spawn_beside). If the caller is no
+    /// Spawns a fiber that starts on the thread of the calling one: see [`fiber::spawn_local`](crate::fiber::spawn_beside). If the caller is no
     /// fiber of the pool that was chosen, this is [`spawn_fiber`](Self::spawn_fiber).
     ///
     /// Who starts it is not the policy's to say, so a [priority](Self::priority) says nothing.
@@ -238,23 +208,23 @@ impl<'a> TaskBuilder<'a> {
     /// # Panics
     ///
     /// As [`spawn`].
-    pub fn spawn_fiber_beside<T, F>(self, body: F) -> JoinHandle<T>
+    pub fn spawn_fiber_local<T, F>(self, body: F) -> JoinHandle<T>
     where
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
         let pool = self.pool.map(Pool::header);
-        let Some(seat) = seat::here().filter(|seat| seat.takes_in(pool)) else {
+        let Some(context) = stack_context::here().filter(|context| context.may_adopt(pool)) else {
             return self.spawn_fiber(body);
         };
         let birth = Birth {
-            pool: seat.pool(),
+            pool: context.pool(),
             location: self.location,
             name: self.name,
         };
         // SAFETY: a runtime's pool ends its tasks before itself.
         let (task, handle) = unsafe { births::mounted(body, Start, birth) };
-        seat.take_in(task);
+        context.adopt(task);
         handle
     }
 
@@ -272,14 +242,16 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let here = seat::here().filter(|seat| self.pool.is_none_or(|pool| seat.is_of(pool.header())));
+        let here =
+            stack_context::here().filter(|context| self.pool.is_none_or(|pool| context.is_of(pool.header())));
         let reserved = match here {
-            Some(seat) => seat.home().pool().stacks().reserve(),
+            Some(context) => context.fibers().pool().core().stacks.reserve(),
             None => self
                 .pool
                 .unwrap_or_else(|| default_runtime().first())
                 .any()
-                .stacks()
+                .core()
+                .stacks
                 .reserve(),
         };
         let reserved = reserved.map_err(|_| SpawnError::NoStack)?;
@@ -304,7 +276,7 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Spawns a closure that one certain worker runs.
-    pub(super) fn spawn_errand(self, worker: usize, job: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
+    pub(crate) fn spawn_pinned(self, worker: usize, job: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
         let pool = self.pool.unwrap_or_else(|| default_runtime().first());
         let birth = Birth {
             pool: pool.header(),
@@ -313,14 +285,14 @@ impl<'a> TaskBuilder<'a> {
         };
         // SAFETY: a runtime's pool ends its tasks before itself.
         let (task, handle) = unsafe { births::job(job, birth) };
-        pool.any().errand(worker, task);
+        pool.any().push_pinned(worker, task);
         handle
     }
 
     /// Lets `bear` make the task, and pushes it to its pool.
     #[inline]
     fn place<H>(self, bear: impl FnOnce(Nursery<'_>) -> (Runnable, H)) -> H {
-        let spawner = Cell::new(Spawner::NOBODY);
+        let spawner = Cell::new(Spawner::NO_WORKER);
         let priority = self.priority;
         let (mut task, handle) = bear(Nursery {
             builder: self,
@@ -356,5 +328,85 @@ impl Cradle for Nursery<'_> {
             location,
             name,
         }
+    }
+}
+
+impl Runtime {
+    /// Spawns a future on this runtime. Dropping the handle detaches the task.
+    ///
+    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.first().spawn(future)
+    }
+
+    /// Spawns a closure on this runtime. Dropping the handle detaches the task.
+    ///
+    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    #[track_caller]
+    pub fn spawn_job<T, F>(&self, job: F) -> JoinHandle<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        self.first().spawn_job(job)
+    }
+
+    /// Spawns a [fiber](crate::fiber) on this runtime. Dropping the handle detaches it.
+    ///
+    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown); if there is no stack
+    /// for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
+    #[track_caller]
+    pub fn spawn_fiber<T, F>(&self, body: F) -> JoinHandle<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        TaskBuilder::new().on(self).spawn_fiber(body)
+    }
+
+    /// Spawns a [fiber](crate::fiber), unless the runtime is shutting down or has no stack for it.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]; `body` was dropped.
+    #[track_caller]
+    pub fn try_spawn_fiber<T, F>(&self, body: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        self.first().check()?;
+        TaskBuilder::new().on(self).try_spawn_fiber(body)
+    }
+
+    /// Spawns a future, unless the runtime is shutting down, or its pool is [bounded](crate::Builder::capacity) and full.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]; the future is dropped.
+    #[track_caller]
+    pub fn try_spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, SpawnError>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.first().try_spawn(future)
+    }
+
+    /// Spawns a closure, unless the runtime is shutting down, or its pool is [bounded](crate::Builder::capacity) and full.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]; the closure is dropped.
+    #[track_caller]
+    pub fn try_spawn_job<T, F>(&self, job: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        self.first().try_spawn_job(job)
     }
 }

@@ -1,10 +1,11 @@
 //! Spawning a closure that blocks: on a thread of its own, when there is room.
 
-use super::blocking_threads::{Denied, Guest};
-use super::context::with_current;
-use super::handle::default_runtime;
-use super::pool::AnyPool;
-use crate::block_on;
+use super::default::default_runtime;
+use super::handle::Runtime;
+use crate::execution::listen::block_on;
+use crate::pool::current::with_current;
+use crate::pool::dyn_pool::DynPool;
+use crate::threads::blocking_threads::{RejectReason, Waiter};
 use std::fmt;
 use std::io;
 use std::panic::Location;
@@ -178,10 +179,10 @@ pub struct SpawnBlocking<F, T> {
 /// The future of [`SpawnBlocking::admitted`]: admission, and then a handle.
 #[must_use = "a closure is not admitted unless its future is awaited"]
 pub struct Admission<F> {
-    pool: Arc<dyn AnyPool>,
+    pool: Arc<dyn DynPool>,
     closure: Option<F>,
     location: &'static Location<'static>,
-    guest: Guest,
+    waiter: Waiter,
 }
 
 impl<F, T> SpawnBlocking<F, T>
@@ -190,13 +191,13 @@ where
     F: FnOnce() -> T + Send + 'static,
 {
     #[track_caller]
-    pub(super) fn new(pool: Arc<dyn AnyPool>, closure: F) -> Self {
+    pub(crate) fn new(pool: Arc<dyn DynPool>, closure: F) -> Self {
         Self {
             admission: Admission {
                 pool,
                 closure: Some(closure),
                 location: Location::caller(),
-                guest: Guest::New,
+                waiter: Waiter::New,
             },
             handle: None,
         }
@@ -247,17 +248,17 @@ impl<F> Admission<F> {
             let Some(closure) = self.closure.take() else {
                 panic!("a future was polled after its closure had been admitted or refused");
             };
-            let guest = std::mem::replace(&mut self.guest, Guest::New);
-            match enter(&self.pool, guest, closure, self.location) {
+            let waiter = std::mem::replace(&mut self.waiter, Waiter::New);
+            match enter(&self.pool, waiter, closure, self.location) {
                 Err(Refused {
                     closure,
                     error: BlockingError::Full { .. },
                 }) => {
                     self.closure = Some(closure);
-                    self.guest = guest;
-                    let threads = self.pool.crew().blocking();
-                    if let Some(number) = threads.wait_for_place(guest, cx.waker()) {
-                        self.guest = Guest::Waiting(number);
+                    self.waiter = waiter;
+                    let threads = self.pool.core().threads.blocking();
+                    if let Some(number) = threads.wait_for_place(waiter, cx.waker()) {
+                        self.waiter = Waiter::Waiting(number);
                         return Poll::Pending;
                     }
                 }
@@ -308,10 +309,10 @@ impl<F, T> Unpin for SpawnBlocking<F, T> {}
 impl<F> Drop for Admission<F> {
     fn drop(&mut self) {
         // In a forked child the lock may be held by a thread that is not there.
-        if let Guest::Waiting(number) = self.guest
+        if let Waiter::Waiting(number) = self.waiter
             && !self.pool.is_forked()
         {
-            self.pool.crew().blocking().leave(number);
+            self.pool.core().threads.blocking().leave(number);
         }
     }
 }
@@ -320,7 +321,7 @@ impl<F> fmt::Debug for Admission<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Admission")
             .field("location", &self.location)
-            .field("waits", &(self.guest != Guest::New))
+            .field("waits", &(self.waiter != Waiter::New))
             .finish_non_exhaustive()
     }
 }
@@ -345,26 +346,26 @@ fn end(error: BlockingError) -> JoinError {
 }
 
 /// The pool of the calling task or visit, or else the default one.
-fn pool_here() -> Arc<dyn AnyPool> {
-    with_current(|front| match front {
-        Some(front) => front.keep(),
+fn pool_here() -> Arc<dyn DynPool> {
+    with_current(|worker_ref| match worker_ref {
+        Some(worker_ref) => worker_ref.keep(),
         None => default_runtime().keep(),
     })
 }
 
 #[track_caller]
-pub(super) fn try_spawn<T, F>(pool: &Arc<dyn AnyPool>, closure: F) -> Result<JoinHandle<T>, Refused<F>>
+pub(crate) fn try_spawn<T, F>(pool: &Arc<dyn DynPool>, closure: F) -> Result<JoinHandle<T>, Refused<F>>
 where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    enter(pool, Guest::New, closure, Location::caller())
+    enter(pool, Waiter::New, closure, Location::caller())
 }
 
 /// Admits the closure, if there is room and a thread.
 fn enter<T, F>(
-    pool: &Arc<dyn AnyPool>,
-    guest: Guest,
+    pool: &Arc<dyn DynPool>,
+    waiter: Waiter,
     closure: F,
     location: &'static Location<'static>,
 ) -> Result<JoinHandle<T>, Refused<F>>
@@ -372,19 +373,19 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    let threads = pool.crew().blocking();
+    let threads = pool.core().threads.blocking();
     let refused = |closure, error| Err(Refused { closure, error });
     if pool.is_forked() {
         return refused(closure, BlockingError::Forked);
     }
-    let place = match threads.place(pool, guest) {
+    let place = match threads.place(|| Arc::clone(pool) as _, waiter) {
         Ok(place) => place,
-        Err(Denied::Full) => {
+        Err(RejectReason::Full) => {
             let waiting = threads.room();
             return refused(closure, BlockingError::Full { waiting });
         }
-        Err(Denied::NoThread(error)) => return refused(closure, BlockingError::NoThread(error)),
-        Err(Denied::Closed) => return refused(closure, BlockingError::Closed),
+        Err(RejectReason::NoThread(error)) => return refused(closure, BlockingError::NoThread(error)),
+        Err(RejectReason::Closed) => return refused(closure, BlockingError::Closed),
     };
     let birth = Birth {
         pool: pool.header(),
@@ -395,4 +396,30 @@ where
     let (task, handle) = unsafe { births::job(closure, birth) };
     place.put(task);
     Ok(handle)
+}
+
+impl Runtime {
+    /// Has `closure`, which may block, called on a thread of its own: as the free [`spawn_blocking`](crate::spawn_blocking).
+    #[track_caller]
+    pub fn spawn_blocking<T, F>(&self, closure: F) -> SpawnBlocking<F, T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        SpawnBlocking::new(Arc::clone(self.any()), closure)
+    }
+
+    /// The same without waiting for admission: as the free [`try_spawn_blocking`](crate::try_spawn_blocking).
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`], with the closure.
+    #[track_caller]
+    pub fn try_spawn_blocking<T, F>(&self, closure: F) -> Result<JoinHandle<T>, Refused<F>>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        try_spawn(self.any(), closure)
+    }
 }

@@ -1,6 +1,6 @@
 //! Giving way to other tasks.
 
-use super::context::{GaveWay, with_current};
+use crate::pool::current::{GaveWay, with_current};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_policy::YieldTo;
@@ -70,10 +70,12 @@ impl Future for YieldNow {
         if std::mem::replace(&mut self.yielded, true) {
             return Poll::Ready(());
         }
-        let alone = with_current(|front| {
-            front.is_some_and(|front| {
-                let alone = front.alone();
-                front.yielding.set(if alone { GaveWay::No } else { self.way });
+        let alone = with_current(|worker_ref| {
+            worker_ref.is_some_and(|worker_ref| {
+                let alone = worker_ref.alone();
+                worker_ref
+                    .yielding
+                    .set(if alone { GaveWay::No } else { self.way });
                 alone
             })
         });

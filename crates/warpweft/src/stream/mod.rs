@@ -51,9 +51,9 @@
 
 #[cfg(doctest)]
 mod must_not_compile;
-mod ordered;
-mod pipeline;
-mod unordered;
+pub(crate) mod ordered;
+pub(crate) mod pipeline;
+pub(crate) mod unordered;
 
 pub use ordered::ParBuffered;
 pub use pipeline::{Pipeline, Run, pipeline};

@@ -5,7 +5,7 @@
 //! - `tasks` are in the order of the source; never more than `limit`.
 //! - Each task ends with the stream: it is cancelled if nobody has its result yet.
 
-use crate::fork::Tied;
+use crate::fork_join::abort_on_drop::AbortOnDrop;
 use futures_core::Stream;
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,7 +22,7 @@ where
 {
     /// `None`: it has ended.
     source: Option<S>,
-    tasks: VecDeque<Tied<<S::Item as Future>::Output>>,
+    tasks: VecDeque<AbortOnDrop<<S::Item as Future>::Output>>,
     limit: usize,
     site: &'static Location<'static>,
 }
@@ -51,7 +51,7 @@ where
             && let Some(source) = &mut self.source
         {
             match Pin::new(source).poll_next(cx) {
-                Poll::Ready(Some(future)) => self.tasks.push_back(Tied::spawn(future, self.site)),
+                Poll::Ready(Some(future)) => self.tasks.push_back(AbortOnDrop::spawn(future, self.site)),
                 Poll::Ready(None) => self.source = None,
                 Poll::Pending => break,
             }

@@ -15,8 +15,9 @@
 
 use super::ordered::ParBuffered;
 use super::{NoRoom, ParStream, next};
-use crate::fork::Tied;
-use crate::sync::channel::{self, Incoming};
+use crate::fork_join::abort_on_drop::AbortOnDrop;
+use crate::sync::channel;
+use crate::sync::channel::incoming::Incoming;
 use futures_core::Stream;
 use std::convert::identity;
 use std::fmt;
@@ -178,7 +179,7 @@ where
     S: Stream<Item: Future>,
 {
     Waits(Option<ParBuffered<S>>, &'static Location<'static>),
-    Runs(Incoming<Result<U, JoinError>>, Tied<()>),
+    Runs(Incoming<Result<U, JoinError>>, AbortOnDrop<()>),
     Ended,
 }
 
@@ -212,7 +213,7 @@ where
                     }
                 }
             };
-            *this = Self::Runs(receiver.into_stream(), Tied::spawn(driver, site));
+            *this = Self::Runs(receiver.into_stream(), AbortOnDrop::spawn(driver, site));
         }
         let Self::Runs(results, driver) = this else {
             return Poll::Ready(None);

@@ -11,8 +11,9 @@
 //! - A slot has a task until its result was given; `free` are the others. Never more than `limit` tasks.
 //! - Each task sends its number once, when its future has been dropped or a little before: so `ending` has each slot once.
 
-use crate::fork::Tied;
-use crate::sync::channel::{self, Incoming, Sender};
+use crate::fork_join::abort_on_drop::AbortOnDrop;
+use crate::sync::channel::incoming::Incoming;
+use crate::sync::channel::{self, Sender};
 use futures_core::Stream;
 use std::fmt;
 use std::panic::Location;
@@ -29,7 +30,7 @@ where
 {
     /// `None`: it has ended.
     source: Option<S>,
-    slots: Vec<Option<Tied<<S::Item as Future>::Output>>>,
+    slots: Vec<Option<AbortOnDrop<<S::Item as Future>::Output>>>,
     free: Vec<usize>,
     /// Slots whose tasks are about to end, or have.
     ending: Vec<usize>,
@@ -92,7 +93,7 @@ where
             let _announce = announce;
             future.await
         };
-        self.slots[slot] = Some(Tied::spawn(task, self.site));
+        self.slots[slot] = Some(AbortOnDrop::spawn(task, self.site));
     }
 
     /// Asks the task in a slot for its result.

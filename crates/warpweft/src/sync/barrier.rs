@@ -1,8 +1,8 @@
 //! All, or nobody.
 
-use super::line::Line;
-use super::suspend::{Ask, Suspend};
+use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
+use super::wait_list::WaitList;
 use super::wakers::Wakers;
 use std::fmt;
 use warpweft_platform::sync::Mutex;
@@ -32,7 +32,7 @@ pub struct Barrier {
 pub(super) struct State {
     /// As many as have come.
     here: usize,
-    line: Line<()>,
+    list: WaitList<()>,
 }
 
 impl Barrier {
@@ -43,7 +43,7 @@ impl Barrier {
             size,
             state: Mutex::new(State {
                 here: 0,
-                line: Line::new(),
+                list: WaitList::new(),
             }),
         }
     }
@@ -78,7 +78,7 @@ impl Arrival {
 
 struct Arriving<'a>(&'a Barrier);
 
-impl Ask for Arriving<'_> {
+impl WaitOp for Arriving<'_> {
     type State = State;
     type Item = ();
     type Output = Arrival;
@@ -87,8 +87,8 @@ impl Ask for Arriving<'_> {
         &self.0.state
     }
 
-    fn line(state: &mut State) -> &mut Line<()> {
-        &mut state.line
+    fn list(state: &mut State) -> &mut WaitList<()> {
+        &mut state.list
     }
 
     fn try_now(&self, (): ()) -> Result<Arrival, ()> {
@@ -102,8 +102,8 @@ impl Ask for Arriving<'_> {
             return Err(());
         }
         state.here = 0;
-        wakers.reserve(state.line.at_most());
-        while let Some(((), waker)) = state.line.grant_front() {
+        wakers.reserve(state.list.at_most());
+        while let Some(((), waker)) = state.list.grant_front() {
             wakers.push(waker);
         }
         Ok(Arrival { leader: true })

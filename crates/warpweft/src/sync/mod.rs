@@ -49,7 +49,7 @@
 //! | file | job |
 //! |---|---|
 //! | `suspend` | the one waiting primitive: look, stand in line, look again, leave |
-//! | `line` | those who wait, in order |
+//! | `list` | those who wait, in order |
 //! | `wakers` | who is to be woken after the lock |
 //! | `wait` | `.await` or `.wait()` |
 //! | `error` | errors that several have in common |
@@ -58,23 +58,23 @@
 //! A [`Mutex`], a [`Semaphore`] (and so a [`RwLock`] and a [`OnceCell`]) and a [`oneshot`] have a word in front, so that what need
 //! not wait takes no lock.
 
-mod barrier;
+pub(crate) mod barrier;
 pub mod broadcast;
 pub mod channel;
-mod condvar;
-mod error;
-mod line;
+pub(crate) mod condvar;
+pub(crate) mod error;
 #[cfg(doctest)]
 mod must_not_compile;
-mod mutex;
-mod notify;
-mod once;
+pub(crate) mod mutex;
+pub(crate) mod notify;
+pub(crate) mod once;
 pub mod oneshot;
-mod rwlock;
-mod semaphore;
-mod suspend;
-mod wait;
-mod wakers;
+pub(crate) mod rwlock;
+pub(crate) mod semaphore;
+pub(crate) mod suspend;
+pub(crate) mod wait;
+pub(crate) mod wait_list;
+pub(crate) mod wakers;
 pub mod watch;
 
 pub use barrier::{Arrival, Barrier};

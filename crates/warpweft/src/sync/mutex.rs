@@ -18,9 +18,9 @@
 //! - STARVED implies LOCKED.
 //! - When the line's lock is free: if the line is not empty, the lock is held, or the first in line is WOKEN.
 
-use super::line::{Line, Place};
-use super::suspend::{Ask, Suspend};
+use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
+use super::wait_list::{Place, WaitList};
 use super::wakers::Wakers;
 use std::fmt;
 use std::marker::PhantomData;
@@ -68,7 +68,7 @@ const LOOKS: u32 = 7;
 pub struct Mutex<T> {
     word: AtomicU32,
     /// With each waiter, how often it was woken in vain.
-    line: sync::Mutex<Line<u32>>,
+    list: sync::Mutex<WaitList<u32>>,
     value: UnsafeCell<T>,
 }
 
@@ -82,7 +82,7 @@ impl<T> Mutex<T> {
     pub fn new(value: T) -> Self {
         Self {
             word: AtomicU32::new(0),
-            line: sync::Mutex::new(Line::new()),
+            list: sync::Mutex::new(WaitList::new()),
             value: UnsafeCell::new(value),
         }
     }
@@ -120,7 +120,7 @@ impl<T> Mutex<T> {
 
     /// Looks for a free moment a few times.
     #[cold]
-    fn linger(&self) -> Option<MutexGuard<'_, T>> {
+    fn spin_then_park(&self) -> Option<MutexGuard<'_, T>> {
         if cfg!(any(warpweft_loom, warpweft_shuttle)) {
             // The checkers know no time; a look more would only multiply the executions.
             return None;
@@ -175,39 +175,39 @@ impl<T> Mutex<T> {
             }
         }
         let mut wakers = Wakers::new();
-        let mut line = self.line.lock();
-        self.release(&mut line, &mut wakers);
-        drop(line);
+        let mut list = self.list.lock();
+        self.release(&mut list, &mut wakers);
+        drop(list);
         delay::point("mutex.unlock: released");
         wakers.wake();
     }
 
     /// What the word says of the line.
-    fn flags(line: &Line<u32>) -> u32 {
-        let Some(misses) = line.front() else { return 0 };
-        let woken = if line.front_is_woken() { WOKEN } else { 0 };
+    fn flags(list: &WaitList<u32>) -> u32 {
+        let Some(misses) = list.front() else { return 0 };
+        let woken = if list.front_is_woken() { WOKEN } else { 0 };
         let starved = if *misses >= PATIENCE { STARVED } else { 0 };
         QUEUED | woken | starved
     }
 
     /// Gives the lock up, which the caller has: to a starved first in line, or to everybody, and wakes the first.
-    fn release(&self, line: &mut Line<u32>, wakers: &mut Wakers) {
-        let starved = line.front().is_some_and(|misses| *misses >= PATIENCE);
+    fn release(&self, list: &mut WaitList<u32>, wakers: &mut Wakers) {
+        let starved = list.front().is_some_and(|misses| *misses >= PATIENCE);
         let waker = if starved {
-            line.grant_front().and_then(|(_, waker)| waker)
+            list.grant_front().and_then(|(_, waker)| waker)
         } else {
-            line.wake_front()
+            list.wake_front()
         };
         wakers.push(waker);
         let locked = if starved { LOCKED } else { 0 };
         // Ordering: Release as in `unlock`. A store is enough: we have the lock and the line's lock.
-        self.word.store(locked | Self::flags(line), Ordering::Release);
+        self.word.store(locked | Self::flags(list), Ordering::Release);
     }
 
     /// Makes the word say what the line is, after the line has changed. If nobody has the lock and nobody was woken, the
     /// first in line is.
-    fn settle(&self, line: &mut Line<u32>, wakers: &mut Wakers) {
-        let nobody_comes = !line.is_empty() && !line.front_is_woken();
+    fn settle(&self, list: &mut WaitList<u32>, wakers: &mut Wakers) {
+        let nobody_comes = !list.is_empty() && !list.front_is_woken();
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             let take = word & LOCKED == 0 && nobody_comes;
@@ -215,11 +215,11 @@ impl<T> Mutex<T> {
             // Ordering: Acquire, for if the lock is taken here it may be handed on.
             match self.word.compare_exchange_weak(
                 word,
-                locked | Self::flags(line),
+                locked | Self::flags(list),
                 Ordering::Acquire,
                 Ordering::Relaxed,
             ) {
-                Ok(_) if take => return self.release(line, wakers),
+                Ok(_) if take => return self.release(list, wakers),
                 Ok(_) => return,
                 Err(now) => word = now,
             }
@@ -245,27 +245,30 @@ impl<T: fmt::Debug> fmt::Debug for Mutex<T> {
 
 struct Locking<'a, T>(&'a Mutex<T>);
 
-impl<'a, T> Ask for Locking<'a, T> {
-    type State = Line<u32>;
+impl<'a, T> WaitOp for Locking<'a, T> {
+    type State = WaitList<u32>;
     type Item = u32;
     type Output = MutexGuard<'a, T>;
 
-    fn state(&self) -> &sync::Mutex<Line<u32>> {
-        &self.0.line
+    fn state(&self) -> &sync::Mutex<WaitList<u32>> {
+        &self.0.list
     }
 
-    fn line(line: &mut Line<u32>) -> &mut Line<u32> {
-        line
+    fn list(list: &mut WaitList<u32>) -> &mut WaitList<u32> {
+        list
     }
 
     #[inline]
     fn try_now(&self, misses: u32) -> Result<MutexGuard<'a, T>, u32> {
-        self.0.try_lock().or_else(|| self.0.linger()).ok_or(misses)
+        self.0
+            .try_lock()
+            .or_else(|| self.0.spin_then_park())
+            .ok_or(misses)
     }
 
     fn recheck(
         &self,
-        _line: &mut Line<u32>,
+        _line: &mut WaitList<u32>,
         misses: u32,
         _wakers: &mut Wakers,
     ) -> Result<MutexGuard<'a, T>, u32> {
@@ -289,23 +292,23 @@ impl<'a, T> Ask for Locking<'a, T> {
         MutexGuard::new(self.0)
     }
 
-    fn again(&self, line: &mut Line<u32>, place: &Place) -> Option<MutexGuard<'a, T>> {
+    fn again(&self, list: &mut WaitList<u32>, place: &Place) -> Option<MutexGuard<'a, T>> {
         // Those who were not woken are behind others, or somebody has the lock.
-        line.is_woken(place).then(|| self.0.try_lock()).flatten()
+        list.is_woken(place).then(|| self.0.try_lock()).flatten()
     }
 
-    fn waits_on(&self, line: &mut Line<u32>, place: &Place, wakers: &mut Wakers) {
-        if let Some(misses) = line.item_mut(place) {
+    fn waits_on(&self, list: &mut WaitList<u32>, place: &Place, wakers: &mut Wakers) {
+        if let Some(misses) = list.item_mut(place) {
             *misses += 1;
         }
-        self.0.settle(line, wakers);
+        self.0.settle(list, wakers);
     }
 
-    fn left(&self, line: &mut Line<u32>, _: u32, granted: bool, wakers: &mut Wakers) -> Option<u32> {
+    fn left(&self, list: &mut WaitList<u32>, _: u32, granted: bool, wakers: &mut Wakers) -> Option<u32> {
         if granted {
-            self.0.release(line, wakers);
+            self.0.release(list, wakers);
         } else {
-            self.0.settle(line, wakers);
+            self.0.settle(list, wakers);
         }
         None
     }

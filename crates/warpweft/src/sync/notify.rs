@@ -5,9 +5,9 @@
 //! - A notification is stored only while nobody is in line.
 //! - `epoch` counts notifications of all; it changes under the lock, and a wait that began in an earlier one is over.
 
-use super::line::Line;
-use super::suspend::{Ask, Suspend};
+use super::suspend::{Suspend, WaitOp};
 use super::wait::{Mapped, Wait};
+use super::wait_list::WaitList;
 use super::wakers::Wakers;
 use std::fmt;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
@@ -49,7 +49,7 @@ pub struct Notify {
 
 #[derive(Debug)]
 pub(super) struct State {
-    line: Line<Told>,
+    list: WaitList<Told>,
     /// Somebody was to be told, and nobody was there.
     stored: bool,
 }
@@ -76,7 +76,7 @@ impl Notify {
         Self {
             epoch: AtomicU64::new(0),
             state: Mutex::new(State {
-                line: Line::new(),
+                list: WaitList::new(),
                 stored: false,
             }),
         }
@@ -121,8 +121,8 @@ impl Notify {
         // Ordering: Release gives what happened to those who see the new epoch. Only this function writes it, under the lock.
         self.epoch
             .store(self.epoch.load(Ordering::Relaxed) + 1, Ordering::Release);
-        wakers.reserve(state.line.at_most());
-        while let Some((told, waker)) = state.line.grant_front() {
+        wakers.reserve(state.list.at_most());
+        while let Some((told, waker)) = state.list.grant_front() {
             *told = Told::WithAll;
             wakers.push(waker);
         }
@@ -133,7 +133,7 @@ impl Notify {
 
 impl State {
     fn tell_one(&mut self, store: bool, wakers: &mut Wakers) {
-        match self.line.grant_front() {
+        match self.list.grant_front() {
             Some((told, waker)) => {
                 *told = Told::Alone;
                 wakers.push(waker);
@@ -156,7 +156,7 @@ pub(super) struct Hearing<'a> {
     epoch: u64,
 }
 
-impl Ask for Hearing<'_> {
+impl WaitOp for Hearing<'_> {
     type State = State;
     type Item = Told;
     type Output = Told;
@@ -165,8 +165,8 @@ impl Ask for Hearing<'_> {
         &self.notify.state
     }
 
-    fn line(state: &mut State) -> &mut Line<Told> {
-        &mut state.line
+    fn list(state: &mut State) -> &mut WaitList<Told> {
+        &mut state.list
     }
 
     #[inline]

@@ -16,7 +16,7 @@
 //! - Both hold the memory until they are done with it.
 
 use super::error::{Closed, SendError, TryRecvError};
-use crate::block_on;
+use crate::execution::listen::block_on;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};

@@ -12,9 +12,9 @@
 //! - When the lock is free, the first in line wants more than there is.
 
 use super::error::Closed;
-use super::line::Line;
-use super::suspend::{Ask, Suspend};
+use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
+use super::wait_list::WaitList;
 use super::wakers::Wakers;
 use std::fmt;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
@@ -44,7 +44,7 @@ const ONE: usize = 4;
 /// ```
 pub struct Semaphore {
     word: AtomicUsize,
-    line: sync::Mutex<Line<Claim>>,
+    list: sync::Mutex<WaitList<Claim>>,
 }
 
 /// How many permits a waiter wants; or that it will not get any.
@@ -92,7 +92,7 @@ impl Semaphore {
         );
         Self {
             word: AtomicUsize::new(permits * ONE),
-            line: sync::Mutex::new(Line::new()),
+            list: sync::Mutex::new(WaitList::new()),
         }
     }
 
@@ -183,15 +183,15 @@ impl Semaphore {
     /// stay valid.
     pub fn close(&self) {
         let mut wakers = Wakers::new();
-        let mut line = self.line.lock();
+        let mut list = self.list.lock();
         // Ordering: Release, for whoever is refused sees what was done before.
         self.word.fetch_or(CLOSED | LINE, Ordering::Release);
-        wakers.reserve(line.at_most());
-        while let Some((claim, waker)) = line.grant_front() {
+        wakers.reserve(list.at_most());
+        while let Some((claim, waker)) = list.grant_front() {
             claim.refused = true;
             wakers.push(waker);
         }
-        drop(line);
+        drop(list);
         wakers.wake();
     }
 
@@ -223,26 +223,26 @@ impl Semaphore {
     #[cold]
     fn release_to_others(&self, permits: usize) {
         let mut wakers = Wakers::new();
-        let mut line = self.line.lock();
-        self.serve(&mut line, permits, &mut wakers);
-        drop(line);
+        let mut list = self.list.lock();
+        self.serve(&mut list, permits, &mut wakers);
+        drop(list);
         wakers.wake();
     }
 
     /// Adds `more` permits, and serves those in line as far as it goes.
-    fn serve(&self, line: &mut Line<Claim>, more: usize, wakers: &mut Wakers) {
+    fn serve(&self, list: &mut WaitList<Claim>, more: usize, wakers: &mut Wakers) {
         // Ordering: Acquire and Release as outside. With LINE set, a second one would change nothing; it may just have been
         // cleared, and then others change the word, so it is read and written in one step.
         let word = self.word.fetch_or(LINE, Ordering::Acquire);
         let mut free = word / ONE + more;
-        while line.front().is_some_and(|claim| claim.wanted <= free) {
-            if let Some((claim, waker)) = line.grant_front() {
+        while list.front().is_some_and(|claim| claim.wanted <= free) {
+            if let Some((claim, waker)) = list.grant_front() {
                 free -= claim.wanted;
                 wakers.push(waker);
             }
         }
         let flags = match word & CLOSED {
-            0 if line.is_empty() => 0,
+            0 if list.is_empty() => 0,
             closed => closed | LINE,
         };
         self.word.store(free * ONE + flags, Ordering::Release);
@@ -257,17 +257,17 @@ impl fmt::Debug for Semaphore {
 
 pub(crate) struct Acquiring<'a>(&'a Semaphore);
 
-impl<'a> Ask for Acquiring<'a> {
-    type State = Line<Claim>;
+impl<'a> WaitOp for Acquiring<'a> {
+    type State = WaitList<Claim>;
     type Item = Claim;
     type Output = Result<Permit<'a>, Closed>;
 
-    fn state(&self) -> &sync::Mutex<Line<Claim>> {
-        &self.0.line
+    fn state(&self) -> &sync::Mutex<WaitList<Claim>> {
+        &self.0.list
     }
 
-    fn line(line: &mut Line<Claim>) -> &mut Line<Claim> {
-        line
+    fn list(list: &mut WaitList<Claim>) -> &mut WaitList<Claim> {
+        list
     }
 
     #[inline]
@@ -281,14 +281,14 @@ impl<'a> Ask for Acquiring<'a> {
 
     fn recheck(
         &self,
-        line: &mut Line<Claim>,
+        list: &mut WaitList<Claim>,
         claim: Claim,
         _wakers: &mut Wakers,
     ) -> Result<Self::Output, Claim> {
         if self.0.is_closed() {
             return Ok(Err(Closed));
         }
-        if !line.is_empty() {
+        if !list.is_empty() {
             return Err(claim);
         }
         // From here on nobody changes the word without the lock, so whoever gives permits back finds us.
@@ -311,7 +311,7 @@ impl<'a> Ask for Acquiring<'a> {
 
     fn left(
         &self,
-        line: &mut Line<Claim>,
+        list: &mut WaitList<Claim>,
         claim: Claim,
         granted: bool,
         wakers: &mut Wakers,
@@ -321,7 +321,7 @@ impl<'a> Ask for Acquiring<'a> {
         } else {
             0
         };
-        self.0.serve(line, back, wakers);
+        self.0.serve(list, back, wakers);
         None
     }
 }

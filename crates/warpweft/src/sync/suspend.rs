@@ -15,7 +15,7 @@
 //!
 //! **The second look is a task switch finalizer** in the sense of Negele: between the first look and the entry in the
 //! line the condition may have changed, and whoever changed it found nobody to wake; so it is evaluated again once the
-//! entry is certain. There, queues are lock-free, so the finalizer runs after the insertion; here, [`Ask::recheck`] and
+//! entry is certain. There, queues are lock-free, so the finalizer runs after the insertion; here, [`WaitOp::recheck`] and
 //! the insertion are one critical section of the line's lock, and states that change without that lock (a word that is
 //! compared and swapped) get a "somebody waits" flag by the same compare-and-swap that finds the condition false.
 //!
@@ -25,14 +25,14 @@
 //!   released, and so are values of users. `will_wake` only compares addresses.
 //! - A future holds a place exactly from `push` until `leave`; its `Drop` leaves.
 
-use super::line::{Found, Line, Place};
+use super::wait_list::{Found, Place, WaitList};
 use super::wakers::Wakers;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_platform::sync::{Mutex, MutexGuard};
 
 /// How one kind of wait asks for what it waits for.
-pub(crate) trait Ask {
+pub(crate) trait WaitOp {
     /// What the lock protects.
     type State;
     /// What a waiter brings with it, and finds when it has been granted.
@@ -41,7 +41,7 @@ pub(crate) trait Ask {
 
     fn state(&self) -> &Mutex<Self::State>;
 
-    fn line(state: &mut Self::State) -> &mut Line<Self::Item>;
+    fn list(state: &mut Self::State) -> &mut WaitList<Self::Item>;
 
     /// The fast way.
     ///
@@ -89,7 +89,7 @@ pub(crate) trait Ask {
 
 /// The future of a wait.
 #[derive(Debug)]
-pub(crate) struct Suspend<A: Ask> {
+pub(crate) struct Suspend<A: WaitOp> {
     ask: A,
     /// What it brings, until it stands in line.
     item: Option<A::Item>,
@@ -97,9 +97,9 @@ pub(crate) struct Suspend<A: Ask> {
 }
 
 // Nothing is pinned: no pointer leads in here.
-impl<A: Ask> Unpin for Suspend<A> {}
+impl<A: WaitOp> Unpin for Suspend<A> {}
 
-impl<A: Ask> Suspend<A> {
+impl<A: WaitOp> Suspend<A> {
     #[inline]
     pub(crate) fn new(ask: A, item: A::Item) -> Self {
         Self {
@@ -123,7 +123,7 @@ impl<A: Ask> Suspend<A> {
                 Poll::Ready(output)
             }
             Err(item) => {
-                self.place = Some(A::line(&mut state).push(waker, item));
+                self.place = Some(A::list(&mut state).push(waker, item));
                 drop(state);
                 wakers.wake();
                 Poll::Pending
@@ -140,13 +140,13 @@ impl<A: Ask> Suspend<A> {
             };
             let mut wakers = Wakers::new();
             let mut state = self.ask.state().lock();
-            let will_wake = match A::line(&mut state).look(place, cx.waker()) {
+            let will_wake = match A::list(&mut state).look(place, cx.waker()) {
                 Found::Granted => {
                     let place = self
                         .place
                         .take()
                         .unwrap_or_else(|| unreachable!("just looked at"));
-                    let left = A::line(&mut state).leave(place);
+                    let left = A::list(&mut state).leave(place);
                     self.ask.taken(&mut state, &left.item, &mut wakers);
                     drop(state);
                     wakers.wake();
@@ -170,8 +170,8 @@ impl<A: Ask> Suspend<A> {
                 fresh = Some(cx.waker().clone());
                 continue;
             };
-            let woken = A::line(&mut state).is_woken(place);
-            let old = A::line(&mut state).set_waker(place, waker);
+            let woken = A::list(&mut state).is_woken(place);
+            let old = A::list(&mut state).set_waker(place, waker);
             if woken {
                 self.ask.waits_on(&mut state, place, &mut wakers);
             }
@@ -191,16 +191,16 @@ impl<A: Ask> Suspend<A> {
 }
 
 /// Leaves the line, or gives back what was granted; then those are woken whose turn it is now.
-fn leave<A: Ask>(ask: &A, place: Place, mut state: MutexGuard<'_, A::State>) {
+fn leave<A: WaitOp>(ask: &A, place: Place, mut state: MutexGuard<'_, A::State>) {
     let mut wakers = Wakers::new();
-    let left = A::line(&mut state).leave(place);
+    let left = A::list(&mut state).leave(place);
     let rest = ask.left(&mut state, left.item, left.granted, &mut wakers);
     drop(state);
     wakers.wake();
     drop((left.waker, rest));
 }
 
-impl<A: Ask> Future for Suspend<A> {
+impl<A: WaitOp> Future for Suspend<A> {
     type Output = A::Output;
 
     #[inline]
@@ -216,7 +216,7 @@ impl<A: Ask> Future for Suspend<A> {
     }
 }
 
-impl<A: Ask> Drop for Suspend<A> {
+impl<A: WaitOp> Drop for Suspend<A> {
     #[inline]
     fn drop(&mut self) {
         if self.place.is_some() {

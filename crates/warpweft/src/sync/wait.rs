@@ -1,7 +1,7 @@
 //! One wait, two ways: `.await` it, or `.wait()` for it.
 
-use crate::block_on;
-use crate::runtime::seat::is_on_fiber;
+use crate::execution::listen::block_on;
+use crate::execution::stack_context::is_on_fiber;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 

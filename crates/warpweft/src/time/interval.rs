@@ -1,7 +1,7 @@
 //! Ticks.
 
 use super::sleep::{Sleep, nanoseconds};
-use super::timers::NEVER;
+use crate::driver::timers::NEVER;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -30,13 +30,11 @@
 //! descriptors), this is a child made by `fork()`, or the [default runtime](crate::default_runtime) is needed
 //! and cannot be built, the first poll panics and says so.
 
-mod interval;
+pub(crate) mod interval;
 #[cfg(doctest)]
 mod must_not_compile;
-mod sleep;
-mod timeout;
-pub(crate) mod timers;
-mod wheel;
+pub(crate) mod sleep;
+pub(crate) mod timeout;
 
 pub use interval::{Interval, MissedTicks, interval, interval_at};
 pub use sleep::{Sleep, sleep, sleep_until};

@@ -1,8 +1,8 @@
 //! One sleep.
 
-use super::timers::{NEVER, Token};
-use crate::io::Driver;
-use crate::runtime::current_driver;
+use crate::driver::core::Driver;
+use crate::driver::timers::{NEVER, Token};
+use crate::runtime::current_driver::current_driver;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -142,7 +142,7 @@ impl Drop for Sleep {
 mod tests {
     use super::{Sleep, nanoseconds, sleep};
     use crate::Runtime;
-    use crate::runtime::current_driver;
+    use crate::runtime::current_driver::current_driver;
     use std::pin::pin;
     use std::task::{Context, Waker};
     use std::time::Duration;

@@ -19,18 +19,18 @@ pub(crate) struct Acts<A>(pub(crate) A);
 
 impl<A: Act> Hooks for Acts<A> {
     const INTERVAL: u32 = 2;
-    const WATCHES_ENDS: bool = true;
+    const WATCHES_COMPLETIONS: bool = true;
 
     fn push(&self, queue: &Queue, task: TaskRef, _: Why, _: &Cx<'_>) -> Wake {
         self.0.act("push");
         queue.push(task);
         Wake::Any
     }
-    fn keeps(&self, _: Why) -> bool {
+    fn is_fast_path(&self, _: Why) -> bool {
         self.0.act("keeps");
         true
     }
-    fn push_own(&self, _: &Queue, task: TaskRef) -> Result<(), TaskRef> {
+    fn push_local(&self, _: &Queue, task: TaskRef) -> Result<(), TaskRef> {
         self.0.act("push_own");
         Err(task)
     }
@@ -50,7 +50,7 @@ impl<A: Act> Hooks for Acts<A> {
         self.0.act("next");
         queue.pop()
     }
-    fn overdue(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
         self.0.act("overdue");
         None
     }
@@ -66,7 +66,7 @@ impl<A: Act> Hooks for Acts<A> {
         self.0.act("scan");
         queue.pop()
     }
-    fn leftover(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
+    fn drain(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
         self.0.act("leftover");
         None
     }
@@ -78,7 +78,7 @@ impl<A: Act> Hooks for Acts<A> {
         self.0.act("evict");
         Vec::new()
     }
-    fn retired(&self, _: u64) {
+    fn completed(&self, _: u64) {
         self.0.act("retired");
     }
 }
@@ -110,7 +110,7 @@ pub(crate) fn work(world: World, runtime: &Runtime) -> usize {
             }
         });
         if n == 30 {
-            // Stuck for long enough that a stand-in comes.
+            // Stuck for long enough that a compensating worker comes.
             handles.push(runtime.spawn_job(|| std::thread::sleep(Duration::from_millis(8))));
         }
     }

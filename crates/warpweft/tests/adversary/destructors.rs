@@ -15,8 +15,8 @@ use warpweft::{JoinHandle, Runtime, block_on, default_runtime, yield_now};
 
 /// Waits for something that another runtime does, so that its thread gives the worker away.
 fn wait_elsewhere() {
-    let nap = default_runtime().spawn_job(|| std::thread::sleep(Duration::from_micros(300)));
-    nap.wait().expect("no panic");
+    let timed_park = default_runtime().spawn_job(|| std::thread::sleep(Duration::from_micros(300)));
+    timed_park.wait().expect("no panic");
 }
 
 /// Waits as it goes.
@@ -55,7 +55,7 @@ impl Busy {
 }
 
 /// A hook takes so long, so that two threads in it meet.
-fn linger() {
+fn spin_then_park() {
     std::thread::sleep(Duration::from_micros(30));
 }
 
@@ -64,7 +64,7 @@ struct Drops(AtomicUsize);
 
 impl Hooks for Drops {
     const INTERVAL: u32 = 1;
-    const WATCHES_ENDS: bool = true;
+    const WATCHES_COMPLETIONS: bool = true;
 
     fn push(&self, queue: &Queue, task: TaskRef, _: Why, _: &Cx<'_>) -> Wake {
         if self.0.fetch_add(1, Ordering::Relaxed) % 3 != 2 {
@@ -73,22 +73,22 @@ impl Hooks for Drops {
         Wake::Any
     }
     fn next(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        linger();
+        spin_then_park();
         queue.pop()
     }
     fn scan(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        linger();
+        spin_then_park();
         queue.pop()
     }
     fn evict(&self, _: &Queue) -> Vec<TaskRef> {
-        linger();
+        spin_then_park();
         Vec::new()
     }
-    fn retired(&self, _: u64) {
-        linger();
+    fn completed(&self, _: u64) {
+        spin_then_park();
     }
     fn suspended(&self, _: Waiting<'_>) {
-        linger();
+        spin_then_park();
     }
 }
 
@@ -128,33 +128,33 @@ struct Lingers;
 
 impl Hooks for Lingers {
     const INTERVAL: u32 = 1;
-    const WATCHES_ENDS: bool = true;
+    const WATCHES_COMPLETIONS: bool = true;
 
     fn next(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        linger();
+        spin_then_park();
         queue.pop()
     }
     fn scan(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        linger();
+        spin_then_park();
         queue.pop()
     }
     fn search(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        linger();
+        spin_then_park();
         queue.pop()
     }
-    fn overdue(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        linger();
+    fn poll_global(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
+        spin_then_park();
         None
     }
     fn evict(&self, queue: &Queue) -> Vec<TaskRef> {
-        linger();
+        spin_then_park();
         queue.extract(TaskRef::is_cancelled)
     }
-    fn retired(&self, _: u64) {
-        linger();
+    fn completed(&self, _: u64) {
+        spin_then_park();
     }
     fn suspended(&self, _: Waiting<'_>) {
-        linger();
+        spin_then_park();
     }
 }
 
@@ -314,15 +314,15 @@ fn wakers_drop_tasks_that_wait_as_they_go() {
                 let holds = Arc::new(Holds(Mutex::new(Some(sender)), WaitsAsItGoes));
                 runtime.spawn(async move {
                     let waker = Waker::from(holds);
-                    let mut nap = sleep(Duration::from_micros(200));
-                    let polled = std::pin::Pin::new(&mut nap).poll(&mut Context::from_waker(&waker));
+                    let mut timed_park = sleep(Duration::from_micros(200));
+                    let polled = std::pin::Pin::new(&mut timed_park).poll(&mut Context::from_waker(&waker));
                     drop(waker);
                     if polled.is_ready() {
                         return;
                     }
                     let told = receiver.await;
                     assert!(told.is_err());
-                    drop(nap);
+                    drop(timed_park);
                 })
             })
             .collect();
@@ -331,10 +331,10 @@ fn wakers_drop_tasks_that_wait_as_they_go() {
     });
 }
 
-/// Tries: a stuck worker, stand-ins that give their tasks back, and a push from outside that waits meanwhile.
+/// Tries: a stuck worker, compensating workers that give their tasks back, and a push from outside that waits meanwhile.
 /// Expected: as above.
 #[test]
-fn a_stand_in_gives_tasks_back_to_a_push_that_waits() {
+fn a_compensating_gives_tasks_back_to_a_push_that_waits() {
     struct GivesBack(Mutex<usize>);
     impl Hooks for GivesBack {
         const INTERVAL: u32 = 1;
@@ -345,14 +345,14 @@ fn a_stand_in_gives_tasks_back_to_a_push_that_waits() {
             }
             Wake::Any
         }
-        fn leftover(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-            linger();
+        fn drain(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
+            spin_then_park();
             let mut left = self.0.lock().expect("a lock");
             *left = left.checked_sub(1)?;
             queue.pop()
         }
         fn next(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-            linger();
+            spin_then_park();
             queue.pop()
         }
     }

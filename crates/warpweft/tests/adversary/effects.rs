@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use warpweft::effect::{Continuation, Effect, Handler, Next, Strand, handle, perform};
+use warpweft::effect::{Continuation, Coroutine, Effect, Handler, Next, handle, perform};
 use warpweft::time::sleep;
 use warpweft::{Runtime, block_on, blocking, fiber, join, scope, spawn_job, yield_now};
 
@@ -64,7 +64,7 @@ fn continuations_are_moved_between_handlers() {
             }
             let mut sum = 0;
             while let Some(k) = { kept.borrow_mut().pop() } {
-                let strand = k.resume(1);
+                let body = k.resume(1);
                 let again = Rc::clone(&kept);
                 let mut questions = 0;
                 sum += Handler::returning(|sum| sum)
@@ -79,7 +79,7 @@ fn continuations_are_moved_between_handlers() {
                         }
                         k.resume(questions)
                     })
-                    .run(strand);
+                    .run(body);
             }
             assert!(sum > 0);
         });
@@ -93,7 +93,7 @@ fn continuations_in_circles() {
     program!(|world| {
         everywhere(world, || {
             for _ in 0..20 {
-                let place: Rc<RefCell<Option<Strand<u32>>>> = Rc::default();
+                let place: Rc<RefCell<Option<Coroutine<u32>>>> = Rc::default();
                 let inside = Rc::clone(&place);
                 let keep = Rc::clone(&place);
                 // The body's frame owns the place that owns the body.
@@ -379,7 +379,7 @@ fn many_bodies_are_suspended() {
             let mut refused = 0;
             for _ in 0..100 {
                 refused += usize::from(catch_unwind(AssertUnwindSafe(|| suspended(&kept))).is_err());
-                refused += usize::from(Strand::try_new(|| 7).is_err());
+                refused += usize::from(Coroutine::try_new(|| 7).is_err());
             }
             drop(kept);
             refused

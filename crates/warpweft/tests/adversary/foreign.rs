@@ -39,12 +39,12 @@ impl Takes {
 
 impl Hooks for Takes {
     const INTERVAL: u32 = 2;
-    const WATCHES_ENDS: bool = true;
+    const WATCHES_COMPLETIONS: bool = true;
 
     fn next(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
         self.foreign("next").or_else(|| queue.pop())
     }
-    fn overdue(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
         self.foreign("overdue")
     }
     fn search(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
@@ -56,7 +56,7 @@ impl Hooks for Takes {
     fn scan(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
         self.foreign("scan").or_else(|| queue.pop())
     }
-    fn leftover(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
+    fn drain(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
         self.foreign("leftover")
     }
     fn evict(&self, _: &Queue) -> Vec<TaskRef> {
@@ -69,7 +69,7 @@ impl Hooks for Takes {
         queue.push(task);
         Wake::Any
     }
-    fn push_own(&self, queue: &Queue, task: TaskRef) -> Result<(), TaskRef> {
+    fn push_local(&self, queue: &Queue, task: TaskRef) -> Result<(), TaskRef> {
         match self.foreign("push_own") {
             Some(other) => {
                 queue.push(task);
@@ -78,7 +78,7 @@ impl Hooks for Takes {
             None => Err(task),
         }
     }
-    fn keeps(&self, _: Why) -> bool {
+    fn is_fast_path(&self, _: Why) -> bool {
         self.1 == "push_own"
     }
 }
@@ -119,7 +119,7 @@ fn given_out_by(world: World, hook: &'static str) {
         .map(|n| {
             let handle = second.spawn(async move {
                 if n % 10 == 0 {
-                    // The worker is stuck, so that a stand-in comes, and later stands down.
+                    // The worker is stuck, so that a compensating worker comes, and later retires.
                     std::thread::sleep(Duration::from_millis(12));
                 }
                 warpweft::spawn_job(|| ()).detach();
@@ -145,7 +145,7 @@ fn given_out_by_next() {
     program!(|world| given_out_by(world, "next"));
 }
 
-/// Tries: foreign tokens out of `overdue`. Expected: as above.
+/// Tries: foreign tokens out of `poll_global`. Expected: as above.
 #[test]
 fn given_out_by_overdue() {
     program!(|world| given_out_by(world, "overdue"));
@@ -163,7 +163,7 @@ fn given_out_by_scan() {
     program!(|world| given_out_by(world, "scan"));
 }
 
-/// Tries: foreign tokens out of `relieve` and of what a stand-in leaves behind. Expected: as above.
+/// Tries: foreign tokens out of `relieve` and of what a compensating worker leaves behind. Expected: as above.
 #[test]
 fn given_out_by_relieve_and_leftover() {
     program!(|world| {
@@ -178,7 +178,7 @@ fn given_out_by_evict() {
     program!(|world| given_out_by(world, "evict"));
 }
 
-/// Tries: foreign tokens given back by `push_own`, or kept by `yielded` beside the own one. Expected: as above.
+/// Tries: foreign tokens given back by `push_local`, or kept by `yielded` beside the own one. Expected: as above.
 #[test]
 fn given_back_by_the_short_way_and_by_yielded() {
     program!(|world| {

@@ -310,15 +310,15 @@ fn ends_in_the_middle(world: World, on_fibers: bool, work: fn()) {
 #[test]
 fn a_runtime_ends_in_the_middle_of_jobs_that_fork() {
     program!(|world| {
-        ends_in_the_middle(world, false, || drop(join(nap, nap)));
+        ends_in_the_middle(world, false, || drop(join(timed_park, timed_park)));
         ends_in_the_middle(world, false, || {
             scope(|scope| {
-                scope.spawn(|_| nap());
-                scope.spawn(|_| nap());
+                scope.spawn(|_| timed_park());
+                scope.spawn(|_| timed_park());
             });
         });
         ends_in_the_middle(world, false, || {
-            scope(|scope| scope.spawn(|scope| scope.spawn(|_| nap())));
+            scope(|scope| scope.spawn(|scope| scope.spawn(|_| timed_park())));
             par_for(0..20, 1, |_| std::hint::black_box(()));
         });
     });
@@ -329,7 +329,7 @@ fn a_runtime_ends_in_the_middle_of_jobs_that_fork() {
 /// Expected: every frame ends; threads do not wait for each other in a circle.
 #[test]
 fn a_runtime_ends_in_the_middle_of_fibers_that_join() {
-    program!(|world| ends_in_the_middle(world, true, || drop(join(nap, nap))));
+    program!(|world| ends_in_the_middle(world, true, || drop(join(timed_park, timed_park))));
 }
 
 /// Tries: shutdown while fibers are in scopes whose jobs wait on threads that have fibers of their own.
@@ -339,14 +339,14 @@ fn a_runtime_ends_in_the_middle_of_fibers_in_scopes() {
     program!(|world| {
         ends_in_the_middle(world, true, || {
             scope(|scope| {
-                scope.spawn(|_| nap());
-                scope.spawn(|_| nap());
+                scope.spawn(|_| timed_park());
+                scope.spawn(|_| timed_park());
             });
         });
     });
 }
 
-fn nap() {
+fn timed_park() {
     fiber::wait(sleep(Duration::from_micros(20)));
 }
 

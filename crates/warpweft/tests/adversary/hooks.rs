@@ -206,7 +206,7 @@ fn answers_that_change() {
         }
     }
     impl Hooks for Changes {
-        fn keeps(&self, _: Why) -> bool {
+        fn is_fast_path(&self, _: Why) -> bool {
             self.coin()
         }
         fn watches_waits(&self) -> bool {
@@ -215,7 +215,7 @@ fn answers_that_change() {
         fn alone(&self) -> bool {
             self.coin()
         }
-        fn push_own(&self, queue: &Queue, task: TaskRef) -> Result<(), TaskRef> {
+        fn push_local(&self, queue: &Queue, task: TaskRef) -> Result<(), TaskRef> {
             if self.coin() {
                 queue.push(task);
                 Ok(())

@@ -12,16 +12,16 @@ use warpweft::{JoinError, JoinHandle, Policy};
 #[allow(unused_variables, reason = "most hooks ignore most arguments")]
 pub(crate) trait Hooks: Send + Sync + 'static {
     const INTERVAL: u32 = 61;
-    const WATCHES_ENDS: bool = false;
+    const WATCHES_COMPLETIONS: bool = false;
 
     fn push(&self, queue: &Queue, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
         queue.push(task);
         Wake::Any
     }
-    fn keeps(&self, why: Why) -> bool {
+    fn is_fast_path(&self, why: Why) -> bool {
         false
     }
-    fn push_own(&self, queue: &Queue, task: TaskRef) -> Result<(), TaskRef> {
+    fn push_local(&self, queue: &Queue, task: TaskRef) -> Result<(), TaskRef> {
         Err(task)
     }
     fn yielded(&self, queue: &Queue, task: TaskRef, cx: &Cx<'_>) -> Wake {
@@ -34,7 +34,7 @@ pub(crate) trait Hooks: Send + Sync + 'static {
     fn next(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
         queue.pop()
     }
-    fn overdue(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
         None
     }
     fn search(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -46,7 +46,7 @@ pub(crate) trait Hooks: Send + Sync + 'static {
     fn scan(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
         queue.pop()
     }
-    fn leftover(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn drain(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
         None
     }
     fn alone(&self) -> bool {
@@ -55,7 +55,7 @@ pub(crate) trait Hooks: Send + Sync + 'static {
     fn evict(&self, queue: &Queue) -> Vec<TaskRef> {
         Vec::new()
     }
-    fn retired(&self, word: u64) {}
+    fn completed(&self, word: u64) {}
 }
 
 /// The names of all hooks that take or give tasks, for programs that try each.
@@ -131,7 +131,7 @@ impl<H: Hooks> Policy for Hostile<H> {
     type Local = Own<H>;
 
     const INTERVAL: u32 = H::INTERVAL;
-    const WATCHES_ENDS: bool = H::WATCHES_ENDS;
+    const WATCHES_COMPLETIONS: bool = H::WATCHES_COMPLETIONS;
 
     fn build(&self, env: &PoolEnv) -> Result<(Shared<H>, Vec<Own<H>>), PolicyError> {
         let shared = Shared {
@@ -151,13 +151,13 @@ impl<H: Hooks> Policy for Hostile<H> {
         shared.hooks.push(&shared.queue, task, why, cx)
     }
 
-    fn keeps(shared: &Shared<H>, why: Why) -> bool {
-        shared.hooks.keeps(why)
+    fn is_fast_path(shared: &Shared<H>, why: Why) -> bool {
+        shared.hooks.is_fast_path(why)
     }
 
-    fn push_own(own: &mut Own<H>, task: TaskRef) -> Result<(), TaskRef> {
+    fn push_local(own: &mut Own<H>, task: TaskRef) -> Result<(), TaskRef> {
         let taken = own.enter();
-        taken.0.hooks.push_own(&taken.0.queue, task)
+        taken.0.hooks.push_local(&taken.0.queue, task)
     }
 
     fn yielded(shared: &Shared<H>, own: &mut Own<H>, task: TaskRef, _: YieldTo, cx: &Cx<'_>) -> Wake {
@@ -183,9 +183,9 @@ impl<H: Hooks> Policy for Hostile<H> {
             .or_else(|| shared.hooks.next(&shared.queue, cx))
     }
 
-    fn overdue(shared: &Shared<H>, own: &mut Own<H>, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared<H>, own: &mut Own<H>, cx: &Cx<'_>) -> Option<TaskRef> {
         let _taken = own.enter();
-        shared.hooks.overdue(&shared.queue, cx)
+        shared.hooks.poll_global(&shared.queue, cx)
     }
 
     fn search(shared: &Shared<H>, own: &mut Own<H>, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -193,7 +193,7 @@ impl<H: Hooks> Policy for Hostile<H> {
         shared.hooks.search(&shared.queue, cx)
     }
 
-    fn relieve(shared: &Shared<H>, own: &mut Own<H>, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn steal_from_stuck(shared: &Shared<H>, own: &mut Own<H>, cx: &Cx<'_>) -> Option<TaskRef> {
         let _taken = own.enter();
         shared.hooks.relieve(&shared.queue, cx)
     }
@@ -207,16 +207,16 @@ impl<H: Hooks> Policy for Hostile<H> {
             .or_else(|| shared.hooks.scan(&shared.queue, cx))
     }
 
-    fn leftover(shared: &Shared<H>, own: &mut Own<H>, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn drain(shared: &Shared<H>, own: &mut Own<H>, cx: &Cx<'_>) -> Option<TaskRef> {
         let taken = own.enter();
         taken
             .0
             .queue
             .pop()
-            .or_else(|| shared.hooks.leftover(&shared.queue, cx))
+            .or_else(|| shared.hooks.drain(&shared.queue, cx))
     }
 
-    fn alone(shared: &Shared<H>, _: &Own<H>) -> bool {
+    fn is_only_ready(shared: &Shared<H>, _: &Own<H>) -> bool {
         shared.hooks.alone()
     }
 
@@ -225,9 +225,9 @@ impl<H: Hooks> Policy for Hostile<H> {
         shared.hooks.evict(&shared.queue)
     }
 
-    fn retired(shared: &Shared<H>, own: &mut Own<H>, word: u64) {
+    fn completed(shared: &Shared<H>, own: &mut Own<H>, word: u64) {
         let _taken = own.enter();
-        shared.hooks.retired(word);
+        shared.hooks.completed(word);
     }
 }
 

@@ -253,7 +253,7 @@ impl<P: Policy> Policy for Forged<P> {
     type Shared = P::Shared;
     type Local = P::Local;
     const INTERVAL: u32 = 3;
-    const WATCHES_ENDS: bool = true;
+    const WATCHES_COMPLETIONS: bool = true;
 
     fn priorities(&self) -> u8 {
         self.0.priorities()
@@ -278,8 +278,8 @@ impl<P: Policy> Policy for Forged<P> {
     fn next(shared: &P::Shared, own: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         P::next(shared, own, cx)
     }
-    fn overdue(shared: &P::Shared, own: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        P::overdue(shared, own, cx)
+    fn poll_global(shared: &P::Shared, own: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        P::poll_global(shared, own, cx)
     }
     fn search(shared: &P::Shared, own: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         P::search(shared, own, cx)
@@ -287,12 +287,12 @@ impl<P: Policy> Policy for Forged<P> {
     fn scan(shared: &P::Shared, own: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         P::scan(shared, own, cx)
     }
-    fn leftover(shared: &P::Shared, own: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        P::leftover(shared, own, cx)
+    fn drain(shared: &P::Shared, own: &mut P::Local, cx: &Cx<'_>) -> Option<TaskRef> {
+        P::drain(shared, own, cx)
     }
-    fn retired(shared: &P::Shared, own: &mut P::Local, word: u64) {
-        P::retired(shared, own, word ^ 0x5555);
-        P::retired(shared, own, word);
+    fn completed(shared: &P::Shared, own: &mut P::Local, word: u64) {
+        P::completed(shared, own, word ^ 0x5555);
+        P::completed(shared, own, word);
     }
 }
 

@@ -115,8 +115,8 @@ fn asks_in_vain(runtime: &Runtime, world: World) -> i32 {
         assert!(matches!(runtime.spawn_job(|| ()).wait(), Err(JoinError::Forked)));
         assert!(matches!(runtime.install(|_| ()), Err(SpawnError::Forked)));
         assert!(runtime.try_spawn_blocking(|| ()).is_err());
-        let nap = || runtime.block_on(async { sleep(Duration::from_millis(1)).await });
-        assert!(catch_unwind(AssertUnwindSafe(nap)).is_err());
+        let timed_park = || runtime.block_on(async { sleep(Duration::from_millis(1)).await });
+        assert!(catch_unwind(AssertUnwindSafe(timed_park)).is_err());
         runtime.shutdown();
         let own = world.runtime();
         let handles = [
@@ -267,7 +267,7 @@ fn a_sandbox_refuses_the_barrier_later() {
 }
 
 /// A way to reach the default runtime, and its name.
-type Way = (&'static str, Box<dyn Fn()>);
+type Direction = (&'static str, Box<dyn Fn()>);
 
 /// Tries: a sandbox that refuses threads before there is a default runtime; all ways to reach it.
 /// Expected: an error or a panic that can be caught, for each; the process goes on, and work of an older runtime, too.
@@ -280,7 +280,7 @@ fn threads_are_refused_before_the_default_runtime() {
             eprintln!("the system allows no filter of system calls: skipped");
             return;
         }
-        let ways: Vec<Way> = vec![
+        let ways: Vec<Direction> = vec![
             ("spawn", Box::new(|| drop(spawn(async {})))),
             ("spawn_job", Box::new(|| drop(spawn_job(|| ())))),
             ("fiber", Box::new(|| drop(fiber::spawn(|| ())))),

@@ -291,8 +291,11 @@ fn handles_of_pools_after_the_end() {
             let runtime = runtime.build().expect("a runtime");
             let pools: Vec<Pool> = runtime.pools().to_vec();
             let silos = runtime.silos("silo").expect("they are there");
-            let views: Vec<_> = pools.iter().map(|pool| pool.view(1).expect("a limit")).collect();
-            assert!(pools[0].view(0).is_err());
+            let views: Vec<_> = pools
+                .iter()
+                .map(|pool| pool.concurrency_limit(1).expect("a limit"))
+                .collect();
+            assert!(pools[0].concurrency_limit(0).is_err());
             assert_eq!(views[0].spawn_job(|| 7).wait().expect("no panic"), 7);
             let waiting = views[0].spawn(async { sleep(Duration::from_secs(3600)).await });
             let behind = views[0].spawn(async {});
@@ -300,19 +303,19 @@ fn handles_of_pools_after_the_end() {
             assert!(matches!(waiting.wait(), Err(JoinError::Shutdown)));
             // The one before it gave its place up as it ended: this one may have come just then.
             let _: Result<(), JoinError> = behind.wait();
-            for (pool, view) in pools.iter().zip(&views) {
+            for (pool, concurrency_limit) in pools.iter().zip(&views) {
                 assert!(pool.is_closed() && !pool.is_here());
                 assert!(matches!(pool.try_spawn_job(|| ()), Err(SpawnError::Closed)));
                 assert!(matches!(pool.run(|| ()), Err(EnterError::Closed)));
                 assert!(matches!(pool.spawn(async {}).wait(), Err(JoinError::Shutdown)));
                 assert!(block_on(pool.enter()).is_err());
-                assert!(view.spawn_job(|| ()).wait().is_err());
+                assert!(concurrency_limit.spawn_job(|| ()).wait().is_err());
                 let _ = (
                     pool.counters(),
                     pool.threads(),
                     pool.idle_workers(),
                     pool.free_places(),
-                    view.free(),
+                    concurrency_limit.free(),
                 );
             }
             assert!(silos.of("key").is_closed());
@@ -356,25 +359,28 @@ fn a_runtime_ends_while_its_driver_is_used_elsewhere() {
                     }
                 })
                 .collect();
-            let (sender, naps) = mpsc::channel();
+            let (sender, timed_parks) = mpsc::channel();
             owner
                 .spawn(async move {
                     for _ in 0..10 {
-                        let mut nap = Box::pin(sleep(Duration::from_secs(3600)));
+                        let mut timed_park = Box::pin(sleep(Duration::from_secs(3600)));
                         std::future::poll_fn(|cx| {
-                            let _ = nap.as_mut().poll(cx);
+                            let _ = timed_park.as_mut().poll(cx);
                             std::task::Poll::Ready(())
                         })
                         .await;
-                        drop(sender.send(nap));
+                        drop(sender.send(timed_park));
                     }
                 })
                 .wait()
                 .expect("no panic");
-            let naps: Vec<_> = naps.iter().map(|nap| user.spawn(nap)).collect();
+            let timed_parks: Vec<_> = timed_parks
+                .iter()
+                .map(|timed_park| user.spawn(timed_park))
+                .collect();
             thread::sleep(Duration::from_micros(50 * round as u64));
             drop(owner);
-            assert_eq!(all_answer(naps).all(), 10);
+            assert_eq!(all_answer(timed_parks).all(), 10);
             assert_eq!(all_answer(users).all(), 10);
         }
     });

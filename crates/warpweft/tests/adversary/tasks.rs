@@ -59,14 +59,14 @@ fn cancelled_while_it_sleeps_is_never_ok() {
             let begun = Arc::new(AtomicUsize::new(0));
             let told = Arc::clone(&begun);
             // A future is dropped where it sleeps; a fiber sleeps to its end first.
-            let nap = if n % 2 == 0 {
+            let timed_park = if n % 2 == 0 {
                 Duration::from_secs(3600)
             } else {
                 Duration::from_millis(20)
             };
             let future = async move {
                 told.store(1, Ordering::Release);
-                sleep(nap).await;
+                sleep(timed_park).await;
             };
             let handle = if n % 2 == 0 {
                 runtime.spawn(future)
@@ -366,13 +366,13 @@ fn futures_that_are_leaked() {
         let runtime = world.runtime();
         for _ in 0..world.count(50) {
             runtime.block_on(async {
-                let mut nap = Box::pin(sleep(Duration::from_secs(3600)));
+                let mut timed_park = Box::pin(sleep(Duration::from_secs(3600)));
                 poll_fn(|cx| {
-                    assert!(nap.as_mut().poll(cx).is_pending());
+                    assert!(timed_park.as_mut().poll(cx).is_pending());
                     Poll::Ready(())
                 })
                 .await;
-                std::mem::forget(nap);
+                std::mem::forget(timed_park);
                 let mut child = Box::pin(spawn(async { yield_now().await }));
                 poll_fn(|cx| {
                     let _ = child.as_mut().poll(cx);

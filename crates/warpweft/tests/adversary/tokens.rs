@@ -126,11 +126,11 @@ fn tokens_of_tasks_that_have_slept_do_not_keep_a_pool_from_ending() {
             .policy(keeping(stash.clone(), WOKEN))
             .build()
             .expect("a runtime");
-        let bell = Arc::new(Notify::new());
+        let wakeup = Arc::new(Notify::new());
         let handles: Vec<_> = (0..20)
             .map(|_| {
-                let bell = Arc::clone(&bell);
-                runtime.spawn(async move { bell.notified().await })
+                let wakeup = Arc::clone(&wakeup);
+                runtime.spawn(async move { wakeup.notified().await })
             })
             .collect();
         let asleep = || {
@@ -141,7 +141,7 @@ fn tokens_of_tasks_that_have_slept_do_not_keep_a_pool_from_ending() {
                 >= 20
         };
         eventually("all sleep", asleep);
-        bell.notify_all();
+        wakeup.notify_all();
         eventually("half are kept", || stash.0.lock().expect("a lock").len() >= 10);
         drop(runtime);
         stash.0.lock().expect("a lock").clear();
@@ -194,10 +194,10 @@ fn tokens_dropped_by_another_thread_while_the_pool_ends() {
 fn tokens_that_go_with_the_policys_state() {
     struct Buries;
     impl Hooks for Buries {
-        fn keeps(&self, _: Why) -> bool {
+        fn is_fast_path(&self, _: Why) -> bool {
             true
         }
-        fn push_own(&self, queue: &Queue, task: TaskRef) -> Result<(), TaskRef> {
+        fn push_local(&self, queue: &Queue, task: TaskRef) -> Result<(), TaskRef> {
             queue.push(task);
             Ok(())
         }
@@ -395,7 +395,7 @@ fn tokens_dropped_inside_of_hooks() {
         fn next(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
             self.pop("next", queue)
         }
-        fn overdue(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
+        fn poll_global(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
             self.pop("overdue", queue)
         }
         fn scan(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
@@ -433,16 +433,16 @@ fn tokens_dropped_inside_of_hooks() {
     });
 }
 
-/// Tries: a `push_own` that gives back another task than it was given, or keeps both.
+/// Tries: a `push_local` that gives back another task than it was given, or keeps both.
 /// Expected: each task runs once.
 #[test]
 fn a_short_way_that_gives_back_another_task() {
     struct Swaps(Mutex<Option<TaskRef>>);
     impl Hooks for Swaps {
-        fn keeps(&self, _: Why) -> bool {
+        fn is_fast_path(&self, _: Why) -> bool {
             true
         }
-        fn push_own(&self, _: &Queue, task: TaskRef) -> Result<(), TaskRef> {
+        fn push_local(&self, _: &Queue, task: TaskRef) -> Result<(), TaskRef> {
             match self.0.lock().expect("a lock").replace(task) {
                 Some(other) => Err(other),
                 None => Ok(()),

@@ -17,7 +17,7 @@ use warpweft::{Runtime, block_on, blocking, fiber, yield_now};
 
 /// Ways to wait.
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum Direction {
     BlockOn,
     Blocking,
     Join,
@@ -27,20 +27,20 @@ enum Way {
     Effect,
 }
 
-const WAYS: [Way; 7] = [
-    Way::BlockOn,
-    Way::Blocking,
-    Way::Join,
-    Way::Handle,
-    Way::Yield,
-    Way::Install,
-    Way::Effect,
+const WAYS: [Direction; 7] = [
+    Direction::BlockOn,
+    Direction::Blocking,
+    Direction::Join,
+    Direction::Handle,
+    Direction::Yield,
+    Direction::Install,
+    Direction::Effect,
 ];
 
 /// Waits in one hook, now and then.
 struct Waits {
     hook: &'static str,
-    way: Way,
+    way: Direction,
     calls: AtomicUsize,
     armed: AtomicBool,
     other: Runtime,
@@ -65,28 +65,33 @@ impl Act for Waits {
         if self.calls.fetch_add(1, Ordering::Relaxed) % 4 != 1 {
             return;
         }
-        let nap = Duration::from_micros(300);
+        let timed_park = Duration::from_micros(300);
         match self.way {
-            Way::BlockOn => block_on(self.other.spawn(async move { sleep(nap).await })).expect("no panic"),
-            Way::Blocking => blocking(|| std::thread::sleep(nap)),
-            Way::Join => {
-                warpweft::join(|| std::thread::sleep(nap), || std::thread::sleep(nap));
+            Direction::BlockOn => {
+                block_on(self.other.spawn(async move { sleep(timed_park).await })).expect("no panic");
             }
-            Way::Handle => {
+            Direction::Blocking => blocking(|| std::thread::sleep(timed_park)),
+            Direction::Join => {
+                warpweft::join(
+                    || std::thread::sleep(timed_park),
+                    || std::thread::sleep(timed_park),
+                );
+            }
+            Direction::Handle => {
                 self.other
-                    .spawn_job(move || std::thread::sleep(nap))
+                    .spawn_job(move || std::thread::sleep(timed_park))
                     .wait()
                     .expect("no panic");
             }
-            Way::Yield => {
+            Direction::Yield => {
                 fiber::yield_now();
             }
-            Way::Install => {
+            Direction::Install => {
                 self.other
-                    .install(|_| std::thread::sleep(nap))
+                    .install(|_| std::thread::sleep(timed_park))
                     .expect("it is open");
             }
-            Way::Effect => {
+            Direction::Effect => {
                 struct Ask;
                 impl Effect for Ask {
                     type Answer = ();
@@ -152,19 +157,19 @@ fn the_hooks_that_listen_wait() {
 fn a_question_that_waits_does_not_share_the_workers_state() {
     struct Naps(&'static str, AtomicUsize);
     impl Naps {
-        fn nap(&self, hook: &str) {
+        fn timed_park(&self, hook: &str) {
             if hook == self.0 && self.1.fetch_add(1, Ordering::Relaxed) % 16 == 3 {
                 block_on(sleep(Duration::from_micros(200)));
             }
         }
     }
     impl Hooks for Naps {
-        fn keeps(&self, _: Why) -> bool {
-            self.nap("keeps");
+        fn is_fast_path(&self, _: Why) -> bool {
+            self.timed_park("keeps");
             true
         }
         fn watches_waits(&self) -> bool {
-            self.nap("watches_waits");
+            self.timed_park("watches_waits");
             true
         }
         fn next(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {

@@ -34,10 +34,10 @@ fn timers_at_the_ends_of_time() {
                 let elapsed = timeout(Duration::from_micros(100), sleep(long)).await;
                 assert!(elapsed.is_err());
                 assert_eq!(timeout(long, async { 7 }).await, Ok(7));
-                let mut nap = Box::pin(sleep(long));
-                assert!(timeout(Duration::ZERO, nap.as_mut()).await.is_err());
-                nap.as_mut().get_mut().reset(Instant::now());
-                nap.await;
+                let mut timed_park = Box::pin(sleep(long));
+                assert!(timeout(Duration::ZERO, timed_park.as_mut()).await.is_err());
+                timed_park.as_mut().get_mut().reset(Instant::now());
+                timed_park.await;
             }
             assert!(
                 timeout(Duration::ZERO, std::future::pending::<()>())
@@ -74,24 +74,24 @@ fn storms_of_timers() {
         let handles: Vec<_> = (0..8)
             .map(|seed| {
                 let body = async move {
-                    let mut naps = Vec::new();
+                    let mut timed_parks = Vec::new();
                     for n in 0..world.count(500) as u64 {
-                        let mut nap = Box::pin(sleep(Duration::from_micros((n * 7919 + seed) % 500)));
+                        let mut timed_park = Box::pin(sleep(Duration::from_micros((n * 7919 + seed) % 500)));
                         let waker = Waker::from(Arc::new(Nothing));
-                        let _ = nap.as_mut().poll(&mut Context::from_waker(&waker));
+                        let _ = timed_park.as_mut().poll(&mut Context::from_waker(&waker));
                         match n % 5 {
-                            0 => drop(nap),
-                            1 => nap
+                            0 => drop(timed_park),
+                            1 => timed_park
                                 .as_mut()
                                 .get_mut()
                                 .reset(Instant::now() + Duration::from_micros(n % 90)),
-                            2 => std::mem::forget(nap),
-                            3 => nap.await,
-                            _ => naps.push(nap),
+                            2 => std::mem::forget(timed_park),
+                            3 => timed_park.await,
+                            _ => timed_parks.push(timed_park),
                         }
                     }
-                    for nap in naps {
-                        nap.await;
+                    for timed_park in timed_parks {
+                        timed_park.await;
                     }
                 };
                 if seed % 2 == 0 {
@@ -346,20 +346,20 @@ fn waits_outside_of_runtimes() {
         assert_eq!(block_on(b.read(&mut [0; 4])).expect("a byte"), 1);
         let runtime = world.runtime();
         let (c, d) = runtime.block_on(async { UnixStream::pair() }).expect("a pair");
-        let nap = runtime.block_on(async {
-            let mut nap = Box::pin(sleep(Duration::from_secs(3600)));
-            assert!(timeout(Duration::ZERO, nap.as_mut()).await.is_err());
-            Some(nap)
+        let timed_park = runtime.block_on(async {
+            let mut timed_park = Box::pin(sleep(Duration::from_secs(3600)));
+            assert!(timeout(Duration::ZERO, timed_park.as_mut()).await.is_err());
+            Some(timed_park)
         });
-        let mut nap = nap.expect("a timer");
+        let mut timed_park = timed_park.expect("a timer");
         drop(runtime);
         let late = catch_unwind(AssertUnwindSafe(|| block_on(c.read(&mut [0; 4]))));
         assert!(late.is_err() || late.is_ok_and(|read| read.is_err()));
         let late = catch_unwind(AssertUnwindSafe(|| {
-            block_on(timeout(Duration::from_millis(1), nap.as_mut()))
+            block_on(timeout(Duration::from_millis(1), timed_park.as_mut()))
         }));
         drop(late);
-        drop((d.into_split(), nap));
+        drop((d.into_split(), timed_park));
     });
 }
 

@@ -187,7 +187,7 @@ fn wakers_in_thread_local_destructors() {
     });
 }
 
-/// Tries: storms of wakes against cancellation, hops to another pool, and shutdown.
+/// Tries: storms of wakes against cancellation, transfers to another pool, and shutdown.
 /// Expected: each joiner is told, once.
 #[test]
 fn wake_storms() {

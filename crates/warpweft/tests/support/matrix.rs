@@ -53,7 +53,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     ("oneshot",          direct_promise,                        || Box::pin(promise())),
     ("channel",          direct_channels,                       || Box::pin(channels())),
     ("broadcast, watch", direct_for_all,                        || Box::pin(for_all())),
-    ("sleep",            || block_on(nap()),                    || Box::pin(nap())),
+    ("sleep",            || block_on(timed_park()),                    || Box::pin(timed_park())),
     ("a socket",         || block_on(round_trip()),             || Box::pin(round_trip())),
 ];
 

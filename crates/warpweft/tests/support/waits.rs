@@ -274,7 +274,7 @@ pub(crate) fn direct_for_all() {
     assert_eq!(*post.get(), 7);
 }
 
-pub(crate) async fn nap() {
+pub(crate) async fn timed_park() {
     let start = Instant::now();
     sleep(Duration::from_millis(1)).await;
     assert!(start.elapsed() >= Duration::from_millis(1));

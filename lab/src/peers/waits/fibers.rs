@@ -23,8 +23,8 @@ impl Tasks for FiberVerbs {
         Handle(fiber::spawn(move || fiber::wait(future)))
     }
 
-    fn spawn_beside<T: Send + 'static>(self, future: impl Future<Output = T> + Send + 'static) -> Handle<T> {
-        Handle(fiber::spawn_beside(move || fiber::wait(future)))
+    fn spawn_local<T: Send + 'static>(self, future: impl Future<Output = T> + Send + 'static) -> Handle<T> {
+        Handle(fiber::spawn_local(move || fiber::wait(future)))
     }
 
     fn spawn_job<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Handle<T> {

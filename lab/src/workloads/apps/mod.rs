@@ -152,7 +152,7 @@ pub(super) fn remark(name: Name, runtime: Runtime, workers: usize) -> Option<Rem
     let text = match (name, runtime) {
         (Name::Mandelbrot | Name::Matrix, Runtime::Warpweft) if workers < cpus() => {
             differs = true;
-            "a worker that is in one part for more than 10 ms gets a stand-in, which has a CPU of its own"
+            "a worker that is in one part for more than 10 ms gets a compensating worker, which has a CPU of its own"
         }
         (Name::Create, Runtime::Threads) => "a thread per task; n is bounded",
         (Name::Create, Runtime::May) => "two mappings per task; n is bounded",

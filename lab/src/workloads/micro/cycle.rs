@@ -1,7 +1,7 @@
 //! *cycle*: rings of tasks. Each task unparks the next, then parks; one task of each ring runs at a time.
 //!
 //! ```text
-//!  ring   A ─▶ B ─▶ C ─▶ D ─▶ E ─▶ A …      a hop is an unpark, a park and a switch
+//!  ring   A ─▶ B ─▶ C ─▶ D ─▶ E ─▶ A …      a transfer is an unpark, a park and a switch
 //! ```
 //!
 //! With a ring per worker nothing else is ready; with a hundred, each waits for its turn, and the policy decides whose it is.
@@ -22,7 +22,7 @@ pub(in crate::workloads) const WORKLOAD: Workload = Workload {
     name: "cycle",
     kind: Kind::Cycle,
     about: "rings of tasks: each unparks the next and parks",
-    unit: "hops",
+    unit: "transfers",
     latency: None,
     params: &[
         per_worker("rings", "rings for each worker"),
@@ -38,7 +38,7 @@ pub(in crate::workloads) const WORKLOAD: Workload = Workload {
         Param {
             name: "start",
             about: "who starts warpweft's fibers: whoever takes them, one by one; or a ring's together, on one thread, by \
-                    `fiber::spawn_beside`. The others have nothing of the kind",
+                    `fiber::spawn_local`. The others have nothing of the kind",
             domain: Domain::Word(&["apart", "together"]),
             default: "apart",
         },
@@ -93,10 +93,10 @@ impl Plan {
             let first = seat - seat % ring;
             let next = &hall.seats[first + (seat + 1 - first) % ring].place;
             let own = hall.enter(seat).await;
-            let mut hops = 0;
+            let mut transfers = 0;
             while !hall.is_over() {
-                hops += 1;
-                own.turn(hops, &hall);
+                transfers += 1;
+                own.turn(transfers, &hall);
                 next.unpark();
                 own.place.park().await;
             }
@@ -118,7 +118,7 @@ impl Plan {
             let in_order = turns.is_sorted_by(|a, b| a >= b);
             let together = turns[0] - turns[self.ring - 1] <= 1;
             check(
-                "rings in which a hop was lost or doubled",
+                "rings in which a transfer was lost or doubled",
                 &(in_order, together),
                 &(true, true),
             )?;

@@ -177,7 +177,7 @@ impl Window {
                     let lead = |first: usize| {
                         let (task, hall) = (Arc::clone(&task), Arc::clone(&hall));
                         tasks.spawn(async move {
-                            let beside = |seat| tasks.spawn_beside(task(Arc::clone(&hall), seat));
+                            let beside = |seat| tasks.spawn_local(task(Arc::clone(&hall), seat));
                             (first..first + group).map(beside).collect::<Vec<_>>()
                         })
                     };

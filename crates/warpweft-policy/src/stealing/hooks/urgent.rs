@@ -20,7 +20,7 @@ pub(super) enum Ahead {
     Own,
     /// This one, which waited elsewhere and is more urgent.
     Other(TaskRef),
-    /// Nothing is in its lane. What waits elsewhere is for [`overdue`](Policy::overdue): the loop asks that of workers that share only.
+    /// Nothing is in its lane. What waits elsewhere is for [`poll_global`](Policy::overdue): the loop asks that of workers that share only.
     Nothing,
 }
 

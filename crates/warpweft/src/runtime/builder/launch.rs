@@ -1,18 +1,21 @@
 //! Starting a pool: its settings are checked, its policy built, its threads started.
 
-use super::Config;
-use crate::compose;
-use crate::cooperative::Quantum;
-use crate::fiber::{LEAST_BYTES, MOST_BYTES, Stacks};
-use crate::runtime::blocking_threads::BlockingThreads;
+use crate::coroutine::stack::{LEAST_BYTES, MOST_BYTES, Stacks};
+use crate::driver::owner::DriverOwner;
+use crate::execution::forked;
+use crate::pool::core::Parts;
+use crate::pool::info::PoolInfo;
 use crate::runtime::build_error::BuildError;
-use crate::runtime::card::{Card, Places};
-use crate::runtime::crew::Crew;
-use crate::runtime::engine::Engine;
-use crate::runtime::forked;
-use crate::runtime::monitor::Monitor;
-use crate::runtime::pin::{Pin, Plan};
-use crate::runtime::pool::{AnyPool, Pool};
+use crate::runtime::config::Config;
+use crate::runtime::places::Places;
+use crate::runtime::pool as handle;
+use crate::scheduler::pool::Pool;
+use crate::threads::affinity::{Pin, Plan};
+use crate::threads::blocking_threads::BlockingThreads;
+use crate::threads::monitor::Monitor;
+use crate::threads::pool_ref::PoolRef;
+use crate::threads::quantum::Quantum;
+use crate::threads::thread_set::ThreadSet;
 use std::sync::Arc;
 use warpweft_platform::topology::Topology;
 use warpweft_policy::{Policy, PolicySpec, PolicyVisitor, PoolEnv};
@@ -22,10 +25,10 @@ const MOST_WORKERS: usize = 4096;
 /// The least size of a thread's stack, in bytes: what a worker's loop, and a panic in it, take with a margin.
 const LEAST_STACK: usize = 64 << 10;
 
-pub(super) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<compose::Pool, BuildError> {
+pub(crate) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<handle::Pool, BuildError> {
     struct Launch(Config);
     impl PolicyVisitor for Launch {
-        type Output = Result<compose::Pool, BuildError>;
+        type Output = Result<handle::Pool, BuildError>;
 
         fn visit<P: Policy>(self, policy: P) -> Self::Output {
             launch(&policy, self.0)
@@ -35,7 +38,7 @@ pub(super) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<compos
     spec.visit(Launch(config))
 }
 
-pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::Pool, BuildError> {
+pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<handle::Pool, BuildError> {
     let topology = match config.pin {
         // It is some hundred files on a large machine: not read if nobody asks.
         Pin::Off => Topology::flat(&[]),
@@ -64,11 +67,14 @@ pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
     if config.capacity == Some(0) {
         return Err(BuildError::Capacity);
     }
-    let quantum = Quantum::new(config.quantum)?;
+    let quantum = Quantum::new(config.quantum).ok_or(BuildError::Quantum {
+        asked: config.quantum,
+        most: Quantum::MOST,
+    })?;
     let plan = config.pin.plan(workers, &topology).map_err(BuildError::Pin)?;
     let places = plan.as_ref().map_or(&[][..], Plan::places);
-    let stand_ins = config.watch.stand_ins(workers);
-    let all = workers + stand_ins;
+    let compensating = config.watch.compensating(workers);
+    let all = workers + compensating;
     let places = places.iter().cycle().take(all).copied().collect();
     let env = PoolEnv::new(all).with_places(places);
     let (shared, locals) = policy.build(&env).map_err(BuildError::Policy)?;
@@ -76,20 +82,20 @@ pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
         return Err(BuildError::Locals {
             made: locals.len(),
             workers,
-            stand_ins,
+            compensating,
         });
     }
     forked::watch();
     let limit = config.max_threads.unwrap_or(usize::MAX).max(workers);
     let stacks = Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks);
-    let engine = Engine::new(config.io, config.name.clone());
+    let driver = DriverOwner::new(config.io, config.name.clone());
     let blocking = BlockingThreads::new(
         config.name.clone(),
         config.stack_bytes,
         config.max_blocking_threads,
         u64::try_from(config.blocking_keep_alive.as_nanos()).unwrap_or(u64::MAX),
     );
-    let crew = Crew::new(
+    let threads = ThreadSet::new(
         config.name.clone(),
         config.stack_bytes,
         limit,
@@ -97,31 +103,40 @@ pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
         plan,
         quantum,
     );
-    let card = Card {
+    let info = PoolInfo {
         name: config.name,
         policy: config.policy,
         priorities: policy.priorities(),
         workers,
         slots: all,
         order: config.order,
-        places: config.capacity.map(Places::new),
+        places: config
+            .capacity
+            .map(|capacity| Box::new(Places::new(capacity)) as _),
     };
-    let pool: Arc<Pool<P>> = Pool::new(shared, locals, crew, stacks, engine, card, config.watch);
-    let any: Arc<dyn AnyPool> = Arc::clone(&pool) as _;
+    let parts = Parts {
+        info,
+        threads,
+        monitor: Monitor::new(config.watch, workers, all),
+        stacks,
+        driver,
+    };
+    let pool: Arc<Pool<P>> = Pool::new(shared, locals, parts);
+    let any: Arc<dyn PoolRef> = Arc::clone(&pool) as _;
     for worker in 0..workers {
-        match any.crew().start(&any) {
-            Ok(berth) => {
-                berth.hand.assign(Some(worker));
+        match pool.core.threads.start(&any) {
+            Ok(thread_handle) => {
+                thread_handle.handoff.assign(Some(worker));
             }
             Err(source) => {
-                pool.close();
+                pool.core.close();
                 for absent in &pool.workers[worker..workers] {
                     // SAFETY: no thread carries this worker, nor ever will.
                     unsafe { absent.retire() };
                 }
                 // Those that never came are counted out, so that the last of the others ends the pool.
                 pool.leave(workers - worker);
-                any.crew().join_all();
+                pool.core.threads.join_all();
                 return Err(BuildError::Thread {
                     worker,
                     workers,
@@ -130,10 +145,10 @@ pub(super) fn launch<P: Policy>(policy: &P, config: Config) -> Result<compose::P
             }
         }
     }
-    if let Err(source) = Monitor::start(&any, &any.card().name) {
-        pool.close();
-        any.crew().join_all();
+    if let Err(source) = pool.core.monitor.start(any, &pool.core.info.name) {
+        pool.core.close();
+        pool.core.threads.join_all();
         return Err(BuildError::Monitor { source });
     }
-    Ok(compose::Pool::new(any))
+    Ok(handle::Pool::new(pool))
 }

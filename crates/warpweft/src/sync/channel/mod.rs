@@ -32,8 +32,8 @@
 //!   receivers, another may have got a later value by then.) Until a value that was given is taken or given back, others do not hear
 //!   that the channel is closed: it may be theirs.
 
-mod incoming;
-mod shared;
+pub(crate) mod incoming;
+pub(crate) mod shared;
 
 use super::error::{Closed, SendError, TryRecvError, TrySendError};
 use super::suspend::Suspend;

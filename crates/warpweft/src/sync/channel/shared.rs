@@ -12,8 +12,8 @@
 //! nothing, if there will be none.
 
 use crate::sync::error::{Closed, SendError, TryRecvError, TrySendError};
-use crate::sync::line::Line;
-use crate::sync::suspend::Ask;
+use crate::sync::suspend::WaitOp;
+use crate::sync::wait_list::WaitList;
 use crate::sync::wakers::Wakers;
 use std::collections::VecDeque;
 use std::fmt;
@@ -38,8 +38,8 @@ pub(crate) struct State<T> {
     in_hand: usize,
     senders: usize,
     receivers: usize,
-    sending: Line<Option<T>>,
-    receiving: Line<Option<T>>,
+    sending: WaitList<Option<T>>,
+    receiving: WaitList<Option<T>>,
 }
 
 impl<T> Shared<T> {
@@ -52,8 +52,8 @@ impl<T> Shared<T> {
                 in_hand: 0,
                 senders: 1,
                 receivers: 1,
-                sending: Line::new(),
-                receiving: Line::new(),
+                sending: WaitList::new(),
+                receiving: WaitList::new(),
             }),
             empty: AtomicBool::new(true),
             full: AtomicBool::new(false),
@@ -217,7 +217,7 @@ impl<T> State<T> {
 /// Sends, from an item that holds the value.
 pub(crate) struct Sending<'a, T>(pub(super) &'a Shared<T>);
 
-impl<T> Ask for Sending<'_, T> {
+impl<T> WaitOp for Sending<'_, T> {
     type State = State<T>;
     type Item = Option<T>;
     type Output = Result<(), SendError<T>>;
@@ -226,7 +226,7 @@ impl<T> Ask for Sending<'_, T> {
         &self.0.state
     }
 
-    fn line(state: &mut State<T>) -> &mut Line<Option<T>> {
+    fn list(state: &mut State<T>) -> &mut WaitList<Option<T>> {
         &mut state.sending
     }
 
@@ -268,7 +268,7 @@ impl<T> Ask for Sending<'_, T> {
 /// Receives, into an item that is empty.
 pub(crate) struct Receiving<S>(pub(super) S);
 
-impl<T, S: Deref<Target = Shared<T>>> Ask for Receiving<S> {
+impl<T, S: Deref<Target = Shared<T>>> WaitOp for Receiving<S> {
     type State = State<T>;
     type Item = Option<T>;
     type Output = Result<T, Closed>;
@@ -277,7 +277,7 @@ impl<T, S: Deref<Target = Shared<T>>> Ask for Receiving<S> {
         &self.0.state
     }
 
-    fn line(state: &mut State<T>) -> &mut Line<Option<T>> {
+    fn list(state: &mut State<T>) -> &mut WaitList<Option<T>> {
         &mut state.receiving
     }
 

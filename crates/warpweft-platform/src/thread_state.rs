@@ -1,0 +1,125 @@
+//! What the kernel knows of a thread of this process: for reports. The thread notices nothing.
+
+use std::fmt;
+
+/// What a thread did at some moment, as far as the kernel tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ThreadState {
+    /// The kernel's number of the thread, the one that `gdb -p`, `eu-stack -1 -p` and `perf -t` take.
+    pub thread: u32,
+    /// The kernel's letter: `R` runs or waits for a CPU, `S` sleeps, `D` sleeps and cannot be woken, as for a disk.
+    pub state: char,
+    /// The number of the system call that it is in. `None`: it is in none, or the kernel does not say.
+    pub system_call: Option<u32>,
+    /// The kernel's functions that it is in, the innermost first. Only for who may know, which is the administrator as a rule; for
+    /// others, and while it is in none, empty.
+    pub kernel_stack: Vec<String>,
+}
+
+impl fmt::Display for ThreadState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "thread {} ", self.thread)?;
+        match self.state {
+            'R' => write!(f, "runs")?,
+            'S' => write!(f, "sleeps")?,
+            'D' => write!(f, "sleeps undisturbed")?,
+            state => write!(f, "is in state {state}")?,
+        }
+        if let Some(number) = self.system_call {
+            write!(f, " in system call {number}")?;
+        }
+        for (at, function) in self.kernel_stack.iter().enumerate() {
+            write!(f, "{}{function}", if at == 0 { ": " } else { " < " })?;
+        }
+        Ok(())
+    }
+}
+
+/// The kernel's number of the calling thread. `None`: it has none here.
+#[must_use]
+pub fn thread() -> Option<u32> {
+    #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+    return u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).ok();
+    #[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle)))))]
+    None
+}
+
+/// What that thread of this process does. It takes some 20 µs, most of it for the kernel's stack. `None`: there is no such thread any
+/// more, or the kernel does not say.
+#[must_use]
+pub fn of(thread: u32) -> Option<ThreadState> {
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/self/task/{thread}/{name}"));
+    Some(ThreadState {
+        thread,
+        state: state(&read("stat").ok()?)?,
+        system_call: read("syscall").ok().as_deref().and_then(system_call),
+        kernel_stack: read("stack").map_or_else(|_| Vec::new(), |text| functions(&text)),
+    })
+}
+
+/// `5119 (a name (of any kind)) S 4643 …`
+fn state(stat: &str) -> Option<char> {
+    stat.get(stat.rfind(')')? + 1..)?.trim_start().chars().next()
+}
+
+/// `230 0x0 …`, or `running`, or `-1 …` for a thread that sleeps outside of any.
+fn system_call(text: &str) -> Option<u32> {
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// `[<0>] hrtimer_nanosleep+0x74/0xf0`, a line each.
+fn functions(stack: &str) -> Vec<String> {
+    let name = |line: &str| Some(line.split_once("] ")?.1.split('+').next()?.to_owned());
+    stack.lines().filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_writes_is_read() {
+        assert_eq!(state("12 (a) b) (c) S 1 2"), Some('S'));
+        assert_eq!(state("12 (a"), None);
+        assert_eq!(state("12 (a)"), None);
+        assert_eq!(system_call("230 0x0 0x1 0x7ffd 0x7ff6\n"), Some(230));
+        assert_eq!(system_call("running\n"), None);
+        assert_eq!(system_call("-1 0x7ffd 0x7ff6\n"), None);
+        let stack = "[<0>] hrtimer_nanosleep+0x74/0xf0\n[<0>] do_syscall_64+0x71/0x280\n";
+        let thread_state = ThreadState {
+            thread: 7,
+            state: 'S',
+            system_call: Some(230),
+            kernel_stack: functions(stack),
+        };
+        let text = "thread 7 sleeps in system call 230: hrtimer_nanosleep < do_syscall_64";
+        assert_eq!(thread_state.to_string(), text);
+    }
+
+    #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+    #[test]
+    fn a_thread_that_waits_and_one_that_asks_are_found() {
+        use std::sync::mpsc::channel;
+        let (end, ended) = channel::<()>();
+        let (tell, told) = channel();
+        let waits = std::thread::spawn(move || {
+            tell.send(thread()).expect("somebody listens");
+            let _ = ended.recv();
+        });
+        let its = told.recv().expect("it says so").expect("Linux numbers threads");
+        let start = std::time::Instant::now();
+        while of(its).is_none_or(|found| found.state != 'S') {
+            assert!(start.elapsed().as_secs() < 30, "it never sleeps: {:?}", of(its));
+        }
+        // This thread runs: it asks.
+        let here = thread().and_then(of).expect("it is here");
+        assert_eq!((here.state, here.thread == its), ('R', false));
+        drop(end);
+        waits.join().expect("no panic");
+        // The kernel may take a moment after the join.
+        while of(its).is_some() {
+            assert!(start.elapsed().as_secs() < 30, "it never goes");
+        }
+    }
+}

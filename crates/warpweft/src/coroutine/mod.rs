@@ -1,0 +1,46 @@
+//! Stacks, and switches between them: the mechanism under fibers and handled bodies.
+//!
+//! | file | job |
+//! |---|---|
+//! | `switch` | a coroutine on x86-64 Linux: ten instructions per switch |
+//! | `portable` | a coroutine elsewhere, by the crate `corosensei` |
+//! | `on_thread` | a coroutine on a thread of the system: what the model checkers and other systems get |
+//! | `stack` | the stacks of a pool: how many there may be, which are free |
+//! | `memory`, `no_memory` | mapped memory with a guard page; its stand-in without a memory manager |
+//! | `overflow`, `no_overflow` | the report of a stack overflow; nothing where it cannot be told |
+//!
+//! Nothing here knows of pools, workers or tasks.
+
+#[cfg_attr(
+    not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
+    path = "no_memory.rs"
+)]
+pub(crate) mod memory;
+#[cfg_attr(
+    not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
+    path = "no_overflow.rs"
+)]
+pub(crate) mod overflow;
+#[cfg_attr(
+    not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
+    path = "on_thread.rs"
+)]
+#[cfg_attr(
+    all(
+        target_os = "linux",
+        target_arch = "x86_64",
+        not(any(warpweft_loom, warpweft_shuttle, warpweft_corosensei))
+    ),
+    path = "switch.rs"
+)]
+pub(crate) mod portable;
+pub(crate) mod stack;
+
+/// What a suspended stack is resumed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// Go on.
+    Go,
+    /// Unwind.
+    Unwind,
+}

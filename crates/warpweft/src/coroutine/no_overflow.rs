@@ -1,0 +1,37 @@
+//! Where a fiber's stack is a thread's (see `on_thread.rs`), the system reports its overflow.
+
+use super::stack::Stack;
+use std::panic::Location;
+use warpweft_task::TaskInfo;
+
+/// As in `overflow.rs`: nothing is to be said of a fiber.
+#[derive(Debug)]
+pub(crate) struct Label;
+
+impl Label {
+    pub(crate) fn of(_what: &'static str, stack: &Stack) -> Self {
+        debug_assert!(stack.limit() < stack.top() && stack.bytes() > 0);
+        Self
+    }
+
+    #[allow(clippy::unused_self, reason = "as in `overflow.rs`")]
+    pub(crate) fn write_location(&self, _location: &'static Location<'static>) {}
+
+    #[allow(clippy::unused_self, reason = "as in `overflow.rs`")]
+    pub(crate) fn write(&self, _info: TaskInfo<'_>) {}
+}
+
+/// As in `overflow.rs`.
+pub(crate) type Find = fn() -> *const Label;
+
+/// As in `overflow.rs`: nothing is found.
+#[derive(Debug)]
+pub(crate) struct Finder;
+
+pub(crate) static OF_POOLS: Finder = Finder;
+pub(crate) static OUTSIDE: Finder = Finder;
+
+impl Finder {
+    #[allow(clippy::unused_self, reason = "as in `overflow.rs`")]
+    pub(crate) fn watch(&self, _find: Find) {}
+}

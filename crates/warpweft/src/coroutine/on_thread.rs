@@ -1,0 +1,153 @@
+//! A closure on a stack of its own, which is a thread's: for the model checkers, and where stacks cannot be switched.
+//!
+//! ```text
+//!   fibers thread:   resume ── baton ──▶            ◀── baton ── …
+//!   fiber's thread:          ▶ runs, switches ──▶ sleeps until it has the baton again
+//! ```
+//!
+//! One of the two threads runs at any time; the baton's lock orders what they do.
+
+use super::stack::Stack;
+use crate::coroutine::Input;
+use std::cell::Cell;
+use std::sync::Arc;
+use warpweft_platform::sync::{Condvar, Mutex};
+use warpweft_platform::thread::{JoinHandle, spawn};
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    ThreadFibers,
+    Fiber(Input),
+    Ended,
+}
+
+#[derive(Debug)]
+struct Baton {
+    turn: Mutex<Turn>,
+    passed: Condvar,
+}
+
+impl Baton {
+    /// Passes it, and waits until `mine` says that it is back.
+    fn pass<T>(&self, to: Turn, mine: impl Fn(Turn) -> Option<T>) -> T {
+        let mut turn = self.turn.lock();
+        *turn = to;
+        self.passed.notify_all();
+        loop {
+            if let Some(got) = mine(*turn) {
+                return got;
+            }
+            turn = self.passed.wait(turn);
+        }
+    }
+
+    fn input(turn: Turn) -> Option<Input> {
+        match turn {
+            Turn::Fiber(input) => Some(input),
+            Turn::ThreadFibers | Turn::Ended => None,
+        }
+    }
+}
+
+/// What the closure switches away with.
+#[derive(Debug)]
+pub(crate) struct Switch(Arc<Baton>);
+
+impl Switch {
+    /// Gives control back to whoever resumed the closure, until it does so again.
+    pub(crate) fn suspend(&self, (): ()) -> Input {
+        self.0.pass(Turn::ThreadFibers, Baton::input)
+    }
+}
+
+/// Whether stacks can be left for each other.
+pub(crate) const SWITCHES_DIRECTLY: bool = false;
+
+/// Switches away; who resumed the closure goes on with the other one, if there is one.
+///
+/// # Safety
+///
+/// None; as in `switch.rs`.
+pub(crate) unsafe fn leave_for(from: &Switch, _next: Option<&RawCoroutine>) -> Input {
+    from.suspend(())
+}
+
+/// The closure's way to its thread.
+struct Sent(Box<dyn FnOnce(&Switch)>);
+
+// SAFETY: one of the two threads runs at any time, so what it captured is used by one at a time.
+unsafe impl Send for Sent {}
+
+impl Sent {
+    fn run(self, switch: &Switch) {
+        (self.0)(switch);
+    }
+}
+
+/// The closure and its stack.
+pub(crate) struct RawCoroutine {
+    stack: Stack,
+    baton: Arc<Baton>,
+    body: Cell<Option<Sent>>,
+    thread: Cell<Option<JoinHandle<()>>>,
+}
+
+impl RawCoroutine {
+    /// # Safety
+    ///
+    /// What `body` borrows is there until it has returned. `body` does not unwind.
+    pub(crate) unsafe fn new<'a>(stack: Stack, body: impl FnOnce(&Switch) + 'a) -> Self {
+        let body: Box<dyn FnOnce(&Switch) + 'a> = Box::new(body);
+        // SAFETY: only the lifetime changes; by contract what it borrows is there.
+        let body =
+            unsafe { std::mem::transmute::<Box<dyn FnOnce(&Switch) + 'a>, Box<dyn FnOnce(&Switch)>>(body) };
+        let baton = Baton {
+            turn: Mutex::new(Turn::ThreadFibers),
+            passed: Condvar::new(),
+        };
+        Self {
+            stack,
+            baton: Arc::new(baton),
+            body: Cell::new(Some(Sent(body))),
+            thread: Cell::new(None),
+        }
+    }
+
+    /// Runs the closure until it switches away or ends. Whether it has ended.
+    pub(crate) fn resume(&self, input: Input) -> bool {
+        if let Some(body) = self.body.take() {
+            let switch = Switch(Arc::clone(&self.baton));
+            self.thread.set(Some(spawn(move || {
+                switch.0.wait_for_turn();
+                body.run(&switch);
+                *switch.0.turn.lock() = Turn::Ended;
+                switch.0.passed.notify_all();
+            })));
+        }
+        let ended = self.baton.pass(Turn::Fiber(input), |turn| match turn {
+            Turn::ThreadFibers => Some(false),
+            Turn::Ended => Some(true),
+            Turn::Fiber(_) => None,
+        });
+        if ended && let Some(thread) = self.thread.take() {
+            // Its body does not unwind.
+            let _ = thread.join();
+        }
+        ended
+    }
+
+    /// The stack of a closure that has ended.
+    pub(crate) fn into_stack(self) -> Stack {
+        self.stack
+    }
+}
+
+impl Baton {
+    fn wait_for_turn(&self) {
+        let mut turn = self.turn.lock();
+        while Self::input(*turn).is_none() {
+            turn = self.passed.wait(turn);
+        }
+    }
+}

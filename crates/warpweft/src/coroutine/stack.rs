@@ -1,0 +1,398 @@
+//! The stacks of a pool's fibers.
+//!
+//! ```text
+//!   mapping  ┌─guard─┬──────── stack ──────┬shade┬─guard─┬──────── stack ──────┬shade┬ …     16 to 4096 stacks each
+//!            limit                        top    limit                        top
+//!            ◀────────── distance ─────────────▶
+//! ```
+//!
+//! The frames of fibers that wait are the same few lines at each stack's top. Were all tops a power of two apart, those lines would
+//! share a few sets of each cache and push each other out: 100 fibers that take turns ran out of the third-level cache. So the
+//! distance is an odd number of pages, which spreads them over the second level's sets and the sets of the translation buffer, and
+//! some lines at the top stay unused, differently many on neighbours, which spreads them over the first level's.
+//!
+//! A stack that is given back keeps its first pages; what lies deeper goes back to the system.
+//!
+//! # Invariants
+//!
+//! - A stack belongs to one `Stack` value at a time, which gives it back when it is dropped; it holds its pool.
+//! - Where stacks are limited, who uses one holds a `Claim`. What threads keep for later is not in use.
+//! - Mappings go when the last `Stack` and the pool are gone.
+
+use super::memory::{self, Guards, Mapping};
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use warpweft_platform::atomic::{AtomicUsize, Ordering};
+use warpweft_platform::sync::Mutex;
+
+/// The least size of a stack, its guard included.
+pub(crate) const LEAST_BYTES: usize = 16 << 10;
+/// The largest.
+pub(crate) const MOST_BYTES: usize = 1 << 30;
+/// What a stack has if nothing else is said.
+pub(crate) const USUAL_BYTES: usize = 64 << 10;
+
+/// So differently do the tops of stacks lie in their pages,
+const COLORS: usize = 16;
+/// in steps of so many bytes: two lines. All of it is less than half a page, so that what waits at the top stays in one.
+const COLOR_BYTES: usize = 128;
+
+/// What a stack keeps resident while nobody uses it.
+const KEPT_BYTES: usize = 8 << 10;
+/// How many stacks the first mapping has.
+const FIRST: usize = 16;
+/// The most that a mapping has.
+const MOST_IN_ONE: usize = 4096;
+/// The most bytes of a mapping with more than one stack.
+const MOST_MAPPED: usize = 256 << 20;
+
+/// Why there is no stack.
+#[derive(Debug)]
+pub(crate) enum NoStack {
+    /// As many are in use as there may be.
+    Limit(usize),
+    /// What the system said.
+    System(io::Error),
+}
+
+impl fmt::Display for NoStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limit(most) => write!(f, "{most} stacks of fibers are in use, as many as there may be"),
+            Self::System(error) => write!(
+                f,
+                "no memory or mapping for a fiber's stack: {error}; see `ulimit -v` and vm.max_map_count"
+            ),
+        }
+    }
+}
+
+/// How many stacks a runtime's fibers have, and how much of them they use. A snapshot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fibers {
+    /// Fibers that belong to a thread and have not ended: they have waited at least once, or were spawned [beside](crate::fiber::spawn_beside)
+    /// such a one.
+    pub live: usize,
+    /// Stacks that were ever made.
+    pub stacks: usize,
+    /// Of these, how many are free for any thread; each thread keeps some more for itself.
+    pub free: usize,
+    /// The mappings that the stacks lie in.
+    pub mappings: usize,
+    /// The size of a stack in bytes, with its guard.
+    pub stack_bytes: usize,
+    /// The most bytes of its stack that any fiber has used, in whole pages. 0 where the system does not tell.
+    pub deepest: usize,
+    /// Fibers that were unwound because the runtime shut down.
+    pub unwound: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The limits of stacks that were used and are not in use.
+    free: Vec<usize>,
+    /// Stacks of the last mapping that were never used: from here, so many.
+    fresh: (usize, usize),
+    mappings: Vec<Mapping>,
+    made: usize,
+    deepest: usize,
+    live: usize,
+    unwound: usize,
+}
+
+/// All stacks of a pool.
+#[derive(Debug)]
+pub(crate) struct Stacks {
+    bytes: usize,
+    /// From one stack to the next: an odd number of pages, at least one more than `bytes`.
+    distance: usize,
+    /// As many may be in use at a time.
+    most: usize,
+    /// Claims, where stacks are limited.
+    in_use: AtomicUsize,
+    guards: Guards,
+    state: Mutex<State>,
+}
+
+impl Stacks {
+    /// Stacks of `bytes` bytes, rounded up to whole pages, of which at most so many are in use at a time; `usize::MAX`: there is no limit.
+    pub(crate) fn new(bytes: usize, most: usize) -> Self {
+        Self::with_guards(bytes, most, memory::guards())
+    }
+
+    fn with_guards(bytes: usize, most: usize, guards: Guards) -> Self {
+        let page = memory::page();
+        let pages = bytes.div_ceil(page);
+        Self {
+            bytes: pages * page,
+            distance: ((pages + 1) | 1) * page,
+            most,
+            in_use: AtomicUsize::new(0),
+            guards,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Whether it takes a claim to use one.
+    pub(crate) fn are_limited(&self) -> bool {
+        self.most != usize::MAX
+    }
+
+    /// The right to use one.
+    ///
+    /// # Errors
+    ///
+    /// As many are in use as may be.
+    pub(crate) fn claim(self: &Arc<Self>) -> Result<Claim, NoStack> {
+        if !self.are_limited() {
+            return Ok(Claim::none());
+        }
+        let more = |in_use: usize| (in_use < self.most).then(|| in_use + 1);
+        // Ordering: Relaxed, and when it is given up. It is a number and guards nothing: stacks change hands under the lock, or stay with their thread.
+        let claimed = self
+            .in_use
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        match claimed {
+            Ok(_) => Ok(Claim(Some(Arc::clone(self)))),
+            Err(most) => Err(NoStack::Limit(most)),
+        }
+    }
+
+    /// A stack, and the right to use it.
+    ///
+    /// # Errors
+    ///
+    /// As many are in use as may be, or the system gives no more.
+    pub(crate) fn reserve(self: &Arc<Self>) -> Result<Reserved, NoStack> {
+        let claim = self.claim()?;
+        let stack = self.take()?;
+        Ok(Reserved { stack, claim })
+    }
+
+    /// A stack, for who has a claim.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no more.
+    pub(crate) fn take(self: &Arc<Self>) -> Result<Stack, NoStack> {
+        let limit = self.take_limit().map_err(NoStack::System)?;
+        let color = limit / self.distance % COLORS * COLOR_BYTES;
+        Ok(Stack {
+            limit,
+            top: limit + self.distance - color,
+            stacks: Arc::clone(self),
+        })
+    }
+
+    fn take_limit(&self) -> io::Result<usize> {
+        let mut state = self.state.lock();
+        if let Some(limit) = state.free.pop() {
+            return Ok(limit);
+        }
+        if state.fresh.1 == 0 {
+            let count = state
+                .made
+                .clamp(FIRST, MOST_IN_ONE)
+                .min(MOST_MAPPED / self.distance)
+                .min(self.most.saturating_sub(state.made))
+                .max(1);
+            let mapping = Mapping::new(count * self.distance)?;
+            state.fresh = (mapping.start(), count);
+            state.mappings.push(mapping);
+        }
+        let (limit, left) = state.fresh;
+        // SAFETY: the lowest page of a stack that was never used.
+        unsafe { memory::guard(limit, self.guards) }?;
+        state.fresh = (limit + self.distance, left - 1);
+        state.made += 1;
+        Ok(limit)
+    }
+
+    fn put(&self, limit: usize) {
+        let used = self.used(limit);
+        if used > KEPT_BYTES {
+            let (from, bytes) = (
+                limit + memory::page(),
+                self.distance - memory::page() - KEPT_BYTES,
+            );
+            // SAFETY: inside the stack, above its guard; nobody uses it.
+            unsafe { memory::forget(from, bytes) };
+        }
+        // In a forked child the lock may be lost, and then the stack is.
+        if let Some(mut state) = self.state.lock_unless_lost() {
+            state.deepest = state.deepest.max(used);
+            state.free.push(limit);
+        }
+    }
+
+    /// How much of a stack is in use.
+    fn used(&self, limit: usize) -> usize {
+        let guard = memory::page();
+        memory::used(limit + guard, self.distance - guard).unwrap_or(0)
+    }
+
+    /// A fiber waits for the first time (1), or such a fiber has ended (-1).
+    pub(crate) fn count_live(&self, change: isize) {
+        // In a forked child the lock may be lost, and nobody counts.
+        if let Some(mut state) = self.state.lock_unless_lost() {
+            state.live = state.live.wrapping_add_signed(change);
+        }
+    }
+
+    /// A fiber is unwound.
+    pub(crate) fn count_unwound(&self) {
+        self.state.lock().unwound += 1;
+    }
+
+    pub(crate) fn snapshot(&self) -> Fibers {
+        let stacks = |mapping: &Mapping| {
+            let (start, bytes) = (mapping.start(), mapping.bytes());
+            (start..start + bytes).step_by(self.distance)
+        };
+        let made: Vec<_> = {
+            let state = self.state.lock();
+            state.mappings.iter().flat_map(stacks).take(state.made).collect()
+        };
+        // Without the lock: fibers start and end meanwhile, but mappings stay.
+        let deepest = made.into_iter().map(|limit| self.used(limit)).max();
+        let mut state = self.state.lock();
+        state.deepest = state.deepest.max(deepest.unwrap_or(0));
+        Fibers {
+            live: state.live,
+            stacks: state.made,
+            free: state.free.len(),
+            mappings: state.mappings.len(),
+            stack_bytes: self.bytes,
+            deepest: state.deepest,
+            unwound: state.unwound,
+        }
+    }
+}
+
+/// Of one who uses a stack, where they are limited. Dropped, it is given up.
+#[derive(Debug)]
+pub(crate) struct Claim(Option<Arc<Stacks>>);
+
+impl Claim {
+    /// Of one who uses none, or needs no claim.
+    pub(crate) const fn none() -> Self {
+        Self(None)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some(stacks) = &self.0 {
+            stacks.in_use.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A stack that somebody is about to use.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    pub(crate) stack: Stack,
+    pub(crate) claim: Claim,
+}
+
+/// A stack, which nobody else uses.
+#[derive(Debug)]
+pub(crate) struct Stack {
+    limit: usize,
+    /// Kept here because each switch asks for it.
+    top: usize,
+    stacks: Arc<Stacks>,
+}
+
+impl Stack {
+    /// Its lowest address, that of its guard.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Its size as it was asked for, with its guard.
+    pub(crate) fn bytes(&self) -> usize {
+        self.stacks.bytes
+    }
+
+    /// The address behind its highest one that is used.
+    #[inline]
+    pub(crate) fn top(&self) -> usize {
+        self.top
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        self.stacks.put(self.limit);
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_come_back_and_mappings_are_few() {
+        for guards in [memory::guards(), Guards::Protect] {
+            let stacks = Arc::new(Stacks::with_guards(USUAL_BYTES, 1000, guards));
+            let taken: Vec<_> = (0..1000).map(|_| stacks.take().expect("memory")).collect();
+            let mut limits: Vec<_> = taken.iter().map(Stack::limit).collect();
+            limits.sort_unstable();
+            limits.dedup();
+            assert_eq!(limits.len(), 1000);
+            drop(taken);
+            let told = stacks.snapshot();
+            assert_eq!((told.stacks, told.free), (1000, 1000));
+            assert!(told.mappings <= 8, "{told:?}");
+            let room = stacks.take().map(|stack| stack.top() - stack.limit());
+            assert!(
+                room.is_ok_and(|bytes| bytes >= USUAL_BYTES),
+                "no less than was asked for"
+            );
+            assert_eq!(stacks.snapshot().free, 1000);
+        }
+    }
+
+    #[test]
+    fn as_many_are_in_use_as_may_be() {
+        let stacks = Arc::new(Stacks::new(USUAL_BYTES, 2));
+        let two = [(); 2].map(|()| stacks.reserve().expect("none is in use"));
+        let error = stacks.reserve().expect_err("two may be in use").to_string();
+        assert!(error.contains("2 stacks"), "{error}");
+        // They are kept for later.
+        let kept = two.map(|reserved| reserved.stack);
+        let other = stacks.reserve().expect("none is in use");
+        let claim = stacks.claim().expect("one is in use");
+        assert!(stacks.claim().is_err());
+        drop((kept, other, claim));
+        assert_eq!(stacks.in_use.load(Ordering::Relaxed), 0);
+        assert_eq!(stacks.snapshot().free, 3);
+    }
+
+    #[test]
+    fn what_a_stack_used_is_remembered_and_given_back() {
+        let stacks = Arc::new(Stacks::new(USUAL_BYTES, 10));
+        let stack = stacks.take().expect("memory");
+        let deep = std::ptr::with_exposed_provenance_mut::<u8>(stack.top() - 30_000);
+        // SAFETY: inside the stack.
+        unsafe { deep.write(1) };
+        let limit = stack.limit();
+        drop(stack);
+        assert!(stacks.snapshot().deepest >= 30_000);
+        assert!(stacks.used(limit) <= KEPT_BYTES);
+    }
+
+    #[test]
+    fn a_stack_that_no_memory_can_hold_is_an_error() {
+        let stacks = Arc::new(Stacks::new(usize::MAX / 4, 10));
+        let error = stacks
+            .reserve()
+            .expect_err("half of the address space")
+            .to_string();
+        assert!(error.contains("no memory or mapping"), "{error}");
+        assert_eq!(stacks.in_use.load(Ordering::Relaxed), 0);
+    }
+}

@@ -1,0 +1,418 @@
+//! A closure on a stack of its own, by jumps between stacks on one thread.
+//!
+//! The other implementations, with the same interface, are in `coroutine.rs` (where nobody has tested these few instructions) and
+//! `on_thread.rs`.
+//!
+//! ```text
+//!   resume ── jump ─▶ closure ── jump ─▶ another closure ── jump ─▶ where `resume` was called
+//!     left as `back`    left as `left`     has `back` from the first
+//! ```
+//!
+//! Whoever leaves a stack pushes the two registers that the compiler does not let go of, and where it goes on; the rest is the
+//! compiler's to save (all registers are clobbered). It then loads the other stack's pointer and jumps to what lies there. There is no
+//! `call` and no `ret`: the processor's list of return addresses stays the thread's, so a function that was called before a switch
+//! returns as predicted wherever the stacks that take turns called it from the same place.
+//!
+//! Nothing unwinds from one stack into another: closures do not unwind, and a backtrace ends at [`enter`]. Unwinding within a stack does
+//! not meet a switch, which calls nothing.
+//!
+//! For tools: valgrind's `memcheck` takes a jump between stacks that lie next to each other for a large frame, and has to be told
+//! `--max-stackframe=30000`; or build with `--cfg warpweft_corosensei`.
+//!
+//! # Invariants
+//!
+//! - `left` is null while the closure runs and when it has ended; otherwise the stack pointer at which three words lie: where it goes
+//!   on, rbx, rbp. Before the first run: [`enter`], the address of [`run`], the closure.
+//! - `back` is right while the closure runs.
+
+use super::stack::Stack;
+use crate::coroutine::Input;
+use std::arch::{asm, naked_asm};
+use std::cell::Cell;
+use std::mem::{ManuallyDrop, align_of, size_of};
+use std::ptr;
+
+/// Whether stacks can be left for each other.
+pub(crate) const SWITCHES_DIRECTLY: bool = true;
+
+/// What comes back to `resume`: the closure has switched away,
+const SWITCHED: usize = 0;
+/// or it has ended.
+const ENDED: usize = 1;
+/// What comes to a closure: that it goes on,
+const GO: usize = 0;
+/// or unwinds.
+const UNWIND: usize = 1;
+
+/// What the closure switches away with: where its stack was left, and where the one that resumed it was.
+pub(crate) struct Switch {
+    left: Cell<*mut u8>,
+    back: Cell<*mut u8>,
+}
+
+impl Switch {
+    /// Gives control back to whoever resumed the closure, until somebody does so again.
+    #[allow(
+        clippy::inline_always,
+        reason = "each return behind a switch of stacks may be mispredicted"
+    )]
+    #[inline(always)]
+    pub(crate) fn suspend(&self, (): ()) -> Input {
+        self.leave_to(self.back.get())
+    }
+
+    #[allow(clippy::inline_always, reason = "as `suspend`")]
+    #[inline(always)]
+    fn leave_to(&self, to: *mut u8) -> Input {
+        // SAFETY: the closure runs, so `back`, or the other one's `left`, which its caller vouches for, is where a stack of this thread was
+        // left; each was left once since it went on.
+        match unsafe { switch(&self.left, to, self, SWITCHED) } {
+            GO => Input::Go,
+            _ => Input::Unwind,
+        }
+    }
+}
+
+/// Leaves the stack of `from`, which runs, for that of `next`, which then comes back to who resumed `from`; without one to him at once.
+///
+/// # Safety
+///
+/// `from` is of the calling stack; `next` has begun, has not ended, and does not run; both are of this thread.
+#[allow(clippy::inline_always, reason = "as `Switch::suspend`")]
+#[inline(always)]
+pub(crate) unsafe fn leave_for(from: &Switch, next: Option<&RawCoroutine>) -> Input {
+    let back = from.back.get();
+    from.leave_to(next.map_or(back, |next| {
+        next.switch.back.set(back);
+        next.switch.left.get()
+    }))
+}
+
+/// The closure and its stack. It stays on the thread that resumed it first, and where it lies then.
+pub(crate) struct RawCoroutine {
+    switch: Switch,
+    /// How to drop the closure, which lies on the stack; `None` from the first run on.
+    unrun: Cell<Option<unsafe fn(*mut u8)>>,
+    stack: ManuallyDrop<Stack>,
+}
+
+impl RawCoroutine {
+    /// # Safety
+    ///
+    /// What `body` borrows is there until it has returned. `body` does not unwind. The value does not move from its first
+    /// [`resume`](Self::resume) to the end of `body`.
+    pub(crate) unsafe fn new<F: FnOnce(&Switch)>(stack: Stack, body: F) -> Self {
+        let top = ptr::with_exposed_provenance_mut::<u8>(stack.top());
+        let align = align_of::<F>().max(16);
+        let place = top.map_addr(|top| (top - size_of::<F>()) & !(align - 1));
+        debug_assert!(
+            place.addr() > stack.limit() + (stack.bytes() >> 1),
+            "a small closure"
+        );
+        let left = place.wrapping_sub(2 * size_of::<usize>()).cast::<usize>();
+        let main: unsafe extern "sysv64" fn(*const Switch, *mut F) -> ! = run::<F>;
+        let start: unsafe extern "sysv64" fn() -> ! = enter;
+        // SAFETY: at the top of a stack that nobody uses, and aligned.
+        unsafe { place.cast::<F>().write(body) };
+        // SAFETY: as above, right below it.
+        unsafe { left.cast::<[usize; 2]>().write([start as usize, main as usize]) };
+        Self {
+            switch: Switch {
+                left: Cell::new(left.cast()),
+                back: Cell::new(ptr::null_mut()),
+            },
+            unrun: Cell::new(Some(|left| {
+                // SAFETY: `drop` gives where the closure was written above, once.
+                unsafe {
+                    left.wrapping_add(2 * size_of::<usize>())
+                        .cast::<F>()
+                        .drop_in_place();
+                }
+            })),
+            stack: ManuallyDrop::new(stack),
+        }
+    }
+
+    /// Runs the closure until it, or one that it was left for, switches back here or ends. Whether that one has ended.
+    #[allow(clippy::inline_always, reason = "as `Switch::suspend`")]
+    #[inline(always)]
+    pub(crate) fn resume(&self, input: Input) -> bool {
+        debug_assert!(!self.switch.left.get().is_null(), "it runs, or has ended");
+        self.unrun.set(None);
+        let input = match input {
+            Input::Go => GO,
+            Input::Unwind => UNWIND,
+        };
+        // SAFETY: `left` is where its stack was left, or begins; it is of this thread.
+        let word = unsafe {
+            switch(
+                &self.switch.back,
+                self.switch.left.get(),
+                &raw const self.switch,
+                input,
+            )
+        };
+        word == ENDED
+    }
+
+    /// The stack of a closure that has ended.
+    pub(crate) fn into_stack(self) -> Stack {
+        debug_assert!(self.switch.left.get().is_null(), "it has not ended");
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not dropped, so the stack is taken out once.
+        unsafe { ptr::read(&*this.stack) }
+    }
+}
+
+impl Drop for RawCoroutine {
+    fn drop(&mut self) {
+        let left = self.switch.left.get();
+        if let Some(drop_body) = self.unrun.get() {
+            // SAFETY: it was never run, so the closure is where `new` has put it.
+            unsafe { drop_body(left) };
+        } else if !left.is_null() {
+            // It is in the middle of the closure, whose frames others may know of: the stack stays as it is, for ever.
+            return;
+        }
+        // SAFETY: nothing is left on it, and it is dropped once.
+        unsafe { ManuallyDrop::drop(&mut self.stack) };
+    }
+}
+
+/// The first frame of each stack: the closure, and then back to who resumed it last.
+///
+/// # Safety
+///
+/// Called by [`enter`]: the switch is of the calling stack, and `body` was written there by `new`.
+unsafe extern "sysv64" fn run<F: FnOnce(&Switch)>(switch: *const Switch, body: *mut F) -> ! {
+    // SAFETY: by contract; a coroutine does not move once it has begun, and its owner keeps it until the end.
+    let switch = unsafe { &*switch };
+    // SAFETY: by contract, and it is read once.
+    let body = unsafe { body.read() };
+    body(switch);
+    switch.left.set(ptr::null_mut());
+    // SAFETY: as in `suspend`; nothing on this stack is used any more.
+    unsafe {
+        asm!(
+            "mov rsp, rsi",
+            "pop rax",
+            "jmp rax",
+            in("rsi") switch.back.get(),
+            in("rcx") ENDED,
+            options(noreturn)
+        )
+    }
+}
+
+/// Where a stack begins: rsp is at the address of [`run`], the closure lies behind it, and rdx is its switch. A frame without a caller, where
+/// backtraces end.
+///
+/// # Safety
+///
+/// Jumped to by [`switch`] alone.
+#[unsafe(naked)]
+unsafe extern "sysv64" fn enter() -> ! {
+    naked_asm!(
+        ".cfi_startproc",
+        ".cfi_undefined rip",
+        // The closure's place is a multiple of 16, and so is rsp then.
+        "pop rax",
+        "mov rdi, rdx",
+        "mov rsi, rsp",
+        "xor ebp, ebp",
+        // A return address for backtraces, without a call that the processor would remember: nobody returns to it.
+        "lea rcx, [rip + 2f]",
+        "push rcx",
+        "jmp rax",
+        "2:",
+        "ud2",
+        ".cfi_endproc",
+    )
+}
+
+/// Leaves the calling stack, notes in `left` where, and goes on with the one that was left at `to`. Returns when the calling stack goes on, with
+/// the word of who lets it.
+///
+/// # Safety
+///
+/// At `to` a stack of this thread was left by this function, once since it went on, or one begins that `own` is the switch of.
+#[allow(clippy::inline_always, reason = "as `Switch::suspend`")]
+#[inline(always)]
+unsafe fn switch(left: &Cell<*mut u8>, to: *mut u8, own: *const Switch, mut word: usize) -> usize {
+    // SAFETY: by contract. All registers are given up, but for rbx and rbp, which cannot be: they are kept on the stack. That is allowed to
+    // be pushed to, and is as before when it goes on.
+    unsafe {
+        asm!(
+            "push rbp",
+            "push rbx",
+            "lea rax, [rip + 2f]",
+            "push rax",
+            "mov [rdi], rsp",
+            "mov rsp, rsi",
+            "pop rax",
+            "jmp rax",
+            "2:",
+            "pop rbx",
+            "pop rbp",
+            inlateout("rdi") left.as_ptr() => _,
+            inlateout("rsi") to => _,
+            inlateout("rdx") own => _,
+            inlateout("rcx") word,
+            lateout("r12") _,
+            lateout("r13") _,
+            lateout("r14") _,
+            lateout("r15") _,
+            clobber_abi("sysv64"),
+        );
+    }
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Input, RawCoroutine, Switch, leave_for};
+    use crate::coroutine::stack::Stack;
+    use crate::coroutine::stack::{LEAST_BYTES, Stacks};
+    use std::cell::{Cell, RefCell};
+    use std::hint::black_box;
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    use std::sync::Arc;
+
+    fn stack() -> Stack {
+        Arc::new(Stacks::new(4 * LEAST_BYTES, 10)).take().expect("memory")
+    }
+
+    /// In its place, from which it does not move.
+    fn coroutine<'a>(body: impl FnOnce(&Switch) + 'a) -> Box<RawCoroutine> {
+        // SAFETY: the tests run it to its end before what it borrows goes, or never; it lies in a box.
+        Box::new(unsafe { RawCoroutine::new(stack(), body) })
+    }
+
+    /// Leaves the calling stack for that of `next`.
+    fn leave(from: &Switch, next: &RawCoroutine) -> Input {
+        // SAFETY: the tests call it on the stack of `from`, for one that has begun and waits.
+        unsafe { leave_for(from, Some(next)) }
+    }
+
+    #[test]
+    fn a_closure_that_was_never_run_is_dropped() {
+        let kept = Arc::new(());
+        let captured = Arc::clone(&kept);
+        drop(coroutine(move |_| drop(captured)));
+        assert_eq!(Arc::strong_count(&kept), 1);
+    }
+
+    #[test]
+    fn words_go_both_ways_and_the_stack_comes_back() {
+        let told = RefCell::new(Vec::new());
+        let it = coroutine(|switch| {
+            told.borrow_mut().push(switch.suspend(()));
+            told.borrow_mut().push(switch.suspend(()));
+        });
+        assert!(!it.resume(Input::Go) && !it.resume(Input::Unwind) && it.resume(Input::Go));
+        assert_eq!(*told.borrow(), [Input::Unwind, Input::Go]);
+        assert!(it.into_stack().bytes() >= LEAST_BYTES);
+    }
+
+    /// All that the compiler may keep in registers, on both sides.
+    #[inline(never)]
+    fn busy(seed: u64, mut switches: impl FnMut()) -> (u64, f64) {
+        let mut ints: [u64; 14] = std::array::from_fn(|n| black_box(seed + n as u64));
+        let mut floats: [f64; 14] = std::array::from_fn(|n| black_box((seed + n as u64) as f64));
+        for round in 0..50 {
+            ints.iter_mut()
+                .for_each(|it| *it = it.wrapping_mul(31).wrapping_add(round));
+            floats.iter_mut().for_each(|it| *it = *it * 1.25 + 0.5);
+            switches();
+        }
+        (ints.iter().fold(0, |all, it| all ^ it), floats.iter().sum())
+    }
+
+    #[test]
+    fn nothing_is_lost_in_a_switch() {
+        let inside = Cell::new(None);
+        let it = coroutine(|switch| inside.set(Some(busy(7, || _ = switch.suspend(())))));
+        let outside = busy(1000, || assert!(!it.resume(Input::Go)));
+        assert!(it.resume(Input::Go));
+        assert_eq!(inside.get(), Some(busy(7, || ())));
+        assert_eq!(outside, busy(1000, || ()));
+    }
+
+    #[test]
+    fn a_closure_may_want_to_lie_straight() {
+        #[repr(align(128))]
+        struct Straight(u8);
+        let straight = Straight(1);
+        let it = coroutine(move |_| {
+            assert_eq!((&raw const straight).addr() % 128, 0);
+            assert_eq!(straight.0, 1);
+        });
+        assert!(it.resume(Input::Go));
+    }
+
+    /// Resumes it from a deeper frame than the others.
+    #[inline(never)]
+    fn from_below(it: &RawCoroutine) -> bool {
+        let deep = black_box([1_u8; 999]);
+        let ended = it.resume(Input::Go);
+        assert_eq!(black_box(deep), [1; 999]);
+        ended
+    }
+
+    #[test]
+    fn who_is_left_for_comes_back_to_who_resumed_the_first() {
+        let order = RefCell::new(Vec::new());
+        let tell = |what: &'static str| order.borrow_mut().push(what);
+        let second = coroutine(|switch| {
+            tell("second begins");
+            switch.suspend(());
+            tell("second goes on");
+        });
+        assert!(!second.resume(Input::Go));
+        let first = coroutine(|switch| {
+            tell("first leaves");
+            leave(switch, &second);
+            tell("first goes on");
+        });
+        assert!(from_below(&first), "the second has ended");
+        assert!(first.resume(Input::Go));
+        assert_eq!(
+            *order.borrow(),
+            ["second begins", "first leaves", "second goes on", "first goes on"]
+        );
+        second.into_stack();
+        first.into_stack();
+    }
+
+    #[test]
+    fn a_panic_is_caught_where_it_began() {
+        let results = RefCell::new(Vec::new());
+        let body = |switch: &Switch| {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                if switch.suspend(()) == Input::Unwind {
+                    resume_unwind(Box::new("unwound"));
+                }
+            }));
+            results
+                .borrow_mut()
+                .push(caught.err().and_then(|it| it.downcast::<&str>().ok()));
+        };
+        let (first, second) = (coroutine(body), coroutine(body));
+        assert!(!first.resume(Input::Go) && !second.resume(Input::Go));
+        assert!(first.resume(Input::Unwind) && second.resume(Input::Go));
+        assert_eq!(*results.borrow(), [Some(Box::new("unwound")), None]);
+    }
+
+    #[test]
+    fn one_in_the_middle_keeps_its_stack_for_ever() {
+        let kept = Arc::new(());
+        let captured = Arc::clone(&kept);
+        let it = coroutine(move |switch| {
+            switch.suspend(());
+            drop(captured);
+        });
+        assert!(!it.resume(Input::Go));
+        drop(it);
+        assert_eq!(Arc::strong_count(&kept), 2);
+    }
+}

@@ -1,0 +1,297 @@
+//! One runtime's sources and timers, and the one thread at a time that polls for them.
+//!
+//! ```text
+//!   role:  FREE ──take──▶ TAKEN ─ wait (perhaps asleep until `sleep_deadline`) ─ handoff out ─▶ FREE
+//! ```
+//!
+//! The driver knows nothing of workers: whoever takes the role polls. See the [module](super) for who does.
+//!
+//! # Invariants
+//!
+//! - Only the holder of the role waits in the poller, and touches its bench.
+//! - [`sleep_deadline`](super::alarm) is the time until which the holder may sleep.
+//! - Wakers are called with no lock held, and their panics end here.
+
+use super::poller::{Events, Poller};
+use super::sleep_deadline::SleepDeadline;
+use super::source::Source;
+use super::sources::Sources;
+use super::timers::{NEVER, Timers, Token};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Waker;
+use warpweft_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use warpweft_platform::process::end_child_if;
+use warpweft_platform::sync::Mutex;
+use warpweft_platform::{delay, process};
+
+const FREE: u32 = 0;
+const TAKEN: u32 = 1;
+
+#[derive(Debug)]
+pub(crate) struct Driver {
+    poller: Poller,
+    sources: Sources,
+    timers: Timers,
+    role: AtomicU32,
+    /// Nobody takes the role any more.
+    closed: AtomicBool,
+    sleep_deadline: SleepDeadline,
+    events: Mutex<EventBuffer>,
+    /// When somebody looked last.
+    looked_ns: AtomicU64,
+    /// Of the process that polls.
+    generation: u64,
+}
+
+/// What only the holder of the role needs.
+#[derive(Debug)]
+struct EventBuffer {
+    events: Events,
+    wakers: Vec<Waker>,
+}
+
+/// The role of the poller; given up when dropped.
+#[derive(Debug)]
+pub(crate) struct PollTurn<'a> {
+    driver: &'a Driver,
+}
+
+impl Driver {
+    /// # Errors
+    ///
+    /// The system gives no poller: usually it is out of descriptors.
+    pub(crate) fn new(workers: usize) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            poller: Poller::new()?,
+            sources: Sources::default(),
+            timers: Timers::new(workers),
+            role: AtomicU32::new(FREE),
+            closed: AtomicBool::new(false),
+            sleep_deadline: SleepDeadline::new(),
+            events: Mutex::new(EventBuffer {
+                events: Events::new(),
+                wakers: Vec::new(),
+            }),
+            looked_ns: AtomicU64::new(0),
+            generation: process::generation(),
+        }))
+    }
+
+    /// Takes the role, if nobody has it.
+    pub(crate) fn take(&self) -> Option<PollTurn<'_>> {
+        // Ordering: Acquire pairs with the Release at the end of a turn.
+        (!self.is_closed()
+            && self.role.load(Ordering::Relaxed) == FREE
+            && self
+                .role
+                .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok())
+        // Lazily: a turn that is dropped gives the role up.
+        .then(|| PollTurn { driver: self })
+    }
+
+    /// Whether somebody has the role.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.role.load(Ordering::Relaxed) == TAKEN
+    }
+
+    /// Ends the present sleep of the holder of the role, or the next one.
+    pub(crate) fn unpark(&self) {
+        self.poller.notify();
+    }
+
+    /// When somebody looked last, by the poller's clock.
+    pub(crate) fn looked_ns(&self) -> u64 {
+        self.looked_ns.load(Ordering::Relaxed)
+    }
+
+    /// The poller's clock.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.poller.now_ns()
+    }
+
+    /// Says why there is no sense in waiting.
+    ///
+    /// # Errors
+    ///
+    /// This is a forked child: the poller is the parent's.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        if process::generation() == self.generation {
+            Ok(())
+        } else {
+            Err(super::forked())
+        }
+    }
+
+    /// Whether nobody polls any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// A new source.
+    ///
+    /// # Errors
+    ///
+    /// The runtime has shut down, or this is a forked child.
+    pub(crate) fn enter(&self) -> io::Result<(usize, Arc<Source>)> {
+        self.check()?;
+        self.sources.insert()
+    }
+
+    /// The source of that key is gone.
+    pub(crate) fn strike(&self, key: usize) {
+        self.sources.remove(key);
+    }
+
+    pub(crate) fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
+    /// Sets a timer; `worker` is the caller's. `None`: the runtime has shut down.
+    pub(crate) fn set_timer(&self, worker: Option<usize>, deadline: u64, waker: Waker) -> Option<Token> {
+        let (token, first) = self.timers.insert(worker, deadline, waker)?;
+        if first {
+            delay::point("driver.set_timer: inserted");
+            if self.sleep_deadline.is_late_for(deadline) {
+                self.poller.notify();
+            }
+        }
+        Some(token)
+    }
+
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.timers
+    }
+
+    /// Nobody will poll any more: everyone who waits is woken and finds that out.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.poller.notify();
+        let mut wakers = Vec::new();
+        self.sources.close(&mut wakers);
+        self.timers.close(&mut wakers);
+        wake(&mut wakers);
+    }
+}
+
+impl PollTurn<'_> {
+    /// Looks what happened; sleeps until something does, a timer expires, somebody wakes it, or `at_most_ns` nanoseconds are
+    /// over.
+    pub(crate) fn wait(&mut self, at_most_ns: Option<u64>) {
+        let driver = self.driver;
+        let now = driver.poller.now_ns();
+        let limit = at_most_ns.map_or(NEVER, |ns| now.saturating_add(ns));
+        let mut ns = Some(0);
+        if limit > now {
+            let until = driver.sleep_deadline.set(|| driver.timers.next().min(limit));
+            ns = (until != NEVER).then(|| until.saturating_sub(now));
+            // With more to sort it only looks, and comes back.
+            if until > now && driver.timers.tidy() {
+                ns = Some(0);
+            }
+        }
+        let mut events = driver.events.lock();
+        let waited = driver.poller.wait(&mut events.events, ns);
+        drop(events);
+        driver.sleep_deadline.clear();
+        if waited.is_err() {
+            // The system took the poller away (out of memory, or its descriptor was closed behind our back). Nobody can sleep in
+            // it, so everyone is told.
+            driver.close();
+        }
+    }
+
+    /// Wakes everyone for whom something happened; how many. Ends the turn.
+    pub(crate) fn hand_out(self) -> usize {
+        let driver = self.driver;
+        let mut events = driver.events.lock();
+        let mut wakers = std::mem::take(&mut events.wakers);
+        driver.sources.happened(events.events.iter(), &mut wakers);
+        events.events.clear();
+        drop(events);
+        let now = driver.poller.now_ns();
+        driver.looked_ns.store(now, Ordering::Relaxed);
+        let mut woken = 0;
+        loop {
+            let more = driver.timers.expire(now, &mut wakers);
+            woken += wakers.len();
+            wake(&mut wakers);
+            if !more {
+                break;
+            }
+        }
+        // One of them may have forked: in the child the thread has nothing to go back to.
+        end_child_if(driver.check().is_err());
+        driver.events.lock().wakers = wakers;
+        woken
+    }
+}
+
+impl Drop for PollTurn<'_> {
+    fn drop(&mut self) {
+        // Ordering: Release pairs with the Acquire in `take`.
+        self.driver.role.store(FREE, Ordering::Release);
+    }
+}
+
+/// Calls all of them; leaves their place for the next.
+fn wake(wakers: &mut Vec<Waker>) {
+    for waker in wakers.drain(..) {
+        // Unwind: a waker may be anybody's code. The others, and the thread that polls, have no part in its panic, which the
+        // panic hook has reported.
+        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::Driver;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Wake, Waker};
+
+    #[test]
+    fn only_one_has_the_role() {
+        let driver = Driver::new(1).expect("a poller");
+        let turn = driver.take().expect("it is free");
+        assert!(driver.take().is_none());
+        assert!(
+            driver.take().is_none(),
+            "who fails to take it does not give it up"
+        );
+        drop(turn);
+        drop(driver.take().expect("it is free again"));
+        driver.close();
+        assert!(driver.take().is_none());
+    }
+
+    #[derive(Default)]
+    struct Counts(AtomicUsize);
+
+    impl Wake for Counts {
+        fn wake(self: Arc<Self>) {
+            assert!(
+                self.0.fetch_add(1, Ordering::Relaxed) > 0,
+                "the first call panics"
+            );
+        }
+    }
+
+    #[test]
+    fn a_waker_that_panics_harms_nobody() {
+        let driver = Driver::new(1).expect("a poller");
+        let counts = Arc::new(Counts::default());
+        for deadline in 1..=3 {
+            let waker = Waker::from(Arc::clone(&counts));
+            assert!(driver.set_timer(Some(0), deadline, waker).is_some());
+        }
+        let mut turn = driver.take().expect("it is free");
+        while driver.now_ns() < 3 {}
+        turn.wait(None);
+        assert_eq!(turn.hand_out(), 3);
+        assert_eq!(counts.0.load(Ordering::Relaxed), 3);
+        assert!(driver.take().is_some());
+    }
+}

@@ -1,0 +1,252 @@
+//! The system's poller on Linux: `epoll`, with one system call per look.
+//!
+//! ```text
+//!   epoll ◀── sources       both ways, edge by edge, registered once
+//!         ◀── `wakeup`        an event descriptor: each write is an edge, so nobody reads it
+//!         ◀── `sleep_deadline`       a timer descriptor, for sleeps shorter than `COARSE_NS`; each expiry is an edge, too
+//! ```
+//!
+//! What has become ready is remembered by the [`Source`](super::source::Source). Elsewhere there is `poller.rs`, over `polling`:
+//! that one re-arms its waker and its alarm at each look, which is four system calls more (decision 0017).
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::io::Errno;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
+use rustix::time::{timerfd_create, timerfd_settime};
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use warpweft_platform::clock;
+
+/// How many events one look takes at most; the rest comes with the next.
+const EVENTS: usize = 1024;
+/// The key of the waker and of the alarm: no source has it.
+const OWN: u64 = u64::MAX;
+/// Sleeps from this length on keep `epoll`'s own time, which is in milliseconds: they end up to one early, and the rest is slept by
+/// the alarm. Shorter ones set the alarm, a system call more.
+const COARSE_NS: u64 = 10_000_000;
+const MS: u64 = 1_000_000;
+/// The longest sleep that every kernel knows, 24 days in milliseconds: a longer one needs a system call that is from 2021, and that
+/// sandboxes refuse.
+const LONGEST_MS: u64 = i32::MAX as u64;
+
+#[derive(Debug)]
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    wakeup: OwnedFd,
+    sleep_deadline: OwnedFd,
+}
+
+/// What one look gave.
+pub(crate) struct Events(Vec<epoll::Event>);
+
+// SAFETY: an event has flags and the number that `add` or `new` put in. It could hold a pointer instead; none is put in.
+unsafe impl Send for Events {}
+
+/// Whether [`Ready::marked`] is told.
+pub(crate) const TELLS_ENDS: bool = true;
+
+/// A source has become ready.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ready {
+    pub(crate) key: usize,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// The stream has ended or broken, or urgent data have arrived.
+    pub(crate) marked: bool,
+}
+
+impl Events {
+    pub(crate) fn new() -> Self {
+        Self(Vec::with_capacity(EVENTS))
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Ready> {
+        use epoll::EventFlags as Flags;
+        let ends = Flags::HUP | Flags::ERR;
+        self.0
+            .iter()
+            // The event is packed: its fields are copied out.
+            .map(|event| (event.data.u64(), event.flags))
+            .filter(|(key, _)| *key != OWN)
+            .map(move |(key, flags)| Ready {
+                key: key as usize,
+                readable: flags.intersects(Flags::IN | Flags::PRI | Flags::RDHUP | ends),
+                writable: flags.intersects(Flags::OUT | ends),
+                marked: flags.intersects(Flags::RDHUP | Flags::PRI | ends),
+            })
+    }
+}
+
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Poller {
+    pub(crate) fn new() -> io::Result<Self> {
+        let poller = Self {
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            wakeup: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            sleep_deadline: timerfd_create(
+                TimerfdClockId::Monotonic,
+                TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
+            )?,
+        };
+        for own in [&poller.wakeup, &poller.sleep_deadline] {
+            let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+            epoll::add(&poller.epoll, own, epoll::EventData::new_u64(OWN), flags)?;
+        }
+        Ok(poller)
+    }
+
+    /// Reports what happens to `fd` from now on, and what has happened, under `key`.
+    ///
+    /// # Safety
+    ///
+    /// It is deleted before it is closed. (`kqueue` asks for that; `epoll` would merely report it under its old key as long as
+    /// a duplicate of it is open.)
+    pub(crate) unsafe fn add(&self, fd: BorrowedFd<'_>, key: usize) -> io::Result<()> {
+        use epoll::EventFlags as Flags;
+        let flags = Flags::IN | Flags::OUT | Flags::PRI | Flags::RDHUP | Flags::HUP | Flags::ERR | Flags::ET;
+        Ok(epoll::add(
+            &self.epoll,
+            fd,
+            epoll::EventData::new_u64(key as u64),
+            flags,
+        )?)
+    }
+
+    pub(crate) fn delete(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(epoll::delete(&self.epoll, fd)?)
+    }
+
+    /// Sleeps until something happens, or `notify` is called or was called since the last wait, or `ns` nanoseconds are over. May
+    /// end early.
+    pub(crate) fn wait(&self, events: &mut Events, ns: Option<u64>) -> io::Result<()> {
+        let limit = match ns {
+            None => None,
+            Some(0) => Some(0),
+            Some(ns) if ns >= COARSE_NS => Some(coarse_ms(ns)),
+            Some(ns) => {
+                let zero = Timespec::default();
+                let once = Itimerspec {
+                    it_interval: zero,
+                    it_value: timespec(ns),
+                };
+                timerfd_settime(&self.sleep_deadline, TimerfdTimerFlags::empty(), &once)?;
+                None
+            }
+        };
+        let limit = limit.map(|ms| timespec(ms * MS));
+        events.0.clear();
+        match epoll::wait(&self.epoll, spare_capacity(&mut events.0), limit.as_ref()) {
+            // A signal. Whoever sleeps here looks around and comes back.
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Ends the present or the next wait.
+    pub(crate) fn notify(&self) {
+        // It fails only after 2⁶⁴ - 2 calls, and then the waker is rung for good: it is emptied, and this is an edge again.
+        if rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes()).is_err() {
+            let _ = rustix::io::read(&self.wakeup, &mut [0; 8]);
+            let _ = rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// The time by which it wakes.
+    #[allow(clippy::unused_self, reason = "the checkers' twin has a time of its own")]
+    pub(crate) fn now_ns(&self) -> u64 {
+        clock::now_ns()
+    }
+}
+
+/// For how many milliseconds it sleeps that may end early.
+fn coarse_ms(ns: u64) -> u64 {
+    (ns / MS).min(LONGEST_MS)
+}
+
+fn timespec(ns: u64) -> Timespec {
+    const SECOND: u64 = 1_000_000_000;
+    Timespec {
+        tv_sec: (ns / SECOND) as i64,
+        tv_nsec: (ns % SECOND) as i64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COARSE_NS, Events, MS, Poller, coarse_ms};
+    use std::io::{Read as _, Write as _};
+    use std::os::fd::AsFd as _;
+    use std::os::unix::net::UnixStream;
+    use warpweft_platform::clock::now_ns;
+
+    fn took(poller: &Poller, events: &mut Events, ns: Option<u64>) -> u64 {
+        let start = now_ns();
+        poller.wait(events, ns).expect("it waits");
+        now_ns() - start
+    }
+
+    #[test]
+    fn each_ring_ends_one_wait() {
+        let (poller, mut events) = (Poller::new().expect("a poller"), Events::new());
+        for _ in 0..3 {
+            poller.notify();
+            poller.notify();
+            poller.wait(&mut events, None).expect("it was rung before");
+            assert_eq!(events.iter().count(), 0, "the waker is no source");
+            let slept = took(&poller, &mut events, Some(2_000_000));
+            assert!(slept >= 2_000_000, "rung again: {slept} ns");
+        }
+    }
+
+    #[test]
+    fn a_short_sleep_is_never_early_and_a_long_one_by_less_than_a_millisecond() {
+        let (poller, mut events) = (Poller::new().expect("a poller"), Events::new());
+        for ns in [1, 1000, 999_999, COARSE_NS - 1] {
+            assert!(took(&poller, &mut events, Some(ns)) >= ns);
+        }
+        assert!(took(&poller, &mut events, Some(COARSE_NS + 999_999)) >= COARSE_NS);
+    }
+
+    #[test]
+    fn a_sleep_of_years_is_one_that_every_kernel_knows() {
+        for ns in [COARSE_NS, 3_600_000 * MS, u64::MAX / 2, u64::MAX] {
+            let ms = coarse_ms(ns);
+            assert!(ms <= ns / MS && i32::try_from(ms).is_ok(), "{ms}");
+        }
+        assert_eq!(coarse_ms(3_600_000 * MS), 3_600_000);
+    }
+
+    #[test]
+    fn every_arrival_is_an_edge_also_if_nothing_was_read() {
+        let (poller, mut events) = (Poller::new().expect("a poller"), Events::new());
+        let (mut theirs, mut ours) = UnixStream::pair().expect("a pair");
+        // SAFETY: it is deleted below, before it is closed.
+        unsafe { poller.add(ours.as_fd(), 7) }.expect("a socket");
+        poller.wait(&mut events, Some(0)).expect("it looks");
+        assert!(
+            events
+                .iter()
+                .all(|ready| ready.key == 7 && ready.writable && !ready.readable)
+        );
+        for _ in 0..3 {
+            theirs.write_all(b"x").expect("room");
+            poller.wait(&mut events, None).expect("it looks");
+            assert_eq!(events.iter().filter(|ready| ready.readable).count(), 1);
+            poller.wait(&mut events, Some(0)).expect("it looks");
+            assert_eq!(events.iter().count(), 0, "edges, not levels");
+        }
+        let mut all = [0; 3];
+        ours.read_exact(&mut all).expect("they are there");
+        poller.delete(ours.as_fd()).expect("it was added");
+    }
+}

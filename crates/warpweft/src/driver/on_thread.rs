@@ -1,0 +1,104 @@
+//! The poller's twin for the model checkers: events are what a model fires, and time passes when a wait with an end ends. The
+//! system's descriptors have no place here.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use warpweft_platform::sync::{Condvar, Mutex};
+
+#[derive(Debug, Default)]
+struct State {
+    notified: bool,
+    fired: Vec<Ready>,
+    now_ns: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Poller {
+    state: Mutex<State>,
+    wakeup: Condvar,
+}
+
+#[derive(Debug)]
+pub(crate) struct Events(Vec<Ready>);
+
+/// Whether [`Ready::marked`] is told.
+pub(crate) const TELLS_ENDS: bool = true;
+
+/// A source has become ready.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ready {
+    pub(crate) key: usize,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// The stream has ended or broken, or urgent data have arrived.
+    pub(crate) marked: bool,
+}
+
+impl Events {
+    pub(crate) fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Ready> {
+        self.0.iter().copied()
+    }
+}
+
+impl Poller {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            state: Mutex::new(State::default()),
+            wakeup: Condvar::new(),
+        })
+    }
+
+    /// # Safety
+    ///
+    /// None: it is the poller's that has conditions.
+    pub(crate) unsafe fn add(&self, _fd: BorrowedFd<'_>, _key: usize) -> io::Result<()> {
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "under the model checkers there are no descriptors, only pipes of `io::model`",
+        ))
+    }
+
+    pub(crate) fn delete(&self, _fd: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(crate) fn wait(&self, events: &mut Events, ns: Option<u64>) -> io::Result<()> {
+        let mut state = self.state.lock();
+        while !state.notified && state.fired.is_empty() {
+            match ns {
+                None => state = self.wakeup.wait(state),
+                Some(ns) => {
+                    state.now_ns = state.now_ns.saturating_add(ns);
+                    break;
+                }
+            }
+        }
+        state.notified = false;
+        events.0.append(&mut state.fired);
+        Ok(())
+    }
+
+    pub(crate) fn notify(&self) {
+        self.state.lock().notified = true;
+        self.wakeup.notify_one();
+    }
+
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.state.lock().now_ns
+    }
+
+    /// What the system does.
+    #[cfg(warpweft_shuttle)]
+    pub(crate) fn fire(&self, ready: Ready) {
+        self.state.lock().fired.push(ready);
+        self.wakeup.notify_one();
+    }
+}

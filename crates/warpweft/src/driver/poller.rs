@@ -1,0 +1,101 @@
+//! The system's poller: `epoll` or `kqueue`, through `polling`.
+//!
+//! Sources are registered once, for both directions and edge by edge: that costs no system call per wait. What has become ready
+//! is remembered by the [`Source`](super::source::Source).
+
+use polling::{Event, PollMode};
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::time::Duration;
+use warpweft_platform::clock;
+
+/// How many events one look takes at most; the rest comes with the next.
+const EVENTS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+
+#[derive(Debug)]
+pub(crate) struct Poller(polling::Poller);
+
+/// What one look gave.
+#[derive(Debug)]
+pub(crate) struct Events(polling::Events);
+
+/// Whether [`Ready::marked`] is told: `polling` does not say the end of a stream apart on all systems.
+pub(crate) const TELLS_ENDS: bool = false;
+
+/// A source has become ready.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ready {
+    pub(crate) key: usize,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// The stream has ended or broken, or urgent data have arrived.
+    pub(crate) marked: bool,
+}
+
+impl Events {
+    pub(crate) fn new() -> Self {
+        Self(polling::Events::with_capacity(EVENTS))
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Ready> {
+        self.0.iter().map(|event| Ready {
+            key: event.key,
+            readable: event.readable,
+            writable: event.writable,
+            marked: false,
+        })
+    }
+}
+
+impl Poller {
+    pub(crate) fn new() -> io::Result<Self> {
+        let poller = polling::Poller::new()?;
+        if !poller.supports_edge() {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this system's poller does not report edges",
+            ));
+        }
+        Ok(Self(poller))
+    }
+
+    /// Reports what happens to `fd` from now on, and what has happened, under `key`.
+    ///
+    /// # Safety
+    ///
+    /// It is deleted before it is closed.
+    pub(crate) unsafe fn add(&self, fd: BorrowedFd<'_>, key: usize) -> io::Result<()> {
+        // SAFETY: by contract.
+        unsafe {
+            self.0
+                .add_with_mode(fd.as_raw_fd(), Event::all(key), PollMode::Edge)
+        }
+    }
+
+    pub(crate) fn delete(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        self.0.delete(fd)
+    }
+
+    /// Sleeps until something happens, or `notify` is called or was called since the last wait, or `ns` nanoseconds are over.
+    /// Signals do not end the sleep.
+    pub(crate) fn wait(&self, events: &mut Events, ns: Option<u64>) -> io::Result<()> {
+        self.0.wait(&mut events.0, ns.map(Duration::from_nanos)).map(drop)
+    }
+
+    /// Ends the present or the next wait.
+    pub(crate) fn notify(&self) {
+        // It writes to an event descriptor of its own, which cannot fail but by its counter's end, and then it is readable.
+        let _ = self.0.notify();
+    }
+
+    /// The time by which it wakes.
+    #[allow(clippy::unused_self, reason = "the checkers' twin has a time of its own")]
+    pub(crate) fn now_ns(&self) -> u64 {
+        clock::now_ns()
+    }
+}

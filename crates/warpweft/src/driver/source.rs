@@ -1,0 +1,285 @@
+//! What is known of a source: for each direction whether it may be ready, and who waits for it.
+//!
+//! ```text
+//!   word:  63               3   2      1      0
+//!         ┌──────────────────┬──────┬──────┬───────┐   event:   tick + 1, READY          (the poller)
+//!         │       tick       │MARKED│CLOSED│ READY │   drained: READY off, if the word is
+//!         └──────────────────┴──────┴──────┴───────┘            still what it was before the attempt
+//! ```
+//!
+//! # Invariants
+//!
+//! - A direction that is not READY will have an event: READY goes off only after an attempt that would have blocked, and only if
+//!   no event came since before the attempt. The tick tells: it is of 61 bits and never comes back.
+//! - A short read of a TCP stream counts as such an attempt unless the direction is MARKED: an event has told of the stream's end, of an
+//!   error, or of urgent data, which stand behind the bytes that were read and have had their edge already. MARKED stays.
+//! - Who waits has looked at the word under the lock of the waiting ones; who sets READY takes the waiting ones afterwards. So
+//!   either sees the other.
+//! - No waker is called, cloned or dropped under the lock.
+
+use std::io;
+use std::task::{Context, Poll, Waker};
+use warpweft_platform::atomic::{AtomicU64, Ordering};
+use warpweft_platform::sync::Mutex;
+
+const READY: u64 = 1;
+const CLOSED: u64 = 2;
+/// More than bytes has arrived: a short read does not say that there is nothing behind it.
+const MARKED: u64 = 4;
+const TICK: u64 = 8;
+
+/// How many different tasks may wait for a direction without a ticket. The next one makes the oldest look again.
+const ANONYMOUS: usize = 8;
+
+/// Which way the bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// In: also new connections, and the end of the stream.
+    In,
+    /// Out: also the end of a connection attempt.
+    Out,
+}
+
+/// One registered source.
+#[derive(Debug)]
+pub(crate) struct Source {
+    ways: [WaitQueue; 2],
+}
+
+#[derive(Debug)]
+struct WaitQueue {
+    word: AtomicU64,
+    waiting: Mutex<Waiting>,
+}
+
+/// Who waits: a waker with the ticket by which it is found again, 0 for those that have none.
+#[derive(Debug, Default)]
+struct Waiting {
+    wakers: Vec<(u64, Waker)>,
+    tickets: u64,
+}
+
+/// A place among those who wait for a direction; given up when dropped.
+#[derive(Debug)]
+pub(crate) struct WaiterId<'a> {
+    source: &'a Source,
+    direction: Direction,
+    number: u64,
+}
+
+impl Source {
+    /// Ready both ways until an attempt shows otherwise.
+    pub(crate) fn new() -> Self {
+        let direction = || WaitQueue {
+            word: AtomicU64::new(READY),
+            waiting: Mutex::new(Waiting::default()),
+        };
+        Self {
+            ways: [direction(), direction()],
+        }
+    }
+
+    fn direction(&self, direction: Direction) -> &WaitQueue {
+        &self.ways[direction as usize]
+    }
+
+    /// The poller says that it is ready, and whether more than bytes has arrived: the waiting ones are added to `wakers`.
+    pub(crate) fn happened(&self, direction: Direction, marked: bool, wakers: &mut Vec<Waker>) {
+        let direction = self.direction(direction);
+        let flags = if marked { READY | MARKED } else { READY };
+        let mut word = direction.word.load(Ordering::Relaxed);
+        // Ordering: Release, so that who sees READY also sees what the poller saw.
+        while let Err(now) = direction.word.compare_exchange_weak(
+            word,
+            word.wrapping_add(TICK) | flags,
+            Ordering::Release,
+            Ordering::Relaxed,
+        ) {
+            word = now;
+        }
+        direction.take(wakers);
+    }
+
+    /// Nobody will poll it any more: attempts are errors from now on.
+    pub(crate) fn close(&self, wakers: &mut Vec<Waker>) {
+        for direction in &self.ways {
+            direction.word.fetch_or(CLOSED, Ordering::Release);
+            direction.take(wakers);
+        }
+    }
+
+    /// Attempts `operation` until it does not block; `waiter_id` is the caller's place meanwhile, 0 for none. `check` says why there
+    /// is no sense in waiting, `emptied` whether a result shows that the next attempt would block.
+    fn poll<R>(
+        &self,
+        direction: Direction,
+        cx: &Context<'_>,
+        waiter_id: Option<&mut u64>,
+        check: impl Fn() -> io::Result<()>,
+        mut operation: impl FnMut() -> io::Result<R>,
+        emptied: impl Fn(&R) -> bool,
+    ) -> Poll<io::Result<R>> {
+        let direction = self.direction(direction);
+        let mut waiter_id = waiter_id;
+        loop {
+            // Ordering: Acquire pairs with the Release in `happened`. The word is read before the attempt: an event after
+            // this point changes it, and `drained` will not undo that.
+            let word = direction.word.load(Ordering::Acquire);
+            if word & CLOSED != 0 {
+                return Poll::Ready(Err(super::shut_down()));
+            }
+            if word & READY == 0 {
+                check()?;
+                if direction.wait(cx, waiter_id.as_deref_mut()) {
+                    return Poll::Pending;
+                }
+                continue;
+            }
+            match operation() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => direction.drained(word),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+                Ok(result) => {
+                    if word & MARKED == 0 && emptied(&result) {
+                        direction.drained(word);
+                    }
+                    return Poll::Ready(Ok(result));
+                }
+            }
+        }
+    }
+
+    /// Attempts `operation` for a task that may go away without a word.
+    pub(crate) fn poll_anonymous<R>(
+        &self,
+        direction: Direction,
+        cx: &Context<'_>,
+        check: impl Fn() -> io::Result<()>,
+        operation: impl FnMut() -> io::Result<R>,
+        emptied: impl Fn(&R) -> bool,
+    ) -> Poll<io::Result<R>> {
+        self.poll(direction, cx, None, check, operation, emptied)
+    }
+
+    /// A place for someone who may have to wait.
+    pub(crate) fn waiter_id(&self, direction: Direction) -> WaiterId<'_> {
+        WaiterId {
+            source: self,
+            direction,
+            number: 0,
+        }
+    }
+
+    #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+    pub(crate) fn waiting(&self, direction: Direction) -> usize {
+        self.direction(direction).waiting.lock().wakers.len()
+    }
+}
+
+impl WaiterId<'_> {
+    /// Attempts `operation`, and keeps its place if it would block.
+    pub(crate) fn poll<R>(
+        &mut self,
+        cx: &Context<'_>,
+        check: impl Fn() -> io::Result<()>,
+        operation: impl FnMut() -> io::Result<R>,
+        emptied: impl Fn(&R) -> bool,
+    ) -> Poll<io::Result<R>> {
+        self.source.poll(
+            self.direction,
+            cx,
+            Some(&mut self.number),
+            check,
+            operation,
+            emptied,
+        )
+    }
+}
+
+impl Drop for WaiterId<'_> {
+    fn drop(&mut self) {
+        if self.number != 0 {
+            let mut waiting = self.source.direction(self.direction).waiting.lock();
+            let place = waiting
+                .wakers
+                .iter()
+                .position(|(number, _)| *number == self.number);
+            let waker = place.map(|place| waiting.wakers.swap_remove(place));
+            drop(waiting);
+            drop(waker);
+        }
+    }
+}
+
+impl WaitQueue {
+    /// An attempt that began when the word was `seen` would have blocked, or the next one would.
+    fn drained(&self, seen: u64) {
+        // Ordering: Relaxed. It publishes nothing. If it fails, an event came, and the next attempt finds out.
+        let _ = self
+            .word
+            .compare_exchange(seen, seen & !READY, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Joins the waiting ones; `false` if there is nothing to wait for.
+    fn wait(&self, cx: &Context<'_>, waiter_id: Option<&mut u64>) -> bool {
+        let waker = cx.waker().clone();
+        let mut waiting = self.waiting.lock();
+        // Ordering: Relaxed. Who changes the word takes the lock afterwards: a change that is not seen here finds the waker.
+        if self.word.load(Ordering::Relaxed) & (READY | CLOSED) != 0 {
+            return false;
+        }
+        let replaced = waiting.enter(waker, waiter_id);
+        drop(waiting);
+        match replaced {
+            Some(Replaced::Same(waker)) => drop(waker),
+            Some(Replaced::Oldest(waker)) => waker.wake(),
+            None => {}
+        }
+        true
+    }
+
+    fn take(&self, wakers: &mut Vec<Waker>) {
+        let mut waiting = self.waiting.lock();
+        wakers.extend(waiting.wakers.drain(..).map(|(_, waker)| waker));
+    }
+}
+
+enum Replaced {
+    /// The waker of the same waiter.
+    Same(Waker),
+    /// One too many: it looks again and joins again.
+    Oldest(Waker),
+}
+
+impl Waiting {
+    fn enter(&mut self, waker: Waker, waiter_id: Option<&mut u64>) -> Option<Replaced> {
+        let place = match &waiter_id {
+            Some(waiter_id) => self
+                .wakers
+                .iter()
+                .position(|(number, _)| *number == **waiter_id && **waiter_id != 0),
+            None => self
+                .wakers
+                .iter()
+                .position(|(number, old)| *number == 0 && old.will_wake(&waker)),
+        };
+        if let Some(place) = place {
+            return Some(Replaced::Same(std::mem::replace(
+                &mut self.wakers[place].1,
+                waker,
+            )));
+        }
+        let Some(waiter_id) = waiter_id else {
+            let mut anonymous = (0..self.wakers.len()).filter(|&place| self.wakers[place].0 == 0);
+            let oldest = anonymous.next();
+            let full = anonymous.count() + 1 >= ANONYMOUS;
+            let oldest = oldest.filter(|_| full).map(|place| self.wakers.remove(place).1);
+            self.wakers.push((0, waker));
+            return oldest.map(Replaced::Oldest);
+        };
+        self.tickets += 1;
+        *waiter_id = self.tickets;
+        self.wakers.push((self.tickets, waker));
+        None
+    }
+}

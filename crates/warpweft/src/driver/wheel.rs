@@ -1,0 +1,511 @@
+//! A hierarchical timing wheel: constant time to set, to cancel and to expire, whatever the number of timers.
+//!
+//! ```text
+//!   level 0: 64 slots of 65.5 us     level 1: 64 slots of 4.2 ms     …     level 7: 64 slots of 9 years
+//!            ▲ reached                        each slot: a list of timers and the earliest deadline in it
+//! ```
+//!
+//! A timer lies at the level of the highest digit (of six bits) in which its tick differs from `reached`, in the slot of that digit.
+//! When time reaches a slot of a higher level its timers move down; each does so at most seven times. 16 bits within a tick and
+//! eight levels of six bits are the 64 bits of the clock: there is nothing beyond the last level.
+//!
+//! ```text
+//!   level 1:  [ 0 ][ 1 ][ X ][   ] …          X is the first slot with timers
+//!                         │ some at each expiry
+//!                         ▼
+//!   level 0:  the slots of now     the slots of X, ahead ─── time reaches X: they change places
+//! ```
+//!
+//! A slot of level 2 may hold a hundred thousand timers. So that they do not all move at once, while others are late, each level has a second
+//! set of slots, *ahead*, into which the next slot of the level above is emptied bit by bit.
+//!
+//! Ticks only sort. What expires is decided by the deadline itself, to the nanosecond, and `next` is a deadline too: no timer is
+//! rounded, and nobody wakes up only to move timers down.
+//!
+//! # Invariants
+//!
+//! - Every timer of a level is due before every timer of the next level; within a level, before those of later slots.
+//! - No timer's slot is before `reached`, those of level 0 at the earliest in its slot.
+//! - What is ahead of a level belongs to one slot of the level above, which starts at `from`; so does what is left in that slot.
+//! - A slot's `first` is no later than any of its deadlines, and [`NEVER`] if it is empty.
+//! - An entry's generation changes when its timer goes: a place finds its own timer or none.
+
+use super::timers::NEVER;
+use std::task::Waker;
+
+/// Nanoseconds of a tick, as a power of two.
+const TICK_BITS: u32 = 16;
+const DIGIT_BITS: u32 = 6;
+const LEVELS: usize = 8;
+const SLOTS: usize = 1 << DIGIT_BITS;
+/// The end of a list.
+const NONE: u32 = u32::MAX;
+
+/// Where a timer is, and which one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    index: u32,
+    generation: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Wheel {
+    /// All ticks before this one have expired.
+    reached: u64,
+    /// Each level twice: its slots of now, and those that are ahead. The last level has nothing above it.
+    sets: Box<[[Level; LEVELS]; 2]>,
+    /// Which of the two is of now, for each level.
+    now: [u8; LEVELS],
+    /// The first tick of what is ahead of each level.
+    from: [u64; LEVELS],
+    entries: Vec<Entry>,
+    /// The first vacant entry.
+    vacant: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    /// A bit for each slot that is not empty.
+    occupied: u64,
+    slots: [Slot; SLOTS],
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    head: u32,
+    first: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    deadline: u64,
+    /// Empty if the entry is vacant.
+    waker: Option<Waker>,
+    previous: u32,
+    /// In its slot's list; of a vacant entry, in the list of those.
+    next: u32,
+    generation: u32,
+    /// `(set * LEVELS + level) * SLOTS + slot`.
+    fibers: u32,
+}
+
+impl Level {
+    /// No later than the first deadline in it; [`NEVER`] if it is empty.
+    fn first(&self) -> u64 {
+        match self.occupied {
+            0 => NEVER,
+            occupied => self.slots[occupied.trailing_zeros() as usize].first,
+        }
+    }
+}
+
+/// One of the two sets of slots of a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Set {
+    Now,
+    Ahead,
+}
+
+/// The digit of a tick that decides at that level.
+fn digit(tick: u64, level: usize) -> usize {
+    (tick >> (DIGIT_BITS * level as u32)) as usize % SLOTS
+}
+
+impl Wheel {
+    pub(crate) fn new() -> Self {
+        let slot = Slot {
+            head: NONE,
+            first: NEVER,
+        };
+        let level = Level {
+            occupied: 0,
+            slots: [slot; SLOTS],
+        };
+        Self {
+            reached: 0,
+            sets: Box::new([[level; LEVELS]; 2]),
+            now: [0; LEVELS],
+            from: [0; LEVELS],
+            entries: Vec::new(),
+            vacant: NONE,
+        }
+    }
+
+    pub(crate) fn insert(&mut self, deadline: u64, waker: Waker) -> Place {
+        let index = self.occupy(deadline, waker);
+        self.link(index);
+        Place {
+            index,
+            generation: self.entries[index as usize].generation,
+        }
+    }
+
+    /// Takes a timer off, if it is still there.
+    pub(crate) fn remove(&mut self, place: Place) -> Option<Waker> {
+        self.waker(place)?;
+        self.unlink(place.index);
+        self.vacate(place.index)
+    }
+
+    /// Whom the timer wakes, if it is still there.
+    pub(crate) fn waker(&mut self, place: Place) -> Option<&mut Waker> {
+        let entry = &mut self.entries[place.index as usize];
+        entry
+            .waker
+            .as_mut()
+            .filter(|_| entry.generation == place.generation)
+    }
+
+    /// No later than the first deadline, and within its slot; [`NEVER`] if there is none.
+    pub(crate) fn next(&self) -> u64 {
+        let Some((level, slot)) = self.first_slot() else {
+            return NEVER;
+        };
+        let first = self.set(Set::Now, level).slots[slot].first;
+        match level.checked_sub(1) {
+            Some(below) if self.from[below] == self.start(level, slot) => {
+                first.min(self.set(Set::Ahead, below).first())
+            }
+            _ => first,
+        }
+    }
+
+    /// Takes off what is due at `now`, `most` timers at the most; whether there may be more.
+    pub(crate) fn expire(&mut self, now: u64, most: usize, wakers: &mut Vec<Waker>) -> bool {
+        let before = wakers.len();
+        let more = self.take_due(now, most, wakers);
+        // Much faster than timers expire: the next slot is in place before its time comes, even if this one was reached late.
+        self.move_ahead(8 * (wakers.len() - before) + 32);
+        more
+    }
+
+    fn take_due(&mut self, now: u64, most: usize, wakers: &mut Vec<Waker>) -> bool {
+        let now_tick = now >> TICK_BITS;
+        let mut left = most;
+        while let Some((level, slot)) = self.first_slot() {
+            let start = self.start(level, slot);
+            if start > now_tick {
+                break;
+            }
+            self.reached = self.reached.max(start);
+            if level > 0 {
+                let below = level - 1;
+                if self.from[below] == start {
+                    // There is nothing in the slots of now: they are before this one.
+                    self.now[below] ^= 1;
+                }
+                // All that is left, so that the levels stay in order.
+                while let Some(index) = self.pop(level, slot) {
+                    self.link(index);
+                }
+                continue;
+            }
+            // What is not due yet goes back: its tick is the present one.
+            let mut back = NONE;
+            while left > 0
+                && let Some(index) = self.pop(level, slot)
+            {
+                if self.entries[index as usize].deadline <= now {
+                    wakers.extend(self.vacate(index));
+                    left -= 1;
+                } else {
+                    self.entries[index as usize].next = back;
+                    back = index;
+                }
+            }
+            while back != NONE {
+                let index = back;
+                back = self.entries[index as usize].next;
+                self.link(index);
+            }
+            if left == 0 {
+                return true;
+            }
+            if start >= now_tick {
+                break;
+            }
+        }
+        self.reached = self.reached.max(now_tick);
+        false
+    }
+
+    /// Moves timers of the next slot of each level to where they will be when its time comes, `most` for each level. Whether some are
+    /// left.
+    pub(crate) fn move_ahead(&mut self, most: usize) -> bool {
+        let mut left = false;
+        for level in 1..LEVELS {
+            let occupied = self.set(Set::Now, level).occupied;
+            if occupied == 0 {
+                continue;
+            }
+            let slot = occupied.trailing_zeros() as usize;
+            let (start, below) = (self.start(level, slot), level - 1);
+            if self.set(Set::Ahead, below).occupied == 0 {
+                self.from[below] = start;
+            } else if self.from[below] != start {
+                // It holds what a later slot had before timers came into this one.
+                continue;
+            }
+            for _ in 0..most {
+                let Some(index) = self.pop(level, slot) else {
+                    break;
+                };
+                let tick = self.entries[index as usize].deadline >> TICK_BITS;
+                self.enter(index, Set::Ahead, below, digit(tick, below));
+            }
+            left |= self.set(Set::Now, level).slots[slot].head != NONE;
+        }
+        left
+    }
+
+    #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+    pub(crate) fn len(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.waker.is_some()).count()
+    }
+
+    fn set(&self, set: Set, level: usize) -> &Level {
+        &self.sets[self.which(set, level)][level]
+    }
+
+    fn which(&self, set: Set, level: usize) -> usize {
+        let now = usize::from(self.now[level]);
+        match set {
+            Set::Now => now,
+            Set::Ahead => 1 - now,
+        }
+    }
+
+    /// Where the earliest timers are: in that slot, or ahead of it.
+    fn first_slot(&self) -> Option<(usize, usize)> {
+        (0..LEVELS).find_map(|level| {
+            let mut occupied = self.set(Set::Now, level).occupied;
+            if level > 0 && self.set(Set::Ahead, level - 1).occupied != 0 {
+                occupied |= 1 << digit(self.from[level - 1], level);
+            }
+            (occupied != 0).then(|| (level, occupied.trailing_zeros() as usize))
+        })
+    }
+
+    /// The first tick of a slot.
+    fn start(&self, level: usize, slot: usize) -> u64 {
+        let shift = DIGIT_BITS * level as u32;
+        let above = u64::MAX.checked_shl(shift + DIGIT_BITS).unwrap_or(0);
+        self.reached & above | (slot as u64) << shift
+    }
+
+    /// Enters an entry into the list where its deadline belongs.
+    fn link(&mut self, index: u32) {
+        let deadline = self.entries[index as usize].deadline;
+        // What is overdue belongs to the present tick.
+        let tick = (deadline >> TICK_BITS).max(self.reached);
+        let level = ((tick ^ self.reached).checked_ilog2().unwrap_or(0) / DIGIT_BITS) as usize;
+        self.enter(index, Set::Now, level, digit(tick, level));
+    }
+
+    /// Enters an entry into that list.
+    fn enter(&mut self, index: u32, set: Set, level: usize, digit: usize) {
+        let which = self.which(set, level);
+        let deadline = self.entries[index as usize].deadline;
+        self.sets[which][level].occupied |= 1 << digit;
+        let slot = &mut self.sets[which][level].slots[digit];
+        slot.first = slot.first.min(deadline);
+        let next = std::mem::replace(&mut slot.head, index);
+        if next != NONE {
+            self.entries[next as usize].previous = index;
+        }
+        let entry = &mut self.entries[index as usize];
+        entry.previous = NONE;
+        entry.next = next;
+        // Below 1024.
+        entry.fibers = ((which * LEVELS + level) * SLOTS + digit) as u32;
+    }
+
+    fn unlink(&mut self, index: u32) {
+        let Entry {
+            previous,
+            next,
+            fibers,
+            ..
+        } = self.entries[index as usize];
+        if next != NONE {
+            self.entries[next as usize].previous = previous;
+        }
+        if previous != NONE {
+            self.entries[previous as usize].next = next;
+            return;
+        }
+        let (level, digit) = (fibers as usize / SLOTS, fibers as usize % SLOTS);
+        let level = &mut self.sets[level / LEVELS][level % LEVELS];
+        let slot = &mut level.slots[digit];
+        slot.head = next;
+        if next == NONE {
+            slot.first = NEVER;
+            level.occupied &= !(1 << digit);
+        }
+    }
+
+    /// Takes an entry out of a slot of now. The last one leaves it empty.
+    fn pop(&mut self, level: usize, slot: usize) -> Option<u32> {
+        let head = self.set(Set::Now, level).slots[slot].head;
+        if head == NONE {
+            return None;
+        }
+        self.unlink(head);
+        Some(head)
+    }
+
+    fn occupy(&mut self, deadline: u64, waker: Waker) -> u32 {
+        if self.vacant != NONE {
+            let index = self.vacant;
+            let entry = &mut self.entries[index as usize];
+            self.vacant = entry.next;
+            entry.deadline = deadline;
+            entry.waker = Some(waker);
+            return index;
+        }
+        // 2³² timers would take 160 GiB.
+        let index = u32::try_from(self.entries.len()).unwrap_or_else(|_| unreachable!("memory ends before"));
+        self.entries.push(Entry {
+            deadline,
+            waker: Some(waker),
+            previous: NONE,
+            next: NONE,
+            generation: 0,
+            fibers: 0,
+        });
+        index
+    }
+
+    fn vacate(&mut self, index: u32) -> Option<Waker> {
+        let entry = &mut self.entries[index as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.next = std::mem::replace(&mut self.vacant, index);
+        entry.waker.take()
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::{Entry, NEVER, Wheel};
+    use std::task::Waker;
+
+    fn expired(wheel: &mut Wheel, now: u64) -> usize {
+        let mut wakers = Vec::new();
+        while wheel.expire(now, 3, &mut wakers) {}
+        wakers.len()
+    }
+
+    #[test]
+    fn a_timer_costs_forty_bytes() {
+        assert!(size_of::<Entry>() <= 40, "{}", size_of::<Entry>());
+    }
+
+    /// Around every power of two, where digits change: never a nanosecond early, never late.
+    #[test]
+    fn exact_at_every_digit() {
+        for start in [0, 1, 1 << 22, (1 << 40) - 1, 1 << 63] {
+            for bit in 0..64 {
+                for deadline in [(1_u64 << bit) - 1, 1 << bit, (1 << bit) + 1] {
+                    let deadline = deadline.saturating_add(start).min(NEVER - 1);
+                    let mut wheel = Wheel::new();
+                    expired(&mut wheel, start);
+                    wheel.insert(deadline, Waker::noop().clone());
+                    assert_eq!(wheel.next(), deadline, "nobody wakes up before");
+                    assert_eq!(
+                        expired(&mut wheel, deadline.saturating_sub(1)),
+                        usize::from(deadline == 0),
+                        "{start} {deadline}"
+                    );
+                    assert_eq!(
+                        expired(&mut wheel, deadline),
+                        usize::from(deadline != 0),
+                        "{start} {deadline}"
+                    );
+                    assert_eq!(wheel.next(), NEVER);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn many_at_one_moment_and_one_behind() {
+        let mut wheel = Wheel::new();
+        for _ in 0..10 {
+            wheel.insert(1_000_000, Waker::noop().clone());
+        }
+        let later = wheel.insert(1_000_001, Waker::noop().clone());
+        assert_eq!(expired(&mut wheel, 1_000_000), 10);
+        assert_eq!((wheel.next(), wheel.len()), (1_000_001, 1));
+        assert!(wheel.remove(later).is_some());
+        assert!(wheel.remove(later).is_none());
+        wheel.insert(5, Waker::noop().clone());
+        assert_eq!(wheel.next(), 5, "what is overdue is next");
+        assert_eq!(expired(&mut wheel, 1_000_000), 1);
+    }
+
+    /// Against a sorted list: timers come, go and expire while others are ahead.
+    #[test]
+    fn like_a_sorted_list() {
+        let random = &mut fastrand::Rng::with_seed(7);
+        for spread_bits in [18, 24, 30, 36] {
+            let (mut wheel, mut now) = (Wheel::new(), 0_u64);
+            let mut due = std::collections::BTreeMap::new();
+            for id in 0..20_000_u64 {
+                let bits = random.u32(10..=spread_bits);
+                let deadline = now + random.u64(0..1 << bits);
+                due.insert((deadline, id), wheel.insert(deadline, Waker::noop().clone()));
+                if random.u8(..) < 40 {
+                    let pick = random.usize(..due.len());
+                    let key = *due.keys().nth(pick.min(50)).expect("it is not empty");
+                    let place = due.remove(&key).expect("it is there");
+                    assert!(wheel.remove(place).is_some());
+                }
+                if random.u8(..) < 60 {
+                    let bits = random.u32(8..=spread_bits - 6);
+                    now += random.u64(0..1 << bits);
+                    let later = due.split_off(&(now + 1, 0));
+                    let gone = std::mem::replace(&mut due, later);
+                    assert_eq!(expired(&mut wheel, now), gone.len());
+                    assert!(gone.values().all(|&place| wheel.remove(place).is_none()));
+                }
+                let first = due.keys().next().map_or(NEVER, |&(deadline, _)| deadline);
+                assert!(wheel.next() <= first, "nobody is late");
+                assert_eq!(wheel.next() == NEVER, due.is_empty());
+            }
+            assert_eq!(wheel.len(), due.len());
+            assert_eq!(expired(&mut wheel, NEVER), due.len());
+        }
+    }
+
+    /// Timers of one slot are ahead of their level when nearer ones come, and go at their own time.
+    #[test]
+    fn nearer_timers_come_while_others_are_ahead() {
+        let mut wheel = Wheel::new();
+        // Not in the first slot of those that are ahead: there they would be looked at, and put back, with those that come now.
+        let far = (40 << 22) + (5 << 16);
+        for n in 0..100 {
+            wheel.insert(far + n, Waker::noop().clone());
+        }
+        assert_eq!(expired(&mut wheel, 1), 0);
+        let (near, between) = (20 << 22, 30 << 22);
+        wheel.insert(near, Waker::noop().clone());
+        wheel.insert(between, Waker::noop().clone());
+        assert_eq!(wheel.next(), near);
+        assert_eq!(expired(&mut wheel, near), 1);
+        assert_eq!(wheel.next(), between);
+        assert_eq!(expired(&mut wheel, between), 1);
+        assert_eq!(wheel.next(), far);
+        wheel.insert(far + 50, Waker::noop().clone());
+        assert_eq!(expired(&mut wheel, far + 49), 50);
+        assert_eq!(expired(&mut wheel, far + 50), 2);
+        assert_eq!(expired(&mut wheel, NEVER), 49);
+    }
+
+    #[test]
+    fn the_last_deadline_of_all() {
+        let mut wheel = Wheel::new();
+        wheel.insert(NEVER - 1, Waker::noop().clone());
+        assert_eq!(expired(&mut wheel, NEVER - 2), 0);
+        assert_eq!(expired(&mut wheel, NEVER), 1);
+    }
+}

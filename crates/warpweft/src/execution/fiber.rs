@@ -1,0 +1,461 @@
+//! One fiber: its stack, its stack context, and how it waits.
+//!
+//! # Invariants
+//!
+//! - Everything here is its own thread's. Other threads know a [`Key`] or its [`FiberWaker`], which they enter in the thread's lane.
+//! - While it runs, its stack context is the thread's; while it waits, nothing of it is touched but its turn, by `fibers.rs`.
+//! - It never switches while it is panicking: how many panics are under way is the thread's knowledge, not the stack's.
+
+use super::fiber_waker::{FiberWaker, wake_of};
+use super::stack_context::StackContext;
+use super::thread_fibers::{ThreadFibers, Turn};
+use crate::coroutine::Input;
+use crate::coroutine::overflow::Label;
+use crate::coroutine::portable::{RawCoroutine, SWITCHES_DIRECTLY, Switch, leave_for};
+use crate::coroutine::stack::{Claim, Stack};
+use crate::pool::current::WorkerRef;
+use crate::threads::thread_handle::Key;
+use std::cell::{Cell, UnsafeCell};
+use std::mem::ManuallyDrop;
+use std::panic::resume_unwind;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::task::Waker;
+use warpweft_platform::delay;
+use warpweft_platform::prefetch::prefetch;
+use warpweft_platform::process;
+use warpweft_platform::thread::{panicking, pause};
+use warpweft_task::{Abandon, Mount, Running, Signal, Unwound};
+
+/// Whether a wait must not be left before its end, because somebody else works on the frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MustWait {
+    Yes,
+    No,
+}
+
+/// What a fiber does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Runs,
+    /// It waits until its key of this turn is entered.
+    Waits(MustWait),
+    /// It waits until its waker rings.
+    Listens(MustWait),
+    /// It is in its thread's line of those that go on next.
+    Ready(MustWait),
+}
+
+/// It is not in its thread's table.
+const UNKNOWN: u32 = 1;
+/// From now on its waits unwind it.
+const UNWINDING: u32 = 2;
+/// It is in `blocking`, and wants no worker when it goes on.
+const BLOCKING_IN_PLACE: u32 = 4;
+/// A frame must not be left while others work on it; so many times.
+const HELD: u32 = 8;
+
+/// How long a fiber sleeps between two looks at its waker in a forked child, in nanoseconds.
+const LOOK_NS: u64 = 200_000;
+/// After so many looks it looks whether its thread is the only one, and at its first.
+const LOOKS: u32 = 100;
+
+/// How many lines of the cache a turn looks at.
+const HOT_LINES: usize = 3;
+const LINE: usize = 64;
+
+/// `repr(C)`: what a turn looks at comes first, in three lines of the cache; a hundred fibers that take turns fill it.
+#[repr(C, align(64))]
+pub(crate) struct Fiber {
+    /// `Some` from start to end; changed by the thread's thread while the fiber does not run.
+    coroutine: UnsafeCell<Option<RawCoroutine>>,
+    state: Cell<State>,
+    /// What makes its waits other than plain: the constants above. Mostly none.
+    flags: Cell<u32>,
+    /// How often its waker has rung.
+    notifications: Cell<u64>,
+    /// Who is behind it in the line.
+    behind: Cell<*const Self>,
+    switch: Cell<*const Switch>,
+    /// Where its stack was left.
+    left_at: Cell<*const u8>,
+    context: StackContext,
+    fiber_waker: Arc<FiberWaker>,
+    /// While it has no body.
+    stack: Cell<Option<Stack>>,
+    /// While it has one.
+    claim: Cell<Claim>,
+    /// Its place in the thread's table, once it has waited.
+    slot: Cell<Option<u32>>,
+    /// Of its present wait for a key, or its last; no other wait of a fiber of this thread ever had it.
+    turn: Cell<u64>,
+    /// While its closure is on the stack.
+    task: Cell<Option<Running>>,
+    label: Label,
+}
+
+impl Fiber {
+    /// A fiber without a body, in its box.
+    ///
+    /// # Safety
+    ///
+    /// `fibers` is the calling thread's, and outlives the fiber.
+    pub(crate) unsafe fn new(fibers: NonNull<ThreadFibers>, stack: Stack) -> NonNull<Self> {
+        let mut fiber = Box::<Self>::new_uninit();
+        let place = fiber.as_mut_ptr();
+        let label = Label::of("fiber", &stack);
+        // SAFETY: by contract; the fiber is the stack context's own box, which does not move.
+        let context = unsafe { StackContext::new(fibers, place) };
+        let fiber_waker = FiberWaker::new(context.thread_handle(), place);
+        fiber.write(Self {
+            coroutine: UnsafeCell::new(None),
+            state: Cell::new(State::Runs),
+            flags: Cell::new(UNKNOWN),
+            notifications: Cell::new(0),
+            behind: Cell::new(ptr::null()),
+            switch: Cell::new(ptr::null()),
+            left_at: Cell::new(ptr::null()),
+            context,
+            fiber_waker,
+            stack: Cell::new(Some(stack)),
+            claim: Cell::new(Claim::none()),
+            slot: Cell::new(None),
+            turn: Cell::new(0),
+            task: Cell::new(None),
+            label,
+        });
+        let raw = Box::into_raw(fiber).cast::<Self>();
+        NonNull::new(raw).unwrap_or_else(|| unreachable!("a box"))
+    }
+
+    #[inline]
+    fn fibers(&self) -> &ThreadFibers {
+        self.context.fibers()
+    }
+
+    pub(crate) fn label(&self) -> &Label {
+        &self.label
+    }
+
+    /// Under that claim it uses its stack.
+    #[inline]
+    pub(crate) fn set_claim(&self, claim: Claim) {
+        self.claim.set(claim);
+    }
+
+    /// Gives it a body.
+    pub(crate) fn load(&self, mount: Mount) {
+        let Some(stack) = self.stack.take() else {
+            unreachable!("a fiber without a body has a stack")
+        };
+        self.label.write(mount.info());
+        let this: *const Self = self;
+        let body = move |switch: &Switch| {
+            // SAFETY: its home keeps the fiber until the body has ended.
+            let fiber = unsafe { &*this };
+            fiber.switch.set(switch);
+            fiber.context.begin();
+            fiber.context.arrive();
+            mount.run();
+        };
+        // SAFETY: it borrows the fiber, as above; a task's panic is its result, so it does not unwind.
+        let coroutine = unsafe { RawCoroutine::new(stack, body) };
+        // SAFETY: it does not run, and it is the thread's thread that calls.
+        unsafe { *self.coroutine.get() = Some(coroutine) };
+    }
+
+    /// It is about to run, with what the thread carries on the stack of `below`.
+    #[inline]
+    pub(crate) fn board(&self, below: &StackContext) {
+        self.state.set(State::Runs);
+        self.context.board(below);
+    }
+
+    pub(crate) fn context(&self) -> &StackContext {
+        &self.context
+    }
+
+    #[inline]
+    fn coroutine(&self) -> Option<&RawCoroutine> {
+        // SAFETY: it is changed by `load` and `end` alone, before it runs and afterwards.
+        unsafe { &*self.coroutine.get() }.as_ref()
+    }
+
+    /// Runs it until it, or one that it was left for, waits or ends. Whether that one has ended.
+    #[allow(
+        clippy::inline_always,
+        reason = "each return behind a switch of stacks is mispredicted"
+    )]
+    #[inline(always)]
+    pub(crate) fn resume(&self, input: Input) -> bool {
+        self.coroutine().is_none_or(|coroutine| coroutine.resume(input))
+    }
+
+    /// Its body has ended.
+    pub(crate) fn end(&self) {
+        // SAFETY: it does not run any more, and it is the thread's thread that calls.
+        let coroutine = unsafe { &mut *self.coroutine.get() }.take();
+        self.stack.set(coroutine.map(RawCoroutine::into_stack));
+        self.set_flag(UNWINDING, false);
+    }
+
+    pub(crate) fn slot(&self) -> Option<u32> {
+        self.slot.get()
+    }
+
+    pub(crate) fn set_slot(&self, slot: Option<u32>) {
+        self.slot.set(slot);
+        self.set_flag(UNKNOWN, slot.is_none());
+    }
+
+    fn set_flag(&self, by: u32, is: bool) {
+        let others = self.flags.get() & !by;
+        self.flags.set(if is { others | by } else { others });
+    }
+
+    fn has_flag(&self, by: u32) -> bool {
+        self.flags.get() & by != 0
+    }
+
+    /// Whether it may switch away and go on without more ado.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.flags.get() == 0
+    }
+
+    /// Whether it waits in that turn.
+    pub(crate) fn waits_in(&self, turn: u64) -> bool {
+        matches!(self.state.get(), State::Waits(_)) && self.turn.get() == turn
+    }
+
+    /// It waits, and is put into the line.
+    #[inline]
+    pub(crate) fn get_ready(&self) {
+        if let State::Waits(must_wait) | State::Listens(must_wait) = self.state.get() {
+            self.state.set(State::Ready(must_wait));
+        }
+    }
+
+    /// Its bell has rung. Whether it listens.
+    #[inline]
+    pub(crate) fn hear(&self) -> bool {
+        self.notifications.set(self.notifications.get().wrapping_add(1));
+        matches!(self.state.get(), State::Listens(_))
+    }
+
+    /// How often its waker has rung.
+    #[inline]
+    pub(crate) fn notifications(&self) -> u64 {
+        self.notifications.get()
+    }
+
+    /// What rings its waker.
+    #[inline]
+    pub(crate) fn waker(&self) -> ManuallyDrop<Waker> {
+        self.fiber_waker.waker()
+    }
+
+    /// Who is behind it in the line.
+    #[inline]
+    pub(crate) fn behind(&self) -> &Cell<*const Self> {
+        &self.behind
+    }
+
+    /// It is the first of the line now, and goes on after the present one: fetches what it was left with, and the first lines of who is
+    /// behind it, into the cache.
+    ///
+    /// That is one turn ahead for the stack, whose address is in those lines, and two for them: with many fibers each has been
+    /// pushed out of the first level by the others since its last turn.
+    #[inline]
+    pub(crate) fn warm_up(&self) {
+        prefetch(self.left_at.get());
+        if !SWITCHES_DIRECTLY {
+            // At the foot of the stack.
+            prefetch(self.switch.get().cast());
+        }
+        let behind = self.behind.get().cast::<u8>();
+        if !behind.is_null() {
+            for line in 0..HOT_LINES {
+                prefetch(behind.wrapping_add(line * LINE));
+            }
+        }
+    }
+
+    /// Whether it has been left, and may be unwound.
+    pub(crate) fn may_be_unwound(&self) -> bool {
+        matches!(
+            self.state.get(),
+            State::Waits(MustWait::No) | State::Listens(MustWait::No) | State::Ready(MustWait::No)
+        )
+    }
+
+    /// From now on its waits unwind it.
+    pub(crate) fn begin_unwinding(&self) {
+        self.set_flag(UNWINDING, true);
+    }
+
+    pub(crate) fn is_unwinding(&self) -> bool {
+        self.has_flag(UNWINDING)
+    }
+
+    /// Whether a frame of it must not be left.
+    pub(crate) fn is_held(&self) -> bool {
+        self.flags.get() >= HELD
+    }
+
+    pub(crate) fn hold(&self, more: bool) {
+        let must_wait = self.flags.get();
+        self.flags
+            .set(if more { must_wait + HELD } else { must_wait - HELD });
+    }
+
+    /// The closure of that task begins on this stack, or has ended.
+    pub(crate) fn set_task(&self, task: Option<Running>) {
+        self.task.set(task);
+    }
+
+    /// Whether somebody has asked for its cancellation.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        // SAFETY: there is a task only while its closure is on this stack.
+        self.task.get().is_some_and(|task| unsafe { task.is_cancelled() })
+    }
+
+    /// Whether it is in `blocking`.
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.has_flag(BLOCKING_IN_PLACE)
+    }
+
+    /// It is in `blocking` from now on, or no longer. Whether it was.
+    pub(crate) fn set_blocking(&self, away: bool) -> bool {
+        let was = self.is_blocking();
+        self.set_flag(BLOCKING_IN_PLACE, away);
+        was
+    }
+
+    /// Whether it may switch away now. A thread that is panicking parks instead.
+    #[inline]
+    pub(crate) fn may_switch(&self) -> bool {
+        !panicking()
+    }
+
+    /// Unwinds the stack.
+    #[cold]
+    pub(crate) fn unwind(&self) -> ! {
+        self.fibers().pool().core().stacks.count_unwound();
+        resume_unwind(Box::new(Unwound))
+    }
+
+    /// A key for the wait that begins now.
+    fn next_key(&self) -> Key {
+        let slot = self.fibers().slot_of(self);
+        let turn = self.fibers().next_turn();
+        self.turn.set(turn);
+        Key { slot, turn }
+    }
+
+    /// Switches away until `signal` is set. Whether it is to be unwound instead of going on.
+    pub(crate) fn wait(&self, signal: &Signal, must_wait: MustWait) -> bool {
+        let fibers = self.fibers();
+        if let Err(token) = signal.hang(wake_of(fibers.thread_handle(), self.next_key())) {
+            // It was set in the meantime. What the token's end enters means a turn that is over.
+            self.turn.set(fibers.next_turn());
+            token.abandon(Abandon::Cancelled);
+            return false;
+        }
+        delay::point("fiber.wait: token hung");
+        let input = self.suspend(State::Waits(must_wait));
+        if input == Input::Unwind
+            && let Some(token) = signal.set_and_take()
+        {
+            token.abandon(Abandon::Cancelled);
+        }
+        input == Input::Unwind
+    }
+
+    /// Switches away until what else is ready has had its turn. Whether it is to be unwound.
+    pub(crate) fn give_way(&self, must_wait: MustWait) -> bool {
+        let fibers = self.fibers();
+        fibers.slot_of(self);
+        fibers.line_up(self);
+        self.suspend(State::Ready(must_wait)) == Input::Unwind
+    }
+
+    /// Switches away until its waker rings. Whether it is to be unwound.
+    pub(crate) fn listen(&self, must_wait: MustWait) -> bool {
+        self.fibers().slot_of(self);
+        self.suspend(State::Listens(must_wait)) == Input::Unwind
+    }
+
+    /// Waits until its waker rings, in a forked child, where it does not switch away. No other thread looks at its lane.
+    #[cold]
+    pub(crate) fn listen_in_child(&self) {
+        let mut looks = 0;
+        loop {
+            // In this order: a thread may ring, and end.
+            let over = looks % LOOKS == 0 && process::is_alone();
+            if self.fiber_waker.was_entered() {
+                return;
+            }
+            if over {
+                process::refuse_wait(
+                    "a wait that nothing can end: a fiber forked, and what it waits for in the child stayed in the parent",
+                );
+            }
+            pause(LOOK_NS);
+            looks += 1;
+        }
+    }
+
+    fn suspend(&self, state: State) -> Input {
+        self.state.set(state);
+        // SAFETY: the switch lives at the foot of this stack, and was set when the body began.
+        self.context.leave(|| unsafe { &*self.switch.get() }.suspend(()))
+    }
+
+    /// [`give_way`](Self::give_way) without more ado, on its own stack, with the reference of its worker.
+    #[allow(
+        clippy::inline_always,
+        reason = "each return behind a switch of stacks may be mispredicted"
+    )]
+    #[inline(always)]
+    pub(crate) fn give_way_plainly(&self, worker_ref: &WorkerRef) -> bool {
+        let next = match self.fibers().turn_after(self, worker_ref) {
+            Turn::Own => return false,
+            Turn::Of(next) => Some(next),
+            Turn::Loops => None,
+        };
+        self.leave(State::Ready(MustWait::No), next) == Input::Unwind
+    }
+
+    /// [`listen`](Self::listen) without more ado, on its own stack, with the reference of its worker.
+    #[allow(clippy::inline_always, reason = "as `give_way_plainly`")]
+    #[inline(always)]
+    pub(crate) fn listen_plainly(&self, worker_ref: &WorkerRef) -> bool {
+        let next = match self.fibers().turn_instead(self, worker_ref) {
+            Turn::Of(next) => Some(next),
+            Turn::Own | Turn::Loops => None,
+        };
+        self.leave(State::Listens(MustWait::No), next) == Input::Unwind
+    }
+
+    /// Leaves the stack for that of another fiber, or the loop's.
+    #[allow(clippy::inline_always, reason = "as `give_way_plainly`")]
+    #[inline(always)]
+    fn leave(&self, state: State, next: Option<&Self>) -> Input {
+        self.state.set(state);
+        let here = 0_u8;
+        self.left_at.set(&raw const here);
+        // SAFETY: as in `suspend`.
+        let switch = unsafe { &*self.switch.get() };
+        // SAFETY: who is next was in the line, so it has begun, and was left; it is another one.
+        let input = unsafe { leave_for(switch, next.and_then(Self::coroutine)) };
+        self.context.arrive();
+        input
+    }
+}
+
+impl Drop for Fiber {
+    fn drop(&mut self) {
+        self.fiber_waker.forget();
+    }
+}

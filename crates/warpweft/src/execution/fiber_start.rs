@@ -1,0 +1,74 @@
+//! How a task that is a fiber begins, on the thread that runs its first step.
+
+use super::stack_context::{self, StackContext};
+use crate::coroutine::overflow;
+use crate::coroutine::stack::Reserved;
+use warpweft_task::{Host, Mount, Running};
+
+/// Starts fibers on the thread that runs their task, on a stack that it has.
+pub(crate) struct Start;
+
+/// The same on a stack that was taken when they were spawned.
+pub(crate) struct StartOn(pub(crate) Reserved);
+
+impl Host for Start {
+    #[inline]
+    fn host(self, mount: Mount) {
+        start(mount, None);
+    }
+
+    fn runs(task: Option<Running>) {
+        note_running(task);
+    }
+}
+
+impl Host for StartOn {
+    fn host(self, mount: Mount) {
+        start(mount, Some(self.0));
+    }
+
+    fn runs(task: Option<Running>) {
+        note_running(task);
+    }
+}
+
+#[inline]
+fn start(mount: Mount, reserved: Option<Reserved>) {
+    overflow::OF_POOLS.watch(stack_context::label_here);
+    let Some(context) = stack_context::here().filter(|context| context.label().is_none()) else {
+        // On top of a fiber that cannot switch, where no spare thread was to be had: it runs as a job.
+        return mount.run();
+    };
+    if let Err((mount, _)) = context.fibers().start(context, mount, reserved) {
+        mount.refuse();
+    }
+}
+
+fn note_running(task: Option<Running>) {
+    if let Some(fiber) = stack_context::here().and_then(StackContext::fiber) {
+        fiber.set_task(task);
+    }
+}
+
+/// Keeps the calling frame from being unwound at a wait, if it is on a fiber: somebody else works on it.
+pub(crate) struct NoUnwindGuard;
+
+impl NoUnwindGuard {
+    pub(crate) fn new() -> Self {
+        stack_context::hold(true);
+        Self
+    }
+
+    /// Nobody works on the frame any more.
+    pub(crate) fn end(self) {
+        std::mem::forget(self);
+        stack_context::hold(false);
+    }
+}
+
+impl Drop for NoUnwindGuard {
+    fn drop(&mut self) {
+        // Something unwinds through the frame all the same.
+        std::process::abort();
+    }
+}

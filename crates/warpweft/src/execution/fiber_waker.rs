@@ -1,0 +1,180 @@
+//! What the wakers of a fiber ring: one for the life of its stack, so that a wait allocates nothing.
+//!
+//! ```text
+//!   on its fibers thread    rings += 1 ── it listens? ── into the line
+//!   elsewhere             entered = true ── it was false? ── into the lane ┄┄ fibers: entered = false, and then as above
+//! ```
+//!
+//! A fiber remembers how often its waker had rung before it looked for what it waits for, and switches away only if it has not rung
+//! since. So a ring is never lost, and one that comes too late, or for a wait around the present one, makes somebody look once too
+//! often. That is also why a waker may outlive its fiber's body, and be the next one's.
+//!
+//! # Invariants
+//!
+//! - What is not atomic is the own thread's alone. `fiber` is null when the fiber is gone.
+//! - A bell lies in the lane at most once, and `entered` is set while it does. The home clears it before the fiber looks again: what was
+//!   done before a ring that found it set is visible then.
+
+use super::fiber::Fiber;
+use super::stack_context;
+use crate::threads::thread_handle::{Entry, Key, LaneWaker, ThreadHandle};
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+use std::sync::{Arc, Weak};
+use std::task::{RawWaker, RawWakerVTable, Waker};
+use warpweft_platform::atomic::{AtomicBool, Ordering};
+use warpweft_platform::delay;
+use warpweft_task::Runnable;
+
+#[derive(Debug)]
+pub(crate) struct FiberWaker {
+    /// Of the home. Weak: a waker that is kept for ever keeps no pool.
+    thread_handle: Weak<ThreadHandle>,
+    /// Its address, which nobody else has while `thread_handle` is there.
+    at: *const ThreadHandle,
+    fiber: Cell<*const Fiber>,
+    /// Whether it lies in the lane.
+    entered: AtomicBool,
+}
+
+// SAFETY: `fiber` is touched by the own thread alone: `notify` asks which thread it is on, and the others are the thread's. `at` is but
+// compared.
+unsafe impl Send for FiberWaker {}
+// SAFETY: as above.
+unsafe impl Sync for FiberWaker {}
+
+impl FiberWaker {
+    /// Of a fiber of the calling thread, whose thread handle that is.
+    pub(crate) fn new(thread_handle: &Arc<ThreadHandle>, fiber: *const Fiber) -> Arc<Self> {
+        Arc::new(Self {
+            thread_handle: Arc::downgrade(thread_handle),
+            at: Arc::as_ptr(thread_handle),
+            fiber: Cell::new(fiber),
+            entered: AtomicBool::new(false),
+        })
+    }
+
+    /// A waker that lives on the fiber's share: making it costs nothing, only cloning it does.
+    #[inline]
+    pub(crate) fn waker(self: &Arc<Self>) -> ManuallyDrop<Waker> {
+        // SAFETY: the table's functions expect what `Arc::into_raw` gives. The value is never dropped, so no share is given up, and who
+        // asks for it, a wait of the fiber, ends before the fiber gives up its own.
+        ManuallyDrop::new(unsafe { Waker::new(Arc::as_ptr(self).cast(), &VTABLE) })
+    }
+
+    /// Lets the fiber look once more for what it waits for. From any thread.
+    #[inline]
+    fn notify(self: &Arc<Self>) {
+        let at_home =
+            |context: &&stack_context::StackContext| ptr::eq(Arc::as_ptr(context.thread_handle()), self.at);
+        // Without a worker the home looks at its lane only.
+        match stack_context::here().filter(at_home) {
+            Some(context) if context.worker_ref().is_some() => {
+                if let Some(fiber) = self.heard() {
+                    // SAFETY: it listens, so it is there.
+                    context.fibers().let_in(unsafe { fiber.as_ref() });
+                }
+            }
+            _ => self.notify_from_elsewhere(),
+        }
+    }
+
+    #[cold]
+    fn notify_from_elsewhere(self: &Arc<Self>) {
+        // Ordering: Release publishes what the caller did before, also to a home that an earlier ring calls: it is a swap.
+        if !self.entered.swap(true, Ordering::Release) {
+            delay::point("fiber waker.ring: said");
+            if let Some(thread_handle) = self.thread_handle.upgrade() {
+                let waker = Arc::clone(self) as Arc<dyn LaneWaker>;
+                thread_handle.enter_in_lane(Entry::Notified(waker));
+            }
+        }
+    }
+
+    /// Whether it has rung elsewhere since this was asked. For the home of a forked child, whose lane may be lost.
+    pub(crate) fn was_entered(&self) -> bool {
+        // Ordering: as in `answer`.
+        let entered = self.entered.swap(false, Ordering::Acquire);
+        if entered {
+            self.heard();
+        }
+        entered
+    }
+
+    /// It has rung, on the own thread. The fiber, if it listens.
+    #[inline]
+    fn heard(&self) -> Option<NonNull<Fiber>> {
+        let fiber = NonNull::new(self.fiber.get().cast_mut())?;
+        // SAFETY: not null, so the fiber is there.
+        unsafe { fiber.as_ref() }.hear().then_some(fiber)
+    }
+
+    /// The fiber goes.
+    pub(crate) fn forget(&self) {
+        self.fiber.set(ptr::null());
+    }
+}
+
+impl LaneWaker for FiberWaker {
+    fn answer(&self) -> Option<NonNull<()>> {
+        // Ordering: Acquire gives the fiber what was done before each of the calls. Before it looks: a call from here on enters again.
+        self.entered.swap(false, Ordering::Acquire);
+        self.heard().map(NonNull::cast)
+    }
+}
+
+/// What a fiber registers with the latch that it waits for. It wakes the fiber once, also if it ends without having run: then the latch was
+/// given up.
+pub(crate) fn wake_of(thread: &Arc<ThreadHandle>, key: Key) -> Runnable {
+    let wake = Wake(Arc::clone(thread), key);
+    thread.at_once(move || drop(wake))
+}
+
+struct Wake(Arc<ThreadHandle>, Key);
+
+impl Drop for Wake {
+    fn drop(&mut self) {
+        let Self(thread, key) = self;
+        // Its own thread looks at the line before its worker sleeps or goes.
+        let here = stack_context::here()
+            .filter(|context| Arc::ptr_eq(context.thread_handle(), thread) && context.worker_ref().is_some());
+        match here {
+            Some(context) => context.fibers().wake(*key),
+            None => thread.enter_in_lane(Entry::Key(*key)),
+        }
+    }
+}
+
+/// One static, so that `will_wake` can compare addresses.
+static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
+
+/// # Safety
+///
+/// `data` came from `Arc::into_raw`, and the waker has a share that is not given up meanwhile.
+#[inline]
+unsafe fn lent(data: *const ()) -> ManuallyDrop<Arc<FiberWaker>> {
+    // SAFETY: by contract; the share is not given up here.
+    ManuallyDrop::new(unsafe { Arc::from_raw(data.cast::<FiberWaker>()) })
+}
+
+unsafe fn clone(data: *const ()) -> RawWaker {
+    // SAFETY: `data` came from `Arc::into_raw`, and the waker that is cloned has a share, or borrows one.
+    unsafe { Arc::increment_strong_count(data.cast::<FiberWaker>()) };
+    RawWaker::new(data, &VTABLE)
+}
+
+unsafe fn wake(data: *const ()) {
+    // SAFETY: the waker's share, which is given up here.
+    unsafe { Arc::from_raw(data.cast::<FiberWaker>()) }.notify();
+}
+
+unsafe fn wake_by_ref(data: *const ()) {
+    // SAFETY: the waker has a share, or borrows one.
+    unsafe { lent(data) }.notify();
+}
+
+unsafe fn drop_waker(data: *const ()) {
+    // SAFETY: the waker's share, which is given up here.
+    drop(unsafe { Arc::from_raw(data.cast::<FiberWaker>()) });
+}

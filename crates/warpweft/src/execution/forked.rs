@@ -1,0 +1,141 @@
+//! A thread of a pool in a child made by `fork()`: the task that forked goes on there, alone, and its end is the end of the child.
+//!
+//! ```text
+//!   parent   worker ──task── fork() ──task──▶ loop: other tasks, fibers, forks, timers …
+//!                              │
+//!   child                      └─ the thread's worker is taken from it ──task──▶ the task ends: `_exit`
+//! ```
+//!
+//! The child is a copy of the process with one thread, the one that forked. The queues of its pools are full of the parent's tasks, and the
+//! loop that would run them is below the task on the thread's stack. The hot paths are not to ask where they are. They read which
+//! worker the thread carries, though, after each task, after each fiber and before each wait. So the handler of the
+//! fork takes the worker away: from then on the thread is to all of them like one in [`blocking`](crate::blocking), whose spawns come from
+//! outside and whose waits have nothing to give away. Where such a thread goes on when its task is over, and that is off the hot paths,
+//! [`end_child_if`](process::end_child_if) finds out that this is the child.
+//!
+//! # Invariants
+//!
+//! - In the child no thread carries a worker of a pool of the parent. So no task of the parent runs, no fiber of it is resumed, and no
+//!   destructor of a queued one is called.
+//! - A fiber of the parent does not switch away in the child, so nothing else runs on its thread: it waits as a thread does.
+//! - A hook of a policy does not return in the child: the loop would run the task that the hook gives.
+
+use super::stack_context::{self, StackContext};
+use crate::threads::pool_ref::PoolRef;
+use warpweft_platform::process::{self, Awaited};
+use warpweft_platform::thread::pause;
+use warpweft_queue::Word;
+use warpweft_task::{Abandon, Pending, Ran, Runnable, Suspended, Why};
+
+/// Forked children are told from now on.
+pub(crate) fn watch() {
+    process::watch_forks(in_child);
+}
+
+/// Called in the child before `fork()` returns there, on its only thread.
+fn in_child() {
+    if let Some(context) = stack_context::here() {
+        if context.is_in_policy() {
+            process::fail_child("fork() in a hook of a policy: the child cannot go on, as its worker would");
+        }
+        context.lose_worker();
+    }
+}
+
+/// Ends a task of that pool, whose thread this is. Its destructor may fork: then the child ends here.
+pub(crate) fn abandon(pool: &impl PoolRef, task: Runnable, why: Abandon) {
+    task.abandon(why);
+    process::end_child_if(pool.is_forked());
+}
+
+/// What a wait says for which a worker is needed that stayed in the parent.
+const TAKEN: &str = "a wait that nothing can end: a worker had taken a half of this join, or a job of this scope, and \
+                     stayed in the parent of this forked process";
+
+impl StackContext {
+    /// Whether the thread's pool stayed in the parent of this process.
+    pub(crate) fn stayed_in_parent(&self) -> bool {
+        process::generation() != 0 && self.fibers().pool().is_forked()
+    }
+
+    /// The end of a wait for who took a fork of this stack, in a forked child.
+    #[cold]
+    pub(crate) fn refuse_wait_for_fork(&self) -> ! {
+        process::refuse_wait(TAKEN)
+    }
+}
+
+/// A task is pushed to a pool of the parent.
+#[cold]
+pub(crate) fn refuse(task: Runnable, why: Why) {
+    match why {
+        // It was spawned here.
+        Why::Spawned | Why::Injected | Why::Forked => task.abandon(Abandon::Forked),
+        // It is the parent's, or the one that goes on here. Not abandoned: its destructors are the parent's to run.
+        Why::Woken | Why::Yielded => wake(task),
+    }
+}
+
+/// What is said of a future that nothing can wake.
+const STUCK: &str = "a task cannot go on: it forked, and what it awaits in the child stayed in the parent";
+
+/// The future that forked, while it sleeps: its token, when it was woken.
+static SLEEPER: Awaited = Awaited::nothing();
+
+fn wake(task: Runnable) {
+    // From here on the token is a word, which stays as it is for ever unless the sleeper takes it.
+    SLEEPER.give(task.into_word().get());
+}
+
+/// How long the thread sleeps between two looks for the token of its future, in nanoseconds. No thread of a pool polls for it, and
+/// what wakes it is rare.
+const LOOK_NS: u64 = 200_000;
+/// After so many looks it looks whether it is the only thread, and at its first.
+const LOOKS: u32 = 100;
+
+/// A future waits on a thread that has no worker any more: the pool closes, or this is the child that the future has forked.
+// Not inlined: it would make the loop ask once more for the worker after each task.
+#[cold]
+#[inline(never)]
+pub(crate) fn cannot_go_on(pool: &impl PoolRef, pending: Pending) {
+    if pool.is_forked() {
+        go_on(pending);
+    }
+    pending.into_task().abandon(Abandon::Shutdown);
+}
+
+/// A step of the future that forked is over, in the child. It goes on as long as something wakes it: itself, or threads that it has
+/// started here.
+fn go_on(mut pending: Pending) -> ! {
+    loop {
+        // Before it can be woken.
+        SLEEPER.want(pending.register_entry().addr().get());
+        let token = match pending.suspend() {
+            Suspended::Again(token) => token,
+            Suspended::Asleep => sleep(),
+            Suspended::Cancelled => process::fail_child(STUCK),
+        };
+        pending = match token.run() {
+            Ran::Ended => process::end_child(),
+            Ran::Pending(pending) => pending,
+        };
+    }
+}
+
+/// Waits until the future was woken.
+fn sleep() -> Runnable {
+    let mut looks = 0;
+    loop {
+        // In this order: a thread may wake it, and end.
+        let over = looks % LOOKS == 0 && process::is_alone();
+        if let Some(word) = SLEEPER.take() {
+            // SAFETY: `wake` made the word of a token, and it is taken out once.
+            return unsafe { Runnable::from_word(word) };
+        }
+        if over {
+            process::fail_child(STUCK);
+        }
+        pause(LOOK_NS);
+        looks += 1;
+    }
+}

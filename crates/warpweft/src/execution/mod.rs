@@ -1,0 +1,38 @@
+//! Code on a thread of a pool: on which stack it runs, and how it waits without keeping the worker.
+//!
+//! | file | job |
+//! |---|---|
+//! | `stack_context` | what a stack knows: its thread, the worker that the thread carries, its forks |
+//! | `fiber` | one fiber: its stack, its state, how it switches away |
+//! | `fiber_start` | how a task that is a fiber begins |
+//! | `fork_cx` | the right to fork on a stack |
+//! | `thread_fibers` | the fibers of one thread: those that are ready, and whose turn it is |
+//! | `fiber_waker` | what wakes a fiber |
+//! | `listen` | how a fiber waits for a future |
+//! | `wait` | how a stack waits: a fiber switches, a thread gives its worker away |
+//! | `bodies`, `body_link` | the handled bodies that run on this thread |
+//! | `blocking` | closures that may block: the worker goes on without them |
+//! | `enter_guard` | a thread enters a pool without being one of its threads |
+//! | `spawn_local` | fibers that start on the thread of the one that spawns them |
+//! | `forked` | a thread of a pool in a child made by `fork()` |
+//! | `worker_claim` | a thread without a worker whose fiber is ready claims one |
+//!
+//! `stack_context`, `fiber`, `thread_fibers` and `fiber_waker` know each other, because a switch of fibers touches all four.
+
+pub(crate) mod blocking;
+pub(crate) mod bodies;
+pub(crate) mod body_link;
+pub(crate) mod enter_guard;
+pub(crate) mod fiber;
+pub(crate) mod fiber_start;
+pub(crate) mod fiber_waker;
+pub(crate) mod fork_cx;
+pub(crate) mod forked;
+pub(crate) mod listen;
+#[cfg(doctest)]
+mod must_not_compile;
+pub(crate) mod spawn_local;
+pub(crate) mod stack_context;
+pub(crate) mod thread_fibers;
+pub(crate) mod wait;
+pub(crate) mod worker_claim;

@@ -1,0 +1,61 @@
+//! The end of a thread's fibers, when the pool closes.
+
+use super::ThreadFibers;
+use crate::coroutine::Input;
+use crate::execution::stack_context::StackContext;
+use warpweft_platform::process::end_child_if;
+use warpweft_task::Abandon;
+
+impl ThreadFibers {
+    /// Takes those out of the line that are about to be unwound.
+    fn clear_line(&self) {
+        let line: Vec<_> = std::iter::from_fn(|| self.take_first()).collect();
+        for fiber in line {
+            // SAFETY: it was in the line, and has not gone on.
+            let fiber = unsafe { fiber.as_ref() };
+            if !fiber.may_be_unwound() {
+                self.line_up(fiber);
+            }
+        }
+    }
+
+    /// The pool closes, and this thread has no worker: unwinds its fibers. Those that others work on wait for them first.
+    pub(crate) fn unwind_all(&self, base: &StackContext) {
+        while !self.unwind_ready(base) {
+            self.thread_handle.wait_for_ready();
+        }
+    }
+
+    /// Unwinds those of them that others do not work on, as far as that goes without waiting. Whether none is left.
+    pub(crate) fn unwind_ready(&self, base: &StackContext) -> bool {
+        // A thread without a worker takes none in, so there will be no others.
+        while let Some(task) = self.beside.take() {
+            self.count_live(-1);
+            task.abandon(Abandon::Shutdown);
+            end_child_if(self.pool.is_forked());
+        }
+        while self.thread_handle.fibers() > 0 {
+            let waiting: Vec<_> = self.table.borrow().iter().copied().flatten().collect();
+            let mut went_on = false;
+            self.clear_line();
+            for fiber in waiting {
+                // SAFETY: it was in the table, and those that end meanwhile are warm, or were resumed below, alone.
+                let it = unsafe { fiber.as_ref() };
+                if it.may_be_unwound() {
+                    it.begin_unwinding();
+                    self.go(base, fiber, Input::Unwind);
+                    end_child_if(self.pool.is_forked());
+                    went_on = true;
+                }
+            }
+            while self.resume_one(base) {
+                end_child_if(self.pool.is_forked());
+                went_on = true;
+            }
+            if !went_on {
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,422 @@
+//! How a stack waits: a fiber's switches away, until its waker rings or its token enters it; a thread's own gives the worker to a spare
+//! thread and sleeps.
+//!
+//! ```text
+//!            handoff over                     called: the token ran, on another thread
+//!   CARRYING(w) ───────────▶ OPEN ───────────────────────────────────▶ CARRYING(w') ─▶ goes on
+//!                             ▲ │ a worker was asked for, for a fiber
+//!                             │ ▼
+//!                        CARRYING(w'): runs the thread's fibers; when they wait, gives it away again
+//! ```
+
+use super::fiber::{Fiber, MustWait};
+use super::listen::drive;
+use super::stack_context::{StackContext, give_to, here, with_stack_context};
+use crate::pool::current::{self, WorkerRef};
+use crate::threads::thread_handle::ThreadHandle;
+use crate::threads::thread_set::ThreadEvent;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::Arc;
+use warpweft_platform::delay;
+use warpweft_platform::process::end_child_if;
+use warpweft_platform::thread::yield_now;
+use warpweft_task::spawn::{self as births, Birth};
+use warpweft_task::{Abandon, Runnable, Signal, Ways, Why};
+
+/// How many fibers a blocked home resumes before it gives the worker back and asks for one again, behind what its policy
+/// puts first.
+const TURNS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    2
+} else {
+    64
+};
+
+impl StackContext {
+    /// Makes a task of each latent fork of this stack: it is about to wait, and they are others' to run.
+    #[inline]
+    pub(crate) fn promote_forks(&self, worker_ref: &WorkerRef) {
+        if self.forks().may_have_untold() {
+            self.promote_all_forks(worker_ref);
+        }
+    }
+
+    #[inline(never)]
+    fn promote_all_forks(&self, worker_ref: &WorkerRef) {
+        self.forks().promote(|claim| {
+            let ticket = self.job(move || {
+                if let Some(fork) = claim.steal() {
+                    fork.run();
+                }
+            });
+            // Unwind: a policy that panics closes the pool, and its worker's `Local` is not touched any more. Frames
+            // below wait for others, and must not be unwound.
+            let _ = catch_unwind(AssertUnwindSafe(|| worker_ref.push(ticket, Why::Forked)));
+        });
+    }
+
+    /// Waits until `signal` is set, which a thread that took a fork of this stack will do. Never unwinds, but in a forked child, if
+    /// that thread stayed in the parent: then nobody works on the frame.
+    pub(crate) fn wait_for_fork(&self, signal: &Signal) {
+        if self.stayed_in_parent() && !signal.is_set() {
+            self.refuse_wait_for_fork();
+        }
+        match self.worker_ref() {
+            Some(_) if self.keeps_worker() => {
+                while !signal.is_set() {
+                    yield_now();
+                }
+            }
+            _ => {
+                if !self.wait(signal, MustWait::Yes) {
+                    self.sleep_without_worker(signal);
+                }
+            }
+        }
+    }
+
+    /// The same for a thread that carries no worker, and wants none.
+    fn sleep_without_worker(&self, signal: &Signal) {
+        let thread_handle = self.thread_handle().sibling();
+        let unpark = UnparkOnEnd(Arc::clone(&thread_handle));
+        if let Err(token) = signal.hang(self.job(move || drop(unpark))) {
+            // Its end is an assignment, of nothing.
+            token.abandon(Abandon::Cancelled);
+        }
+        let assigned = thread_handle.handoff.wait();
+        debug_assert_eq!(assigned, None, "a thread that did not ask for a worker");
+    }
+
+    /// The same for one with fibers, in `blocking`: it may wait for what one of them does or holds, so it is given workers to run
+    /// them with.
+    fn sleep_for_fibers(&self, signal: &Signal) {
+        let thread_handle = self.thread_handle();
+        let had_entered = (!current::is(self.found())).then(current::get);
+        thread_handle.expect_call();
+        thread_handle.handoff.open();
+        if let Err(token) = signal.hang(thread_handle.unpark()) {
+            // Its end says the same.
+            token.abandon(Abandon::Cancelled);
+        }
+        self.sleep(thread_handle);
+        self.stay_away();
+        had_entered.inspect(|&worker_ref| current::set(worker_ref));
+    }
+
+    /// A wait in `blocking` is over, for which a fiber, or the fibers of the thread, may have been given a worker: it goes.
+    fn stay_away(&self) {
+        let pool = self.fibers().pool();
+        if self.worker_ref().is_some()
+            && let Ok(spare) = pool.core().threads.reserve(self.thread_handle().pool())
+        {
+            spare.handoff.assign(self.release_worker());
+        }
+    }
+
+    /// This stack is about to be left for another one of its thread: what it has forked, others may do.
+    pub(crate) fn tell_forks(&self) {
+        if !self.forks().may_have_untold() {
+            return;
+        }
+        let worker_ref = self.worker_ref().unwrap_or(self.fibers().detached());
+        self.tell_forks_through(worker_ref);
+    }
+
+    /// A thread without a worker is about to wait: what it has forked, in `blocking` or adrift, others may do.
+    fn tell_others(&self) {
+        self.tell_forks_through(self.fibers().detached());
+    }
+
+    fn tell_forks_through(&self, worker_ref: &WorkerRef) {
+        let found = current::get();
+        current::set(worker_ref);
+        // The tickets are pushed there.
+        self.promote_forks(worker_ref);
+        current::set(found);
+    }
+
+    /// A hook of a policy may not, nor a waker that the poller calls on a worker.
+    pub(crate) fn may_wait(&self) {
+        assert!(
+            !self.is_in_policy(),
+            "a hook of a policy cannot wait: its worker would be in nobody's hands"
+        );
+        assert!(
+            !self.keeps_worker(),
+            "a waker cannot wait: the worker that calls it has to go on"
+        );
+    }
+
+    /// Waits until `signal` is set; see [`wait`]. A fiber comes here for forks and scopes alone.
+    fn wait(&self, signal: &Signal, held: MustWait) -> bool {
+        self.may_wait();
+        if signal.is_set() {
+            return true;
+        }
+        if self.stayed_in_parent() {
+            return false;
+        }
+        if let Some(fiber) = self.fiber().filter(|fiber| fiber.may_switch()) {
+            self.switch_away(fiber, held, |held| fiber.wait(signal, held));
+            return true;
+        }
+        let Some(worker_ref) = self.worker_ref() else {
+            self.tell_others();
+            let has_fibers = self.fiber().is_none() && self.thread_handle().fibers() > 0;
+            if has_fibers {
+                self.sleep_for_fibers(signal);
+            }
+            return has_fibers;
+        };
+        let had_entered = (!current::is(worker_ref)).then(current::get);
+        current::set(worker_ref);
+        self.promote_forks(worker_ref);
+        let pool = self.fibers().pool();
+        let Ok(spare) = pool.core().threads.reserve(self.thread_handle().pool()) else {
+            self.work_meanwhile(|| signal.is_set());
+            if self.worker_ref().is_none() {
+                // A task gave the worker to a blocked thread: so this one can wait as it should.
+                self.await_call(signal, None);
+            }
+            had_entered.inspect(|&worker_ref| current::set(worker_ref));
+            return true;
+        };
+        self.await_call(signal, Some(spare));
+        had_entered.inspect(|&worker_ref| current::set(worker_ref));
+        true
+    }
+
+    /// Switches to the thread's own stack by `switch`, which says whether this one is to be unwound.
+    pub(crate) fn switch_away(&self, fiber: &Fiber, held: MustWait, switch: impl FnOnce(MustWait) -> bool) {
+        let held = if fiber.is_held() { MustWait::Yes } else { held };
+        let found = self.found();
+        let had_entered = (!current::is(found)).then(current::get);
+        let unwinds = fiber.is_unwinding() && held == MustWait::No || {
+            current::set(found);
+            self.promote_forks(self.worker_ref().unwrap_or_else(|| self.fibers().detached()));
+            let unwinds = switch(held);
+            if fiber.is_blocking() {
+                self.stay_away();
+            }
+            unwinds
+        };
+        had_entered.inspect(|&worker_ref| current::set(worker_ref));
+        if unwinds {
+            fiber.unwind();
+        }
+    }
+
+    /// Hangs the token on the signal, gives the worker, if there is one, to the spare thread, and sleeps until the token has
+    /// run. Meanwhile the thread may be given workers to run its fibers with.
+    fn await_call(&self, signal: &Signal, spare: Option<Arc<ThreadHandle>>) {
+        let pool = self.fibers().pool();
+        let thread_handle = self.own_thread_handle();
+        thread_handle.expect_call();
+        thread_handle.handoff.open();
+        let hung = signal.hang(self.token(&thread_handle));
+        match (hung, spare) {
+            (Err(token), Some(spare)) => {
+                // It was set in the meantime.
+                token.abandon(Abandon::Cancelled);
+                // The token's end has left an assignment behind; or somebody else a worker, for the fibers.
+                match if thread_handle.handoff.close() {
+                    None
+                } else {
+                    thread_handle.handoff.wait()
+                } {
+                    None => pool.core().threads.release(&spare),
+                    worker => {
+                        spare.handoff.assign(worker);
+                    }
+                }
+                return;
+            }
+            (Err(token), None) => token.push(Why::Woken),
+            (Ok(()), Some(spare)) => {
+                delay::point("stack context.wait: token hung");
+                let worker = self.release_worker();
+                spare.handoff.assign(worker);
+            }
+            (Ok(()), None) => {}
+        }
+        pool.core().threads.note(ThreadEvent::Blocked);
+        self.sleep(&thread_handle);
+        pool.core().threads.note(ThreadEvent::Resumed);
+    }
+
+    /// Where a frame of this stack waits to be called.
+    fn own_thread_handle(&self) -> Arc<ThreadHandle> {
+        // A fiber that must not switch holds its thread up: nobody gives that thread a worker for anything else.
+        if self.fiber().is_none() {
+            Arc::clone(self.thread_handle())
+        } else {
+            self.thread_handle().sibling()
+        }
+    }
+
+    /// The thread has no worker, and wants one again: it goes into the queue for it.
+    pub(crate) fn queue_for_worker(&self) {
+        let thread_handle = self.own_thread_handle();
+        thread_handle.expect_call();
+        thread_handle.handoff.open();
+        self.token(&thread_handle).push(Why::Woken);
+        self.sleep(&thread_handle);
+        self.fibers().pool().core().threads.note(ThreadEvent::Resumed);
+    }
+
+    /// Sleeps until the token of this thread has run, or ended.
+    fn sleep(&self, thread_handle: &Arc<ThreadHandle>) {
+        let pool = self.fibers().pool();
+        let mut told = false;
+        loop {
+            thread_handle.ask_unless_told(thread_handle.is_called_in_vain(), told);
+            self.acquire_worker(thread_handle.handoff.wait());
+            if self.fiber().is_none() {
+                if self.worker_ref().is_some() {
+                    self.run_fibers(thread_handle);
+                } else if pool.is_closing() {
+                    // Not all of them: a fiber of another thread may wait for this very frame, and those here for that one.
+                    self.fibers().unwind_ready(self);
+                    told = true;
+                }
+                // A fiber that forked has ended, on top of this frame of another task.
+                end_child_if(self.stayed_in_parent());
+            }
+            if thread_handle.was_called()
+                && (self.worker_ref().is_some() || pool.is_closing() || thread_handle.is_dropped())
+            {
+                return;
+            }
+            if self.worker_ref().is_some() {
+                // The fibers wait, and so does this frame: the worker goes.
+                if let Ok(spare) = pool.core().threads.reserve(self.thread_handle().pool()) {
+                    // OPEN first: who calls the frame from here on finds it so.
+                    thread_handle.handoff.open();
+                    if thread_handle.was_called() && thread_handle.handoff.close() {
+                        return pool.core().threads.release(&spare);
+                    }
+                    let worker = self.release_worker();
+                    spare.handoff.assign(worker);
+                    continue;
+                }
+                self.work_meanwhile(|| thread_handle.was_called());
+                if self.worker_ref().is_some() {
+                    return;
+                }
+            }
+            thread_handle.handoff.open();
+            // OPEN first, here too. A call that found no worker taken is followed by a question for one, above.
+            if thread_handle.is_dropped() && thread_handle.handoff.close() {
+                return;
+            }
+        }
+    }
+
+    /// The frame waits, and its thread was given a worker for the fibers.
+    fn run_fibers(&self, thread_handle: &ThreadHandle) {
+        for _ in 0..TURNS {
+            // A fiber may have given the worker away.
+            let goes_on = self.worker_ref().is_some()
+                && !thread_handle.was_called()
+                && !self.fibers().pool().is_closing();
+            if !(goes_on && self.fibers().run_one(self)) {
+                return;
+            }
+        }
+    }
+
+    /// The last resort where no spare thread can be had: runs other tasks on top of this frame until it is `over`, or its
+    /// thread has no worker any more. Counted, because it may deadlock where a task needs what a frame below it holds.
+    fn work_meanwhile(&self, over: impl Fn() -> bool) {
+        while !over() {
+            let Some(worker_ref) = self.worker_ref() else {
+                return;
+            };
+            let pool = self.fibers().pool();
+            if pool.is_closing() {
+                // What the frame waits for may end only when the last worker has left.
+                // SAFETY: a frame below a hook does not come here, and one that panicked above is gone.
+                return unsafe { pool.leave_from_here() };
+            }
+            // Unwind: what panics here is the policy, which closes the pool and is not called any more.
+            let worked = !worker_ref.is_in_policy()
+                && catch_unwind(AssertUnwindSafe(|| worker_ref.step())).unwrap_or(false);
+            let may_resume = self.fiber().is_none() && self.worker_ref().is_some();
+            let resumed = may_resume && self.fibers().run_one(self);
+            // One of them may have forked, on top of this frame of another task.
+            end_child_if(self.stayed_in_parent());
+            if !worked && !resumed {
+                yield_now();
+            }
+        }
+    }
+
+    /// A task that calls the frame that waits at `thread_handle`, and gives it the worker that runs it.
+    fn token(&self, thread_handle: &Arc<ThreadHandle>) -> Runnable {
+        let resume = Resume(Some(Arc::clone(thread_handle)));
+        self.job(move || resume.run())
+    }
+
+    /// A task about this thread: its way back, or a fork of its stack.
+    fn job(&self, body: impl FnOnce() + Send + 'static) -> Runnable {
+        let birth = Birth {
+            pool: self.pool(),
+            location: Location::caller(),
+            name: None,
+        };
+        // SAFETY: the stack context keeps the pool alive, and the thread does not end before its token has.
+        unsafe { births::detached_job(body, birth) }
+    }
+}
+
+/// The token of a thread that sleeps and wants no worker. Its end wakes the thread, whether it runs or not.
+struct UnparkOnEnd(Arc<ThreadHandle>);
+
+impl Drop for UnparkOnEnd {
+    fn drop(&mut self) {
+        self.0.handoff.assign(None);
+    }
+}
+
+/// The body of a blocked thread's token.
+struct Resume(Option<Arc<ThreadHandle>>);
+
+impl Resume {
+    fn run(mut self) {
+        if let Some(thread_handle) = self.0.take() {
+            thread_handle.call();
+            // If it is not taken, the thread has a worker already, for its fibers.
+            give_to(|worker| thread_handle.handoff.offer(worker));
+        }
+    }
+}
+
+impl Drop for Resume {
+    fn drop(&mut self) {
+        // The token ended without having run: the pool closes, or its policy lost it.
+        if let Some(thread_handle) = self.0.take() {
+            thread_handle.call_dropped();
+            thread_handle.handoff.offer(None);
+        }
+    }
+}
+
+/// A thread of this pool has done what a blocked frame waited for, and has nothing else on its stack: the frame goes on with
+/// its worker, at once.
+///
+/// Not through a queue, where other tasks come first: each of them might block in a lock that the frame holds, until no worker
+/// is left to run the token (rayon#592 by another way).
+pub(crate) fn resume(token: Runnable) {
+    match here().and_then(StackContext::worker_ref) {
+        // A token ends in one step.
+        Some(_) => drop(token.run()),
+        None => token.push(Why::Woken),
+    }
+}
+
+/// How a thread of a pool waits: by giving its worker away, until its token runs. `false`: it carries none.
+fn wait(signal: &Signal) -> bool {
+    with_stack_context(|context| context.is_some_and(|context| context.wait(signal, MustWait::No)))
+}
+
+/// How code on a stack of a pool waits for what is not of this crate.
+pub(crate) static BLOCKING_HOOKS: Ways = Ways { wait, drive };

@@ -1,0 +1,51 @@
+//! A thread that waits without a worker claims one, because a fiber of it is ready.
+
+use super::stack_context::{self, StackContext};
+use crate::threads::pool_ref::PoolRef;
+use crate::threads::thread_handle::ThreadHandle;
+use std::panic::Location;
+use std::sync::Arc;
+use warpweft_task::Why;
+use warpweft_task::spawn::{self as births, Birth};
+
+/// Asks `pool`, which is the thread's, for a worker: by a task whose body gives the one that runs it.
+pub(crate) fn send_worker_to(pool: &dyn PoolRef, thread: &Arc<ThreadHandle>) {
+    let claim = Claim(Arc::clone(thread));
+    let birth = Birth {
+        pool: pool.header(),
+        location: Location::caller(),
+        name: None,
+    };
+    // SAFETY: the thread handle, which the claim keeps alive, keeps the pool alive.
+    let claim = unsafe { births::detached_job(move || claim.run(), birth) };
+    claim.push(Why::Woken);
+}
+
+/// The body of a task that gives the worker that runs it to a thread, because a fiber is ready there.
+struct Claim(Arc<ThreadHandle>);
+
+impl Claim {
+    fn run(&self) {
+        if self.0.handoff.is_spare() {
+            let withdrawn = |here: &StackContext| here.fibers().pool().core().threads.withdraw(&self.0);
+            if stack_context::here().is_some_and(withdrawn) {
+                stack_context::give_to(|worker| {
+                    self.0.handoff.assign(worker);
+                    true
+                });
+            }
+            // Otherwise it is reserved: it gets a worker, or is listed again and then asks again.
+        } else {
+            stack_context::give_to(|worker| self.0.handoff.offer(worker));
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // It ended without having run, or the thread needs no worker any more.
+        if self.0.pool().is_closing() {
+            self.0.handoff.offer(None);
+        }
+    }
+}

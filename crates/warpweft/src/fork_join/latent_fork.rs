@@ -1,0 +1,84 @@
+//! A latent fork: the second half of a join, in the frame that runs the first half.
+//!
+//! # Invariants
+//!
+//! - A fork stays where it is, and valid, until its owner has it back or its thief has set `done`.
+//! - Publish last: after `done` the thief touches nothing of the frame.
+
+use crate::execution::fork_cx::{ForkCx, with_forks};
+use crate::execution::wait::resume;
+use crate::fork::record::Record;
+use crate::fork::stealable_job::{By, StealableJob};
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+
+/// What a half came to: its value, or what it panicked with.
+pub(crate) type Outcome<R> = Result<R, Box<dyn Any + Send>>;
+
+/// A fork of one kind. `repr(C)`: a pointer to the record is a pointer to the fork.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct LatentFork<B, R> {
+    pub(crate) record: Record,
+    body: UnsafeCell<ManuallyDrop<B>>,
+    result: UnsafeCell<MaybeUninit<Outcome<R>>>,
+}
+
+impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
+    #[inline]
+    pub(crate) fn new(body: B) -> Self {
+        Self {
+            record: Record::new(Self::run),
+            body: UnsafeCell::new(ManuallyDrop::new(body)),
+            result: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// A pointer that is good for the whole fork.
+    #[inline]
+    pub(crate) fn as_record(&self) -> NonNull<Record> {
+        NonNull::from(self).cast()
+    }
+
+    /// # Safety
+    ///
+    /// As for [`StealableJob::run`], by a taker; the record is the head of a fork of this kind.
+    unsafe fn run(record: NonNull<StealableJob>, _by: By) {
+        // SAFETY: by contract the fork is alive until `done` is set below.
+        let fork = unsafe { record.cast::<Self>().as_ref() };
+        // SAFETY: by contract the body was taken by this call alone.
+        let body = unsafe { fork.take() };
+        // Unwind: it goes on in the owner's frame.
+        let outcome = catch_unwind(AssertUnwindSafe(|| with_forks(body)));
+        // SAFETY: the result is the thief's to write until `done`.
+        unsafe { (*fork.result.get()).write(outcome) };
+        // SAFETY: it was taken.
+        let waiter = unsafe { fork.record.done() }.set_and_take();
+        // The frame may be gone. Its thread goes on with this worker, at once.
+        waiter.into_iter().for_each(resume);
+    }
+
+    /// Moves the body out.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the fork, as its owner or its thief, and nobody has moved the body out before.
+    #[inline]
+    pub(crate) unsafe fn take(&self) -> B {
+        // SAFETY: by contract.
+        unsafe { self.body.get().cast::<B>().read() }
+    }
+
+    /// Moves the result out.
+    ///
+    /// # Safety
+    ///
+    /// A thief has set `done`, and nobody has moved the result out before.
+    pub(crate) unsafe fn result(&self) -> Outcome<R> {
+        // SAFETY: the thief wrote it before `done`.
+        unsafe { self.result.get().cast::<Outcome<R>>().read() }
+    }
+}

@@ -1,0 +1,35 @@
+//! Fork-join: halves that others may take, and waits that run nobody else's work.
+//!
+//! | file | job |
+//! |---|---|
+//! | `join` | the two forms of `join` |
+//! | `latent_fork` | the second half of a join, in the frame of the first |
+//! | `join_async` | the form of `join` for futures |
+//! | `abort_on_drop` | a task that is cancelled with its handle |
+//! | `ranges` | loops in parallel |
+//! | `scope` | any number of jobs that borrow |
+//! | `scope_future` | futures that borrow, as tasks of a scope |
+//! | `scope_async` | a scope that is a future |
+//! | `scoped_handle` | the handle of a future of either |
+//!
+//! The mechanism, from a latent fork to a theft, is in `fork/`.
+
+pub(crate) mod abort_on_drop;
+pub(crate) mod join;
+pub(crate) mod join_async;
+pub(crate) mod latent_fork;
+#[cfg(doctest)]
+mod must_not_compile;
+pub(crate) mod ranges;
+pub(crate) mod scope;
+pub(crate) mod scope_async;
+pub(crate) mod scope_future;
+pub(crate) mod scoped_handle;
+
+pub use crate::execution::fork_cx::ForkCx;
+pub use join::join;
+pub use join_async::{JoinAsync, join_async};
+pub use ranges::{par_chunks_mut, par_for};
+pub use scope::{Scope, scope};
+pub use scope_async::{AsyncScope, scope_async};
+pub use scoped_handle::ScopedHandle;

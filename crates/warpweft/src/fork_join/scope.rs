@@ -1,0 +1,315 @@
+//! `scope`: any number of jobs that borrow from the frame that waits for them.
+//!
+//! ```text
+//!   the owner's stack              others
+//!   spawn ─▶ jobs (youngest first) ─ oldest ─▶ on offer ─▶ a thief
+//!   end: runs what is left, then waits for what was given away
+//! ```
+//!
+//! # Invariants
+//!
+//! - `jobs` belongs to the stack that opened the scope. Other threads spawn through their pool's policy.
+//! - `given` counts the jobs that others may have, and one for the owner until it has run all of its own. Whoever brings it
+//!   to zero sets `done`, and touches nothing of the scope afterwards.
+//! - A job is a box of its own; who runs it frees it.
+
+use crate::execution::fiber_start::Start;
+use crate::execution::fork_cx::ForkCx;
+use crate::execution::stack_context::{self, StackContext};
+use crate::execution::wait;
+use crate::fork::jobs::{FirstPanic, Jobs, Panic};
+use crate::fork::list::List;
+use crate::fork::stealable_job::{By, StealableJob, Stolen};
+use std::cell::RefCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
+use warpweft_platform::atomic::AtomicUsize;
+use warpweft_task::pool::PoolHeader;
+use warpweft_task::spawn::{self as births, Birth};
+use warpweft_task::{Signal, Why};
+
+/// The body of the scope has ended: runs what nobody has taken, youngest first, and waits for the rest.
+fn finish(jobs: &Jobs, forks: &List, context: &StackContext) {
+    loop {
+        let latent = jobs.latent.borrow_mut().pop_back();
+        if let Some(job) = latent {
+            // SAFETY: nobody was told of it.
+            unsafe { run_own(job) };
+            continue;
+        }
+        let claim = jobs.tickets.borrow_mut().pop();
+        if let Some(claim) = claim {
+            claim.steal().into_iter().for_each(Stolen::run);
+            continue;
+        }
+        match forks.job_back(jobs) {
+            // SAFETY: it was on offer, and nobody has taken it.
+            Some(job) => unsafe { Stolen::new(job) }.run(),
+            None => break,
+        }
+    }
+    forks.close_scope();
+    if !jobs.end_one() {
+        context.wait_for_fork(&jobs.done);
+    }
+}
+
+/// # Safety
+///
+/// The job is its owner's, and nobody was told of it.
+unsafe fn run_own(job: NonNull<StealableJob>) {
+    // SAFETY: a waiting job is there.
+    let run = unsafe { job.as_ref() }.run;
+    // SAFETY: by contract.
+    unsafe { run(job, By::Owner) };
+}
+
+/// A job in its box.
+#[repr(C)]
+struct Job<F> {
+    head: StealableJob,
+    scope: NonNull<Jobs>,
+    body: F,
+}
+
+impl<F: FnOnce()> Job<F> {
+    /// # Safety
+    ///
+    /// As for [`StealableJob::run`]; the pointer is to a boxed job of this kind, whose scope has not ended.
+    unsafe fn run(job: NonNull<StealableJob>, by: By) {
+        // SAFETY: by contract it is a box of this kind, and the caller's alone.
+        let job = unsafe { Box::from_raw(job.cast::<Self>().as_ptr()) };
+        let Self { scope, body, .. } = *job;
+        // SAFETY: the scope waits for this job.
+        let jobs = unsafe { scope.as_ref() };
+        // Unwind: it goes on in the scope's frame.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
+            jobs.note(panic);
+        }
+        if by == By::Taker && jobs.end_one() {
+            jobs.done.set_and_take().into_iter().for_each(wait::resume);
+        }
+    }
+}
+
+/// A job that was spawned on another stack: a task, which counts as ended also if it never runs.
+pub(crate) struct RemoteJob(NonNull<Jobs>);
+
+// SAFETY: what it reaches of the scope is synchronised.
+unsafe impl Send for RemoteJob {}
+
+impl RemoteJob {
+    fn run(self, body: impl FnOnce()) {
+        // Unwind: it goes on in the scope's frame.
+        let outcome = catch_unwind(AssertUnwindSafe(body));
+        if let Err(panic) = outcome {
+            self.note(panic);
+        }
+        self.end();
+    }
+
+    /// A panic of the job, which is the scope's.
+    pub(crate) fn note(&self, panic: Panic) {
+        // SAFETY: the scope waits for this job.
+        unsafe { self.0.as_ref() }.note(panic);
+    }
+
+    /// The job has ended: nothing of it is left.
+    pub(crate) fn end(self) {
+        // SAFETY: the scope waits for this job.
+        let jobs = unsafe { self.0.as_ref() };
+        std::mem::forget(self);
+        if jobs.end_one() {
+            jobs.done.set_and_take().into_iter().for_each(wait::resume);
+        }
+    }
+}
+
+impl Drop for RemoteJob {
+    fn drop(&mut self) {
+        // SAFETY: the scope waits for this job.
+        let jobs = unsafe { self.0.as_ref() };
+        jobs.note(Box::new(
+            "the pool was shut down before every job of a scope had run",
+        ));
+        if jobs.end_one() {
+            jobs.done.set();
+        }
+    }
+}
+
+/// A place to spawn jobs that may borrow whatever lives longer than it.
+///
+/// Made by [`scope`] and [`ForkCx::scope`]; it waits for all its jobs before it gives control back.
+pub struct Scope<'scope, 'env: 'scope> {
+    jobs: Jobs,
+    /// The stack context that the scope was opened in, as an address: its thread may touch the waiting jobs.
+    owner: *const StackContext,
+    /// The owner's, for jobs that are spawned elsewhere.
+    pool: NonNull<PoolHeader>,
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+// SAFETY: `owner` is compared only; the waiting jobs are touched by the owner's thread alone; all else is synchronised.
+unsafe impl Sync for Scope<'_, '_> {}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").finish_non_exhaustive()
+    }
+}
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    /// Adds a job. It runs on some worker before the scope ends: on this one at the end of the scope, youngest first, or
+    /// on another one, oldest first.
+    ///
+    /// On the stack that opened the scope it costs an allocation of the closure and two words, and no atomic
+    /// read-modify-write; on another stack, in a job of the scope, it costs what [`spawn_job`](crate::spawn_job) costs.
+    ///
+    /// A panic of the job is the scope's, when all have ended.
+    pub fn spawn<F>(&'scope self, job: F)
+    where
+        F: FnOnce(&'scope Scope<'scope, 'env>) + Send + 'scope,
+    {
+        match stack_context::here() {
+            Some(context) if std::ptr::eq(context, self.owner) => {
+                let job = boxed(&self.jobs, move || job(self));
+                self.jobs.latent.borrow_mut().push_back(job);
+                // SAFETY: a stack context's list is attached for as long as its thread runs tasks.
+                if unsafe { context.forks().is_free() } {
+                    context.offer_fork();
+                }
+            }
+            _ => {
+                let (run, birth) = self.pinned(Box::new(move || job(self)));
+                // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
+                unsafe { births::detached_job(move || run.go(), birth) }.push(Why::Spawned);
+            }
+        }
+    }
+
+    /// Adds a fiber: any worker may start it.
+    #[track_caller]
+    pub(crate) fn spawn_fiber<F>(&'scope self, body: F)
+    where
+        F: FnOnce(&'scope Scope<'scope, 'env>) + Send + 'scope,
+    {
+        let (run, birth) = self.pinned(Box::new(move || body(self)));
+        // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
+        unsafe { births::detached_mounted(move || run.go(), Start, birth) }.push(Why::Spawned);
+    }
+
+    /// A job for a task: it counts as ended when it has run or is dropped.
+    #[track_caller]
+    fn pinned(&self, job: Box<dyn FnOnce() + Send + 'scope>) -> (Run, Birth) {
+        let (pinned, birth) = self.give_errand();
+        // SAFETY: only the lifetime changes. The job is run or dropped before its pinned task ends, and the scope waits for that.
+        let job = unsafe {
+            std::mem::transmute::<Box<dyn FnOnce() + Send + 'scope>, Box<dyn FnOnce() + Send>>(job)
+        };
+        (Run { job, pinned }, birth)
+    }
+
+    /// One more to wait for.
+    #[track_caller]
+    pub(crate) fn give_errand(&self) -> (RemoteJob, Birth) {
+        self.jobs.give();
+        let birth = Birth {
+            pool: self.pool,
+            location: Location::caller(),
+            name: None,
+        };
+        (RemoteJob(NonNull::from(&self.jobs)), birth)
+    }
+
+    /// Where the first panic is kept.
+    pub(crate) fn first_panic(&self) -> &FirstPanic {
+        &self.jobs.panic
+    }
+}
+
+/// In this order, so that the job is dropped before its pinned task.
+struct Run {
+    job: Box<dyn FnOnce() + Send>,
+    pinned: RemoteJob,
+}
+
+impl Run {
+    fn go(self) {
+        let Self { job, pinned } = self;
+        pinned.run(job);
+    }
+}
+
+fn boxed<F: FnOnce()>(jobs: &Jobs, body: F) -> NonNull<StealableJob> {
+    let job = Box::new(Job {
+        head: StealableJob { run: Job::<F>::run },
+        scope: NonNull::from(jobs),
+        body,
+    });
+    NonNull::from(Box::leak(job)).cast()
+}
+
+impl ForkCx<'_> {
+    /// Opens a scope on this stack: see [`scope`].
+    ///
+    /// # Panics
+    ///
+    /// As [`scope`].
+    pub fn scope<'env, T>(self, body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
+        let context = self.context();
+        let forks = context.forks();
+        let scope = Scope {
+            jobs: Jobs {
+                latent: RefCell::default(),
+                tickets: RefCell::default(),
+                found: forks.tail(),
+                given: AtomicUsize::new(1),
+                done: Signal::new(),
+                panic: FirstPanic::new(None),
+            },
+            owner: context,
+            pool: context.pool(),
+            scope: PhantomData,
+            env: PhantomData,
+        };
+        // SAFETY: the scope stays in this frame, and is closed by `finish`, before which nothing unwinds.
+        unsafe { forks.open_scope(&scope.jobs) };
+        // Unwind: it goes on below, when every job has ended.
+        let outcome = catch_unwind(AssertUnwindSafe(|| body(&scope)));
+        finish(&scope.jobs, forks, context);
+        let panic = scope.jobs.panic.lock().take();
+        match (outcome, panic) {
+            (Err(panic), _) | (Ok(_), Some(panic)) => resume_unwind(panic),
+            (Ok(value), None) => value,
+        }
+    }
+}
+
+/// Calls `body` with a place to spawn jobs that borrow from here, and returns when it and all of them have ended.
+///
+/// The calling frame runs the jobs of its own scope that nobody has taken; then it waits, as in [`join`](crate::join), and
+/// nothing else runs on top of it. Outside of a task, `body` runs where `join`'s halves do, and the calling thread waits.
+///
+/// ```
+/// let mut squares = [0; 8];
+/// warpweft::scope(|scope| {
+///     for (n, square) in squares.iter_mut().enumerate() {
+///         scope.spawn(move |_| *square = n * n);
+///     }
+/// });
+/// assert_eq!(squares, [0, 1, 4, 9, 16, 25, 36, 49]);
+/// ```
+///
+/// # Panics
+///
+/// If `body` or a job does, when all have ended: with the body's panic, or the first one of the jobs. **All
+/// jobs run in any case**, also those that no worker had taken when `body` was unwound, for whatever reason.
+/// If the pool is shut down before a job has run that was spawned by another job on another thread. Outside
+/// of a task, if that runtime cannot be built or is shutting down.
+pub fn scope<'env, T: Send>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T + Send) -> T {
+    ForkCx::find(|cx| cx.scope(body))
+}

@@ -1,0 +1,212 @@
+//! `scope_async`: tasks that end before the future that waits for them, or with it.
+//!
+//! ```text
+//!   scope_async: body ─▶ all tasks have left ─▶ the body's value      spawn ─▶ enters ─▶ runs ─▶ leaves
+//!       │ dropped: closed, all cancelled, nobody is waited for           (also when it is dropped unrun)
+//! ```
+//!
+//! # Invariants
+//!
+//! - A task is among `inside` from before it is spawned until its future has been dropped.
+//! - Once closed, nothing enters. The scope closes when it is dropped, and when the body has ended and nobody is inside.
+//! - Handles are cancelled and dropped outside of the lock.
+
+use super::scoped_handle::{PanicLocation, ScopedHandle, answered, caught};
+use crate::fork::jobs::FirstPanic;
+use crate::runtime::spawn::TaskBuilder;
+use crate::sync::oneshot;
+use std::collections::HashMap;
+use std::fmt;
+use std::future::poll_fn;
+use std::panic::{Location, resume_unwind};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use warpweft_platform::sync::Mutex;
+use warpweft_task::JoinHandle;
+
+#[derive(Default)]
+struct State {
+    /// The tasks by number; without a handle while they are being spawned.
+    inside: HashMap<u64, Option<JoinHandle<()>>>,
+    entered: u64,
+    closed: bool,
+    /// Of the scope, when it waits for the last one.
+    waiting: Option<Waker>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    panic: Arc<FirstPanic>,
+}
+
+impl Shared {
+    /// Whether the last one has left; if not, `cx` is woken then.
+    fn last_has_left(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut state = self.state.lock();
+        if state.inside.is_empty() {
+            state.closed = true;
+            return Poll::Ready(());
+        }
+        let before = state.waiting.replace(cx.waker().clone());
+        drop(state);
+        drop(before);
+        Poll::Pending
+    }
+
+    /// Asks all tasks to end; those that are being spawned are asked when they have a handle.
+    fn cancel(&self) {
+        let handles: Vec<_> = {
+            let mut state = self.state.lock();
+            state.closed = true;
+            state.inside.values_mut().filter_map(Option::take).collect()
+        };
+        for handle in handles {
+            handle.cancel();
+        }
+    }
+}
+
+/// A task is inside.
+struct Inside {
+    number: u64,
+    scope: Arc<Shared>,
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        let (handle, waiting) = {
+            let mut state = self.scope.state.lock();
+            let handle = state.inside.remove(&self.number);
+            let last = state.inside.is_empty();
+            (handle, if last { state.waiting.take() } else { None })
+        };
+        drop(handle);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Whatever becomes of the scope's future, its tasks end.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// A place to spawn futures that end before the scope does; given to the body of [`scope_async`].
+///
+/// It may be cloned, into the tasks of the scope and elsewhere.
+#[derive(Clone)]
+pub struct AsyncScope(Arc<Shared>);
+
+impl AsyncScope {
+    /// Adds a future as a task, on the pool of the caller; outside of any, of the [default runtime](crate::default_runtime). The
+    /// handle gives its result; the scope ends when the future has ended, whether anybody asks for that or not.
+    ///
+    /// After the end of the scope the future is dropped, and the handle gives [`JoinError::Cancelled`](crate::JoinError::Cancelled).
+    ///
+    /// Costs two allocations and twice a short lock.
+    ///
+    /// # Panics
+    ///
+    /// Outside of any pool, if the default runtime cannot be built.
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> ScopedHandle<'static, F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel();
+        let entered = {
+            let mut state = self.0.state.lock();
+            (!state.closed).then(|| {
+                state.entered += 1;
+                let number = state.entered;
+                state.inside.insert(number, None);
+                number
+            })
+        };
+        if let Some(number) = entered {
+            let inside = Inside {
+                number,
+                scope: Arc::clone(&self.0),
+            };
+            let blamed = PanicLocation::Shared(Arc::clone(&self.0.panic));
+            let task = async move {
+                // Dropped after the future.
+                let _inside = inside;
+                answered(future, sender, blamed).await;
+            };
+            self.register(number, TaskBuilder::at(Location::caller()).spawn(task));
+        }
+        ScopedHandle::new(receiver)
+    }
+
+    /// Keeps the handle of a task that is inside, so that it can be cancelled.
+    fn register(&self, number: u64, handle: JoinHandle<()>) {
+        let left_over = {
+            let mut state = self.0.state.lock();
+            let closed = state.closed;
+            match state.inside.get_mut(&number) {
+                Some(place) if !closed => place.replace(handle),
+                _ => Some(handle),
+            }
+        };
+        // It has ended already, or is to end with the scope.
+        if let Some(handle) = left_over {
+            handle.cancel();
+        }
+    }
+}
+
+impl fmt::Debug for AsyncScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncScope").finish_non_exhaustive()
+    }
+}
+
+/// Awaits what `body` makes, and all futures that were spawned into the scope meanwhile.
+///
+/// The futures are tasks, and own what they use. **Dropping the scope** before its end cancels them: they end at their next
+/// suspension point, and nothing waits for that. (So it cannot lend: a future may be dropped, or forgotten, at any time, and its
+/// frame with it. What borrows is spawned by [`Scope::spawn_future`](crate::Scope::spawn_future).)
+///
+/// ```
+/// use warpweft::{Runtime, scope_async};
+///
+/// let runtime = Runtime::builder().workers(2).build()?;
+/// let sum = runtime.block_on(scope_async(|scope| async move {
+///     let parts: Vec<_> = (1..=10).map(|n| scope.spawn(async move { n * n })).collect();
+///     scope.spawn(async { println!("the scope waits for this one as well") });
+///     let mut sum = 0;
+///     for part in parts {
+///         sum += part.await?;
+///     }
+///     Ok::<_, warpweft::JoinError>(sum)
+/// }))?;
+/// assert_eq!(sum, 385);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Panics
+///
+/// If the body does: its tasks are cancelled, and the panic goes on when all have ended. If a task does whose handle was dropped
+/// before anybody asked it, when all have ended; with the first such panic.
+pub async fn scope_async<F: Future>(body: impl FnOnce(AsyncScope) -> F) -> F::Output {
+    let shared = Arc::new(Shared {
+        state: Mutex::new(State::default()),
+        panic: Arc::new(FirstPanic::new(None)),
+    });
+    let ending = Ending(Arc::clone(&shared));
+    let outcome = caught(body(AsyncScope(Arc::clone(&shared)))).await;
+    if outcome.is_err() {
+        shared.cancel();
+    }
+    poll_fn(|cx| shared.last_has_left(cx)).await;
+    drop(ending);
+    let panic = shared.panic.lock().take();
+    match (outcome, panic) {
+        (Err(panic), _) | (Ok(_), Some(panic)) => resume_unwind(panic),
+        (Ok(value), None) => value,
+    }
+}

@@ -1,0 +1,118 @@
+//! The handle of a future that belongs to a scope, and whose a panic is.
+//!
+//! # Invariants
+//!
+//! - A panic is taken by whoever awaits the handle. Dropped on any other way, it is its scope's: so it is in one place, or has
+//!   been raised.
+
+use super::latent_fork::Outcome;
+use crate::execution::listen::block_on;
+use crate::fork::jobs::{FirstPanic, Panic, note};
+use crate::sync::oneshot;
+use std::fmt;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use warpweft_task::JoinError;
+
+/// The scope, as far as a panic of its futures is concerned.
+pub(crate) enum PanicLocation<'scope> {
+    Borrowed(&'scope FirstPanic),
+    Shared(Arc<FirstPanic>),
+}
+
+/// A panic on its way to whoever asks.
+pub(crate) struct PanicOfFuture<'scope> {
+    panic: Option<Panic>,
+    scope: PanicLocation<'scope>,
+}
+
+impl Drop for PanicOfFuture<'_> {
+    fn drop(&mut self) {
+        if let Some(panic) = self.panic.take() {
+            match &self.scope {
+                PanicLocation::Borrowed(place) => note(place, panic),
+                PanicLocation::Shared(place) => note(place, panic),
+            }
+        }
+    }
+}
+
+/// Runs a future; its panic is its outcome.
+pub(crate) async fn caught<F: Future>(future: F) -> Outcome<F::Output> {
+    let mut future = pin!(future);
+    // Unwind: a future that has panicked is not polled again.
+    let poll = |cx: &mut Context<'_>| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(polled) => polled.map(Ok),
+        Err(panic) => Poll::Ready(Err(panic)),
+    };
+    poll_fn(poll).await
+}
+
+/// Runs a future of a scope, and sends what it comes to.
+pub(crate) async fn answered<'scope, F: Future>(
+    future: F,
+    sender: oneshot::Sender<Result<F::Output, PanicOfFuture<'scope>>>,
+    scope: PanicLocation<'scope>,
+) {
+    let outcome = caught(future).await.map_err(|panic| PanicOfFuture {
+        panic: Some(panic),
+        scope,
+    });
+    // If nobody asks, a value is dropped here, and a panic is the scope's.
+    drop(sender.send(outcome));
+}
+
+/// The right to the result of a future that belongs to a scope: of [`Scope::spawn_future`](crate::Scope::spawn_future) or
+/// [`AsyncScope::spawn`](crate::AsyncScope::spawn).
+///
+/// Await it, in another future of the scope, or [`wait`](Self::wait) for it in the scope's body. Dropping it changes nothing for the
+/// future: its scope waits for it.
+///
+/// A panic of the future arrives here, as [`JoinError::Panicked`]; if the handle is dropped without being asked, it is
+/// the scope's. A future that was dropped before its end, with its scope or its pool, gives [`JoinError::Cancelled`].
+///
+/// # Panics
+///
+/// Polling it again after it has given its result panics, as with most futures.
+#[must_use = "dropping it gives a panic of the future to its scope; say `drop(handle)` if that is meant"]
+pub struct ScopedHandle<'scope, T>(oneshot::Receiver<Result<T, PanicOfFuture<'scope>>>);
+
+impl<'scope, T> ScopedHandle<'scope, T> {
+    pub(crate) fn new(receiver: oneshot::Receiver<Result<T, PanicOfFuture<'scope>>>) -> Self {
+        Self(receiver)
+    }
+
+    /// Blocks until the future has ended, and gives its result. In a task, the worker goes to another thread meanwhile; in
+    /// a fiber, the thread switches to other work.
+    ///
+    /// # Errors
+    ///
+    /// It panicked, or was dropped before its end.
+    pub fn wait(self) -> Result<T, JoinError> {
+        block_on(self)
+    }
+}
+
+impl<T> Future for ScopedHandle<'_, T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(match ready!(Pin::new(&mut self.0).poll(cx)) {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(mut thrown)) => Err(thrown
+                .panic
+                .take()
+                .map_or(JoinError::Cancelled, JoinError::Panicked)),
+            Err(_) => Err(JoinError::Cancelled),
+        })
+    }
+}
+
+impl<T> fmt::Debug for ScopedHandle<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScopedHandle").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,130 @@
+//! A pool's life: open, closing, closed; and who is inside from outside.
+//!
+//! ```text
+//!   OPEN ──close──▶ CLOSING ──last worker left──▶ CLOSED
+//!   spawns accepted  workers leave after their     the last worker has ended every task;
+//!                    present task                  the memory waits for its last handle
+//! ```
+//!
+//! A thread that is no worker of the pool and pushes into it is a *external thread* for as long as it touches the pool. After
+//! CLOSING a external thread keeps its task away from the policy and ends it at once.
+//!
+//! # Invariants
+//!
+//! - The policy's state is dropped after the last worker left and no external thread is inside; a external thread that comes later sees
+//!   CLOSING.
+//! - `accesses` counts in its lower 24 bits who is inside, and above how many tasks external threads have given to the policy: both change at the
+//!   end of a visit by one addition. The count above is taken modulo [`Lifecycle::MODULUS`].
+//! - Every unfinished task that was ever suspended is in the register until it ends, and the pool waits for the register
+//!   to be empty and then for the external threads to leave: so a wake never touches a pool that is gone.
+
+use warpweft_platform::CachePadded;
+use warpweft_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use warpweft_platform::thread::yield_now;
+
+#[derive(Debug)]
+pub(crate) struct Lifecycle {
+    /// Alone on its line: every worker looks at it before each task.
+    closing: CachePadded<AtomicBool>,
+    accesses: AtomicU64,
+    /// Workers whose threads have not left.
+    workers: AtomicUsize,
+}
+
+/// A visit from outside; the pool stays alive for its length.
+#[derive(Debug)]
+pub(crate) struct Access<'a> {
+    lifecycle: &'a Lifecycle,
+    open: bool,
+    /// What its end adds to `accesses`.
+    end: u64,
+}
+
+/// A task was given to the policy, in `accesses`. There are far fewer external threads at a time: each is a thread.
+const HANDED: u64 = 1 << 24;
+
+impl Access<'_> {
+    /// Whether the external thread may give tasks to the policy.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// The external thread gives one task to the policy: counted when the visit ends, also by unwinding. Once per visit.
+    pub(crate) fn hand_over(&mut self) {
+        self.end = HANDED.wrapping_sub(1);
+    }
+}
+
+impl Drop for Access<'_> {
+    fn drop(&mut self) {
+        // Ordering: Release pairs with the Acquire in `wait_for_accesses`. The last touch of the pool.
+        self.lifecycle.accesses.fetch_add(self.end, Ordering::Release);
+    }
+}
+
+impl Lifecycle {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            closing: CachePadded::new(AtomicBool::new(false)),
+            accesses: AtomicU64::new(0),
+            workers: AtomicUsize::new(workers),
+        }
+    }
+
+    /// Begins the end; true for the caller who began it.
+    pub(crate) fn close(&self) -> bool {
+        // Ordering: the fence in `wait_for_accesses` orders it against external threads; workers see it by the idle protocol.
+        !self.closing.swap(true, Ordering::AcqRel)
+    }
+
+    #[inline]
+    pub(crate) fn is_closing(&self) -> bool {
+        // Ordering: Acquire pairs with `close`, so that its reason may be read.
+        self.closing.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn access(&self) -> Access<'_> {
+        self.accesses.fetch_add(1, Ordering::Relaxed);
+        // Dekker: the external thread writes `accesses` and reads `closing`; the last worker the other way round.
+        fence(Ordering::SeqCst);
+        Access {
+            lifecycle: self,
+            open: !self.is_closing(),
+            end: 1_u64.wrapping_neg(),
+        }
+    }
+
+    /// Waits until nobody from outside is inside. Visits are short, so it spins.
+    pub(crate) fn wait_for_accesses(&self) {
+        // Pairs with the fence in `access`: a external thread that is not seen here has seen `closing`.
+        fence(Ordering::SeqCst);
+        // Ordering: Acquire pairs with the Release at the end of a visit.
+        while !self.accesses.load(Ordering::Acquire).is_multiple_of(HANDED) {
+            yield_now();
+        }
+    }
+
+    /// One more than the largest number that [`handed`](Self::handed) counts to.
+    pub(crate) const MODULUS: u64 = u64::MAX / HANDED + 1;
+
+    /// How many tasks external threads have given to the policy, modulo [`MODULUS`](Self::MODULUS). Exact when nobody is inside.
+    pub(crate) fn handed(&self) -> u64 {
+        self.accesses.load(Ordering::Acquire) / HANDED
+    }
+
+    /// One worker more, unless the last one has left already.
+    pub(crate) fn enter(&self) -> bool {
+        // Ordering: Relaxed. Who enters publishes nothing; who leaves last takes everything.
+        self.workers
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |workers| {
+                (workers != 0).then_some(workers + 1)
+            })
+            .is_ok()
+    }
+
+    /// `count` workers have left, or never came; true if they were the last.
+    pub(crate) fn leave(&self, count: usize) -> bool {
+        // Ordering: AcqRel, so that the last one sees what the others did.
+        self.workers.fetch_sub(count, Ordering::AcqRel) == count
+    }
+}

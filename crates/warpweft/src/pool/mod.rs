@@ -1,0 +1,21 @@
+//! What a pool is without its policy: its state, its end, and how the calling thread finds it.
+//!
+//! | file | job |
+//! |---|---|
+//! | `core` | the state of a pool that does not depend on its policy's type |
+//! | `dyn_pool` | a pool of any policy |
+//! | `current` | the worker or pool that free functions find on the calling thread |
+//! | `info` | the name of a pool, and its admission if it is bounded |
+//! | `lifecycle` | open, closing, closed |
+//! | `owned_tasks` | the tasks that sleep |
+//! | `ledger` | for how long a pool's memory stays if its policy keeps tasks |
+//! | `transfer_request` | a task's request to go on in another pool |
+
+pub(crate) mod core;
+pub(crate) mod current;
+pub(crate) mod dyn_pool;
+pub(crate) mod info;
+pub(crate) mod ledger;
+pub(crate) mod lifecycle;
+pub(crate) mod owned_tasks;
+pub(crate) mod transfer_request;

@@ -1,0 +1,259 @@
+//! The register of tasks that were once suspended.
+//!
+//! A runnable task lies in a queue, where shutdown finds it. A sleeping one is known to its wakers only; so a task is
+//! entered here before its first sleep, and struck off at its end. Tasks that never sleep never come here.
+//!
+//! One shard per worker, so that the lock is its own as long as tasks end where they first slept. A shard is a list of
+//! fixed segments: entries never move, and cost one word each.
+//!
+//! # Invariants
+//!
+//! - An entry points at an unfinished task: it is struck off before the task completes, and by nothing else than the end of that task.
+//! - A shard that still has entries when its pool ends is *orphaned*: who strikes the last one off hears of it.
+//! - A place is `shard << 48 | index`, and the uppermost bit of a task that was [admitted](super::card) to a bounded pool; it is never
+//!   `usize::MAX`.
+
+use std::ptr::NonNull;
+use warpweft_platform::CachePadded;
+use warpweft_platform::atomic::{AtomicUsize, Ordering};
+use warpweft_platform::sync::Mutex;
+use warpweft_task::{Header, Pending, Runnable, reclaim};
+
+const SEGMENT: usize = 1024;
+const SHARD_BITS: u32 = 48;
+const ADMITTED: usize = 1 << (usize::BITS - 1);
+
+#[derive(Debug)]
+pub(crate) struct OwnedTasks {
+    shards: Box<[CachePadded<Shard>]>,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    slots: Mutex<Slots>,
+    /// Entries, readable without the lock.
+    live: AtomicUsize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Slot {
+    /// The next vacant slot, plus one; 0 ends the list.
+    Vacant(usize),
+    Task(NonNull<Header>),
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    segments: Vec<Box<[usize; SEGMENT]>>,
+    used: usize,
+    /// The first vacant slot, plus one.
+    vacant: usize,
+    /// The pool has ended, and the last entry is to say so.
+    orphaned: bool,
+}
+
+impl Slot {
+    /// A header's address is even; a vacant slot's word is odd.
+    fn encode(self) -> usize {
+        match self {
+            Self::Vacant(next) => next << 1 | 1,
+            Self::Task(task) => task.as_ptr().expose_provenance(),
+        }
+    }
+
+    fn decode(word: usize) -> Self {
+        match NonNull::new(std::ptr::with_exposed_provenance_mut::<Header>(word)) {
+            Some(task) if word & 1 == 0 => Self::Task(task),
+            _ => Self::Vacant(word >> 1),
+        }
+    }
+}
+
+impl Slots {
+    fn place(&mut self, index: usize) -> &mut usize {
+        &mut self.segments[index / SEGMENT][index % SEGMENT]
+    }
+
+    fn insert(&mut self, task: NonNull<Header>) -> usize {
+        let index = if self.vacant != 0 {
+            let index = self.vacant - 1;
+            let Slot::Vacant(next) = Slot::decode(*self.place(index)) else {
+                unreachable!("the list of vacant slots led to a task")
+            };
+            self.vacant = next;
+            index
+        } else {
+            if self.used == self.segments.len() * SEGMENT {
+                self.segments.push(Box::new([0; SEGMENT]));
+            }
+            self.used += 1;
+            self.used - 1
+        };
+        *self.place(index) = Slot::Task(task).encode();
+        index
+    }
+
+    fn remove(&mut self, index: usize, task: NonNull<Header>) {
+        let next = Slot::Vacant(self.vacant).encode();
+        let slot = self.place(index);
+        let found = Slot::decode(*slot);
+        assert!(
+            matches!(found, Slot::Task(found) if found == task),
+            "a task is struck off where it was not entered"
+        );
+        *slot = next;
+        self.vacant = index + 1;
+    }
+
+    fn tasks(&self) -> impl Iterator<Item = NonNull<Header>> + '_ {
+        self.segments
+            .iter()
+            .flat_map(|segment| segment.iter())
+            .take(self.used)
+            .filter_map(|&word| match Slot::decode(word) {
+                Slot::Task(task) => Some(task),
+                Slot::Vacant(_) => None,
+            })
+    }
+}
+
+impl OwnedTasks {
+    pub(crate) fn new(shards: usize) -> Self {
+        Self {
+            shards: (0..shards).map(|_| CachePadded::default()).collect(),
+        }
+    }
+
+    /// Enters a task before its first sleep.
+    pub(crate) fn enter(&self, shard: usize, task: &mut Pending) {
+        let place = self.insert(shard, task);
+        // SAFETY: it was entered there just now, and is struck off there when it ends.
+        unsafe { task.register(place) };
+    }
+
+    /// Enters a task that has a place in its pool, which it is to give back when it is struck off.
+    pub(crate) fn enter_admitted(&self, task: &mut Pending) {
+        let shard = task.register_entry().addr().get() / size_of::<Header>() % self.shards.len();
+        let place = self.insert(shard, task);
+        // SAFETY: as above; the bit is taken off when it is struck off.
+        unsafe { task.register(place | ADMITTED) };
+    }
+
+    /// Whether the task there has a place to give back.
+    pub(crate) fn is_admitted(place: usize) -> bool {
+        place & ADMITTED != 0
+    }
+
+    fn insert(&self, shard: usize, task: &Pending) -> usize {
+        let mut slots = self.shards[shard].slots.lock();
+        self.shards[shard].count(1);
+        shard << SHARD_BITS | slots.insert(task.register_entry())
+    }
+
+    /// Strikes a task off at its end. Whether it was the last one of an orphaned shard.
+    pub(crate) fn strike(&self, place: usize, task: NonNull<Header>) -> bool {
+        let shard = &self.shards[(place & !ADMITTED) >> SHARD_BITS];
+        // In a forked child the lock may be lost, and nobody reads the register.
+        let Some(mut slots) = shard.slots.lock_unless_lost() else {
+            return false;
+        };
+        slots.remove(place & ((1 << SHARD_BITS) - 1), task);
+        shard.count(-1);
+        slots.orphaned && shard.live.load(Ordering::Relaxed) == 0
+    }
+
+    /// The pool has ended: marks the shards that still have entries as orphaned. How many these are.
+    pub(crate) fn orphan(&self) -> usize {
+        let is_left = |shard: &&CachePadded<Shard>| {
+            let mut slots = shard.slots.lock();
+            slots.orphaned = shard.live.load(Ordering::Relaxed) != 0;
+            slots.orphaned
+        };
+        self.shards.iter().filter(is_left).count()
+    }
+
+    /// How many tasks are in the register.
+    pub(crate) fn len(&self) -> usize {
+        // Ordering: Acquire pairs with the Release in `count`: who sees none left also sees what their ends did.
+        self.shards
+            .iter()
+            .map(|shard| shard.live.load(Ordering::Acquire))
+            .sum()
+    }
+
+    /// The tokens of up to `max` tasks that sleep. Those that do not have their token elsewhere.
+    pub(crate) fn reclaim(&self, max: usize) -> Vec<Runnable> {
+        let mut tokens = Vec::new();
+        for shard in &self.shards {
+            let slots = shard.slots.lock();
+            // SAFETY: the task is in the register, and cannot be struck off while its shard is locked.
+            let sleeping = slots.tasks().filter_map(|task| unsafe { reclaim(task) });
+            tokens.extend(sleeping.take(max - tokens.len()));
+        }
+        tokens
+    }
+}
+
+impl Shard {
+    /// Changes the count, under the shard's lock.
+    fn count(&self, change: isize) {
+        // Ordering: Relaxed load, because the lock is held; Release pairs with `len`.
+        let live = self.live.load(Ordering::Relaxed).wrapping_add_signed(change);
+        self.live.store(live, Ordering::Release);
+    }
+}
+
+// SAFETY: the entries are addresses; they are turned into tokens only by `reclaim`, and tokens are `Send`.
+unsafe impl Send for Slots {}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::*;
+
+    fn fake(number: usize) -> NonNull<Header> {
+        NonNull::new(std::ptr::without_provenance_mut(number * 64)).unwrap_or_else(|| unreachable!())
+    }
+
+    #[test]
+    #[should_panic(expected = "struck off where it was not entered")]
+    fn only_the_task_itself_is_struck_off() {
+        let mut slots = Slots::default();
+        let place = slots.insert(fake(1));
+        slots.insert(fake(2));
+        slots.remove(place, fake(2));
+    }
+
+    #[test]
+    fn the_last_entry_of_an_orphaned_shard_says_so() {
+        let owned_tasks = OwnedTasks::new(2);
+        let enter = |number| {
+            let mut slots = owned_tasks.shards[1].slots.lock();
+            owned_tasks.shards[1].count(1);
+            1 << SHARD_BITS | slots.insert(fake(number))
+        };
+        let places = [1, 2, 3].map(enter);
+        assert!(!owned_tasks.strike(places[0], fake(1)));
+        assert_eq!(owned_tasks.orphan(), 1);
+        assert!(!owned_tasks.strike(places[1], fake(2)));
+        assert!(owned_tasks.strike(places[2], fake(3)));
+        assert_eq!((owned_tasks.len(), owned_tasks.orphan()), (0, 0));
+    }
+
+    #[test]
+    fn slots_are_reused_and_never_move() {
+        let mut slots = Slots::default();
+        let places: Vec<usize> = (1..=3000).map(|number| slots.insert(fake(number))).collect();
+        assert_eq!(slots.segments.len(), 3);
+        for (number, &place) in (1..=3000).zip(&places) {
+            if number % 3 != 0 {
+                slots.remove(place, fake(number));
+            }
+        }
+        assert_eq!(slots.tasks().count(), 1000);
+        assert!(slots.tasks().all(|task| task.addr().get() % 192 == 0));
+        for number in 1..=2000 {
+            slots.insert(fake(number));
+        }
+        assert_eq!((slots.segments.len(), slots.tasks().count()), (3, 3000));
+    }
+}

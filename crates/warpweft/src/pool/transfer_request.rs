@@ -1,0 +1,128 @@
+//! A transfer: a running task goes on in another pool.
+//!
+//! ```text
+//!   Enter::poll                     worker, after the step                           the other pool
+//!   ───────────                     ──────────────────────                           ──────────────
+//!   wish := (task, ticket)          struck off the register; its place goes back
+//!   wakes its own task: NOTIFIED    `completed`: for this policy the task has ended
+//!   Pending ──────────────────────▶ pool pointer := the other; policy word := 0
+//!                                   entered there, if it has a place there
+//!                                   RUNNING → QUEUED, pushed: `Why::Injected` ─────▶ injector ─▶ a worker runs it
+//! ```
+//!
+//! # Invariants
+//!
+//! - From the wish to the push the task is RUNNING: a waker leaves NOTIFIED behind and reads no pool pointer. It is NOTIFIED already, so it
+//!   cannot fall asleep on the way.
+//! - It is in the register of at most one pool, the one to which its pointer leads. A task that has not slept in the new pool is in none,
+//!   like a fresh one, unless it has a place to give back.
+//! - The ticket keeps the pool until the token was pushed.
+//! - A place belongs to somebody at any time: to the ticket until the task is in the register, then to the entry.
+//! - A wish is granted to the task that wished, at the end of the same step. A task that gives its worker away in the middle of the step loses
+//!   the wish, and wishes again.
+
+use super::dyn_pool::DynPool;
+use std::cell::Cell;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use warpweft_task::pool::PoolHeader;
+use warpweft_task::{Pending, Runnable, TaskId};
+
+/// The right of one task to go to a pool; if that is bounded, with a place there.
+pub(crate) struct Destination {
+    pool: Arc<dyn DynPool>,
+    place: bool,
+}
+
+impl Destination {
+    /// With `place`, a place that the caller has, and that goes to the ticket.
+    pub(crate) fn new(pool: Arc<dyn DynPool>, place: bool) -> Self {
+        Self { pool, place }
+    }
+
+    pub(crate) fn header(&self) -> NonNull<PoolHeader> {
+        self.pool.header()
+    }
+
+    /// The task belongs to the pool, and so does the ticket's place from now on: it is given back when the task leaves or ends. The pool lives for as
+    /// long as what comes back.
+    pub(crate) fn settle(mut self, task: &mut Pending) -> Arc<dyn DynPool> {
+        if std::mem::take(&mut self.place) {
+            self.pool.core().admit(task);
+        }
+        Arc::clone(&self.pool)
+    }
+
+    /// The same for a task of that pool that nobody knows of yet.
+    ///
+    /// # Safety
+    ///
+    /// The task has never run.
+    pub(crate) unsafe fn settle_fresh(self, task: Runnable) -> Runnable {
+        // SAFETY: by contract.
+        let mut task = unsafe { Pending::fresh(task) };
+        self.settle(&mut task);
+        task.into_task()
+    }
+}
+
+impl Drop for Destination {
+    fn drop(&mut self) {
+        if self.place {
+            self.pool.core().info.give_back();
+        }
+    }
+}
+
+/// Which task wants to go where.
+pub(crate) struct Transfer {
+    task: TaskId,
+    destination: Destination,
+}
+
+impl Transfer {
+    pub(crate) fn new(task: TaskId, destination: Destination) -> Self {
+        Self { task, destination }
+    }
+
+    pub(crate) fn is_of(&self, task: &Pending) -> bool {
+        self.task == task.id()
+    }
+
+    pub(crate) fn into_destination(self) -> Destination {
+        self.destination
+    }
+}
+
+/// Where the running task of a worker wants to go on.
+#[derive(Default)]
+pub(crate) struct TransferRequest(Cell<Option<Transfer>>);
+
+impl fmt::Debug for TransferRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Wish")
+    }
+}
+
+impl TransferRequest {
+    pub(crate) const fn none() -> Self {
+        Self(Cell::new(None))
+    }
+
+    pub(crate) fn set(&self, transfer: Transfer) {
+        self.0.set(Some(transfer));
+    }
+
+    /// The wish, if there is one; it is gone then.
+    #[inline]
+    pub(crate) fn take(&self) -> Option<Transfer> {
+        self.0.take()
+    }
+
+    /// The task does not want to go any more.
+    pub(crate) fn withdraw(&self, task: TaskId) {
+        let others = self.take().filter(|transfer| transfer.task != task);
+        self.0.set(others);
+    }
+}

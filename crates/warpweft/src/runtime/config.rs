@@ -1,0 +1,31 @@
+//! What one pool of a runtime is asked to be.
+
+use super::build_error::BuildError;
+use super::pool::Pool;
+use crate::driver::Io;
+use crate::pool::info::Order;
+use crate::threads::affinity::Pin;
+use crate::threads::monitor::Watch;
+use std::time::Duration;
+
+/// How a pool is started; its policy's type is in the function.
+pub(crate) type Launch = dyn FnOnce(Config) -> Result<Pool, BuildError> + Send;
+
+/// What one pool is asked to be.
+pub(crate) struct Config {
+    pub(crate) workers: Option<usize>,
+    pub(crate) name: String,
+    pub(crate) stack_bytes: Option<usize>,
+    pub(crate) max_threads: Option<usize>,
+    pub(crate) fiber_stack_bytes: usize,
+    pub(crate) max_fiber_stacks: usize,
+    pub(crate) io: Io,
+    pub(crate) max_blocking_threads: usize,
+    pub(crate) blocking_keep_alive: Duration,
+    pub(crate) pin: Pin,
+    pub(crate) watch: Watch,
+    pub(crate) quantum: u32,
+    pub(crate) policy: String,
+    pub(crate) capacity: Option<usize>,
+    pub(crate) order: Order,
+}

@@ -1,0 +1,111 @@
+//! Why a task did not get into a pool, and why there is none.
+
+use super::spawn_error::SpawnError;
+use std::fmt;
+
+/// Why a task or a closure did not enter a pool. It goes on where it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EnterError {
+    /// The pool is shutting down, or has.
+    Closed,
+    /// This is a child made by `fork()`, and the pool's workers stayed in its parent.
+    Forked,
+    /// The pool is [bounded](crate::Builder::capacity), and has no place now.
+    Full,
+    /// Both pools are bounded, and the other one is not behind the one where the caller has a place: if all did so, they could wait for each other
+    /// for ever.
+    OutOfOrder {
+        /// Where the caller is.
+        from: String,
+        /// Where it wanted to wait for a place.
+        to: String,
+    },
+    /// What awaits it is not a task of a pool, or polls it with a waker of its own: a `block_on`, or a set of futures. There is no task then that
+    /// could go elsewhere.
+    NotATask,
+}
+
+impl fmt::Display for EnterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => SpawnError::Closed.fmt(f),
+            Self::Forked => SpawnError::Forked.fmt(f),
+            Self::Full => f.write_str(
+                "all places of the bounded pool are taken: await `enter`, which waits for one, or come back later",
+            ),
+            Self::OutOfOrder { from, to } => write!(
+                f,
+                "a task in the bounded pool `{from}` cannot wait for a place in the bounded pool `{to}`, which is not behind it in one \
+                 runtime: they could wait for each other for ever; ask for the pools in the order in which they are entered, or `try_enter`"
+            ),
+            Self::NotATask => f.write_str(
+                "only a task of a pool can enter another one, and has to await that itself, not by way of `block_on` or a set of futures: \
+                 use `Pool::run` there",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for EnterError {}
+
+impl EnterError {
+    /// Why a job that is to run there was not spawned. It has no stack of its own.
+    pub(crate) fn of(error: SpawnError) -> Self {
+        match error {
+            SpawnError::Forked => Self::Forked,
+            SpawnError::Full => Self::Full,
+            SpawnError::Closed | SpawnError::NoStack => Self::Closed,
+        }
+    }
+}
+
+/// A runtime has no pool, or no silos, of that name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownPool {
+    asked: String,
+    known: Vec<String>,
+}
+
+impl UnknownPool {
+    pub(crate) fn new<'a>(asked: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        Self {
+            asked: asked.to_owned(),
+            known: known.map(str::to_owned).collect(),
+        }
+    }
+
+    /// The names that there are.
+    #[must_use]
+    pub fn known(&self) -> &[String] {
+        &self.known
+    }
+}
+
+impl fmt::Display for UnknownPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the runtime has nothing called `{}`; it has ", self.asked)?;
+        if self.known.is_empty() {
+            return f.write_str("none");
+        }
+        for (index, name) in self.known.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}`{name}`")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnknownPool {}
+
+/// A view for 0 tasks at a time: none would ever run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConcurrencyLimitError;
+
+impl fmt::Display for ConcurrencyLimitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a view that lets 0 tasks in at a time: none would ever run; it may let in 1 or more")
+    }
+}
+
+impl std::error::Error for ConcurrencyLimitError {}

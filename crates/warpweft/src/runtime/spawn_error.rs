@@ -1,0 +1,35 @@
+//! Why a task was not spawned.
+
+use std::fmt;
+use warpweft_task::JoinError;
+
+/// Why a task was not spawned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// The pool is shutting down, or has.
+    Closed,
+    /// This is a child made by `fork()`, and the pool's workers stayed in its parent.
+    Forked,
+    /// There is no stack for the fiber: as many are in use as there may be, or the system gives no more memory or mappings.
+    NoStack,
+    /// The pool is [bounded](crate::Builder::capacity), and has no place.
+    Full,
+}
+
+impl fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoStack => fmt::Display::fmt(&JoinError::NoStack, f),
+            Self::Closed => f.write_str("the pool is shutting down: it takes no more tasks"),
+            Self::Forked => f.write_str(
+                "the pool's workers stayed in the parent of this forked process: build a runtime here",
+            ),
+            Self::Full => {
+                f.write_str("all places of the bounded pool are taken: wait for one, or spawn fewer")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SpawnError {}

@@ -1,0 +1,26 @@
+//! The scheduler: a pool under one policy, and the loop of its workers.
+//!
+//! | file | job |
+//! |---|---|
+//! | `pool` | what the workers of one policy share; pushes from outside |
+//! | `pool/ending` | the end of a pool |
+//! | `worker` | a worker's half of the policy, and the step of a task |
+//! | `worker_loop` | the life of a thread: the loop |
+//! | `poll_interval` | when a busy worker looks for overdue tasks, sockets and timers |
+//! | `schedule` | where a runnable task goes |
+//! | `search` | where a worker without tasks looks for some |
+//! | `watch` | the tick of the monitor |
+//! | `transfer` | a task goes on in another pool |
+//! | `evict` | cancelled tasks leave their queues |
+//!
+//! Everything here is generic over the policy, so that pushes and steals are direct calls. What is not generic is in `pool/`.
+
+pub(crate) mod evict;
+pub(crate) mod poll_interval;
+pub(crate) mod pool;
+pub(crate) mod schedule;
+pub(crate) mod search;
+pub(crate) mod transfer;
+pub(crate) mod watch;
+pub(crate) mod worker;
+pub(crate) mod worker_loop;

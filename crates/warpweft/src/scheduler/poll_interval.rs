@@ -1,0 +1,225 @@
+//! When a busy worker looks up from its own tasks: for overdue ones, and for sockets and timers.
+
+use crate::driver::core::{Driver, PollTurn};
+use crate::driver::owner::DriverOwner;
+use crate::execution::stack_context::with_worker_kept;
+use crate::idle::{Idle, PollerPark};
+use crate::threads::monitor::Monitor;
+use warpweft_platform::clock::thread_cpu_ns;
+
+/// A busy pool looks at its poller after so long, at the next end of a task.
+const LOOK_NS: u64 = 100_000;
+/// While a standby poller is wanted the workers leave the poller alone for so long.
+const STANDBY_NS: u64 = 10_000_000;
+/// A worker that computes for so long without a look at the poller wants a standby poller.
+const LONG_NS: u64 = 500_000;
+/// Before a stretch of at most so many tasks this thread's CPU time is asked for,
+const SHORT: u32 = 8;
+/// and after one that took so long: the question costs 0.2 µs.
+const ASK_NS: u64 = 40_000;
+/// The most tasks between two looks at the clock.
+const STRETCH: u32 = 64;
+
+impl PollerPark for PollTurn<'_> {
+    fn sleep(&mut self, at_most_ns: Option<u64>) {
+        self.wait(at_most_ns);
+    }
+
+    fn wake(self) -> bool {
+        hand_out(self)
+    }
+}
+
+/// A worker hands out what happened; whether there was anything. Wakers are others' code: they do not get the worker away from its thread.
+pub(crate) fn hand_out(turn: PollTurn<'_>) -> bool {
+    with_worker_kept(|| turn.hand_out() > 0)
+}
+
+/// Looks whether anything happened in the poller, and hands it out; whether it did.
+pub(crate) fn look(driver_owner: &DriverOwner, idle: &Idle) -> bool {
+    driver_owner.look(idle, hand_out)
+}
+
+/// How many tasks a worker runs until it looks up: for tasks that are overdue, and whether the poller should be looked at.
+///
+/// The clock is not read per task: a stretch is as long as tasks that take as long as the last ones would need for [`LOOK_NS`], and
+/// at most twice as long as the last stretch.
+#[derive(Debug)]
+pub(crate) struct PollInterval {
+    interval: u32,
+    /// Tasks until `poll_global` is asked.
+    left: u32,
+    stretch: u32,
+    since_ns: u64,
+    /// The CPU time of this thread at `since_ns`, if it was asked for.
+    cpu_ns: Option<u64>,
+    was_long: bool,
+    /// After a task of its own that took long a worker looks at what others have sent before each task, for as long as that took.
+    others_until_ns: u64,
+}
+
+impl PollInterval {
+    pub(crate) fn new(interval: u32) -> Self {
+        let interval = interval.max(1);
+        Self {
+            interval,
+            left: interval,
+            // A thread may get a worker again and again for one task each.
+            stretch: 1,
+            since_ns: 0,
+            cpu_ns: None,
+            was_long: false,
+            others_until_ns: 0,
+        }
+    }
+
+    /// How many tasks to run until the next call of `look_up`.
+    pub(crate) fn stretch(&self) -> u32 {
+        self.stretch
+    }
+
+    /// Whether the last stretch took long.
+    pub(crate) fn was_long(&self) -> bool {
+        self.was_long
+    }
+
+    /// A stretch is over. Whether `poll_global` is to be asked. Polls, if nobody has for a while.
+    pub(crate) fn look_up(&mut self, driver_owner: &DriverOwner, idle: &Idle, monitor: &Monitor) -> bool {
+        self.left -= self.stretch;
+        let mut poll_global = self.left == 0;
+        let mut stretch = STRETCH;
+        if let Some(driver) = driver_owner.get() {
+            stretch = self.by_the_clock(driver, driver_owner, idle, monitor);
+            poll_global |= self.since_ns < self.others_until_ns;
+        }
+        if poll_global {
+            self.left = self.interval;
+        }
+        self.stretch = stretch.min(self.left);
+        poll_global
+    }
+
+    /// How long the next stretch is. Without sockets and timers nobody looks at the clock.
+    #[cold]
+    fn by_the_clock(
+        &mut self,
+        driver: &Driver,
+        driver_owner: &DriverOwner,
+        idle: &Idle,
+        monitor: &Monitor,
+    ) -> u32 {
+        let now = driver.now_ns();
+        let took = now.saturating_sub(self.since_ns);
+        let each = took / u64::from(self.stretch);
+        self.since_ns = now;
+        // Under the checkers, where no time passes, it is always time.
+        let modelled = cfg!(any(warpweft_loom, warpweft_shuttle));
+        self.was_long = modelled || took >= LONG_NS && self.computed_long();
+        let mut looks = false;
+        if driver_owner.is_polled() {
+            if self.was_long && monitor.is_there() && driver_owner.standby.want() {
+                monitor.hurry();
+            }
+            let late = now.saturating_sub(driver.looked_ns());
+            // What the standby poller wakes need not wait for tasks that take long.
+            let patience = if driver_owner.standby.is_wanted() {
+                STANDBY_NS
+            } else {
+                LOOK_NS
+            };
+            looks = modelled || late >= patience;
+            if looks {
+                look(driver_owner, idle);
+            }
+        }
+        if self.was_long && now >= self.others_until_ns {
+            self.others_until_ns = now.saturating_add(took);
+        }
+        let fit = LOOK_NS.checked_div(each).unwrap_or(u64::MAX);
+        let most = (self.stretch * 2).min(STRETCH);
+        let stretch = u32::try_from(fit).map_or(most, |fit| fit.clamp(1, most));
+        // Not after each stretch: a stretch of tiny tasks takes no longer than the question.
+        let asks = looks || stretch <= SHORT || took >= ASK_NS;
+        self.cpu_ns = asks.then(thread_cpu_ns).flatten();
+        if now < self.others_until_ns { 1 } else { stretch }
+    }
+
+    /// Whether the last stretch took long by the time that this thread had a CPU, and not because others had it.
+    fn computed_long(&self) -> bool {
+        let cpu_ns = self
+            .cpu_ns
+            .and_then(|before| Some(thread_cpu_ns()?.saturating_sub(before)));
+        cpu_ns.is_some_and(|ns| ns >= LONG_NS)
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::{DriverOwner, Idle, LOOK_NS, Monitor, PollInterval};
+    use crate::driver::Io;
+    use crate::threads::monitor::Watch;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Wake, Waker};
+    use warpweft_platform::clock::now_ns;
+
+    struct Flag(AtomicBool);
+
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Tasks that take longer than the time between two looks: after the first stretch each is followed by one.
+    #[test]
+    fn long_tasks_are_followed_by_a_look() {
+        let idle = Idle::new(1);
+        let driver_owner = DriverOwner::new(Io::Inline, String::from("busy"));
+        let driver = driver_owner.driver(1, &idle).expect("a poller");
+        let monitor = Monitor::new(Watch::default(), 1, 1);
+        let mut poll_interval = PollInterval::new(61);
+        let mut overdue_after = 0;
+        // Where the machine took the time of some of them for itself, overdue tasks may come earlier.
+        let mut was_long = false;
+        for round in 0..70 {
+            let flag = Arc::new(Flag(AtomicBool::new(false)));
+            let waker = Waker::from(Arc::clone(&flag));
+            assert!(driver.set_timer(None, 1, waker).is_some());
+            let tasks = poll_interval.stretch();
+            assert_eq!(tasks, 1, "in round {round}");
+            for _ in 0..tasks {
+                let start = now_ns();
+                while now_ns() - start <= LOOK_NS {}
+            }
+            overdue_after += tasks;
+            let poll_global = poll_interval.look_up(&driver_owner, &idle, &monitor);
+            was_long |= poll_interval.was_long();
+            if poll_global {
+                assert!(
+                    overdue_after == 61 || was_long,
+                    "overdue tasks are asked for at the same pace as ever, not after {overdue_after}"
+                );
+                overdue_after = 0;
+            }
+            assert!(flag.0.load(Ordering::Relaxed), "nobody looked in round {round}");
+        }
+    }
+
+    #[test]
+    fn without_a_driver_the_pace_is_the_policys() {
+        let (idle, driver_owner) = (Idle::new(1), DriverOwner::new(Io::Inline, String::from("quiet")));
+        let monitor = Monitor::new(Watch::default(), 1, 1);
+        for interval in [0, 1, 61, 1000] {
+            let mut poll_interval = PollInterval::new(interval);
+            let mut tasks = 0;
+            for _ in 0..100 {
+                tasks += poll_interval.stretch();
+                if poll_interval.look_up(&driver_owner, &idle, &monitor) {
+                    assert_eq!(tasks, interval.max(1));
+                    tasks = 0;
+                }
+            }
+        }
+    }
+}

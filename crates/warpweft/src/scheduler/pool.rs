@@ -1,0 +1,375 @@
+//! The pool: workers under one policy, and everything that they share.
+//!
+//! ```text
+//!                    ┌──────────────────────── Pool<P> ────────────────────────┐
+//!  other threads ───▶│ header (vtable)   policy's Shared   idle   life         │
+//!  wakers, handles   │ worker 0 [Local]  worker 1 [Local]  …   register  lost  │
+//!                    └─────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! A pool is one type per policy: its loop, pushes and steals are monomorphised. Whoever does not know the type has
+//! the header with its table, or an `Arc<dyn DynPool>`; what does not depend on the policy is in its `PoolCore`.
+
+mod ending;
+
+use super::worker::Worker;
+use super::worker_loop::{leave, run_thread};
+use crate::driver::core::Driver;
+use crate::execution::enter_guard::EnterGuard;
+use crate::execution::forked;
+use crate::execution::stack_context::{self, StackContext};
+use crate::execution::thread_fibers::ThreadFibers;
+use crate::execution::wait::BLOCKING_HOOKS;
+use crate::execution::worker_claim;
+use crate::observe::PoolCounters;
+use crate::pool::core::{Parts, PoolCore};
+use crate::pool::current::{WorkerRef, WorkerVtable, with_current, with_taker};
+use crate::pool::dyn_pool::DynPool;
+use crate::pool::owned_tasks::OwnedTasks;
+use crate::threads::pool_ref::PoolRef;
+use crate::threads::thread_handle::ThreadHandle;
+use std::cell::{Cell, UnsafeCell};
+use std::io;
+use std::mem::ManuallyDrop;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::sync::{Arc, Weak};
+use warpweft_platform::{CachePadded, thread_word};
+use warpweft_policy::{Clock, Count, Cx, Policy};
+use warpweft_queue::Locked;
+use warpweft_task::pool::{PoolHeader, PoolVtable};
+use warpweft_task::{Abandon, Header, Runnable, TaskRef, Why};
+
+// Whether a push from outside is on the thread's stack, into whatever pool.
+thread_word!(static IN_EXTERNAL_PUSH: bool = false);
+
+/// Whether a push from outside is on the calling thread's stack: its pool does not end before that returns.
+pub(crate) fn is_in_external_push() -> bool {
+    IN_EXTERNAL_PUSH.with(Cell::get)
+}
+
+/// `repr(C)`: a pointer to the core, and to its header, is a pointer to the pool.
+#[repr(C)]
+pub(crate) struct Pool<P: Policy> {
+    pub(crate) core: PoolCore,
+    this: Weak<Self>,
+    /// Dropped by `finish`, once, when nothing can touch it any more.
+    shared: UnsafeCell<ManuallyDrop<P::Shared>>,
+    /// Those that were asked for, and then the compensating workers.
+    pub(crate) workers: Box<[CachePadded<Worker<P>>]>,
+    /// Policy words, other than 0, of tasks that ended where no worker was, if the policy watches ends.
+    pub(crate) ended_detached: Locked<NonZeroUsize>,
+    /// What the policy said when it was asked, at the start, whether it is to hear of tasks that wait.
+    pub(crate) watches_waits: bool,
+}
+
+// SAFETY: `shared` is reached by `&` only, and `P::Shared: Sync`, until `finish` has it alone; what belongs to one
+// worker is touched by the one thread that carries it (see `Worker`).
+unsafe impl<P: Policy> Sync for Pool<P> {}
+// SAFETY: as above; nothing is tied to the thread that made it.
+unsafe impl<P: Policy> Send for Pool<P> {}
+
+impl<P: Policy> Pool<P> {
+    const VTABLE: PoolVtable = PoolVtable {
+        push: Self::push_any,
+        woken: Self::woken::<false>,
+        dropped: Self::dropped,
+        unregister: Self::unregister,
+    };
+    /// Of a pool whose policy [keeps](Policy::keeps) woken tasks.
+    const KEEPS_WOKEN: PoolVtable = PoolVtable {
+        woken: Self::woken::<true>,
+        ..Self::VTABLE
+    };
+    const EXTERNAL: &'static WorkerVtable = &WorkerVtable {
+        push: Self::push_external,
+        alone: |_| false,
+        step: |_| false,
+        driver: Self::driver_of_external,
+        keep: Self::keep,
+    };
+
+    pub(crate) fn new(shared: P::Shared, locals: Vec<P::Local>, parts: Parts) -> Arc<Self> {
+        let (count, asked) = (locals.len(), parts.info.workers);
+        Arc::new_cyclic(|this: &Weak<Self>| {
+            let pool = NonNull::new(this.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());
+            let keeps = P::is_fast_path(&shared, Why::Spawned);
+            let worker =
+                |(id, local)| CachePadded::new(Worker::new(pool, id, count, id >= asked, keeps, local));
+            let vtable = if P::is_fast_path(&shared, Why::Woken) {
+                &Self::KEEPS_WOKEN
+            } else {
+                &Self::VTABLE
+            };
+            let watches_waits = P::watches_waits(&shared);
+            Self {
+                core: PoolCore::new(parts, PoolHeader { vtable }, pool.addr().get()),
+                this: Weak::clone(this),
+                shared: UnsafeCell::new(ManuallyDrop::new(shared)),
+                workers: locals.into_iter().enumerate().map(worker).collect(),
+                ended_detached: Locked::new(),
+                watches_waits,
+            }
+        })
+    }
+
+    /// What the policy shares between workers. Not to be called once `finish` has begun to drop it.
+    #[inline]
+    pub(crate) fn shared(&self) -> &P::Shared {
+        // SAFETY: nobody has `&mut` before `finish`; workers have left by then, and external threads see that it is closed.
+        unsafe { &*self.shared.get() }
+    }
+
+    /// A push by a thread that carries none of this pool's workers, or by one whose worker is inside its policy.
+    pub(crate) fn push_from_outside(&self, task: Runnable, why: Why) {
+        if self.core.is_forked() {
+            return forked::refuse(task, why);
+        }
+        let mut access = self.core.lifecycle.access();
+        if !access.is_open() {
+            return self.end_late(task, access);
+        }
+        if why == Why::Injected {
+            self.core.outside.add_shared(Count::Injected, 1);
+        }
+        access.hand_over();
+        let task = task.into_task_ref();
+        let cx = Cx::from_outside(self.workers.len(), &self.core.outside, Clock::Machine);
+        // Unwind: a policy that panics must not unwind through a waker. The token is dropped on the way, and the
+        // pool cancels it when it closes.
+        let outer = IN_EXTERNAL_PUSH.with(|inside| inside.replace(true));
+        let pushed = catch_unwind(AssertUnwindSafe(|| P::push(self.shared(), None, task, why, &cx)));
+        IN_EXTERNAL_PUSH.with(|inside| inside.set(outer));
+        match pushed {
+            Ok(wake) => self.core.wake(wake, None),
+            Err(_) => self.core.close_for(&"a hook of its policy panicked"),
+        }
+    }
+
+    /// Takes a task that the policy has handed out.
+    ///
+    /// # Panics
+    ///
+    /// It is a task of another pool, which cancels it; this pool closes.
+    #[inline]
+    pub(crate) fn take(&self, task: TaskRef) -> Runnable {
+        if !task.is_of(NonNull::from(self).cast()) {
+            self.refuse(task);
+        }
+        // SAFETY: it is a task of this pool, which its policy has handed out to a worker; the caller counts it.
+        unsafe { task.into_runnable() }
+    }
+
+    /// Ends the tasks whose tokens the policy dropped.
+    #[inline]
+    pub(crate) fn end_lost(&self) {
+        if !self.core.lost.is_empty() {
+            self.end_all_lost();
+        }
+    }
+
+    /// A worker's thread is done, or `count` threads never came. The last one ends what has not ended.
+    pub(crate) fn leave(&self, count: usize) {
+        if self.core.lifecycle.leave(count) {
+            self.finish();
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`PoolVtable::push`].
+    unsafe fn push_any(pool: NonNull<PoolHeader>, task: Runnable, why: Why) {
+        with_current(|worker_ref| match worker_ref {
+            // Known to be a worker of this type, so that the call is direct.
+            // SAFETY: the front is a worker's of the pool whose table this is, and the calling thread carries it.
+            Some(worker_ref) if worker_ref.worker.is_some() && worker_ref.pool == pool => unsafe {
+                Worker::<P>::push_by_ref(worker_ref, task, why);
+            },
+            _ => {
+                // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
+                let pool = unsafe { pool.cast::<Self>().as_ref() };
+                pool.push_from_outside(task, why);
+            }
+        });
+    }
+
+    /// # Safety
+    ///
+    /// As [`PoolVtable::woken`]. `KEPT`: the policy keeps woken tasks.
+    unsafe fn woken<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
+        with_taker(pool, |worker_ref| match worker_ref {
+            Some(worker_ref) => {
+                // SAFETY: what takes tasks of the pool whose table this is is one of its workers, so of this type.
+                let worker = unsafe { Worker::<P>::from_ref(worker_ref) };
+                // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
+                let pool = unsafe { pool.cast::<Self>().as_ref() };
+                if KEPT {
+                    // SAFETY: the calling thread carries the worker; as it takes tasks, no hook is on the stack.
+                    unsafe { worker.push_local(pool, task, Why::Woken) };
+                } else {
+                    // SAFETY: as above.
+                    unsafe { worker.push_in(pool, task, Why::Woken) };
+                }
+            }
+            // SAFETY: by contract.
+            None => unsafe { Self::push_any(pool, task, Why::Woken) },
+        });
+    }
+
+    /// # Safety
+    ///
+    /// As [`WorkerVtable::push`].
+    unsafe fn push_external(worker_ref: &WorkerRef, task: Runnable, why: Why) {
+        // SAFETY: by contract the front is of this table: it was made by `external`, whose pool is alive.
+        let pool = unsafe { worker_ref.pool.cast::<Self>().as_ref() };
+        pool.push_from_outside(task, if why == Why::Spawned { Why::Injected } else { why });
+    }
+
+    /// # Safety
+    ///
+    /// As [`WorkerVtable::driver`].
+    unsafe fn driver_of_external(worker_ref: &WorkerRef) -> io::Result<Arc<Driver>> {
+        // SAFETY: by contract the front is of this table: it was made by `external`, whose pool is alive.
+        unsafe { worker_ref.pool.cast::<Self>().as_ref() }.core.driver()
+    }
+
+    /// # Safety
+    ///
+    /// As [`WorkerVtable::keep`].
+    pub(crate) unsafe fn keep(worker_ref: &WorkerRef) -> Arc<dyn DynPool> {
+        // SAFETY: by contract the front is of a table of this type, and its pool is alive.
+        let pool = unsafe { worker_ref.pool.cast::<Self>().as_ref() };
+        match pool.this.upgrade() {
+            Some(pool) => pool,
+            None => unreachable!("the pool is alive"),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`PoolVtable::dropped`].
+    unsafe fn dropped(pool: NonNull<PoolHeader>, task: Runnable) {
+        let pool = pool.cast::<Self>();
+        // SAFETY: by contract the header belongs to a pool of this table, so of this type, and its memory is there.
+        unsafe { pool.as_ref() }.lose(task);
+        // SAFETY: by contract the policy was given the token; it is counted once, here.
+        unsafe { Self::release_one(pool) };
+    }
+
+    /// # Safety
+    ///
+    /// As [`PoolVtable::unregister`].
+    unsafe fn unregister(pool: NonNull<PoolHeader>, task: NonNull<Header>, place: usize) {
+        let this = pool.cast::<Self>();
+        // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
+        let pool = unsafe { this.as_ref() };
+        if OwnedTasks::is_admitted(place) && !pool.core.is_forked() {
+            pool.core.info.give_back();
+        }
+        if pool.core.owned_tasks.strike(place, task) {
+            // SAFETY: the pool waits for its orphaned shards, and the last task of this one was struck off just now.
+            unsafe { Self::release_one(this) };
+        }
+    }
+}
+
+impl<P: Policy> PoolRef for Pool<P> {
+    fn header(&self) -> NonNull<PoolHeader> {
+        // From `self`, not from its first field: the pointer is good for the whole pool.
+        NonNull::from(self).cast()
+    }
+
+    fn is_forked(&self) -> bool {
+        self.core.is_forked()
+    }
+
+    fn is_closing(&self) -> bool {
+        self.core.lifecycle.is_closing()
+    }
+
+    fn wake_worker(&self, worker: usize) {
+        self.core.wake_worker(worker);
+    }
+
+    fn send_worker_to(&self, thread: &Arc<ThreadHandle>) {
+        worker_claim::send_worker_to(self, thread);
+    }
+
+    fn run_thread(self: Arc<Self>, thread: Arc<ThreadHandle>) {
+        let pool: Arc<dyn DynPool> = Arc::clone(&self) as _;
+        let fibers = ThreadFibers::new(pool, Arc::clone(&thread), &BLOCKING_HOOKS);
+        // SAFETY: the fibers are this thread's, and outlive the context here.
+        let context = unsafe { StackContext::new(NonNull::from(&fibers), std::ptr::null()) };
+        context.occupy(|| run_thread(&*self, &context));
+        drop(fibers);
+        self.core.threads.retire(&thread);
+    }
+
+    fn run_blocking_thread(self: Arc<Self>, number: usize) {
+        let threads = &self.core.threads;
+        threads.settle_anywhere();
+        let external = self.external();
+        // SAFETY: the thread keeps the pool alive, and the value is dropped at the end of this function.
+        let _entered = unsafe { EnterGuard::new(&external) };
+        threads.blocking().run_thread(&*self, number);
+    }
+
+    fn run_monitor(self: Arc<Self>) {
+        self.core.monitor.set_here();
+        let pool: Arc<dyn PoolRef> = Arc::clone(&self) as _;
+        self.watch_workers(&pool);
+    }
+}
+
+impl<P: Policy> DynPool for Pool<P> {
+    fn core(&self) -> &PoolCore {
+        &self.core
+    }
+
+    fn counters(&self) -> PoolCounters {
+        let (asked, compensating) = self.workers.split_at(self.core.asked);
+        let snapshots = |workers: &[CachePadded<Worker<P>>]| {
+            let snapshot = |worker: &CachePadded<Worker<P>>| worker.counters().snapshot();
+            workers.iter().map(snapshot).collect()
+        };
+        PoolCounters {
+            workers: snapshots(asked),
+            compensating: snapshots(compensating),
+            outside: self.core.outside.snapshot(),
+        }
+    }
+
+    fn external(&self) -> WorkerRef {
+        // SAFETY: by contract, which is the same.
+        let spawned =
+            |external: &WorkerRef, task| unsafe { Self::push_external(external, task, Why::Spawned) };
+        WorkerRef::new(self.header(), Self::EXTERNAL, spawned, None)
+    }
+
+    fn worker_ref(&self, worker: usize) -> NonNull<WorkerRef> {
+        // From the whole worker: the pointer is good for all of it.
+        NonNull::from(&*self.workers[worker]).cast()
+    }
+
+    fn push_pinned(&self, worker: usize, task: Runnable) {
+        if self.core.is_forked() {
+            return task.abandon(Abandon::Forked);
+        }
+        let mut access = self.core.lifecycle.access();
+        if !access.is_open() {
+            return self.end_late(task, access);
+        }
+        access.hand_over();
+        self.workers[worker].pinned.push(task.into_task_ref());
+        self.core.wake_worker(worker);
+    }
+
+    unsafe fn leave_from_here(&self) {
+        let Some(context) = stack_context::here() else {
+            unreachable!("the caller is a thread of the pool")
+        };
+        // SAFETY: by contract; contexts are of the pool of their thread.
+        unsafe { leave(self, context) };
+    }
+}

@@ -1,0 +1,215 @@
+//! The end of a pool, and of tasks that its policy loses, keeps, or has no right to.
+
+use super::Pool;
+use crate::execution::forked;
+use crate::pool::info::PoolInfo;
+use crate::pool::lifecycle::{Access, Lifecycle};
+use crate::scheduler::worker::Worker;
+use std::io::{self, Write as _};
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use warpweft_platform::CachePadded;
+use warpweft_platform::process::end_child_if;
+use warpweft_platform::thread::yield_now;
+use warpweft_policy::{Count, Policy};
+use warpweft_task::{Abandon, Ran, Runnable, TaskRef};
+
+impl<P: Policy> Pool<P> {
+    /// The last worker has left: ends every task, and lets the pool go as soon as its policy holds none.
+    pub(crate) fn finish(&self) {
+        // No external thread is inside the policy, and those to come see that it is closed.
+        self.core.lifecycle.wait_for_accesses();
+        let Some(keep) = self.this.upgrade() else {
+            unreachable!("who ends a pool has a share of it")
+        };
+        for compensating in self.core.monitor.take_vacant() {
+            // SAFETY: no thread carries it, and with the last worker gone none ever will.
+            unsafe { self.workers[compensating].retire() };
+        }
+        let shared = self.shared.get();
+        // Unwind: what the policy's `Drop` does wrong must not keep tasks from ending.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: all workers have left and no external thread reaches it, so we have it alone; this runs once, as the
+            // last `leave` is the last only once.
+            unsafe { shared.cast::<P::Shared>().drop_in_place() };
+        }));
+        end_child_if(self.core.is_forked());
+        self.core.driver.close();
+        end_child_if(self.core.is_forked());
+        self.end_lost();
+        let end = |task| forked::abandon(self, task, Abandon::Shutdown);
+        let mut taken = 0;
+        for worker in &self.workers {
+            while let Some(task) = worker.pinned.pop() {
+                end(self.take(task));
+                taken += 1;
+            }
+        }
+        let held = self.handed_out() - taken;
+        // Sleeping tasks are ended here. A task whose token is elsewhere is about to be pushed by a external thread, who will
+        // end it; or the policy keeps it, perhaps for ever.
+        while self.core.owned_tasks.len() != 0 {
+            let sleeping = self.core.owned_tasks.reclaim(1024);
+            if sleeping.is_empty() {
+                if self.core.ledger.remaining(held) > 0 {
+                    break;
+                }
+                yield_now();
+            }
+            sleeping.into_iter().for_each(end);
+            self.end_lost();
+        }
+        self.core.lifecycle.wait_for_accesses();
+        self.core.threads.dismiss();
+        self.core.ledger.set_over();
+        self.end_lost();
+        self.settle(held, keep);
+    }
+
+    /// The pool has ended, and is kept by `keep`: for as long as its policy holds tasks, of which it had `held`.
+    fn settle(&self, held: i64, keep: Arc<Self>) {
+        let kept = self.core.ledger.remaining(held);
+        if self.core.ledger.settle(held, self.core.owned_tasks.orphan()) == 0 {
+            return;
+        }
+        // `release_one` lets it go.
+        std::mem::forget(keep);
+        if kept <= 0 {
+            return;
+        }
+        let PoolInfo { policy, name, .. } = &self.core.info;
+        let fault = format!(
+            "the policy `{policy}` of pool `{name}` kept {kept} tasks when the pool ended: \
+             each of them, and its joiner, waits until the policy drops it"
+        );
+        // Where nothing can be written, nothing is.
+        let _ = writeln!(io::stderr(), "warpweft: {fault}");
+        let _ = self.core.fault.set(fault);
+    }
+
+    /// How many tasks the policy was given and workers have not taken. Exact when the workers have left and no external thread is inside.
+    fn handed_out(&self) -> i64 {
+        const PUSHED: [Count; 5] = [
+            Count::Spawned,
+            Count::Forked,
+            Count::Resumptions,
+            Count::Yields,
+            Count::Injected,
+        ];
+        const TAKEN: [Count; 3] = [Count::Ran, Count::Evicted, Count::GivenBack];
+        let sum = |counts: &[Count]| {
+            let of = |worker: &CachePadded<Worker<P>>| {
+                counts
+                    .iter()
+                    .map(|&count| worker.counters().get(count))
+                    .sum::<u64>()
+            };
+            self.workers.iter().map(of).fold(0, u64::wrapping_add)
+        };
+        let held = sum(&PUSHED)
+            .wrapping_add(self.core.lifecycle.handed())
+            .wrapping_sub(sum(&TAKEN));
+        // Far fewer tasks than that fit into memory.
+        (held % Lifecycle::MODULUS) as i64
+    }
+
+    /// One token, or one shard of the register, is not waited for any more. The caller does not touch the pool afterwards.
+    ///
+    /// # Safety
+    ///
+    /// The pool's memory is there, and the caller counts for it.
+    pub(crate) unsafe fn release_one(pool: NonNull<Self>) {
+        // SAFETY: by contract.
+        if unsafe { pool.as_ref() }.core.ledger.release_one() {
+            // SAFETY: `settle` has left its share of the pool for who comes home last, which is one.
+            drop(unsafe { Arc::from_raw(pool.as_ptr().cast_const()) });
+        }
+    }
+
+    /// The policy has dropped a task.
+    pub(crate) fn lose(&self, task: Runnable) {
+        self.core.outside.add_shared(Count::Dropped, 1);
+        if self.core.is_forked() {
+            // Its destructors are the parent's to run.
+            return std::mem::forget(task);
+        }
+        self.core.lost.push(task);
+        if self.core.ledger.is_over() {
+            return self.end_lost();
+        }
+        // A worker has to end it, or the pool as it ends; the caller may be deep inside the policy.
+        self.core.idle.wake_one();
+    }
+
+    // Not inlined: the loop's one indirect call can be counted only if no direct one goes through a register.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn end_all_lost(&self) {
+        while let Some(task) = self.core.lost.pop() {
+            self.end_one_lost(task);
+        }
+    }
+
+    /// A task that the policy dropped, if there is one.
+    #[inline]
+    pub(crate) fn take_lost(&self) -> Option<Runnable> {
+        if self.core.lost.is_empty() {
+            return None;
+        }
+        self.core.lost.pop()
+    }
+
+    /// Ends a task that the policy dropped. What it holds may wait as it is dropped: a worker's thread may carry another worker afterwards.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn end_one_lost(&self, task: Runnable) {
+        task.abandon(if self.core.lifecycle.is_closing() {
+            Abandon::Shutdown
+        } else {
+            Abandon::Dropped
+        });
+        end_child_if(self.core.is_forked());
+    }
+
+    /// The policy takes no more: the waker's or spawner's thread ends the task itself.
+    #[cold]
+    pub(crate) fn end_late(&self, task: Runnable, access: Access<'_>) {
+        // The task may be the last for which the pool's memory is kept.
+        let keep = self.this.upgrade();
+        task.abandon(Abandon::Shutdown);
+        drop(access);
+        drop(keep);
+    }
+
+    /// A step is over and the thread has no worker any more. A token that gave it away has ended; a task that came back from
+    /// a wait without a worker, because the pool closes, cannot go on.
+    #[cold]
+    pub(crate) fn detached(&self, ran: Ran, policy_word: u64) {
+        match ran {
+            Ran::Pending(pending) => forked::cannot_go_on(self, pending),
+            Ran::Ended => {
+                if let Some(word) = NonZeroUsize::new(policy_word as usize) {
+                    self.ended_detached.push(word);
+                }
+            }
+        }
+    }
+
+    /// The policy has handed out a task of another pool.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn refuse(&self, task: TaskRef) -> ! {
+        let PoolInfo { policy, name, .. } = &self.core.info;
+        let fault = format!(
+            "the policy `{policy}` of pool `{name}` handed out a task of another pool, spawned at {}: \
+             that task is cancelled there, and this pool closes",
+            task.info().location()
+        );
+        // It goes back to its own pool.
+        drop(task);
+        self.core.close_for(&fault);
+        panic!("{fault}")
+    }
+}

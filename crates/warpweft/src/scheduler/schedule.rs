@@ -1,0 +1,242 @@
+//! Where a worker puts a task that is runnable, or that waits.
+//!
+//! Most tasks that are pushed go into the policy's `Local` and nowhere else, and most that wait fall asleep at once. What is more than that is
+//! out of line, and comes last: so for most tasks no registers are saved for it.
+
+use super::pool::Pool;
+use super::worker::Worker;
+use crate::execution::stack_context::{self, StackContext};
+use crate::pool::current::{GaveWay, WorkerRef};
+use warpweft_policy::{Count, Cx, Policy, Wake, YieldTo};
+use warpweft_task::{Abandon, Pending, Ran, Runnable, Suspended, TaskRef, Why};
+
+impl<P: Policy> Worker<P> {
+    /// A task for this worker, from its own thread.
+    ///
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[inline]
+    pub(crate) unsafe fn push_in(&self, pool: &Pool<P>, task: Runnable, why: Why) {
+        self.counters().pushed(why);
+        let push = |shared: &P::Shared, local: &mut P::Local, _: &Cx<'_>| {
+            if P::is_fast_path(shared, why) {
+                P::push_local(local, task.into_task_ref())
+            } else {
+                Err(task.into_task_ref())
+            }
+        };
+        // SAFETY: by contract.
+        let kept = unsafe { self.call_in(pool, push) };
+        // SAFETY: by contract.
+        unsafe { self.follow_up(pool, kept, why) };
+    }
+
+    /// The same where the policy [keeps](Policy::keeps) the task. Whatever is more than that is out of line, and comes last: so the registers
+    /// need not be saved for it each time.
+    ///
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[inline]
+    pub(crate) unsafe fn push_local(&self, pool: &Pool<P>, task: Runnable, why: Why) {
+        self.counters().pushed(why);
+        // SAFETY: by contract.
+        let kept = unsafe { self.call_in(pool, |_, local, _| P::push_local(local, task.into_task_ref())) };
+        // SAFETY: by contract.
+        unsafe { self.follow_up(pool, kept, why) };
+    }
+
+    /// The policy has kept a task in the worker's own half, or has not.
+    ///
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[inline]
+    unsafe fn follow_up(&self, pool: &Pool<P>, kept: Result<(), TaskRef>, why: Why) {
+        match kept {
+            Ok(()) if pool.core.idle.is_wanted() => self.wake_one(),
+            Ok(()) => {}
+            // SAFETY: by contract.
+            Err(task) => unsafe { self.push_anyhow(task, why) },
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[inline(never)]
+    unsafe fn push_anyhow(&self, task: TaskRef, why: Why) {
+        // SAFETY: by contract.
+        let wake = unsafe { self.call(|shared, local, cx| P::push(shared, Some(local), task, why, cx)) };
+        self.pool().core.wake(wake, Some(self.counters()));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_one(&self) {
+        self.pool().core.wake(Wake::Any, Some(self.counters()));
+    }
+
+    /// A task has given way, and said where it wants to wait.
+    ///
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[cold]
+    unsafe fn push_yielded(&self, task: Runnable, to: YieldTo) {
+        self.counters().add(Count::Yields, 1);
+        // SAFETY: by contract.
+        let wake =
+            unsafe { self.call(|shared, local, cx| P::yielded(shared, local, task.into_task_ref(), to, cx)) };
+        self.pool().core.wake(wake, Some(self.counters()));
+    }
+
+    /// # Safety
+    ///
+    /// As [`WorkerVtable::push`].
+    pub(crate) unsafe fn push_by_ref(worker_ref: &WorkerRef, task: Runnable, why: Why) {
+        // SAFETY: by contract the front is a worker's of this table, so of this type.
+        let worker = unsafe { Self::from_ref(worker_ref) };
+        if worker_ref.is_in_policy() {
+            return worker.pool().push_from_outside(task, why);
+        }
+        // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
+        unsafe { worker.push_in(worker.pool(), task, why) };
+    }
+
+    /// `KEPT`: the policy keeps spawned tasks.
+    ///
+    /// # Safety
+    ///
+    /// As [`WorkerVtable::push`], and no hook of the policy is on the thread's stack.
+    pub(crate) unsafe fn spawned<const KEPT: bool>(worker_ref: &WorkerRef, task: Runnable) {
+        // SAFETY: by contract the front is a worker's of this table, so of this type.
+        let worker = unsafe { Self::from_ref(worker_ref) };
+        if KEPT {
+            // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
+            unsafe { worker.push_local(worker.pool(), task, Why::Spawned) };
+        } else {
+            // SAFETY: as above.
+            unsafe { worker.push_in(worker.pool(), task, Why::Spawned) };
+        }
+    }
+
+    /// The step left the task pending: it sleeps, or goes back if it was woken meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[allow(clippy::inline_always, reason = "as `run`, whose part it is")]
+    #[inline(always)]
+    pub(crate) unsafe fn suspend(&self, pool: &Pool<P>, mut pending: Pending) {
+        if pending.is_notified() {
+            // SAFETY: by contract.
+            return unsafe { self.go_on(pending) };
+        }
+        // A task that gave way was woken by that.
+        self.worker_ref().yielding.set(GaveWay::No);
+        self.counters().add(Count::Suspensions, 1);
+        // As in `completed`.
+        if pool.watches_waits && self.worker_ref().takes().is_some() {
+            let tell = |shared: &P::Shared, local: &mut P::Local, cx: &Cx<'_>| {
+                P::suspended(shared, local, pending.task(), cx);
+            };
+            // SAFETY: by contract.
+            unsafe { self.call_in(pool, tell) };
+        }
+        if !pending.is_registered() {
+            pool.core.owned_tasks.enter(self.id(), &mut pending);
+        }
+        // SAFETY: by contract.
+        let again = |task| unsafe { self.push_woken(task) };
+        // SAFETY: by contract.
+        unsafe { self.fall_asleep(pending, again) };
+    }
+
+    /// A task was woken in the step that it waits after: it gave way, goes to another pool, or back to a queue.
+    ///
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    // Not inlined: what it needs would be kept from the loop's registers for each task.
+    #[inline(never)]
+    unsafe fn go_on(&self, mut pending: Pending) {
+        let gave_way = self.worker_ref().yielding.replace(GaveWay::No);
+        if let Some(transfer) = self.worker_ref().transfer_request.take() {
+            // SAFETY: by contract.
+            match unsafe { self.grant(pending, transfer) } {
+                Some(stays) => pending = stays,
+                None => return,
+            }
+        }
+        // A policy whose hook has panicked below this task is not called any more.
+        let cut_short = self.worker_ref().takes().is_none();
+        let again = |task: Runnable| match gave_way {
+            _ if cut_short => task.abandon(Abandon::Shutdown),
+            // SAFETY: by contract.
+            GaveWay::No => unsafe { self.push_in(self.pool(), task, Why::Woken) },
+            // SAFETY: by contract.
+            GaveWay::AsUsual => unsafe { self.push_in(self.pool(), task, Why::Yielded) },
+            // SAFETY: by contract.
+            GaveWay::To(to) => unsafe { self.push_yielded(task, to) },
+        };
+        // SAFETY: by contract.
+        unsafe { self.fall_asleep(pending, again) };
+    }
+
+    /// `again` takes it where it was woken before it slept.
+    ///
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[inline]
+    unsafe fn fall_asleep(&self, mut pending: Pending, again: impl FnOnce(Runnable)) {
+        let word = if P::WATCHES_COMPLETIONS {
+            pending.task().policy_word()
+        } else {
+            0
+        };
+        match pending.suspend() {
+            Suspended::Asleep => {}
+            // SAFETY: by contract.
+            Suspended::Cancelled => unsafe { self.end_orphan(word) },
+            Suspended::Again(task) => again(task),
+        }
+    }
+
+    /// A task ended instead of falling asleep, because nothing was left that could wake or join it. What it held may have waited as it was
+    /// dropped: so the thread may carry another worker now, or none.
+    ///
+    /// # Safety
+    ///
+    /// No hook of the policy is on the thread's stack.
+    #[cold]
+    #[inline(never)]
+    unsafe fn end_orphan(&self, policy_word: u64) {
+        match stack_context::here().and_then(StackContext::worker_ref) {
+            Some(worker_ref) => {
+                // SAFETY: the thread's worker references are its pool's workers, and this one is of that pool.
+                let worker = unsafe { Self::from_ref(worker_ref) };
+                // SAFETY: the calling thread carries it; by contract no hook is on its stack.
+                unsafe { worker.completed(policy_word) };
+            }
+            None => self.pool().detached(Ran::Ended, policy_word),
+        }
+    }
+
+    /// A task that was woken while it was about to fall asleep.
+    ///
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
+    #[inline(never)]
+    unsafe fn push_woken(&self, task: Runnable) {
+        if self.worker_ref().takes().is_none() {
+            // As in `go_on`.
+            return task.abandon(Abandon::Shutdown);
+        }
+        // SAFETY: by contract.
+        unsafe { self.push_in(self.pool(), task, Why::Woken) };
+    }
+}

@@ -1,0 +1,111 @@
+//! Where a worker without tasks of its own looks for work, and where it sleeps: what the idle protocol asks it.
+
+use super::poll_interval::look;
+use super::pool::Pool;
+use super::worker::{Work, Worker};
+use crate::driver::core::PollTurn;
+use crate::idle::Searcher;
+use crate::threads::thread_handle::ThreadHandle;
+use warpweft_policy::{Count, Policy};
+
+/// A worker that seeks work.
+pub(crate) struct WorkSource<'a, P: Policy> {
+    worker: &'a Worker<P>,
+    pool: &'a Pool<P>,
+    /// Of the thread that carries it.
+    thread_handle: &'a ThreadHandle,
+    /// How many tasks it had left to their owners when it was asked last.
+    left: u64,
+}
+
+impl<'a, P: Policy> WorkSource<'a, P> {
+    /// # Safety
+    ///
+    /// As [`Worker::call`], for as long as the value lives.
+    pub(crate) unsafe fn new(worker: &'a Worker<P>, thread_handle: &'a ThreadHandle) -> Self {
+        Self {
+            worker,
+            pool: worker.pool(),
+            thread_handle,
+            left: worker.counters().get(Count::StealsDeclined),
+        }
+    }
+
+    fn fiber(&self) -> Option<Work> {
+        self.thread_handle.may_be_ready().then_some(Work::Fiber)
+    }
+
+    fn pinned(&self) -> Option<Work> {
+        self.worker.pinned.pop().map(Work::Task)
+    }
+
+    fn found(&self, work: Option<Work>) -> Option<Work> {
+        if work.is_some() {
+            self.pool.core.offer_board.stop_watching(&self.worker.seen);
+        }
+        work
+    }
+}
+
+impl<'a, P: Policy> Searcher for WorkSource<'a, P> {
+    type Found = Work;
+    type PollerPark = PollTurn<'a>;
+
+    fn look(&mut self) -> Option<Work> {
+        let (worker, pool) = (self.worker, self.pool);
+        // SAFETY: by the contract of `new`.
+        let task = unsafe { worker.call(P::search) }.map(Work::Task);
+        let elsewhere = || {
+            self.fiber()
+                .or_else(|| worker.steal_fork())
+                .or_else(|| self.pinned())
+        };
+        let mut work = task.or_else(elsewhere);
+        if work.is_none() && look(&pool.core.driver, &pool.core.idle) {
+            // SAFETY: as above.
+            work = unsafe { worker.call(P::next) }.map(Work::Task);
+        }
+        self.found(work)
+    }
+
+    fn scan(&mut self) -> Option<Work> {
+        // Not ended here: what it holds may wait as it is dropped, and this worker is announced as asleep.
+        let lost = self.pool.take_lost().map(Work::Lost);
+        let work = lost
+            // SAFETY: by the contract of `new`.
+            .or_else(|| unsafe { self.worker.call(P::scan) }.map(Work::Task))
+            .or_else(|| self.pinned())
+            .or_else(|| self.fiber())
+            .or_else(|| self.worker.steal_fork());
+        self.found(work)
+    }
+
+    fn stops(&self) -> bool {
+        self.pool.core.lifecycle.is_closing()
+    }
+
+    fn parks(&self) {
+        self.worker.counters().add(Count::Parks, 1);
+    }
+
+    fn park_timeout_ns(&mut self) -> Option<u64> {
+        self.pool.core.offer_board.park_timeout_ns(&self.worker.seen)
+    }
+
+    fn poller_park(&self, timed_parks: bool) -> Option<PollTurn<'a>> {
+        let poller_park = self.pool.core.driver.poller_park();
+        if poller_park.is_none() && !timed_parks {
+            self.pool.core.driver.relieve();
+        }
+        poller_park
+    }
+
+    fn is_in_haste(&self) -> bool {
+        self.pool.core.driver.is_polled()
+    }
+
+    fn has_left(&mut self) -> bool {
+        let left = self.worker.counters().get(Count::StealsDeclined);
+        std::mem::replace(&mut self.left, left) != left
+    }
+}

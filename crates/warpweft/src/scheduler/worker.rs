@@ -1,0 +1,446 @@
+//! The worker: its half of the policy, and what it does with a task.
+//!
+//! # Invariants
+//!
+//! - The policy's `Local` is touched only by the thread that carries the worker, and only while its front takes tasks of its pool: a hook
+//!   that spawns or wakes, against the rules, reaches the policy as an outsider and not through a second `&mut`.
+
+use super::poll_interval::{hand_out, look};
+use super::pool::Pool;
+use super::search::WorkSource;
+use crate::driver::core::Driver;
+use crate::execution::stack_context::{self, StackContext};
+use crate::fork::offer_board::OfferView;
+use crate::fork::stealable_job::Stolen;
+use crate::idle::Waited;
+use crate::pool::current::{WorkerRef, WorkerVtable};
+use crate::threads::pool_ref::PoolRef as _;
+use crate::threads::thread_handle::ThreadHandle;
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::io;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::{ptr::NonNull, sync::Arc};
+use warpweft_platform::atomic::{AtomicBool, AtomicPtr, Ordering, spin_loop};
+use warpweft_platform::{clock, random::Rng};
+use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
+use warpweft_queue::Locked;
+use warpweft_task::pool::PoolHeader;
+use warpweft_task::{Ran, Runnable, TaskRef, Why, apart_from_job, cancellations, told_of};
+
+/// `repr(C)`: a pointer to the front is a pointer to the worker.
+#[repr(C)]
+pub(crate) struct Worker<P: Policy> {
+    worker_ref: WorkerRef,
+    id: WorkerId,
+    workers: usize,
+    /// The policy's half of this worker; dropped when its thread leaves.
+    local: UnsafeCell<ManuallyDrop<P::Local>>,
+    random: RefCell<Rng>,
+    /// Tasks that only this worker may run.
+    pub(crate) pinned: Locked<TaskRef>,
+    /// What it saw of others' forks.
+    pub(crate) seen: OfferView,
+    /// It makes up for workers that are stuck.
+    pub(crate) is_compensating: bool,
+    /// A compensating worker: whether a thread carries it.
+    carried: AtomicBool,
+    /// The origin of the task that it is in.
+    running: AtomicPtr<()>,
+    /// How many tasks had been cancelled in this process when the worker came to be, and when it told the policy last.
+    pub(crate) cancellations: (u64, Cell<u64>),
+}
+
+// SAFETY: everything but atomics, `pinned`, `id`, `is_compensating` and `worker_ref`'s plain fields is touched only by the thread that
+// carries the worker; threads take turns at that by `Handoff`, which hands over what was done, or by the start of a thread.
+unsafe impl<P: Policy> Sync for Worker<P> {}
+// SAFETY: `P::Local: Send`, and the rest is plain data; the pool pointer is an address until it is used on a worker.
+unsafe impl<P: Policy> Send for Worker<P> {}
+
+impl<P: Policy> Worker<P> {
+    const OPS: &'static WorkerVtable = &WorkerVtable {
+        push: Self::push_by_ref,
+        alone: Self::alone_of_ref,
+        step: Self::step_of_ref,
+        driver: Self::driver_of_ref,
+        keep: Pool::<P>::keep,
+    };
+
+    pub(crate) fn new(
+        pool: NonNull<PoolHeader>,
+        id: usize,
+        workers: usize,
+        is_compensating: bool,
+        keeps_spawned: bool,
+        local: P::Local,
+    ) -> Self {
+        let spawned = if keeps_spawned {
+            Self::spawned::<true>
+        } else {
+            Self::spawned::<false>
+        };
+        let cancelled = cancellations();
+        Self {
+            worker_ref: WorkerRef::new(pool, Self::OPS, spawned, Some(id)),
+            id: WorkerId(id),
+            workers,
+            local: UnsafeCell::new(ManuallyDrop::new(local)),
+            random: RefCell::new(Rng::seeded(0x9e37_79b9_7f4a_7c15 ^ id as u64)),
+            pinned: Locked::new(),
+            seen: OfferView::default(),
+            is_compensating,
+            carried: AtomicBool::new(false),
+            running: AtomicPtr::new(std::ptr::null_mut()),
+            cancellations: (cancelled, Cell::new(cancelled)),
+        }
+    }
+
+    pub(crate) fn worker_ref(&self) -> &WorkerRef {
+        &self.worker_ref
+    }
+
+    pub(crate) fn id(&self) -> usize {
+        self.id.0
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.worker_ref.counters
+    }
+
+    /// How many steps of tasks it has made, turns of fibers and forks included.
+    pub(crate) fn steps(&self) -> u64 {
+        let steps = [Count::Ran, Count::FiberTurns, Count::ForksTaken];
+        steps.iter().map(|&count| self.counters().get(count)).sum()
+    }
+
+    /// Name and spawn site of the task that it made its last step of. A hint.
+    pub(crate) fn running(&self) -> Option<(Option<String>, &'static Location<'static>)> {
+        // SAFETY: null, or what `run` left there.
+        unsafe { told_of(self.running.load(Ordering::Relaxed)) }
+    }
+
+    /// Whether a thread carries this compensating worker.
+    pub(crate) fn is_carried(&self) -> bool {
+        self.carried.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_carried(&self, carried: bool) {
+        self.carried.store(carried, Ordering::Relaxed);
+    }
+
+    /// Whether it takes of what all workers share. The standby poller does not, unless somebody is stuck: it would not be back in the poller
+    /// soon.
+    #[inline]
+    pub(crate) fn shares(&self) -> bool {
+        !self.is_compensating || self.pool().core.monitor.is_somebody_stuck()
+    }
+
+    /// What a compensating worker finds, wherever it lies, for the thread of `thread_handle`. It does not wait, unless it is the standby poller.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[cold]
+    pub(crate) unsafe fn find_work(&self, thread_handle: &ThreadHandle) -> Option<Work> {
+        let pool = self.pool();
+        while !pool.core.monitor.lets_go() {
+            if thread_handle.may_be_ready() {
+                return Some(Work::Fiber);
+            }
+            // The standby poller leaves the others their tasks, unless somebody is stuck.
+            if pool.core.monitor.is_somebody_stuck() {
+                // SAFETY: by contract.
+                if let Some(found) = unsafe { self.call(P::scan) } {
+                    return Some(Work::Task(found));
+                }
+            }
+            let must_wake = || pool.core.lifecycle.is_closing() || thread_handle.may_be_ready();
+            let happened = look(&pool.core.driver, &pool.core.idle)
+                || pool
+                    .core
+                    .driver
+                    .poll_standby(self.id.0, &pool.core.idle, must_wake, hand_out);
+            if !happened && !thread_handle.may_be_ready() {
+                return None;
+            }
+            // What the poller woke was pushed by this worker.
+            // SAFETY: by contract.
+            if let Some(woken) = unsafe { self.call(P::next) } {
+                return Some(Work::Task(woken));
+            }
+        }
+        None
+    }
+
+    /// A compensating worker gives its tasks to the others; whether it has none any more. It does not give all at once: a policy's `drain` may draw on
+    /// what all workers share, and never come to an end.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    pub(crate) unsafe fn give_back(&self) -> bool {
+        for _ in 0..GIVEN_BACK {
+            // SAFETY: by contract.
+            let Some(task) = (unsafe { self.call(P::drain) }) else {
+                return true;
+            };
+            let task = self.pool().take(task);
+            self.counters().add(Count::GivenBack, 1);
+            stack_context::with_worker_kept(|| self.pool().push_from_outside(task, Why::Woken));
+        }
+        false
+    }
+
+    pub(crate) fn pool(&self) -> &Pool<P> {
+        // SAFETY: the pool owns its workers, so it is alive, and `new` was given its header.
+        unsafe { self.worker_ref.pool.cast::<Pool<P>>().as_ref() }
+    }
+
+    /// Calls a hook of the policy with this worker's `Local`.
+    ///
+    /// # Safety
+    ///
+    /// The calling thread carries the worker, and no hook of the policy is on its stack.
+    #[inline]
+    pub(crate) unsafe fn call<R>(&self, hook: impl FnOnce(&P::Shared, &mut P::Local, &Cx<'_>) -> R) -> R {
+        // SAFETY: by contract.
+        unsafe { self.call_in(self.pool(), hook) }
+    }
+
+    /// The same where the worker's pool is known: it need not be read once more.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[inline]
+    pub(crate) unsafe fn call_in<R>(
+        &self,
+        pool: &Pool<P>,
+        hook: impl FnOnce(&P::Shared, &mut P::Local, &Cx<'_>) -> R,
+    ) -> R {
+        // After a hook has panicked in code whose panics end elsewhere, a waker's for instance, the loop may call one more.
+        debug_assert!(self.worker_ref.takes().is_some() || pool.core.lifecycle.is_closing());
+        self.worker_ref.begin_hook();
+        // SAFETY: by contract this thread alone touches the worker, and with no hook on its stack there is no other
+        // borrow; that the front takes nothing keeps others away until the hook returns.
+        let local = unsafe { &mut *self.local.get() };
+        let cx = Cx::for_worker(
+            self.id,
+            self.workers,
+            self.counters(),
+            &self.random,
+            Clock::Machine,
+        );
+        // Unwind: a hook called by a task's step (`push`, `alone`) unwinds through the task, whose panic it would seem to
+        // be. The pool closes here, and the front goes on taking nothing, so that nobody uses `Local` again.
+        let cut_short = CloseOnUnwind(pool);
+        let result = hook(pool.shared(), local, &cx);
+        std::mem::forget(cut_short);
+        self.worker_ref.end_hook(pool.header());
+        result
+    }
+
+    /// # Safety
+    ///
+    /// As [`WorkerVtable::is_only_ready`].
+    unsafe fn alone_of_ref(worker_ref: &WorkerRef) -> bool {
+        // SAFETY: by contract the front is a worker's of this table, so of this type.
+        let worker = unsafe { Self::from_ref(worker_ref) };
+        // What the policy does not know of: the task would keep the worker from it.
+        if worker.worker_ref.is_in_policy()
+            || !worker.pinned.is_empty()
+            || worker.pool().core.lifecycle.is_closing()
+            || worker.pool().core.monitor.is_somebody_stuck()
+            || stack_context::has_ready_fibers()
+        {
+            return false;
+        }
+        // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
+        unsafe { worker.call(|shared, local, _| P::is_only_ready(shared, local)) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`WorkerVtable::step`].
+    unsafe fn step_of_ref(worker_ref: &WorkerRef) -> bool {
+        // SAFETY: by contract the front is a worker's of this table, so of this type.
+        let worker = unsafe { Self::from_ref(worker_ref) };
+        if let Some(task) = worker.pool().take_lost() {
+            // The thread may carry another worker afterwards: who waits looks anew.
+            worker.pool().end_one_lost(task);
+            return true;
+        }
+        // SAFETY: by contract the calling thread carries the worker, and tasks are not run inside hooks.
+        let task = unsafe { worker.call(P::next) }
+            // SAFETY: as above.
+            .or_else(|| unsafe { worker.call(P::poll_global) })
+            // SAFETY: as above.
+            .or_else(|| unsafe { worker.call(P::scan) })
+            .or_else(|| worker.pinned.pop());
+        let Some(task) = task else {
+            let pool = worker.pool();
+            return look(&pool.core.driver, &pool.core.idle);
+        };
+        worker.counters().add(Count::Stacked, 1);
+        let run = |context: &StackContext| {
+            // SAFETY: as above.
+            let step = || unsafe { worker.run(worker.pool(), task, context) };
+            // SAFETY: a frame that works meanwhile is on the thread's own stack, or on a fiber's that must not switch.
+            unsafe { apart_from_job(step) };
+        };
+        stack_context::with_stack_context(|context| context.map(run));
+        true
+    }
+
+    /// # Safety
+    ///
+    /// As [`WorkerVtable::driver`].
+    unsafe fn driver_of_ref(worker_ref: &WorkerRef) -> io::Result<Arc<Driver>> {
+        // SAFETY: by contract the front is a worker's of this table, so of this type.
+        unsafe { Self::from_ref(worker_ref) }.pool().core.driver()
+    }
+
+    /// # Safety
+    ///
+    /// The front is a worker's of this type.
+    pub(crate) unsafe fn from_ref(worker_ref: &WorkerRef) -> &Self {
+        // SAFETY: `repr(C)` puts the front first, and by contract it is inside such a worker.
+        unsafe { NonNull::from(worker_ref).cast::<Self>().as_ref() }
+    }
+
+    /// Drops the policy's half.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else touches the worker, and nobody will.
+    pub(crate) unsafe fn retire(&self) {
+        // Unwind: what the policy's `Drop` does wrong must not keep the pool from ending.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: by contract.
+            unsafe { self.local.get().cast::<P::Local>().drop_in_place() };
+        }));
+    }
+
+    /// The next work; sleeps until there is some. `None`: the pool closes.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[cold]
+    pub(crate) unsafe fn wait(&self, context: &StackContext) -> Option<Work> {
+        let pool = self.pool();
+        let thread_handle = context.thread_handle();
+        if thread_handle.may_be_ready() {
+            return Some(Work::Fiber);
+        }
+        self.counters().add(Count::Searches, 1);
+        // SAFETY: by contract, and the value does not outlive the call.
+        let mut source = unsafe { WorkSource::new(self, thread_handle) };
+        let waited = pool.core.idle.wait(self.id.0, &mut source);
+        pool.core.monitor.ring();
+        match waited {
+            Waited::Found(work) => Some(work),
+            Waited::Unparked => Some(Work::Woken),
+            Waited::Stop => None,
+        }
+    }
+
+    /// Takes a fork that another worker offers.
+    pub(crate) fn steal_fork(&self) -> Option<Work> {
+        let offer_board = &self.pool().core.offer_board;
+        loop {
+            let fork = offer_board.steal(self.id.0, &self.seen);
+            if fork.is_some() || !offer_board.insists() {
+                return fork.map(Work::Fork);
+            }
+            spin_loop();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn run_fork(&self, fork: Stolen, context: &StackContext) {
+        self.counters().add(Count::ForksTaken, 1);
+        // A fork is of a task elsewhere.
+        self.running.store(std::ptr::null_mut(), Ordering::Relaxed);
+        let start = clock::now_ns();
+        fork.run();
+        if context.carries(&self.worker_ref) {
+            self.seen.learn(start);
+        }
+    }
+
+    /// Runs a step of `task` and puts it where it belongs afterwards: perhaps by another worker, if it waited.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call), and the thread sits in `context`.
+    #[allow(clippy::inline_always, reason = "out of line it costs 5 %")]
+    #[inline(always)]
+    pub(crate) unsafe fn run(&self, pool: &Pool<P>, task: TaskRef, context: &StackContext) {
+        let task = pool.take(task);
+        self.counters().add(Count::Ran, 1);
+        self.running
+            .store(task.origin_word().cast_mut(), Ordering::Relaxed);
+        let word = if P::WATCHES_COMPLETIONS {
+            task.policy_word()
+        } else {
+            0
+        };
+        let ran = task.run();
+        let Some(worker_ref) = context.worker_ref() else {
+            return pool.detached(ran, word);
+        };
+        // SAFETY: the stack context's worker references are its pool's workers, so of this type.
+        let worker = unsafe { Self::from_ref(worker_ref) };
+        match ran {
+            // SAFETY: the stack context says that this thread carries the worker, and no hook is on its stack.
+            Ran::Ended => unsafe { worker.completed(word) },
+            // SAFETY: as above.
+            Ran::Pending(pending) => unsafe { worker.suspend(pool, pending) },
+        }
+    }
+
+    /// A task ended on this worker.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[inline]
+    pub(crate) unsafe fn completed(&self, policy_word: u64) {
+        // A policy whose hook has panicked below this task is not called any more.
+        if P::WATCHES_COMPLETIONS && self.worker_ref.takes().is_some() {
+            let detached =
+                std::iter::from_fn(|| self.pool().ended_detached.pop()).map(|word| word.get() as u64);
+            for word in std::iter::once(policy_word).chain(detached) {
+                // SAFETY: by contract.
+                unsafe { self.call(|shared, local, _| P::completed(shared, local, word)) };
+            }
+        }
+    }
+}
+
+/// The most tasks that a compensating worker gives back before it does some of them itself.
+const GIVEN_BACK: u32 = 1024;
+
+/// What a worker without tasks of its own finds.
+pub(crate) enum Work {
+    Task(TaskRef),
+    /// A task that the policy dropped, to be ended.
+    Lost(Runnable),
+    /// A fork that was on offer.
+    Fork(Stolen),
+    /// A fiber of this thread is ready.
+    Fiber,
+    /// Its own queues may have something: sockets or timers have woken somebody.
+    Woken,
+}
+
+/// Closes the worker's pool if a hook of its policy panics.
+struct CloseOnUnwind<'a, P: Policy>(&'a Pool<P>);
+
+impl<P: Policy> Drop for CloseOnUnwind<'_, P> {
+    fn drop(&mut self) {
+        self.0.core.close_for(&"a hook of its policy panicked");
+    }
+}

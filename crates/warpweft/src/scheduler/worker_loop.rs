@@ -1,0 +1,257 @@
+//! The life of a thread of the pool, and the loop of the worker that it carries.
+//!
+//! ```text
+//!   ┌─▶ overdue (every INTERVAL tasks) ─▶ next ─▶ overdue ─▶ search … scan, sleep ─┐
+//!   └──────────── suspended / pushed again / ended ◀── run ◀──────────────────────┘
+//! ```
+//!
+//! # Invariants
+//!
+//! - The loop makes one indirect call per task: the task's body.
+//! - Which worker the thread carries is read anew before each task.
+
+use super::poll_interval::PollInterval;
+use super::pool::Pool;
+use super::worker::{Work, Worker};
+use crate::execution::stack_context::StackContext;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use warpweft_platform::process::end_child_if;
+use warpweft_policy::{Count, Policy};
+use warpweft_task::TaskRef;
+
+/// How many fibers a worker without tasks resumes until it asks for one again.
+const FIBERS: u32 = 16;
+
+/// Takes tasks and runs them until the pool closes, or the thread gives its worker to another one.
+///
+/// # Safety
+///
+/// The calling thread sits in `context`, a stack context of `pool`, and no hook of the policy is on its stack.
+// Not inlined, so that its one indirect call can be counted in the assembly.
+#[inline(never)]
+unsafe fn run_loop<P: Policy>(pool: &Pool<P>, context: &StackContext) {
+    let mut poll_interval = PollInterval::new(P::INTERVAL);
+    let mut until_pause = poll_interval.stretch();
+    let mut fibers = 1;
+    let mut helped = false;
+    let thread_handle = &**context.thread_handle();
+    // Read anew for each task: one that waited may have come back with another worker.
+    'turns: while let Some(worker_ref) = context.worker_ref() {
+        if pool.core.lifecycle.is_closing() {
+            return;
+        }
+        // SAFETY: the stack context's worker references are its pool's workers, so of this type.
+        let worker = unsafe { Worker::<P>::from_ref(worker_ref) };
+        // A fiber and a task take turns, where there are tasks.
+        if thread_handle.may_be_ready() {
+            let ran = context
+                .fibers()
+                .run_ready(context, worker_ref, fibers.min(until_pause));
+            fibers = 1;
+            if !context.carries(worker.worker_ref()) {
+                continue;
+            }
+            until_pause -= ran.saturating_sub(1);
+        }
+        until_pause -= 1;
+        // A block, and no variable that is filled later: its old value would be looked at, and dropped, for each task.
+        let task = 'found: {
+            if until_pause == 0 {
+                // SAFETY: the stack context says that this thread carries the worker; here and below, tasks and hooks return before the next hook is
+                // called.
+                let seen = unsafe { look_up(pool, worker, &mut poll_interval, &mut helped, context) };
+                until_pause = poll_interval.stretch();
+                match seen {
+                    Seen::Nothing => {}
+                    Seen::Task(task) => break 'found task,
+                    Seen::Elsewhere => continue 'turns,
+                    Seen::Over => return,
+                }
+            }
+            // SAFETY: as above.
+            if let Some(task) = unsafe { worker.call_in(pool, P::next) } {
+                worker.counters().add(Count::LocalPops, 1);
+                break 'found task;
+            }
+            if thread_handle.may_be_ready() {
+                // It has work of its own, and asks for others' when that is overdue.
+                fibers = FIBERS;
+                continue 'turns;
+            }
+            if worker.shares() {
+                // SAFETY: as above.
+                if let Some(task) = unsafe { ask_overdue(worker) } {
+                    break 'found task;
+                }
+            }
+            if worker.is_compensating {
+                // SAFETY: as above.
+                match unsafe { worker.find_work(thread_handle) } {
+                    Some(Work::Task(task)) => break 'found task,
+                    Some(_) => continue 'turns,
+                    None => return,
+                }
+            }
+            // SAFETY: as above.
+            match unsafe { worker.wait(context) } {
+                Some(Work::Task(task)) => task,
+                Some(Work::Fork(fork)) => {
+                    worker.run_fork(fork, context);
+                    continue 'turns;
+                }
+                Some(Work::Lost(task)) => {
+                    pool.end_one_lost(task);
+                    continue 'turns;
+                }
+                Some(Work::Fiber | Work::Woken) => continue 'turns,
+                None => return,
+            }
+        };
+        // SAFETY: as above.
+        unsafe { worker.run(pool, task, context) };
+    }
+}
+
+/// What a worker sees that looks up from its own tasks.
+enum Seen {
+    Nothing,
+    Task(TaskRef),
+    /// The thread carries another worker now, or none.
+    Elsewhere,
+    /// The compensating worker is not needed any more.
+    Over,
+}
+
+/// A stretch is over: looks after what is overdue, if that is due.
+///
+/// # Safety
+///
+/// As [`Worker::call`]; the thread sits in `context`. `helped`: whether it looked after somebody stuck the last time.
+// Not inlined: what it needs would be kept from the loop's registers for each task.
+#[inline(never)]
+unsafe fn look_up<P: Policy>(
+    pool: &Pool<P>,
+    worker: &Worker<P>,
+    poll_interval: &mut PollInterval,
+    helped: &mut bool,
+    context: &StackContext,
+) -> Seen {
+    let poll_global = poll_interval.look_up(&pool.core.driver, &pool.core.idle, &pool.core.monitor);
+    if worker.is_compensating && pool.core.monitor.relieves(poll_interval.was_long()) {
+        return Seen::Over;
+    }
+    if !poll_global || !worker.shares() {
+        return Seen::Nothing;
+    }
+    // What ends may wait in its `Drop`, and then the thread may carry another worker.
+    pool.end_lost();
+    if !context.carries(worker.worker_ref()) {
+        return Seen::Elsewhere;
+    }
+    // SAFETY: by contract, and the thread still carries the worker.
+    unsafe { worker.evict() };
+    if !context.carries(worker.worker_ref()) {
+        return Seen::Elsewhere;
+    }
+    // Who has tasks that always yield has always work of his own, and what waits behind a stuck worker nobody else: it is
+    // looked for every other time.
+    if !*helped && pool.core.monitor.is_somebody_stuck() {
+        // SAFETY: by contract.
+        if let Some(task) = unsafe { worker.call(P::steal_from_stuck) } {
+            *helped = true;
+            return Seen::Task(task);
+        }
+    }
+    *helped = false;
+    if !worker.pinned.is_empty()
+        && let Some(task) = worker.pinned.pop()
+    {
+        worker.counters().add(Count::GlobalPolls, 1);
+        return Seen::Task(task);
+    }
+    // SAFETY: by contract.
+    unsafe { ask_overdue(worker) }.map_or(Seen::Nothing, Seen::Task)
+}
+
+/// Asks the policy for what is overdue.
+///
+/// # Safety
+///
+/// As [`Worker::call`].
+#[cold]
+unsafe fn ask_overdue<P: Policy>(worker: &Worker<P>) -> Option<TaskRef> {
+    // SAFETY: by contract.
+    let task = unsafe { worker.call(P::poll_global) };
+    worker
+        .counters()
+        .add(Count::GlobalPolls, u64::from(task.is_some()));
+    task
+}
+
+/// Runs tasks until the thread has to give its worker back, or has given it away.
+fn work<P: Policy>(pool: &Pool<P>, context: &StackContext) {
+    loop {
+        // Unwind: tasks keep their panics to themselves, so this one is the policy's: the pool closes.
+        // SAFETY: this thread sits in `context`, and nothing of the policy is on its stack.
+        if catch_unwind(AssertUnwindSafe(|| unsafe { run_loop(pool, context) })).is_err() {
+            pool.core.close_for(&"its policy panicked");
+        }
+        // SAFETY: the stack context's worker references are its pool's workers, so of this type.
+        let worker = context
+            .worker_ref()
+            .map(|worker_ref| unsafe { Worker::<P>::from_ref(worker_ref) });
+        let Some(compensating) =
+            worker.filter(|worker| worker.is_compensating && !pool.core.lifecycle.is_closing())
+        else {
+            return;
+        };
+        // Unwind: as above; the policy is not called any more.
+        // SAFETY: the stack context says that this thread carries the worker, and no hook is on its stack.
+        match catch_unwind(AssertUnwindSafe(|| unsafe { compensating.give_back() })) {
+            Ok(false) => {}
+            Ok(true) | Err(_) => return,
+        }
+    }
+}
+
+/// The pool closes: the worker that the calling thread carries, if it does, is retired. The last one ends the pool.
+///
+/// # Safety
+///
+/// The calling thread sits in `context`, a stack context of `pool`, and no hook of the policy is on its stack.
+pub(crate) unsafe fn leave<P: Policy>(pool: &Pool<P>, context: &StackContext) {
+    if let Some(id) = context.release_worker() {
+        // What the tasks' and the policy's `Drop` spawn or wake from here on comes from outside.
+        context.acquire_worker(None);
+        // SAFETY: the worker was in this thread's hands, no hook is on its stack, and this is its last use.
+        unsafe { pool.workers[id].retire() };
+        end_child_if(pool.core.is_forked());
+        pool.leave(1);
+    }
+}
+
+/// The life of a thread of the pool: it waits for a worker, carries it until it gives it away or the pool closes, and
+/// becomes a spare.
+pub(crate) fn run_thread<P: Policy>(pool: &Pool<P>, context: &StackContext) {
+    let mut assigned = Some(context.thread_handle().handoff.wait());
+    while let Some(carried) = assigned {
+        context.acquire_worker(carried);
+        work(pool, context);
+        end_child_if(pool.core.is_forked());
+        if pool.core.lifecycle.is_closing() {
+            // SAFETY: this thread sits in `context`; if a hook has panicked it is not on the stack any more.
+            unsafe { leave(pool, context) };
+        } else if let Some(compensating) = context.release_worker() {
+            // Workers that were asked for stay until the pool closes.
+            pool.retire_compensating(compensating);
+        }
+        end_child_if(pool.core.is_forked());
+        assigned = pool.core.threads.rest(context.thread_handle());
+    }
+    // Nobody gives this thread a worker any more: the pool has ended, or it has no fibers.
+    context.fibers().unwind_all(context);
+    // It may have been a external thread who sent this thread on its way, and who is still inside the pool.
+    if pool.core.lifecycle.is_closing() {
+        pool.core.lifecycle.wait_for_accesses();
+    }
+}

@@ -1,0 +1,283 @@
+//! Those who wait, in the order in which they came.
+//!
+//! ```text
+//!           push                  grant_front                    leave
+//!   ────────────────▶ in line ────────────────▶ granted ─────────────────▶ gone
+//!                      │   ▲  wake_front: its waker is taken,       ▲
+//!                      │   └─ set_waker: and given again            │
+//!                      └──────────────── leave (cancelled) ─────────┘
+//! ```
+//!
+//! A doubly linked list through a slab: a place is an index, so a waiter that gives up leaves from the middle in
+//! constant time, and no pointer leads into a future, which may be moved, leaked or dropped at any time.
+//!
+//! # Invariants
+//!
+//! - A [`Place`] names an occupied slot from `push` until `leave`, which takes it by value: it is not used twice.
+//! - A slot is linked exactly while its waiter is in line; the links form one list from `head` to `tail`.
+//! - A waiter in line without a waker was told to look again and has not done so yet.
+//!
+//! A waiter costs one slot (40 bytes and its item); slots are used again, and all are freed when the last of a crowd leaves.
+
+use std::task::Waker;
+
+/// No slot.
+const NONE: usize = usize::MAX;
+/// So many slots are kept when nobody is there any more.
+const KEPT: usize = 32;
+
+/// A waiter's place. Not `Clone`: who has it may leave, once.
+#[derive(Debug)]
+pub(crate) struct Place(usize);
+
+#[derive(Debug)]
+struct Slot<I> {
+    /// `None`: the slot is free.
+    item: Option<I>,
+    waker: Option<Waker>,
+    in_line: bool,
+    before: usize,
+    /// The next in line, or the next free slot.
+    after: usize,
+}
+
+/// A line of waiters, each with an item: what it brings, wants, or is given.
+#[derive(Debug)]
+pub(crate) struct WaitList<I> {
+    slots: Vec<Slot<I>>,
+    occupied: usize,
+    head: usize,
+    tail: usize,
+    free: usize,
+}
+
+/// What a waiter finds at its place.
+pub(crate) enum Found {
+    Granted,
+    /// Still in line; whether its waker is there and would wake the asker.
+    InLine {
+        will_wake: bool,
+    },
+}
+
+/// What a waiter that leaves takes along. The waker is dropped outside the lock, like any foreign code's.
+pub(crate) struct Left<I> {
+    pub(crate) item: I,
+    pub(crate) granted: bool,
+    pub(crate) waker: Option<Waker>,
+}
+
+impl<I> WaitList<I> {
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            occupied: 0,
+            head: NONE,
+            tail: NONE,
+            free: NONE,
+        }
+    }
+
+    /// Whether nobody is in line.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head == NONE
+    }
+
+    /// Not fewer than are in line.
+    pub(crate) fn at_most(&self) -> usize {
+        self.occupied
+    }
+
+    /// Stands at the end.
+    pub(crate) fn push(&mut self, waker: Waker, item: I) -> Place {
+        let slot = Slot {
+            item: Some(item),
+            waker: Some(waker),
+            in_line: true,
+            before: self.tail,
+            after: NONE,
+        };
+        let place = self.free;
+        let place = if place == NONE {
+            self.slots.push(slot);
+            self.slots.len() - 1
+        } else {
+            self.free = self.slots[place].after;
+            self.slots[place] = slot;
+            place
+        };
+        match self.tail {
+            NONE => self.head = place,
+            tail => self.slots[tail].after = place,
+        }
+        self.tail = place;
+        self.occupied += 1;
+        Place(place)
+    }
+
+    /// The first one's item.
+    pub(crate) fn front(&self) -> Option<&I> {
+        self.slots.get(self.head)?.item.as_ref()
+    }
+
+    /// Whether the first one was told to look again and has not done so yet.
+    pub(crate) fn front_is_woken(&self) -> bool {
+        self.slots.get(self.head).is_some_and(|slot| slot.waker.is_none())
+    }
+
+    /// Takes the first one's waker; it stays in line. `None` also if it has been woken.
+    pub(crate) fn wake_front(&mut self) -> Option<Waker> {
+        self.slots.get_mut(self.head)?.waker.take()
+    }
+
+    /// Takes the first one out of the line. It finds its item, which the caller may change, when it looks.
+    pub(crate) fn grant_front(&mut self) -> Option<(&mut I, Option<Waker>)> {
+        let place = self.head;
+        self.unlink(place);
+        let slot = self.slots.get_mut(place)?;
+        let waker = slot.waker.take();
+        Some((slot.item.as_mut()?, waker))
+    }
+
+    pub(crate) fn look(&self, place: &Place, waker: &Waker) -> Found {
+        let slot = &self.slots[place.0];
+        if slot.in_line {
+            let will_wake = slot.waker.as_ref().is_some_and(|own| own.will_wake(waker));
+            Found::InLine { will_wake }
+        } else {
+            Found::Granted
+        }
+    }
+
+    /// Whether the waiter is in line and was told to look again.
+    pub(crate) fn is_woken(&self, place: &Place) -> bool {
+        let slot = &self.slots[place.0];
+        slot.in_line && slot.waker.is_none()
+    }
+
+    pub(crate) fn item_mut(&mut self, place: &Place) -> Option<&mut I> {
+        self.slots[place.0].item.as_mut()
+    }
+
+    /// Waits with another waker; the old one.
+    pub(crate) fn set_waker(&mut self, place: &Place, waker: Waker) -> Option<Waker> {
+        self.slots[place.0].waker.replace(waker)
+    }
+
+    /// Gives the place up.
+    #[allow(clippy::needless_pass_by_value, reason = "a place is given up once")]
+    pub(crate) fn leave(&mut self, place: Place) -> Left<I> {
+        let granted = !self.slots[place.0].in_line;
+        self.unlink(place.0);
+        let slot = &mut self.slots[place.0];
+        let Some(item) = slot.item.take() else {
+            unreachable!("a place is occupied until its owner leaves")
+        };
+        let waker = slot.waker.take();
+        slot.after = self.free;
+        self.free = place.0;
+        self.occupied -= 1;
+        if self.occupied == 0 && self.slots.len() > KEPT {
+            // Every slot is empty: nothing foreign is dropped here.
+            *self = Self::new();
+        }
+        Left { item, granted, waker }
+    }
+
+    /// Takes a slot out of the list, if it is in there.
+    fn unlink(&mut self, place: usize) {
+        let Some(slot) = self.slots.get_mut(place).filter(|slot| slot.in_line) else {
+            return;
+        };
+        slot.in_line = false;
+        let (before, after) = (slot.before, slot.after);
+        match before {
+            NONE => self.head = after,
+            before => self.slots[before].after = after,
+        }
+        match after {
+            NONE => self.tail = before,
+            after => self.slots[after].before = before,
+        }
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::{Found, KEPT, Slot, WaitList};
+    use std::collections::VecDeque;
+    use std::task::Waker;
+
+    #[test]
+    fn a_line_is_a_queue_from_which_one_may_leave() {
+        let mut random = 0x2545_f491_4f6c_dd1d_u64;
+        let mut list = WaitList::new();
+        let mut model = VecDeque::new();
+        let mut granted = Vec::new();
+        for n in 0..20_000 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            match random % 5 {
+                0 | 1 => model.push_back((list.push(Waker::noop().clone(), n), n)),
+                2 => {
+                    let front = list.grant_front().map(|(item, waker)| (*item, waker.is_some()));
+                    assert_eq!(front.map(|(item, _)| item), model.front().map(|(_, n)| *n));
+                    granted.extend(model.pop_front());
+                }
+                3 if !model.is_empty() => {
+                    let at = usize::try_from(random >> 8).expect("64 bits") % model.len();
+                    let (place, item) = model.remove(at).expect("in range");
+                    assert!(matches!(list.look(&place, Waker::noop()), Found::InLine { .. }));
+                    let left = list.leave(place);
+                    assert_eq!((left.item, left.granted), (item, false));
+                }
+                _ => {
+                    for (place, item) in granted.drain(..) {
+                        assert!(matches!(list.look(&place, Waker::noop()), Found::Granted));
+                        let left = list.leave(place);
+                        assert_eq!((left.item, left.granted), (item, true));
+                    }
+                }
+            }
+            assert_eq!(list.is_empty(), model.is_empty());
+            assert_eq!(list.front().copied(), model.front().map(|(_, n)| *n));
+        }
+    }
+
+    #[test]
+    fn a_slot_is_small() {
+        assert!(size_of::<Slot<usize>>() <= 40 + size_of::<Option<usize>>());
+    }
+
+    #[test]
+    fn a_crowd_that_has_left_costs_nothing() {
+        let mut list = WaitList::new();
+        let places: Vec<_> = (0..10 * KEPT)
+            .map(|n| list.push(Waker::noop().clone(), n))
+            .collect();
+        assert!(list.slots.len() >= 10 * KEPT);
+        places.into_iter().for_each(|place| drop(list.leave(place)));
+        assert_eq!(list.slots.capacity(), 0);
+        // A few come and go in the same slot.
+        for n in 0..1000 {
+            let place = list.push(Waker::noop().clone(), n);
+            list.leave(place);
+        }
+        assert_eq!(list.slots.len(), 1);
+    }
+
+    #[test]
+    fn a_waiter_that_was_woken_keeps_its_place() {
+        let mut list = WaitList::new();
+        let first = list.push(Waker::noop().clone(), 1);
+        let second = list.push(Waker::noop().clone(), 2);
+        assert!(list.wake_front().is_some() && list.wake_front().is_none());
+        assert!(list.front_is_woken() && list.is_woken(&first) && !list.is_woken(&second));
+        assert!(list.set_waker(&first, Waker::noop().clone()).is_none());
+        assert!(!list.front_is_woken());
+        assert!(!list.leave(first).granted);
+        assert_eq!(list.front(), Some(&2));
+        list.leave(second);
+    }
+}

@@ -1,0 +1,23 @@
+//! The threads of a pool: how many there are, where each is reached, and which worker each is given.
+//!
+//! | file | job |
+//! |---|---|
+//! | `pool_ref` | what a thread asks of its pool |
+//! | `thread_set` | all threads of a pool, and the spares |
+//! | `thread_handle` | a thread's address: its worker, and the wake-ups of its fibers |
+//! | `handoff` | the word through which a thread without a worker is given one |
+//! | `affinity` | on which CPUs the workers run |
+//! | `monitor` | workers that are stuck, and how many compensating workers that takes |
+//! | `quantum` | how much cooperative code a thread runs between two switches |
+//! | `sleep_flag` | how the monitor sleeps while the pool sleeps |
+//! | `blocking_threads` | threads for closures that block, and admission to them |
+
+pub(crate) mod affinity;
+pub(crate) mod blocking_threads;
+pub(crate) mod handoff;
+pub(crate) mod monitor;
+pub(crate) mod pool_ref;
+pub(crate) mod quantum;
+pub(crate) mod sleep_flag;
+pub(crate) mod thread_handle;
+pub(crate) mod thread_set;

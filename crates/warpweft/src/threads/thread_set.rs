@@ -1,0 +1,360 @@
+//! The threads of a pool: one per worker, one spare per blocked frame, a few spares in reserve; and beside them those for
+//! closures that block.
+//!
+//! # Invariants
+//!
+//! - A reserved spare is parked at its thread handle and belongs to who reserved it, until it is assigned a worker or released.
+//! - No more than [`ThreadSet::KEPT`] spares stay for longer than [`ThreadSet::SURPLUS_NS`] when nobody needs them.
+//! - Every thread is joined by whoever ends the pool, or by a thread that retires after it.
+
+use super::affinity::Plan;
+use super::blocking_threads::BlockingThreads;
+use super::pool_ref::PoolRef;
+use super::thread_handle::ThreadHandle;
+use crate::threads::quantum::Quantum;
+use std::io;
+use std::sync::Arc;
+use warpweft_platform::affinity;
+use warpweft_platform::sync::Mutex;
+use warpweft_platform::thread::{JoinHandle, spawn_named};
+
+/// How many threads a pool has, and what they do. A snapshot. How many there may be,
+/// [`Runtime`](crate::Runtime#workers-and-threads) says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Threads {
+    /// All that carry a worker, did, or may.
+    pub all: usize,
+    /// Parked, and ready to take a worker over from a thread that has to wait.
+    pub spare: usize,
+    /// In the middle of a task that waits, without a worker.
+    pub blocked: usize,
+    /// The most that there were at any time.
+    pub most: usize,
+    /// How often [`blocking`](crate::blocking) has given a worker away.
+    pub handed_over: u64,
+    /// How often of these the closure was done before the spare thread had come, and took the worker back.
+    pub taken_back: u64,
+    /// How often `blocking` kept its worker, because no spare thread could be had.
+    pub kept: u64,
+    /// Threads that [`spawn_blocking`](crate::spawn_blocking) has started. They are not among `all`.
+    pub blocking: usize,
+    /// Those of them that have nothing to do.
+    pub blocking_idle: usize,
+    /// How often the system refused to move a thread to the CPUs of its worker, which had been allowed before.
+    pub unpinned: u64,
+    /// Closures of `spawn_blocking` that were admitted and wait for a thread.
+    pub blocking_queued: usize,
+}
+
+/// What became of a frame of a task that waits, or of a closure that may block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ThreadEvent {
+    /// It waits, and its thread carries no worker.
+    Blocked,
+    /// Its thread carries a worker again, or goes on without one.
+    Resumed,
+    /// `blocking` gave its worker away.
+    HandedOver,
+    /// `blocking` took its worker back before the spare thread had come.
+    TakenBack,
+    /// `blocking` kept its worker.
+    Kept,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    spares: Vec<Arc<ThreadHandle>>,
+    running: Vec<(usize, JoinHandle<()>)>,
+    /// Threads that retired, to be joined: they are about to end.
+    retired: Vec<JoinHandle<()>>,
+    /// Of all that have not ended.
+    thread_handles: Vec<(usize, Arc<ThreadHandle>)>,
+    /// Numbers of threads.
+    next: usize,
+    /// What is counted. Of `all` and `spare` the lists know.
+    counts: Threads,
+    /// The last worker has left: spares are needed no more.
+    over: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct ThreadSet {
+    name: String,
+    stack_bytes: Option<usize>,
+    /// The most threads that there may be at a time.
+    limit: usize,
+    state: Mutex<State>,
+    blocking: BlockingThreads,
+    /// On which CPUs the workers are, if somebody cares.
+    plan: Option<Plan>,
+    /// How much cooperative code a thread runs between two switches.
+    quantum: Quantum,
+}
+
+impl ThreadSet {
+    /// How many spares wait for the next frame that blocks, however long that takes.
+    const KEPT: usize = 2;
+    /// How long the others do. Where many frames block again and again, threads would otherwise come and go with each of them: with
+    /// 32 tasks on 2 workers it took twice as long.
+    const SURPLUS_NS: u64 = 100_000_000;
+
+    pub(crate) fn new(
+        name: String,
+        stack_bytes: Option<usize>,
+        limit: usize,
+        blocking: BlockingThreads,
+        plan: Option<Plan>,
+        quantum: Quantum,
+    ) -> Self {
+        Self {
+            name,
+            stack_bytes,
+            limit,
+            state: Mutex::new(State::default()),
+            blocking,
+            plan,
+            quantum,
+        }
+    }
+
+    pub(crate) fn quantum(&self) -> Quantum {
+        self.quantum
+    }
+
+    /// The calling thread carries that worker from now on: it moves to the worker's CPUs, unless they are those of the worker
+    /// `at`, where it is. Whose CPUs it has now.
+    pub(crate) fn settle(&self, worker: usize, at: Option<usize>) -> Option<usize> {
+        let plan = self.plan.as_ref()?;
+        let cpus = plan.cpus(worker);
+        if at.is_some_and(|at| at == worker || plan.cpus(at) == cpus) || self.move_to(cpus) {
+            Some(worker)
+        } else {
+            at
+        }
+    }
+
+    /// The calling thread carries no worker and never will: it may run anywhere, though who started it is pinned.
+    pub(crate) fn settle_anywhere(&self) {
+        if let Some(plan) = &self.plan {
+            self.move_to(plan.everywhere());
+        }
+    }
+
+    fn move_to(&self, cpus: &[usize]) -> bool {
+        let moved = affinity::pin(cpus).is_ok();
+        if !moved {
+            self.state.lock().counts.unpinned += 1;
+        }
+        moved
+    }
+
+    /// The threads for closures that block, which carry no worker.
+    pub(crate) fn blocking(&self) -> &BlockingThreads {
+        &self.blocking
+    }
+
+    /// Starts a thread that waits at a thread handle for its first worker.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no more threads, or the limit is reached.
+    pub(crate) fn start(&self, pool: &Arc<dyn PoolRef>) -> io::Result<Arc<ThreadHandle>> {
+        let mut state = self.state.lock();
+        if state.running.len() >= self.limit {
+            return Err(io::Error::new(
+                io::ErrorKind::QuotaExceeded,
+                format!("the pool has as many threads as it may have, {}", self.limit),
+            ));
+        }
+        let number = state.next;
+        let thread_handle = ThreadHandle::new(pool, number);
+        let (pool, own) = (Arc::clone(pool), Arc::clone(&thread_handle));
+        let body = move || {
+            own.set_os_thread();
+            pool.run_thread(own);
+        };
+        let thread = spawn_named(&format!("{}-{number}", self.name), self.stack_bytes, body)?;
+        state.next += 1;
+        state.running.push((number, thread));
+        state.thread_handles.push((number, Arc::clone(&thread_handle)));
+        state.counts.most = state.counts.most.max(state.running.len());
+        Ok(thread_handle)
+    }
+
+    /// A spare thread for a worker that is about to be given away.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub(crate) fn reserve(&self, pool: &Arc<dyn PoolRef>) -> io::Result<Arc<ThreadHandle>> {
+        let spare = self.state.lock().spares.pop();
+        spare.map_or_else(|| self.start(pool), Ok)
+    }
+
+    /// Gives a reserved spare back.
+    pub(crate) fn release(&self, spare: &Arc<ThreadHandle>) {
+        let kept = {
+            let mut state = self.state.lock();
+            // A thread with fibers is always wanted: they are its own for as long as they live.
+            let kept = !state.over && (state.spares.len() < Self::KEPT || spare.fibers() > 0);
+            if kept {
+                state.spares.push(Arc::clone(spare));
+            }
+            kept
+        };
+        if kept {
+            // A worker may have been asked for while it was reserved.
+            spare.ask_if_needed(false);
+        } else {
+            // It asks again how long it should rest.
+            spare.handoff.assign(None);
+        }
+    }
+
+    /// The calling thread, without a worker, waits for one at its thread handle. `None`: it is not wanted any more, and ends.
+    pub(crate) fn rest(&self, thread_handle: &Arc<ThreadHandle>) -> Option<Option<usize>> {
+        thread_handle.handoff.list(true);
+        let surplus = {
+            let mut state = self.state.lock();
+            if state.over {
+                thread_handle.handoff.list(false);
+                return None;
+            }
+            state.spares.push(Arc::clone(thread_handle));
+            // A thread with fibers stays as long as they live.
+            state.spares.len() > Self::KEPT && thread_handle.fibers() == 0
+        };
+        thread_handle.ask_if_needed(false);
+        if !surplus {
+            return Some(thread_handle.handoff.wait());
+        }
+        let assigned = thread_handle.handoff.wait_for(Self::SURPLUS_NS);
+        if assigned.is_some() {
+            return assigned;
+        }
+        if self.withdraw(thread_handle) {
+            thread_handle.handoff.list(false);
+            return None;
+        }
+        // Somebody has reserved it in the meantime.
+        Some(thread_handle.handoff.wait())
+    }
+
+    /// Takes a thread out of the spares, for the caller to assign a worker to, or to let it end. `false`: it is none, or somebody
+    /// has reserved it.
+    pub(crate) fn withdraw(&self, thread_handle: &Arc<ThreadHandle>) -> bool {
+        let spares = &mut self.state.lock().spares;
+        let place = spares.iter().position(|spare| Arc::ptr_eq(spare, thread_handle));
+        place.map(|place| spares.remove(place)).is_some()
+    }
+
+    /// The kernel's number of the thread that carries that worker. For reports.
+    pub(crate) fn thread_with(&self, worker: usize) -> Option<u32> {
+        let thread_handles: Vec<_> = {
+            let state = self.state.lock();
+            state
+                .thread_handles
+                .iter()
+                .map(|(_, thread_handle)| Arc::clone(thread_handle))
+                .collect()
+        };
+        thread_handles
+            .iter()
+            .find_map(|thread_handle| thread_handle.thread_with(worker))
+    }
+
+    /// Counts what became of a frame.
+    pub(crate) fn note(&self, note: ThreadEvent) {
+        let mut state = self.state.lock();
+        let counts = &mut state.counts;
+        match note {
+            ThreadEvent::Blocked => counts.blocked += 1,
+            ThreadEvent::Resumed => counts.blocked -= 1,
+            ThreadEvent::HandedOver => {
+                counts.blocked += 1;
+                counts.handed_over += 1;
+            }
+            ThreadEvent::TakenBack => {
+                counts.blocked -= 1;
+                counts.taken_back += 1;
+            }
+            ThreadEvent::Kept => counts.kept += 1,
+        }
+    }
+
+    /// The last worker has left: spares end, and threads that become spare.
+    pub(crate) fn dismiss(&self) {
+        let (spares, thread_handles) = {
+            let mut state = self.state.lock();
+            state.over = true;
+            (
+                std::mem::take(&mut state.spares),
+                std::mem::take(&mut state.thread_handles),
+            )
+        };
+        for spare in spares {
+            spare.handoff.assign(None);
+        }
+        // Those in the middle of a task unwind their fibers, which others may wait for.
+        for (_, thread_handle) in thread_handles {
+            thread_handle.end();
+        }
+    }
+
+    /// The calling thread is about to end.
+    pub(crate) fn retire(&self, thread: &ThreadHandle) {
+        let number = thread.number();
+        let ended = {
+            let mut state = self.state.lock();
+            let own = state.running.iter().position(|(of, _)| *of == number);
+            let own = own.map(|place| state.running.swap_remove(place).1);
+            state.thread_handles.retain(|(of, _)| *of != number);
+            let ended = std::mem::take(&mut state.retired);
+            state.retired.extend(own);
+            ended
+        };
+        join(ended);
+    }
+
+    /// Waits for all threads; those that are started meanwhile, too.
+    pub(crate) fn join_all(&self) {
+        loop {
+            let threads: Vec<_> = {
+                let mut state = self.state.lock();
+                let running = std::mem::take(&mut state.running)
+                    .into_iter()
+                    .map(|(_, thread)| thread);
+                running
+                    .collect::<Vec<_>>()
+                    .into_iter()
+                    .chain(std::mem::take(&mut state.retired))
+                    .collect()
+            };
+            if threads.is_empty() {
+                return self.blocking.join_all();
+            }
+            join(threads);
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> Threads {
+        let (blocking, blocking_idle, blocking_queued) = self.blocking.snapshot();
+        let state = self.state.lock();
+        Threads {
+            all: state.running.len(),
+            spare: state.spares.len(),
+            blocking,
+            blocking_idle,
+            blocking_queued,
+            ..state.counts
+        }
+    }
+}
+
+fn join(threads: Vec<JoinHandle<()>>) {
+    for thread in threads {
+        // A thread of a pool ends every panic itself; there is nothing to learn from its result.
+        let _ = thread.join();
+    }
+}
