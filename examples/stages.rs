@@ -1,4 +1,4 @@
-//! Two stages with workers of their own, where a full stage slows down the one before it: `cargo run --bin stages`.
+//! Two stages, of which a full one slows down the one before it: `cargo run --bin stages`.
 //!
 //! ```text
 //!   main ── waits for a place ─▶ "parse", 8 places ── waits for a place ─▶ "store", 2 places

@@ -1,4 +1,4 @@
-//! The programs are the binaries of this package; this library holds the READMEs of the crates to what they say.
+//! Tests of the code in the READMEs of the crates. The examples themselves are the binaries of this package.
 //!
 //! `cargo test -p warpweft-examples --doc` compiles and runs the code in them.
 
