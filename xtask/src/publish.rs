@@ -20,9 +20,10 @@ fn named<'a>(packages: &'a [&Package]) -> impl Iterator<Item = &'a str> {
     packages.iter().flat_map(|package| ["-p", package.name.as_str()])
 }
 
-/// Builds the package of each crate, unpacks all of them, and compiles them from there: what is not packaged is not seen.
+/// Builds the package of each crate, unpacks all of them, and compiles them from there: files that are not
+/// packaged are not seen.
 ///
-/// `cargo package` would compile them, too, but from a cache in cargo's home that it fills once for each version.
+/// `cargo package` would compile them, too, but from a cache that it fills once for each version.
 /// Returns how many packages there are.
 pub(crate) fn package(repo: &Repo) -> Result<String> {
     let packages = packages(repo);
