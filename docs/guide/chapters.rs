@@ -1,4 +1,5 @@
-//! The chapters of the guide, as documentation tests: `cargo test --doc -p warpweft-guide` compiles and runs their examples.
+//! The chapters of the guide, as documentation tests: `cargo test --doc -p warpweft-guide` compiles and runs
+//! their examples.
 #![forbid(unsafe_code)]
 
 /// A module per chapter, so that a failed example names its chapter.

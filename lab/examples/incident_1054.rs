@@ -1,8 +1,8 @@
-//! rayon-rs/rayon#1054, «Scheduling fairness between spawn and par_iter»: ten jobs, each of them a parallel loop, are expected
-//! to be done one after the other, and nearly all of them are done at the very end.
+//! rayon-rs/rayon#1054, «Scheduling fairness between spawn and par_iter»: ten jobs, each of them a parallel
+//! loop, are expected to be done one after the other, and nearly all of them are done at the very end.
 //!
-//! On rayon a loop whose half was stolen waits, and runs parts of other loops or whole other jobs meanwhile, on top of its
-//! frame: it cannot end before they do.
+//! On rayon a loop whose half was stolen waits, and runs parts of other loops or whole other jobs meanwhile,
+//! on top of its frame: it cannot end before they do.
 
 mod support;
 

@@ -1,13 +1,13 @@
-//! rayon-rs/rayon#592, «Using rayon under a Mutex can lead to deadlocks»: a lock is held across a join, and other jobs of the
-//! pool want the same lock.
+//! rayon-rs/rayon#592, «Using rayon under a Mutex can lead to deadlocks»: a lock is held across a join, and
+//! other jobs of the pool want the same lock.
 //!
-//! On rayon a worker whose half is done waits for the stolen one, and runs other jobs meanwhile: the next one wants the lock
-//! that the frame below holds. The lock will never be free. In the issue the jobs are the calls of an outer parallel loop;
-//! here they come from outside, which makes the moment certain.
+//! On rayon a worker whose half is done waits for the stolen one, and runs other jobs meanwhile: the next one
+//! wants the lock that the frame below holds. The lock will never be free. In the issue the jobs are the
+//! calls of an outer parallel loop; here they come from outside, which makes the moment certain.
 //!
-//! On Warpweft nothing runs on top of that frame, but it needs a worker to go on, and a lock of the standard library blocks
-//! workers: no more jobs may wait in it than the pool has workers to spare. With three jobs at a time, two workers can be
-//! blocked both, and that hangs, too.
+//! On Warpweft nothing runs on top of that frame, but it needs a worker to go on, and a lock of the standard
+//! library blocks workers: no more jobs may wait in it than the pool has workers to spare. With three jobs at
+//! a time, two workers can be blocked both, and that hangs, too.
 
 mod support;
 

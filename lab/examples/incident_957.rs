@@ -1,7 +1,8 @@
-//! rayon-rs/rayon#957, «Priority inversion when executing jobs of heterogeneous length»: a short join is kept by a long job.
+//! rayon-rs/rayon#957, «Priority inversion when executing jobs of heterogeneous length»: a short join is kept
+//! by a long job.
 //!
-//! On rayon the worker whose half is done waits for the stolen one, and picks up a long job meanwhile, which became available
-//! just now. The other half ends soon; the join ends when the long job has ended.
+//! On rayon the worker whose half is done waits for the stolen one, and picks up a long job meanwhile, which
+//! became available just now. The other half ends soon; the join ends when the long job has ended.
 
 mod support;
 

@@ -1,9 +1,9 @@
 //! The halves of a join wait for each other.
 //!
-//! On rayon the second half runs at the latest when the first one has ended: with one worker, or when all others are busy, the
-//! first half waits for ever. On Warpweft a half that waits as a task should, with `block_on`, gives its worker away, and the
-//! second half with it. (A wait that only the operating system sees, such as that of a channel of the standard library, would
-//! hang there as well.)
+//! On rayon the second half runs at the latest when the first one has ended: with one worker, or when all
+//! others are busy, the first half waits for ever. On Warpweft a half that waits as a task should, with
+//! `block_on`, gives its worker away, and the second half with it. (A wait that only the operating system
+//! sees, such as that of a channel of the standard library, would hang there as well.)
 
 mod support;
 

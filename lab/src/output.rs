@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LabError;
 
-/// A file to be. Its folder exists and takes files; what was there before stays until [`Pending::finish`], and nothing is
-/// left behind if that never comes.
+/// A file to be. Its folder exists and takes files; what was there before stays until [`Pending::finish`],
+/// and nothing is left behind if that never comes.
 #[derive(Debug)]
 pub(crate) struct Pending {
     action: &'static str,

@@ -1,4 +1,5 @@
-//! Progress on standard error: a bar where somebody may be looking, and now and then a line for whoever reads it later.
+//! Progress on standard error: a bar where somebody may be looking, and now and then a line for whoever reads
+//! it later.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};

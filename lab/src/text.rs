@@ -61,7 +61,8 @@ pub(crate) fn list(names: &[String]) -> String {
     }
 }
 
-/// A table whose columns line up. Columns of names and of free text are set to the left, figures to the right.
+/// A table whose columns line up. Columns of names and of free text are set to the left, figures to the
+/// right.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,

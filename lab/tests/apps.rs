@@ -1,4 +1,5 @@
-//! The concurrent programs on every contestant that has actors, in tiny sizes. Each run checks its own result.
+//! The concurrent programs on every contestant that has actors, in tiny sizes. Each run checks its own
+//! result.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Packets of which a few take long, in tiny sizes: each run checks its own result, these tests check what is told.
+//! Packets of which a few take long, in tiny sizes: each run checks its own result, these tests check what is
+//! told.
 
 mod common;
 
@@ -93,7 +94,8 @@ fn stages_may_say_how_many_workers_they_have() {
 #[test]
 fn what_computes_takes_a_cpus_time() {
     let folder = Folder::new("bimodal-time");
-    // 40 pieces of 10 ms, on eight threads for each CPU: by the clock alone they would be through eight times as soon. (A quota may be a part of a CPU more.)
+    // 40 pieces of 10 ms, on eight threads for each CPU: by the clock alone they would be through eight times
+    // as soon. (A quota may be a part of a CPU more.)
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let least = 40.0 * 0.01 / (cpus + 1) as f64;
     for runtime in ["warpweft", "rayon-fifo", "go"] {

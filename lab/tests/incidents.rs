@@ -1,5 +1,5 @@
-//! The programs of the incidents come to their end on Warpweft, and without the incident. On the other runtime several of them
-//! hang or die by design: they are run by hand, see `examples/README.md`.
+//! The programs of the incidents come to their end on Warpweft, and without the incident. On the other
+//! runtime several of them hang or die by design: they are run by hand, see `examples/README.md`.
 #![allow(
     dead_code,
     clippy::duplicate_mod,
@@ -23,8 +23,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Whoever takes longer hangs. The programs yield to other threads 160 000 times, and where others have work for the processors each time may
-/// take milliseconds.
+/// Whoever takes longer hangs. The programs yield to other threads 160 000 times, and where others have work
+/// for the processors each time may take milliseconds.
 const LIMIT: Duration = Duration::from_secs(900);
 
 /// Runs a program with 1, 2 and 4 workers; the incident must not show.

@@ -1,5 +1,5 @@
-//! The micro-benchmarks on everybody who can run them, for some milliseconds: what is counted is complete, and wrong requests say
-//! what would be right.
+//! The micro-benchmarks on everybody who can run them, for some milliseconds: what is counted is complete,
+//! and wrong requests say what would be right.
 
 mod common;
 
@@ -206,8 +206,8 @@ fn elsewhere(runtime: &str) {
         "transfer/park-another tasks=5",
         "transfer/yield tasks=5",
     ] {
-        // A carrier that has tasks does not steal from one that spins: who lies behind that is never found, always where the others give way, and
-        // now and then where they park.
+        // A carrier that has tasks does not steal from one that spins: who lies behind that is never found,
+        // always where the others give way, and now and then where they park.
         if runtime == "java" && words.starts_with("transfer/") {
             continue;
         }

@@ -1,4 +1,5 @@
-//! Conference calls: on every runtime that can hold them, from files and into a file, and what is said to files that are none.
+//! Conference calls: on every runtime that can hold them, from files and into a file, and what is said to
+//! files that are none.
 
 mod common;
 

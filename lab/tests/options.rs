@@ -1,4 +1,5 @@
-//! Options, drawn and from files: each run checks its prices, these tests check what is told and what is refused.
+//! Options, drawn and from files: each run checks its prices, these tests check what is told and what is
+//! refused.
 
 mod common;
 

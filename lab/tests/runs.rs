@@ -1,5 +1,5 @@
-//! Every workload on every runtime that can run it, in tiny sizes. Each run checks its own result; these tests check that
-//! what is reported is complete and that contestants agree on it.
+//! Every workload on every runtime that can run it, in tiny sizes. Each run checks its own result; these
+//! tests check that what is reported is complete and that contestants agree on it.
 
 mod common;
 
@@ -34,7 +34,8 @@ fn http_fans_out_to_backends_that_take_their_time() {
         let light = record["measures"]["light_p50_us"].as_f64().unwrap_or_default();
         let seconds = record["seconds"].as_f64().unwrap_or_default();
         assert!(light >= 20_000.0, "{record}");
-        // Ninety of them, twenty at once. One after the other, and each backend after the other, would be 5.4 s.
+        // Ninety of them, twenty at once. One after the other, and each backend after the other, would be 5.4
+        // s.
         assert!((0.09..5.0).contains(&seconds), "{record}");
     }
 }

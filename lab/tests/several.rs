@@ -1,4 +1,5 @@
-//! Settings with several values: each is measured by itself, and the report of latency hiding draws them side by side.
+//! Settings with several values: each is measured by itself, and the report of latency hiding draws them side
+//! by side.
 
 mod common;
 

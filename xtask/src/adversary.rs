@@ -1,6 +1,7 @@
 //! The hostile programs (`crates/warpweft/tests/adversary`) under sanitizers and valgrind.
 //!
-//! Each program is a test, and runs in child processes of its own. So a sanitizer's report or a hang is the failure of one test.
+//! Each program is a test, and runs in child processes of its own. So a sanitizer's report or a hang is the
+//! failure of one test.
 
 use crate::repo::Repo;
 use crate::run;
@@ -16,7 +17,8 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// The exit status by which valgrind tells of an error.
 const VALGRIND_ERROR: &str = "97";
 
-/// Programs that valgrind cannot run: it knows neither filters of system calls nor stacks that overflow on purpose.
+/// Programs that valgrind cannot run: it knows neither filters of system calls nor stacks that overflow on
+/// purpose.
 const NOT_IN_VALGRIND: [&str; 3] = [
     "fibers::a_fiber_overflows_its_stack",
     "processes::a_sandbox_refuses_the_barrier_later",
@@ -25,8 +27,9 @@ const NOT_IN_VALGRIND: [&str; 3] = [
 
 /// The programs with AddressSanitizer, which finds uses of freed memory of the heap.
 ///
-/// Variables on stacks are not watched: a panic on a stack that AddressSanitizer does not know leaves marks behind, and later
-/// calls on that stack would be reported. Leaks are not looked for: many programs leak on purpose.
+/// Variables on stacks are not watched: a panic on a stack that AddressSanitizer does not know leaves marks
+/// behind, and later calls on that stack would be reported. Leaks are not looked for: many programs leak on
+/// purpose.
 pub(crate) fn address(repo: &Repo) -> Result<()> {
     let flags = "-Zsanitizer=address -Cllvm-args=-asan-stack=0";
     let Some(mut command) = on_nightly(repo, flags, "asan", &[])? else {
@@ -43,11 +46,13 @@ pub(crate) fn address(repo: &Repo) -> Result<()> {
     Ok(())
 }
 
-/// The programs with ThreadSanitizer, on a standard library that is built with it. It finds races on fields that are no atomics.
+/// The programs with ThreadSanitizer, on a standard library that is built with it. It finds races on fields
+/// that are no atomics.
 ///
-/// It models no fences, and does not know that the kernel orders memory (`membarrier`). So a race that only those rule out would
-/// be reported, though it is none; and what a missing fence would break it does not see. The loom models see that.
-/// A runtime that lives as long as the process is no leak of threads. An overflow of a stack ends its process in another way.
+/// It models no fences, and does not know that the kernel orders memory (`membarrier`). So a race that only
+/// those rule out would be reported, though it is none; and what a missing fence would break it does not see.
+/// The loom models see that. A runtime that lives as long as the process is no leak of threads. An overflow
+/// of a stack ends its process in another way.
 pub(crate) fn thread(repo: &Repo) -> Result<()> {
     let sources = Command::new("rustup")
         .args(["component", "list", "--toolchain", "nightly", "--installed"])
@@ -74,8 +79,8 @@ pub(crate) fn thread(repo: &Repo) -> Result<()> {
     Ok(())
 }
 
-/// The call of `cargo test` on the nightly toolchain, with arguments for the test binary to follow. `None`: there is no such
-/// toolchain, which is said.
+/// The call of `cargo test` on the nightly toolchain, with arguments for the test binary to follow. `None`:
+/// there is no such toolchain, which is said.
 fn on_nightly(repo: &Repo, flags: &str, folder: &str, more: &[&str]) -> Result<Option<Command>> {
     let version = Command::new("rustup")
         .args(["run", "nightly", "rustc", "--version"])
@@ -106,11 +111,13 @@ fn on_nightly(repo: &Repo, flags: &str, folder: &str, more: &[&str]) -> Result<O
     Ok(Some(command))
 }
 
-/// The programs with valgrind's memcheck, which finds uses of freed memory and of memory that was never written.
+/// The programs with valgrind's memcheck, which finds uses of freed memory and of memory that was never
+/// written.
 ///
-/// Valgrind takes a small change of the stack pointer for a call, and a large one for a switch of stacks. Stacks of fibers may
-/// lie side by side, so the limit between the two is set below their size. rustix calls libc here: its own way reads the vDSO,
-/// which valgrind takes away. Threads take turns on one processor, so counts are divided.
+/// Valgrind takes a small change of the stack pointer for a call, and a large one for a switch of stacks.
+/// Stacks of fibers may lie side by side, so the limit between the two is set below their size. rustix calls
+/// libc here: its own way reads the vDSO, which valgrind takes away. Threads take turns on one processor, so
+/// counts are divided.
 pub(crate) fn valgrind(repo: &Repo) -> Result<()> {
     let version = Command::new("valgrind").arg("--version").output();
     if !version.is_ok_and(|version| version.status.success()) {

@@ -1,7 +1,8 @@
-//! The worker loop in machine code: its length, and its indirect calls, of which there must be one: the task's body.
+//! The worker loop in machine code: its length, and its indirect calls, of which there must be one: the
+//! task's body.
 //!
-//! Every policy has a loop of its own, because a pool is compiled for its policy. The release binary of the lab has
-//! them all.
+//! Every policy has a loop of its own, because a pool is compiled for its policy. The release binary of the
+//! lab has them all.
 //!
 //! And the checks of cooperative code: how many instructions each is.
 
@@ -23,7 +24,8 @@ pub(crate) struct Options {
     /// Look into this binary in place of the lab's, which is built first.
     #[arg(long, conflicts_with = "policies")]
     binary: Option<PathBuf>,
-    /// Build the lab with names that tell the policies apart: everything is compiled anew, in a folder of its own.
+    /// Build the lab with names that tell the policies apart: everything is compiled anew, in a folder of its
+    /// own.
     #[arg(long)]
     policies: bool,
     /// How many indirect calls each function must have.
@@ -167,7 +169,8 @@ fn code_of<'a>(file: &object::File<'a>, text: &str) -> Result<Vec<(String, u64, 
 
 fn build(repo: &Repo, policies: bool) -> Result<PathBuf> {
     let mut command = run::cargo(&repo.root);
-    // Not `-p`: with the packages that `cargo run` takes, nothing is compiled a second time with other features.
+    // Not `-p`: with the packages that `cargo run` takes, nothing is compiled a second time with other
+    // features.
     command.args(["build", "--release", "--bin", "warpweft"]);
     let mut target = repo.target.clone();
     if policies {

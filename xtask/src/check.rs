@@ -57,7 +57,8 @@ pub(crate) fn clippy(repo: &Repo) -> Result<()> {
     Ok(())
 }
 
-/// A policy written with what is public and nothing else passes the conformance kit: a package outside of the workspace.
+/// A policy written with what is public and nothing else passes the conformance kit: a package outside of the
+/// workspace.
 pub(crate) fn own_policy(repo: &Repo) -> Result<()> {
     run::run(
         run::cargo(&repo.root.join("examples").join("own-policy"))

@@ -2,11 +2,11 @@
 
 use crate::models::{self, Checker};
 use crate::repo::Repo;
-use crate::{asm, check, planted, publish, rules, run};
+use crate::{asm, check, mutants, publish, rules, run};
 use anyhow::{Result, ensure};
 use std::time::Instant;
 
-/// How many of the planted bugs are tried each time.
+/// How many of the mutants are tried each time.
 const PLANTS: usize = 24;
 
 /// Lines of what failed tests wrote that are said again at the end.
@@ -24,7 +24,8 @@ struct Tests {
 }
 
 impl Tests {
-    /// Adds a line like `test result: ok. 6 passed; 0 failed; 1 ignored; 0 measured; …`, or one of those that say what failed.
+    /// Adds a line like `test result: ok. 6 passed; 0 failed; 1 ignored; 0 measured; …`, or one of those that
+    /// say what failed.
     fn add(&mut self, line: &str) {
         self.in_failures |= line == "failures:";
         let Some(rest) = line.trim_start().strip_prefix("test result:") else {
@@ -56,7 +57,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         limit: 600,
     };
     // All of them take most of an hour: that is `cargo xtask deep`.
-    let plants = planted::Options {
+    let mutants = mutants::Options {
         name: None,
         structure: None,
         limit: 300,
@@ -121,7 +122,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
             },
         );
     }
-    step("planted", &mut || match planted::run(repo, &plants) {
+    step("mutants", &mut || match mutants::run(repo, &mutants) {
         Ok(tally) => (
             format!("{} bugs found, {} survived", tally.found, tally.survivors.len()),
             tally.verdict(),

@@ -2,7 +2,7 @@
 
 use crate::models::{self, Checker};
 use crate::repo::Repo;
-use crate::{adversary, planted, run};
+use crate::{adversary, mutants, run};
 use anyhow::{Result, ensure};
 
 /// One of the explorations.
@@ -24,8 +24,8 @@ enum Job {
     Valgrind,
     /// The hostile programs with ThreadSanitizer.
     Tsan,
-    /// All planted bugs.
-    Planted,
+    /// All mutants.
+    Mutants,
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -57,7 +57,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         jobs: None,
         limit: options.limit,
     };
-    let plants = planted::Options {
+    let mutants = mutants::Options {
         name: None,
         structure: None,
         limit: 300,
@@ -89,8 +89,8 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         (Job::Tsan, "hostile programs with ThreadSanitizer", &|| {
             adversary::thread(repo)
         }),
-        (Job::Planted, "planted bugs", &|| {
-            planted::run(repo, &plants).and_then(|tally| tally.verdict())
+        (Job::Mutants, "mutants", &|| {
+            mutants::run(repo, &mutants).and_then(|tally| tally.verdict())
         }),
     ];
     let mut failed = Vec::new();
@@ -154,7 +154,8 @@ fn chaos(repo: &Repo, rounds: u32) -> Result<()> {
         println!("round {round} of {rounds}");
         failed += u32::from(!run::tee(&mut command, |_| {})?);
     }
-    // The programs that wait for each other are short: each runs on six kinds of pools, ten thousand times and more.
+    // The programs that wait for each other are short: each runs on six kinds of pools, ten thousand times
+    // and more.
     println!("joins, scopes and waits, each {PROGRAM_ROUNDS} times");
     let mut command = run::cargo(&repo.root);
     command.args(["test", "--quiet", "-p", "warpweft"]);

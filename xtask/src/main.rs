@@ -4,8 +4,11 @@
 //!  main       the commands              repo     where things are: packages, targets, files
 //!  check      fmt, clippy, docs         rules/   house rules: lengths, doors, imports, links
 //!  models     loom and shuttle          run      child processes, logs, time limits
-//!  planted    bugs that must be found   source   Rust files as syntax trees
+//!  mutants    bugs that must be found   source   Rust files as syntax trees
 //!  asm        the worker loop, checks   size     the inventory of `unsafe`
+//!  graph/     imports, circles          rooms    the import graph as text
+//!  text       code, strings, comments   words    words that are retired
+//!  widths     lines that are too wide
 //!  adversary  hostile programs under sanitizers
 //!  publish    the packages, and the oldest compiler that builds them
 //!  ci, deep   all of it, short and long
@@ -17,18 +20,24 @@ mod asm;
 mod check;
 mod ci;
 mod deep;
+mod graph;
 mod models;
-mod planted;
+mod mutants;
 mod publish;
 mod repo;
+mod rooms;
 mod rules;
 mod run;
 mod size;
 mod source;
+mod text;
+mod widths;
+mod words;
 
 use clap::{Parser, Subcommand};
 use models::Checker;
 use repo::Repo;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Every check of the project as a command.
@@ -37,13 +46,17 @@ use std::process::ExitCode;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// The tree to check; without it the one of the current folder.
+    #[arg(long, global = true, value_name = "DIR")]
+    root: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Format, clippy, documentation and house rules: what takes seconds once everything is compiled.
     Check,
-    /// Explore the loom models (`tests/loom_*.rs`): all interleavings and weak-memory outcomes, within their bounds.
+    /// Explore the loom models (`tests/loom_*.rs`): all interleavings and weak-memory outcomes, within their
+    /// bounds.
     ///
     /// `LOOM_MAX_PREEMPTIONS` overrides the bounds.
     Loom(models::Options),
@@ -51,19 +64,24 @@ enum Command {
     ///
     /// `WARPWEFT_SHUTTLE_ITERATIONS` overrides the number of schedules.
     Shuttle(models::Options),
-    /// Plant each bug of `planted/*.toml` in a copy of the tree and demand that its test finds it.
-    Planted(planted::Options),
+    /// Mutant each bug of `mutants/*.toml` in a copy of the tree and demand that its test finds it.
+    Mutants(mutants::Options),
     /// Count the instructions and the indirect calls of the worker loops in the release binary of the lab.
     Asm(asm::Options),
-    /// Check the house rules: file lengths, the one door to std and the checkers, directions of imports, links, plants.
+    /// Check the house rules: lengths and widths, retired words, the one door to std and the checkers,
+    /// directions and circles of imports, links, names of files in documents, mutants.
     Rules,
+    /// Print the import graph of a crate: its rooms, its floors, its circles, and the arrows that close them.
+    Rooms(rooms::Options),
     /// Print the inventory of `unsafe`: blocks, functions, impls and traits, by crate and file.
     Size,
     /// Build the package of each crate that may be published, and compile it from there.
     Package,
     /// Check the published crates with the oldest compiler that they promise; without that toolchain, say so.
     Msrv,
-    /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all planted bugs.
+    /// Count the uses of each word that `xtask/words.toml` retires, and the lines of prose that are too wide.
+    Words(words::Options),
+    /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all mutants.
     ///
     /// `--only asan` and the like run one of them.
     Deep(deep::Options),
@@ -72,7 +90,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match start(Cli::parse().command) {
+    let Cli { command, root } = Cli::parse();
+    match start(command, root.as_deref()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -81,15 +100,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn start(command: Command) -> anyhow::Result<()> {
-    let repo = Repo::open()?;
+fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
+    let repo = Repo::open(root)?;
     match command {
         Command::Check => check::all(&repo),
         Command::Loom(options) => models::run(&repo, Checker::Loom, &options)?.verdict(),
         Command::Shuttle(options) => models::run(&repo, Checker::Shuttle, &options)?.verdict(),
-        Command::Planted(options) => planted::run(&repo, &options)?.verdict(),
+        Command::Mutants(options) => mutants::run(&repo, &options)?.verdict(),
         Command::Asm(options) => asm::run(&repo, &options),
         Command::Rules => rules::run(&repo),
+        Command::Rooms(options) => rooms::run(&repo, &options),
+        Command::Words(options) => words::run(&repo, &options),
         Command::Size => size::run(&repo),
         Command::Package => publish::package(&repo).map(|count| println!("{count}")),
         Command::Msrv => publish::msrv(&repo).map(|outcome| println!("{outcome}")),

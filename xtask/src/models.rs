@@ -101,7 +101,8 @@ pub(crate) fn run_with(
         .flat_map(|package| repo::integration_tests(package).map(move |test| (package, test)))
         .filter(|(_, test)| test.starts_with(&prefix))
         .collect();
-    // A filter that names files spares the others' compilation; otherwise it names tests, which only they can list.
+    // A filter that names files spares the others' compilation; otherwise it names tests, which only they can
+    // list.
     let mut wanted: Vec<_> = all
         .iter()
         .copied()
@@ -184,8 +185,8 @@ pub(crate) struct Workshop {
     pub(crate) broken: bool,
 }
 
-/// Builds test executables, optimised and with debug assertions: `(package, integration test)`, or `lib` for the
-/// unit tests of the package.
+/// Builds test executables, optimised and with debug assertions: `(package, integration test)`, or `lib` for
+/// the unit tests of the package.
 pub(crate) fn build(workshop: &Workshop, wanted: &[(&str, &str)]) -> Result<Vec<Binary>> {
     let mut command = run::cargo(&workshop.sources);
     command.args([

@@ -6,6 +6,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The records of decisions: history, which is not rewritten.
+pub(crate) const DECISIONS: &str = "docs/decisions";
+
 /// The repository and what cargo knows of it.
 pub(crate) struct Repo {
     pub(crate) root: PathBuf,
@@ -15,11 +18,14 @@ pub(crate) struct Repo {
 }
 
 impl Repo {
-    pub(crate) fn open() -> Result<Self> {
-        let metadata = MetadataCommand::new()
-            .no_deps()
-            .exec()
-            .context("`cargo metadata` failed")?;
+    /// The repository of the folder `root`, or of the current one.
+    pub(crate) fn open(root: Option<&Path>) -> Result<Self> {
+        let mut command = MetadataCommand::new();
+        command.no_deps();
+        if let Some(root) = root {
+            command.current_dir(root);
+        }
+        let metadata = command.exec().context("`cargo metadata` failed")?;
         let root = metadata.workspace_root.clone().into_std_path_buf();
         let target = metadata.target_directory.clone().into_std_path_buf();
         Ok(Self {
@@ -55,6 +61,30 @@ impl Repo {
             }
         })?;
         found.sort();
+        Ok(found)
+    }
+
+    /// The files with these extensions, relative to the root, each with its crate. A file of no crate belongs
+    /// to its folder at the top, a record of a decision to `docs/decisions`.
+    pub(crate) fn sources(&self, extensions: &[&str]) -> Result<Vec<(PathBuf, String)>> {
+        let mut found = Vec::new();
+        for extension in extensions {
+            for path in self.files(&self.root, extension)? {
+                let package = self
+                    .packages()
+                    .filter(|package| path.starts_with(folder(package)));
+                let package = package.max_by_key(|package| folder(package).components().count());
+                let path = path.strip_prefix(&self.root).unwrap_or(&path).to_owned();
+                let top = path.components().next().filter(|_| path.components().count() > 1);
+                let top = top.map_or("root".into(), |top| top.as_os_str().to_string_lossy());
+                let area = if path.starts_with(DECISIONS) {
+                    DECISIONS.to_owned()
+                } else {
+                    package.map_or_else(|| top.into_owned(), |package| package.name.to_string())
+                };
+                found.push((path, area));
+            }
+        }
         Ok(found)
     }
 

@@ -220,6 +220,14 @@ pub(crate) fn complain(what: &str, complaints: &[String]) -> Result<()> {
     bail!("{} {what}", complaints.len())
 }
 
+/// Prints a text. A reader that has seen enough, such as `head`, is no error.
+pub(crate) fn print(text: &str) -> Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{End, limited, parallel, tail};

@@ -19,8 +19,8 @@ pub(crate) struct Named {
     pub(crate) line: usize,
 }
 
-/// All paths of a file: in `use`, in types and expressions, and in the arguments of macros. Items under `cfg(test)`
-/// are left out, and so are documentation and attributes.
+/// All paths of a file: in `use`, in types and expressions, and in the arguments of macros. Items under
+/// `cfg(test)` are left out, and so are documentation and attributes.
 pub(crate) fn paths(file: &syn::File) -> Vec<Named> {
     let mut finder = Finder::default();
     finder.visit_file(file);
@@ -35,7 +35,7 @@ pub(crate) fn is_test(attributes: &[syn::Attribute]) -> bool {
             || attribute.path().is_ident("cfg")
                 && attribute.meta.require_list().is_ok_and(|list| {
                     let words = words(list);
-                    words == "test" || words.starts_with("all (test")
+                    words == "test" || words == "doctest" || words.starts_with("all (test")
                 })
     })
 }

@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// A runtime of tokio for crates that cannot do without: one thread, which waits for its sockets and timers and runs what they
-/// [`tokio::spawn`].
+/// A runtime of tokio for crates that cannot do without: one thread, which waits for its sockets and timers
+/// and runs what they [`tokio::spawn`].
 ///
 /// ```text
 ///   a worker of Warpweft                       the thread of tokio
@@ -20,24 +20,26 @@ use tokio::sync::oneshot;
 ///   └───────────────────────────┘              └───────────────────────────┘
 /// ```
 ///
-/// The future itself stays a task of Warpweft. The context is entered for each poll, and for its drop, and left again: nothing of it
-/// stays on the worker's thread while the future waits.
+/// The future itself stays a task of Warpweft. The context is entered for each poll, and for its drop, and
+/// left again: nothing of it stays on the worker's thread while the future waits.
 ///
 /// # Costs
 ///
 /// - A poll: a thread-local look-up and a reference count, twice.
-/// - An event of a socket or timer of tokio: a hand-over from its thread to a worker, some microseconds. What a crate spawns
-///   itself, as HTTP clients do with their connections, runs on that thread and shares its one core.
-/// - The context: a thread and three descriptors, from the first use of [`shared`](Self::shared) to the end of the process, or from
-///   [`new`](Self::new) until its last clone and its last future are gone.
+/// - An event of a socket or timer of tokio: a hand-over from its thread to a worker, some microseconds. What
+///   a crate spawns itself, as HTTP clients do with their connections, runs on that thread and shares its one
+///   core.
+/// - The context: a thread and three descriptors, from the first use of [`shared`](Self::shared) to the end
+///   of the process, or from [`new`](Self::new) until its last clone and its last future are gone.
 ///
 /// # Limits
 ///
 /// - `block_on` of a runtime of tokio is not for tasks, here no more than there: it blocks the worker.
-/// - While a *poll* is under way in a [fiber](warpweft::fiber) it must not wait in direct style (`lock`, `block_on`, `join`): the fiber would
-///   switch away with the context entered. Awaiting is what it is for. In a task, whose thread waits with it, both are right.
-/// - HTTP clients have deep stacks. A fiber that polls one needs more than the usual 64 KiB, above all unoptimised: see
-///   [`Builder::fiber_stack_size`](warpweft::Builder::fiber_stack_size).
+/// - While a *poll* is under way in a [fiber](warpweft::fiber) it must not wait in direct style (`lock`,
+///   `block_on`, `join`): the fiber would switch away with the context entered. Awaiting is what it is for.
+///   In a task, whose thread waits with it, both are right.
+/// - HTTP clients have deep stacks. A fiber that polls one needs more than the usual 64 KiB, above all
+///   unoptimised: see [`Builder::fiber_stack_size`](warpweft::Builder::fiber_stack_size).
 /// - What runs on tokio's thread is no task of Warpweft: `warpweft::spawn` there goes to the default runtime.
 /// - In a child made by `fork()` the thread is missing: make a new context, and new clients, there.
 #[derive(Debug, Clone)]
@@ -105,8 +107,8 @@ impl Drop for Own {
 }
 
 impl TokioContext {
-    /// A runtime of its own, that ends when the last clone and the last future wrapped by it are dropped: tasks in it are dropped, its
-    /// thread is joined.
+    /// A runtime of its own, that ends when the last clone and the last future wrapped by it are dropped:
+    /// tasks in it are dropped, its thread is joined.
     ///
     /// # Errors
     ///
@@ -199,8 +201,8 @@ impl<F> InTokio<F> {
     fn parts(self: Pin<&mut Self>) -> (Pin<&mut Option<F>>, &TokioContext) {
         // SAFETY: nothing is moved out of what this gives, below.
         let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: `future` is pinned with the whole: nobody moves it (no function gives it by value or by `&mut`), it is dropped in
-        // place, and the whole is `Unpin` only if `F` is, because it contains one.
+        // SAFETY: `future` is pinned with the whole: nobody moves it (no function gives it by value or by
+        // `&mut`), it is dropped in place, and the whole is `Unpin` only if `F` is, because it contains one.
         let future = unsafe { Pin::new_unchecked(&mut this.future) };
         (future, &this.context)
     }
@@ -321,7 +323,8 @@ mod tests {
         unpin::<InTokio<Pending<()>>>();
     }
 
-    /// Each of these is known to be false, by a method that exists for both and an inherent one that exists for the bound only.
+    /// Each of these is known to be false, by a method that exists for both and an inherent one that exists
+    /// for the bound only.
     #[test]
     fn it_is_neither_if_its_future_is_not() {
         struct Probe<T>(std::marker::PhantomData<T>);

@@ -6,11 +6,13 @@ use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// hyper's [`Read`] and [`Write`] over any transport of `futures-io`: a [`TcpStream`](warpweft::net::TcpStream), a
-/// [`UnixStream`](warpweft::net::UnixStream), what a TLS crate makes of them.
+/// hyper's [`Read`] and [`Write`] over any transport of `futures-io`: a
+/// [`TcpStream`](warpweft::net::TcpStream), a [`UnixStream`](warpweft::net::UnixStream), what a TLS crate
+/// makes of them.
 ///
-/// Bytes go straight between hyper's buffer and the transport. `futures-io` reads into initialised memory, so a read offers no more
-/// than it is likely to need, a kilobyte at first, and sets that to zero before. hyper's shutdown is the transport's `poll_close`.
+/// Bytes go straight between hyper's buffer and the transport. `futures-io` reads into initialised memory, so
+/// a read offers no more than it is likely to need, a kilobyte at first, and sets that to zero before.
+/// hyper's shutdown is the transport's `poll_close`.
 ///
 /// ```
 /// use std::os::unix::net::UnixStream as StdStream;
@@ -30,8 +32,8 @@ use std::task::{Context, Poll, ready};
 pub struct Io<T> {
     inner: T,
     vectored: bool,
-    /// What the next read offers at most: twice as much after one that was filled, half as much after one that would have fitted in
-    /// a quarter.
+    /// What the next read offers at most: twice as much after one that was filled, half as much after one
+    /// that would have fitted in a quarter.
     offer: usize,
 }
 
@@ -50,7 +52,8 @@ impl<T> Io<T> {
         }
     }
 
-    /// A transport that writes several buffers with one call, as sockets do: hyper hands bodies over without copying them.
+    /// A transport that writes several buffers with one call, as sockets do: hyper hands bodies over without
+    /// copying them.
     pub fn vectored(inner: T) -> Self {
         Self {
             vectored: true,

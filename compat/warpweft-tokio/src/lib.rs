@@ -10,9 +10,10 @@
 //! | [`Timer`](hyper::rt::Timer) | [`WarpweftTimer`] |
 //! | [`Read`](hyper::rt::Read), [`Write`](hyper::rt::Write) | [`Io`] around a [`TcpStream`](warpweft::net::TcpStream), or anything of `futures-io` |
 //!
-//! A server. The handler runs in the task of its connection, where it may [`join`](warpweft::join), [`block_on`](warpweft::block_on) and
-//! lock as anywhere else in the pool; a panic in it ends its connection and no other. The repository's examples
-//! `http_server`, which ends gracefully, and `http_client` are complete programs.
+//! A server. The handler runs in the task of its connection, where it may [`join`](warpweft::join),
+//! [`block_on`](warpweft::block_on) and lock as anywhere else in the pool; a panic in it ends its connection
+//! and no other. The repository's examples `http_server`, which ends gracefully, and `http_client`
+//! are complete programs.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -54,7 +55,8 @@
 //!
 //! # Crates that need tokio
 //!
-//! They look for a runtime of tokio on their thread and panic if there is none. [`in_tokio`](InTokioExt::in_tokio) gives them one:
+//! They look for a runtime of tokio on their thread and panic if there is none.
+//! [`in_tokio`](InTokioExt::in_tokio) gives them one:
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,6 +1,7 @@
 //! A scheduling policy of one's own, and the line that holds it to its duties.
 //!
-//! *Three buckets*: what was woken goes first, for somebody waits for it; then what was spawned; then the rest.
+//! *Three buckets*: what was woken goes first, for somebody waits for it; then what was spawned; then the
+//! rest.
 //!
 //! `cargo run --example own_policy` runs a pool with it, `cargo test --example own_policy` tests it.
 

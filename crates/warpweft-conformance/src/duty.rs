@@ -12,19 +12,19 @@ pub enum Duty {
     NothingTwice,
     /// It comes out within a bounded number of steps, whatever else is ready.
     NothingStarves,
-    /// Of the tasks of a policy with priorities an urgent one comes out within a bounded number of steps, wherever it was pushed, however
-    /// many less urgent ones are ready.
+    /// Of the tasks of a policy with priorities an urgent one comes out within a bounded number of steps,
+    /// wherever it was pushed, however many less urgent ones are ready.
     UrgentFirst,
     /// `scan` finds a task if one lies anywhere where the worker may take it.
     ExhaustiveScan,
-    /// A push says [`Wake::None`](warpweft_policy::Wake::None) only if the pushing worker itself will find the task,
-    /// and [`Wake::Worker`](warpweft_policy::Wake::Worker) only of a worker that exists.
+    /// A push says [`Wake::None`](warpweft_policy::Wake::None) only if the pushing worker itself will find
+    /// the task, and [`Wake::Worker`](warpweft_policy::Wake::Worker) only of a worker that exists.
     HonestWake,
     /// `alone` is true only if neither `next` nor `poll_global` has anything.
     HonestAlone,
-    /// What is said of short ways is true: [`keeps`](warpweft_policy::Policy::keeps) does not change its mind,
-    /// [`push_local`](warpweft_policy::Policy::push_own) keeps the task or gives it back as it was, and where
-    /// [`watches_waits`](warpweft_policy::Policy::watches_waits) says no, `suspended` does nothing.
+    /// What is said of short ways is true: [`keeps`](warpweft_policy::Policy::keeps) does not change its
+    /// mind, [`push_local`](warpweft_policy::Policy::push_own) keeps the task or gives it back as it was, and
+    /// where [`watches_waits`](warpweft_policy::Policy::watches_waits) says no, `suspended` does nothing.
     HonestShortWays,
     /// `build` makes one local state for each worker, or says why not.
     Build,

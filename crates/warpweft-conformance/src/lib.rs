@@ -1,7 +1,7 @@
 //! The tests that every scheduling policy must pass: ours, and yours.
 //!
-//! The runtime relies on a policy for little, but for that little entirely: a task that is pushed comes out once, in
-//! bounded time, and the last look before sleep overlooks nothing. One line holds a policy to it:
+//! The runtime relies on a policy for little, but for that little entirely: a task that is pushed comes out
+//! once, in bounded time, and the last look before sleep overlooks nothing. One line holds a policy to it:
 //!
 //! ```
 //! # use warpweft_policy::Fifo;
@@ -29,20 +29,22 @@
 //! | `owner_and_thieves` (loom) | nothing lost, nothing twice, nothing overlooked, whatever the interleaving |
 //! | `small_pool` (shuttle) | trees, yields, wakes and spawners come to their end |
 //!
-//! A policy that fails gets a [`Violation`], which names the policy, the [`Duty`] and the shortest history found.
+//! A policy that fails gets a [`Violation`], which names the policy, the [`Duty`] and the shortest history
+//! found.
 //!
 //! # A policy of your own
 //!
-//! `examples/own_policy.rs` is a complete one, with its tests, in less than 60 lines: `cargo test --example own_policy
-//! -p warpweft-conformance`. What a policy may and must do says [`Policy`](warpweft_policy::Policy). Three hints:
+//! `examples/own_policy.rs` is a complete one, with its tests, in less than 60 lines:
+//! `cargo test --example own_policy -p warpweft-conformance`. What a policy may and must do says
+//! [`Policy`](warpweft_policy::Policy). Three hints:
 //!
-//! - *Tests and sizes.* Give the kit the policy with small queues too (a capacity of 2): what happens when they are
-//!   full happens then after three pushes, and loom can follow it.
+//! - *Tests and sizes.* Give the kit the policy with small queues too (a capacity of 2): what happens when
+//!   they are full happens then after three pushes, and loom can follow it.
 //! - *A private place*, such as a slot in `Local`, is allowed if the push that puts a task there says
-//!   [`Wake::None`](warpweft_policy::Wake::None): the pusher is awake, and will take it. Every other task must be found by
-//!   the `scan` of every worker.
-//! - *Chance.* Take it from [`Cx::random`](warpweft_policy::Cx::random): a worker's is seeded, so that a history that
-//!   failed fails again.
+//!   [`Wake::None`](warpweft_policy::Wake::None): the pusher is awake, and will take it. Every other task
+//!   must be found by the `scan` of every worker.
+//! - *Chance.* Take it from [`Cx::random`](warpweft_policy::Cx::random): a worker's is seeded, so that a
+//!   history that failed fails again.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -70,11 +72,12 @@ pub use roles::{owner_and_thieves, owner_and_thieves_within};
 /// Expands to a module with the tests of one policy: `conformance!(mod small = MyPolicy::new(2))`, or
 /// `conformance!(MyPolicy)` for a module called `conformance`.
 ///
-/// `conformance!(brief mod wide = MyPolicy::new(2))` differs under loom only: there it tries schedules with one preemption instead of two. It is
-/// for a policy with many places to look at, which would take minutes otherwise.
+/// `conformance!(brief mod wide = MyPolicy::new(2))` differs under loom only: there it tries schedules with
+/// one preemption instead of two. It is for a policy with many places to look at, which would take minutes
+/// otherwise.
 ///
-/// The policy is an expression; it is evaluated once per test, and must make the same policy each time. Its text is the
-/// name in the messages.
+/// The policy is an expression; it is evaluated once per test, and must make the same policy each time. Its
+/// text is the name in the messages.
 ///
 /// ```
 /// use warpweft_conformance::conformance;

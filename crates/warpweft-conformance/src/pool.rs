@@ -20,13 +20,14 @@ fn iterations() -> usize {
     asked.ok().and_then(|text| text.parse().ok()).unwrap_or(50)
 }
 
-/// Runtimes of two and three workers with this policy: trees of tasks, yields, wakes from outside, spawners that meet
-/// workers on their way to sleep; then the end. Random schedules, and those of probabilistic concurrency testing.
+/// Runtimes of two and three workers with this policy: trees of tasks, yields, wakes from outside, spawners
+/// that meet workers on their way to sleep; then the end. Random schedules, and those of probabilistic
+/// concurrency testing.
 ///
 /// # Panics
 ///
-/// A task did not end, which is a deadlock to shuttle, or gave a wrong result; shuttle says how to play the schedule
-/// again.
+/// A task did not end, which is a deadlock to shuttle, or gave a wrong result; shuttle says how to play the
+/// schedule again.
 pub fn small_pool<P: Policy>(make: impl Fn() -> P + Send + Sync + 'static) {
     let make = StdArc::new(make);
     for scene in [a_tree, yields, wakes, spawners] {

@@ -1,7 +1,8 @@
 //! Owner and thieves on one policy, under every interleaving that loom can think of.
 //!
-//! Small casts of two or three threads: worker 0 owns what it pushed, the others are thieves or outsiders. Each does
-//! two or three things. Afterwards every task has run once, and no `scan` overlooked a task that lay still.
+//! Small casts of two or three threads: worker 0 owns what it pushed, the others are thieves or outsiders.
+//! Each does two or three things. Afterwards every task has run once, and no `scan` overlooked a task that
+//! lay still.
 
 use crate::duty::{Duty, Violation};
 use crate::seat::{Hook, Seat, build, push_local, suspended};
@@ -12,17 +13,18 @@ use warpweft_platform::loom;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::thread;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Wake as WakeUp, Why};
-use warpweft_task::probe::{self, Probe};
+use warpweft_task::probe::{self, TestTasks};
 
-/// How many preemptions a schedule may have, unless `LOOM_MAX_PREEMPTIONS` says otherwise. Two find nearly every bug
-/// of a lock-free structure; each one more costs several times as much.
+/// How many preemptions a schedule may have, unless `LOOM_MAX_PREEMPTIONS` says otherwise. Two find nearly
+/// every bug of a lock-free structure; each one more costs several times as much.
 const PREEMPTIONS: usize = 2;
 
-/// Steps of one schedule after which loom suspects an endless loop. A queue of 256 slots takes about a thousand to
-/// build and drop.
+/// Steps of one schedule after which loom suspects an endless loop. A queue of 256 slots takes about a
+/// thousand to build and drop.
 const BRANCHES: usize = 100_000;
 
-/// The stack of the thread that builds the policy, in bytes. Loom's own are 32 KiB, and its atomics are large.
+/// The stack of the thread that builds the policy, in bytes. Loom's own are 32 KiB, and its atomics are
+/// large.
 const STACK: usize = 256 << 10;
 
 /// The most threads of a scene: three workers, the one that builds the policy, and loom's first.
@@ -35,8 +37,9 @@ enum Act {
     /// Pushes what fell asleep before.
     Wake,
     Take(Hook),
-    /// Takes by `scan`, and must find something: there are more tasks than others can take meanwhile. Unless a push was
-    /// under way that wakes somebody afterwards, or one has put a task where its worker alone finds it.
+    /// Takes by `scan`, and must find something: there are more tasks than others can take meanwhile. Unless
+    /// a push was under way that wakes somebody afterwards, or one has put a task where its worker alone
+    /// finds it.
     Find,
 }
 
@@ -138,8 +141,8 @@ pub fn owner_and_thieves<P: Policy>(name: &'static str, policy: P) {
     owner_and_thieves_within(PREEMPTIONS, name, policy);
 }
 
-/// The same with so many preemptions in a schedule: one is enough for most bugs, and where a policy has many places to look at, it takes seconds
-/// instead of minutes.
+/// The same with so many preemptions in a schedule: one is enough for most bugs, and where a policy has many
+/// places to look at, it takes seconds instead of minutes.
 ///
 /// # Panics
 ///
@@ -169,12 +172,12 @@ struct Cast<P: Policy> {
     name: &'static str,
     scene: &'static Scene,
     shared: P::Shared,
-    probe: Probe,
+    probe: TestTasks,
     /// Pushes that have begun, and that have ended; loom does not see these counters, its threads take turns.
     begun: Counter,
     ended: Counter,
-    /// Scans that found nothing while a push was under way. A push may move tasks about, from a slot to a queue, and
-    /// hide one for a moment; then it has to wake somebody.
+    /// Scans that found nothing while a push was under way. A push may move tasks about, from a slot to a
+    /// queue, and hide one for a moment; then it has to wake somebody.
     excused: Counter,
     /// Pushes that said `Wake::None`: each may have put a task where its worker alone finds it.
     private: Counter,
@@ -213,8 +216,8 @@ impl<P: Policy> Cast<P> {
                 Take(hook) => *hook,
                 Find => Hook::Scan,
             };
-            // As the idle protocol does between the announcement of sleep and the last look: a push that ended before is
-            // seen, all of it.
+            // As the idle protocol does between the announcement of sleep and the last look: a push that
+            // ended before is seen, all of it.
             fence(Ordering::SeqCst);
             let ended = self.ended.get();
             match hook.call::<P>(&self.shared, local, &cx) {
@@ -270,7 +273,7 @@ fn play<P: Policy>(name: &'static str, policy: &P, scene: &'static Scene) {
         name,
         scene,
         shared,
-        probe: Probe::new(tasks),
+        probe: TestTasks::new(tasks),
         begun: Counter::default(),
         ended: Counter::default(),
         excused: Counter::default(),

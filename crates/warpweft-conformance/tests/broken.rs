@@ -9,7 +9,7 @@ use warpweft_conformance::{
 use warpweft_platform::counter::Counter;
 use warpweft_policy::{Cx, Lifo, Policy, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why, WorkerId};
 use warpweft_queue::Locked;
-use warpweft_task::probe::Probe;
+use warpweft_task::probe::TestTasks;
 
 type Shared = <Lifo as Policy>::Shared;
 type Local = <Lifo as Policy>::Local;
@@ -244,7 +244,7 @@ struct Forging;
 
 impl Fault for Forging {
     fn poll_global(_: &Shared, _: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
-        Some(Probe::new(1_000).task(999))
+        Some(TestTasks::new(1_000).task(999))
     }
 }
 

@@ -1,12 +1,13 @@
-//! Policies that are only wrong when two hooks run at the same time: loom finds them, and the kit says what they break.
+//! Policies that are only wrong when two hooks run at the same time: loom finds them, and the kit says what
+//! they break.
 #![cfg(warpweft_loom)]
 
 use warpweft_conformance::owner_and_thieves;
 use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};
 use warpweft_queue::{Fifo, FifoThief, Full, Locked, Owner, Thief};
 
-/// Its `next` takes everything out of the common queue, keeps one, and puts the others back: who scans in between
-/// sees nothing.
+/// Its `next` takes everything out of the common queue, keeps one, and puts the others back: who scans in
+/// between sees nothing.
 struct Juggling;
 
 impl Policy for Juggling {
@@ -42,40 +43,48 @@ fn a_policy_that_hides_tasks_for_a_moment_is_rejected() {
 /// Its `scan` takes a lost race for an empty queue.
 struct Discouraged;
 
-struct Lanes(Box<[FifoThief<TaskRef>]>, Locked<TaskRef>);
+struct LocalQueues(Box<[FifoThief<TaskRef>]>, Locked<TaskRef>);
 
 impl Policy for Discouraged {
-    type Shared = Lanes;
+    type Shared = LocalQueues;
     type Local = Fifo<TaskRef>;
 
-    fn build(&self, env: &PoolEnv) -> Result<(Lanes, Vec<Fifo<TaskRef>>), PolicyError> {
-        let lanes = (0..env.workers)
+    fn build(&self, env: &PoolEnv) -> Result<(LocalQueues, Vec<Fifo<TaskRef>>), PolicyError> {
+        let local_queues = (0..env.workers)
             .map(|_| Fifo::with_capacity(2))
             .collect::<Result<Vec<_>, _>>()?;
         Ok((
-            Lanes(lanes.iter().map(Fifo::thief).collect(), Locked::new()),
-            lanes,
+            LocalQueues(local_queues.iter().map(Fifo::thief).collect(), Locked::new()),
+            local_queues,
         ))
     }
-    fn push(lanes: &Lanes, lane: Option<&mut Fifo<TaskRef>>, task: TaskRef, _: Why, _: &Cx<'_>) -> Wake {
-        let homeless = match lane {
-            Some(lane) => lane.push(task).err().map(|Full(task)| task),
+    fn push(
+        local_queues: &LocalQueues,
+        local_queue: Option<&mut Fifo<TaskRef>>,
+        task: TaskRef,
+        _: Why,
+        _: &Cx<'_>,
+    ) -> Wake {
+        let homeless = match local_queue {
+            Some(local_queue) => local_queue.push(task).err().map(|Full(task)| task),
             None => Some(task),
         };
         if let Some(task) = homeless {
-            lanes.1.push(task);
+            local_queues.1.push(task);
         }
         Wake::Any
     }
-    fn next(_: &Lanes, lane: &mut Fifo<TaskRef>, _: &Cx<'_>) -> Option<TaskRef> {
-        lane.pop()
+    fn next(_: &LocalQueues, local_queue: &mut Fifo<TaskRef>, _: &Cx<'_>) -> Option<TaskRef> {
+        local_queue.pop()
     }
-    fn scan(lanes: &Lanes, _: &mut Fifo<TaskRef>, _: &Cx<'_>) -> Option<TaskRef> {
+    fn scan(local_queues: &LocalQueues, _: &mut Fifo<TaskRef>, _: &Cx<'_>) -> Option<TaskRef> {
         // `taken` makes no difference between `Empty` and `Lost`.
-        lanes
-            .1
-            .pop()
-            .or_else(|| lanes.0.iter().find_map(|lane| lane.steal_one().taken()))
+        local_queues.1.pop().or_else(|| {
+            local_queues
+                .0
+                .iter()
+                .find_map(|local_queue| local_queue.steal_one().taken())
+        })
     }
 }
 

@@ -10,8 +10,9 @@
 //!   }
 //! ```
 //!
-//! A check takes what stands between it and the next ones: each statement counts one, whichever branch it stands in, and each turn of a
-//! loop one more. What a macro's call expands to cannot be seen here: it counts one, and has no checks.
+//! A check takes what stands between it and the next ones: each statement counts one, whichever branch it
+//! stands in, and each turn of a loop one more. What a macro's call expands to cannot be seen here: it counts
+//! one, and has no checks.
 
 use crate::strip;
 use proc_macro2::{Span, TokenStream};
@@ -132,7 +133,8 @@ impl VisitMut for Instrument {
         self.apart(
             Mode::of(closure.asyncness.is_some()),
             |this| match &mut *closure.body {
-                // One that is but an expression is what adaptors of iterators are given: a check would keep loops from being vectorised.
+                // One that is but an expression is what adaptors of iterators are given: a check would keep
+                // loops from being vectorised.
                 Expr::Block(it) if it.label.is_none() => this.body(&mut it.block),
                 other => this.visit_expr_mut(other),
             },
@@ -143,7 +145,8 @@ impl VisitMut for Instrument {
         self.apart(Mode::Async, |this| this.visit_block_mut(&mut block.block));
     }
 
-    // Functions inside have attributes of their own; what else is an item, a type, a path or a pattern has nothing that runs.
+    // Functions inside have attributes of their own; what else is an item, a type, a path or a pattern has
+    // nothing that runs.
     fn visit_item_mut(&mut self, _: &mut Item) {}
     fn visit_type_mut(&mut self, _: &mut Type) {}
     fn visit_path_mut(&mut self, _: &mut Path) {}

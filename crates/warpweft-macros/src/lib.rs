@@ -9,7 +9,8 @@
 //!
 //! # Invariants
 //!
-//! - What is inserted has the span of the macro, so that no lint speaks of it and no name of the user's is captured.
+//! - What is inserted has the span of the macro, so that no lint speaks of it and no name of the user's is
+//!   captured.
 //! - A program with checks computes what it computes without.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -21,7 +22,8 @@ mod strip;
 
 use proc_macro::TokenStream;
 
-/// Inserts checks into a function: at its entry, and wherever it loops. See the module `warpweft::cooperative`.
+/// Inserts checks into a function: at its entry, and wherever it loops. See the module
+/// `warpweft::cooperative`.
 #[proc_macro_attribute]
 pub fn cooperative(arguments: TokenStream, item: TokenStream) -> TokenStream {
     cooperative::function(arguments.into(), item.into())
@@ -29,7 +31,8 @@ pub fn cooperative(arguments: TokenStream, item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Inserts checks into an expression: a closure, an `async` block, a loop. See the module `warpweft::cooperative`.
+/// Inserts checks into an expression: a closure, an `async` block, a loop. See the module
+/// `warpweft::cooperative`.
 #[proc_macro]
 pub fn cooperate(expression: TokenStream) -> TokenStream {
     cooperative::expression(expression.into())
@@ -39,8 +42,9 @@ pub fn cooperate(expression: TokenStream) -> TokenStream {
 
 /// Runs an `async fn main` on a runtime of its own.
 ///
-/// `workers = 2` and `policy = "lifo+steal=one"` say which one; without them it is as `Builder` builds it. The body runs on the thread
-/// that calls `main`; the runtime is shut down when it has ended. A runtime that cannot be built is a panic that says why.
+/// `workers = 2` and `policy = "lifo+steal=one"` say which one; without them it is as `Builder` builds it.
+/// The body runs on the thread that calls `main`; the runtime is shut down when it has ended. A runtime that
+/// cannot be built is a panic that says why.
 #[proc_macro_attribute]
 pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
     entry::main(arguments.into(), item.into())

@@ -9,8 +9,9 @@
 //!                                  }
 //! ```
 //!
-//! Only a loop that makes all its turns may be cut: a `break` would end a strip in place of the loop, and what was taken for turns that
-//! are not made would be lost. So nothing in the body may leave it, nor wait, nor loop itself (then the inner loop has the checks that count).
+//! Only a loop that makes all its turns may be cut: a `break` would end a strip in place of the loop, and
+//! what was taken for turns that are not made would be lost. So nothing in the body may leave it, nor wait,
+//! nor loop itself (then the inner loop has the checks that count).
 
 use crate::instrument::Mode;
 use proc_macro2::{Span, TokenStream, TokenTree};

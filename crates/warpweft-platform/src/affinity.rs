@@ -8,8 +8,8 @@ pub fn allowed() -> Option<Vec<usize>> {
     imp::allowed()
 }
 
-/// From now on the calling thread, and those that it starts, run on one of these CPUs. One system call, about a microsecond
-/// if the thread can stay where it is; with a move to another CPU some more.
+/// From now on the calling thread, and those that it starts, run on one of these CPUs. One system call, about
+/// a microsecond if the thread can stay where it is; with a move to another CPU some more.
 ///
 /// Under the checkers it does nothing.
 ///

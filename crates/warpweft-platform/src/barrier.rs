@@ -1,14 +1,16 @@
 //! An asymmetric store-load barrier: nearly free on one side, a system call on the other.
 //!
-//! Two threads that each store to their own word and then read the other's need a full fence each, or both may
-//! read the old value (Dekker). Where one side is hot and the other about to sleep, the cost can be moved: the hot
-//! side calls [`Asymmetric::light`], which only keeps the compiler in order, and the cold side calls
-//! [`Asymmetric::heavy`], which makes the kernel run a full fence on every CPU that runs a thread of this process
-//! (`membarrier`, Linux 4.14). Where that is not to be had, both sides are plain `SeqCst` fences.
+//! Two threads that each store to their own word and then read the other's need a full fence each, or both
+//! may read the old value (Dekker). Where one side is hot and the other about to sleep, the cost can be
+//! moved: the hot side calls [`Asymmetric::light`], which only keeps the compiler in order, and the cold side
+//! calls [`Asymmetric::heavy`], which makes the kernel run a full fence on every CPU that runs a thread of
+//! this process (`membarrier`, Linux 4.14). Where that is not to be had, both sides are plain `SeqCst`
+//! fences.
 //!
-//! *Why it is right.* For a hot thread H and a cold thread C, the kernel's fence falls at some point of H's program:
-//! either after H's store, which C then sees when it reads; or before it, and then H's later load sees what C stored
-//! before `heavy`. The model checkers see a `SeqCst` fence on both sides, which promises the same and no more.
+//! *Why it is right.* For a hot thread H and a cold thread C, the kernel's fence falls at some point of H's
+//! program: either after H's store, which C then sees when it reads; or before it, and then H's later load
+//! sees what C stored before `heavy`. The model checkers see a `SeqCst` fence on both sides, which promises
+//! the same and no more.
 //!
 //! # When the kernel refuses later
 //!
@@ -67,7 +69,8 @@ impl Asymmetric {
         membarrier::is_wide()
     }
 
-    /// The hot side's store-load barrier: a compiler fence, or a full fence where the kernel has no `membarrier`.
+    /// The hot side's store-load barrier: a compiler fence, or a full fence where the kernel has no
+    /// `membarrier`.
     #[inline]
     pub fn light(self) {
         // The look at the mode stays between the caller's store and its load.
@@ -196,8 +199,8 @@ mod membarrier {
         if REFUSED.load(Ordering::Relaxed) {
             return false;
         }
-        // SAFETY: `membarrier` takes a command, flags and a CPU number by value and touches no memory of ours;
-        // an unknown command or a kernel without it returns -1.
+        // SAFETY: `membarrier` takes a command, flags and a CPU number by value and touches no memory of
+        // ours; an unknown command or a kernel without it returns -1.
         let result = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
         result == 0
     }

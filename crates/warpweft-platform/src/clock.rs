@@ -17,7 +17,8 @@ pub fn now_ns() -> u64 {
     ns_at(Instant::now())
 }
 
-/// That moment on the clock of [`now_ns`]: 0 if it was before the first call, `u64::MAX` (in 584 years) if it is after its end.
+/// That moment on the clock of [`now_ns`]: 0 if it was before the first call, `u64::MAX` (in 584 years) if it
+/// is after its end.
 #[must_use]
 pub fn ns_at(moment: Instant) -> u64 {
     let start = *START.get_or_init(Instant::now);
@@ -32,8 +33,8 @@ pub fn moment(ns: u64) -> Option<Instant> {
         .checked_add(Duration::from_nanos(ns))
 }
 
-/// For how long the calling thread has had a CPU, in nanoseconds, or `None` where the system does not tell and under the
-/// checkers. A system call on Linux, 0.1 to 0.3 µs.
+/// For how long the calling thread has had a CPU, in nanoseconds, or `None` where the system does not tell
+/// and under the checkers. A system call on Linux, 0.1 to 0.3 µs.
 #[must_use]
 pub fn thread_cpu_ns() -> Option<u64> {
     #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]

@@ -1,6 +1,7 @@
 //! Counters and gauges that cost as good as nothing.
 
-// Not the checkers' atomics: counters order nothing and decide nothing, and would only multiply the executions.
+// Not the checkers' atomics: counters order nothing and decide nothing, and would only multiply the
+// executions.
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A count that one thread keeps and any thread may read.
@@ -29,7 +30,8 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Counts one thing that the caller has done, by any thread: whoever [observes](Counter::observe) it sees what was done.
+    /// Counts one thing that the caller has done, by any thread: whoever [observes](Counter::observe) it sees
+    /// what was done.
     #[inline]
     pub fn announce(&self) {
         // Ordering: Release pairs with `observe`.
@@ -52,7 +54,8 @@ impl Counter {
     }
 }
 
-/// A value that is set now and then and that any thread may read. Like a [`Counter`] it synchronises nothing: a hint.
+/// A value that is set now and then and that any thread may read. Like a [`Counter`] it synchronises nothing:
+/// a hint.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicU64);
 

@@ -1,8 +1,9 @@
 //! Named delay points: where a preempted thread would hurt most.
 //!
 //! A lock-free protocol is most fragile between the store that publishes something and the next access.
-//! `point` marks such places. In the product it is nothing; with `--cfg warpweft_chaos` it now and then yields
-//! or sleeps, so that a stress test on two cores meets the interleavings of a machine with two hundred.
+//! `point` marks such places. In the product it is nothing; with `--cfg warpweft_chaos` it now and then
+//! yields or sleeps, so that a stress test on two cores meets the interleavings of a machine with two
+//! hundred.
 
 /// Marks a place where a delay is interesting. `name` says which protocol step was just done.
 #[inline(always)]

@@ -60,13 +60,15 @@ impl Parker {
             return;
         }
         let mut guard = self.lock.lock();
-        // Release is not needed: the sleeper publishes nothing. Acquire on failure pairs with `unpark`'s swap.
+        // Release is not needed: the sleeper publishes nothing. Acquire on failure pairs with `unpark`'s
+        // swap.
         if self
             .state
             .compare_exchange(EMPTY, PARKED, Ordering::Relaxed, Ordering::Acquire)
             .is_err()
         {
-            // A swap, not a store: a second `unpark` may have come in between, and what it published counts too.
+            // A swap, not a store: a second `unpark` may have come in between, and what it published counts
+            // too.
             self.state.swap(EMPTY, Ordering::Acquire);
             return;
         }
@@ -78,7 +80,8 @@ impl Parker {
         }
     }
 
-    /// As [`park`](Self::park), in a forked child. `false`: the process has no other thread, so there will be no token.
+    /// As [`park`](Self::park), in a forked child. `false`: the process has no other thread, so there will be
+    /// no token.
     #[must_use]
     pub fn park_unless_alone(&self) -> bool {
         let mut ns = 0;
@@ -93,7 +96,8 @@ impl Parker {
         true
     }
 
-    /// Sleeps until there is a token, which it leaves, or until about `ns` nanoseconds have passed. Whether there is one.
+    /// Sleeps until there is a token, which it leaves, or until about `ns` nanoseconds have passed. Whether
+    /// there is one.
     ///
     /// Under the checkers, where no time passes, it does not sleep.
     #[must_use]
@@ -117,8 +121,8 @@ impl Parker {
         is_notified()
     }
 
-    /// The thread is about to sleep somewhere else, in a poller: from now on [`unpark_or`](Self::unpark_or) rouses it there.
-    /// `false`: there is a token already, and it should not.
+    /// The thread is about to sleep somewhere else, in a poller: from now on [`unpark_or`](Self::unpark_or)
+    /// rouses it there. `false`: there is a token already, and it should not.
     #[must_use]
     pub fn leave(&self) -> bool {
         // Ordering: Relaxed. The sleeper publishes nothing, and `park` acquires what comes with a token.
@@ -143,15 +147,15 @@ impl Parker {
         self.unpark_or(|| debug_assert!(false, "nobody knows how to rouse a sleeper that left"));
     }
 
-    /// As [`unpark`](Self::unpark); a sleeper that sleeps elsewhere is to be woken by `rouse`, which must also end a sleep that
-    /// begins a moment later.
+    /// As [`unpark`](Self::unpark); a sleeper that sleeps elsewhere is to be woken by `rouse`, which must
+    /// also end a sleep that begins a moment later.
     pub fn unpark_or(&self, rouse: impl FnOnce()) {
         // Release publishes what the caller did before; Acquire is not needed, the caller reads nothing.
         match self.state.swap(NOTIFIED, Ordering::Release) {
             PARKED => {
                 // The sleeper holds the lock from before PARKED until it waits: taking it once means that the
-                // sleeper either waits by now, or has not looked at the state yet. In a forked child the sleeper may
-                // have stayed in the parent, with the lock: then there is nothing to wake.
+                // sleeper either waits by now, or has not looked at the state yet. In a forked child the
+                // sleeper may have stayed in the parent, with the lock: then there is nothing to wake.
                 drop(self.lock.lock_unless_lost());
                 self.wake.notify_one();
             }

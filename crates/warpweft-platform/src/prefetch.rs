@@ -1,7 +1,7 @@
 //! Hints to the cache.
 
-/// Asks the processor to have the line at `address` in its first-level cache soon. A hint: the address may be anything, nothing is
-/// read, and nothing happens where there is no such instruction.
+/// Asks the processor to have the line at `address` in its first-level cache soon. A hint: the address may be
+/// anything, nothing is read, and nothing happens where there is no such instruction.
 #[inline]
 pub fn prefetch(address: *const u8) {
     hint::<false>(address);
@@ -19,8 +19,8 @@ fn hint<const WRITE: bool>(address: *const u8) {
     use core::arch::asm;
     use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     if WRITE {
-        // SAFETY: every x86-64 has it, or takes it for one that does nothing; it does not fault, and touches nothing that the compiler
-        // knows of.
+        // SAFETY: every x86-64 has it, or takes it for one that does nothing; it does not fault, and touches
+        // nothing that the compiler knows of.
         unsafe { asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) };
     } else {
         // SAFETY: every x86-64 has it, and it does not fault.

@@ -1,13 +1,15 @@
 //! Whether this is still the process that it was.
 //!
-//! `fork()` copies memory but only one thread. A pool in the child has queues and no workers, so nothing may wait for it.
-//! Each process image has a generation, which changes in a forked child. A pool remembers its own.
+//! `fork()` copies memory but only one thread. A pool in the child has queues and no workers, so nothing may
+//! wait for it. Each process image has a generation, which changes in a forked child. A pool remembers its
+//! own.
 //!
 //! # Invariants
 //!
-//! - The child's handler allocates nothing and takes no lock. It touches atomics, and what belongs to the thread that forked.
-//! - The address of a [`Listed`] value is not used again while the value lives. So an address of another generation belongs to
-//!   something that stayed in the parent.
+//! - The child's handler allocates nothing and takes no lock. It touches atomics, and what belongs to the
+//!   thread that forked.
+//! - The address of a [`Listed`] value is not used again while the value lives. So an address of another
+//!   generation belongs to something that stayed in the parent.
 
 // Not the checkers' atomics: a model does not fork.
 use std::num::NonZeroUsize;
@@ -21,18 +23,20 @@ static GENERATION: AtomicU64 = AtomicU64::new(0);
 /// Called in each forked child, on its thread.
 static IN_CHILD: OnceLock<fn()> = OnceLock::new();
 
-/// A number that is the same in one process, and different in a child made by `fork()`, once [`watch_forks`] was called.
+/// A number that is the same in one process, and different in a child made by `fork()`, once [`watch_forks`]
+/// was called.
 #[inline]
 #[must_use]
 pub fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// From now on a forked child has another [`generation`], and calls `in_child` before `fork()` returns there. May be called again
-/// and again: the first `in_child` counts.
+/// From now on a forked child has another [`generation`], and calls `in_child` before `fork()` returns there.
+/// May be called again and again: the first `in_child` counts.
 ///
-/// `in_child` runs in a copy of the process that may have been made in the middle of anything that other threads did. So it allocates
-/// nothing, takes no lock, and touches only atomics and what belongs to its thread.
+/// `in_child` runs in a copy of the process that may have been made in the middle of anything that other
+/// threads did. So it allocates nothing, takes no lock, and touches only atomics and what belongs to its
+/// thread.
 pub fn watch_forks(in_child: fn()) {
     IN_CHILD.get_or_init(|| in_child);
     #[cfg(unix)]
@@ -63,8 +67,9 @@ pub fn watch_forks(in_child: fn()) {
         }
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
-            // SAFETY: the handlers have the right signature and live for ever, and the child's touches only what the module's first
-            // invariant allows. If the system has no room for it, forks go unnoticed, as they would without it.
+            // SAFETY: the handlers have the right signature and live for ever, and the child's touches only
+            // what the module's first invariant allows. If the system has no room for it, forks go unnoticed,
+            // as they would without it.
             unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(handler)) };
         });
     }
@@ -77,8 +82,9 @@ static BETWEEN: AtomicUsize = AtomicUsize::new(0);
 /// How long a fork waits for those, in tenths of a millisecond.
 const PATIENCE: u32 = 1000;
 
-/// A thread that starts or ends is in the standard library's own code, which takes a lock of the process; a fork waits for it, and it
-/// for a fork. If the lock were held at the fork, each thread that the child starts would wait for it for ever.
+/// A thread that starts or ends is in the standard library's own code, which takes a lock of the process; a
+/// fork waits for it, and it for a fork. If the lock were held at the fork, each thread that the child starts
+/// would wait for it for ever.
 #[derive(Debug)]
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub(crate) struct Between(());
@@ -106,7 +112,8 @@ impl Drop for Between {
     }
 }
 
-/// Whether this is a forked child with no other thread than the calling one. False where the system does not say.
+/// Whether this is a forked child with no other thread than the calling one. False where the system does not
+/// say.
 #[must_use]
 pub fn is_alone() -> bool {
     generation() != 0 && threads() == Some(1)
@@ -135,17 +142,19 @@ pub fn note_panic() {
 /// The status of a child whose task panicked, or could not go on.
 pub const FAILED: i32 = 101;
 
-/// Ends a forked child whose task has ended, on the thread of that task: with status 0, or with [`FAILED`] if the task panicked.
+/// Ends a forked child whose task has ended, on the thread of that task: with status 0, or with [`FAILED`] if
+/// the task panicked.
 ///
-/// Nothing of the process is run on the way: no destructor, no exit handler, no flush of a buffer that the parent has, too.
+/// Nothing of the process is run on the way: no destructor, no exit handler, no flush of a buffer that the
+/// parent has, too.
 #[cold]
 pub fn end_child() -> ! {
     let panicked = PANICKED.with(std::cell::Cell::get);
     leave(if panicked { FAILED } else { 0 })
 }
 
-/// Ends the process if it is a forked child: to be asked where a thread of a pool of the parent goes on after a task, a waker or a
-/// destructor.
+/// Ends the process if it is a forked child: to be asked where a thread of a pool of the parent goes on after
+/// a task, a waker or a destructor.
 #[inline]
 pub fn end_child_if(is_forked: bool) {
     if is_forked {
@@ -153,7 +162,8 @@ pub fn end_child_if(is_forked: bool) {
     }
 }
 
-/// Ends a forked child that cannot go on: writes `why` to the standard error stream, and leaves with status [`FAILED`].
+/// Ends a forked child that cannot go on: writes `why` to the standard error stream, and leaves with status
+/// [`FAILED`].
 #[cold]
 pub fn fail_child(why: &str) -> ! {
     tell(why);
@@ -184,7 +194,8 @@ fn leave(status: i32) -> ! {
     std::process::exit(status)
 }
 
-/// Writes a line to the standard error stream, without the locks of the standard library: a thread of the parent may hold them.
+/// Writes a line to the standard error stream, without the locks of the standard library: a thread of the
+/// parent may hold them.
 fn tell(message: &str) {
     #[cfg(unix)]
     for part in [message, "\n"] {
@@ -195,7 +206,8 @@ fn tell(message: &str) {
     eprintln!("{message}");
 }
 
-/// How the token of one task, a word, comes back to the one thread that goes on with the task in a forked child.
+/// How the token of one task, a word, comes back to the one thread that goes on with the task in a forked
+/// child.
 #[derive(Debug)]
 pub struct Awaited {
     /// 0: none.
@@ -219,7 +231,8 @@ impl Awaited {
         self.wanted.store(word, Ordering::SeqCst);
     }
 
-    /// Leaves `word` for the thread if that one is wanted. From any thread; nobody gives it twice before it was taken.
+    /// Leaves `word` for the thread if that one is wanted. From any thread; nobody gives it twice before it
+    /// was taken.
     pub fn give(&self, word: usize) {
         if self.wanted.load(Ordering::SeqCst) == word {
             self.given.store(word, Ordering::SeqCst);
@@ -236,7 +249,8 @@ impl Awaited {
     }
 }
 
-/// An entry of the list of what only the threads of one process can serve. Entries are used again and never freed.
+/// An entry of the list of what only the threads of one process can serve. Entries are used again and never
+/// freed.
 struct Entry {
     /// [`VACANT`], [`TAKEN`], or what is listed.
     address: AtomicUsize,
@@ -252,7 +266,8 @@ const TAKEN: usize = 1;
 static ENTRIES: AtomicPtr<Entry> = AtomicPtr::new(std::ptr::null_mut());
 
 fn entries() -> impl Iterator<Item = &'static Entry> {
-    // SAFETY: null, or an entry, which is never freed. Ordering: Acquire pairs with the Release that published it.
+    // SAFETY: null, or an entry, which is never freed. Ordering: Acquire pairs with the Release that
+    // published it.
     let entry = |place: &AtomicPtr<Entry>| unsafe { place.load(Ordering::Acquire).as_ref() };
     std::iter::successors(entry(&ENTRIES), move |last| entry(&last.next))
 }
@@ -307,7 +322,8 @@ impl Entry {
     }
 }
 
-/// Whether what lies at `address` was [listed](Listed) by a process that this one was forked from: its threads stayed there.
+/// Whether what lies at `address` was [listed](Listed) by a process that this one was forked from: its
+/// threads stayed there.
 #[must_use]
 pub fn stayed_in_parent(address: usize) -> bool {
     // Ordering: Acquire pairs with the Release in `Listed::new`.

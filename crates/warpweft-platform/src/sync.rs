@@ -22,8 +22,8 @@ const VISITS: u32 = 4;
 /// How long it keeps away before the first visit, in nanoseconds; twice as long before each other one.
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 const AWAY_NS: u64 = 1000;
-/// In a forked child: for how long a lock is held by a thread that is there, at most, in nanoseconds. Sections take less than a
-/// microsecond; the rest is for a holder that does not get a CPU.
+/// In a forked child: for how long a lock is held by a thread that is there, at most, in nanoseconds.
+/// Sections take less than a microsecond; the rest is for a holder that does not get a CPU.
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 const LOST_NS: u64 = 2_000_000_000;
 
@@ -32,7 +32,8 @@ const LOST_NS: u64 = 2_000_000_000;
 /// A panic inside a critical section does not poison it: the runtime's own sections hold no broken state
 /// across anything that can panic, and user code never runs inside one.
 ///
-/// Locking costs one compare-and-swap; whoever finds it taken keeps away for 1, 2, 4 and 8 µs before the system's lock is asked.
+/// Locking costs one compare-and-swap; whoever finds it taken keeps away for 1, 2, 4 and 8 µs before the
+/// system's lock is asked.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(imp::Mutex<T>);
 
@@ -46,7 +47,8 @@ impl<T> Mutex<T> {
     ///
     /// # Panics
     ///
-    /// In a forked child, if a thread holds the lock that stayed in the parent: what the lock protects is lost.
+    /// In a forked child, if a thread holds the lock that stayed in the parent: what the lock protects is
+    /// lost.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.try_lock().unwrap_or_else(|| self.lock_contended())
@@ -72,10 +74,12 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Keeps away for a while, longer each time, and only then asks the system's lock, which may put the thread to sleep.
+    /// Keeps away for a while, longer each time, and only then asks the system's lock, which may put the
+    /// thread to sleep.
     ///
-    /// The system's looks at the word all the time: whoever holds the lock has to fetch that line of the cache, and then those that
-    /// the lock protects, back from the other core for each of its next turns. While the other keeps away, these lines stay where they are.
+    /// The system's looks at the word all the time: whoever holds the lock has to fetch that line of the
+    /// cache, and then those that the lock protects, back from the other core for each of its next turns.
+    /// While the other keeps away, these lines stay where they are.
     #[cold]
     fn lock_contended(&self) -> MutexGuard<'_, T> {
         self.lock_or_lose().unwrap_or_else(|| {
@@ -103,8 +107,8 @@ impl<T> Mutex<T> {
         Some(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same in a forked child. `None`: the holder is no thread of this process, which has but one; or nothing has been heard of the
-    /// holder for so long that it must be so.
+    /// The same in a forked child. `None`: the holder is no thread of this process, which has but one; or
+    /// nothing has been heard of the holder for so long that it must be so.
     #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
     fn lock_in_child(&self) -> Option<MutexGuard<'_, T>> {
         let end = now_ns() + LOST_NS;
@@ -157,7 +161,8 @@ impl Condvar {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`wait`](Self::wait), for about `ns` nanoseconds at most. Under the checkers no time passes: as `wait`.
+    /// As [`wait`](Self::wait), for about `ns` nanoseconds at most. Under the checkers no time passes: as
+    /// `wait`.
     pub fn wait_for<'a, T>(&self, guard: MutexGuard<'a, T>, ns: u64) -> MutexGuard<'a, T> {
         #[cfg(any(warpweft_loom, warpweft_shuttle))]
         {

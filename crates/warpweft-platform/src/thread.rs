@@ -23,8 +23,8 @@ use std::time::Duration;
 
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
-/// The next `count` threads of this process are refused by [`spawn_named`], as if the system had no more to give: for tests
-/// of what happens then.
+/// The next `count` threads of this process are refused by [`spawn_named`], as if the system had no more to
+/// give: for tests of what happens then.
 pub fn refuse(count: usize) {
     REFUSED.store(count, Ordering::Relaxed);
 }
@@ -96,7 +96,8 @@ impl Drop for Ends {
     }
 }
 
-/// Sleeps for `ns` nanoseconds; nobody wakes it. Under the checkers, where no time passes, the others have their turn.
+/// Sleeps for `ns` nanoseconds; nobody wakes it. Under the checkers, where no time passes, the others have
+/// their turn.
 pub fn pause(ns: u64) {
     if cfg!(any(warpweft_loom, warpweft_shuttle)) {
         yield_now();
@@ -105,8 +106,9 @@ pub fn pause(ns: u64) {
     }
 }
 
-/// Calls `sleep`, a short sleep that should end about when it says. Linux otherwise adds up to 50 µs, to wake several threads
-/// at once. Afterwards the thread sleeps as before, and so do threads that it starts. Elsewhere this only calls `sleep`.
+/// Calls `sleep`, a short sleep that should end about when it says. Linux otherwise adds up to 50 µs, to wake
+/// several threads at once. Afterwards the thread sleeps as before, and so do threads that it starts.
+/// Elsewhere this only calls `sleep`.
 pub fn sharply<R>(sleep: impl FnOnce() -> R) -> R {
     set_timer_slack(1_000);
     let result = sleep();
@@ -117,7 +119,8 @@ pub fn sharply<R>(sleep: impl FnOnce() -> R) -> R {
 
 #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 fn set_timer_slack(ns: u64) {
-    // SAFETY: it takes numbers by value and sets one of this thread. Where it fails, sleeps are as blunt as before.
+    // SAFETY: it takes numbers by value and sets one of this thread. Where it fails, sleeps are as blunt as
+    // before.
     let _ = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
 }
 
@@ -126,11 +129,12 @@ fn set_timer_slack(_ns: u64) {}
 
 thread_word!(static SHORT_SLICE: bool = false);
 
-/// While `short_slice` is set the calling thread asks the system for short slices, 0.1 ms, which come sooner: a thread that sleeps most of
-/// the time runs soon after it was woken, though others want to compute. Afterwards it has slices as the system pleases.
+/// While `short_slice` is set the calling thread asks the system for short slices, 0.1 ms, which come sooner:
+/// a thread that sleeps most of the time runs soon after it was woken, though others want to compute.
+/// Afterwards it has slices as the system pleases.
 ///
-/// Linux from 6.12 on does that, without privileges; elsewhere and under the checkers nothing comes of it. Two system calls, about a
-/// microsecond, if the thread was not so already.
+/// Linux from 6.12 on does that, without privileges; elsewhere and under the checkers nothing comes of it.
+/// Two system calls, about a microsecond, if the thread was not so already.
 #[inline]
 pub fn set_short_slice(short_slice: bool) {
     if SHORT_SLICE.with(|word| word.replace(short_slice)) != short_slice {
@@ -162,7 +166,8 @@ mod slice {
 
     fn get() -> Option<Attributes> {
         let mut now = Attributes::default();
-        // SAFETY: the system writes at most `SIZE` bytes to `now`, which has as many. 0 is the calling thread.
+        // SAFETY: the system writes at most `SIZE` bytes to `now`, which has as many. 0 is the calling
+        // thread.
         let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut now, SIZE, 0) };
         (got == 0 && FAIR.contains(&now.policy)).then_some(now)
     }
@@ -173,7 +178,8 @@ mod slice {
             return;
         };
         now.runtime = ns;
-        // SAFETY: the system reads the bytes that `size` tells of, which the call above has set. Where it fails slices stay as they are.
+        // SAFETY: the system reads the bytes that `size` tells of, which the call above has set. Where it
+        // fails slices stay as they are.
         let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const now, 0) };
     }
 

@@ -8,12 +8,13 @@ use std::fmt;
 pub struct ThreadState {
     /// The kernel's number of the thread, the one that `gdb -p`, `eu-stack -1 -p` and `perf -t` take.
     pub thread: u32,
-    /// The kernel's letter: `R` runs or waits for a CPU, `S` sleeps, `D` sleeps and cannot be woken, as for a disk.
+    /// The kernel's letter: `R` runs or waits for a CPU, `S` sleeps, `D` sleeps and cannot be woken, as for a
+    /// disk.
     pub state: char,
     /// The number of the system call that it is in. `None`: it is in none, or the kernel does not say.
     pub system_call: Option<u32>,
-    /// The kernel's functions that it is in, the innermost first. Only for who may know, which is the administrator as a rule; for
-    /// others, and while it is in none, empty.
+    /// The kernel's functions that it is in, the innermost first. Only for who may know, which is the
+    /// administrator as a rule; for others, and while it is in none, empty.
     pub kernel_stack: Vec<String>,
 }
 
@@ -45,8 +46,8 @@ pub fn thread() -> Option<u32> {
     None
 }
 
-/// What that thread of this process does. It takes some 20 µs, most of it for the kernel's stack. `None`: there is no such thread any
-/// more, or the kernel does not say.
+/// What that thread of this process does. It takes some 20 µs, most of it for the kernel's stack. `None`:
+/// there is no such thread any more, or the kernel does not say.
 #[must_use]
 pub fn of(thread: u32) -> Option<ThreadState> {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/self/task/{thread}/{name}"));

@@ -9,8 +9,9 @@
 //!
 //! Between a core and a last-level cache there is often a second-level cache, of the core alone or of a few.
 //!
-//! Linux tells it in files (`/sys/devices/system`). What cannot be read, or makes no sense, is taken as flat: a CPU is a core of
-//! its own, with a second-level cache of its own, and all share one last-level cache and one node. Nothing here fails.
+//! Linux tells it in files (`/sys/devices/system`). What cannot be read, or makes no sense, is taken as flat:
+//! a CPU is a core of its own, with a second-level cache of its own, and all share one last-level cache and
+//! one node. Nothing here fails.
 //!
 //! # Invariants
 //!
@@ -71,7 +72,8 @@ pub struct Topology(Vec<Cpu>);
 
 /// What the fastest CPU has, and one of which nothing is known.
 const FULL: u32 = 1024;
-/// What an efficient core of an Intel processor is taken for; which of them are, the kernel says, but not how fast.
+/// What an efficient core of an Intel processor is taken for; which of them are, the kernel says, but not how
+/// fast.
 const ATOM: u32 = 512;
 /// Linux knows no machine with more.
 const MOST_CPUS: usize = 1 << 16;
@@ -162,7 +164,8 @@ impl Topology {
         self.0.iter().find(|cpu| cpu.number == number)
     }
 
-    /// The physical cores, the fastest first, otherwise in the order of their first CPU; of each the CPUs that may be used.
+    /// The physical cores, the fastest first, otherwise in the order of their first CPU; of each the CPUs
+    /// that may be used.
     #[must_use]
     pub fn cores(&self) -> Vec<Vec<Cpu>> {
         let mut cores: BTreeMap<usize, Vec<Cpu>> = BTreeMap::new();

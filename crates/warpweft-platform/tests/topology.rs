@@ -1,5 +1,5 @@
-//! Trees of `/sys/devices`, in `machines/`: one line for each file. `kvm_guest` was recorded; the others are written after how
-//! such machines are laid out.
+//! Trees of `/sys/devices`, in `machines/`: one line for each file. `kvm_guest` was recorded; the others are
+//! written after how such machines are laid out.
 
 use std::collections::HashMap;
 use warpweft_platform::topology::{Place, Topology};

@@ -1,12 +1,13 @@
 //! Queues that all workers share, one for each class of urgency.
 //!
-//! A *class* is a [level](crate::priority::level) of an order with priorities. An order without them has one class, and then nothing here
-//! costs anything: which it is, is known to the compiler.
+//! A *class* is a [level](crate::priority::level) of an order with priorities. An order without them has one
+//! class, and then nothing here costs anything: which it is, is known to the compiler.
 //!
 //! # Invariants
 //!
 //! - A task lies in the queue of its class. Whoever puts a task there calls [`Marks::insert`] afterwards.
-//! - Marks are hints, from which a worker learns by one load what waits outside of its lane. `scan` looks at the queues themselves.
+//! - Marks are hints, from which a worker learns by one load what waits outside of its lane. `scan` looks at
+//!   the queues themselves.
 
 use crate::order::Order;
 use crate::priority;
@@ -25,7 +26,8 @@ pub(crate) fn levels<O: Order>(order: &O) -> usize {
 
 /// One of something for each class.
 pub(crate) struct ByClass<O, T> {
-    /// Of class 0: the only one for orders without priorities, which reach it without a look at how many there are.
+    /// Of class 0: the only one for orders without priorities, which reach it without a look at how many
+    /// there are.
     first: T,
     rest: Box<[T]>,
     levels: usize,
@@ -70,7 +72,8 @@ impl<O: Order, T> ByClass<O, T> {
         }
     }
 
-    /// What `find` has for the class whose turn it is; if that is nothing, for the next one that has something.
+    /// What `find` has for the class whose turn it is; if that is nothing, for the next one that has
+    /// something.
     pub(crate) fn by_turns<R>(&self, turn: usize, mut find: impl FnMut(usize, &T) -> Option<R>) -> Option<R> {
         if !O::BY_PRIORITY {
             return find(0, &self.first);
@@ -124,8 +127,8 @@ impl<O: Order> Marks<O> {
         }
     }
 
-    /// What `take` finds in the classes more urgent than `limit`, the most urgent one first. A class where it finds nothing is struck off
-    /// if `is_empty` says so.
+    /// What `take` finds in the classes more urgent than `limit`, the most urgent one first. A class where it
+    /// finds nothing is struck off if `is_empty` says so.
     pub(crate) fn take_above<R>(
         &self,
         limit: usize,
@@ -174,7 +177,8 @@ impl<O: Order> Ranked<O> {
         self.marks.first()
     }
 
-    /// The oldest task of the most urgent class that has one, and is more urgent than `limit`. Only for orders with priorities.
+    /// The oldest task of the most urgent class that has one, and is more urgent than `limit`. Only for
+    /// orders with priorities.
     pub(crate) fn pop_above(&self, limit: usize) -> Option<TaskRef> {
         self.marks
             .take_above(limit, |class| self.pop_class(class), |class| self.has_none(class))

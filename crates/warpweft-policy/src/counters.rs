@@ -18,7 +18,8 @@ pub enum Count {
     Yields,
     /// Tasks that came from outside the pool.
     Injected,
-    /// Steps of tasks that the policy has handed out. Further turns of fibers are [`FiberTurns`](Count::FiberTurns).
+    /// Steps of tasks that the policy has handed out. Further turns of fibers are
+    /// [`FiberTurns`](Count::FiberTurns).
     Ran,
     /// Tasks taken from the worker's own queue.
     LocalPops,
@@ -64,7 +65,8 @@ pub enum Count {
     Muggings,
     /// Tasks that went on in another pool.
     Transfers,
-    /// Nodes of linked queues that were made for tasks: no more than there ever were tasks at a time, and one for each place at the queues.
+    /// Nodes of linked queues that were made for tasks: no more than there ever were tasks at a time, and one
+    /// for each place at the queues.
     Nodes,
     /// Tasks that a worker with tasks took of one that had clearly more.
     Levelled,
@@ -114,8 +116,8 @@ impl Count {
         Self::GivenBack,
     ];
 
-    /// Whether the pool alone counts it. What a policy [adds](crate::Cx::count) to it is ignored: the pool tells by some of these
-    /// counts whether its policy still holds tasks.
+    /// Whether the pool alone counts it. What a policy [adds](crate::Cx::count) to it is ignored: the pool
+    /// tells by some of these counts whether its policy still holds tasks.
     #[inline]
     #[must_use]
     pub const fn is_of_pool(self) -> bool {

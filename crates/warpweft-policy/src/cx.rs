@@ -14,8 +14,9 @@ pub enum Clock<'a> {
     Virtual(&'a Cell<u64>),
 }
 
-/// The part of a context that counts. It is two words, so a hook hands it on by value where its way gets slow: with a reference to the
-/// whole context there, the context would be written to memory also where its way is fast (13 instructions for each push).
+/// The part of a context that counts. It is two words, so a hook hands it on by value where its way gets
+/// slow: with a reference to the whole context there, the context would be written to memory also where its
+/// way is fast (13 instructions for each push).
 #[derive(Debug, Clone, Copy)]
 pub struct Tally<'a> {
     counters: &'a Counters,

@@ -1,12 +1,12 @@
 //! Scheduling policies: which task next, from where, and where a ready task is put.
 //!
-//! A [`Policy`] is the handler of a pool's scheduling events. It decides; it never synchronises: it owns queues from
-//! `warpweft-queue`, but no thread, no lock order, no sleep. The same source runs in the runtime, under the model
-//! checkers and in the conformance kit.
+//! A [`Policy`] is the handler of a pool's scheduling events. It decides; it never synchronises: it owns
+//! queues from `warpweft-queue`, but no thread, no lock order, no sleep. The same source runs in the runtime,
+//! under the model checkers and in the conformance kit.
 //!
 //! - [`Policy`] is the trait, [`Cx`] what a policy may observe.
-//! - [`Stealing`] is the family of work-stealing policies: an [`Order`] as its type, and the other axes as values. [`Fifo`] and
-//!   [`Lifo`] are the two plain ones.
+//! - [`Stealing`] is the family of work-stealing policies: an [`Order`] as its type, and the other axes as
+//!   values. [`Fifo`] and [`Lifo`] are the two plain ones.
 //! - [`ProWs`] leaves the deques of tasks that wait to thieves; [`Parsimonious`] goes on with its own.
 //! - [`PolicySpec`] is the text form: `lifo+steal=half+overflow=grow`.
 #![forbid(unsafe_code)]
@@ -39,8 +39,8 @@ pub use presets::{Go, Libfibre, Tokio};
 pub use prows::ProWs;
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor, Preset};
 pub use stealing::{
-    Chained, Fifo, Help, Level, Lifo, Mixed, Overflow, Portion, Prioritised, Slotted, Stealing, Victims,
-    Woken, YieldTo,
+    Chained, Fifo, Help, Lifo, Mixed, Overflow, Prioritised, Rebalance, Slotted, StealAmount, Stealing,
+    Victims, Woken, YieldTo,
 };
 pub use warpweft_platform::topology::Place;
 pub use warpweft_task::{TaskInfo, TaskRef, Waiting, Why};

@@ -26,11 +26,12 @@ pub enum Wake {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PoolEnv {
-    /// How many workers the pool may have at a time; at least 1. The runtime's compensating workers for stuck workers
-    /// are included, and have the highest numbers.
+    /// How many workers the pool may have at a time; at least 1. The runtime's compensating workers for stuck
+    /// workers are included, and have the highest numbers.
     pub workers: usize,
-    /// Where each worker is, if they are pinned: who is near whom. Empty if they are not. The runtime's compensating workers for stuck workers,
-    /// which come last, run anywhere; they have the places of the first workers here.
+    /// Where each worker is, if they are pinned: who is near whom. Empty if they are not. The runtime's
+    /// compensating workers for stuck workers, which come last, run anywhere; they have the places of the
+    /// first workers here.
     pub places: Vec<Place>,
 }
 
@@ -86,14 +87,16 @@ impl From<CapacityError> for PolicyError {
 
 /// A scheduling policy: the handler of one pool's scheduling events.
 ///
-/// The framework keeps what no policy may break: the task's state machine, the idle protocol (announce, fence,
-/// [`scan`](Policy::scan), sleep), shutdown, panic containment. A policy that breaks its own duties can waste time or
-/// starve a task; it cannot corrupt memory or lose a wake-up. The conformance kit checks the duties.
+/// The framework keeps what no policy may break: the task's state machine, the idle protocol (announce,
+/// fence, [`scan`](Policy::scan), sleep), shutdown, panic containment. A policy that breaks its own duties
+/// can waste time or starve a task; it cannot corrupt memory or lose a wake-up. The conformance kit checks
+/// the duties.
 ///
 /// # What a policy may do with a token
 ///
-/// Look at it, set its word, keep it, hand it out, and drop it: a [`TaskRef`] has no other methods in safe code. So a task runs where its
-/// pool's worker runs it, and nowhere else. What a policy does beyond its duties is refused, or costs it its own pool:
+/// Look at it, set its word, keep it, hand it out, and drop it: a [`TaskRef`] has no other methods in safe
+/// code. So a task runs where its pool's worker runs it, and nowhere else. What a policy does beyond its
+/// duties is refused, or costs it its own pool:
 ///
 /// | a policy | then |
 /// |---|---|
@@ -106,17 +109,18 @@ impl From<CapacityError> for PolicyError {
 ///
 /// # Duties
 ///
-/// - *Nothing lost*: a task that was pushed comes out of `next`, `poll_global`, `search` or `scan` of some worker, once.
-///   A token that a policy drops is cancelled, counted, and reported to its joiner as dropped.
-/// - *Nothing starved*: `poll_global` hands out, oldest first, what the order of `next` may pass over for ever: tasks from
-///   outside, yielded tasks, the bottom of a stack. The framework calls it once in [`INTERVAL`](Policy::INTERVAL)
-///   tasks and whenever `next` has nothing.
-/// - *What is urgent goes first*, if there are [`priorities`](Policy::priorities): a task with a priority runs within one `INTERVAL` of steps
-///   of each worker, however many less urgent ones are ready. It does not matter where it was pushed: from outside, spawned,
-///   woken, having given way. So every place where tasks wait keeps their priorities, and `next` knows what waits outside of the
-///   worker's own half. The less urgent tasks have their turns in `poll_global`.
-/// - *`scan` is exhaustive*: it returns `None` only if every place where a task could lie was seen empty during the
-///   call. It is the last look before sleep; a `scan` that gives up loses wake-ups.
+/// - *Nothing lost*: a task that was pushed comes out of `next`, `poll_global`, `search` or `scan` of some
+///   worker, once. A token that a policy drops is cancelled, counted, and reported to its joiner as dropped.
+/// - *Nothing starved*: `poll_global` hands out, oldest first, what the order of `next` may pass over for
+///   ever: tasks from outside, yielded tasks, the bottom of a stack. The framework calls it once in
+///   [`INTERVAL`](Policy::INTERVAL) tasks and whenever `next` has nothing.
+/// - *What is urgent goes first*, if there are [`priorities`](Policy::priorities): a task with a priority
+///   runs within one `INTERVAL` of steps of each worker, however many less urgent ones are ready. It does not
+///   matter where it was pushed: from outside, spawned, woken, having given way. So every place where tasks
+///   wait keeps their priorities, and `next` knows what waits outside of the worker's own half. The less
+///   urgent tasks have their turns in `poll_global`.
+/// - *`scan` is exhaustive*: it returns `None` only if every place where a task could lie was seen empty
+///   during the call. It is the last look before sleep; a `scan` that gives up loses wake-ups.
 /// - *Purity*: no thread, no sleeping, no blocking. Hooks run on the hot path; they must be short.
 ///
 /// A hook that panics shuts the pool down: every task ends, joiners get an error, nothing hangs.
@@ -159,13 +163,16 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// Every how many tasks of a worker the framework asks [`poll_global`](Policy::overdue).
     const INTERVAL: u32 = 61;
 
-    /// Whether [`completed`](Policy::retired) wants to be called; it costs a look at every task before it runs.
+    /// Whether [`completed`](Policy::retired) wants to be called; it costs a look at every task before it
+    /// runs.
     const WATCHES_COMPLETIONS: bool = false;
 
-    /// How many priorities a spawner may choose from, 0 being the most urgent one; none, unless a policy says otherwise.
+    /// How many priorities a spawner may choose from, 0 being the most urgent one; none, unless a policy says
+    /// otherwise.
     ///
     /// A task that is spawned with priority `p` is first pushed with a [policy word](TaskRef::policy_word) of
-    /// [`priority::word(p)`](crate::priority::word), one without a priority with 0. The framework refuses priorities beyond.
+    /// [`priority::word(p)`](crate::priority::word), one without a priority with 0. The framework refuses
+    /// priorities beyond.
     fn priorities(&self) -> u8 {
         0
     }
@@ -188,8 +195,9 @@ pub trait Policy: Send + Sync + Sized + 'static {
         cx: &Cx<'_>,
     ) -> Wake;
 
-    /// Whether a task that a worker pushes for this reason belongs in the worker's own half and nowhere else, if there is room:
-    /// [`push_local`](Policy::push_own) puts it there. It is asked when the pool begins, and also later: the answer is to stay the same.
+    /// Whether a task that a worker pushes for this reason belongs in the worker's own half and nowhere else,
+    /// if there is room: [`push_local`](Policy::push_own) puts it there. It is asked when the pool begins,
+    /// and also later: the answer is to stay the same.
     ///
     /// What is provided says `false`, and [`push`](Policy::push) is called.
     #[inline]
@@ -198,20 +206,22 @@ pub trait Policy: Send + Sync + Sized + 'static {
         false
     }
 
-    /// The short way of a push: puts the task into the worker's own half, or gives it back as it was, and then [`push`](Policy::push) is
-    /// called. Where it kept the task, somebody is woken as after [`Wake::Any`]. Only for reasons that the policy [`keeps`](Policy::keeps).
+    /// The short way of a push: puts the task into the worker's own half, or gives it back as it was, and
+    /// then [`push`](Policy::push) is called. Where it kept the task, somebody is woken as after
+    /// [`Wake::Any`]. Only for reasons that the policy [`keeps`](Policy::keeps).
     ///
-    /// It is there for speed alone: as its answer is known and needs neither context nor what is shared, the rest of a push is out of the
-    /// way of most tasks. `push` is to put a task where this would: it is called without this, too.
+    /// It is there for speed alone: as its answer is known and needs neither context nor what is shared, the
+    /// rest of a push is out of the way of most tasks. `push` is to put a task where this would: it is called
+    /// without this, too.
     #[inline]
     fn push_local(local: &mut Self::Local, task: TaskRef) -> Result<(), TaskRef> {
         let _ = local;
         Err(task)
     }
 
-    /// The running task gives way, and says itself where to: back to this worker (a *soft* yield), or to where all workers look now and
-    /// then (a *hard* one). What is provided pushes it as any task that yields; a policy that has but one place for them may leave
-    /// it at that.
+    /// The running task gives way, and says itself where to: back to this worker (a *soft* yield), or to
+    /// where all workers look now and then (a *hard* one). What is provided pushes it as any task that
+    /// yields; a policy that has but one place for them may leave it at that.
     fn yielded(
         shared: &Self::Shared,
         local: &mut Self::Local,
@@ -230,8 +240,8 @@ pub trait Policy: Send + Sync + Sized + 'static {
         true
     }
 
-    /// The running task of this worker waits. Only if [`watches_waits`](Policy::watches_waits). Called before it can be woken: a wake that came earlier becomes a
-    /// `push(Woken)` after this returns.
+    /// The running task of this worker waits. Only if [`watches_waits`](Policy::watches_waits). Called before
+    /// it can be woken: a wake that came earlier becomes a `push(Woken)` after this returns.
     fn suspended(shared: &Self::Shared, local: &mut Self::Local, task: Waiting<'_>, cx: &Cx<'_>) {
         let _ = (shared, local, task, cx);
     }
@@ -246,44 +256,48 @@ pub trait Policy: Send + Sync + Sized + 'static {
         None
     }
 
-    /// A task of someone else's; may be random, may give up. Called again and again, with growing pauses, until the
-    /// worker's patience ends.
+    /// A task of someone else's; may be random, may give up. Called again and again, with growing pauses,
+    /// until the worker's patience ends.
     fn search(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::scan(shared, local, cx)
     }
 
-    /// A worker is stuck in a task, and this one, which may have tasks of its own that always yield, looks after what lies behind it:
-    /// something that lies with another worker. Called every other time in place of `poll_global`, as long as somebody is stuck; may give up.
+    /// A worker is stuck in a task, and this one, which may have tasks of its own that always yield, looks
+    /// after what lies behind it: something that lies with another worker. Called every other time in place
+    /// of `poll_global`, as long as somebody is stuck; may give up.
     fn steal_from_stuck(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::search(shared, local, cx)
     }
 
     /// The last look before sleep: every place, in a fixed order, whatever it takes.
     ///
-    /// The one exception: a place that only its owner can reach, such as a slot for the latest spawn. It may be left out
-    /// where the push into it answered [`Wake::None`], because its owner is awake and looks there before it sleeps.
+    /// The one exception: a place that only its owner can reach, such as a slot for the latest spawn. It may
+    /// be left out where the push into it answered [`Wake::None`], because its owner is awake and looks there
+    /// before it sleeps.
     fn scan(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef>;
 
-    /// A task that lies with this worker, which retires: it was there for one that was stuck. Called until there is none; each is pushed
-    /// again, as from outside. Where `next` draws on what all workers share this is to return `None`, or that would be turned over.
+    /// A task that lies with this worker, which retires: it was there for one that was stuck. Called until
+    /// there is none; each is pushed again, as from outside. Where `next` draws on what all workers share
+    /// this is to return `None`, or that would be turned over.
     fn drain(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::next(shared, local, cx)
     }
 
-    /// Whether nothing else is ready for this worker, so that a yield may return at once. A hint: `false` is always
-    /// right.
+    /// Whether nothing else is ready for this worker, so that a yield may return at once. A hint: `false` is
+    /// always right.
     fn is_only_ready(shared: &Self::Shared, local: &Self::Local) -> bool {
         let _ = (shared, local);
         false
     }
 
-    /// Takes out tasks that were cancelled while they lay here, so that what they hold is freed before their turn comes. The framework ends
-    /// what it returns; a policy that returns nothing, as the provided function does, lets each task wait for its turn, which is when
-    /// it is found cancelled.
+    /// Takes out tasks that were cancelled while they lay here, so that what they hold is freed before their
+    /// turn comes. The framework ends what it returns; a policy that returns nothing, as the provided
+    /// function does, lets each task wait for its turn, which is when it is found cancelled.
     ///
-    /// Called when a worker looks up, [`INTERVAL`](Policy::INTERVAL) tasks after the last time, if anything was cancelled meanwhile in
-    /// this process: `cancellations` is how many were since the pool began. To look at everything for each one would be too much; how many are
-    /// worth it is the policy's to say. Whatever it puts back need not be announced: the framework wakes somebody afterwards.
+    /// Called when a worker looks up, [`INTERVAL`](Policy::INTERVAL) tasks after the last time, if anything
+    /// was cancelled meanwhile in this process: `cancellations` is how many were since the pool began. To
+    /// look at everything for each one would be too much; how many are worth it is the policy's to say.
+    /// Whatever it puts back need not be announced: the framework wakes somebody afterwards.
     fn evict(
         shared: &Self::Shared,
         local: &mut Self::Local,
@@ -294,8 +308,8 @@ pub trait Policy: Send + Sync + Sized + 'static {
         Vec::new()
     }
 
-    /// A task of this pool ended on this worker, having run or been cancelled: take back what travelled with it.
-    /// `policy_word` is what it carried when it was last taken or suspended. Only if
+    /// A task of this pool ended on this worker, having run or been cancelled: take back what travelled with
+    /// it. `policy_word` is what it carried when it was last taken or suspended. Only if
     /// [`WATCHES_COMPLETIONS`](Policy::WATCHES_ENDS); not for tasks that end with their pool.
     fn completed(shared: &Self::Shared, local: &mut Self::Local, policy_word: u64) {
         let _ = (shared, local, policy_word);

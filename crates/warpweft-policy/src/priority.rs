@@ -4,14 +4,16 @@
 //!   priority + 1, or 0 for none given : 8 │ the policy's own: a node, a home, a time stamp : 56
 //! ```
 //!
-//! A spawner names a priority, the framework checks it against [`Policy::priorities`](crate::Policy::priorities) and writes it before the
-//! first push. From then on the word is the policy's: one that writes into it keeps the top byte ([`keep`]).
+//! A spawner names a priority, the framework checks it against
+//! [`Policy::priorities`](crate::Policy::priorities) and writes it before the first push. From then on the
+//! word is the policy's: one that writes into it keeps the top byte ([`keep`]).
 
 /// What is not the priority.
 const REST: u64 = u64::MAX >> 8;
 const PRIORITY: u32 = REST.count_ones();
 
-/// The word of a new task with this priority, of which 0 is the most urgent one. There are 255: the last number is as the last but one.
+/// The word of a new task with this priority, of which 0 is the most urgent one. There are 255: the last
+/// number is as the last but one.
 ///
 /// ```
 /// use warpweft_policy::priority;
@@ -29,8 +31,9 @@ pub const fn of(word: u64) -> Option<u8> {
     ((word >> PRIORITY) as u8).checked_sub(1)
 }
 
-/// Which of `levels` levels a task belongs to. Without a priority it is the normal one, in the middle: `(levels - 1) / 2`; and what is
-/// beyond the last level, perhaps from a pool with more of them, is on the last.
+/// Which of `levels` levels a task belongs to. Without a priority it is the normal one, in the middle:
+/// `(levels - 1) / 2`; and what is beyond the last level, perhaps from a pool with more of them, is on the
+/// last.
 ///
 /// ```
 /// use warpweft_policy::priority::{level, word};
@@ -47,7 +50,8 @@ pub const fn level(word: u64, levels: usize) -> usize {
     }
 }
 
-/// The word with its priority and with `own`, what the policy wants to know of the task, of which it keeps 56 bits.
+/// The word with its priority and with `own`, what the policy wants to know of the task, of which it keeps 56
+/// bits.
 #[inline]
 #[must_use]
 pub const fn keep(word: u64, own: u64) -> u64 {

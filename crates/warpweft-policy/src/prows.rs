@@ -1,8 +1,8 @@
-//! Proactive work stealing (K. Singer, Y. Xu and I-T. A. Lee, *Proactive work stealing for futures*, 2019; with tasks that may be woken
-//! any number of times: ProWS-R, N. Weidinger, 2022).
+//! Proactive work stealing (K. Singer, Y. Xu and I-T. A. Lee, *Proactive work stealing for futures*, 2019;
+//! with tasks that may be woken any number of times: ProWS-R, N. Weidinger, 2022).
 //!
-//! A worker whose task begins to wait does not go on with its deque, as a *parsimonious* one would: it leaves the deque behind as it
-//! is, and becomes a thief at once. So there are more deques than workers.
+//! A worker whose task begins to wait does not go on with its deque, as a *parsimonious* one would: it leaves
+//! the deque behind as it is, and becomes a thief at once. So there are more deques than workers.
 //!
 //! # States
 //!
@@ -38,12 +38,13 @@
 //!
 //! # Invariants
 //!
-//! - Every step is atomic: [`Deques`] does it under the locks of the sets concerned. So a deque with tasks is in exactly one set at any
-//!   time, and one without is in none.
-//! - Each mugging was paid for by a steal from the same deque: there is no way to muggable but step 4. (The bound O(T₁/P + T∞ lg P)
-//!   rests on that.)
-//! - A suspended deque waits for one task that sleeps, and no two for the same. The framework hands a task's token to `push` once
-//!   however often it is woken, and not before `suspended` has returned; so a wake that comes twice, early or late reaches no deque.
+//! - Every step is atomic: [`Deques`] does it under the locks of the sets concerned. So a deque with tasks is
+//!   in exactly one set at any time, and one without is in none.
+//! - Each mugging was paid for by a steal from the same deque: there is no way to muggable but step 4. (The
+//!   bound O(T₁/P + T∞ lg P) rests on that.)
+//! - A suspended deque waits for one task that sleeps, and no two for the same. The framework hands a task's
+//!   token to `push` once however often it is woken, and not before `suspended` has returned; so a wake that
+//!   comes twice, early or late reaches no deque.
 //! - A task that is woken without having been suspended has the word 0, and is pushed like a spawned one.
 //! - After `suspended`, `next` has nothing until the worker has stolen.
 //!
@@ -53,19 +54,23 @@
 //!
 //! # Beyond the papers
 //!
-//! - *Fairness.* `poll_global` goes by turns to the injector, the yielded tasks, the top of the own deque, and the deques without an owner (each
-//!   of them in its turn, not by chance; it steals and never mugs). Without it a task can wait for ever for thieves who choose others.
-//!   Called out of that turn for a worker without tasks while there are deques without an owner, it draws like `search`: the steal that
-//!   follows a wait does without the idle protocol.
-//! - *First things first.* `search` and `scan` look at the own deque, the injector and the yielded tasks before they steal.
-//! - *The last look.* `scan` looks at every set, and again if a deque moved meanwhile: chance may miss the one set that has work.
+//! - *Fairness.* `poll_global` goes by turns to the injector, the yielded tasks, the top of the own deque,
+//!   and the deques without an owner (each of them in its turn, not by chance; it steals and never mugs).
+//!   Without it a task can wait for ever for thieves who choose others. Called out of that turn for a worker
+//!   without tasks while there are deques without an owner, it draws like `search`: the steal that follows a
+//!   wait does without the idle protocol.
+//! - *First things first.* `search` and `scan` look at the own deque, the injector and the yielded tasks
+//!   before they steal.
+//! - *The last look.* `scan` looks at every set, and again if a deque moved meanwhile: chance may miss the
+//!   one set that has work.
 //! - *Yielded tasks* go to a queue of the pool; into their deque they would come straight back.
 //!
-//! What becomes of a pool's fibers and blocked threads is not told to a policy: they stay on their stacks and suspend no deque.
+//! What becomes of a pool's fibers and blocked threads is not told to a policy: they stay on their stacks and
+//! suspend no deque.
 
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
 use std::fmt;
-use warpweft_queue::{Active, DequeView, Deques, Full, Locked, Raid};
+use warpweft_queue::{Active, DequeView, Deques, Full, Locked, StealOutcome};
 use warpweft_task::{TaskRef, Waiting, Why};
 
 /// Proactive work stealing: see the [module](self).
@@ -88,8 +93,8 @@ impl ProWs {
         Self { capacity: 64 }
     }
 
-    /// The capacity of a new deque in tasks: at least 1, rounded up to a power of two. There may be many deques: those that wait with
-    /// tasks in them keep their memory.
+    /// The capacity of a new deque in tasks: at least 1, rounded up to a power of two. There may be many
+    /// deques: those that wait with tasks in them keep their memory.
     #[must_use]
     pub fn capacity(mut self, tasks: usize) -> Self {
         self.capacity = tasks;
@@ -118,8 +123,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Every deque that there is at this moment, and its state: those with tasks, and the empty ones that are suspended. In no
-    /// particular order. For tests and reports: it locks all sets.
+    /// Every deque that there is at this moment, and its state: those with tasks, and the empty ones that are
+    /// suspended. In no particular order. For tests and reports: it locks all sets.
     #[must_use]
     pub fn states(&self) -> Vec<DequeView> {
         self.deques.census()
@@ -201,7 +206,8 @@ impl Policy for ProWs {
                 let set = local.turn / PLACES % cx.workers();
                 taken(shared, set, shared.deques.sweep(set), cx)
             }
-            // Out of turn: who has just left a deque, or has nothing to do, steals at once, without a word to those who sleep.
+            // Out of turn: who has just left a deque, or has nothing to do, steals at once, without a word to
+            // those who sleep.
             _ if local.active.is_empty() && !shared.deques.all_are_active() => draw(shared, local, cx),
             _ => None,
         })
@@ -213,8 +219,8 @@ impl Policy for ProWs {
 
     fn scan(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         own_or_pool(shared, local).or_else(|| {
-            let (set, raid) = shared.deques.find(&mut local.active)?;
-            taken(shared, set, raid, cx)
+            let (set, steal_from) = shared.deques.find(&mut local.active)?;
+            taken(shared, set, steal_from, cx)
         })
     }
 
@@ -227,7 +233,8 @@ impl Policy for ProWs {
 
     #[inline]
     fn completed(shared: &Shared, _local: &mut Local, policy_word: u64) {
-        // A task that is taken from a deque has the word 0: this one ended when it was about to wait, and nobody can wake it.
+        // A task that is taken from a deque has the word 0: this one ended when it was about to wait, and
+        // nobody can wake it.
         if policy_word != 0 {
             shared.deques.abandon(policy_word);
         }
@@ -252,7 +259,8 @@ fn own_or_pool(shared: &Shared, local: &mut Local) -> Option<TaskRef> {
         .or_else(|| shared.yielded.pop())
 }
 
-/// Some attempts, each at a random deque of a random set. A set without deques, such as that of a compensating worker that nobody carries, costs a load.
+/// Some attempts, each at a random deque of a random set. A set without deques, such as that of a
+/// compensating worker that nobody carries, costs a load.
 fn draw(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
     (0..2 * cx.workers()).find_map(|_| {
         let set = cx.random(cx.workers());
@@ -260,27 +268,27 @@ fn draw(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
             return None;
         }
         cx.count(Count::StealAttempts, 1);
-        let raid = shared
+        let steal_from = shared
             .deques
-            .raid(&mut local.active, set, |deques| cx.random(deques));
-        taken(shared, set, raid, cx)
+            .steal_from(&mut local.active, set, |deques| cx.random(deques));
+        taken(shared, set, steal_from, cx)
     })
 }
 
 /// What a thief has got from a set; if the set has lost a deque thereby, it gets another.
-fn taken(shared: &Shared, set: usize, raid: Raid<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
-    let (task, lost) = match raid {
-        Raid::Nothing => return None,
-        Raid::Lost => {
+fn taken(shared: &Shared, set: usize, steal_from: StealOutcome<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
+    let (task, lost) = match steal_from {
+        StealOutcome::Nothing => return None,
+        StealOutcome::Lost => {
             cx.count(Count::StealsLost, 1);
             return None;
         }
-        Raid::Stolen { task, emptied } => {
+        StealOutcome::Stolen { task, emptied } => {
             cx.count(Count::Steals, 1);
             cx.count(Count::Stolen, 1);
             (task, emptied)
         }
-        Raid::Mugged { task } => {
+        StealOutcome::TakenOver { task } => {
             cx.count(Count::Muggings, 1);
             (task, true)
         }

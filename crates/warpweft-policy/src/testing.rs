@@ -3,14 +3,14 @@
 use crate::{Clock, Counters, Cx, Policy, PoolEnv, Wake, WorkerId};
 use std::cell::{Cell, RefCell};
 use warpweft_platform::random::Rng;
-use warpweft_task::probe::{self, Probe, number};
+use warpweft_task::probe::{self, TestTasks, number};
 use warpweft_task::{TaskRef, Why};
 
 /// A pool without threads, whose tasks are numbers.
 pub(crate) struct Pool<P: Policy> {
     pub(crate) shared: P::Shared,
     pub(crate) locals: Vec<P::Local>,
-    pub(crate) probe: Probe,
+    pub(crate) probe: TestTasks,
     pub(crate) counters: Counters,
     random: RefCell<Rng>,
     pub(crate) now: Cell<u64>,
@@ -26,7 +26,7 @@ impl<P: Policy> Pool<P> {
         Self {
             shared,
             locals,
-            probe: Probe::new(1 << 14),
+            probe: TestTasks::new(1 << 14),
             counters: Counters::default(),
             random: RefCell::new(Rng::seeded(1)),
             now: Cell::new(0),
@@ -123,7 +123,8 @@ pub(crate) enum Busy {
     Wake,
 }
 
-/// Busy tasks keep the workers busy for ever; one more comes. Whichever workers make steps: within the bound it runs.
+/// Busy tasks keep the workers busy for ever; one more comes. Whichever workers make steps: within the bound
+/// it runs.
 pub(crate) fn keeps_its_bound<P: Policy>(
     policy: &P,
     busy_do: Busy,

@@ -6,7 +6,7 @@ use warpweft_platform::random::Rng;
 use warpweft_policy::{
     Clock, Counters, Cx, Parsimonious, Policy, PoolEnv, TaskRef, Wake, Why, WorkerId, parsimonious,
 };
-use warpweft_task::probe::{self, Probe, number};
+use warpweft_task::probe::{self, TestTasks, number};
 
 const WORKERS: usize = 2;
 
@@ -16,7 +16,7 @@ struct Pool {
     counters: Counters,
     random: RefCell<Rng>,
     now: Cell<u64>,
-    probe: Probe,
+    probe: TestTasks,
 }
 
 impl Pool {
@@ -29,7 +29,7 @@ impl Pool {
             counters: Counters::default(),
             random: RefCell::new(Rng::seeded(1)),
             now: Cell::new(0),
-            probe: Probe::new(16),
+            probe: TestTasks::new(16),
         }
     }
 

@@ -10,7 +10,7 @@ use warpweft_policy::{
     Victims, Wake, Why, Woken, WorkerId, YieldTo, priority,
 };
 use warpweft_queue::Amount;
-use warpweft_task::probe::{self, Probe, number};
+use warpweft_task::probe::{self, TestTasks, number};
 
 const fn n(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).unwrap()
@@ -22,7 +22,7 @@ struct Bench<P: Policy> {
     locals: Vec<P::Local>,
     counters: Counters,
     random: RefCell<Rng>,
-    probe: Probe,
+    probe: TestTasks,
     tasks: usize,
 }
 
@@ -34,7 +34,7 @@ impl<O: Order> Bench<Stealing<O>> {
             locals,
             counters: Counters::default(),
             random: RefCell::new(Rng::seeded(3)),
-            probe: Probe::new(10_000),
+            probe: TestTasks::new(10_000),
             tasks: 0,
         }
     }
@@ -146,7 +146,8 @@ fn by_chance_the_newest_comes_as_often_as_was_said() {
     assert!(MixedOrder::new(Mix::Stochastic(0)).is_err() && MixedOrder::new(Mix::Stochastic(100)).is_err());
 }
 
-/// After three of the newest, as many of the oldest as there are: nothing is stuck in between, whatever comes meanwhile.
+/// After three of the newest, as many of the oldest as there are: nothing is stuck in between, whatever comes
+/// meanwhile.
 #[test]
 fn reversing_takes_as_many_of_the_oldest_as_there_were() {
     assert_eq!(order_of(&mixed(Mix::Reverse(n(3))), 6), [5, 4, 3, 0, 1, 2]);
@@ -157,7 +158,8 @@ fn reversing_takes_as_many_of_the_oldest_as_there_were() {
         order.extend(bench.next(0));
         bench.spawn(1);
     }
-    // Each step spawned one: 6 … 11. When the turn of the oldest came there were six, of which 0 to 4 were the oldest then.
+    // Each step spawned one: 6 … 11. When the turn of the oldest came there were six, of which 0 to 4 were
+    // the oldest then.
     assert_eq!(order, [5, 6, 7, 0, 1, 2]);
     assert_eq!(
         (bench.next(0), bench.next(0), bench.next(0)),
@@ -310,7 +312,7 @@ fn what_finds_no_room_is_not_lost() {
 #[test]
 fn what_the_lock_free_queues_have_no_room_for_is_served_in_between() {
     let mut bench = Bench::new(&Fifo::new().capacity(1).overflow(Overflow::Multi(n(1))), 1);
-    bench.probe = Probe::new(20_000);
+    bench.probe = TestTasks::new(20_000);
     bench.spawn(20_000);
     let first: Vec<_> = (0..64).filter_map(|_| bench.take(0, Stealing::scan)).collect();
     assert!(

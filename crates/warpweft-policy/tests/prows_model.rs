@@ -1,5 +1,6 @@
-//! Proactive work stealing against its table of states: a model that knows nothing of sets and locks says for each task that comes out
-//! from which deque it may have come, what becomes of that deque, and so which deques there are.
+//! Proactive work stealing against its table of states: a model that knows nothing of sets and locks says for
+//! each task that comes out from which deque it may have come, what becomes of that deque, and so which
+//! deques there are.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use proptest::collection::vec;
@@ -9,7 +10,7 @@ use std::collections::VecDeque;
 use warpweft_platform::random::Rng;
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, PoolEnv, ProWs, TaskRef, Why, WorkerId, prows};
 use warpweft_queue::DequeState::{self, Active, Muggable, Resumable, Suspended};
-use warpweft_task::probe::{self, Probe, number};
+use warpweft_task::probe::{self, TestTasks, number};
 
 const WORKERS: usize = 3;
 
@@ -195,7 +196,7 @@ struct Pool {
     counters: Counters,
     random: RefCell<Rng>,
     now: Cell<u64>,
-    probe: Probe,
+    probe: TestTasks,
     made: usize,
     asleep: Vec<TaskRef>,
     model: Model,
@@ -211,7 +212,7 @@ impl Pool {
             counters: Counters::default(),
             random: RefCell::new(Rng::seeded(seed)),
             now: Cell::new(0),
-            probe: Probe::new(TASKS),
+            probe: TestTasks::new(TASKS),
             made: 0,
             asleep: Vec::new(),
             model: Model::default(),
@@ -368,7 +369,8 @@ proptest! {
     }
 }
 
-/// Workers who always have work of their own do not steal: the deques without an owner have their turn all the same.
+/// Workers who always have work of their own do not steal: the deques without an owner have their turn all
+/// the same.
 #[test]
 fn a_deque_that_was_left_does_not_starve() {
     let mut pool = Pool::new(1);

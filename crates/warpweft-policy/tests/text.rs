@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use warpweft_policy::order::{FifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
 use warpweft_policy::{
-    Cforall, Chained, Fifo, Help, Level, Lifo, Negele, NegeleLocal, Overflow, ParsePolicyError, PolicySpec,
-    Portion, Stealing, Victims, Woken, YieldTo,
+    Cforall, Chained, Fifo, Help, Lifo, Negele, NegeleLocal, Overflow, ParsePolicyError, PolicySpec,
+    Rebalance, StealAmount, Stealing, Victims, Woken, YieldTo,
 };
 use warpweft_queue::Amount;
 
@@ -14,12 +14,12 @@ fn number(most: usize) -> impl Strategy<Value = NonZeroUsize> {
     (1..=most).prop_map(|number| NonZeroUsize::new(number).expect("not 0"))
 }
 
-fn steal() -> impl Strategy<Value = Portion> {
+fn steal() -> impl Strategy<Value = StealAmount> {
     prop_oneof![
         Just(Amount::One.into()),
         Just(Amount::Half.into()),
         number(1 << 30).prop_map(|least| Amount::AtLeast(least).into()),
-        Just(Portion::Adaptive),
+        Just(StealAmount::Adaptive),
     ]
 }
 
@@ -52,7 +52,7 @@ fn help() -> impl Strategy<Value = Help> {
 }
 
 /// What is not the order, for a policy of any order.
-type Axes = (Portion, Victims, Help, Overflow, usize, bool, bool, Level);
+type Axes = (StealAmount, Victims, Help, Overflow, usize, bool, bool, Rebalance);
 
 fn axes() -> impl Strategy<Value = Axes> {
     (
@@ -63,7 +63,7 @@ fn axes() -> impl Strategy<Value = Axes> {
         1..=1usize << 24,
         any::<bool>(),
         any::<bool>(),
-        prop_oneof![Just(Level::Off), number(1 << 16).prop_map(Level::Every)],
+        prop_oneof![Just(Rebalance::Off), number(1 << 16).prop_map(Rebalance::Every)],
     )
 }
 
@@ -162,7 +162,7 @@ fn the_example_of_the_documentation() -> Result<(), ParsePolicyError> {
 fn the_policy_that_learns_is_put_together_from_what_learns() -> Result<(), ParsePolicyError> {
     let every = NonZeroUsize::new(64).expect("not 0");
     let typed = Stealing::with_order(MixedOrder::new(Mix::Adaptive(every)).expect("possible"))
-        .steal(Portion::Adaptive)
+        .steal(StealAmount::Adaptive)
         .victims(Victims::Adaptive);
     let full = "adaptive:64+steal=adaptive+victims=adaptive+overflow=grow+capacity=256+yield=global";
     assert_eq!(typed.to_string(), full);

@@ -1,11 +1,12 @@
 //! The pushes that grow a ring, while thieves run, more of them than there are CPUs.
 //!
-//! An owner that had to wait for a preempted thief would wait for a slice of the scheduler, some milliseconds, now and
-//! then. Here it waits for nobody: a stalled thief keeps the old ring alive, and the owner goes on in the new one. The
-//! table shows what that costs, beside threads that only take CPU time from the owner: each round fills a queue of 4 slots with 4096 elements, so it grows ten times.
+//! An owner that had to wait for a preempted thief would wait for a slice of the scheduler, some
+//! milliseconds, now and then. Here it waits for nobody: a stalled thief keeps the old ring alive, and the
+//! owner goes on in the new one. The table shows what that costs, beside threads that only take CPU time from
+//! the owner: each round fills a queue of 4 slots with 4096 elements, so it grows ten times.
 //!
-//! And for how long a growth of a large ring stops a thief, who steals one by one: from its first steal that loses to the next that does not. The
-//! owner never pops, so there is nothing else to lose against.
+//! And for how long a growth of a large ring stops a thief, who steals one by one: from its first steal that
+//! loses to the next that does not. The owner never pops, so there is nothing else to lose against.
 //!
 //! `cargo bench -p warpweft-queue --bench growth`
 
@@ -96,7 +97,8 @@ const MANY: usize = 1 << 22;
 /// Times that it is filled.
 const FILLINGS: usize = 5;
 
-/// Nanoseconds of each stretch in which the one thief of a queue that grows to [`MANY`] elements got nothing, sorted.
+/// Nanoseconds of each stretch in which the one thief of a queue that grows to [`MANY`] elements got nothing,
+/// sorted.
 fn stops<Q: Owner<NonZeroUsize, Thief: 'static> + 'static>() -> Vec<u128> {
     let mut stops = Vec::new();
     for _ in 0..FILLINGS {

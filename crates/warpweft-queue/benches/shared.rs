@@ -1,7 +1,8 @@
 //! The shared queues against those of crossbeam, under the same load.
 //!
-//! One thread pushes 64 elements and then tries 64 times to take one; 0, 1 or 3 other threads take what they can
-//! get, all the time. The time is that of the one thread. Whoever takes an element counts it; none may be lost.
+//! One thread pushes 64 elements and then tries 64 times to take one; 0, 1 or 3 other threads take what they
+//! can get, all the time. The time is that of the one thread. Whoever takes an element counts it; none may be
+//! lost.
 //!
 //! `cargo bench -p warpweft-queue --bench shared`
 #![allow(
@@ -30,7 +31,8 @@ const CAPACITY: usize = 1024;
 
 type Element = NonZeroUsize;
 
-/// A queue with the two calls that are measured. Each thread brings a generator, for the queue that needs one.
+/// A queue with the two calls that are measured. Each thread brings a generator, for the queue that needs
+/// one.
 struct Contestant<Q> {
     name: &'static str,
     queue: Q,

@@ -6,19 +6,22 @@
 //!                    stays for ever     └── go when they are empty
 //! ```
 //!
-//! Nothing is moved when it grows, and what a burst has taken is given back after it. A queue that never was full is its first ring, and one
-//! look more for each thief. Each ring is a [`Fifo`](crate::Fifo) that never grows; what they promise to a thief that reads an old one need not be
-//! said again here. The list of rings is under a lock: it is taken where a ring is added or dropped, and by thieves while there is more than the
+//! Nothing is moved when it grows, and what a burst has taken is given back after it. A queue that never was
+//! full is its first ring, and one look more for each thief. Each ring is a [`Fifo`](crate::Fifo) that never
+//! grows; what they promise to a thief that reads an old one need not be said again here. The list of rings
+//! is under a lock: it is taken where a ring is added or dropped, and by thieves while there is more than the
 //! first one.
 //!
 //! # Invariants
 //!
-//! - Only the last ring is pushed to. One that has another ring behind it gets no more elements: once a look finds it empty, it is so for ever,
-//!   *if it had a successor before that look*.
-//! - While there are further rings, the first one is not pushed to; so its elements are older than all others.
-//! - A ring leaves the list when it was found empty for ever, or, all at once, when the owner finds nothing in any; then the first ring is the only
-//!   one again. An element is in a ring of the list, or claimed.
-//! - Rings have numbers that never come back, so that nobody drops another ring than the one that he has seen empty.
+//! - Only the last ring is pushed to. One that has another ring behind it gets no more elements: once a look
+//!   finds it empty, it is so for ever, *if it had a successor before that look*.
+//! - While there are further rings, the first one is not pushed to; so its elements are older than all
+//!   others.
+//! - A ring leaves the list when it was found empty for ever, or, all at once, when the owner finds nothing
+//!   in any; then the first ring is the only one again. An element is in a ring of the list, or claimed.
+//! - Rings have numbers that never come back, so that nobody drops another ring than the one that he has seen
+//!   empty.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -29,7 +32,8 @@ use warpweft_platform::sync::{Arc, Mutex, MutexGuard};
 use crate::end::{Amount, CapacityError, Full, Glance, Owner, Steal, Thief};
 use crate::{Fifo, FifoThief, Word};
 
-/// Each ring is twice as large as the one before, up to this: so there are few rings, and one that is done is not much.
+/// Each ring is twice as large as the one before, up to this: so there are few rings, and one that is done is
+/// not much.
 const LARGEST: usize = 1 << 16;
 
 /// A ring behind the first one.
@@ -54,7 +58,8 @@ impl<T: Word> Shared<T> {
     fn change(&self, change: impl FnOnce(&mut VecDeque<Link<FifoThief<T>>>)) {
         let mut links = self.lock();
         change(&mut links);
-        // Ordering: Release; who reads that there are links finds them, and what was pushed to the first ring before (partner: `is_single`).
+        // Ordering: Release; who reads that there are links finds them, and what was pushed to the first ring
+        // before (partner: `is_single`).
         self.count.store(links.len(), Ordering::Release);
     }
 
@@ -76,7 +81,8 @@ impl<T: Word> Shared<T> {
 
 /// The owner's end of a stealable first-in first-out queue of rings.
 ///
-/// [`grow`](Owner::grow) adds a ring and moves nothing. A thief takes from the oldest ring that has something, so at most what that one holds.
+/// [`grow`](Owner::grow) adds a ring and moves nothing. A thief takes from the oldest ring that has
+/// something, so at most what that one holds.
 ///
 /// ```
 /// use warpweft_queue::{Amount, Chain, Full, Owner, Steal, Thief};
@@ -111,7 +117,8 @@ pub struct Chain<T: Word> {
 }
 
 impl<T: Word> Chain<T> {
-    /// As [`with_capacity`](Owner::with_capacity), with the indices of the first ring starting at `start`: for tests of their wrap.
+    /// As [`with_capacity`](Owner::with_capacity), with the indices of the first ring starting at `start`:
+    /// for tests of their wrap.
     #[doc(hidden)]
     pub fn with_start(capacity: usize, start: u64) -> Result<Self, CapacityError> {
         Ok(Self {
@@ -269,7 +276,8 @@ impl<T: Word> Thief<T> for ChainThief<T> {
         let further = links.iter().map(|link| link.ring.glance());
         further.fold(first, |all, one| Glance {
             len: all.len + one.len,
-            // A change of one of them is one of the whole; two that make up for each other are a hint gone wrong.
+            // A change of one of them is one of the whole; two that make up for each other are a hint gone
+            // wrong.
             mark: all.mark.rotate_left(1) ^ one.mark,
         })
     }

@@ -10,14 +10,17 @@
 //!
 //! # Invariants
 //!
-//! - Whoever pushes calls [`insert`](ClassSet::insert) afterwards. Bits are cleared by [`remove_if`](ClassSet::remove_if) only.
-//! - So when no call is under way, the bit of a class whose queues have elements is set. A set bit without elements is allowed: the next
-//!   look clears it.
-//! - The set is a hint while calls are under way. A thread on its way to sleep looks at the queues themselves.
+//! - Whoever pushes calls [`insert`](ClassSet::insert) afterwards. Bits are cleared by
+//!   [`remove_if`](ClassSet::remove_if) only.
+//! - So when no call is under way, the bit of a class whose queues have elements is set. A set bit without
+//!   elements is allowed: the next look clears it.
+//! - The set is a hint while calls are under way. A thread on its way to sleep looks at the queues
+//!   themselves.
 //!
-//! *Why that holds.* `insert` fences between the push and its load of the word, `remove_if` between its clearing of the bit and its look at
-//! the queue. One of the two fences is first. If it is the pusher's, the look sees the element, and the bit is set again. If it is the other
-//! one, the load sees the bit cleared, or what came later, and `insert` sets it.
+//! *Why that holds.* `insert` fences between the push and its load of the word, `remove_if` between its
+//! clearing of the bit and its look at the queue. One of the two fences is first. If it is the pusher's, the
+//! look sees the element, and the bit is set again. If it is the other one, the load sees the bit cleared, or
+//! what came later, and `insert` sets it.
 
 use std::fmt;
 
@@ -54,17 +57,19 @@ impl ClassSet {
         }
     }
 
-    /// Says that a class may have elements, after one was pushed. One fence, and no write if it is known already.
+    /// Says that a class may have elements, after one was pushed. One fence, and no write if it is known
+    /// already.
     ///
     /// # Panics
     ///
     /// If the class is [`CLASSES`](Self::CLASSES) or more.
     pub fn insert(&self, class: usize) {
         let bit = bit(class);
-        // Ordering: SeqCst orders the push before the load (partner: `remove_if`). Without it the load could see a bit that is about to be
-        // cleared by a thread that does not see the element.
+        // Ordering: SeqCst orders the push before the load (partner: `remove_if`). Without it the load could
+        // see a bit that is about to be cleared by a thread that does not see the element.
         fence(Ordering::SeqCst);
-        // Ordering: Relaxed; the fence orders it. The write that is saved would take the line from all who read it.
+        // Ordering: Relaxed; the fence orders it. The write that is saved would take the line from all who
+        // read it.
         if self.bits.load(Ordering::Relaxed) & bit == 0 {
             // Ordering: Relaxed; whoever sees the bit takes the element by the queue's own synchronisation.
             self.bits.fetch_or(bit, Ordering::Relaxed);
@@ -92,7 +97,8 @@ impl ClassSet {
         self.load() == 0
     }
 
-    /// Takes a class out whose queues are empty. `is_empty` looks at the queues; the class stays in the set if it says `false`.
+    /// Takes a class out whose queues are empty. `is_empty` looks at the queues; the class stays in the set
+    /// if it says `false`.
     ///
     /// # Panics
     ///

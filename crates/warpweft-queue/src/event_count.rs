@@ -107,8 +107,8 @@ pub struct EventCount {
 }
 
 impl EventCount {
-    /// An event count for workers `0..workers`, all awake, of which at most `max_searching` register as searchers
-    /// by themselves.
+    /// An event count for workers `0..workers`, all awake, of which at most `max_searching` register as
+    /// searchers by themselves.
     ///
     /// # Panics
     ///
@@ -135,11 +135,11 @@ impl EventCount {
 
     /// Registers the caller as a searcher, unless `max_searching` are at it already.
     ///
-    /// A searcher owes one of [`found`](Self::found) and [`prepare`](Self::prepare)`(_, true)`: until then no push
-    /// wakes anybody. Costs a load, and a compare-and-swap if it succeeds.
+    /// A searcher owes one of [`found`](Self::found) and [`prepare`](Self::prepare)`(_, true)`: until then no
+    /// push wakes anybody. Costs a load, and a compare-and-swap if it succeeds.
     pub fn try_search(&self) -> bool {
-        // Ordering: Relaxed, also below. The registration publishes nothing: whoever skips a wake-up because of it
-        // relies on the order of the word's modifications alone (lemma 2).
+        // Ordering: Relaxed, also below. The registration publishes nothing: whoever skips a wake-up because
+        // of it relies on the order of the word's modifications alone (lemma 2).
         let mut word = self.word.load(Ordering::Relaxed);
         while searching(word) < self.max_searching {
             match self.word.compare_exchange_weak(
@@ -158,8 +158,8 @@ impl EventCount {
 
     /// The searching caller has found work, or stops searching for another reason without going to sleep.
     ///
-    /// Returns `true` if it was the last searcher: then it must call [`notify_one`](Self::notify_one), because
-    /// pushes were not announced to anybody else while it searched. Costs one atomic subtraction.
+    /// Returns `true` if it was the last searcher: then it must call [`notify_one`](Self::notify_one),
+    /// because pushes were not announced to anybody else while it searched. Costs one atomic subtraction.
     #[must_use = "the last searcher has to leave a successor: call `notify_one` on true"]
     pub fn found(&self) -> bool {
         // Ordering: Relaxed. The caller publishes nothing here; its `notify_one` has the barrier.
@@ -172,15 +172,15 @@ impl EventCount {
         searching(before) == 1
     }
 
-    /// Announces that worker `w` is about to sleep; `searching` says whether it is registered as a searcher, which
-    /// it is no longer afterwards.
+    /// Announces that worker `w` is about to sleep; `searching` says whether it is registered as a searcher,
+    /// which it is no longer afterwards.
     ///
     /// The caller must then look at *every* source of work once more, exhaustively, and call either
-    /// [`cancel`](Self::cancel) or [`park`](Self::park). Costs two atomic writes and the heavy half of the barrier
-    /// (a system call where that is process-wide).
+    /// [`cancel`](Self::cancel) or [`park`](Self::park). Costs two atomic writes and the heavy half of the
+    /// barrier (a system call where that is process-wide).
     pub fn prepare(&self, w: usize, searching: bool) {
-        // The place comes before the count, so that whoever claims a counted sleeper finds a place.
-        // Ordering: Relaxed, published by the Release below to a claimer, and by the barrier to `notify_only`.
+        // The place comes before the count, so that whoever claims a counted sleeper finds a place. Ordering:
+        // Relaxed, published by the Release below to a claimer, and by the barrier to `notify_only`.
         self.places[w].state.store(SLEEPING, Ordering::Relaxed);
         delay::point("event_count.prepare: place");
         // One modification for both counts: a push never sees this worker as neither searching nor sleeping.
@@ -194,15 +194,17 @@ impl EventCount {
         self.barrier.heavy();
     }
 
-    /// The last look found work: worker `w` takes its announcement back. It is registered as a searcher afterwards.
+    /// The last look found work: worker `w` takes its announcement back. It is registered as a searcher
+    /// afterwards.
     ///
-    /// The caller, with work in hand, goes on to [`found`](Self::found), which makes it wake a successor for what
-    /// was pushed while it stood between searching and sleeping. Costs an atomic addition and a compare-and-swap.
-    /// If a waker had chosen `w` in the meantime, the caller waits for the rest of that wake-up: a few instructions
-    /// of the waker, unless it is preempted just there.
+    /// The caller, with work in hand, goes on to [`found`](Self::found), which makes it wake a successor for
+    /// what was pushed while it stood between searching and sleeping. Costs an atomic addition and a
+    /// compare-and-swap. If a waker had chosen `w` in the meantime, the caller waits for the rest of that
+    /// wake-up: a few instructions of the waker, unless it is preempted just there.
     pub fn cancel(&self, w: usize) {
         let place = &self.places[w];
-        // The word first: until it says that this worker is no sleeper, its place has to be there for claimers.
+        // The word first: until it says that this worker is no sleeper, its place has to be there for
+        // claimers.
         // Ordering: Relaxed. This claim looks at its own place only, which this thread wrote.
         self.word.fetch_add(CLAIM, Ordering::Relaxed);
         delay::point("event_count.cancel: claimed");
@@ -212,16 +214,16 @@ impl EventCount {
             .compare_exchange(SLEEPING, AWAKE, Ordering::Relaxed, Ordering::Relaxed)
             .is_err()
         {
-            // A waker was first. Its token must not wake a later sleep, and its claim has registered this worker,
-            // so one's own is surplus. Nobody needs to hear of that: a push that skipped its wake-up because of
-            // the surplus is covered by the registration that stays.
+            // A waker was first. Its token must not wake a later sleep, and its claim has registered this
+            // worker, so one's own is surplus. Nobody needs to hear of that: a push that skipped its wake-up
+            // because of the surplus is covered by the registration that stays.
             self.take_token(place);
             self.give_back();
         }
     }
 
-    /// The last look found nothing: worker `w` sleeps until it is chosen. It is registered as a searcher afterwards
-    /// (its waker did that).
+    /// The last look found nothing: worker `w` sleeps until it is chosen. It is registered as a searcher
+    /// afterwards (its waker did that).
     ///
     /// What happened before the wake-up happens before the return. There is no time-out.
     pub fn park(&self, w: usize) {
@@ -229,8 +231,9 @@ impl EventCount {
         self.take_token(&self.places[w]);
     }
 
-    /// As [`park`](Self::park), but not for longer than `ns` nanoseconds: for a worker that has to look again whether or
-    /// not somebody wakes it. No substitute for a wake-up: who makes work visible calls `notify_one` all the same.
+    /// As [`park`](Self::park), but not for longer than `ns` nanoseconds: for a worker that has to look again
+    /// whether or not somebody wakes it. No substitute for a wake-up: who makes work visible calls
+    /// `notify_one` all the same.
     pub fn park_timeout(&self, w: usize, ns: u64) {
         let place = &self.places[w];
         if !place.parker.wait_for(ns) {
@@ -240,16 +243,17 @@ impl EventCount {
         }
     }
 
-    /// Says how a worker in [`park_elsewhere`](Self::park_elsewhere) is woken; only the first call counts. `unpark_elsewhere` must also end
-    /// a sleep that begins a moment later.
+    /// Says how a worker in [`park_elsewhere`](Self::park_elsewhere) is woken; only the first call counts.
+    /// `unpark_elsewhere` must also end a sleep that begins a moment later.
     pub fn unpark_by(&self, unpark_elsewhere: impl Fn() + Send + Sync + 'static) {
         let _ = self.unpark_elsewhere.0.set(Box::new(unpark_elsewhere));
     }
 
-    /// As [`park`](Self::park), but the worker sleeps in `sleep`: in a poller, which has its own reasons to return. A waker that
-    /// chooses the worker calls what [`unpark_by`](Self::rouse_by) was given, before.
+    /// As [`park`](Self::park), but the worker sleeps in `sleep`: in a poller, which has its own reasons to
+    /// return. A waker that chooses the worker calls what [`unpark_by`](Self::rouse_by) was given, before.
     ///
-    /// Afterwards the worker is awake and registered as a searcher, whether it was chosen or `sleep` returned by itself.
+    /// Afterwards the worker is awake and registered as a searcher, whether it was chosen or `sleep` returned
+    /// by itself.
     pub fn park_elsewhere(&self, w: usize, sleep: impl FnOnce()) {
         let place = &self.places[w];
         let chosen = !place.parker.leave() || {
@@ -266,17 +270,17 @@ impl EventCount {
 
     /// Call after work was made visible: wakes a sleeper, unless somebody searches already or nobody sleeps.
     ///
-    /// Returns whether it woke one. Costs the light half of the barrier and one load if there is nothing to do;
-    /// otherwise a compare-and-swap on the word, a search for a place in O(workers) from the lowest index (so that
-    /// the same few workers stay warm), and the system call of the wake-up.
+    /// Returns whether it woke one. Costs the light half of the barrier and one load if there is nothing to
+    /// do; otherwise a compare-and-swap on the word, a search for a place in O(workers) from the lowest index
+    /// (so that the same few workers stay warm), and the system call of the wake-up.
     #[inline]
     pub fn notify_one(&self) -> bool {
         let word = self.look();
         wanted(word) && self.wake_any(word)
     }
 
-    /// Call after work was made visible: whether [`notify_one`](Self::notify_one) has anything to do. For who wants to have that out of
-    /// line; the answer `false` is all that is owed.
+    /// Call after work was made visible: whether [`notify_one`](Self::notify_one) has anything to do. For who
+    /// wants to have that out of line; the answer `false` is all that is owed.
     #[inline]
     #[must_use = "on true somebody has to be woken: call `notify_one`"]
     pub fn is_wanted(&self) -> bool {
@@ -292,8 +296,8 @@ impl EventCount {
         self.word.load(Ordering::Relaxed)
     }
 
-    /// Call after work for worker `w` was made visible: wakes `w` if it sleeps, whoever else is searching; otherwise
-    /// does what [`notify_one`](Self::notify_one) does.
+    /// Call after work for worker `w` was made visible: wakes `w` if it sleeps, whoever else is searching;
+    /// otherwise does what [`notify_one`](Self::notify_one) does.
     ///
     /// Returns whether it woke a worker.
     #[inline]
@@ -303,8 +307,8 @@ impl EventCount {
 
     /// Call after work that only worker `w` can do was made visible: wakes `w` if it sleeps.
     ///
-    /// Returns whether it woke a worker. Costs the light half of the barrier and one load of `w`'s place if `w` is
-    /// awake; otherwise an atomic addition, a compare-and-swap, and the system call of the wake-up.
+    /// Returns whether it woke a worker. Costs the light half of the barrier and one load of `w`'s place if
+    /// `w` is awake; otherwise an atomic addition, a compare-and-swap, and the system call of the wake-up.
     #[inline]
     pub fn notify_only(&self, w: usize) -> bool {
         // Pairs with the heavy half in `prepare` (lemma 1, with the place instead of the word).
@@ -322,7 +326,8 @@ impl EventCount {
         }
     }
 
-    /// Whether worker `w` has not announced sleep, or its wake-up is over: one moment's view of what others change.
+    /// Whether worker `w` has not announced sleep, or its wake-up is over: one moment's view of what others
+    /// change.
     #[must_use]
     pub fn is_awake(&self, w: usize) -> bool {
         // Ordering: Relaxed. For who looks again.
@@ -355,8 +360,8 @@ impl EventCount {
                     if (0..self.places.len()).any(|w| self.choose(w)) {
                         return true;
                     }
-                    // Those whom the claim could have meant left by themselves or were chosen by others. If this
-                    // claim was the only registration, pushes may have relied on it: look again.
+                    // Those whom the claim could have meant left by themselves or were chosen by others. If
+                    // this claim was the only registration, pushes may have relied on it: look again.
                     word = self.give_back();
                 }
                 Err(now) => word = now,
@@ -369,8 +374,8 @@ impl EventCount {
     /// Claims and chooses worker `w`, which was seen sleeping.
     #[cold]
     fn wake_worker(&self, w: usize) -> bool {
-        // The count may go below zero here, when others have claimed all sleepers but not chosen yet: one of them
-        // will find no place and give its claim back.
+        // The count may go below zero here, when others have claimed all sleepers but not chosen yet: one of
+        // them will find no place and give its claim back.
         // Ordering: Relaxed. The claim is for one place, and `choose` decides about that.
         self.word.fetch_add(CLAIM, Ordering::Relaxed);
         delay::point("event_count.wake_worker: claimed");
@@ -384,8 +389,8 @@ impl EventCount {
 
     /// The one function that wakes: turns the caller's claim and a sleeping place into a searching worker.
     ///
-    /// Nothing of the place is touched after the token is left, and the token itself lives as long as `self`. A worker that
-    /// sleeps elsewhere finds the token whether it returns because it was woken or by itself.
+    /// Nothing of the place is touched after the token is left, and the token itself lives as long as `self`.
+    /// A worker that sleeps elsewhere finds the token whether it returns because it was woken or by itself.
     fn choose(&self, w: usize) -> bool {
         let place = &self.places[w];
         // Ordering: Relaxed, both. The state only decides who ends the announcement; `unpark` publishes.
@@ -417,7 +422,8 @@ impl EventCount {
         place.parker.park();
         // Ordering: Relaxed. `park` acquired what the waker wrote before the token.
         let state = place.state.load(Ordering::Relaxed);
-        // A token without a choice would be a wake-up that the word does not know of, and the next one is lost.
+        // A token without a choice would be a wake-up that the word does not know of, and the next one is
+        // lost.
         assert_eq!(state, CHOSEN, "a worker was woken without being chosen");
         // Ordering: Relaxed. No waker touches a chosen place, and the next announcement publishes anew.
         place.state.store(AWAKE, Ordering::Relaxed);

@@ -21,15 +21,16 @@
 //!
 //! # Growth
 //!
-//! The owner copies the words to a ring of twice the size while thieves go on taking them from the old one. Then it
-//! throws `head` far beyond `tail`, which locks thieves out, publishes the new ring, and `head` restarts there at the
-//! first element that no thief has claimed, not before the old `tail`: behind every index that ever was an element's.
-//! Between lock and restart are three stores, however many elements there are, so that a growth costs a thief one lost
-//! steal and not a wait for thousands of words. The words that lie in both rings then are emptied in the one where no
-//! index leads to them any more. (The owner reads words that are a thief's at the same time: words, not elements.)
+//! The owner copies the words to a ring of twice the size while thieves go on taking them from the old one.
+//! Then it throws `head` far beyond `tail`, which locks thieves out, publishes the new ring, and `head`
+//! restarts there at the first element that no thief has claimed, not before the old `tail`: behind every
+//! index that ever was an element's. Between lock and restart are three stores, however many elements there
+//! are, so that a growth costs a thief one lost steal and not a wait for thousands of words. The words that
+//! lie in both rings then are emptied in the one where no index leads to them any more. (The owner reads
+//! words that are a thief's at the same time: words, not elements.)
 //!
-//! Thieves that had claimed elements before carry them out of the old ring in their own time: unlike EBSL's B.7, the
-//! owner waits for nobody; the old ring is freed later (see `ring.rs`).
+//! Thieves that had claimed elements before carry them out of the old ring in their own time: unlike EBSL's
+//! B.7, the owner waits for nobody; the old ring is freed later (see `ring.rs`).
 //!
 //! A thief reads `head`, `tail` and the address of the ring, in this order, and follows the address only when
 //! its compare-and-swap of `head` has succeeded. Then it has the address of the ring that was live at that
@@ -171,15 +172,17 @@ impl<T: Word> Fifo<T> {
         self.tail
     }
 
-    /// The long part of a growth: copies the elements to `bigger` while thieves go on taking them. Returns the index of the first that it has
-    /// copied.
+    /// The long part of a growth: copies the elements to `bigger` while thieves go on taking them. Returns
+    /// the index of the first that it has copied.
     fn copy_to(&self, bigger: View) -> u64 {
-        // Ordering: Relaxed; a stale head is below the true one: some are copied in vain. It is not so stale that a slot counts twice: the owner
-        // has refilled one only after `is_free` saw what its claimer did after the swap.
+        // Ordering: Relaxed; a stale head is below the true one: some are copied in vain. It is not so stale
+        // that a slot counts twice: the owner has refilled one only after `is_free` saw what its claimer did
+        // after the swap.
         let seen = self.shared.head.load(Ordering::Relaxed);
         let count = self.tail.wrapping_sub(seen) as usize;
         let to = self.restart() as usize;
-        // SAFETY: the live ring is not freed before its owner replaces it; `bigger` is new, empty, and twice as large.
+        // SAFETY: the live ring is not freed before its owner replaces it; `bigger` is new, empty, and twice
+        // as large.
         unsafe { self.slots.copy(seen as usize, count, bigger, to) };
         delay::point("fifo.grow.copied");
         seen
@@ -205,7 +208,8 @@ impl<T: Word> Fifo<T> {
             .head
             .store(start.wrapping_add(stolen), Ordering::Release);
 
-        // SAFETY: claims in the new ring begin behind these copies, and no claim in the old ring reaches what was left there.
+        // SAFETY: claims in the new ring begin behind these copies, and no claim in the old ring reaches what
+        // was left there.
         unsafe { new.clear(start as usize, stolen as usize) };
         // SAFETY: as before; `retired` is freed below at the earliest.
         unsafe { old.clear(head as usize, left) };

@@ -23,10 +23,12 @@ fn element(id: usize) -> Element {
     Element::new(id).expect("numbers start at 1")
 }
 
-/// While eight elements lie in both rings, thieves take `stolen` of them from the old one, at the first try: only the second part of a growth,
-/// whose length does not depend on the elements, can make one lose. Afterwards each element comes out once, and the new ring has the room that it says.
+/// While eight elements lie in both rings, thieves take `stolen` of them from the old one, at the first try:
+/// only the second part of a growth, whose length does not depend on the elements, can make one lose.
+/// Afterwards each element comes out once, and the new ring has the room that it says.
 pub(crate) fn a_growth_stops_no_thief<Q: Grows>(make: impl Fn() -> Q) {
-    // All of them first: a growth that stops thieves shall fail at a steal, and not get as far as the second part, which it would confuse.
+    // All of them first: a growth that stops thieves shall fail at a steal, and not get as far as the second
+    // part, which it would confuse.
     for stolen in (0..=8).rev() {
         let mut queue = make();
         let thief = queue.thief();

@@ -1,8 +1,8 @@
 //! An unbounded inbox: any thread pushes, one owner takes.
 //!
 //! Elements are one word and bring no link along, so they lie in blocks of slots. A block is chained when it
-//! becomes the last one, not for each element, and the owner gives emptied blocks back: in a steady state nothing
-//! is allocated.
+//! becomes the last one, not for each element, and the owner gives emptied blocks back: in a steady state
+//! nothing is allocated.
 //!
 //! ```text
 //!             older           older
@@ -12,14 +12,14 @@
 //!       owner takes here                   next push reserves here
 //! ```
 //!
-//! *Push* reserves a slot by one compare-and-swap of `tail` and fills it by a second, of the slot's state. If the
-//! last block has no slot left, the pusher puts a new one behind it: it lets the block point to the `older` one
-//! and swaps `tail` to it, slot 0 already reserved. Nobody ever has to wait for a second step of somebody else,
-//! because the links run backwards; the owner turns them round, once per block.
+//! *Push* reserves a slot by one compare-and-swap of `tail` and fills it by a second, of the slot's state. If
+//! the last block has no slot left, the pusher puts a new one behind it: it lets the block point to the
+//! `older` one and swaps `tail` to it, slot 0 already reserved. Nobody ever has to wait for a second step of
+//! somebody else, because the links run backwards; the owner turns them round, once per block.
 //!
 //! *Pop* looks at the next slot only. Should it be reserved and still empty, its pusher is slow, perhaps
-//! preempted: the owner waits a moment, then *skips* the slot and goes on with the elements behind. The pusher
-//! will find its slot skipped and reserve another one. (So do the dequeuers of Correia and Ramalhete's
+//! preempted: the owner waits a moment, then *skips* the slot and goes on with the elements behind. The
+//! pusher will find its slot skipped and reserve another one. (So do the dequeuers of Correia and Ramalhete's
 //! *FAAArrayQueue*, 2016.)
 //!
 //! ```text
@@ -30,12 +30,13 @@
 //!
 //! # Invariants
 //!
-//! - A slot is reserved by one pusher at a time, and only a pusher that has reserved a slot touches its block.
-//! - The owner takes or skips every slot once, in the order of their reservation. Hence FIFO, exactly: a push that
-//!   ended before another began has the older slot.
-//! - When the owner has passed a block and all its slots are EMPTY, every pusher has done its last access of the
-//!   block: the fill is the last one of a pusher whose element was taken, the giving up that of a skipped one.
-//!   Only then the block is used again.
+//! - A slot is reserved by one pusher at a time, and only a pusher that has reserved a slot touches its
+//!   block.
+//! - The owner takes or skips every slot once, in the order of their reservation. Hence FIFO, exactly: a push
+//!   that ended before another began has the older slot.
+//! - When the owner has passed a block and all its slots are EMPTY, every pusher has done its last access of
+//!   the block: the fill is the last one of a pusher whose element was taken, the giving up that of a skipped
+//!   one. Only then the block is used again.
 //! - That a block returns does not confuse `tail`: the word is the whole truth (which block, how many slots),
 //!   whether or not it was the same at an earlier time.
 //! - No counter runs on, so none can overflow: slots are counted per block.
@@ -143,7 +144,8 @@ struct Head {
     limbo: Vec<*mut Block>,
 }
 
-// SAFETY: the blocks of a `Head` are reached by pushers through atomics only, and freed by whoever has the `Head`.
+// SAFETY: the blocks of a `Head` are reached by pushers through atomics only, and freed by whoever has the
+// `Head`.
 unsafe impl Send for Head {}
 
 impl<T: Word> Core<T> {
@@ -153,15 +155,16 @@ impl<T: Word> Core<T> {
             delay::point("inbox: reserved");
             // Ordering: Relaxed; the state publishes it.
             slot.element.store(element.get(), Ordering::Relaxed);
-            // Ordering: Release pairs with the owner's Acquire of FULL. A failure reads nothing that depends on it.
+            // Ordering: Release pairs with the owner's Acquire of FULL. A failure reads nothing that depends
+            // on it.
             let filled = slot
                 .state
                 .compare_exchange(EMPTY, FULL, Ordering::Release, Ordering::Relaxed);
             if filled.is_ok() {
                 return;
             }
-            // Ordering: Release pairs with the Acquire in `retire`: our store to `element` comes before the block's
-            // next life. This is our last access of the block.
+            // Ordering: Release pairs with the Acquire in `retire`: our store to `element` comes before the
+            // block's next life. This is our last access of the block.
             slot.state.store(EMPTY, Ordering::Release);
         }
     }
@@ -177,17 +180,17 @@ impl<T: Word> Core<T> {
                 let fresh = self.fresh(block);
                 (Some(fresh), join(fresh, 1))
             };
-            // Ordering: Release publishes `older` of a fresh block, to the owner, and its empty slots, to other
-            // pushers. Acquire pairs with it. `tail` is changed by read-modify-writes only, so each Release is
-            // seen through all later values.
+            // Ordering: Release publishes `older` of a fresh block, to the owner, and its empty slots, to
+            // other pushers. Acquire pairs with it. `tail` is changed by read-modify-writes only, so each
+            // Release is seen through all later values.
             match self
                 .tail
                 .compare_exchange(tail, mine, Ordering::AcqRel, Ordering::Relaxed)
             {
                 Ok(_) => {
                     let (block, reserved) = split(mine);
-                    // SAFETY: we have just reserved a slot of `block`, which keeps it from being freed until we
-                    // have filled the slot or given it up.
+                    // SAFETY: we have just reserved a slot of `block`, which keeps it from being freed until
+                    // we have filled the slot or given it up.
                     return &unsafe { Block::at(block) }.slots[reserved - 1];
                 }
                 Err(now) => tail = now,
@@ -249,14 +252,15 @@ impl<T: Word> Core<T> {
 
     /// Whether every slot reserved so far was taken or skipped.
     fn none_reserved(&self, head: &Head) -> bool {
-        // Ordering: Acquire only for symmetry with `advance`: the value alone decides. A push that happens before,
-        // or that a pair of `SeqCst` fences puts before, is in it.
+        // Ordering: Acquire only for symmetry with `advance`: the value alone decides. A push that happens
+        // before, or that a pair of `SeqCst` fences puts before, is in it.
         self.tail.load(Ordering::Acquire) == join(head.block, head.slot)
     }
 
     /// Goes from a block passed to the next newer one, if there is one.
     fn advance(&self, head: &mut Head) -> bool {
-        // Ordering: Acquire pairs with the Release that chained the block, and those that chained the older ones.
+        // Ordering: Acquire pairs with the Release that chained the block, and those that chained the older
+        // ones.
         let (last, _) = split(self.tail.load(Ordering::Acquire));
         if last == head.block {
             return false;
@@ -332,7 +336,8 @@ impl<T: Word> Drop for Core<T> {
         let spare = self.spare.load(Ordering::Relaxed);
         for block in head.limbo.into_iter().chain([head.block, spare]) {
             if !block.is_null() {
-                // SAFETY: no pusher is left; after the last pop there is no block but these, each in one place.
+                // SAFETY: no pusher is left; after the last pop there is no block but these, each in one
+                // place.
                 unsafe { Block::free(block) };
             }
         }
@@ -400,9 +405,10 @@ impl<T: Word> InboxOwner<T> {
 
     /// Takes the oldest element.
     ///
-    /// Amortised O(1); no read-modify-write instruction if the element is there. `None` means that every push that
-    /// happens before the call was taken, and so was every one put before it by a `SeqCst` fence on each side; a
-    /// push that is still at work may be overtaken by later ones. Waits for nobody longer than some 64 spins.
+    /// Amortised O(1); no read-modify-write instruction if the element is there. `None` means that every push
+    /// that happens before the call was taken, and so was every one put before it by a `SeqCst` fence on each
+    /// side; a push that is still at work may be overtaken by later ones. Waits for nobody longer than some
+    /// 64 spins.
     pub fn pop(&mut self) -> Option<T> {
         let word = self.core.pop(&mut self.head)?;
         // SAFETY: `Core::pop` gives a word that `push` got from `into_word`, once.
@@ -446,8 +452,8 @@ pub struct InboxSender<T: Word> {
 }
 
 impl<T: Word> InboxSender<T> {
-    /// Adds an element. Two compare-and-swaps; one allocation of 1 KiB per 63 elements at most, none as long as
-    /// the owner keeps up.
+    /// Adds an element. Two compare-and-swaps; one allocation of 1 KiB per 63 elements at most, none as long
+    /// as the owner keeps up.
     ///
     /// Waits for nobody, whatever the owner or other pushers are doing.
     pub fn push(&self, element: T) {

@@ -24,7 +24,7 @@ mod word;
 
 pub use chain::{Chain, ChainThief};
 pub use class_set::ClassSet;
-pub use deques::{Active, DequeState, DequeView, Deques, Raid};
+pub use deques::{Active, DequeState, DequeView, Deques, StealOutcome};
 pub use end::{Amount, CapacityError, Full, Glance, MAX_CAPACITY, Owner, Steal, Thief};
 pub use event_count::EventCount;
 pub use fifo::{Fifo, FifoThief};

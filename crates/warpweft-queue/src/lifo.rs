@@ -33,12 +33,12 @@
 //!
 //! # Growth
 //!
-//! As in `fifo.rs`: the owner copies the elements to a ring of twice the size, throws `pops` far ahead, which locks
-//! thieves out for three stores, and reopens. The elements keep their indices, but `pops` and `pushes` both go on by 2.
-//! By 1 would not do: a pop that came too late has shown `pops + 1` for a moment, and a thief may remember
-//! that word together with an element that was pushed later. It could then swap the word of the new epoch
-//! while it holds the address of the old ring. (A thief that reads a word of the new epoch reads the new
-//! address behind it.)
+//! As in `fifo.rs`: the owner copies the elements to a ring of twice the size, throws `pops` far ahead, which
+//! locks thieves out for three stores, and reopens. The elements keep their indices, but `pops` and `pushes`
+//! both go on by 2. By 1 would not do: a pop that came too late has shown `pops + 1` for a moment, and a
+//! thief may remember that word together with an element that was pushed later. It could then swap the word
+//! of the new epoch while it holds the address of the old ring. (A thief that reads a word of the new epoch
+//! reads the new address behind it.)
 
 use std::cell::Cell;
 use std::fmt;
@@ -186,14 +186,16 @@ impl<T: Word> Lifo<T> {
         self.shared.pushes.store(self.pushes, Ordering::Release);
     }
 
-    /// The long part of a growth: copies the elements to `bigger` while thieves go on taking them. Returns the index of the first that it has
-    /// copied.
+    /// The long part of a growth: copies the elements to `bigger` while thieves go on taking them. Returns
+    /// the index of the first that it has copied.
     fn copy_to(&self, bigger: View) -> u32 {
-        // Ordering: Relaxed; a stale head is below the true one: some are copied in vain. It is not so stale that a slot counts twice: the owner
-        // has refilled one only after `is_free` saw what its claimer did after the swap.
+        // Ordering: Relaxed; a stale head is below the true one: some are copied in vain. It is not so stale
+        // that a slot counts twice: the owner has refilled one only after `is_free` saw what its claimer did
+        // after the swap.
         let (_, seen) = split(self.shared.word.load(Ordering::Relaxed));
         let count = self.tail().wrapping_sub(seen) as usize;
-        // SAFETY: the live ring is not freed before its owner replaces it; `bigger` is new, empty, and twice as large.
+        // SAFETY: the live ring is not freed before its owner replaces it; `bigger` is new, empty, and twice
+        // as large.
         unsafe { self.slots.copy(seen as usize, count, bigger, seen as usize) };
         delay::point("lifo.grow.copied");
         seen
@@ -218,7 +220,8 @@ impl<T: Word> Lifo<T> {
         // Ordering: Release; a thief that sees this word sees the new ring and count (partner: `claim`).
         self.shared.word.store(join(self.pops, head), Ordering::Release);
 
-        // SAFETY: claims in the new ring begin behind these copies, and no claim in the old ring reaches what was left there.
+        // SAFETY: claims in the new ring begin behind these copies, and no claim in the old ring reaches what
+        // was left there.
         unsafe { new.clear(seen as usize, stolen) };
         // SAFETY: as before; `retired` is freed below at the earliest.
         unsafe { old.clear(head as usize, left) };

@@ -1,7 +1,7 @@
 //! An unbounded lock-free queue of linked nodes that travel with the elements.
 //!
-//! The queue of M. Michael and M. Scott (1996), in the form of F. Negele, F. Friedrich, S. Oh and B. Egger (2014): what
-//! becomes of the nodes says [`Nodes`].
+//! The queue of M. Michael and M. Scott (1996), in the form of F. Negele, F. Friedrich, S. Oh and B. Egger
+//! (2014): what becomes of the nodes says [`Nodes`].
 //!
 //! ```text
 //!    head                         tail, or one behind
@@ -14,16 +14,19 @@
 //!
 //! # Invariants
 //!
-//! - The tail is never behind the head: a pop moves it on before it moves the head. So a node that has left the queue is
-//!   neither, and who reads its number from `head` or `tail` afterwards reads an older value, which a fence rules out.
-//! - `next` of a node in the queue changes once, from none to the node behind. A node that has left keeps its `next` until it
-//!   is used again; so an exchange of its `next` fails as long as somebody has announced it.
-//! - *Why one hazard is enough.* A pop announces the head. As long as that holds, an exchange of `head` succeeds only if the
-//!   head was there all the time, so the node behind had not left either: `next`, and the word read from the node behind,
-//!   are true. If it had left and is used for something else, the word is nonsense, the exchange fails, and nobody sees it.
+//! - The tail is never behind the head: a pop moves it on before it moves the head. So a node that has left
+//!   the queue is neither, and who reads its number from `head` or `tail` afterwards reads an older value,
+//!   which a fence rules out.
+//! - `next` of a node in the queue changes once, from none to the node behind. A node that has left keeps its
+//!   `next` until it is used again; so an exchange of its `next` fails as long as somebody has announced it.
+//! - *Why one hazard is enough.* A pop announces the head. As long as that holds, an exchange of `head`
+//!   succeeds only if the head was there all the time, so the node behind had not left either: `next`, and
+//!   the word read from the node behind, are true. If it had left and is used for something else, the word is
+//!   nonsense, the exchange fails, and nobody sees it.
 //!
-//! Push and pop are lock-free for workers: a retry means that somebody else came through. The search for hazards is bounded by
-//! the number of places. Pushes from outside share a few places, and wait for one if there are more of them at once.
+//! Push and pop are lock-free for workers: a retry means that somebody else came through. The search for
+//! hazards is bounded by the number of places. Pushes from outside share a few places, and wait for one if
+//! there are more of them at once.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -76,7 +79,8 @@ impl<T: Word> Linked<T> {
         }
     }
 
-    /// Adds an element as the youngest, in the node that it carries, or in a fresh one. Says whether a node was made for it.
+    /// Adds an element as the youngest, in the node that it carries, or in a fresh one. Says whether a node
+    /// was made for it.
     ///
     /// Costs a fence, three read-modify-writes and a look at each place.
     ///
@@ -88,7 +92,8 @@ impl<T: Word> Linked<T> {
         self.push_in(self.place_of(processor), element, carried)
     }
 
-    /// As [`push`](Self::push), for threads without a processor: claims a visitor's place for the length of the call.
+    /// As [`push`](Self::push), for threads without a processor: claims a visitor's place for the length of
+    /// the call.
     ///
     /// # Panics
     ///
@@ -98,8 +103,9 @@ impl<T: Word> Linked<T> {
         self.push_in(visit.place, element, carried)
     }
 
-    /// Takes the oldest element, and a node for its next push. `None` means that the queue was empty at a moment of this call:
-    /// a push that happens before it is not overlooked, nor is one that a `SeqCst` fence on each side puts before it.
+    /// Takes the oldest element, and a node for its next push. `None` means that the queue was empty at a
+    /// moment of this call: a push that happens before it is not overlooked, nor is one that a `SeqCst` fence
+    /// on each side puts before it.
     ///
     /// Costs a fence and one or two read-modify-writes.
     ///
@@ -118,15 +124,15 @@ impl<T: Word> Linked<T> {
                 leave(hazard);
                 return None;
             }
-            // Ordering: Relaxed suffices to see it here if it is here: who moved the head to where we found it had seen
-            // the tail there, or behind. Release as in `push_in`.
+            // Ordering: Relaxed suffices to see it here if it is here: who moved the head to where we found
+            // it had seen the tail there, or behind. Release as in `push_in`.
             if self.tail.load(Ordering::Relaxed) == head {
                 self.move_tail(head, next);
             }
             let element = self.nodes.node(next).element.load(Ordering::Relaxed);
             delay::point("linked: about to take");
-            // Ordering: Release pairs with the Acquire in `confirm`: who finds the head there knows where the tail is, and
-            // that our look at the node behind is over when it takes it out in its turn.
+            // Ordering: Release pairs with the Acquire in `confirm`: who finds the head there knows where the
+            // tail is, and that our look at the node behind is over when it takes it out in its turn.
             if self
                 .head
                 .compare_exchange(head, next, Ordering::Release, Ordering::Relaxed)
@@ -134,7 +140,8 @@ impl<T: Word> Linked<T> {
             {
                 leave(hazard);
                 let element = NonZeroUsize::new(element)?;
-                // SAFETY: a push put the word there, from `into_word`; the exchange of the head past it succeeds once.
+                // SAFETY: a push put the word there, from `into_word`; the exchange of the head past it
+                // succeeds once.
                 return Some((unsafe { T::from_word(element) }, self.nodes.travel(head)));
             }
         }
@@ -150,7 +157,8 @@ impl<T: Word> Linked<T> {
         next == NONE
     }
 
-    /// Whether the queue seems to be empty: two loads, no fence. A hint: whoever acts on it looks again before it sleeps.
+    /// Whether the queue seems to be empty: two loads, no fence. A hint: whoever acts on it looks again
+    /// before it sleeps.
     #[inline]
     pub fn seems_empty(&self) -> bool {
         let head = self.head.load(Ordering::Acquire);
@@ -203,7 +211,8 @@ impl<T: Word> Linked<T> {
 
     #[inline]
     fn move_tail(&self, from: u32, to: u32) {
-        // Ordering: Release pairs with the Acquire in `confirm`: the node's `next` is there. If it fails, somebody helped.
+        // Ordering: Release pairs with the Acquire in `confirm`: the node's `next` is there. If it fails,
+        // somebody helped.
         let _ = self
             .tail
             .compare_exchange(from, to, Ordering::Release, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! An unbounded queue under a lock, whose length can be read without the lock.
 //!
-//! This is the overflow queue of the Go and tokio schedulers: off the hot path, where a lock held for one batch
-//! beats a read-modify-write instruction per element.
+//! This is the overflow queue of the Go and tokio schedulers: off the hot path, where a lock held for one
+//! batch beats a read-modify-write instruction per element.
 //!
 //! ```text
 //!   push, pop ──lock──▶ VecDeque ──unlock──▶      len: written by whoever holds the lock, as its last act
@@ -10,12 +10,12 @@
 //!
 //! # Invariants
 //!
-//! - `len` is stored only under the lock, after the change: its modification order is that of the changes, and
-//!   whoever reads the value of a change or a later one reads no older truth.
-//! - Hence a push that *happens before* [`is_empty`](Locked::is_empty) or [`pop`](Locked::pop) is not overlooked.
-//!   Nor is one that is ordered to it by a pair of `SeqCst` fences only, as in the idle protocol: a pusher that
-//!   pushes, fences and then looks for sleepers, and a sleeper that announces itself, fences and then pops, do
-//!   not both miss the other.
+//! - `len` is stored only under the lock, after the change: its modification order is that of the changes,
+//!   and whoever reads the value of a change or a later one reads no older truth.
+//! - Hence a push that *happens before* [`is_empty`](Locked::is_empty) or [`pop`](Locked::pop) is not
+//!   overlooked. Nor is one that is ordered to it by a pair of `SeqCst` fences only, as in the idle protocol:
+//!   a pusher that pushes, fences and then looks for sleepers, and a sleeper that announces itself, fences
+//!   and then pops, do not both miss the other.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -64,8 +64,8 @@ impl<T: Word> Locked<T> {
 
     /// Adds elements in their order, under one lock: no element of another thread comes between them.
     ///
-    /// `elements` is iterated under the lock and must not use this queue. If it panics, the elements that it gave
-    /// until then are in the queue.
+    /// `elements` is iterated under the lock and must not use this queue. If it panics, the elements that it
+    /// gave until then are in the queue.
     pub fn push_batch(&self, elements: impl IntoIterator<Item = T>) {
         let elements = elements.into_iter();
         self.lock().extend(elements);
@@ -93,10 +93,12 @@ impl<T: Word> Locked<T> {
         taken
     }
 
-    /// Takes out the elements for which `wanted` says so; the others stay as they are. One lock, and a look at each element.
+    /// Takes out the elements for which `wanted` says so; the others stay as they are. One lock, and a look
+    /// at each element.
     ///
-    /// `wanted` is called under the lock and must not use this queue. If it panics, nothing is lost but the element that it looked at,
-    /// which is dropped as those are that were taken; the others may be in another order.
+    /// `wanted` is called under the lock and must not use this queue. If it panics, nothing is lost but the
+    /// element that it looked at, which is dropped as those are that were taken; the others may be in another
+    /// order.
     pub fn extract(&self, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut taken = Vec::new();
         if self.is_empty() {
@@ -113,15 +115,17 @@ impl<T: Word> Locked<T> {
         taken
     }
 
-    /// The number of elements. One load; other threads may have changed it by the time the caller looks at it.
+    /// The number of elements. One load; other threads may have changed it by the time the caller looks at
+    /// it.
     pub fn len(&self) -> usize {
-        // Ordering: Acquire pairs with the Release in `Held::drop`, so that whoever sees elements also sees what
-        // their pusher did before. Not to overlook a push, Relaxed would do: see the module's invariants.
+        // Ordering: Acquire pairs with the Release in `Held::drop`, so that whoever sees elements also sees
+        // what their pusher did before. Not to overlook a push, Relaxed would do: see the module's
+        // invariants.
         self.len.load(Ordering::Acquire)
     }
 
-    /// Whether there is no element. One load. Never true after a push that happens before the call, unless the
-    /// element was taken.
+    /// Whether there is no element. One load. Never true after a push that happens before the call, unless
+    /// the element was taken.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -156,7 +160,8 @@ struct Held<'a, T> {
 
 impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
-        // Ordering: Release pairs with the Acquire in `len`. The lock, still held, orders it among the other stores.
+        // Ordering: Release pairs with the Acquire in `len`. The lock, still held, orders it among the other
+        // stores.
         self.len.store(self.queue.len(), Ordering::Release);
     }
 }

@@ -1,10 +1,10 @@
 //! A bounded queue for any number of producers and consumers, with fetch-and-add on both ends.
 //!
-//! After EBSL (B. Modelski, *Using effect handlers for efficient parallel scheduling*, Cambridge 2022, B.1 to B.4),
-//! with answers of the calls that do not wait made sound. A fetch-and-add never fails, so threads that meet at an
-//! end of the queue do not make each other retry: each draws a *ticket*, and the ticket names the slot. What a
-//! ticket costs is the overshoot: one may be drawn for an element, or a room, that is not there, and has to be
-//! handed back.
+//! After EBSL (B. Modelski, *Using effect handlers for efficient parallel scheduling*, Cambridge 2022, B.1 to
+//! B.4), with answers of the calls that do not wait made sound. A fetch-and-add never fails, so threads that
+//! meet at an end of the queue do not make each other retry: each draws a *ticket*, and the ticket names the
+//! slot. What a ticket costs is the overshoot: one may be drawn for an element, or a room, that is not there,
+//! and has to be handed back.
 //!
 //! ```text
 //!                    head              tail
@@ -19,21 +19,22 @@
 //!
 //! # Invariants
 //!
-//! 1. *Every ticket below `tail` is held by exactly one push, every one below `head` by exactly one pop*, at work or
-//!    done. A ticket is handed back by a compare-and-swap of the index from `ticket + 1` to `ticket`; that succeeds
-//!    only for the highest ticket that is out, and its holder does nothing with it afterwards.
-//! 2. *The turn lets one push and one pop per ticket at the slot*, in that order, and nobody of another lap. So
-//!    elements leave in the order of their tickets: strictly FIFO, at any capacity from 1.
-//! 3. *A used ticket is never handed back, nor is any below it*: index values up to it are gone for good. A slot
-//!    whose turn has passed ticket i thus proves that the indices are past i, for ever.
+//! 1. *Every ticket below `tail` is held by exactly one push, every one below `head` by exactly one pop*, at
+//!    work or done. A ticket is handed back by a compare-and-swap of the index from `ticket + 1` to `ticket`;
+//!    that succeeds only for the highest ticket that is out, and its holder does nothing with it afterwards.
+//! 2. *The turn lets one push and one pop per ticket at the slot*, in that order, and nobody of another lap.
+//!    So elements leave in the order of their tickets: strictly FIFO, at any capacity from 1.
+//! 3. *A used ticket is never handed back, nor is any below it*: index values up to it are gone for good. A
+//!    slot whose turn has passed ticket i thus proves that the indices are past i, for ever.
 //!
 //! # Why the slot decides, and not the indices
 //!
-//! The obvious answer of a pop that has overshot ("`tail` is not above my ticket, I hand it back and return `None`")
-//! is wrong. It looks at `tail` and hands back later; a push may draw the ticket's twin in between. Handing back is
-//! still harmless, the element waits for the next holder. But a third thread that pops meanwhile finds `head` as
-//! high as `tail`, because of a ticket that nobody will use, and reports an empty queue although the element was
-//! there before it began. Looking at the indices once more does not help, since the one who misleads is asleep.
+//! The obvious answer of a pop that has overshot ("`tail` is not above my ticket, I hand it back and return
+//! `None`") is wrong. It looks at `tail` and hands back later; a push may draw the ticket's twin in between.
+//! Handing back is still harmless, the element waits for the next holder. But a third thread that pops
+//! meanwhile finds `head` as high as `tail`, because of a ticket that nobody will use, and reports an empty
+//! queue although the element was there before it began. Looking at the indices once more does not help,
+//! since the one who misleads is asleep.
 //!
 //! So handing back a ticket decides nothing here, it only makes the thread start over; and an index that is
 //! possibly too high decides nothing either. `None` is returned if
@@ -41,17 +42,17 @@
 //! - the element of the last ticket drawn for a push, `tail - 1`, *was taken* (its slot tells), and
 //! - `tail` is still the same.
 //!
-//! By 3, every push and pop with a ticket below `tail` will go through, and by the second load none above has been
-//! pushed: at that moment the queue was empty. [`Full`] is the mirror image: the slot of ticket
+//! By 3, every push and pop with a ticket below `tail` will go through, and by the second load none above has
+//! been pushed: at that moment the queue was empty. [`Full`] is the mirror image: the slot of ticket
 //! `head + capacity - 1` is full, and `head` is still the same.
 //!
 //! # Progress
 //!
-//! Not lock-free. Who holds a ticket that has a twin waits for the twin, a few instructions of another thread; who
-//! has overshot and is not on top waits for those above to hand back. Of several waiting the top one is always free
-//! to go, so nobody waits for ever if every thread runs now and then; waiting threads give the CPU away for that.
-//! The blocking calls draw no ticket without a twin either: one that slept on a ticket would keep everyone below
-//! from handing back, and a `try_pop` from returning.
+//! Not lock-free. Who holds a ticket that has a twin waits for the twin, a few instructions of another
+//! thread; who has overshot and is not on top waits for those above to hand back. Of several waiting the top
+//! one is always free to go, so nobody waits for ever if every thread runs now and then; waiting threads give
+//! the CPU away for that. The blocking calls draw no ticket without a twin either: one that slept on a ticket
+//! would keep everyone below from handing back, and a `try_pop` from returning.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -164,8 +165,9 @@ impl<T: Word> Mpmc<T> {
         let word = element.into_word();
         let mut backoff = Backoff::default();
         loop {
-            // Ordering: Relaxed for both, here and wherever indices are read: they are hints on which nothing but
-            // the drawing of a ticket depends. `head` first: the room that we see is less than there was, if wrong.
+            // Ordering: Relaxed for both, here and wherever indices are read: they are hints on which nothing
+            // but the drawing of a ticket depends. `head` first: the room that we see is less than there was,
+            // if wrong.
             let head = self.head.load(Ordering::Relaxed);
             let tail = self.tail.load(Ordering::Relaxed);
             if distance(head, tail) < self.lap().cast_signed() {
@@ -187,8 +189,8 @@ impl<T: Word> Mpmc<T> {
     /// Takes the oldest element. One fetch-and-add; an empty queue costs loads only.
     ///
     /// `None` means that the queue was empty at a moment of this call: a push that happens before it is not
-    /// overlooked, nor is one that a `SeqCst` fence on each side puts before it. May wait for another thread that is
-    /// in the middle of a call: see the module's notes on progress.
+    /// overlooked, nor is one that a `SeqCst` fence on each side puts before it. May wait for another thread
+    /// that is in the middle of a call: see the module's notes on progress.
     pub fn try_pop(&self) -> Option<T> {
         let mut backoff = Backoff::default();
         loop {
@@ -291,8 +293,8 @@ impl<T: Word> Mpmc<T> {
     /// Whether all elements with tickets below `tail` were taken and none was pushed behind: see the module.
     fn is_empty_up_to(&self, tail: u64) -> bool {
         let last = tail.wrapping_sub(1);
-        // Ordering: Acquire pairs with the Release in `empty_out`, which follows the drawing of ticket `last`: the
-        // load of `tail` after it does not read an older value.
+        // Ordering: Acquire pairs with the Release in `empty_out`, which follows the drawing of ticket
+        // `last`: the load of `tail` after it does not read an older value.
         let taken = distance(full(last), self.slot(last).turn.load(Ordering::Acquire)) > 0;
         taken && self.tail.load(Ordering::Relaxed) == tail
     }
@@ -300,8 +302,8 @@ impl<T: Word> Mpmc<T> {
     /// Whether every slot from `head` on is full, one lap long, and none was taken: see the module.
     fn is_full_from(&self, head: u64) -> bool {
         let last = head.wrapping_add(self.lap() - 1);
-        // Ordering: Acquire pairs with the Release in `fill`, which follows the drawing of pop ticket `head - 1`:
-        // the load of `head` after it does not read an older value.
+        // Ordering: Acquire pairs with the Release in `fill`, which follows the drawing of pop ticket
+        // `head - 1`: the load of `head` after it does not read an older value.
         let filled = self.slot(last).turn.load(Ordering::Acquire) == full(last);
         filled && self.head.load(Ordering::Relaxed) == head
     }

@@ -1,8 +1,8 @@
 //! One queue made of several: pushes go to a random shard, pops look through all of them.
 //!
-//! However fast a queue is, its two ends are two cache lines that everyone wants. *k* queues have 2*k* such lines.
-//! (EBSL B.8: B. Modelski, *Using effect handlers for efficient parallel scheduling*, Cambridge 2022; and the
-//! multi-queues of H. Rihani, P. Sanders and R. Dementiev, 2015, without their priorities.)
+//! However fast a queue is, its two ends are two cache lines that everyone wants. *k* queues have 2*k* such
+//! lines. (EBSL B.8: B. Modelski, *Using effect handlers for efficient parallel scheduling*, Cambridge 2022;
+//! and the multi-queues of H. Rihani, P. Sanders and R. Dementiev, 2015, without their priorities.)
 //!
 //! ```text
 //!   push(x, pick = 6)               pop(start = 3)
@@ -17,13 +17,13 @@
 //! Each shard is a linearizable FIFO. The whole is not one: elements of different shards overtake each other.
 //! To a user it is a *bag*, which returns each element once, with these weaker answers:
 //!
-//! - `None` means that each shard was empty at *some* moment of the call, not all at the same one. An element that
-//!   was there during the whole call is never overlooked; one that is pushed to a shard already passed is, even if
-//!   the last element of a shard not yet passed was taken after that.
+//! - `None` means that each shard was empty at *some* moment of the call, not all at the same one. An element
+//!   that was there during the whole call is never overlooked; one that is pushed to a shard already passed
+//!   is, even if the last element of a shard not yet passed was taken after that.
 //! - [`Full`] likewise means that each shard was full at some moment of the call.
 //!
-//! A scheduler that is about to sleep needs no more: it announces itself, then looks through all shards. A push
-//! before the announcement is found, one after it sees the sleeper (with a `SeqCst` fence on each side).
+//! A scheduler that is about to sleep needs no more: it announces itself, then looks through all shards. A
+//! push before the announcement is found, one after it sees the sleeper (with a `SeqCst` fence on each side).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -45,7 +45,8 @@ pub trait Shard<T>: Sync {
     /// About how many elements there are.
     fn len(&self) -> usize;
 
-    /// Whether the shard was empty at a moment of the call. False may also mean that another thread is at work.
+    /// Whether the shard was empty at a moment of the call. False may also mean that another thread is at
+    /// work.
     fn is_empty(&self) -> bool;
 }
 
@@ -136,7 +137,8 @@ impl<T, S: Shard<T>> Multi<T, S> {
         })
     }
 
-    /// Adds an element to shard `pick` modulo the number of shards; if that is full, to the next one that is not.
+    /// Adds an element to shard `pick` modulo the number of shards; if that is full, to the next one that is
+    /// not.
     ///
     /// `pick` should be random, so that pushers rarely meet.
     ///
@@ -153,8 +155,8 @@ impl<T, S: Shard<T>> Multi<T, S> {
         Err(Full(element))
     }
 
-    /// Takes the oldest element of shard `start` modulo the number of shards; if there is none, of the next shard
-    /// that has one. `None` if every shard was empty when it was tried.
+    /// Takes the oldest element of shard `start` modulo the number of shards; if there is none, of the next
+    /// shard that has one. `None` if every shard was empty when it was tried.
     ///
     /// `start` should be random, or where this thread found something the last time.
     pub fn pop(&self, start: usize) -> Option<T> {

@@ -1,10 +1,12 @@
-//! Nodes that travel with the elements of linked queues, and hazard pointers that say when one may be used again.
+//! Nodes that travel with the elements of linked queues, and hazard pointers that say when one may be used
+//! again.
 //!
-//! After F. Negele, F. Friedrich, S. Oh and B. Egger, *On the design and implementation of an efficient lock-free
-//! scheduler* (2014), section 4. Who takes an element from a [`Linked`](crate::Linked) queue gets a node along, the one that
-//! the queue no longer needs, and gives it back with the next push of that element: a steady flow allocates nothing, and
-//! nothing is retired into lists. A node may still be looked at by a slow thread. So before it is linked again, all *hazard
-//! pointers* are searched for it; if one is found, the node is exchanged for the one that was left there last time.
+//! After F. Negele, F. Friedrich, S. Oh and B. Egger, *On the design and implementation of an efficient
+//! lock-free scheduler* (2014), section 4. Who takes an element from a [`Linked`](crate::Linked) queue gets a
+//! node along, the one that the queue no longer needs, and gives it back with the next push of that element:
+//! a steady flow allocates nothing, and nothing is retired into lists. A node may still be looked at by a
+//! slow thread. So before it is linked again, all *hazard pointers* are searched for it; if one is found, the
+//! node is exchanged for the one that was left there last time.
 //!
 //! ```text
 //!                         hazard     pool                  push(x, node 7)
@@ -13,28 +15,32 @@
 //!   processor 2 (visitor) [ – ]     [ – ]
 //! ```
 //!
-//! Hazard pointers belong to *processors*, those who may be inside a call at the same time, and not to tasks: a worker has
-//! one of its own, all other threads share a few, of which they claim one by a lock for the length of a call. So the search is bounded by the
-//! number of processors, however many tasks there are.
+//! Hazard pointers belong to *processors*, those who may be inside a call at the same time, and not to tasks:
+//! a worker has one of its own, all other threads share a few, of which they claim one by a lock for the
+//! length of a call. So the search is bounded by the number of processors, however many tasks there are.
 //!
 //! # What differs from the original
 //!
-//! - *One* hazard pointer per processor. The second one of the original guards the node behind the head while its element is
-//!   read. Here the element is one atomic word, and nodes are never unmapped: who reads it too late reads a word that it
-//!   throws away, because its exchange of the head fails. See `linked.rs`.
-//! - The original assumes sequential consistency. Here the announcement of a hazard and the look whether it still holds have
-//!   a `SeqCst` fence between them, and so have the taking of a node out of a queue and the search. Of the two one comes
-//!   first: either the search finds the hazard, or the one who announced it sees that the node has gone.
-//! - Nodes are numbers in a table, so what travels is 32 bits wide and can be checked: safe code may invent a number, and
-//!   gets a fresh node for it.
+//! - *One* hazard pointer per processor. The second one of the original guards the node behind the head while
+//!   its element is read. Here the element is one atomic word, and nodes are never unmapped: who reads it too
+//!   late reads a word that it throws away, because its exchange of the head fails. See `linked.rs`.
+//! - The original assumes sequential consistency. Here the announcement of a hazard and the look whether it
+//!   still holds have a `SeqCst` fence between them, and so have the taking of a node out of a queue and the
+//!   search. Of the two one comes first: either the search finds the hazard, or the one who announced it sees
+//!   that the node has gone.
+//! - Nodes are numbers in a table, so what travels is 32 bits wide and can be checked: safe code may invent a
+//!   number, and gets a fresh node for it.
 //!
 //! # Invariants
 //!
-//! - A node is in exactly one of: a queue, an element's hand (`travels`), a pool, the free list, or the hands of a thread that
-//!   is in the middle of a call. Redeeming is an exchange of `travels`, so one thread at most gets a node.
-//! - The owner of a node changes its links only if it was seen in no hazard pointer after a fence that follows its retirement.
-//! - Each pool keeps one node at most, for ever. So with T elements in queues or hands, Q queues and N processors there are at
-//!   least T, and at most T + Q + N nodes in use; no more are ever made, because what is released is taken first.
+//! - A node is in exactly one of: a queue, an element's hand (`travels`), a pool, the free list, or the hands
+//!   of a thread that is in the middle of a call. Redeeming is an exchange of `travels`, so one thread at
+//!   most gets a node.
+//! - The owner of a node changes its links only if it was seen in no hazard pointer after a fence that
+//!   follows its retirement.
+//! - Each pool keeps one node at most, for ever. So with T elements in queues or hands, Q queues and N
+//!   processors there are at least T, and at most T + Q + N nodes in use; no more are ever made, because what
+//!   is released is taken first.
 
 use std::cell::Cell;
 use std::fmt;
@@ -48,8 +54,8 @@ use warpweft_platform::delay;
 use warpweft_platform::random::Rng;
 use warpweft_platform::sync::{Arc, Mutex, MutexGuard};
 
-/// Nodes in the first chunk of the table; each chunk has twice as many as the one before. For the model checkers one chunk is
-/// enough: loom does not see that `OnceLock` publishes it.
+/// Nodes in the first chunk of the table; each chunk has twice as many as the one before. For the model
+/// checkers one chunk is enough: loom does not see that `OnceLock` publishes it.
 const FIRST: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     16
 } else {
@@ -65,7 +71,8 @@ const MOST: u32 = 1 << 31;
 /// No node: numbers begin with 1.
 pub(crate) const NONE: u32 = 0;
 
-/// A place in a queue. All fields are atomics: a late look at a node that is used again reads nonsense and does no harm.
+/// A place in a queue. All fields are atomics: a late look at a node that is used again reads nonsense and
+/// does no harm.
 pub(crate) struct Node {
     /// In a queue the node behind; in the free list the one below.
     pub(crate) next: AtomicU32,
@@ -83,7 +90,8 @@ struct Place {
     visited: Mutex<()>,
 }
 
-/// A node in the hand of an element: what [`Linked::pop`](crate::Linked::pop) gives along, for the next push of that element.
+/// A node in the hand of an element: what [`Linked::pop`](crate::Linked::pop) gives along, for the next push
+/// of that element.
 ///
 /// Plain bits, so that they fit into whatever travels with the element. An invented one does no harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -136,8 +144,9 @@ struct Table {
 }
 
 impl Nodes {
-    /// A table without nodes, and the processors that may use its queues. `visitors` are the places that all other threads
-    /// share; at least one. As many threads can push from outside at the same time, others wait.
+    /// A table without nodes, and the processors that may use its queues. `visitors` are the places that all
+    /// other threads share; at least one. As many threads can push from outside at the same time, others
+    /// wait.
     #[must_use]
     pub fn new(workers: usize, visitors: usize) -> (Self, Vec<Processor>) {
         let places = (0..workers + visitors.max(1)).map(|_| {
@@ -163,8 +172,8 @@ impl Nodes {
         (nodes, processors)
     }
 
-    /// How many nodes were ever made: no more than the most elements that there were at a time, plus the queues, plus
-    /// [`places`](Self::places).
+    /// How many nodes were ever made: no more than the most elements that there were at a time, plus the
+    /// queues, plus [`places`](Self::places).
     #[must_use]
     pub fn made(&self) -> usize {
         // Ordering: Relaxed; a count that orders nothing.
@@ -177,7 +186,8 @@ impl Nodes {
         self.0.places.len()
     }
 
-    /// Takes back the node of an element that has ended. A number that is no node in an element's hand is ignored.
+    /// Takes back the node of an element that has ended. A number that is no node in an element's hand is
+    /// ignored.
     pub fn release(&self, carried: Carried) {
         let node = self.acquire(self.redeem(carried));
         if node != NONE {
@@ -211,7 +221,8 @@ impl Nodes {
         }
         let (chunk, offset) = position(number);
         match self.find(chunk, offset) {
-            // Ordering: Acquire pairs with the Release in `travel`: what was done with the node before is over.
+            // Ordering: Acquire pairs with the Release in `travel`: what was done with the node before is
+            // over.
             Some(node) if node.travels.swap(0, Ordering::Acquire) == 1 => number,
             _ => NONE,
         }
@@ -225,22 +236,24 @@ impl Nodes {
         Carried(number)
     }
 
-    /// Fences in any case; then gives `node`, or another one, that nobody looks at and nobody will. `NONE` if there is none.
+    /// Fences in any case; then gives `node`, or another one, that nobody looks at and nobody will. `NONE` if
+    /// there is none.
     ///
-    /// At most one round per node that was left in a pool: a node that is in no queue is announced only by those who read
-    /// its number before, each once.
+    /// At most one round per node that was left in a pool: a node that is in no queue is announced only by
+    /// those who read its number before, each once.
     #[inline]
     pub(crate) fn acquire(&self, mut node: u32) -> u32 {
         loop {
-            // Ordering: SeqCst, the partner of the fence in `announce`. The node left its queue before; who announces it
-            // after this fence sees that.
+            // Ordering: SeqCst, the partner of the fence in `announce`. The node left its queue before; who
+            // announces it after this fence sees that.
             fence(Ordering::SeqCst);
             let mut exchanged = false;
             for place in &self.0.places {
                 if node == NONE {
                     return NONE;
                 }
-                // Ordering: Acquire pairs with the Release in `announce` and `leave`: who looked at it has done so.
+                // Ordering: Acquire pairs with the Release in `announce` and `leave`: who looked at it has
+                // done so.
                 if place.hazard.load(Ordering::Acquire) == node {
                     delay::point("nodes: hazard met");
                     // Ordering: AcqRel; the node's former owner is done with it, and so are we with ours.
@@ -289,7 +302,8 @@ impl Nodes {
         let mut free = self.0.free.load(Ordering::Relaxed);
         loop {
             node.next.store(free as u32, Ordering::Relaxed);
-            // Ordering: Release pairs with the Acquire in `take_free`: it sees our `next`, and that we are done.
+            // Ordering: Release pairs with the Acquire in `take_free`: it sees our `next`, and that we are
+            // done.
             match self.0.free.compare_exchange_weak(
                 free,
                 changed(free, number),
@@ -353,7 +367,8 @@ pub(crate) fn announce(from: &AtomicU32, hazard: &AtomicU32) -> u32 {
     let seen = from.load(Ordering::Relaxed);
     // Ordering: Release pairs with the Acquire in `acquire`, for the node that was announced before.
     hazard.store(seen, Ordering::Release);
-    // Ordering: SeqCst, the partner of the fence in `acquire`: it finds our hazard, or we see that the node has gone.
+    // Ordering: SeqCst, the partner of the fence in `acquire`: it finds our hazard, or we see that the node
+    // has gone.
     fence(Ordering::SeqCst);
     confirm(from, hazard, seen)
 }
@@ -418,7 +433,8 @@ impl fmt::Debug for Processor {
 mod tests {
     use super::{FIRST, position};
 
-    /// However often somebody looks at the node that comes back: one is left with him, and goes on when he looks at the next.
+    /// However often somebody looks at the node that comes back: one is left with him, and goes on when he
+    /// looks at the next.
     #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
     #[test]
     fn what_was_left_with_somebody_is_taken_for_what_is_left_now() {

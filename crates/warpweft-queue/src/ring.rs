@@ -8,8 +8,9 @@
 //!
 //! # Invariants
 //!
-//! - A slot holds 0 or the word of exactly one element. Only while the owner grows the ring a word may lie in two rings; an index of one of them
-//!   leads to it, and the owner empties the other slot before it does anything else.
+//! - A slot holds 0 or the word of exactly one element. Only while the owner grows the ring a word may lie in
+//!   two rings; an index of one of them leads to it, and the owner empties the other slot before it does
+//!   anything else.
 //! - Only the owner turns 0 into a word, and only in the live ring. A word becomes 0 only by the one who has
 //!   *claimed* it (by moving an index of the queue over it): the owner or one thief.
 //! - So a slot that was seen 0 by the owner stays 0 until the owner fills it, and a claimed slot stays filled
@@ -166,8 +167,9 @@ impl View {
         NonZeroUsize::new(word).unwrap_or_else(|| claimed_slot_was_empty())
     }
 
-    /// Copies the words of `count` slots from `from` on to `new`, from `to` on, while thieves may be emptying them. What is there afterwards for a
-    /// slot that was claimed meanwhile, a word or 0, is nobody's: the caller [clears](View::clear) it.
+    /// Copies the words of `count` slots from `from` on to `new`, from `to` on, while thieves may be emptying
+    /// them. What is there afterwards for a slot that was claimed meanwhile, a word or 0, is nobody's: the
+    /// caller [clears](View::clear) it.
     ///
     /// # Safety
     ///
@@ -178,8 +180,8 @@ impl View {
             let slot = unsafe { self.slot(from.wrapping_add(offset)) };
             // SAFETY: as before.
             let copy = unsafe { new.slot(to.wrapping_add(offset)) };
-            // Ordering: Relaxed for both; the words that nobody claims are the owner's own stores, and the index that it stores after the
-            // copy publishes them.
+            // Ordering: Relaxed for both; the words that nobody claims are the owner's own stores, and the
+            // index that it stores after the copy publishes them.
             copy.store(slot.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
@@ -188,7 +190,8 @@ impl View {
     ///
     /// # Safety
     ///
-    /// The ring lives; the caller is its owner; nobody has claimed or can claim these slots, and their words are elsewhere, too.
+    /// The ring lives; the caller is its owner; nobody has claimed or can claim these slots, and their words
+    /// are elsewhere, too.
     pub(crate) unsafe fn clear(self, from: usize, count: usize) {
         for offset in 0..count {
             // SAFETY: the ring lives, by this function's contract.

@@ -4,13 +4,15 @@
 //!   swap(b) ──▶ [ a ] ──▶ a          take ──▶ [ b ] ──▶ b          take ──▶ [   ] ──▶ nothing
 //! ```
 //!
-//! A scheduler keeps the task here that was made ready last (its data is in the cache), or a note from one worker to another, of which
-//! only the last one counts.
+//! A scheduler keeps the task here that was made ready last (its data is in the cache), or a note from one
+//! worker to another, of which only the last one counts.
 //!
 //! # Invariants
 //!
-//! - The word is 0 or one element, and changes by swaps only. Who swaps an element out owns it; nobody reads without taking.
-//! - So an element that comes back to the slot by another way (the same address again) deceives nobody: a thief takes what is there now.
+//! - The word is 0 or one element, and changes by swaps only. Who swaps an element out owns it; nobody reads
+//!   without taking.
+//! - So an element that comes back to the slot by another way (the same address again) deceives nobody: a
+//!   thief takes what is there now.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -66,14 +68,17 @@ impl<T: Word> Slot<T> {
         self.swap_word(0)
     }
 
-    /// Whether there is nothing. One load. Never true after a push that happens before the call, unless the element was taken.
+    /// Whether there is nothing. One load. Never true after a push that happens before the call, unless the
+    /// element was taken.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        // Ordering: Acquire; who sees an element also sees what came before it was put there (partner: `swap_word`).
+        // Ordering: Acquire; who sees an element also sees what came before it was put there (partner:
+        // `swap_word`).
         self.word.load(Ordering::Acquire) == 0
     }
 
-    /// Looks at the slot. Two equal glances: the same element lay there both times. It may have been taken and put back between them.
+    /// Looks at the slot. Two equal glances: the same element lay there both times. It may have been taken
+    /// and put back between them.
     pub fn glance(&self) -> Glance {
         // Ordering: Acquire, as in `is_empty`.
         let word = self.word.load(Ordering::Acquire);
@@ -84,7 +89,8 @@ impl<T: Word> Slot<T> {
     }
 
     fn swap_word(&self, word: usize) -> Option<T> {
-        // Ordering: Release for what comes with the element that goes in, Acquire for that of the element that comes out.
+        // Ordering: Release for what comes with the element that goes in, Acquire for that of the element
+        // that comes out.
         let before = self.word.swap(word, Ordering::AcqRel);
         // SAFETY: a word in the slot is from `into_word`; the swap took it out, so it is taken back once.
         NonZeroUsize::new(before).map(|before| unsafe { T::from_word(before) })

@@ -1,8 +1,9 @@
 //! A stealable queue whose owner's end passes from thread to thread at run time.
 //!
-//! In proactive work stealing (K. Singer, Y. Xu and I-T. A. Lee, 2019) a deque outlives the worker that filled it:
-//! it is suspended with its tasks, a foreign thread that wakes one pushes it onto the bottom, and a thief may *mug* a
-//! deque, that is take it over as a whole. None of them may use the owner's end at the same time as another.
+//! In proactive work stealing (K. Singer, Y. Xu and I-T. A. Lee, 2019) a deque outlives the worker that
+//! filled it: it is suspended with its tasks, a foreign thread that wakes one pushes it onto the bottom, and
+//! a thief may *mug* a deque, that is take it over as a whole. None of them may use the owner's end at the
+//! same time as another.
 //!
 //! ```text
 //!            try_claim: CAS, Acquire                      thief(): at any time,
@@ -14,13 +15,14 @@
 //! # Invariants
 //!
 //! - There is one [`Claim`] at most, and only through it the owner's end is reached.
-//! - The Release of a claim and the Acquire of the next one hand over all that the owner's end keeps to itself.
+//! - The Release of a claim and the Acquire of the next one hand over all that the owner's end keeps to
+//!   itself.
 //! - A claim is given back when it is dropped, in a panic too. One that is forgotten is never given back.
 //!
-//! *Liveness.* [`claim`](Transfer::claim) waits for the holder to drop its claim, and for nothing else. That is short
-//! where claims are held for a push, and has no bound where a worker holds one as long as it works on the deque, or
-//! where the holder is preempted: such users call [`try_claim`](Transfer::try_claim) and put what they could not
-//! push elsewhere. Whoever waits while holding a claim of another deque can deadlock.
+//! *Liveness.* [`claim`](Transfer::claim) waits for the holder to drop its claim, and for nothing else. That
+//! is short where claims are held for a push, and has no bound where a worker holds one as long as it works
+//! on the deque, or where the holder is preempted: such users call [`try_claim`](Transfer::try_claim) and put
+//! what they could not push elsewhere. Whoever waits while holding a claim of another deque can deadlock.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -66,8 +68,8 @@ struct Shared<O, H> {
     thief: H,
 }
 
-// SAFETY: `owner` is reached through the one `Claim` only, whose passing on synchronises; so it is sent from thread
-// to thread, never shared. `thief` is shared.
+// SAFETY: `owner` is reached through the one `Claim` only, whose passing on synchronises; so it is sent from
+// thread to thread, never shared. `thief` is shared.
 unsafe impl<O: Send, H: Send + Sync> Sync for Shared<O, H> {}
 
 impl<T: Word, O: Owner<T>> Transfer<T, O> {
@@ -90,8 +92,8 @@ impl<T: Word, O: Owner<T>> Transfer<T, O> {
         self.take().then(|| Claim::of(self))
     }
 
-    /// Claims the owner's end for as long as the claim is kept, wherever it goes: for the worker that makes the
-    /// deque its own. The handle becomes the claim.
+    /// Claims the owner's end for as long as the claim is kept, wherever it goes: for the worker that makes
+    /// the deque its own. The handle becomes the claim.
     ///
     /// # Errors
     ///
@@ -123,7 +125,8 @@ impl<T: Word, O: Owner<T>> Transfer<T, O> {
 
     fn take(&self) -> bool {
         let state = &self.shared.state;
-        // Ordering: Relaxed; only spares the compare-and-swap. Acquire pairs with the Release of the claim before.
+        // Ordering: Relaxed; only spares the compare-and-swap. Acquire pairs with the Release of the claim
+        // before.
         state.load(Ordering::Relaxed) == FREE
             && state
                 .compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed)
@@ -212,7 +215,8 @@ impl<T: Word, O: Owner<T>, H: Borrow<Transfer<T, O>>> Deref for Claim<T, O, H> {
 
     fn deref(&self) -> &O {
         self.handle.borrow().shared.owner.with(|owner| {
-            // SAFETY: we are the one claim, so the owner's end is ours, and borrowed from us for as long as `self`.
+            // SAFETY: we are the one claim, so the owner's end is ours, and borrowed from us for as long as
+            // `self`.
             unsafe { &*owner }
         })
     }

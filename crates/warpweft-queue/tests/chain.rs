@@ -31,7 +31,8 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    /// Everything comes out once, in order; a thief gets no more than the oldest ring holds, and no less than one.
+    /// Everything comes out once, in order; a thief gets no more than the oldest ring holds, and no less than
+    /// one.
     #[test]
     fn it_is_a_queue(
         capacity in 1..6usize,

@@ -180,7 +180,8 @@ impl Pool {
     }
 }
 
-/// Waits for `condition`; a lost wake-up ends here, with the counts. Nothing inside the protocol has a time-out.
+/// Waits for `condition`; a lost wake-up ends here, with the counts. Nothing inside the protocol has a
+/// time-out.
 fn wait_for(pool: &Pool, otherwise: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {
@@ -216,8 +217,8 @@ fn voluntary_switches(prefix: &str) -> Option<(usize, u64)> {
 
 /// Whether the threads named so spend 300 ms without a single change of context.
 ///
-/// On a busy machine the last of them may still be on its way to its parker, so there are some tries; whoever looks
-/// around now and then fails all of them.
+/// On a busy machine the last of them may still be on its way to its parker, so there are some tries; whoever
+/// looks around now and then fails all of them.
 fn falls_silent(prefix: &str, threads: usize) -> bool {
     (0..20).any(|_| {
         // Systems without /proc do not tell.

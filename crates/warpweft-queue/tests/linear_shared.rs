@@ -263,7 +263,8 @@ impl Spec for Shards {
 fn multi() {
     rounds(|seed| {
         let queue = Multi::with_capacity(SHARDS, 16).unwrap();
-        // An element's number modulo SHARDS is its shard. A call to pop is recorded with the shard it starts at.
+        // An element's number modulo SHARDS is its shard. A call to pop is recorded with the shard it starts
+        // at.
         let part = |first: usize| -> Part<'_, (bool, usize), Option<usize>> {
             let queue = &queue;
             Box::new(move |log| {

@@ -1,7 +1,8 @@
 //! Every interleaving and every weak-memory outcome of small programs on [`Chain`], or many random ones.
 //!
 //! Run with `RUSTFLAGS="--cfg warpweft_loom" cargo test -p warpweft-queue --release --test loom_chain`, and
-//! the same with `warpweft_shuttle`. What it has in common with the other stealable queues is in `support/ends_models.rs`.
+//! the same with `warpweft_shuttle`. What it has in common with the other stealable queues is in
+//! `support/ends_models.rs`.
 #![cfg(any(warpweft_loom, warpweft_shuttle))]
 
 #[path = "support/ends_models.rs"]
@@ -84,7 +85,8 @@ fn push_behind_a_slow_thief() {
     models::push_behind_a_slow_thief::<Kind>(0);
 }
 
-/// A thief finds the last ring empty; before it draws its conclusion, the ring is filled, and another one comes behind it.
+/// A thief finds the last ring empty; before it draws its conclusion, the ring is filled, and another one
+/// comes behind it.
 #[test]
 fn a_ring_that_was_last_is_not_dropped() {
     explore(|| {
@@ -126,7 +128,8 @@ fn back_to_the_first_ring() {
     });
 }
 
-/// Whoever is told of an element finds it, wherever it is: no look takes a queue for empty because it has just got a ring more.
+/// Whoever is told of an element finds it, wherever it is: no look takes a queue for empty because it has
+/// just got a ring more.
 #[test]
 fn a_look_overlooks_nothing() {
     explore(|| {
@@ -150,7 +153,8 @@ fn a_look_overlooks_nothing() {
     });
 }
 
-/// The first ring is filled, and another one comes behind it, between two looks of a thief: it takes the older one first.
+/// The first ring is filled, and another one comes behind it, between two looks of a thief: it takes the
+/// older one first.
 #[test]
 fn oldest_first_across_rings() {
     explore(|| {

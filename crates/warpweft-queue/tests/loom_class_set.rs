@@ -1,4 +1,5 @@
-//! Every interleaving of those who push and those who find nothing: no class that has elements is left out of the set.
+//! Every interleaving of those who push and those who find nothing: no class that has elements is left out of
+//! the set.
 #![cfg(warpweft_loom)]
 
 mod support;

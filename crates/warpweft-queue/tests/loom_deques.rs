@@ -7,7 +7,7 @@ use loom::sync::Arc;
 use loom::thread;
 use std::num::NonZeroUsize;
 use support::loom::model;
-use warpweft_queue::{Active, Deques, Raid};
+use warpweft_queue::{Active, Deques, StealOutcome};
 
 type Task = NonZeroUsize;
 
@@ -28,10 +28,10 @@ fn left(deques: &Deques<Task>, who: &mut Active<Task>, tasks: &[usize], to: usiz
     deques.suspend(who, to)
 }
 
-fn task_of(raid: Raid<Task>) -> Option<usize> {
-    match raid {
-        Raid::Nothing | Raid::Lost => None,
-        Raid::Stolen { task, .. } | Raid::Mugged { task } => Some(task.get()),
+fn task_of(steal_from: StealOutcome<Task>) -> Option<usize> {
+    match steal_from {
+        StealOutcome::Nothing | StealOutcome::Lost => None,
+        StealOutcome::Stolen { task, .. } | StealOutcome::TakenOver { task } => Some(task.get()),
     }
 }
 
@@ -41,7 +41,7 @@ fn rest(deques: &Deques<Task>, who: &mut Active<Task>) -> Vec<usize> {
     loop {
         all.extend(std::iter::from_fn(|| who.pop()).map(Task::get));
         match deques.find(who) {
-            Some((_, raid)) => all.extend(task_of(raid)),
+            Some((_, steal_from)) => all.extend(task_of(steal_from)),
             None => break,
         }
     }
@@ -62,7 +62,7 @@ fn a_wake_while_a_thief_empties_the_deque() {
         let word = left(&deques, &mut first, &[1], 1);
         let shared = Arc::clone(&deques);
         let waker = thread::spawn(move || shared.resume(word, task(2), 0).unwrap());
-        let mut all = Vec::from_iter(task_of(deques.raid(&mut second, 1, |_| 0)));
+        let mut all = Vec::from_iter(task_of(deques.steal_from(&mut second, 1, |_| 0)));
         waker.join().unwrap();
         all.extend(rest(&deques, &mut second));
         assert_all(all, 2);
@@ -127,19 +127,19 @@ fn two_muggers() {
         let (deques, mut first, mut second) = two();
         let word = left(&deques, &mut first, &[1, 2], 1);
         deques.resume(word, task(3), 0).unwrap();
-        let mut all = Vec::from_iter(task_of(deques.raid(&mut first, 1, |_| 0)));
+        let mut all = Vec::from_iter(task_of(deques.steal_from(&mut first, 1, |_| 0)));
         let shared = Arc::clone(&deques);
         let other = thread::spawn(move || {
-            let raid = shared.raid(&mut second, 1, |_| 0);
+            let steal_from = shared.steal_from(&mut second, 1, |_| 0);
             let all = Vec::from_iter(second.pop().map(Task::get));
-            (raid, all, second)
+            (steal_from, all, second)
         });
-        let mine = deques.raid(&mut first, 1, |_| 0);
+        let mine = deques.steal_from(&mut first, 1, |_| 0);
         all.extend(first.pop().map(Task::get));
         let (other, others, mut second) = other.join().unwrap();
         let muggings = [mine, other]
             .into_iter()
-            .filter(|raid| matches!(raid, Raid::Mugged { .. }));
+            .filter(|steal_from| matches!(steal_from, StealOutcome::TakenOver { .. }));
         assert_eq!(muggings.count(), 1);
         all.extend(task_of(mine).into_iter().chain(task_of(other)).chain(others));
         all.extend(rest(&deques, &mut first));
@@ -157,8 +157,8 @@ fn a_thief_while_the_owner_leaves() {
         deques.push(&mut first, task(2)).unwrap();
         let shared = Arc::clone(&deques);
         let thief = thread::spawn(move || {
-            let raid = shared.raid(&mut second, 0, |_| 0);
-            (task_of(raid), second)
+            let steal_from = shared.steal_from(&mut second, 0, |_| 0);
+            (task_of(steal_from), second)
         });
         let mut all = Vec::from_iter(first.pop().map(Task::get));
         let word = deques.suspend(&mut first, 1);
@@ -181,7 +181,9 @@ fn the_last_look_while_a_deque_moves() {
         let word = left(&deques, &mut first, &[1], 1);
         let shared = Arc::clone(&deques);
         let mover = thread::spawn(move || shared.rebalance(0, 1, |_| 0));
-        let found = deques.find(&mut second).map(|(_, raid)| task_of(raid));
+        let found = deques
+            .find(&mut second)
+            .map(|(_, steal_from)| task_of(steal_from));
         assert_eq!(found, Some(Some(1)), "it lay there all the time");
         mover.join().unwrap();
         deques.abandon(word);
@@ -200,7 +202,7 @@ fn the_last_look_while_a_deque_is_left() {
             let word = shared.suspend(&mut second, 0);
             shared.abandon(word);
         });
-        let found = deques.find(&mut first).map(|(_, raid)| task_of(raid));
+        let found = deques.find(&mut first).map(|(_, steal_from)| task_of(steal_from));
         assert_eq!(found, Some(Some(1)), "it lay there all the time");
         leaver.join().unwrap();
         assert_eq!(rest(&deques, &mut first), []);
@@ -214,10 +216,12 @@ fn the_last_look_while_a_deque_is_mugged() {
         let (deques, mut first, mut second) = two();
         let word = left(&deques, &mut first, &[1, 2, 3], 1);
         deques.resume(word, task(4), 0).unwrap();
-        assert_eq!(task_of(deques.raid(&mut first, 1, |_| 0)), Some(1));
+        assert_eq!(task_of(deques.steal_from(&mut first, 1, |_| 0)), Some(1));
         let shared = Arc::clone(&deques);
-        let mugger = thread::spawn(move || (task_of(shared.raid(&mut first, 1, |_| 0)), first));
-        let found = deques.find(&mut second).and_then(|(_, raid)| task_of(raid));
+        let mugger = thread::spawn(move || (task_of(shared.steal_from(&mut first, 1, |_| 0)), first));
+        let found = deques
+            .find(&mut second)
+            .and_then(|(_, steal_from)| task_of(steal_from));
         assert!(found.is_some(), "two of them lay there all the time");
         let (mugged, mut first) = mugger.join().unwrap();
         let mut all = vec![1];

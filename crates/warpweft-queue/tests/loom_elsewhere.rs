@@ -1,5 +1,5 @@
-//! Loom models of a worker that sleeps in a poller: whoever chooses it has to wake it there, and it may wake by itself meanwhile.
-//! The poller is a bell that any thread may ring, before or during the sleep.
+//! Loom models of a worker that sleeps in a poller: whoever chooses it has to wake it there, and it may wake
+//! by itself meanwhile. The poller is a bell that any thread may ring, before or during the sleep.
 //!
 //! Run: `RUSTFLAGS="--cfg warpweft_loom" cargo test -p warpweft-queue --release --test loom_elsewhere`.
 #![cfg(warpweft_loom)]

@@ -1,7 +1,7 @@
 //! Loom models of the idle protocol: every interleaving and every weak-memory outcome of small pools.
 //!
-//! A lost wake-up is a deadlock, which loom reports. A worker of these models takes the work that it is owed and is
-//! then busy for ever: nobody but the protocol can bring anybody else to work that is left behind.
+//! A lost wake-up is a deadlock, which loom reports. A worker of these models takes the work that it is owed
+//! and is then busy for ever: nobody but the protocol can bring anybody else to work that is left behind.
 //!
 //! Run: `RUSTFLAGS="--cfg warpweft_loom" cargo test -p warpweft-queue --release --test loom_event_count`.
 #![cfg(warpweft_loom)]
@@ -17,7 +17,8 @@ use warpweft_queue::EventCount;
 /// No bound: these models are small enough to be explored to the end.
 const ALL: Option<usize> = None;
 
-/// Explores `model` with at most so many preemptions per execution; `LOOM_MAX_PREEMPTIONS` overrides the bound.
+/// Explores `model` with at most so many preemptions per execution; `LOOM_MAX_PREEMPTIONS` overrides the
+/// bound.
 fn check(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(preemptions);
@@ -152,8 +153,8 @@ fn two_pushers_one_sleeper() {
     });
 }
 
-/// A worker cancels while another thread notifies. Its next sleep must end by a wake-up of its own, not by the
-/// token of the first.
+/// A worker cancels while another thread notifies. Its next sleep must end by a wake-up of its own, not by
+/// the token of the first.
 #[test]
 fn cancel_against_notify() {
     check(Some(6), || {
@@ -178,7 +179,8 @@ fn cancel_against_notify() {
     });
 }
 
-/// `notify` of a worker that cancels: the claim finds no place and is given back; the other sleeper is not forgotten.
+/// `notify` of a worker that cancels: the claim finds no place and is given back; the other sleeper is not
+/// forgotten.
 #[test]
 fn notify_worker_against_cancel() {
     check(Some(3), || {
@@ -247,8 +249,8 @@ fn two_claims_for_one_sleeper() {
     });
 }
 
-/// A claim that is given back must not take a push with it that relied on it. Worker 0 comes and goes while one
-/// thread makes the claim by `wake` and another pushes for anybody; worker 1 goes to sleep.
+/// A claim that is given back must not take a push with it that relied on it. Worker 0 comes and goes while
+/// one thread makes the claim by `wake` and another pushes for anybody; worker 1 goes to sleep.
 fn push_against_claim(wake: fn(&EventCount)) {
     check(Some(3), move || {
         let pool = Pool::<1>::new(2);
@@ -316,8 +318,8 @@ fn notify_all_against_prepare() {
     });
 }
 
-/// The last searcher finds work while another push comes in and relies on it: the second worker is woken by one
-/// of the two, because the first never looks again.
+/// The last searcher finds work while another push comes in and relies on it: the second worker is woken by
+/// one of the two, because the first never looks again.
 #[test]
 fn last_searcher_hands_over() {
     check(Some(3), || {

@@ -1,4 +1,5 @@
-//! Every interleaving, and every weak-memory outcome, of few users of a linked queue whose nodes are used again.
+//! Every interleaving, and every weak-memory outcome, of few users of a linked queue whose nodes are used
+//! again.
 #![cfg(warpweft_loom)]
 
 mod support;
@@ -45,8 +46,8 @@ fn drain(queue: &Queue, processor: &Processor) -> Vec<usize> {
     std::iter::from_fn(|| pop(queue, processor)).collect()
 }
 
-/// One takes the only element, puts it back in the node that was the head, and takes it again: the head is where it was.
-/// The other one, who looked at it all the time, must not take the element once more.
+/// One takes the only element, puts it back in the node that was the head, and takes it again: the head is
+/// where it was. The other one, who looked at it all the time, must not take the element once more.
 #[test]
 fn a_head_that_comes_back_is_not_mistaken() {
     model(3, || {
@@ -64,7 +65,8 @@ fn a_head_that_comes_back_is_not_mistaken() {
     });
 }
 
-/// The last node leaves the queue and becomes the last one of another queue. Who was about to link behind it must not.
+/// The last node leaves the queue and becomes the last one of another queue. Who was about to link behind it
+/// must not.
 #[test]
 fn a_tail_in_another_queue_is_not_linked_to() {
     model(3, || {
@@ -86,7 +88,8 @@ fn a_tail_in_another_queue_is_not_linked_to() {
     });
 }
 
-/// Both take, both put back: each exchanges its node for another where the other one looks, and no node is in two places.
+/// Both take, both put back: each exchanges its node for another where the other one looks, and no node is in
+/// two places.
 #[test]
 fn two_who_take_and_put_back() {
     model(2, || {
@@ -154,8 +157,8 @@ fn visitors_are_not_in_one_place() {
                 let _ = queue.push_from_outside(word(n), Carried::NONE);
             })
         });
-        // The node that is head and tail of the queue becomes the last one elsewhere, while a visitor is about to link behind
-        // it and the other one comes.
+        // The node that is head and tail of the queue becomes the last one elsewhere, while a visitor is
+        // about to link behind it and the other one comes.
         queue.push(&mine, word(3), Carried::NONE);
         let (first, carried) = queue.pop(&mine).unwrap();
         elsewhere.push(&mine, first, carried);

@@ -60,8 +60,9 @@ fn two_pushes_share_one_room() {
     });
 }
 
-/// The element pushed in between was there before the last pop began: if that pop finds nothing, the other thread
-/// must have taken the element. It does not if it was about to hand its ticket back when the push came.
+/// The element pushed in between was there before the last pop began: if that pop finds nothing, the other
+/// thread must have taken the element. It does not if it was about to hand its ticket back when the push
+/// came.
 #[test]
 fn none_is_honest_while_another_overshoots() {
     model(3, || {

@@ -1,4 +1,5 @@
-//! The deques of proactive work stealing, used by one thread, behave like the model below; and every task comes out once.
+//! The deques of proactive work stealing, used by one thread, behave like the model below; and every task
+//! comes out once.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 mod support;
@@ -7,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use support::drops::{Counted, Drops};
-use warpweft_queue::{Active, CapacityError, DequeState, DequeView, Deques, Raid};
+use warpweft_queue::{Active, CapacityError, DequeState, DequeView, Deques, StealOutcome};
 
 const WORKERS: usize = 3;
 
@@ -25,7 +26,7 @@ enum Op {
     Abandon(usize),
     /// Under a word that was used up.
     ResumeAgain(usize),
-    Raid(usize, usize, usize),
+    StealOutcome(usize, usize, usize),
     Sweep(usize),
     Rebalance(usize, usize, usize),
     Find(usize),
@@ -43,7 +44,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         3 => (any(), any()).prop_map(|(which, to)| Op::Resume(which, to)),
         1 => any().prop_map(Op::Abandon),
         1 => any().prop_map(Op::ResumeAgain),
-        4 => (worker(), worker(), any()).prop_map(|(thief, victim, pick)| Op::Raid(thief, victim, pick)),
+        4 => (worker(), worker(), any()).prop_map(|(thief, victim, pick)| Op::StealOutcome(thief, victim, pick)),
         1 => worker().prop_map(Op::Sweep),
         1 => (worker(), worker(), any()).prop_map(|(to, from, pick)| Op::Rebalance(to, from, pick)),
         1 => worker().prop_map(Op::Find),
@@ -102,7 +103,7 @@ impl Model {
         }
     }
 
-    fn steal_top(&mut self, set: usize, member: usize) -> Raid<usize> {
+    fn steal_top(&mut self, set: usize, member: usize) -> StealOutcome<usize> {
         let deque = &mut self.sets[set][member];
         let task = deque.tasks.pop_front().expect("a member has tasks");
         let emptied = deque.tasks.is_empty();
@@ -114,20 +115,25 @@ impl Model {
         } else if deque.state == DequeState::Resumable {
             deque.state = DequeState::Muggable;
         }
-        Raid::Stolen { task, emptied }
+        StealOutcome::Stolen { task, emptied }
     }
 
-    fn raid(&mut self, thief: usize, victim: usize, pick: impl FnOnce(usize) -> usize) -> Raid<usize> {
+    fn steal_from(
+        &mut self,
+        thief: usize,
+        victim: usize,
+        pick: impl FnOnce(usize) -> usize,
+    ) -> StealOutcome<usize> {
         let members = self.sets[victim].len();
         let stealable = members + usize::from(!self.active[victim].is_empty());
         if stealable == 0 {
-            return Raid::Nothing;
+            return StealOutcome::Nothing;
         }
         let chosen = pick(stealable);
         if chosen == members {
             let task = self.active[victim].pop_front().expect("it has tasks");
             let emptied = self.active[victim].is_empty();
-            return Raid::Stolen { task, emptied };
+            return StealOutcome::Stolen { task, emptied };
         }
         let muggable = self.sets[victim][chosen].state == DequeState::Muggable;
         if !muggable || !self.active[thief].is_empty() {
@@ -136,13 +142,13 @@ impl Model {
         let deque = self.sets[victim].swap_remove(chosen);
         self.active[thief] = deque.tasks;
         let task = self.active[thief].pop_back().expect("a member has tasks");
-        Raid::Mugged { task }
+        StealOutcome::TakenOver { task }
     }
 
-    fn sweep(&mut self, set: usize) -> Raid<usize> {
+    fn sweep(&mut self, set: usize) -> StealOutcome<usize> {
         let members = self.sets[set].len();
         if members == 0 {
-            return Raid::Nothing;
+            return StealOutcome::Nothing;
         }
         let cursor = self.cursors[set].min(members);
         let next = if cursor == 0 { members } else { cursor } - 1;
@@ -160,11 +166,13 @@ impl Model {
         true
     }
 
-    fn find(&mut self, thief: usize) -> Option<(usize, Raid<usize>)> {
-        (0..WORKERS).find_map(|set| match self.raid(thief, set, |stealable| stealable - 1) {
-            Raid::Nothing => None,
-            found => Some((set, found)),
-        })
+    fn find(&mut self, thief: usize) -> Option<(usize, StealOutcome<usize>)> {
+        (0..WORKERS).find_map(
+            |set| match self.steal_from(thief, set, |stealable| stealable - 1) {
+                StealOutcome::Nothing => None,
+                found => Some((set, found)),
+            },
+        )
     }
 
     fn census(&self) -> Vec<DequeView> {
@@ -189,15 +197,15 @@ impl Model {
 
 type Task = Box<Counted>;
 
-fn numbers(raid: Raid<Task>) -> Raid<usize> {
-    match raid {
-        Raid::Nothing => Raid::Nothing,
-        Raid::Lost => Raid::Lost,
-        Raid::Stolen { task, emptied } => {
+fn numbers(steal_from: StealOutcome<Task>) -> StealOutcome<usize> {
+    match steal_from {
+        StealOutcome::Nothing => StealOutcome::Nothing,
+        StealOutcome::Lost => StealOutcome::Lost,
+        StealOutcome::Stolen { task, emptied } => {
             let task = task.id;
-            Raid::Stolen { task, emptied }
+            StealOutcome::Stolen { task, emptied }
         }
-        Raid::Mugged { task } => Raid::Mugged { task: task.id },
+        StealOutcome::TakenOver { task } => StealOutcome::TakenOver { task: task.id },
     }
 }
 
@@ -266,12 +274,12 @@ impl Both {
                 self.deques.abandon(word);
             }
             Op::Resume(..) | Op::Abandon(_) | Op::ResumeAgain(_) => {}
-            Op::Raid(thief, victim, pick) => {
-                let raid = self
+            Op::StealOutcome(thief, victim, pick) => {
+                let steal_from = self
                     .deques
-                    .raid(&mut self.workers[thief], victim, |stealable| pick % stealable);
-                let expected = self.model.raid(thief, victim, |stealable| pick % stealable);
-                assert_eq!(numbers(raid), expected);
+                    .steal_from(&mut self.workers[thief], victim, |stealable| pick % stealable);
+                let expected = self.model.steal_from(thief, victim, |stealable| pick % stealable);
+                assert_eq!(numbers(steal_from), expected);
             }
             Op::Sweep(set) => assert_eq!(numbers(self.deques.sweep(set)), self.model.sweep(set)),
             Op::Rebalance(loser, giver, pick) => {
@@ -280,7 +288,7 @@ impl Both {
             }
             Op::Find(thief) => {
                 let found = self.deques.find(&mut self.workers[thief]);
-                let found = found.map(|(set, raid)| (set, numbers(raid)));
+                let found = found.map(|(set, steal_from)| (set, numbers(steal_from)));
                 assert_eq!(found, self.model.find(thief));
             }
         }
@@ -347,8 +355,8 @@ fn a_sweep_passes_over_nobody() {
         // More come all the time.
         leave(&mut workers);
         match deques.sweep(0) {
-            Raid::Stolen { task: found, .. } if found == task(1) => break,
-            Raid::Stolen { .. } => {}
+            StealOutcome::Stolen { task: found, .. } if found == task(1) => break,
+            StealOutcome::Stolen { .. } => {}
             other => panic!("unexpected: {other:?}"),
         }
         assert!(sweeps <= 16, "it starves");

@@ -1,9 +1,11 @@
 //! The idle protocol of a pool of three and four workers under seeded random schedules.
 //!
-//! Sequentially consistent, so it cannot see a missing barrier (loom does); but larger than any loom model: whole
-//! lives of workers, several pushers, wake-ups by name, shutdown. A lost wake-up is a deadlock, which shuttle reports.
+//! Sequentially consistent, so it cannot see a missing barrier (loom does); but larger than any loom model:
+//! whole lives of workers, several pushers, wake-ups by name, shutdown. A lost wake-up is a deadlock, which
+//! shuttle reports.
 //!
-//! Run: `RUSTFLAGS="--cfg warpweft_shuttle" cargo test -p warpweft-queue --release --test shuttle_event_count`.
+//! Run: `RUSTFLAGS="--cfg warpweft_shuttle" cargo test -p warpweft-queue
+//! --release --test shuttle_event_count`.
 #![cfg(warpweft_shuttle)]
 
 use shuttle::thread;
@@ -98,8 +100,8 @@ impl Pool {
     }
 }
 
-/// Starts the workers, runs `pushers` beside them, waits until all work is done (for ever, if a wake-up is lost),
-/// and only then shuts down, so that shutdown cannot make good for a lost wake-up.
+/// Starts the workers, runs `pushers` beside them, waits until all work is done (for ever, if a wake-up is
+/// lost), and only then shuts down, so that shutdown cannot make good for a lost wake-up.
 fn life(workers: usize, items: usize, pushers: Vec<fn(&Pool)>) {
     let pool = Pool::new(workers, items);
     let start = |body: Box<dyn FnOnce(&Pool) + Send>| {

@@ -1,4 +1,5 @@
-//! Linked queues under many threads on few cores: nothing lost, nothing twice, and no more nodes than there may be.
+//! Linked queues under many threads on few cores: nothing lost, nothing twice, and no more nodes than there
+//! may be.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -27,8 +28,8 @@ fn queues<T: warpweft_queue::Word>(nodes: &Nodes) -> Vec<Linked<T>> {
     (0..QUEUES).map(|_| Linked::new(nodes)).collect()
 }
 
-/// Elements wander from queue to queue. However often they do: a node for each, one for each queue, and what was once left in
-/// the places.
+/// Elements wander from queue to queue. However often they do: a node for each, one for each queue, and what
+/// was once left in the places.
 #[test]
 fn nodes_of_elements_that_wander() {
     const ELEMENTS: usize = 50;

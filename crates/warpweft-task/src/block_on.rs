@@ -1,6 +1,6 @@
 //! A thread waits for a future.
 
-use crate::signal::Signal;
+use crate::latch::Latch;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -9,43 +9,43 @@ use warpweft_platform::process;
 use warpweft_platform::thread_word;
 
 /// Looks once for what somebody waits for; whether it is there.
-pub type Look<'a> = &'a mut dyn FnMut(&mut Context<'_>) -> bool;
+pub type PollOnce<'a> = &'a mut dyn FnMut(&mut Context<'_>) -> bool;
 
 /// How a stack of a thread of a pool waits.
 #[derive(Debug)]
-pub struct Ways {
-    /// It returns when the signal is set, and meanwhile somebody else has its worker. `false`: the thread carries no worker, and may
-    /// park like any other.
-    pub wait: fn(&Signal) -> bool,
-    /// Calls the closure until it says that it is done: at once, and whenever the waker that it is given has been called. `false`: this
-    /// stack has no waker of its own, and the closure was not called.
-    pub drive: fn(Look<'_>) -> bool,
+pub struct BlockingHooks {
+    /// It returns when the signal is set, and meanwhile somebody else has its worker. `false`: the thread
+    /// carries no worker, and may park like any other.
+    pub wait: fn(&Latch) -> bool,
+    /// Calls the closure until it says that it is done: at once, and whenever the waker that it is given has
+    /// been called. `false`: this stack has no waker of its own, and the closure was not called.
+    pub drive: fn(PollOnce<'_>) -> bool,
 }
 
 // Set by the runtime on its threads; it lives here because waiting asks for it.
-thread_word!(static WAYS: Option<&'static Ways> = None);
+thread_word!(static WAYS: Option<&'static BlockingHooks> = None);
 
 /// Says how the calling thread waits from now on.
-pub fn set_wait(ways: Option<&'static Ways>) {
-    WAYS.with(|word| word.set(ways));
+pub fn set_wait(hooks: Option<&'static BlockingHooks>) {
+    WAYS.with(|word| word.set(hooks));
 }
 
-fn ways() -> Option<&'static Ways> {
+fn hooks() -> Option<&'static BlockingHooks> {
     WAYS.with(std::cell::Cell::get)
 }
 
 /// What the waker of a blocked thread does: it wakes the thread, or makes its token runnable.
 #[derive(Default)]
 struct Wakeup {
-    signal: Signal,
+    latch: Latch,
     parker: Parker,
 }
 
 impl Wakeup {
     fn wait(&self) {
-        match ways() {
-            Some(ways) if (ways.wait)(&self.signal) => {
-                self.signal.take();
+        match hooks() {
+            Some(hooks) if (hooks.wait)(&self.latch) => {
+                self.latch.take();
             }
             _ if process::generation() == 0 => self.parker.park(),
             _ => self.wait_in_child(),
@@ -70,24 +70,25 @@ impl Wake for Wakeup {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Both: which of them the thread waits for may change from one wait to the next. What is left over makes it
-        // look once too often.
-        self.signal.set();
+        // Both: which of them the thread waits for may change from one wait to the next. What is left over
+        // makes it look once too often.
+        self.latch.set();
         self.parker.unpark();
     }
 }
 
 /// Runs `future` on this thread until it has a result; the thread sleeps while the future waits.
 ///
-/// In a task, the thread gives its worker to another thread meanwhile, and goes on when a worker is given to it. That
-/// costs two hand-overs between threads, some 10 to 20 µs, and a thread for each frame that waits: await where you can.
+/// In a task, the thread gives its worker to another thread meanwhile, and goes on when a worker is given to
+/// it. That costs two hand-overs between threads, some 10 to 20 µs, and a thread for each frame that waits:
+/// await where you can.
 ///
 /// # Panics
 ///
 /// In a child made by `fork()` that has no other thread, if the future waits: nothing could end the wait.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    if let Some(ways) = ways() {
+    if let Some(hooks) = hooks() {
         let mut output = None;
         let mut poll = |cx: &mut Context<'_>| match future.as_mut().poll(cx) {
             Poll::Ready(value) => {
@@ -96,7 +97,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
             }
             Poll::Pending => false,
         };
-        if (ways.drive)(&mut poll)
+        if (hooks.drive)(&mut poll)
             && let Some(output) = output
         {
             return output;

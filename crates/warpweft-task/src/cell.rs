@@ -1,10 +1,10 @@
 //! The whole task: a header, and behind it the work that becomes the result.
 
-use crate::fate;
 use crate::header::{Header, Step, TaskVtable, UNREGISTERED};
-use crate::mount::Mount;
+use crate::on_stack::OnStackJob;
 use crate::origin::Origin;
-use crate::spawn::{Birth, Cradle};
+use crate::outcome;
+use crate::spawn::{SpawnInfo, TaskAlloc};
 use crate::state::{Completed, End, State};
 use crate::waker;
 use crate::{JoinError, kinds::Work};
@@ -29,9 +29,9 @@ union Stage<W: Work> {
 }
 
 /// Allocates a fresh task. The caller owns its token, and its handle if it asked for one.
-pub(crate) fn allocate<W: Work>(work: W, birth: impl Cradle, handle: bool) -> NonNull<Header> {
+pub(crate) fn allocate<W: Work>(work: W, info: impl TaskAlloc, handle: bool) -> NonNull<Header> {
     let cell = Box::new_uninit();
-    let Birth { pool, location, name } = birth.birth();
+    let SpawnInfo { pool, location, name } = info.info();
     let cell = Box::write(
         cell,
         Cell {
@@ -39,7 +39,7 @@ pub(crate) fn allocate<W: Work>(work: W, birth: impl Cradle, handle: bool) -> No
                 state: State::new(handle),
                 vtable: const {
                     &TaskVtable {
-                        step: if W::MOUNTED { mount::<W> } else { step::<W> },
+                        step: if W::ON_STACK { job::<W> } else { step::<W> },
                         abandon: abandon::<W>,
                         take: take::<W>,
                         drop_result: drop_result::<W>,
@@ -65,7 +65,8 @@ pub(crate) fn allocate<W: Work>(work: W, birth: impl Cradle, handle: bool) -> No
 /// `header` is the front of a live `Cell<W>`.
 unsafe fn stage<'a, W: Work>(header: NonNull<Header>) -> &'a UnsafeCell<Stage<W>> {
     let cell = header.cast::<Cell<W>>();
-    // SAFETY: by contract the cell is alive; only the field's address is taken, through a shared reference to it.
+    // SAFETY: by contract the cell is alive; only the field's address is taken, through a shared reference to
+    // it.
     unsafe { &(*cell.as_ptr()).stage }
 }
 
@@ -76,26 +77,28 @@ unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
     // SAFETY: the token keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
     let outcome = stage.with_mut(|stage| {
-        // SAFETY: the token's holder alone touches the work, which is there until its last step; the allocation never
-        // moves, so it is pinned.
+        // SAFETY: the token's holder alone touches the work, which is there until its last step; the
+        // allocation never moves, so it is pinned.
         unsafe { run(stage.cast::<W>(), header) }
     });
-    let fate = match outcome {
+    let outcome = match outcome {
         Poll::Pending => return Step::Pending,
         Poll::Ready(Ok(result)) => {
             let result = Stage {
                 result: ManuallyDrop::new(result),
             };
             stage.with_mut(|stage| {
-                // SAFETY: the last step left the place empty; it is the token holder's and is valid for a write.
+                // SAFETY: the last step left the place empty; it is the token holder's and is valid for a
+                // write.
                 unsafe { stage.write(result) };
             });
-            fate::RETURNED
+            outcome::RETURNED
         }
-        Poll::Ready(Err(payload)) => fate::panicked(payload),
+        Poll::Ready(Err(payload)) => outcome::panicked(payload),
     };
-    // SAFETY: the caller passed its token on; work is gone and the result is in its place, or the fate says why not.
-    unsafe { finish::<W>(header, fate) };
+    // SAFETY: the caller passed its token on; work is gone and the result is in its place, or the fate says
+    // why not.
+    unsafe { finish::<W>(header, outcome) };
     Step::Ended
 }
 
@@ -104,18 +107,19 @@ unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
 /// # Safety
 ///
 /// As [`TaskVtable::step`].
-unsafe fn mount<W: Work>(header: NonNull<Header>) -> Step {
+unsafe fn job<W: Work>(header: NonNull<Header>) -> Step {
     // SAFETY: the token keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
     let work = stage.with_mut(<*mut Stage<W>>::cast::<W>);
     // SAFETY: the caller passed its token on, and the step is of the task's kind.
-    let mounted = unsafe { Mount::new(header, step::<W>) };
+    let on_stack_job = unsafe { OnStackJob::new(header, step::<W>) };
     // SAFETY: the work is there until its one step, and in the hands of the token's holder.
-    unsafe { W::mount(work, mounted) };
+    unsafe { W::job(work, on_stack_job) };
     Step::Ended
 }
 
-/// Runs one step; after the last one the work is gone. Its panic is its result, also if it comes from its `Drop`.
+/// Runs one step; after the last one the work is gone. Its panic is its result, also if it comes from its
+/// `Drop`.
 ///
 /// # Safety
 ///
@@ -154,10 +158,12 @@ unsafe fn run<W: Work>(
     })
 }
 
-/// Calls `f`, which drops or wakes something of the user's. A panic ends here: the panic hook has reported it.
+/// Calls `f`, which drops or wakes something of the user's. A panic ends here: the panic hook has reported
+/// it.
 fn contain(f: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(f))
-        // Unwind: what a panic was thrown with may panic in its own `Drop`. What that one was thrown with is leaked.
+        // Unwind: what a panic was thrown with may panic in its own `Drop`. What that one was thrown with is
+        // leaked.
         && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
     {
         mem::forget(payload);
@@ -167,16 +173,17 @@ fn contain(f: impl FnOnce()) {
 /// # Safety
 ///
 /// As [`TaskVtable::abandon`].
-unsafe fn abandon<W: Work>(header: NonNull<Header>, fate: usize) {
+unsafe fn abandon<W: Work>(header: NonNull<Header>, outcome: usize) {
     // SAFETY: the token keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
     let work = stage.with_mut(<*mut Stage<W>>::cast::<W>);
     contain(|| {
-        // SAFETY: an unfinished task has its work in place, the token's holder alone touches it, and nobody afterwards.
+        // SAFETY: an unfinished task has its work in place, the token's holder alone touches it, and nobody
+        // afterwards.
         unsafe { work.drop_in_place() };
     });
     // SAFETY: the caller passed its token on, and the work is gone.
-    unsafe { finish::<W>(header, fate) };
+    unsafe { finish::<W>(header, outcome) };
 }
 
 /// # Safety
@@ -184,12 +191,12 @@ unsafe fn abandon<W: Work>(header: NonNull<Header>, fate: usize) {
 /// As [`TaskVtable::take`].
 unsafe fn take<W: Work>(header: NonNull<Header>, to: *mut ()) {
     // SAFETY: the handle's reference keeps the cell alive.
-    let fate = unsafe { header.as_ref() }.link.with(|link| {
+    let outcome = unsafe { header.as_ref() }.link.with(|link| {
         // SAFETY: after the end the link is the handle's.
         unsafe { *link }
     });
     // SAFETY: the handle takes the result, and so the fate, once.
-    let outcome = match unsafe { fate::into_error(fate) } {
+    let outcome = match unsafe { outcome::into_error(outcome) } {
         Some(error) => Err(error),
         None => {
             // SAFETY: the handle's reference keeps the cell alive.
@@ -220,8 +227,8 @@ unsafe fn drop_result<W: Work>(header: NonNull<Header>) {
 /// As [`TaskVtable::free`].
 unsafe fn free<W: Work>(header: NonNull<Header>) {
     let cell = header.cast::<Cell<W>>();
-    // SAFETY: `allocate` made it from a box of this type, and the last reference frees it, once. The stage is a union
-    // of `ManuallyDrop`s and drops nothing.
+    // SAFETY: `allocate` made it from a box of this type, and the last reference frees it, once. The stage is
+    // a union of `ManuallyDrop`s and drops nothing.
     drop(unsafe { Box::from_raw(cell.as_ptr()) });
 }
 
@@ -229,13 +236,14 @@ unsafe fn free<W: Work>(header: NonNull<Header>) {
 ///
 /// # Safety
 ///
-/// `header` is the front of a `Cell<W>` whose token the caller holds. The result is in its place if `fate` says so.
-unsafe fn finish<W: Work>(header: NonNull<Header>, fate: usize) {
+/// `header` is the front of a `Cell<W>` whose token the caller holds. The result is in its place if `outcome`
+/// says so.
+unsafe fn finish<W: Work>(header: NonNull<Header>, outcome: usize) {
     // SAFETY: the token keeps the task alive until `complete` below gives it up.
     let task = unsafe { header.as_ref() };
     let place = task.link.with_mut(|link| {
         // SAFETY: before the end the link is the token holder's.
-        unsafe { link.replace(fate) }
+        unsafe { link.replace(outcome) }
     });
     if place != UNREGISTERED {
         // SAFETY: a registered task's pool waits for it, so it is alive.
@@ -243,7 +251,8 @@ unsafe fn finish<W: Work>(header: NonNull<Header>, fate: usize) {
     }
     match task.state.end() {
         End::Sole => {
-            // SAFETY: there is no handle, so the result is the token holder's, and nobody else has a reference.
+            // SAFETY: there is no handle, so the result is the token holder's, and nobody else has a
+            // reference.
             unsafe { drop_result::<W>(header) };
             // SAFETY: the only reference is the token's, and work and result are gone.
             unsafe { free::<W>(header) };
@@ -252,7 +261,7 @@ unsafe fn finish<W: Work>(header: NonNull<Header>, fate: usize) {
         // SAFETY: the reference is still ours, and the waker is now.
         End::Wake => unsafe { wake_joiner(header) },
         // SAFETY: by contract; the state is as it was.
-        End::Otherwise => unsafe { finish_otherwise::<W>(header, fate) },
+        End::Otherwise => unsafe { finish_otherwise::<W>(header, outcome) },
     }
 }
 
@@ -263,27 +272,31 @@ unsafe fn finish<W: Work>(header: NonNull<Header>, fate: usize) {
 /// As for [`finish`]; the task has left its pool's register, and its link says how it ended.
 #[cold]
 #[inline(never)]
-unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, fate: usize) {
+unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, outcome: usize) {
     // SAFETY: the token keeps the task alive until `complete` below gives it up.
     let task = unsafe { header.as_ref() };
-    let (mut unwanted, mut cancelled) = (false, fate != fate::RETURNED);
+    let (mut unwanted, mut cancelled) = (false, outcome != outcome::RETURNED);
     loop {
         match task.state.complete(unwanted, cancelled) {
             Completed::Published => return,
-            // SAFETY: the last reference is ours, and the result went to nobody because it was dropped before.
+            // SAFETY: the last reference is ours, and the result went to nobody because it was dropped
+            // before.
             Completed::Free => return unsafe { free::<W>(header) },
             Completed::Unwanted => {
-                // SAFETY: the handle is gone for good, so the result is the token holder's; `unwanted` says it once.
+                // SAFETY: the handle is gone for good, so the result is the token holder's; `unwanted` says
+                // it once.
                 unsafe { drop_result::<W>(header) };
                 unwanted = true;
             }
             Completed::Cancelled => {
-                // It has returned all the same: the value goes, because the caller of `cancel` was told that it would not come.
-                // SAFETY: the task is not complete, so its result is the token holder's; `cancelled` says it once.
+                // It has returned all the same: the value goes, because the caller of `cancel` was told that
+                // it would not come.
+                // SAFETY: the task is not complete, so its result is the token holder's; `cancelled` says it
+                // once.
                 unsafe { drop_result::<W>(header) };
                 task.link.with_mut(|link| {
                     // SAFETY: before the end the link is the token holder's.
-                    unsafe { *link = fate::CANCELLED };
+                    unsafe { *link = outcome::CANCELLED };
                 });
                 cancelled = true;
             }

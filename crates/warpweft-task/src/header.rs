@@ -58,7 +58,8 @@ impl Header {
     pub(crate) unsafe fn set_pool(&self, pool: NonNull<PoolHeader>) {
         self.pool.with_mut(|place| {
             #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-            // SAFETY: the place is there. Atomic, as a handle may look meanwhile; by contract nobody else writes.
+            // SAFETY: the place is there. Atomic, as a handle may look meanwhile; by contract nobody else
+            // writes.
             unsafe { AtomicPtr::from_ptr(place.cast()) }.store(pool.as_ptr(), Ordering::Relaxed);
             #[cfg(any(warpweft_loom, warpweft_shuttle))]
             // SAFETY: by contract nobody else reads or writes it. A model does not fork, so no handle looks.
@@ -68,7 +69,8 @@ impl Header {
         });
     }
 
-    /// Whether this is a forked child and the task's pool stayed in the parent. For whoever has a reference to a task that has not ended.
+    /// Whether this is a forked child and the task's pool stayed in the parent. For whoever has a reference
+    /// to a task that has not ended.
     #[cold]
     pub(crate) fn stayed_in_parent(&self) -> bool {
         #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
@@ -94,18 +96,19 @@ pub(crate) struct TaskVtable {
     ///
     /// The caller holds the token, and the task is RUNNING.
     pub(crate) step: unsafe fn(NonNull<Header>) -> Step,
-    /// Ends the task without running it: drops the closure or future and completes with `fate`. Consumes the token.
+    /// Ends the task without running it: drops the closure or future and completes with `outcome`. Consumes
+    /// the token.
     ///
     /// # Safety
     ///
     /// The caller holds the token.
-    pub(crate) abandon: unsafe fn(NonNull<Header>, fate: usize),
+    pub(crate) abandon: unsafe fn(NonNull<Header>, outcome: usize),
     /// Moves the result into `*mut Result<T, JoinError>`.
     ///
     /// # Safety
     ///
-    /// The task is complete, the caller is its handle, the result was not taken, and the pointer is valid for a write
-    /// of that type.
+    /// The task is complete, the caller is its handle, the result was not taken, and the pointer is valid for
+    /// a write of that type.
     pub(crate) take: unsafe fn(NonNull<Header>, *mut ()),
     /// Drops the result where it lies.
     ///

@@ -3,9 +3,9 @@
 //! It is also the *promise* of EBSL: `schedule` gives one, `await` redeems it.
 
 use crate::block_on::block_on;
-use crate::fate::JoinError;
 use crate::header::Header;
 use crate::info::TaskInfo;
+use crate::outcome::JoinError;
 use crate::state::HandleDropped;
 use crate::waker;
 use crate::why::Why;
@@ -28,8 +28,9 @@ enum Over {
 
 /// The right to a task's result.
 ///
-/// Await it, or [`wait`](JoinHandle::wait) for it where there is nothing to await in. **Dropping it detaches the
-/// task**, which goes on; its result is dropped when it ends. Cancelling needs a word: [`cancel`](JoinHandle::cancel).
+/// Await it, or [`wait`](JoinHandle::wait) for it where there is nothing to await in. **Dropping it detaches
+/// the task**, which goes on; its result is dropped when it ends. Cancelling needs a word:
+/// [`cancel`](JoinHandle::cancel).
 ///
 /// A panic of the task arrives here, as [`JoinError::Panicked`].
 ///
@@ -43,7 +44,8 @@ pub struct JoinHandle<T> {
     result: PhantomData<fn() -> T>,
 }
 
-// SAFETY: the handle moves the result to another thread, hence `T: Send`; all else goes through the state word.
+// SAFETY: the handle moves the result to another thread, hence `T: Send`; all else goes through the state
+// word.
 unsafe impl<T: Send> Send for JoinHandle<T> {}
 // SAFETY: what `&JoinHandle` can do (`cancel`, `is_finished`, `info`) touches no `T` and is synchronised.
 unsafe impl<T: Send> Sync for JoinHandle<T> {}
@@ -71,7 +73,8 @@ impl<T: Send + 'static> JoinHandle<T> {
     ///
     /// # Errors
     ///
-    /// The task panicked, was cancelled, or its pool shut down; or this is a child made by `fork()`, and the pool stayed in the parent.
+    /// The task panicked, was cancelled, or its pool shut down; or this is a child made by `fork()`, and the
+    /// pool stayed in the parent.
     pub fn wait(self) -> Result<T, JoinError> {
         block_on(self)
     }
@@ -105,8 +108,9 @@ impl<T: Send + 'static> JoinHandle<T> {
         }
         if has_waker {
             let same = task.waker.with(|place| {
-                // SAFETY: WAKER is set, so the field is written; while it is set nobody writes it. Who completes the
-                // task meanwhile moves the waker out, but leaves the bytes, and `will_wake` looks at nothing else.
+                // SAFETY: WAKER is set, so the field is written; while it is set nobody writes it. Who
+                // completes the task meanwhile moves the waker out, but leaves the bytes, and `will_wake`
+                // looks at nothing else.
                 unsafe { &*place.cast::<Waker>() }.will_wake(waker)
             });
             if same {
@@ -147,9 +151,10 @@ impl<T> JoinHandle<T> {
 
     /// Asks the task to end. Returns whether the task was still unfinished.
     ///
-    /// If it was, the joiner gets [`JoinError::Cancelled`], or [`JoinError::Panicked`] if the task panics before it ends; it never
-    /// gets a value. A task that has not started never does. A future is dropped at its next suspension point. A closure that runs
-    /// goes on to its end, unless it is cooperative and so finds out; the value that it returns is dropped.
+    /// If it was, the joiner gets [`JoinError::Cancelled`], or [`JoinError::Panicked`] if the task panics
+    /// before it ends; it never gets a value. A task that has not started never does. A future is dropped at
+    /// its next suspension point. A closure that runs goes on to its end, unless it is cooperative and so
+    /// finds out; the value that it returns is dropped.
     pub fn cancel(&self) -> bool {
         // SAFETY: the handle has a reference.
         unsafe { waker::cancel(self.task) }
@@ -192,11 +197,13 @@ impl<T> Drop for JoinHandle<T> {
                 // SAFETY: the handle's reference became the token's.
                 HandleDropped::Orphan => return unsafe { waker::push(self.task, Why::Woken) },
                 HandleDropped::TakeWaker => task.waker.with_mut(|place| {
-                    // SAFETY: `drop_handle` cleared WAKER on an unfinished task, so the written field is ours.
+                    // SAFETY: `drop_handle` cleared WAKER on an unfinished task, so the written field is
+                    // ours.
                     unsafe { place.cast::<Waker>().drop_in_place() };
                 }),
                 HandleDropped::Ended => {
-                    // SAFETY: the task has ended while the handle existed, so the result is ours; it was not taken.
+                    // SAFETY: the task has ended while the handle existed, so the result is ours; it was not
+                    // taken.
                     unsafe { (task.vtable.drop_result)(self.task) };
                 }
             }

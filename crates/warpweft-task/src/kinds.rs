@@ -1,7 +1,7 @@
 //! The kinds of work: a job (closure), a future, and a closure that runs on a stack of its own.
 
 use crate::header::Header;
-use crate::mount::{Host, Mount};
+use crate::on_stack::{OnStackJob, StackRunner};
 use crate::running::{JobRuns, Running};
 use crate::waker::BorrowedWaker;
 use std::marker::PhantomData;
@@ -13,28 +13,28 @@ use std::task::{Context, Poll};
 pub(crate) trait Work: Send + 'static {
     type Output: Send + 'static;
 
-    /// Whether the last step, the one that returns `Ready` or panics, moves the work out of its place. If not, the
-    /// caller drops it there.
+    /// Whether the last step, the one that returns `Ready` or panics, moves the work out of its place. If
+    /// not, the caller drops it there.
     const CONSUMED: bool;
 
     /// Runs until the work waits or has ended.
     ///
     /// # Safety
     ///
-    /// `this` is valid, pinned, and touched by nobody else during the call. `step` is not called again after `Ready` or
-    /// a panic. `header` is its task's, alive during the call.
+    /// `this` is valid, pinned, and touched by nobody else during the call. `step` is not called again after
+    /// `Ready` or a panic. `header` is its task's, alive during the call.
     unsafe fn step(this: *mut Self, header: NonNull<Header>) -> Poll<Self::Output>;
 
-    /// Whether the step is not called by the worker's loop, but by what [`mount`](Work::mount) passes it on to.
-    const MOUNTED: bool = false;
+    /// Whether the step is not called by the worker's loop, but by what [`job`](Work::mount) passes it on to.
+    const ON_STACK: bool = false;
 
-    /// Passes the step on to who runs it, on this thread or wherever `mount` is taken.
+    /// Passes the step on to who runs it, on this thread or wherever `job` is taken.
     ///
     /// # Safety
     ///
-    /// As for `step`, until the token in `mount` is used.
-    unsafe fn mount(_this: *mut Self, mount: Mount) {
-        mount.run();
+    /// As for `step`, until the token in `job` is used.
+    unsafe fn job(_this: *mut Self, job: OnStackJob) {
+        job.run();
     }
 }
 
@@ -55,20 +55,20 @@ impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static, const HANDLE: bool> W
 }
 
 /// A closure that somebody else runs, on a stack of his choice.
-pub(crate) struct Mounted<F, H> {
+pub(crate) struct OnStack<F, H> {
     pub(crate) closure: F,
     /// Until it was asked.
-    pub(crate) host: Option<H>,
+    pub(crate) runner: Option<H>,
 }
 
-impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static, H: Host> Work for Mounted<F, H> {
+impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static, H: StackRunner> Work for OnStack<F, H> {
     type Output = T;
     const CONSUMED: bool = true;
-    const MOUNTED: bool = true;
+    const ON_STACK: bool = true;
 
     unsafe fn step(this: *mut Self, header: NonNull<Header>) -> Poll<T> {
-        struct Ends<H: Host>(PhantomData<H>);
-        impl<H: Host> Drop for Ends<H> {
+        struct Ends<H: StackRunner>(PhantomData<H>);
+        impl<H: StackRunner> Drop for Ends<H> {
             fn drop(&mut self) {
                 H::runs(None);
             }
@@ -81,12 +81,12 @@ impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static, H: Host> Work for Mou
         Poll::Ready(closure())
     }
 
-    unsafe fn mount(this: *mut Self, mount: Mount) {
+    unsafe fn job(this: *mut Self, job: OnStackJob) {
         // SAFETY: `this` is valid, and nobody else's until the token is used.
-        let host = unsafe { &mut (*this).host }.take();
-        match host {
-            Some(host) => host.host(mount),
-            None => mount.run(),
+        let runner = unsafe { &mut (*this).runner }.take();
+        match runner {
+            Some(runner) => runner.start(job),
+            None => job.run(),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What the compiler must reject, each beside its twin that it accepts, so that it fails for the right reason.
+//! What the compiler must reject, each beside its twin that it accepts, so that it fails for the right
+//! reason.
 //!
 //! A handle goes to another thread only with a result that may:
 //!
@@ -21,41 +22,41 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use warpweft_task::spawn::{Birth, job};
-//! fn spawn(birth: Birth) {
+//! use warpweft_task::spawn::{SpawnInfo, job};
+//! fn spawn(info: SpawnInfo) {
 //!     let shared = Arc::new(1);
 //!     // SAFETY: never called.
-//!     let _ = unsafe { job(move || *shared, birth) };
+//!     let _ = unsafe { job(move || *shared, info) };
 //! }
 //! ```
 //!
 //! ```compile_fail
 //! use std::rc::Rc;
-//! use warpweft_task::spawn::{Birth, job};
-//! fn spawn(birth: Birth) {
+//! use warpweft_task::spawn::{SpawnInfo, job};
+//! fn spawn(info: SpawnInfo) {
 //!     let shared = Rc::new(1);
 //!     // SAFETY: never called.
-//!     let _ = unsafe { job(move || *shared, birth) };
+//!     let _ = unsafe { job(move || *shared, info) };
 //! }
 //! ```
 //!
 //! ```compile_fail
 //! use std::rc::Rc;
-//! use warpweft_task::spawn::{Birth, job};
-//! fn spawn(birth: Birth) {
+//! use warpweft_task::spawn::{SpawnInfo, job};
+//! fn spawn(info: SpawnInfo) {
 //!     // SAFETY: never called.
-//!     let _ = unsafe { job(move || Rc::new(1), birth) };
+//!     let _ = unsafe { job(move || Rc::new(1), info) };
 //! }
 //! ```
 //!
 //! It outlives the function that spawned it:
 //!
 //! ```compile_fail
-//! use warpweft_task::spawn::{Birth, job};
-//! fn spawn(birth: Birth) {
+//! use warpweft_task::spawn::{SpawnInfo, job};
+//! fn spawn(info: SpawnInfo) {
 //!     let local = 1;
 //!     // SAFETY: never called.
-//!     let _ = unsafe { job(|| local + 1, birth) };
+//!     let _ = unsafe { job(|| local + 1, info) };
 //! }
 //! ```
 //!
@@ -63,8 +64,8 @@
 //!
 //! ```
 //! use std::rc::Rc;
-//! use warpweft_task::spawn::{Birth, future};
-//! fn spawn(birth: Birth) {
+//! use warpweft_task::spawn::{SpawnInfo, future};
+//! fn spawn(info: SpawnInfo) {
 //!     // SAFETY: never called.
 //!     let _ = unsafe {
 //!         future(
@@ -72,7 +73,7 @@
 //!                 drop(Rc::new(1));
 //!                 std::future::ready(()).await;
 //!             },
-//!             birth,
+//!             info,
 //!         )
 //!     };
 //! }
@@ -80,8 +81,8 @@
 //!
 //! ```compile_fail
 //! use std::rc::Rc;
-//! use warpweft_task::spawn::{Birth, future};
-//! fn spawn(birth: Birth) {
+//! use warpweft_task::spawn::{SpawnInfo, future};
+//! fn spawn(info: SpawnInfo) {
 //!     // SAFETY: never called.
 //!     let _ = unsafe {
 //!         future(
@@ -90,7 +91,7 @@
 //!                 std::future::ready(()).await;
 //!                 drop(kept);
 //!             },
-//!             birth,
+//!             info,
 //!         )
 //!     };
 //! }

@@ -1,8 +1,8 @@
 //! Where a task was spawned, and its name if it has one: one word.
 //!
-//! A report may want to know what a word stands for whose task ends meanwhile. Spawn sites are there for ever; the boxes of names
-//! stand in a register while they live, and none goes while somebody reads under the register's lock. Tasks without a name
-//! have nothing to do with that.
+//! A report may want to know what a word stands for whose task ends meanwhile. Spawn sites are there for
+//! ever; the boxes of names stand in a register while they live, and none goes while somebody reads under the
+//! register's lock. Tasks without a name have nothing to do with that.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,8 +13,8 @@ use warpweft_platform::sync::StaticMutex;
 
 /// A spawn site with an optional name.
 ///
-/// Unnamed tasks, nearly all, cost no allocation: the word is the compiler's `&'static Location`. A named task's
-/// word points at a box; the lowest bit tells the two apart.
+/// Unnamed tasks, nearly all, cost no allocation: the word is the compiler's `&'static Location`. A named
+/// task's word points at a box; the lowest bit tells the two apart.
 pub(crate) struct Origin(*const ());
 
 struct Named {
@@ -33,7 +33,8 @@ fn part(address: usize) -> &'static StaticMutex<BTreeSet<usize>> {
     &REGISTER[address / 64 % REGISTER.len()]
 }
 
-/// Whether the register can be used: in a forked child its locks may be held by threads that stayed in the parent.
+/// Whether the register can be used: in a forked child its locks may be held by threads that stayed in the
+/// parent.
 fn has_register() -> bool {
     generation() == 0
 }
@@ -118,11 +119,12 @@ impl Origin {
     }
 }
 
-/// The name, if it has one, and the spawn site of the task of which [`TaskRef::origin_word`](crate::TaskRef::origin_word) gave this
-/// word, whether or not it has ended. `None`: it had a name and has ended; or the word is null.
+/// The name, if it has one, and the spawn site of the task of which
+/// [`TaskRef::origin_word`](crate::TaskRef::origin_word) gave this word, whether or not it has ended. `None`:
+/// it had a name and has ended; or the word is null.
 ///
-/// If a task with a name has ended and another one was made in its place, this tells of that one. In a child made by
-/// `fork()` nothing is told of tasks with names. Takes a lock for those, and copies the name.
+/// If a task with a name has ended and another one was made in its place, this tells of that one. In a child
+/// made by `fork()` nothing is told of tasks with names. Takes a lock for those, and copies the name.
 ///
 /// # Safety
 ///
@@ -139,8 +141,8 @@ pub unsafe fn told_of(word: *const ()) -> Option<(Option<String>, &'static Locat
     }
     part(named.addr()).with(|part| {
         part.contains(&named.addr()).then(|| {
-            // SAFETY: a box at this address is alive, and does not go before it has left the register, for which it needs the lock
-            // that is held here. It does not change.
+            // SAFETY: a box at this address is alive, and does not go before it has left the register, for
+            // which it needs the lock that is held here. It does not change.
             let named = unsafe { &*named };
             (Some(named.name.clone().into_owned()), named.location)
         })
@@ -187,7 +189,8 @@ mod tests {
             // SAFETY: as above.
             assert_eq!(unsafe { told_of(word) }, Some((Some(name.into_owned()), here)));
             drop(named);
-            // SAFETY: as above, and the register says that it has gone; unless a test beside this one has a box there now.
+            // SAFETY: as above, and the register says that it has gone; unless a test beside this one has a
+            // box there now.
             if let Some((name, _)) = unsafe { told_of(word) } {
                 assert!(name.is_some_and(|name| name.starts_with("brief")));
             }

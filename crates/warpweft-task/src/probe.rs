@@ -15,7 +15,7 @@
 use crate::header::Header;
 use crate::pool::{PoolHeader, PoolVtable};
 use crate::runnable::{Abandon, Ran, Runnable};
-use crate::spawn::{Birth, detached_job};
+use crate::spawn::{SpawnInfo, detached_job};
 use crate::task_ref::TaskRef;
 use crate::why::Why;
 use std::borrow::Cow;
@@ -27,8 +27,8 @@ use warpweft_platform::counter::Counter;
 /// Makes numbered tasks that do nothing, and knows what became of each.
 ///
 /// ```
-/// use warpweft_task::probe::{Probe, number, run};
-/// let probe = Probe::new(2);
+/// use warpweft_task::probe::{TestTasks, number, run};
+/// let probe = TestTasks::new(2);
 /// let (first, second) = (probe.task(0), probe.task(1));
 /// assert_eq!(number(&first), Some(0));
 /// run(first);
@@ -38,7 +38,7 @@ use warpweft_platform::counter::Counter;
 /// assert_eq!(probe.lost_in_all(), 1);
 /// ```
 #[derive(Debug)]
-pub struct Probe(Arc<Records>);
+pub struct TestTasks(Arc<Records>);
 
 #[derive(Debug)]
 struct Records {
@@ -75,7 +75,7 @@ impl Drop for Mark {
     }
 }
 
-impl Probe {
+impl TestTasks {
     /// A probe for tasks with the numbers 0 to `tasks - 1`.
     #[must_use]
     pub fn new(tasks: usize) -> Self {
@@ -104,13 +104,13 @@ impl Probe {
             ran: false,
         };
         let name = Some(Cow::Owned(number.to_string()));
-        let birth = Birth {
+        let info = SpawnInfo {
             pool: NonNull::from(&POOL),
             location: Location::caller(),
             name,
         };
         // SAFETY: the pool is static.
-        unsafe { detached_job(move || mark.run(), birth) }.into_task_ref()
+        unsafe { detached_job(move || mark.run(), info) }.into_task_ref()
     }
 
     /// How often tasks with this number have run.
@@ -132,13 +132,13 @@ impl Probe {
     }
 }
 
-/// The number of a [`Probe`]'s task; `None` for any other task.
+/// The number of a [`TestTasks`]'s task; `None` for any other task.
 #[must_use]
 pub fn number(task: &TaskRef) -> Option<usize> {
     task.info().name()?.parse().ok()
 }
 
-/// Runs a [`Probe`]'s task, which a policy has handed out.
+/// Runs a [`TestTasks`]'s task, which a policy has handed out.
 ///
 /// # Panics
 ///
@@ -149,7 +149,8 @@ pub fn run(task: TaskRef) {
         "{:?} is a task of a runtime: only its own workers run it",
         task.info().location()
     );
-    // SAFETY: it is of the pool of all probes, which is static, counts nothing, and leaves its tasks to the tests.
+    // SAFETY: it is of the pool of all probes, which is static, counts nothing, and leaves its tasks to the
+    // tests.
     let ran = unsafe { task.into_runnable() }.run();
     debug_assert!(matches!(ran, Ran::Ended), "a closure ends in one step");
 }

@@ -2,12 +2,12 @@
 //!
 //! # Invariants
 //!
-//! - It comes from the spawning functions, from a wake, or from [`TaskRef::into_runnable`]: all of them are `unsafe`, or are in the
-//!   hands of a pool. So no policy in safe code gets one.
+//! - It comes from the spawning functions, from a wake, or from [`TaskRef::into_runnable`]: all of them are
+//!   `unsafe`, or are in the hands of a pool. So no policy in safe code gets one.
 //! - It is run, pushed, ended, or handed to a policy. To drop it ends the task as dropped.
 
-use crate::fate;
 use crate::header::{Header, Step, UNREGISTERED};
+use crate::outcome;
 use crate::pool::PoolHeader;
 use crate::state::{Start, Suspend};
 use crate::task_ref::{TaskRef, Waiting};
@@ -54,11 +54,13 @@ impl Deref for Runnable {
 pub enum Ran {
     /// It has ended, and its joiner was told.
     Ended,
-    /// It waits. Tell the policy, [register](Pending::register) it if need be, then [suspend](Pending::suspend) it.
+    /// It waits. Tell the policy, [register](Pending::register) it if need be, then
+    /// [suspend](Pending::suspend) it.
     Pending(Pending),
 }
 
-/// A task whose step is over and which waits for something: the token of the moment between running and sleeping.
+/// A task whose step is over and which waits for something: the token of the moment between running and
+/// sleeping.
 ///
 /// While it exists the task counts as RUNNING: a wake is remembered and does not push.
 #[derive(Debug)]
@@ -129,8 +131,8 @@ impl Runnable {
 
     /// Runs one step on this thread.
     ///
-    /// A panic of the task ends the task, not the caller. Costs one indirect call; a closure, or a future's first
-    /// step, starts without an atomic read-modify-write.
+    /// A panic of the task ends the task, not the caller. Costs one indirect call; a closure, or a future's
+    /// first step, starts without an atomic read-modify-write.
     #[inline]
     #[must_use]
     pub fn run(self) -> Ran {
@@ -157,18 +159,18 @@ impl Runnable {
     #[cold]
     #[inline(never)]
     pub fn abandon(self, why: Abandon) {
-        let fate = match why {
-            Abandon::Cancelled => fate::CANCELLED,
-            Abandon::Shutdown => fate::SHUTDOWN,
-            Abandon::Dropped => fate::DROPPED,
-            Abandon::Forked => fate::FORKED,
-            Abandon::NoStack => fate::NO_STACK,
+        let outcome = match why {
+            Abandon::Cancelled => outcome::CANCELLED,
+            Abandon::Shutdown => outcome::SHUTDOWN,
+            Abandon::Dropped => outcome::DROPPED,
+            Abandon::Forked => outcome::FORKED,
+            Abandon::NoStack => outcome::NO_STACK,
         };
         let header = self.into_header();
         // SAFETY: the token keeps the task alive.
         let vtable = unsafe { header.as_ref() }.vtable;
         // SAFETY: we hold the token and pass it on.
-        unsafe { (vtable.abandon)(header, fate) };
+        unsafe { (vtable.abandon)(header, outcome) };
     }
 
     /// Hands the token to its pool, from any thread.
@@ -241,7 +243,8 @@ impl Pending {
     ///
     /// # Safety
     ///
-    /// The task's pool has entered this task, and no other, at `place`: it will be struck off there when it ends.
+    /// The task's pool has entered this task, and no other, at `place`: it will be struck off there when it
+    /// ends.
     pub unsafe fn register(&mut self, place: usize) {
         debug_assert_ne!(place, UNREGISTERED);
         self.0.header().link.with_mut(|link| {
@@ -269,14 +272,15 @@ impl Pending {
         TaskId::of(self.0.pointer())
     }
 
-    /// The task belongs to `pool` from now on: there its wakers push it. What the old policy wrote into its word is gone.
+    /// The task belongs to `pool` from now on: there its wakers push it. What the old policy wrote into its
+    /// word is gone.
     ///
     /// It counts as RUNNING, so nobody reads the pool meanwhile: wakes are remembered in the state word.
     ///
     /// # Safety
     ///
-    /// It is not in the register of the pool that it leaves. `pool` outlives its unfinished tasks: it ends none of them later than
-    /// itself.
+    /// It is not in the register of the pool that it leaves. `pool` outlives its unfinished tasks: it ends
+    /// none of them later than itself.
     pub unsafe fn move_to(&mut self, pool: NonNull<PoolHeader>) {
         self.0.set_policy_word(0);
         // SAFETY: this is its token, and it is RUNNING.
@@ -308,8 +312,8 @@ impl Pending {
     }
 }
 
-/// Turns the register's entry of a suspended task into its token, if it sleeps. `None`: somebody else has its token
-/// or is about to push it.
+/// Turns the register's entry of a suspended task into its token, if it sleeps. `None`: somebody else has its
+/// token or is about to push it.
 ///
 /// # Safety
 ///

@@ -3,7 +3,8 @@
 //! # Invariants
 //!
 //! - A thread's word is null, or the header of a task whose closure is on the thread's stack: so it is alive.
-//! - Closures on stacks of their own are their hosts' to remember: see [`Host::runs`](crate::Host::runs).
+//! - Closures on stacks of their own are their hosts' to remember: see
+//!   [`StackRunner::runs`](crate::Host::runs).
 
 use crate::header::Header;
 use std::ptr::{self, NonNull};
@@ -57,7 +58,8 @@ impl Drop for JobRuns {
     }
 }
 
-/// Whether the job that runs on this thread's own stack was cancelled. `None`: there is none, or none with a handle.
+/// Whether the job that runs on this thread's own stack was cancelled. `None`: there is none, or none with a
+/// handle.
 #[must_use]
 pub fn is_job_cancelled() -> Option<bool> {
     let job = JOB.with(std::cell::Cell::get);
@@ -84,12 +86,12 @@ pub unsafe fn apart_from_job<T>(f: impl FnOnce() -> T) -> T {
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
     use super::{JobRuns, apart_from_job, is_job_cancelled};
-    use crate::probe::Probe;
+    use crate::probe::TestTasks;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     #[test]
     fn a_job_is_known_while_its_closure_runs() {
-        let task = Probe::new(1).task(0);
+        let task = TestTasks::new(1).task(0);
         // SAFETY: a probe's tasks are anybody's to run or end.
         let task = unsafe { task.into_runnable() }.into_header();
         assert_eq!(is_job_cancelled(), None);

@@ -2,8 +2,8 @@
 
 use crate::cell::allocate;
 use crate::join::JoinHandle;
-use crate::kinds::{Async, Job, Mounted, Work};
-use crate::mount::Host;
+use crate::kinds::{Async, Job, OnStack, Work};
+use crate::on_stack::StackRunner;
 use crate::pool::PoolHeader;
 use crate::runnable::Runnable;
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 
 /// Where a new task comes from and which pool it belongs to.
 #[derive(Debug)]
-pub struct Birth {
+pub struct SpawnInfo {
     /// The pool that its wakers push it to.
     pub pool: NonNull<PoolHeader>,
     /// The spawn site.
@@ -21,16 +21,16 @@ pub struct Birth {
     pub name: Option<Cow<'static, str>>,
 }
 
-/// Who says where a new task comes from. It is asked when the task's memory is there: what it has to look for need not be kept over the
-/// allocation.
-pub trait Cradle {
+/// Who says where a new task comes from. It is asked when the task's memory is there: what it has to look for
+/// need not be kept over the allocation.
+pub trait TaskAlloc {
     /// Where the task comes from.
-    fn birth(self) -> Birth;
+    fn info(self) -> SpawnInfo;
 }
 
-impl Cradle for Birth {
+impl TaskAlloc for SpawnInfo {
     #[inline]
-    fn birth(self) -> Birth {
+    fn info(self) -> SpawnInfo {
         self
     }
 }
@@ -40,12 +40,12 @@ impl Cradle for Birth {
 /// # Safety
 ///
 /// The pool outlives its unfinished tasks: it ends none of them later than itself.
-pub unsafe fn job<T, F>(closure: F, birth: impl Cradle) -> (Runnable, JoinHandle<T>)
+pub unsafe fn job<T, F>(closure: F, info: impl TaskAlloc) -> (Runnable, JoinHandle<T>)
 where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    with_handle(Job::<_, true>(closure), birth)
+    with_handle(Job::<_, true>(closure), info)
 }
 
 /// A task that calls `closure` once and tells nobody. Its end costs no atomic read-modify-write.
@@ -54,11 +54,11 @@ where
 ///
 /// As for [`job`].
 #[must_use]
-pub unsafe fn detached_job<F>(closure: F, birth: impl Cradle) -> Runnable
+pub unsafe fn detached_job<F>(closure: F, info: impl TaskAlloc) -> Runnable
 where
     F: FnOnce() + Send + 'static,
 {
-    detached(Job::<_, false>(closure), birth)
+    detached(Job::<_, false>(closure), info)
 }
 
 /// A task that drives `future` to its end.
@@ -66,49 +66,53 @@ where
 /// # Safety
 ///
 /// As for [`job`].
-pub unsafe fn future<F>(future: F, birth: impl Cradle) -> (Runnable, JoinHandle<F::Output>)
+pub unsafe fn future<F>(future: F, info: impl TaskAlloc) -> (Runnable, JoinHandle<F::Output>)
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    with_handle(Async(future), birth)
+    with_handle(Async(future), info)
 }
 
-/// A task that `host` runs, once, with `closure` as its body.
+/// A task that `runner` runs, once, with `closure` as its body.
 ///
 /// # Safety
 ///
 /// As for [`job`].
-pub unsafe fn mounted<T, F>(closure: F, host: impl Host, birth: impl Cradle) -> (Runnable, JoinHandle<T>)
+pub unsafe fn on_stack_job<T, F>(
+    closure: F,
+    runner: impl StackRunner,
+    info: impl TaskAlloc,
+) -> (Runnable, JoinHandle<T>)
 where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    let host = Some(host);
-    with_handle(Mounted { closure, host }, birth)
+    let runner = Some(runner);
+    with_handle(OnStack { closure, runner }, info)
 }
 
-/// A [`mounted`] task that tells nobody of its end.
+/// A [`on_stack_job`] task that tells nobody of its end.
 ///
 /// # Safety
 ///
 /// As for [`job`].
 #[must_use]
-pub unsafe fn detached_mounted<F>(closure: F, host: impl Host, birth: impl Cradle) -> Runnable
+pub unsafe fn detached_on_stack_job<F>(closure: F, runner: impl StackRunner, info: impl TaskAlloc) -> Runnable
 where
     F: FnOnce() + Send + 'static,
 {
-    let host = Some(host);
-    detached(Mounted { closure, host }, birth)
+    let runner = Some(runner);
+    detached(OnStack { closure, runner }, info)
 }
 
-fn detached<W: Work>(work: W, birth: impl Cradle) -> Runnable {
-    let header = allocate(work, birth, false);
+fn detached<W: Work>(work: W, info: impl TaskAlloc) -> Runnable {
+    let header = allocate(work, info, false);
     // SAFETY: the token of a fresh task is ours.
     unsafe { Runnable::from_header(header) }
 }
 
-fn with_handle<W: Work>(work: W, birth: impl Cradle) -> (Runnable, JoinHandle<W::Output>) {
-    let header = allocate(work, birth, true);
+fn with_handle<W: Work>(work: W, info: impl TaskAlloc) -> (Runnable, JoinHandle<W::Output>) {
+    let header = allocate(work, info, true);
     // SAFETY: the token of a fresh task is ours.
     let token = unsafe { Runnable::from_header(header) };
     // SAFETY: so is its handle, which `allocate` counted.

@@ -10,18 +10,19 @@
 //!                                └─ NOTIFIED meanwhile ─────────▶ QUEUED
 //! ```
 //!
-//! A fresh task counts as RUNNING from its birth: no waker of it exists yet, so nothing has to be told apart, and
-//! its first step needs no read-modify-write.
+//! A fresh task counts as RUNNING from its birth: no waker of it exists yet, so nothing has to be told apart,
+//! and its first step needs no read-modify-write.
 //!
 //! # Invariants
 //!
-//! - Exactly one *token* (a `TaskRef`, or a step under way) exists while QUEUED or RUNNING is set; it holds one
-//!   reference. No token exists while neither is set.
-//! - A wake that finds QUEUED still performs a read-modify-write: what the waker wrote before must be visible to the
-//!   step that follows, and only a release that `start` acquires makes it so.
-//! - WAKER is set by the handle and only while COMPLETE is clear. While it is set the handle does not write the
-//!   waker field; whoever sets COMPLETE over it owns the waker.
-//! - A task whose cancellation was granted before its end never says that it returned: who completes it hears of CANCELLED first.
+//! - Exactly one *token* (a `TaskRef`, or a step under way) exists while QUEUED or RUNNING is set; it holds
+//!   one reference. No token exists while neither is set.
+//! - A wake that finds QUEUED still performs a read-modify-write: what the waker wrote before must be visible
+//!   to the step that follows, and only a release that `start` acquires makes it so.
+//! - WAKER is set by the handle and only while COMPLETE is clear. While it is set the handle does not write
+//!   the waker field; whoever sets COMPLETE over it owns the waker.
+//! - A task whose cancellation was granted before its end never says that it returned: who completes it hears
+//!   of CANCELLED first.
 //! - The reference count never reaches zero on an unfinished task: the last reference turns into a token that
 //!   cancels it.
 
@@ -108,20 +109,23 @@ pub(crate) enum Completed {
     Wake,
     /// The handle went away: drop the result first, then complete again.
     Unwanted,
-    /// Its cancellation was asked for, and its handle is there: see to it that the task says so, then complete again.
+    /// Its cancellation was asked for, and its handle is there: see to it that the task says so, then
+    /// complete again.
     Cancelled,
 }
 
 /// What the end of a task came to where one look and one attempt were enough.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The token's is the only reference, and there is no handle: nothing was changed, and the task is the caller's to free.
+    /// The token's is the only reference, and there is no handle: nothing was changed, and the task is the
+    /// caller's to free.
     Sole,
     /// As [`Completed::Published`].
     Published,
     /// As [`Completed::Wake`].
     Wake,
-    /// Something has to be seen to, or the word has changed: nothing was changed, and [`State::complete`] does it.
+    /// Something has to be seen to, or the word has changed: nothing was changed, and [`State::complete`]
+    /// does it.
     Otherwise,
 }
 
@@ -143,7 +147,8 @@ impl State {
         }))
     }
 
-    /// Whether somebody has asked for its cancellation. A hint for whoever does not hold the token; for who does, it is for ever.
+    /// Whether somebody has asked for its cancellation. A hint for whoever does not hold the token; for who
+    /// does, it is for ever.
     pub(crate) fn is_cancelled(&self) -> bool {
         // Ordering: Relaxed; cancelling hands nothing over.
         self.0.load(Ordering::Relaxed) & CANCELLED != 0
@@ -159,8 +164,8 @@ impl State {
         // Ordering: only the token's holder clears QUEUED, so a relaxed look is exact in that bit.
         let mut state = self.0.load(Ordering::Relaxed);
         if state & QUEUED != 0 {
-            // QUEUED out, RUNNING in. Ordering: Acquire pairs with the release of every wake, also of those that
-            // found it QUEUED already.
+            // QUEUED out, RUNNING in.
+            // Ordering: Acquire pairs with the release of every wake, also of one that found it QUEUED.
             state = self.0.fetch_add(RUNNING - QUEUED, Ordering::Acquire);
         }
         if state & CANCELLED != 0 {
@@ -182,7 +187,8 @@ impl State {
         let state = self.0.load(Ordering::Acquire);
         // Mostly nobody else touches the word: one attempt, and the loop out of the way.
         if state & NOTIFIED != 0 {
-            // It stays so, RUNNING and not QUEUED, until we say otherwise. Ordering: as in `suspend_anyhow`.
+            // It stays so, RUNNING and not QUEUED, until we say otherwise.
+            // Ordering: as in `suspend_anyhow`.
             self.0.fetch_sub(NOTIFIED + RUNNING - QUEUED, Ordering::AcqRel);
             return Suspend::Again;
         }
@@ -214,8 +220,8 @@ impl State {
             } else {
                 ((state & !RUNNING) - REFERENCE, Suspend::Idle)
             };
-            // Ordering: Release hands the future to whoever starts the next step; Acquire takes what the wakers
-            // that set NOTIFIED wrote.
+            // Ordering: Release hands the future to whoever starts the next step; Acquire takes what the
+            // wakers that set NOTIFIED wrote.
             match self
                 .0
                 .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
@@ -348,7 +354,8 @@ impl State {
                 // The only reference, and tokens have one each: it sleeps. The reference becomes a token.
                 (state & !HANDLE | QUEUED | CANCELLED, HandleDropped::Orphan)
             };
-            // Ordering: Release gives up what the handle did; Acquire takes the result where the task has ended.
+            // Ordering: Release gives up what the handle did; Acquire takes the result where the task has
+            // ended.
             match self
                 .0
                 .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
@@ -372,7 +379,8 @@ impl State {
                 // The only reference, and tokens have one each: it sleeps. The reference becomes a token.
                 (state | QUEUED | CANCELLED, Dropped::Orphan)
             };
-            // Ordering: Release gives up what this reference did; Acquire takes what the others did, for freeing.
+            // Ordering: Release gives up what this reference did; Acquire takes what the others did, for
+            // freeing.
             match self
                 .0
                 .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
@@ -383,7 +391,8 @@ impl State {
         }
     }
 
-    /// The token's holder ends the task, if nothing has to be seen to: one look, and one attempt. The result is in its place.
+    /// The token's holder ends the task, if nothing has to be seen to: one look, and one attempt. The result
+    /// is in its place.
     #[inline]
     pub(crate) fn end(&self) -> End {
         let state = self.0.load(Ordering::Acquire);
@@ -402,8 +411,8 @@ impl State {
         }
     }
 
-    /// The token's holder ends the task; the result is in its place, or dropped if `unwanted`. `cancelled`: the task says that it was
-    /// cancelled, or why else it has no result.
+    /// The token's holder ends the task; the result is in its place, or dropped if `unwanted`. `cancelled`:
+    /// the task says that it was cancelled, or why else it has no result.
     pub(crate) fn complete(&self, unwanted: bool, cancelled: bool) -> Completed {
         let mut state = self.0.load(Ordering::Acquire);
         loop {
@@ -426,7 +435,8 @@ impl State {
                 };
                 (ended(state) - REFERENCE, outcome)
             };
-            // Ordering: Release publishes the result; Acquire takes the waker that the handle published with WAKER.
+            // Ordering: Release publishes the result; Acquire takes the waker that the handle published with
+            // WAKER.
             match self
                 .0
                 .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
@@ -458,12 +468,14 @@ impl State {
         }
     }
 
-    /// The handle has written the waker field and hands it over; `Err`: the task has ended, it is the handle's still.
+    /// The handle has written the waker field and hands it over; `Err`: the task has ended, it is the
+    /// handle's still.
     pub(crate) fn set_waker(&self) -> Result<(), ()> {
         self.change_waker(|state| state | WAKER)
     }
 
-    /// The handle takes the waker field back in order to write it; `Err`: the task has ended, it is the runner's.
+    /// The handle takes the waker field back in order to write it; `Err`: the task has ended, it is the
+    /// runner's.
     pub(crate) fn unset_waker(&self) -> Result<(), ()> {
         self.change_waker(|state| state & !WAKER)
     }

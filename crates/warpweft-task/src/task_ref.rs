@@ -7,10 +7,11 @@
 //!
 //! # Invariants
 //!
-//! - Safe code can do four things with a token: look at it, set the policy's word, keep it, and drop it. It cannot run, push or end
-//!   the task: those are methods of [`Runnable`], which only `unsafe` code gets.
-//! - A token is in a policy's hands from `into_task_ref` to `into_runnable` or `drop`. The pool counts both ways, and its memory stays
-//!   until the count is even: so a token never outlives the memory of its pool, wherever the policy keeps it.
+//! - Safe code can do four things with a token: look at it, set the policy's word, keep it, and drop it. It
+//!   cannot run, push or end the task: those are methods of [`Runnable`], which only `unsafe` code gets.
+//! - A token is in a policy's hands from `into_task_ref` to `into_runnable` or `drop`. The pool counts both
+//!   ways, and its memory stays until the count is even: so a token never outlives the memory of its pool,
+//!   wherever the policy keeps it.
 
 use crate::header::Header;
 use crate::info::TaskInfo;
@@ -24,17 +25,18 @@ use warpweft_queue::Word;
 
 /// A runnable task in the hands of a policy: one word, an owned token.
 ///
-/// It is neither `Copy` nor `Clone`, and it cannot be run: so no safe code runs a task twice, or where no worker is. Dropping it
-/// does not run the task: its pool cancels it and counts it, and its joiner gets
+/// It is neither `Copy` nor `Clone`, and it cannot be run: so no safe code runs a task twice, or where no
+/// worker is. Dropping it does not run the task: its pool cancels it and counts it, and its joiner gets
 /// [`JoinError::Dropped`](crate::JoinError::Dropped), or `Shutdown` once the pool closes.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct TaskRef(pub(crate) NonNull<Header>);
 
-// SAFETY: a token may be handed to any thread, because the work inside is `Send` (the constructors demand it).
+// SAFETY: a token may be handed to any thread, because the work inside is `Send` (the constructors demand
+// it).
 unsafe impl Send for TaskRef {}
-// SAFETY: a shared token only gives immutable views: `info` reads fields that only the holder of a unique token
-// changes.
+// SAFETY: a shared token only gives immutable views: `info` reads fields that only the holder of a unique
+// token changes.
 unsafe impl Sync for TaskRef {}
 
 // SAFETY: the word is the header's address, exposed so that the pointer can be rebuilt; it is never zero.
@@ -71,8 +73,9 @@ impl TaskRef {
     ///
     /// # Safety
     ///
-    /// The caller is the pool that the task [belongs to](TaskRef::is_of), or acts for it, and counts the token as out of its policy's
-    /// hands. No hook of a policy is on the calling stack, unless the task is only to be ended.
+    /// The caller is the pool that the task [belongs to](TaskRef::is_of), or acts for it, and counts the
+    /// token as out of its policy's hands. No hook of a policy is on the calling stack, unless the task is
+    /// only to be ended.
     #[inline]
     #[must_use]
     pub unsafe fn into_runnable(self) -> Runnable {
@@ -106,21 +109,24 @@ impl TaskRef {
         TaskInfo::new(&self.header().origin, self.policy_word())
     }
 
-    /// A word from which [`told_of`](crate::told_of) tells its name and where it was spawned, if it still can.
+    /// A word from which [`told_of`](crate::told_of) tells its name and where it was spawned, if it still
+    /// can.
     #[inline]
     #[must_use]
     pub fn origin_word(&self) -> *const () {
         self.header().origin.word()
     }
 
-    /// Whether somebody has asked for its cancellation: then it will not run, and a queue need not keep it. One load.
+    /// Whether somebody has asked for its cancellation: then it will not run, and a queue need not keep it.
+    /// One load.
     #[inline]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.header().state.is_cancelled()
     }
 
-    /// The task as a policy sees it when it waits: for tests of policies, which have no step that could be over.
+    /// The task as a policy sees it when it waits: for tests of policies, which have no step that could be
+    /// over.
     #[inline]
     pub fn waiting(&mut self) -> Waiting<'_> {
         Waiting(self)

@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - A waker owns one reference; it may outlive the task's end, and its pool.
-//! - Whoever makes a task QUEUED has a token then, and pushes it to the task's pool. That pool is alive: it waits for
-//!   every task that was ever suspended.
+//! - Whoever makes a task QUEUED has a token then, and pushes it to the task's pool. That pool is alive: it
+//!   waits for every task that was ever suspended.
 
 use crate::header::Header;
 use crate::runnable::{Runnable, TaskId};
@@ -28,7 +28,8 @@ impl BorrowedWaker {
     ///
     /// The caller holds a reference to the task for as long as the value lives.
     pub(crate) unsafe fn new(header: NonNull<Header>) -> Self {
-        // SAFETY: the table's functions expect a header; the value is never dropped, so no reference is given up.
+        // SAFETY: the table's functions expect a header; the value is never dropped, so no reference is given
+        // up.
         Self(ManuallyDrop::new(unsafe {
             Waker::new(header.as_ptr().cast_const().cast(), &VTABLE)
         }))
@@ -123,7 +124,8 @@ pub(crate) unsafe fn cancel(header: NonNull<Header>) -> bool {
 /// Of tasks that were not asleep, in the whole process.
 static CANCELLATIONS: Counter = Counter::new();
 
-/// How many tasks of this process were cancelled that were not asleep: their tokens lay in queues, or they were running.
+/// How many tasks of this process were cancelled that were not asleep: their tokens lay in queues, or they
+/// were running.
 ///
 /// Not per pool: who cancels holds a handle, and a handle does not keep the pool alive.
 #[inline]
@@ -158,8 +160,9 @@ unsafe fn free(header: NonNull<Header>) {
     unsafe { (vtable.free)(header) };
 }
 
-/// Asks for the beginning of the task's work, which is mostly run where it is woken: so it comes while the state does, which may
-/// have been written on another processor, too. Of a waker that goes elsewhere it is two instructions too many.
+/// Asks for the beginning of the task's work, which is mostly run where it is woken: so it comes while the
+/// state does, which may have been written on another processor, too. Of a waker that goes elsewhere it is
+/// two instructions too many.
 #[inline]
 fn fetch_work(header: NonNull<Header>) {
     let work = header.as_ptr().wrapping_add(1).cast::<u8>();

@@ -1,21 +1,22 @@
-//! A signal against its waiter, under every interleaving: the token is pushed once or comes back, and never stays behind.
+//! A signal against its waiter, under every interleaving: the token is pushed once or comes back, and never
+//! stays behind.
 #![cfg(warpweft_loom)]
 
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::loom;
 use warpweft_platform::loom::thread;
 use warpweft_platform::sync::Arc;
-use warpweft_task::probe::Probe;
-use warpweft_task::{Runnable, Signal};
+use warpweft_task::probe::TestTasks;
+use warpweft_task::{Latch, Runnable};
 
 /// Its task number 0.
-fn runnable(probe: &Probe) -> Runnable {
+fn runnable(probe: &TestTasks) -> Runnable {
     // SAFETY: the pool of all probes counts nothing, and leaves its tasks to the tests.
     unsafe { probe.task(0).into_runnable() }
 }
 
 struct World {
-    signal: Signal,
+    latch: Latch,
     /// Relaxed: only the signal makes it visible.
     news: AtomicU64,
 }
@@ -23,14 +24,14 @@ struct World {
 impl World {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            signal: Signal::new(),
+            latch: Latch::new(),
             news: AtomicU64::new(0),
         })
     }
 
     fn tell(&self) {
         self.news.store(1, Ordering::Relaxed);
-        self.signal.set();
+        self.latch.set();
     }
 
     fn assert_heard(&self) {
@@ -46,10 +47,10 @@ impl World {
 fn a_token_is_hung_while_the_signal_is_set() {
     loom::model(|| {
         let world = World::new();
-        let probe = Probe::new(1);
+        let probe = TestTasks::new(1);
         let other = Arc::clone(&world);
         let teller = thread::spawn(move || other.tell());
-        match world.signal.hang(runnable(&probe)) {
+        match world.latch.register(runnable(&probe)) {
             // The probe's pool ends what is pushed to it.
             Ok(()) => {
                 teller.join().unwrap();
@@ -62,7 +63,7 @@ fn a_token_is_hung_while_the_signal_is_set() {
                 assert_eq!((probe.runs(0), probe.lost(0)), (1, 0));
             }
         }
-        assert!(world.signal.is_set());
+        assert!(world.latch.is_set());
         world.assert_heard();
     });
 }
@@ -71,8 +72,8 @@ fn a_token_is_hung_while_the_signal_is_set() {
 fn two_who_set_push_one_token() {
     loom::model(|| {
         let world = World::new();
-        let probe = Probe::new(1);
-        world.signal.hang(runnable(&probe)).expect("not set yet");
+        let probe = TestTasks::new(1);
+        world.latch.register(runnable(&probe)).expect("not set yet");
         let tellers = [(); 2].map(|()| {
             let other = Arc::clone(&world);
             thread::spawn(move || other.tell())
@@ -81,8 +82,8 @@ fn two_who_set_push_one_token() {
             teller.join().unwrap();
         }
         assert_eq!((probe.runs(0), probe.lost(0)), (0, 1));
-        assert!(world.signal.take());
-        assert!(!world.signal.take());
+        assert!(world.latch.take());
+        assert!(!world.latch.take());
     });
 }
 
@@ -92,36 +93,37 @@ fn whoever_sees_it_set_sees_what_came_before() {
         let world = World::new();
         let other = Arc::clone(&world);
         let teller = thread::spawn(move || other.tell());
-        if world.signal.is_set() {
+        if world.latch.is_set() {
             world.assert_heard();
         }
-        if world.signal.take() {
+        if world.latch.take() {
             world.assert_heard();
         }
         teller.join().unwrap();
     });
 }
 
-/// The frame that holds a signal goes as soon as its waiter sees it set: whoever set it must not look at it again.
+/// The frame that holds a signal goes as soon as its waiter sees it set: whoever set it must not look at it
+/// again.
 #[test]
 fn a_signal_may_go_as_soon_as_it_is_set() {
     loom::model(|| {
-        let signal = Box::new(Signal::new());
-        let there = At(&raw const *signal);
+        let latch = Box::new(Latch::new());
+        let there = At(&raw const *latch);
         let teller = thread::spawn(move || {
             // SAFETY: it is there until it is set.
-            unsafe { there.signal() }.set();
+            unsafe { there.latch() }.set();
         });
-        while !signal.is_set() {
+        while !latch.is_set() {
             thread::yield_now();
         }
-        drop(signal);
+        drop(latch);
         teller.join().unwrap();
     });
 }
 
 /// Where a signal is.
-struct At(*const Signal);
+struct At(*const Latch);
 
 // SAFETY: signals are for several threads.
 unsafe impl Send for At {}
@@ -130,7 +132,7 @@ impl At {
     /// # Safety
     ///
     /// It is still there.
-    unsafe fn signal(&self) -> &Signal {
+    unsafe fn latch(&self) -> &Latch {
         // SAFETY: by contract.
         unsafe { &*self.0 }
     }
@@ -139,10 +141,10 @@ impl At {
 #[test]
 fn a_signal_that_goes_takes_its_token_along() {
     loom::model(|| {
-        let probe = Probe::new(1);
-        let signal = Signal::new();
-        signal.hang(runnable(&probe)).expect("not set yet");
-        drop(signal);
+        let probe = TestTasks::new(1);
+        let latch = Latch::new();
+        latch.register(runnable(&probe)).expect("not set yet");
+        drop(latch);
         assert_eq!((probe.runs(0), probe.lost(0)), (0, 1));
     });
 }

@@ -1,7 +1,7 @@
 //! The task's state word under every interleaving of two or three threads.
 //!
-//! Each model ends with the same accounts: the future or closure, the result, and the joiner's waker were dropped
-//! once, the allocation was freed once, and no runnable task is left.
+//! Each model ends with the same accounts: the future or closure, the result, and the joiner's waker were
+//! dropped once, the allocation was freed once, and no runnable task is left.
 #![cfg(warpweft_loom)]
 
 mod common;
@@ -156,7 +156,8 @@ fn a_wake_by_reference_against_the_suspension() {
     wake_against_suspend(How::ByRef);
 }
 
-/// Whoever wakes a task runs its next step, too: it finds what the step before wrote after the waker had been given away.
+/// Whoever wakes a task runs its next step, too: it finds what the step before wrote after the waker had been
+/// given away.
 #[test]
 fn a_step_sees_the_step_before_on_another_thread() {
     model(|| {
@@ -192,8 +193,9 @@ fn a_step_sees_the_step_before_on_another_thread() {
     });
 }
 
-/// A sleeper is woken twice, each time after a `Relaxed` store. The second wake finds it QUEUED, or even running: what
-/// was stored before must be visible to a step that follows. (Every schedule of up to four preemptions.)
+/// A sleeper is woken twice, each time after a `Relaxed` store. The second wake finds it QUEUED, or even
+/// running: what was stored before must be visible to a step that follows. (Every schedule of up to four
+/// preemptions.)
 fn second_wake(how: How) {
     bounded_model(4, move || {
         let (pool, bell) = (Pool::open(), Bell::new());
@@ -362,8 +364,9 @@ fn wait_against_completion() {
     });
 }
 
-/// The handle is polled while the task ends, perhaps spuriously a second time, and then goes away: with `second`,
-/// with another waker than the first time. Whoever is left with the waker drops it; the one left last is woken.
+/// The handle is polled while the task ends, perhaps spuriously a second time, and then goes away: with
+/// `second`, with another waker than the first time. Whoever is left with the waker drops it; the one left
+/// last is woken.
 fn poll_against_completion(second: bool) {
     model(move || {
         let pool = Pool::open();
@@ -450,7 +453,8 @@ fn a_polled_handle_dropped_against_completion() {
     drop_against_completion(true);
 }
 
-/// Nobody can wake a task any more, and the last who could join it goes away: it is cancelled, asleep or not yet.
+/// Nobody can wake a task any more, and the last who could join it goes away: it is cancelled, asleep or not
+/// yet.
 #[test]
 fn the_only_handle_is_dropped_against_the_suspension() {
     model(|| {
@@ -470,8 +474,8 @@ fn the_only_handle_is_dropped_against_the_suspension() {
     });
 }
 
-/// Cancelling a task that another thread starts: it has a value if and only if the cancellation came too late, also where the closure
-/// has returned, and is freed with its value once.
+/// Cancelling a task that another thread starts: it has a value if and only if the cancellation came too
+/// late, also where the closure has returned, and is freed with its value once.
 #[test]
 fn cancel_against_a_job() {
     model(|| {
@@ -576,7 +580,8 @@ fn cancel_against_wake_against_run() {
     });
 }
 
-/// A pool that shuts down reclaims a registered sleeper while somebody wakes it: one of the two has its token.
+/// A pool that shuts down reclaims a registered sleeper while somebody wakes it: one of the two has its
+/// token.
 #[test]
 fn reclaim_against_wake() {
     model(|| {

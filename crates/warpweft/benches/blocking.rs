@@ -4,15 +4,16 @@
 //! cargo bench -p warpweft --bench blocking
 //! ```
 //!
-//! - *hand-off*: from the call of `blocking` until another task runs on the worker, which was the pool's only one. The
-//!   closure sleeps in the system until it has.
+//! - *hand-off*: from the call of `blocking` until another task runs on the worker, which was the pool's only
+//!   one. The closure sleeps in the system until it has.
 //! - *busy*: the same with a closure that computes, so that the spare thread needs a CPU of its own.
-//! - *round trip*: the call of `blocking` with a closure that waits until another task has run, until the frame goes on.
+//! - *round trip*: the call of `blocking` with a closure that waits until another task has run, until the
+//!   frame goes on.
 //! - *empty*: the call with a closure that does nothing.
-//! - *pinned*: hand-off and round trip with two workers on a CPU each (one CPU if there is no other), so that spare threads move when
-//!   they are given the other worker.
-//! - *crowd*: the call with a closure that sleeps 100 µs, by 32 tasks on 2 workers, and all of them per call: what it costs when
-//!   threads come and go.
+//! - *pinned*: hand-off and round trip with two workers on a CPU each (one CPU if there is no other), so that
+//!   spare threads move when they are given the other worker.
+//! - *crowd*: the call with a closure that sleeps 100 µs, by 32 tasks on 2 workers, and all of them per call:
+//!   what it costs when threads come and go.
 //! - *pin*: the system call alone, to where the thread is already, and to the other CPU and back.
 #![allow(
     clippy::disallowed_methods,

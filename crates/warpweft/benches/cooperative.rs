@@ -4,14 +4,14 @@
 //! cargo bench -p warpweft --bench cooperative
 //! ```
 //!
-//! - *news*: reporters send messages to customers, each a fiber with a channel of its own, who read every byte. The loops over customers and
-//!   over bytes have a check per turn.
-//! - *matrix*: a product of two matrices by the triple loop over indices; *matrix by rows*: the same with the loops in the order that lets the
-//!   innermost be vectorised. Both in a fiber.
+//! - *news*: reporters send messages to customers, each a fiber with a channel of its own, who read every
+//!   byte. The loops over customers and over bytes have a check per turn.
+//! - *matrix*: a product of two matrices by the triple loop over indices; *matrix by rows*: the same with the
+//!   loops in the order that lets the innermost be vectorised. Both in a fiber.
 //! - *mix*: a loop of four instructions over a slice: about the worst that a check per turn can do.
 //!
-//! Each figure is time that the one worker's thread had a CPU, the median of the rounds; the ratio is the median of the ratios within a round,
-//! with its quartiles.
+//! Each figure is time that the one worker's thread had a CPU, the median of the rounds; the ratio is the
+//! median of the ratios within a round, with its quartiles.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What effects cost: nanoseconds each, as the median and the quartiles of many runs; and a switch of stacks alone.
+//! What effects cost: nanoseconds each, as the median and the quartiles of many runs; and a switch of stacks
+//! alone.
 //!
 //! ```text
 //! cargo bench -p warpweft --bench effects

@@ -4,14 +4,16 @@
 //! cargo bench -p warpweft --bench fibers
 //! ```
 //!
-//! Instructions per turn or transfer are the difference between two runs with so many per fiber, divided by what that makes of all of them:
+//! Instructions per turn or transfer are the difference between two runs with so many per fiber, divided by
+//! what that makes of all of them:
 //!
 //! ```text
 //! cargo bench -p warpweft --bench fibers --no-run
 //! valgrind --tool=callgrind <its binary> count turns|called|transfers <fibers or rings> <how many for each fiber>
 //! ```
 //!
-//! And per fiber that ends without waiting, with one worker or two, `count spawns <workers> <how many hundreds>`.
+//! And per fiber that ends without waiting, with one worker or two,
+//! `count spawns <workers> <how many hundreds>`.
 
 use std::future::poll_fn;
 use std::hint::black_box;
@@ -152,7 +154,8 @@ fn transfers(rings: usize, count: usize) -> f64 {
     })
 }
 
-/// So many hundreds of fibers that end without waiting. Batches of a hundred, so that caches hold what is spawned.
+/// So many hundreds of fibers that end without waiting. Batches of a hundred, so that caches hold what is
+/// spawned.
 fn spawns(hundreds: usize) -> f64 {
     timed(|| {
         for _ in 0..hundreds {

@@ -8,7 +8,8 @@
 //! | going on, soon | from the end of a taken half to its owner, which has waited for 30 µs |
 //! | going on, late | the same; it has waited for 2 ms, and given its worker away |
 //!
-//! Both halves are long, except that the owner's is short in the last two rows. `cargo bench -p warpweft --bench forks`
+//! Both halves are long, except that the owner's is short in the last two rows.
+//! `cargo bench -p warpweft --bench forks`
 
 // The model checkers have no benchmarks: nothing is left to compile, a `main` neither.
 #![cfg_attr(any(warpweft_loom, warpweft_shuttle), no_main)]

@@ -5,8 +5,9 @@
 //! … transfers once                                    one round: three numbers, for a script that runs two builds in turns
 //! ```
 //!
-//! The first pool has as many workers as there are senders, each with 64 tasks of its own, so that so many threads push to the second pool at the same
-//! time; that has one worker, which sends them back. Nanoseconds per transfer, of both directions.
+//! The first pool has as many workers as there are senders, each with 64 tasks of its own, so that so many
+//! threads push to the second pool at the same time; that has one worker, which sends them back. Nanoseconds
+//! per transfer, of both directions.
 
 use std::time::Instant;
 use warpweft::{Pool, Runtime, stage};

@@ -5,9 +5,11 @@
 //! ```
 //!
 //! - *ping-pong*: two tasks over two channels of one place, nanoseconds per round trip.
-//! - *echo*: 16 connections over loopback within the pool, nanoseconds per echo; the pool polls, and tasks end soon.
+//! - *echo*: 16 connections over loopback within the pool, nanoseconds per echo; the pool polls, and tasks
+//!   end soon.
 //!
-//! Each figure is the median of the rounds; the ratio is the median of the ratios within a round, with its quartiles.
+//! Each figure is the median of the rounds; the ratio is the median of the ratios within a round, with its
+//! quartiles.
 
 use std::future::Future;
 use std::io;

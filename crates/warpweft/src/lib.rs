@@ -1,7 +1,7 @@
 //! One runtime for compute and I/O, under a scheduling policy that you pick, compose or write.
 //!
-//! A [`Runtime`] is a pool of workers. Its tasks are futures and closures; what runs next, and where, its policy says:
-//! [`Fifo`], [`Lifo`], a text such as `lifo+steal=one`, or your own [`Policy`].
+//! A [`Runtime`] is a pool of workers. Its tasks are futures and closures; what runs next, and where, its
+//! policy says: [`Fifo`], [`Lifo`], a text such as `lifo+steal=one`, or your own [`Policy`].
 //!
 //! ```
 //! use warpweft::{Lifo, Runtime};
@@ -35,44 +35,48 @@
 //! | two or many closures that borrow from here | [`join`], [`scope`], [`par_for`], [`par_chunks_mut`] | when all have ended |
 //! | a file, or a name of a host | [`fs`], [`net::lookup`] | by awaiting |
 //!
-//! From a thread that is no worker: [`Runtime::spawn`], [`Runtime::install`], [`JoinHandle::wait`], [`block_on`]. These wait, and
-//! they may do so in a task, too: its thread gives its worker away meanwhile.
+//! From a thread that is no worker: [`Runtime::spawn`], [`Runtime::install`], [`JoinHandle::wait`],
+//! [`block_on`]. These wait, and they may do so in a task, too: its thread gives its worker away meanwhile.
 //!
 //! # What is promised
 //!
 //! - A panic in a task is its joiner's [`JoinError::Panicked`]; it harms no other task.
 //! - Dropping a handle detaches its task. Dropping the runtime ends every task; no joiner waits for ever. The
 //!   drop itself waits for closures that run, without a limit of time: [`Runtime::shutdown`].
-//! - A task from outside, or one that yielded, runs after a bounded number of others, whatever the order of the policy.
-//! - A wait runs nobody else's work on top of the frame that waits: a lock may be held across a [`join`], and one worker is
-//!   enough for tasks that wait for each other. (A thread that blocks in a lock of the system itself keeps its worker, unless it says
-//!   [`blocking`].)
+//! - A task from outside, or one that yielded, runs after a bounded number of others, whatever the order of
+//!   the policy.
+//! - A wait runs nobody else's work on top of the frame that waits: a lock may be held across a [`join`], and
+//!   one worker is enough for tasks that wait for each other. (A thread that blocks in a lock of the system
+//!   itself keeps its worker, unless it says [`blocking`].)
 //! - Code that says [`cooperative`](mod@cooperative) gives way to other fibers and tasks while it computes.
 //! - A worker that is stuck in one task does not hold up what waits behind it: [`Builder::stuck_after`].
 //! - An idle pool makes no wake-ups: no timer, no polling.
 //!
 //! # `fork()`
 //!
-//! A child made by `fork()` has one thread, the one that forked; the workers stay in the parent. In the child no task of the parent
-//! runs and none is dropped.
+//! A child made by `fork()` has one thread, the one that forked; the workers stay in the parent. In the child
+//! no task of the parent runs and none is dropped.
 //!
-//! - **Any thread** may build a runtime in the child and use it. What is asked of the parent's is an error: [`JoinError::Forked`], for
-//!   the handles of its tasks, too, [`SpawnError::Forked`], [`BlockingError::Forked`], [`EnterError::Forked`]. A [timer](time) of it
-//!   is a panic, and its end does nothing. A wait that nothing can end, because the child has no other thread, is a panic.
-//! - **A task** that forks goes on in the child, too, and is alone there: its forks run in place, and a fiber waits as a thread does. When it
-//!   returns, **the child ends**, as by `_exit`: with status 0, or with 101 if it panicked. No destructor runs beside the task's own,
-//!   and no buffer is flushed. A future that awaits goes on when a thread of the child wakes it; if there is none, the child ends with
-//!   101. So it is with a closure of [`spawn_blocking`], and with a waker or a destructor that the runtime calls.
-//! - A [`join`] or a [`scope`] panics in the child if another worker had taken a part of it. Such a part that forks ends the child with 0
-//!   when it is done.
+//! - **Any thread** may build a runtime in the child and use it. What is asked of the parent's is an error:
+//!   [`JoinError::Forked`], for the handles of its tasks, too, [`SpawnError::Forked`],
+//!   [`BlockingError::Forked`], [`EnterError::Forked`]. A [timer](time) of it is a panic, and its end does
+//!   nothing. A wait that nothing can end, because the child has no other thread, is a panic.
+//! - **A task** that forks goes on in the child, too, and is alone there: its forks run in place, and a fiber
+//!   waits as a thread does. When it returns, **the child ends**, as by `_exit`: with status 0, or with 101
+//!   if it panicked. No destructor runs beside the task's own, and no buffer is flushed. A future that awaits
+//!   goes on when a thread of the child wakes it; if there is none, the child ends with
+//!   101. So it is with a closure of [`spawn_blocking`], and with a waker or a destructor that the runtime
+//!   calls.
+//! - A [`join`] or a [`scope`] panics in the child if another worker had taken a part of it. Such a part that
+//!   forks ends the child with 0 when it is done.
 //! - A hook of a [policy](Policy) does not return in the child, which ends at once with 101.
 //!
-//! What holds for every process with threads holds here: a lock that another thread had taken stays taken in the child. If a thread that
-//! is none of a runtime's starts or ends just when another one forks, a child that starts threads may wait for ever for a lock of the
-//! standard library.
+//! What holds for every process with threads holds here: a lock that another thread had taken stays taken in
+//! the child. If a thread that is none of a runtime's starts or ends just when another one forks, a child
+//! that starts threads may wait for ever for a lock of the standard library.
 //!
-//! Children of `vfork`, `clone` and `posix_spawn`, which [`Command`](std::process::Command) uses, run a program and are not
-//! concerned.
+//! Children of `vfork`, `clone` and `posix_spawn`, which [`Command`](std::process::Command) uses, run a
+//! program and are not concerned.
 #![deny(missing_docs)]
 
 pub mod compose;

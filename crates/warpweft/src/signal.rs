@@ -11,8 +11,9 @@ const SIGINT: i32 = 2;
 
 /// Waits for the next Ctrl-C.
 ///
-/// From its first poll on, Ctrl-C does not end the process any more, also not when nobody waits: who wants that calls
-/// [`exit`](std::process::exit). Everyone who waits at that moment is told. Costs two descriptors while it waits.
+/// From its first poll on, Ctrl-C does not end the process any more, also not when nobody waits: who wants
+/// that calls [`exit`](std::process::exit). Everyone who waits at that moment is told. Costs two descriptors
+/// while it waits.
 ///
 /// # Errors
 ///
@@ -36,8 +37,8 @@ pub async fn ctrl_c() -> io::Result<()> {
             let _ = rustix::io::write(&writer, &[0]);
         }
     };
-    // SAFETY: the action does what may be done in a signal handler: it reads an atomic and writes to a descriptor that it owns,
-    // which does not block.
+    // SAFETY: the action does what may be done in a signal handler: it reads an atomic and writes to a
+    // descriptor that it owns, which does not block.
     let _registered = Registered(unsafe { register(SIGINT, tell) }?);
     reader.read_with(|mut pipe| pipe.read(&mut [0])).await.map(drop)
 }

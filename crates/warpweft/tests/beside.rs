@@ -121,7 +121,8 @@ fn in_blocking_it_is_spawned_as_usual() {
     });
 }
 
-/// Behind the caller the thread takes a job that waits, without its worker, for what only the fiber beside the caller says.
+/// Behind the caller the thread takes a job that waits, without its worker, for what only the fiber beside
+/// the caller says.
 #[test]
 fn it_starts_though_its_thread_is_blocked_by_a_job() {
     everywhere(|runtime| {

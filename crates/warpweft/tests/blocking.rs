@@ -239,14 +239,15 @@ fn a_pool_that_closes_waits_for_the_closure_and_the_frame_goes_on() {
             open.send(()).expect("it waits");
         });
         let refused = job.wait().expect("it went on to its end");
-        // If the spare thread had not even come, the frame has kept its worker, and others may have run what it spawned.
+        // If the spare thread had not even come, the frame has kept its worker, and others may have run what
+        // it spawned.
         let kept = runtime.threads().taken_back == 1;
         assert!(kept || matches!(refused, Err(JoinError::Shutdown)), "{refused:?}");
     });
 }
 
-/// The program of tokio#4730: a task wakes another one and then blocks. There the woken task lies in a place where nobody
-/// else can take it from; here the worker that has it goes on.
+/// The program of tokio#4730: a task wakes another one and then blocks. There the woken task lies in a place
+/// where nobody else can take it from; here the worker that has it goes on.
 #[test]
 fn a_task_that_wakes_another_and_then_blocks_does_not_hold_it_up() {
     everywhere(|runtime| {

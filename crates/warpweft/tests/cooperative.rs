@@ -1,4 +1,5 @@
-//! Cooperative code gives way while it computes, stops when it is cancelled, and computes what it would compute anyway.
+//! Cooperative code gives way while it computes, stops when it is cancelled, and computes what it would
+//! compute anyway.
 #![cfg(all(feature = "macros", not(any(warpweft_loom, warpweft_shuttle))))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +17,8 @@ fn runtime(workers: usize, quantum: u32) -> Runtime {
         .expect("threads")
 }
 
-/// Hogs until the other one has come as far: neither ends unless both run. Who starts after the other one has got there has no turn.
+/// Hogs until the other one has come as far: neither ends unless both run. Who starts after the other one has
+/// got there has no turn.
 #[cooperative]
 fn hog(mine: &AtomicU64, others: &AtomicU64) -> u64 {
     let mut turns = 0;

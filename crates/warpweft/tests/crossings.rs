@@ -86,7 +86,8 @@ fn the_other_half_is_a_scope_of_fibers_that_wait_for_sockets() {
     });
 }
 
-/// A closure in `blocking` waits for what a fiber of the same thread has: with one worker both are on one thread.
+/// A closure in `blocking` waits for what a fiber of the same thread has: with one worker both are on one
+/// thread.
 #[test]
 fn blocking_waits_for_a_fiber_of_its_thread() {
     for in_fiber in [false, true] {
@@ -369,7 +370,8 @@ fn every_worker_is_called_from_one_that_has_no_spare() {
     }
 }
 
-/// The first sleep of all begins when the pool closes already: it is a wait like any other, at which the task ends.
+/// The first sleep of all begins when the pool closes already: it is a wait like any other, at which the task
+/// ends.
 #[test]
 fn a_task_that_sleeps_for_ever_ends_with_its_pool() {
     for fiber in [false, true] {

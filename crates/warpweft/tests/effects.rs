@@ -48,7 +48,8 @@ fn panics<R>(body: impl FnOnce() -> R) -> String {
     }
 }
 
-/// Calls `body` everywhere: on a thread of its own, in a job, in a future, in a fiber; with 1, 2 and 4 workers.
+/// Calls `body` everywhere: on a thread of its own, in a job, in a future, in a fiber; with 1, 2 and 4
+/// workers.
 fn everywhere(body: fn()) {
     body();
     for workers in [1, 2, 4] {

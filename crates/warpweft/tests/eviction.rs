@@ -13,7 +13,8 @@ use warpweft::{JoinError, JoinHandle, PolicySpec, Runtime, spawn, spawn_job};
 
 const TASKS: usize = 2_000;
 
-/// Cancellations are counted for the whole process, so those of another test make a policy look for what is not there. One test at a time.
+/// Cancellations are counted for the whole process, so those of another test make a policy look for what is
+/// not there. One test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {

@@ -1,6 +1,7 @@
-//! The transfer of leadership (C∀'s benchmark) comes to its end under every policy that promises fairness: a leader waits,
-//! yielding or spinning, until every other task has seen that it leads, and those yield until they see the next one. A scheduler that keeps
-//! running some of the yielding tasks and forgets others never ends here.
+//! The transfer of leadership (C∀'s benchmark) comes to its end under every policy that promises fairness: a
+//! leader waits, yielding or spinning, until every other task has seen that it leads, and those yield until
+//! they see the next one. A scheduler that keeps running some of the yielding tasks and forgets others never
+//! ends here.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use std::sync::Arc;
@@ -99,8 +100,8 @@ fn a_leader_that_spins_is_seen<P: Policy + std::fmt::Display>(policy: impl Fn() 
     transfers(policy, Leader::Spins, 5);
 }
 
-/// Those whose workers look at each other's tasks only when they have none: what lies behind the leader is taken by a compensating worker, or
-/// by a worker that hears of it.
+/// Those whose workers look at each other's tasks only when they have none: what lies behind the leader is
+/// taken by a compensating worker, or by a worker that hears of it.
 #[test]
 fn leaders_that_spin_are_seen_by_who_lies_behind_them() {
     a_leader_that_spins_is_seen(Fifo::new);

@@ -1,5 +1,5 @@
-//! The matrix, and what else waits, where the system or the tasks misbehave. Signals, refused threads and forks are the whole
-//! process's, so each test has a child process of its own.
+//! The matrix, and what else waits, where the system or the tasks misbehave. Signals, refused threads and
+//! forks are the whole process's, so each test has a child process of its own.
 #![cfg(target_os = "linux")]
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
@@ -48,7 +48,8 @@ fn in_child(test: &str, body: fn()) {
 fn the_matrix_in_a_storm_of_signals() {
     in_child("the_matrix_in_a_storm_of_signals", || {
         extern "C" fn nothing(_: libc::c_int) {}
-        // SAFETY: an all-zero `sigaction` is a valid one: no flags, so that system calls are interrupted, and an empty mask.
+        // SAFETY: an all-zero `sigaction` is a valid one: no flags, so that system calls are interrupted, and
+        // an empty mask.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
         // SAFETY: the handler does nothing, which is allowed in a handler.
@@ -111,8 +112,8 @@ fn the_matrix_while_threads_are_refused() {
     });
 }
 
-/// A future that wakes itself for ever takes turns with what else is ready: the bound is one of its polls per turn, and what it does
-/// in one.
+/// A future that wakes itself for ever takes turns with what else is ready: the bound is one of its polls per
+/// turn, and what it does in one.
 #[test]
 fn a_future_that_wakes_itself_for_ever() {
     for workers in [1, 2] {
@@ -160,7 +161,8 @@ fn a_future_that_wakes_itself_for_ever() {
     }
 }
 
-/// A waker that panics harms neither the task that it is called by, unless that calls it itself, nor anybody who is woken with it.
+/// A waker that panics harms neither the task that it is called by, unless that calls it itself, nor anybody
+/// who is woken with it.
 #[test]
 fn a_waker_that_panics_is_its_callers_alone() {
     struct Panics;

@@ -440,7 +440,8 @@ fn a_fiber_without_a_stack_is_an_error() {
     runtime.spawn_fiber(|| ()).wait().expect("there is one again");
 }
 
-/// The limit is of those in use at a time. What threads keep for later is not in use, whichever thread keeps it.
+/// The limit is of those in use at a time. What threads keep for later is not in use, whichever thread keeps
+/// it.
 #[test]
 fn stacks_that_nobody_uses_do_not_count() {
     let builder = Runtime::builder().workers(2).max_fiber_stacks(2);
@@ -458,7 +459,8 @@ fn stacks_that_nobody_uses_do_not_count() {
     }
 }
 
-/// A thread keeps more stacks than may be in use: it uses no more, and those that it must not use now are there afterwards.
+/// A thread keeps more stacks than may be in use: it uses no more, and those that it must not use now are
+/// there afterwards.
 #[test]
 fn a_thread_that_may_not_use_its_stack_keeps_it() {
     let builder = Runtime::builder().workers(1).stuck_after(None);

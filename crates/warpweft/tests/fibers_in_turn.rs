@@ -1,5 +1,5 @@
-//! Fibers that go on in place when they are alone, and pass their turns on to each other: whatever else is due comes as soon as if the
-//! loop had each turn. One worker; the figures are turns, not times.
+//! Fibers that go on in place when they are alone, and pass their turns on to each other: whatever else is
+//! due comes as soon as if the loop had each turn. One worker; the figures are turns, not times.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -21,9 +21,11 @@ use warpweft::{Fifo, JoinError, Runtime, cooperate, fiber, spawn, time};
 
 /// More turns than anything here may take: who gets there has been forgotten.
 const FORGOTTEN: usize = 100_000;
-/// After so many turns a worker without tasks asks its policy again (`FIBERS` in `live.rs`), in the middle of the next one.
+/// After so many turns a worker without tasks asks its policy again (`FIBERS` in `live.rs`), in the middle of
+/// the next one.
 const UNTIL_ASKED: usize = 17;
-/// So often it asks what is overdue, whatever it has (`Policy::INTERVAL` of `fifo`), and looks at the clock for sockets and timers.
+/// So often it asks what is overdue, whatever it has (`Policy::INTERVAL` of `fifo`), and looks at the clock
+/// for sockets and timers.
 const UNTIL_OVERDUE: usize = 61 + UNTIL_ASKED;
 
 /// Nobody takes over what waits behind it, however long the system keeps its thread from running.
@@ -46,7 +48,8 @@ fn elsewhere(does: impl FnOnce() + Send + 'static) {
     thread::spawn(does).join().expect("no panic");
 }
 
-/// Runs `body` in a fiber that has had its first turns, alone, or beside so many that always give way; with the runtime and a flag.
+/// Runs `body` in a fiber that has had its first turns, alone, or beside so many that always give way; with
+/// the runtime and a flag.
 fn in_a_fiber(beside: usize, body: impl FnOnce(&Arc<Runtime>, &Arc<AtomicBool>) + Send + 'static) {
     let runtime = Arc::new(one_worker());
     let here = Arc::clone(&runtime);
@@ -117,7 +120,8 @@ fn an_injected_task_runs_when_it_is_overdue() {
     }
 }
 
-/// One turn for the fiber, or the one before it in the line, that was about to go on; then the lane has its own.
+/// One turn for the fiber, or the one before it in the line, that was about to go on; then the mailbox has
+/// its own.
 #[test]
 fn a_fiber_that_another_thread_wakes_is_next() {
     for beside in [0, 1, 5] {

@@ -1,4 +1,5 @@
-//! What the runtime calls beside tasks forks: a hook of a policy, a waker, a report, a destructor. The child runs nothing of the parent.
+//! What the runtime calls beside tasks forks: a hook of a policy, a waker, a report, a destructor. The child
+//! runs nothing of the parent.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(clippy::disallowed_methods, reason = "threads of the tests sleep")]
 
@@ -206,7 +207,8 @@ impl Drop for Dropped {
     }
 }
 
-/// The runtime ends, and drops what has not run: one of those forks. Each other one is dropped once, in the parent.
+/// The runtime ends, and drops what has not run: one of those forks. Each other one is dropped once, in the
+/// parent.
 #[test]
 fn a_destructor_forks_while_the_pool_ends() {
     for round in 0..4 * ROUNDS {

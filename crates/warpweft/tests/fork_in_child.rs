@@ -28,7 +28,8 @@ fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().expect("workers")
 }
 
-/// How a child ends that is forked in a job, a fiber, a future and a closure that blocks, and does `body` there.
+/// How a child ends that is forked in a job, a fiber, a future and a closure that blocks, and does `body`
+/// there.
 fn in_each_kind(expected: End, body: impl Fn(&Runtime) + Clone + Send + 'static) {
     for round in 0..ROUNDS {
         let workers = [1, 2, 4][round % 3];
@@ -424,8 +425,9 @@ fn a_child_that_executes_a_program_is_not_disturbed() {
     }
 }
 
-/// One test: the children start threads, which take a lock of the standard library. Were it held at the fork, by a thread of another test
-/// that starts or ends just then, they would wait for ever. The runtime's own threads wait for a fork, and it for them.
+/// One test: the children start threads, which take a lock of the standard library. Were it held at the fork,
+/// by a thread of another test that starts or ends just then, they would wait for ever. The runtime's own
+/// threads wait for a fork, and it for them.
 #[test]
 fn what_a_task_may_do_in_the_child() {
     a_runtime_of_its_own_works_in_the_child();

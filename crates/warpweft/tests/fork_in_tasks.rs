@@ -1,4 +1,5 @@
-//! A task forks: in parent and child together each other task runs once, and the child ends when its task does.
+//! A task forks: in parent and child together each other task runs once, and the child ends when its task
+//! does.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(clippy::disallowed_methods, reason = "threads of the tests sleep")]
 
@@ -332,7 +333,8 @@ fn fib(n: u64) -> u64 {
 #[test]
 fn forks_that_nobody_took_are_run_by_their_owner_in_the_child() {
     rounds(|runtime, _| {
-        // Without compensating workers, of which one could carry a job of those below, and leave a worker idle.
+        // Without compensating workers, of which one could carry a job of those below, and leave a worker
+        // idle.
         let runtime = Runtime::builder()
             .workers(runtime.workers())
             .stuck_after(None)
@@ -528,5 +530,5 @@ fn a_child_is_told_from_one_that_hangs() {
             std::thread::sleep(Duration::from_secs(1));
         }
     }
-    assert_eq!(end_of(child), End::Signal(libc::SIGALRM));
+    assert_eq!(end_of(child), End::Latch(libc::SIGALRM));
 }

@@ -1,8 +1,8 @@
-//! The program of tokio#4730: a task wakes another one and then does not let go of its worker. There it froze whatever lay behind it; here
-//! everybody else goes on.
+//! The program of tokio#4730: a task wakes another one and then does not let go of its worker. There it froze
+//! whatever lay behind it; here everybody else goes on.
 //!
-//! Each run is another program, made of its seed. `WARPWEFT_SEEDS` says how many (default 100); `cargo xtask deep` takes ten thousand, with
-//! random delays. `WARPWEFT_SEED` is the first: to see one again.
+//! Each run is another program, made of its seed. `WARPWEFT_SEEDS` says how many (default 100);
+//! `cargo xtask deep` takes ten thousand, with random delays. `WARPWEFT_SEED` is the first: to see one again.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -130,7 +130,8 @@ fn program(seed: u64) {
                     let (one, other) = join(|| length, || spawn_job(move || length).wait());
                     assert_eq!(one, other.expect("no panic"));
                 }),
-                // One that has started waits for its thread, which may be a hog's by then: so it does not wait.
+                // One that has started waits for its thread, which may be a hog's by then: so it does not
+                // wait.
                 3 => runtime.spawn_fiber(|| drop(fiber::spawn(|| ()))),
                 _ => runtime.spawn(async move {
                     let inner = spawn(async move { length });

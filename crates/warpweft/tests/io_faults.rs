@@ -1,5 +1,5 @@
-//! What the system does to a program that waits: no more descriptors, interrupted calls, a forked child. Each in a child process
-//! of its own, because limits, timers and forks are the whole process's.
+//! What the system does to a program that waits: no more descriptors, interrupted calls, a forked child. Each
+//! in a child process of its own, because limits, timers and forks are the whole process's.
 #![cfg(target_os = "linux")]
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
@@ -121,7 +121,8 @@ fn a_poller_that_cannot_be_had_is_an_error() {
 fn interrupted_calls_go_on() {
     in_child("interrupted_calls_go_on", || {
         extern "C" fn nothing(_: libc::c_int) {}
-        // SAFETY: an all-zero `sigaction` is a valid one: no flags, so that system calls are interrupted, and an empty mask.
+        // SAFETY: an all-zero `sigaction` is a valid one: no flags, so that system calls are interrupted, and
+        // an empty mask.
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
         // SAFETY: the handler does nothing, which is allowed in a handler.

@@ -294,7 +294,8 @@ fn a_policy_that_panics_closes_its_pool_and_nothing_hangs() {
                         })
                     })
                     .collect();
-                // Whatever the answer is, each joiner gets one. `Dropped`: the token went with the hook's panic.
+                // Whatever the answer is, each joiner gets one. `Dropped`: the token went with the hook's
+                // panic.
                 for handle in handles {
                     match handle.wait() {
                         Ok(Ok(_) | Err(JoinError::Shutdown | JoinError::Dropped)) => {}
@@ -495,8 +496,8 @@ fn an_idle_pool_makes_no_wake_ups() {
     while runtime.idle_workers() != (0, 4) {
         thread::sleep(Duration::from_millis(1));
     }
-    // On a loaded machine the last ones may be on their way into the kernel for a while. A pool that polls or wakes by
-    // a timer has no quiet window at all.
+    // On a loaded machine the last ones may be on their way into the kernel for a while. A pool that polls or
+    // wakes by a timer has no quiet window at all.
     let quiet = (0..20).any(|_| {
         let before = switches("idler");
         thread::sleep(Duration::from_millis(300));

@@ -1,4 +1,5 @@
-//! A poller goes to sleep while timers are set, under loom: it sleeps no longer than until the first of them, or is woken.
+//! A poller goes to sleep while timers are set, under loom: it sleeps no longer than until the first of them,
+//! or is woken.
 #![cfg(warpweft_loom)]
 
 #[path = "../src/driver/sleep_deadline.rs"]
@@ -11,7 +12,8 @@ use warpweft_platform::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const NEVER: u64 = u64::MAX;
 
-/// What sleeper and setters share: the first deadline of a worker's timers, as `time::timers` writes it down, and the poller's bell.
+/// What sleeper and setters share: the first deadline of a worker's timers, as `time::timers` writes it down,
+/// and the poller's bell.
 struct World {
     sleep_deadline: SleepDeadline,
     next: [AtomicU64; 2],

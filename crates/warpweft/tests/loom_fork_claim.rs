@@ -1,5 +1,5 @@
-//! Every interleaving and every weak-memory outcome of a joiner and the tickets for its fork: one claim, one run, and no
-//! look at a frame that may be gone.
+//! Every interleaving and every weak-memory outcome of a joiner and the tickets for its fork: one claim, one
+//! run, and no look at a frame that may be gone.
 #![cfg(warpweft_loom)]
 
 #[path = "../src/fork/fork_claim.rs"]
@@ -18,14 +18,14 @@ use stealable_job::{By, StealableJob};
 use warpweft_platform::cell::UnsafeCell;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::{loom, thread};
-use warpweft_task::Signal;
+use warpweft_task::Latch;
 
 /// A fork in its frame. Who has it writes to `runs`; when the joiner goes on, the frame is its own again.
 #[repr(C)]
 struct Frame {
     head: StealableJob,
     runs: UnsafeCell<u32>,
-    done: Signal,
+    done: Latch,
 }
 
 // SAFETY: shared as the claim allows; loom checks that.
@@ -38,7 +38,7 @@ impl Frame {
         Self {
             head: StealableJob { run: Self::run },
             runs: UnsafeCell::new(0),
-            done: Signal::new(),
+            done: Latch::new(),
         }
     }
 

@@ -1,4 +1,5 @@
-//! A worker is given to a thread and wanted back, under loom: one of the two has it, and sees what was done with it.
+//! A worker is given to a thread and wanted back, under loom: one of the two has it, and sees what was done
+//! with it.
 #![cfg(warpweft_loom)]
 
 #[allow(dead_code, reason = "the model uses a part of it")]

@@ -1,4 +1,5 @@
-//! The last token of a pool's policy against the end of the pool, under loom: every interleaving and every weak-memory outcome.
+//! The last token of a pool's policy against the end of the pool, under loom: every interleaving and every
+//! weak-memory outcome.
 #![cfg(warpweft_loom)]
 
 #[allow(dead_code, reason = "the pool asks more of it than these models")]

@@ -98,7 +98,8 @@ fn one_of_two_workers_is_the_last() {
     });
 }
 
-/// A compensating worker enters while the only worker leaves: either it comes too late, or the worker was not the last.
+/// A compensating worker enters while the only worker leaves: either it comes too late, or the worker was not
+/// the last.
 #[test]
 fn a_compensating_enters_while_the_last_worker_leaves() {
     loom::model(|| {

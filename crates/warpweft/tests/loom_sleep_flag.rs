@@ -1,4 +1,5 @@
-//! The monitor's sleep against workers that wake up, under loom: every interleaving and every weak-memory outcome.
+//! The monitor's sleep against workers that wake up, under loom: every interleaving and every weak-memory
+//! outcome.
 #![cfg(warpweft_loom)]
 
 #[path = "../src/threads/sleep_flag.rs"]
@@ -12,7 +13,7 @@ use sleep_flag::SleepFlag;
 /// So many workers wake up while the monitor lies down.
 fn somebody_wakes(workers: usize) {
     let mut model = loom::model::Builder::new();
-    // Two preemptions are enough for each bug that is planted here; without a bound two workers take minutes.
+    // Two preemptions are enough for each bug that is mutants here; without a bound two workers take minutes.
     model.preemption_bound.get_or_insert(2);
     model.check(move || {
         let sleep_flag = Arc::new(SleepFlag::new());

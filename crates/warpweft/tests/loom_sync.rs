@@ -1,4 +1,5 @@
-//! The words in front of locks, promises and cells: every interleaving and every weak-memory outcome of small programs.
+//! The words in front of locks, promises and cells: every interleaving and every weak-memory outcome of small
+//! programs.
 #![cfg(warpweft_loom)]
 
 use std::pin::Pin;

@@ -1,4 +1,5 @@
-//! A hundred thousand fibers that wait at the same time: what they cost. Alone in its process, which it measures.
+//! A hundred thousand fibers that wait at the same time: what they cost. Alone in its process, which it
+//! measures.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(
     clippy::disallowed_methods,

@@ -1,5 +1,5 @@
-//! A hundred thousand futures that wait at the same time, under the policies that hide latency: what they cost. Alone in its process, which
-//! it measures.
+//! A hundred thousand futures that wait at the same time, under the policies that hide latency: what they
+//! cost. Alone in its process, which it measures.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(clippy::disallowed_methods, reason = "the process itself is what is tested")]
 
@@ -33,7 +33,8 @@ fn until(done: impl Fn() -> bool) {
     }
 }
 
-/// Leaves are spawned by a task, so that they lie in its deque, and each leaves a deque behind when it begins to wait.
+/// Leaves are spawned by a task, so that they lie in its deque, and each leaves a deque behind when it begins
+/// to wait.
 fn leaves(policy: &str) {
     let runtime = Runtime::builder()
         .workers(2)

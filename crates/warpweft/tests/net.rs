@@ -288,7 +288,8 @@ fn a_peer_trickles() {
     });
 }
 
-/// A short read says that nothing is left, unless the end has been told of already: then the next read must not wait for it.
+/// A short read says that nothing is left, unless the end has been told of already: then the next read must
+/// not wait for it.
 #[test]
 fn an_end_behind_a_short_read_is_seen() {
     both_ways(|runtime| {

@@ -1,4 +1,5 @@
-//! How many nodes the queues of `negele` and `negele-local` have in a pool under load: one for each task that there is at a time, and a few.
+//! How many nodes the queues of `negele` and `negele-local` have in a pool under load: one for each task that
+//! there is at a time, and a few.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -122,7 +123,8 @@ fn load(runtime: &Runtime, most: &AtomicUsize) {
             }
         }
         most.fetch_max(nodes(runtime), Ordering::Relaxed);
-        // The youngest first: the kernel preempts this thread anywhere, and some sleep by then and some do not.
+        // The youngest first: the kernel preempts this thread anywhere, and some sleep by then and some do
+        // not.
         while let Some((kind, handle)) = tasks.pop() {
             match kind {
                 Kind::Runs => handle.wait().expect("it runs"),

@@ -80,7 +80,8 @@ fn a_worker_keeps_its_cpu_in_other_hands() {
     let cpus = here();
     let list = vec![cpus[0], cpus[cpus.len() - 1]];
     for list in [vec![list[0]], list] {
-        // Without compensating workers, which run anywhere: where the machine is busy they come for workers that only wait for a CPU.
+        // Without compensating workers, which run anywhere: where the machine is busy they come for workers
+        // that only wait for a CPU.
         let runtime = Runtime::builder()
             .pin(Pin::Cpus(list.clone()))
             .stuck_after(None)
@@ -153,7 +154,8 @@ fn the_mask_of_who_builds_it_counts() {
     assert_eq!((workers, all_fibers), (1, vec![vec![first]]));
 }
 
-/// A compensating worker has no CPUs of its own: it goes where there is room, and the worker stays where it is.
+/// A compensating worker has no CPUs of its own: it goes where there is room, and the worker stays where it
+/// is.
 #[test]
 fn a_pinned_worker_is_stuck() {
     let cpus = here();
@@ -168,7 +170,8 @@ fn a_pinned_worker_is_stuck() {
             tell.send(here()).expect("somebody asks");
             gate.recv().is_err()
         });
-        // Where the machine is busy a compensating worker may have come for a worker that only waited for a CPU.
+        // Where the machine is busy a compensating worker may have come for a worker that only waited for a
+        // CPU.
         let is_worker = told.recv().expect("it starts") == [cpus[0]];
         let behind = runtime.spawn_job(here).wait().expect("no panic");
         drop(open);

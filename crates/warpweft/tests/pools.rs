@@ -1,4 +1,5 @@
-//! Several pools in one runtime: transfers, closures that run elsewhere, bounds, silos, views, and what is refused.
+//! Several pools in one runtime: transfers, closures that run elsewhere, bounds, silos, views, and what is
+//! refused.
 
 use std::collections::HashSet;
 use std::sync::Arc;

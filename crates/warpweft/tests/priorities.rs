@@ -240,8 +240,8 @@ impl Stop {
     }
 }
 
-/// Every worker is in the middle of a less urgent task, and thousands of them wait outside. Then an urgent one becomes ready, and the workers go
-/// on. How many others does the worker start before it that runs it?
+/// Every worker is in the middle of a less urgent task, and thousands of them wait outside. Then an urgent
+/// one becomes ready, and the workers go on. How many others does the worker start before it that runs it?
 fn passed_over(runtime: &Runtime, workers: usize, levels: (u8, u8), ready: Ready) -> usize {
     let [urgent, less] = [levels.0, levels.1].map(|level| runtime.priority(level).unwrap());
     let stop = Arc::new(Stop::default());

@@ -199,14 +199,14 @@ fn threads_forbidden_later() {
             eprintln!("skipped: this kernel installs no filter of system calls");
             return;
         }
-        let ways: [fn(); 5] = [
+        let hooks: [fn(); 5] = [
             || assert_eq!(warpweft::join(|| 1, || 2), (1, 2)),
             || warpweft::scope(|scope| scope.spawn(|_| ())),
             || warpweft::par_for(0..10, 1, |_| ()),
             || warpweft::spawn(async {}).detach(),
             || block_on(sleep(Duration::from_millis(1))),
         ];
-        for way in ways {
+        for way in hooks {
             let panic = std::panic::catch_unwind(way).expect_err("no threads");
             let said = panic.downcast_ref::<String>().expect("a reason");
             assert!(said.contains("no thread for worker 0"), "{said}");

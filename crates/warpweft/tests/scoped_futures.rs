@@ -1,4 +1,5 @@
-//! Futures that belong to a scope: those that borrow from a frame that waits, and those of a scope that is a future.
+//! Futures that belong to a scope: those that borrow from a frame that waits, and those of a scope that is a
+//! future.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,

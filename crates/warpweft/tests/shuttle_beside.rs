@@ -1,4 +1,5 @@
-//! Fibers that are spawned beside others, under every schedule that a seed can make: each starts, or ends with its pool.
+//! Fibers that are spawned beside others, under every schedule that a seed can make: each starts, or ends
+//! with its pool.
 #![cfg(warpweft_shuttle)]
 
 #[path = "support/models.rs"]

@@ -1,4 +1,5 @@
-//! Closures that may block: the worker goes, another thread carries it, the frame comes back. See `docs/THREADS.md`.
+//! Closures that may block: the worker goes, another thread carries it, the frame comes back. See
+//! `docs/THREADS.md`.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]

@@ -90,7 +90,8 @@ fn a_send_is_given_up_and_its_value_arrives_or_not() {
             sum += n;
         }
         steady.join().expect("no panic");
-        // Given up before it was looked at, it may have been accepted; but what is said to be sent has arrived.
+        // Given up before it was looked at, it may have been accepted; but what is said to be sent has
+        // arrived.
         let sent = restless.join().expect("no panic");
         assert!(sum == 102 || (sum == 2 && !sent), "{sum}");
     });

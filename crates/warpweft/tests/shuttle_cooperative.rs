@@ -1,4 +1,5 @@
-//! Checks under every schedule that a seed can make: giving way on fibers, awaiting in futures, and a cancellation that comes meanwhile.
+//! Checks under every schedule that a seed can make: giving way on fibers, awaiting in futures, and a
+//! cancellation that comes meanwhile.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(all(feature = "macros", warpweft_shuttle))]

@@ -1,5 +1,5 @@
-//! The bell of a fiber under every schedule that a seed can make: rung at home and from elsewhere, for this wait, for one around it and
-//! for one that is over.
+//! The bell of a fiber under every schedule that a seed can make: rung at home and from elsewhere, for this
+//! wait, for one around it and for one that is over.
 #![cfg(warpweft_shuttle)]
 
 #[path = "support/models.rs"]

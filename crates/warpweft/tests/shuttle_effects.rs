@@ -1,5 +1,5 @@
-//! Waits of the runtime inside of handled bodies, under every schedule that a seed can make: the whole chain of stacks waits,
-//! and each of them goes on with the right worker.
+//! Waits of the runtime inside of handled bodies, under every schedule that a seed can make: the whole chain
+//! of stacks waits, and each of them goes on with the right worker.
 //!
 //! A body's stack is a thread here, as a fiber's is (`src/fiber/twin.rs`).
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).

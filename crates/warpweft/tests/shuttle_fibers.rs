@@ -1,4 +1,5 @@
-//! The life of a fiber under every schedule that a seed can make: start, wait, wake, go on at home, end with the pool.
+//! The life of a fiber under every schedule that a seed can make: start, wait, wake, go on at home, end with
+//! the pool.
 //!
 //! A fiber's stack is a thread here, which runs only while it has the baton (`src/fiber/twin.rs`).
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
@@ -90,7 +91,8 @@ fn fibers_wait_for_each_other_and_give_way() {
     });
 }
 
-/// The fiber waits for its gate; then a job waits, perhaps on the fiber's thread, for what only the fiber does.
+/// The fiber waits for its gate; then a job waits, perhaps on the fiber's thread, for what only the fiber
+/// does.
 #[test]
 fn the_home_thread_is_blocked_by_a_job_that_waits_for_the_fiber() {
     check(|| {
@@ -139,8 +141,8 @@ fn the_home_thread_is_spare_when_its_fiber_is_woken() {
         let (first, second) = (Gate::default(), Gate::default());
         let (fibers, jobs) = (first.clone(), second.clone());
         let fiber = runtime.spawn_fiber(move || block_on(fibers));
-        // Blocks one thread; when it goes on, the thread that carried the worker meanwhile is spare, or this one's worker
-        // went to another one.
+        // Blocks one thread; when it goes on, the thread that carried the worker meanwhile is spare, or this
+        // one's worker went to another one.
         let job = runtime.spawn_job(move || block_on(jobs));
         let opener = thread::spawn(move || first.open());
         second.open();

@@ -197,7 +197,8 @@ fn the_pool_closes_under_a_tree() {
     });
 }
 
-/// The first half waits, so the second becomes a ticket; when it comes back, it and the ticket want the same fork.
+/// The first half waits, so the second becomes a ticket; when it comes back, it and the ticket want the same
+/// fork.
 #[test]
 fn a_ticket_and_its_joiner_meet() {
     check(|| {
@@ -216,8 +217,8 @@ fn a_ticket_and_its_joiner_meet() {
     });
 }
 
-/// Somebody must notice an offer although its owner and the one who watched over offers are busy for good: the fork is
-/// what they wait for, where nobody sees it.
+/// Somebody must notice an offer although its owner and the one who watched over offers are busy for good:
+/// the fork is what they wait for, where nobody sees it.
 #[test]
 fn an_offer_is_noticed_when_its_watcher_gets_other_work() {
     support::check_fairly(|| {
@@ -265,8 +266,8 @@ fn an_offer_is_noticed_when_its_watcher_takes_a_task() {
     });
 }
 
-/// As many jobs as workers want the lock that a frame holds across its join, and come before the frame: it goes on all the
-/// same.
+/// As many jobs as workers want the lock that a frame holds across its join, and come before the frame: it
+/// goes on all the same.
 #[test]
 fn a_lock_is_held_across_a_join_while_everybody_wants_it() {
     check(|| {

@@ -88,7 +88,8 @@ fn halves_that_wait_for_each_other() {
     }
 }
 
-/// The first half panics while the second one is nowhere, on its way, or suspended: the join ends, and nothing is left.
+/// The first half panics while the second one is nowhere, on its way, or suspended: the join ends, and
+/// nothing is left.
 #[test]
 fn a_panic_of_the_first_half() {
     check(|| {
@@ -122,7 +123,8 @@ fn a_panic_of_the_first_half() {
     });
 }
 
-/// A join is dropped at any point of its life: nothing of it is left when the pool has ended, and nothing hangs.
+/// A join is dropped at any point of its life: nothing of it is left when the pool has ended, and nothing
+/// hangs.
 #[test]
 fn a_join_is_dropped() {
     check(|| {

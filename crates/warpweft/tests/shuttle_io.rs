@@ -1,5 +1,5 @@
-//! A worker sleeps in the poller: who wakes it there, who follows it, and the poller's own protocol with timers. The poller is its
-//! twin, whose events a model fires.
+//! A worker sleeps in the poller: who wakes it there, who follows it, and the poller's own protocol with
+//! timers. The poller is its twin, whose events a model fires.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
@@ -330,8 +330,8 @@ fn a_place_is_used_again_while_an_event_is_on_its_way() {
     });
 }
 
-/// A read that took all there was waits without another attempt; what comes meanwhile, or came before it waits, is an event. With two
-/// workers: one polls while the other is in the middle of the read.
+/// A read that took all there was waits without another attempt; what comes meanwhile, or came before it
+/// waits, is an event. With two workers: one polls while the other is in the middle of the read.
 #[test]
 fn a_read_that_emptied_the_source_waits_for_what_comes_next() {
     check_often(|| {

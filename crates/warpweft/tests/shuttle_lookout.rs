@@ -1,4 +1,5 @@
-//! The standby poller under shuttle: while all workers are in tasks that take long somebody is in the poller, and leaves it when the pool ends.
+//! The standby poller under shuttle: while all workers are in tasks that take long somebody is in the poller,
+//! and leaves it when the pool ends.
 #![cfg(warpweft_shuttle)]
 
 mod support {
@@ -55,7 +56,8 @@ fn a_pipe_beside_long_tasks_last_in_first_out() {
     check_fairly(|| a_pipe_beside_long_tasks("lifo"));
 }
 
-/// The long task ends while the standby poller is in the poller; then the pipe fires, and nobody has anything else to do.
+/// The long task ends while the standby poller is in the poller; then the pipe fires, and nobody has anything
+/// else to do.
 #[test]
 fn workers_that_sleep_again_are_found() {
     check_fairly(|| {

@@ -1,5 +1,5 @@
-//! A task on its way from one pool to another: what may happen to it, to its wakers, its handle, its place, and either pool meanwhile.
-//! See `crates/warpweft/src/pool/transfer_request.rs`.
+//! A task on its way from one pool to another: what may happen to it, to its wakers, its handle, its place,
+//! and either pool meanwhile. See `crates/warpweft/src/pool/transfer_request.rs`.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]

@@ -1,4 +1,5 @@
-//! Whole pools under proactive work stealing: what went wrong for the author of ProWS-R (N. Weidinger, 2022, section 4.4), one model each.
+//! Whole pools under proactive work stealing: what went wrong for the author of ProWS-R (N. Weidinger, 2022,
+//! section 4.4), one model each.
 //!
 //! When a pool has ended in which every task did, no deque may be left: one that is waits for nobody.
 //!
@@ -21,7 +22,8 @@ use warpweft::{JoinError, Runtime, spawn_detached, spawn_job, yield_now};
 /// What was left when the pool had ended.
 type Left = Arc<Mutex<Option<Vec<DequeView>>>>;
 
-/// The policy, watched: after each hook its deques are as they may be, and at the end it tells which are left.
+/// The policy, watched: after each hook its deques are as they may be, and at the end it tells which are
+/// left.
 struct Watched(Left);
 
 struct Shared {
@@ -176,7 +178,8 @@ fn all_come_back(workers: usize, jobs: &'static [usize]) {
     );
 }
 
-/// Deques with and without tasks are woken, twice each, while thieves are at them: before, while and after they are suspended.
+/// Deques with and without tasks are woken, twice each, while thieves are at them: before, while and after
+/// they are suspended.
 #[test]
 fn repeated_wakes() {
     check(|| all_come_back(2, &[0, 2]));
@@ -194,7 +197,8 @@ fn mugging_races() {
     check(|| all_come_back(3, &[3, 2]));
 }
 
-/// A task that is woken while it is polled, by itself and by another thread, is run again, and nothing waits for it.
+/// A task that is woken while it is polled, by itself and by another thread, is run again, and nothing waits
+/// for it.
 #[test]
 fn woken_during_its_poll() {
     struct Eager(usize);
@@ -225,7 +229,8 @@ fn woken_during_its_poll() {
     });
 }
 
-/// Wakers that are left over wake nothing, neither a task that has ended nor a later one, nor a pool that is gone.
+/// Wakers that are left over wake nothing, neither a task that has ended nor a later one, nor a pool that is
+/// gone.
 #[test]
 fn woken_after_its_end() {
     check(|| {
@@ -272,7 +277,8 @@ fn everybody_asleep_while_a_deque_is_resumable() {
     asleep(2);
 }
 
-/// A task is cancelled while its deque waits for it, or just then: the others in the deque are run, and it is left by nobody.
+/// A task is cancelled while its deque waits for it, or just then: the others in the deque are run, and it is
+/// left by nobody.
 #[test]
 fn cancelled_while_its_deque_waits() {
     check(|| {
@@ -356,7 +362,8 @@ fn a_deque_is_left_and_mugged() {
         pool(1, |runtime| {
             let (wakeup, ran) = (Notified::default(), Arc::new(AtomicUsize::new(0)));
             let ringer = wakeup.clone();
-            // Behind the waker, at the top of the deque, so that it is stolen first and rings it while two others are left.
+            // Behind the waker, at the top of the deque, so that it is stolen first and rings it while two
+            // others are left.
             let task = runtime.spawn(async move {
                 spawn_detached(move || ringer.ring());
                 leaves(2, wakeup, ran).await;

@@ -1,4 +1,5 @@
-//! Closures on threads of their own: admission, threads that come and go, the end. See `runtime/blocking_threads.rs`.
+//! Closures on threads of their own: admission, threads that come and go, the end. See
+//! `runtime/blocking_threads.rs`.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]

@@ -1,4 +1,5 @@
-//! Stuck workers and their compensating workers under shuttle: nothing that waits behind a stuck worker is left there, and the pool ends.
+//! Stuck workers and their compensating workers under shuttle: nothing that waits behind a stuck worker is
+//! left there, and the pool ends.
 #![cfg(warpweft_shuttle)]
 
 mod support {
@@ -51,7 +52,8 @@ fn a_quiet_pool_is_watched_again() {
     });
 }
 
-/// A future goes on under the compensating worker, and comes back to the worker; a stream of steps does not keep the compensating worker.
+/// A future goes on under the compensating worker, and comes back to the worker; a stream of steps does not
+/// keep the compensating worker.
 #[test]
 fn a_future_goes_to_and_fro() {
     check_fairly(|| {

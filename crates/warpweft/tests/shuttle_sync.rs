@@ -124,8 +124,8 @@ fn locks_that_are_given_up_do_not_stop_the_next() {
     });
 }
 
-/// The first in line is overtaken again and again, until the lock is handed to it: the hand-over, and a waiter that leaves
-/// with the lock in its hands.
+/// The first in line is overtaken again and again, until the lock is handed to it: the hand-over, and a
+/// waiter that leaves with the lock in its hands.
 #[test]
 fn a_starved_waiter_is_handed_the_lock_and_leaves() {
     check_often(|| {
@@ -352,7 +352,8 @@ fn a_barrier_that_one_leaves() {
             let world = Arc::clone(&world);
             thread::spawn(move || {
                 let arrival = begin_look_and_leave(world.0.arrive());
-                // It may have been the first of two and have gone without looking: then the other one was the leader.
+                // It may have been the first of two and have gone without looking: then the other one was the
+                // leader.
                 world.1.fetch_add(
                     usize::from(arrival.is_some_and(Arrival::is_leader)),
                     Ordering::SeqCst,

@@ -349,7 +349,8 @@ fn stages_go_on_while_the_consumer_is_busy() {
         .expect("room");
     runtime.block_on(async {
         assert_eq!(next(&mut run).await.expect("one").expect("no panic"), 0);
-        // Nobody polls now: what was given, the place behind the stage, what waits for that place, and what is under way.
+        // Nobody polls now: what was given, the place behind the stage, what waits for that place, and what
+        // is under way.
         eventually("the stages are full", || done.load(Ordering::Acquire) == 6);
         thread::sleep(Duration::from_millis(20));
         assert_eq!(done.load(Ordering::Acquire), 6, "the bounds hold");

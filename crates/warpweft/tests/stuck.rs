@@ -486,7 +486,8 @@ fn sockets_are_served_beside_long_tasks() {
     }
 }
 
-/// A fiber that started on the standby poller's thread goes on there, though nothing happens in the poller where that sleeps.
+/// A fiber that started on the standby poller's thread goes on there, though nothing happens in the poller
+/// where that sleeps.
 #[test]
 fn the_lookout_rises_for_a_fiber_of_its_thread() {
     let runtime = Runtime::builder()
@@ -553,7 +554,8 @@ fn fibers_that_take_turns_are_not_stuck() {
             let there = Arc::clone(&there);
             runtime.spawn_fiber(move || {
                 there.fetch_add(1, Ordering::Relaxed);
-                // As long as one of them is to be started, which is a task, they do not run one after another.
+                // As long as one of them is to be started, which is a task, they do not run one after
+                // another.
                 while there.load(Ordering::Relaxed) < FIBERS {
                     fiber::yield_now();
                 }

@@ -261,7 +261,8 @@ fn busy_workers_look_at_sockets_and_clocks() {
     }
 }
 
-/// With a thread that polls, timers expire while the only worker is in one long task: the wake-up waits in a queue.
+/// With a thread that polls, timers expire while the only worker is in one long task: the wake-up waits in a
+/// queue.
 #[test]
 fn a_worker_that_computes_does_not_stop_the_clock_of_others() {
     let runtime = Runtime::builder()

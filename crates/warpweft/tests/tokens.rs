@@ -1,4 +1,5 @@
-//! What a policy in safe code may do with the tokens that it is given: keep them, lose them, and hand out those of others.
+//! What a policy in safe code may do with the tokens that it is given: keep them, lose them, and hand out
+//! those of others.
 //!
 //! Freed memory is overwritten in this binary, so that a use of it does not pass unnoticed.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
@@ -406,8 +407,8 @@ fn a_pool_whose_hook_panics_says_so() {
     assert!(fault.contains("hook") && fault.contains("panicked"), "{fault}");
 }
 
-/// By the type: what a policy is given has no method that runs it, pushes it or ends it. A method of its own would come before that of
-/// this trait.
+/// By the type: what a policy is given has no method that runs it, pushes it or ends it. A method of its own
+/// would come before that of this trait.
 #[test]
 fn no_method_of_a_token_runs_it() {
     let _alone = alone();

@@ -105,8 +105,8 @@ fn a_lock_may_be_held_across_a_wait() {
                         // To block in a lock of the system is invisible to the pool: not this test's matter.
                         return one.wait().map(|_| ()).expect("no panic");
                     };
-                    // Whatever runs meanwhile, it does not run on top of this frame, and does not see the lock held by
-                    // its own thread.
+                    // Whatever runs meanwhile, it does not run on top of this frame, and does not see the
+                    // lock held by its own thread.
                     *sum += one.wait().expect("no panic");
                 })
             })

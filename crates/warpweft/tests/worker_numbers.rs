@@ -127,8 +127,8 @@ fn no_two_threads_have_the_same_number() {
             assert_eq!(runtime.worker_slots(), runtime.workers() + compensating);
             let slots = Slots::new(runtime);
             let start = Instant::now();
-            // Jobs that hold their workers up are made up for by compensating workers, which have numbers from `workers`
-            // on.
+            // Jobs that hold their workers up are made up for by compensating workers, which have numbers
+            // from `workers` on.
             while slots.highest.load(Ordering::Relaxed) < runtime.workers() {
                 assert!(start.elapsed() < LIMIT, "no compensating worker has come");
                 let hogs: Vec<_> = (0..runtime.workers())

@@ -21,11 +21,13 @@ pub(crate) struct CompareArgs {
     #[arg(short, long = "runtime", value_name = "NAME", value_delimiter = ',')]
     runtimes: Vec<String>,
 
-    /// A policy of the warpweft runtime; may be repeated, or a list with commas [default: the borrowed schedulers]
+    /// A policy of the warpweft runtime; may be repeated, or a list with commas [default: the borrowed
+    /// schedulers]
     #[arg(short, long = "policy", value_name = "POLICY", value_delimiter = ',')]
     policies: Vec<String>,
 
-    /// Worker threads: a number, or a list with commas [default: one, the processors, for transfer also four times those]
+    /// Worker threads: a number, or a list with commas [default: one, the processors, for transfer also four
+    /// times those]
     #[arg(short, long, value_name = "N", value_delimiter = ',')]
     workers: Vec<usize>,
 

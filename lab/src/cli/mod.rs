@@ -53,8 +53,8 @@ const COMMANDS: [&str; 4] = ["explore", "bench", "compare", "list"];
 /// What is run.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Selection {
-    /// Settings of the workload, KEY=VALUE; `warpweft list` shows the keys. One may have several values, KEY=A,B,C: each is
-    /// measured by itself
+    /// Settings of the workload, KEY=VALUE; `warpweft list` shows the keys. One may have several values,
+    /// KEY=A,B,C: each is measured by itself
     #[arg(value_name = "KEY=VALUE")]
     settings: Vec<String>,
 
@@ -66,16 +66,18 @@ pub(crate) struct Selection {
     #[arg(long, value_name = "N")]
     window: Option<String>,
 
-    /// The capture that the workload `pcap` replays, pcap or pcapng with Ethernet frames [default: the bundled one]
+    /// The capture that the workload `pcap` replays, pcap or pcapng with Ethernet frames [default: the
+    /// bundled one]
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
 
-    /// The options that the workload `options` prices: a line for each, with the columns kind, spot, strike, rate, volatility, years
-    /// [default: drawn at random, always the same ones]
+    /// The options that the workload `options` prices: a line for each, with the columns kind, spot, strike,
+    /// rate, volatility, years [default: drawn at random, always the same ones]
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 
-    /// What a participant of the workload `mixer` says: 8000 samples per second, mono, 16-bit or G.711; once per participant
+    /// What a participant of the workload `mixer` says: 8000 samples per second, mono, 16-bit or G.711; once
+    /// per participant
     #[arg(long = "wav", value_name = "FILE")]
     wavs: Vec<PathBuf>,
 

@@ -1,4 +1,5 @@
-//! `warpweft compare`: the whole set of comparisons, in one go and on one page, with what was published beside it.
+//! `warpweft compare`: the whole set of comparisons, in one go and on one page, with what was published
+//! beside it.
 //!
 //! ```text
 //!  plan.rs       what is compared: the lines

@@ -1,4 +1,5 @@
-//! What is compared: workload × settings × contestants × workers, one line each, with what was published beside it.
+//! What is compared: workload × settings × contestants × workers, one line each, with what was published
+//! beside it.
 //!
 //! A further workload is a further line here.
 
@@ -22,7 +23,8 @@ pub(crate) struct Line {
     pub(crate) quick: &'static [&'static str],
     /// Who takes part.
     pub(crate) runtimes: &'static [Runtime],
-    /// Which policies besides those that are in every line, if none are asked for: those that were made for such a workload.
+    /// Which policies besides those that are in every line, if none are asked for: those that were made for
+    /// such a workload.
     pub(crate) policies: &'static [&'static str],
     /// Whether there are more workers than processors as well.
     pub(crate) crowded: bool,
@@ -63,7 +65,7 @@ const fn micro(name: &'static str, workload: &'static str) -> Line {
 /// A line in which everybody is busy all the time, so that who has fewer tasks serves them more often.
 const fn busy(name: &'static str, published: &'static Published) -> Line {
     Line {
-        policies: &["fifo+level=16"],
+        policies: &["fifo+rebalance=16"],
         published: Some(published),
         ..micro(name, name)
     }

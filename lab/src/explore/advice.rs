@@ -1,8 +1,8 @@
 //! One sentence: which policy to take for which objective, and whether the difference is one.
 //!
-//! For each objective the best cell (policy and worker count) is the one with the best median. Every other *policy*, at
-//! its own best worker count, is then compared with it in pairs, round by round. A policy whose interval holds 1
-//! cannot be told from the best, and the sentence says so.
+//! For each objective the best cell (policy and worker count) is the one with the best median. Every other
+//! *policy*, at its own best worker count, is then compared with it in pairs, round by round. A policy whose
+//! interval holds 1 cannot be told from the best, and the sentence says so.
 
 use crate::harness::record::Outcome;
 use crate::harness::session::{CellRuns, Session};
@@ -109,7 +109,8 @@ fn verdict<'a>(session: &Session, cells: &[&'a CellRuns], objective: Objective) 
     let mut next = None;
     for (_, other) in &champions[1..] {
         match paired_ratio(&of_best, &by_round(other)) {
-            // A pair that shows the other one ahead contradicts the medians: no difference to speak of either.
+            // A pair that shows the other one ahead contradicts the medians: no difference to speak of
+            // either.
             Some(ratio) if ratio.is_shown() && ratio.median > 1.0 => {
                 next.get_or_insert((other.cell.contestant(), ratio));
             }

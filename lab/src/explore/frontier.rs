@@ -2,10 +2,11 @@
 
 use crate::harness::summary::Row;
 
-/// The indices of the points that no other point dominates, from the lowest latency to the highest throughput.
+/// The indices of the points that no other point dominates, from the lowest latency to the highest
+/// throughput.
 ///
-/// A point is (throughput, latency); one dominates another if it has at least its throughput at no more than its
-/// latency, and is better in one of the two. O(n²), for a few dozen points.
+/// A point is (throughput, latency); one dominates another if it has at least its throughput at no more than
+/// its latency, and is better in one of the two. O(n²), for a few dozen points.
 pub(crate) fn frontier(points: &[Option<(f64, f64)>]) -> Vec<usize> {
     let dominates = |a: (f64, f64), b: (f64, f64)| a.0 >= b.0 && a.1 <= b.1 && a != b;
     let mut front: Vec<usize> = (0..points.len())

@@ -1,4 +1,5 @@
-//! `warpweft explore`: policies × worker counts, beside the peers; a table, a report, and one sentence of advice.
+//! `warpweft explore`: policies × worker counts, beside the peers; a table, a report, and one sentence of
+//! advice.
 
 pub(crate) mod advice;
 pub(crate) mod frontier;
@@ -58,8 +59,8 @@ pub(crate) fn run(arguments: &ExploreArgs) -> Result<(), LabError> {
         let prepared = session::prepare(&job.template, job.cells.clone())?;
         Ok((job, prepared))
     });
-    // The tables first: if a file cannot be written after all, nothing that was measured is lost. And the files in any
-    // case: whoever reads the tables may have gone (`| head`).
+    // The tables first: if a file cannot be written after all, nothing that was measured is lost. And the
+    // files in any case: whoever reads the tables may have gone (`| head`).
     let mut printed = Ok(());
     let mut explored = Vec::new();
     for (job, (cells, notes)) in prepared.collect::<Result<Vec<_>, LabError>>()? {

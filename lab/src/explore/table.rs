@@ -66,7 +66,8 @@ const BESIDE_LATENCY: [&str; 13] = [
     "wake_alone_p99_us",
 ];
 
-/// The measures that have a column: all where there are no latencies, else few. Their units are in their names.
+/// The measures that have a column: all where there are no latencies, else few. Their units are in their
+/// names.
 pub(crate) fn shown_measures(rows: &[Row], has_latency: bool) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (name, _) in rows.iter().flat_map(|row| &row.measures) {

@@ -7,9 +7,9 @@
 //!    └ kills it after the time limit
 //! ```
 //!
-//! The parent sleeps meanwhile: it does not poll. A run that panics ends its process with the message; one that hangs is
-//! killed; both become an error of that contestant, not of the whole session. The child ends when its standard input
-//! is closed, so it does not outlive a parent that was killed.
+//! The parent sleeps meanwhile: it does not poll. A run that panics ends its process with the message; one
+//! that hangs is killed; both become an error of that contestant, not of the whole session. The child ends
+//! when its standard input is closed, so it does not outlive a parent that was killed.
 
 use std::env;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -86,7 +86,8 @@ pub(crate) fn run_apart(request: &Request, limit: Duration) -> Result<Outcome, L
     }
 }
 
-/// The pipe that keeps the child alive, and where its output and its complaints arrive when both are complete.
+/// The pipe that keeps the child alive, and where its output and its complaints arrive when both are
+/// complete.
 type Conversation = (Option<std::process::ChildStdin>, mpsc::Receiver<(String, String)>);
 
 fn talk(child: &mut Child, request: &Request) -> Result<Conversation, io::Error> {
@@ -122,8 +123,8 @@ fn read_all(pipe: Option<impl Read>) -> String {
 /// The child's side: reads a request from standard input, runs it, prints the outcome.
 pub(crate) fn answer() -> Result<(), LabError> {
     panic::set_hook(Box::new(|panic| {
-        // A contestant's threads may be in any state: end at once, with the reason. Nothing else can be done if it
-        // cannot be printed.
+        // A contestant's threads may be in any state: end at once, with the reason. Nothing else can be done
+        // if it cannot be printed.
         drop(writeln!(io::stderr(), "{panic}"));
         std::process::exit(PANICKED);
     }));

@@ -63,8 +63,8 @@ pub(crate) fn resident_bytes() -> Option<u64> {
     field(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS").map(|value| kib(&value) * 1024)
 }
 
-/// Processor time that was used so far: by the whole machine, and by this process with the children it has waited for.
-/// In ticks of the system's clock, of which only ratios are taken.
+/// Processor time that was used so far: by the whole machine, and by this process with the children it has
+/// waited for. In ticks of the system's clock, of which only ratios are taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     machine: u64,
@@ -89,8 +89,8 @@ impl Usage {
         let capacity: u64 = times.iter().sum();
         let idle: u64 = times.get(3..5)?.iter().sum();
         let own = fs::read_to_string("/proc/self/stat").ok()?;
-        // After the name, which may hold anything and ends with the last parenthesis: the 12th to 15th fields are the
-        // times of this process and of its children.
+        // After the name, which may hold anything and ends with the last parenthesis: the 12th to 15th fields
+        // are the times of this process and of its children.
         let fields = own.rsplit_once(')')?.1.split_whitespace().skip(11).take(4);
         let own = fields.filter_map(|word| word.parse::<u64>().ok()).sum();
         Some(Self {

@@ -1,12 +1,12 @@
 //! The state of the machine just before a run: how long a cache line takes to another core and back.
 //!
 //! On virtual machines this figure has phases: tens of nanoseconds most of the time, several times that for
-//! seconds or minutes, when the host has moved the virtual cores apart. Everything that crosses cores is then two
-//! or three times slower, for every runtime. So a run with more than one worker is preceded by a probe, and a run
-//! that began in a slow phase is set aside, and counted.
+//! seconds or minutes, when the host has moved the virtual cores apart. Everything that crosses cores is then
+//! two or three times slower, for every runtime. So a run with more than one worker is preceded by a probe,
+//! and a run that began in a slow phase is set aside, and counted.
 //!
-//! A phase is *slow* when a probe exceeds [`SLOW`] times the median of the faster half of all probes of the session:
-//! the faster half, so that a session that is slow half of the time still knows what fast is.
+//! A phase is *slow* when a probe exceeds [`SLOW`] times the median of the faster half of all probes of the
+//! session: the faster half, so that a session that is slow half of the time still knows what fast is.
 
 use std::hint;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub(crate) struct Prober {
 }
 
 impl Prober {
-    /// A prober that knows what is usual; it takes a few hundredths of a second. On a machine with one core it
-    /// measures nothing and finds nothing slow.
+    /// A prober that knows what is usual; it takes a few hundredths of a second. On a machine with one core
+    /// it measures nothing and finds nothing slow.
     pub(crate) fn new() -> Self {
         let mut prober = Self::default();
         for _ in 0..FIRST {
@@ -75,8 +75,8 @@ fn usual_of(probes: &[f64]) -> Option<f64> {
 
 /// Plays ping-pong on one cache line between two cores for about `length`.
 ///
-/// The two players are fresh threads, each fixed to a core of its own, so that the caller's affinity stays as it
-/// is. `None` if this process has only one core or the cores cannot be chosen.
+/// The two players are fresh threads, each fixed to a core of its own, so that the caller's affinity stays as
+/// it is. `None` if this process has only one core or the cores cannot be chosen.
 fn round_trip(length: Duration) -> Option<f64> {
     let cores = core_affinity::get_core_ids()?;
     let (first, last) = (*cores.first()?, *cores.last()?);
@@ -107,7 +107,8 @@ fn round_trip(length: Duration) -> Option<f64> {
     result
 }
 
-/// The ball: even values lie with the server, odd ones with the other player. Its line holds nothing else that moves.
+/// The ball: even values lie with the server, odd ones with the other player. Its line holds nothing else
+/// that moves.
 #[repr(align(128))]
 struct Table {
     ball: AtomicU64,
@@ -131,8 +132,9 @@ impl Table {
 
     /// Serves until the time is up; nanoseconds per round trip.
     ///
-    /// With others on the cores the two players may never run at the same time, and a round trip takes as long as the
-    /// kernel's time slices: then the game is given up at [`PATIENCE`] times its length, with what was seen so far.
+    /// With others on the cores the two players may never run at the same time, and a round trip takes as
+    /// long as the kernel's time slices: then the game is given up at [`PATIENCE`] times its length, with
+    /// what was seen so far.
     fn serve(&self, length: Duration) -> Option<f64> {
         let mut rounds = 0_u64;
         let begin = Instant::now();

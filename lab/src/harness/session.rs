@@ -7,9 +7,9 @@
 //!  round 3   A C B D
 //! ```
 //!
-//! Cells interleave: what happens to the machine for a second happens to all of them. Comparisons are made within a
-//! round. Runs with more than one worker are preceded by a probe; a run that began in a slow phase is set aside and
-//! tried again, a few times.
+//! Cells interleave: what happens to the machine for a second happens to all of them. Comparisons are made
+//! within a round. Runs with more than one worker are preceded by a probe; a run that began in a slow phase
+//! is set aside and tried again, a few times.
 
 use std::time::{Duration, Instant};
 
@@ -76,8 +76,8 @@ pub(crate) struct CellRuns {
 }
 
 impl CellRuns {
-    /// The runs that count. Where fewer than two are left because the machine was slow, all of the kept rounds are
-    /// taken rather than none.
+    /// The runs that count. Where fewer than two are left because the machine was slow, all of the kept
+    /// rounds are taken rather than none.
     pub(crate) fn counted(&self) -> Vec<&Record> {
         let kept: Vec<&Record> = self.records.iter().filter(|record| record.kept).collect();
         let fast: Vec<&Record> = kept
@@ -219,8 +219,8 @@ pub(crate) fn prepare(
     Ok((prepared, notes))
 }
 
-/// In which order so many cells run in a round: shuffled, and in the next round the other way about, so that of two each comes first as often
-/// as the other.
+/// In which order so many cells run in a round: shuffled, and in the next round the other way about, so that
+/// of two each comes first as often as the other.
 fn order(cells: usize, round: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..cells).collect();
     if round > 0 {

@@ -1,8 +1,8 @@
 //! Statistics over repeated runs: medians, quartiles, paired ratios, and what may be said about them.
 //!
-//! Runs on a shared machine are neither normal nor independent of the minute they ran in. So everything here is
-//! by rank (medians, quartiles), and contestants are compared within a round (paired), where the machine was the
-//! same for both.
+//! Runs on a shared machine are neither normal nor independent of the minute they ran in. So everything here
+//! is by rank (medians, quartiles), and contestants are compared within a round (paired), where the machine
+//! was the same for both.
 
 use serde::Serialize;
 
@@ -99,8 +99,8 @@ pub(crate) fn paired_ratio(above: &[Option<f64>], below: &[Option<f64>]) -> Opti
 /// How many values to leave out at each end so that the rest holds the true median with at least 95 %.
 ///
 /// The number of values below the true median is binomial(n, 1/2); the interval from the (k+1)-th smallest to
-/// the (k+1)-th greatest misses it with probability 2·P(B ≤ k). No assumption about the distribution. Below six
-/// values even the whole range is not enough.
+/// the (k+1)-th greatest misses it with probability 2·P(B ≤ k). No assumption about the distribution. Below
+/// six values even the whole range is not enough.
 fn interval_rank(n: usize) -> Option<usize> {
     let mut probability = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
     let mut tail = probability;

@@ -128,8 +128,8 @@ fn row(session: &Session, cell: &CellRuns) -> Row {
     }
 }
 
-/// The best peer with as many workers by median throughput; a peer is compared with the best *other* one. A row whose
-/// remark says that it did not quite the same thing is nobody's yardstick.
+/// The best peer with as many workers by median throughput; a peer is compared with the best *other* one. A
+/// row whose remark says that it did not quite the same thing is nobody's yardstick.
 fn best_peer<'a>(session: &'a Session, of: &CellRuns) -> Option<&'a CellRuns> {
     session
         .cells
@@ -143,7 +143,8 @@ fn best_peer<'a>(session: &'a Session, of: &CellRuns) -> Option<&'a CellRuns> {
         .map(|(_, cell)| cell)
 }
 
-/// The other policy with as many workers whose median of this figure is the largest. For what is no policy there is none.
+/// The other policy with as many workers whose median of this figure is the largest. For what is no policy
+/// there is none.
 fn best_other_policy<'a>(
     session: &'a Session,
     of: &CellRuns,

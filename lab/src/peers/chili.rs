@@ -1,7 +1,8 @@
 //! chili: joins that cost next to nothing until a heartbeat finds somebody idle.
 //!
-//! It has no way in from outside: a scope makes the thread that opens it one of the workers. A pool of N workers is
-//! therefore N - 1 threads and the caller, and beside them the thread of the heartbeat, which sleeps in between.
+//! It has no way in from outside: a scope makes the thread that opens it one of the workers. A pool of N
+//! workers is therefore N - 1 threads and the caller, and beside them the thread of the heartbeat, which
+//! sleeps in between.
 
 use std::num::NonZero;
 

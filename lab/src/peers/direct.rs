@@ -1,4 +1,5 @@
-//! Futures in which nothing is ever pending: whatever they await has waited, in direct style, before it answers.
+//! Futures in which nothing is ever pending: whatever they await has waited, in direct style, before it
+//! answers.
 
 use std::future::Future;
 use std::pin::pin;

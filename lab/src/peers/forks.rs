@@ -6,10 +6,10 @@
 //! ```
 //!
 //! Invariants
-//! - A context goes to each branch by value. It is what the contestant makes of it: nothing (rayon), a mutable
-//!   borrow (chili), a handle in a register. No contestant pays for another's.
-//! - A branch is a type of its own, not a closure: a closure cannot be generic over the context it gets, and the
-//!   contexts of chili have another lifetime in every branch.
+//! - A context goes to each branch by value. It is what the contestant makes of it: nothing (rayon), a
+//!   mutable borrow (chili), a handle in a register. No contestant pays for another's.
+//! - A branch is a type of its own, not a closure: a closure cannot be generic over the context it gets, and
+//!   the contexts of chili have another lifetime in every branch.
 //! - Which branch runs first, and which is offered to the others, is the contestant's own business.
 //!
 //! Beside it, for those that have it: a scope, any number of closures that end before it does.
@@ -46,8 +46,8 @@ pub(crate) trait ForkPool {
 
 /// From outside: a pool with scopes.
 pub(crate) trait ScopePool {
-    /// On a worker, opens a scope, spawns `n` times the same job into it and waits until all have run. Says how long that
-    /// took there.
+    /// On a worker, opens a scope, spawns `n` times the same job into it and waits until all have run. Says
+    /// how long that took there.
     fn scope(&self, n: u64, job: impl Fn() + Copy + Send + Sync) -> Duration;
 
     /// The scheduler's counters, where it has some.

@@ -1,8 +1,9 @@
 //! forte: rayon's interface over one shared queue that a heartbeat fills.
 //!
-//! As with chili the thread that comes from outside is one of the workers: a pool of N workers is N - 1 threads and the
-//! caller, and beside them the thread of the heartbeat. A pool lives as long as the process, and its threads are left to it:
-//! to end them can hang (1.0.0-alpha.4: the heartbeat misses the wake-up that is to end it).
+//! As with chili the thread that comes from outside is one of the workers: a pool of N workers is N - 1
+//! threads and the caller, and beside them the thread of the heartbeat. A pool lives as long as the process,
+//! and its threads are left to it: to end them can hang (1.0.0-alpha.4: the heartbeat misses the wake-up that
+//! is to end it).
 
 use std::time::{Duration, Instant};
 

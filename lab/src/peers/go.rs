@@ -156,7 +156,8 @@ pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabEr
     })
 }
 
-/// Starts the program with a question. The pipe stays open as long as it is to live: it ends when that is closed.
+/// Starts the program with a question. The pipe stays open as long as it is to live: it ends when that is
+/// closed.
 fn ask(question: &Value) -> io::Result<(Child, Option<ChildStdin>)> {
     let program = program().map_err(io::Error::other)?;
     let mut child = Command::new(program)

@@ -1,4 +1,5 @@
-//! The JVM's virtual threads: a program of its own, `lab/peers/java`, compiled when it is first asked for and kept beside this one.
+//! The JVM's virtual threads: a program of its own, `lab/peers/java`, compiled when it is first asked for and
+//! kept beside this one.
 //!
 //! It reads the request as words, KEY=VALUE, and answers as Go's program does.
 
@@ -48,7 +49,8 @@ pub(crate) fn has_program(kind: Kind) -> bool {
     micro::is_micro(kind) || matches!(kind, Kind::App(_) | Kind::Lock)
 }
 
-/// The virtual machine: the one that `JAVA_HOME` names, that on the path, or one that the system keeps, the first that is new enough.
+/// The virtual machine: the one that `JAVA_HOME` names, that on the path, or one that the system keeps, the
+/// first that is new enough.
 fn java() -> Option<&'static Path> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
     let find = || {

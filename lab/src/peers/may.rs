@@ -1,5 +1,5 @@
-//! may's coroutines: every verb waits in direct style, as those of this project's fibers do. There is one scheduler in a process; it
-//! lives as long as that.
+//! may's coroutines: every verb waits in direct style, as those of this project's fibers do. There is one
+//! scheduler in a process; it lives as long as that.
 
 use std::future::Future;
 use std::pin::Pin;

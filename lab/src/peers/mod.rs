@@ -1,6 +1,7 @@
 //! The contestants: the runtimes on which a workload can run, each behind the same narrow boundary.
 //!
-//! A workload is written once per idiom that can express it, and each peer says what the idiom's verbs are called there:
+//! A workload is written once per idiom that can express it, and each peer says what the idiom's verbs are
+//! called there:
 //!
 //! | idiom | verbs | contestants |
 //! |---|---|---|
@@ -20,8 +21,8 @@
 //!
 //! Invariants
 //! - All verbs are static calls that the compiler sees through: the boundary costs nothing.
-//! - No contestant gets a hand-over, a batch or a hint that another is denied. Where an idiom lacks something (a
-//!   handle), the row says so ([`crate::workloads::remark`]).
+//! - No contestant gets a hand-over, a batch or a hint that another is denied. Where an idiom lacks something
+//!   (a handle), the row says so ([`crate::workloads::remark`]).
 
 use std::future::{self, Future};
 use std::io;
@@ -83,7 +84,8 @@ pub(crate) trait Tasks: Copy + Send + Sync + Unpin + 'static {
     /// Starts a closure as a task that nobody waits for.
     fn launch_job(self, job: impl FnOnce() + Send + 'static);
 
-    /// Starts a closure as a task that nobody waits for: at once, unless it belongs to a stage that is full; then when there is a place.
+    /// Starts a closure as a task that nobody waits for: at once, unless it belongs to a stage that is full;
+    /// then when there is a place.
     #[inline]
     fn launch_when_free(self, job: impl FnOnce() + Send + 'static) -> impl Future<Output = ()> + Send {
         self.launch_job(job);
@@ -102,8 +104,8 @@ pub(crate) trait TaskPool {
     /// The verbs of its tasks.
     fn tasks(&self) -> Self::Tasks;
 
-    /// The verbs by which those tasks are started that belong to this part of the workload, and to this key, where parts or keys have workers of
-    /// their own.
+    /// The verbs by which those tasks are started that belong to this part of the workload, and to this key,
+    /// where parts or keys have workers of their own.
     fn at(&self, _part: Part, _key: u64) -> Self::Tasks {
         self.tasks()
     }
@@ -171,7 +173,8 @@ pub(crate) trait JobPool {
 
 /// From outside: a pool that serves HTTP.
 pub(crate) trait HttpPool {
-    /// Answers what comes, a task per connection, until the pool ends. A request may ask these backends. Says where it listens.
+    /// Answers what comes, a task per connection, until the pool ends. A request may ask these backends. Says
+    /// where it listens.
     fn serve(&self, backends: Option<Addresses>) -> io::Result<SocketAddr>;
 
     /// The scheduler's counters, where it has some.
@@ -239,7 +242,8 @@ pub(crate) const RUNTIMES: [Runtime; 14] = [
     Runtime::Sequential,
 ];
 
-/// Pools have at most this many workers, whatever the runtime: above it nothing but the kernel's limits is measured.
+/// Pools have at most this many workers, whatever the runtime: above it nothing but the kernel's limits is
+/// measured.
 pub(crate) const MOST_WORKERS: usize = 4096;
 
 impl Runtime {

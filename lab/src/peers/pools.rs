@@ -8,9 +8,10 @@
 //!  silos:10:fifo             a conference and all who take part │ another one │ …
 //! ```
 //!
-//! A task that begins a part is spawned on the pool of that part; one that begins where it is stays there. Unless the text says how many workers each
-//! stage has, those that others have in one pool are shared out evenly, those that are left over to the first pools. Where it does say, they may be more
-//! in all: the record counts them (`workers_in_all`).
+//! A task that begins a part is spawned on the pool of that part; one that begins where it is stays there.
+//! Unless the text says how many workers each stage has, those that others have in one pool are shared out
+//! evenly, those that are left over to the first pools. Where it does say, they may be more in all: the
+//! record counts them (`workers_in_all`).
 
 use std::future::Future;
 use std::time::Instant;
@@ -36,7 +37,8 @@ const MOST_PLACES: usize = 1 << 30;
 /// The names of stages.
 const STAGES: [&str; 3] = ["spawners", "steps", "long"];
 
-/// A stage: its policy, how many workers it has if the text says so, and how many tasks from other stages it takes at a time if it has a bound.
+/// A stage: its policy, how many workers it has if the text says so, and how many tasks from other stages it
+/// takes at a time if it has a bound.
 struct Stage {
     policy: PolicySpec,
     workers: Option<usize>,
@@ -146,7 +148,8 @@ impl Shape {
                 "`{text}`: either each stage says how many workers it has, or none does"
             )));
         }
-        // Who waits for a place must not have one, nor be in the same pool; and what takes long is not waited for.
+        // Who waits for a place must not have one, nor be in the same pool; and what takes long is not waited
+        // for.
         let bounded = asked.iter().position(|stage| stage.capacity.is_some());
         if bounded.is_some_and(|at| asked.len() < STAGES.len() || at != 1)
             || asked.last().is_some_and(|last| last.capacity.is_some())

@@ -1,4 +1,5 @@
-//! rayon's pool, with `spawn` (newest first) and with `spawn_fifo` (oldest first); `join` is the same in both.
+//! rayon's pool, with `spawn` (newest first) and with `spawn_fifo` (oldest first); `join` is the same in
+//! both.
 
 use std::time::{Duration, Instant};
 

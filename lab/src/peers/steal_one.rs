@@ -1,14 +1,15 @@
-//! A deque per worker after Chase and Lev, newest first for its owner; a thief takes the one oldest task, of a victim drawn at
-//! random: what OCaml's domainslib has (`lib/multi_channel.ml` there).
+//! A deque per worker after Chase and Lev, newest first for its owner; a thief takes the one oldest task, of
+//! a victim drawn at random: what OCaml's domainslib has (`lib/multi_channel.ml` there).
 //!
 //! ```text
 //!  launch ──▶ │ own deque │ ──▶ pop the newest
 //!                  └──────────▶ others steal the oldest, one by one
 //! ```
 //!
-//! Like there, a worker that finds nothing looks 2048 times, then registers as asleep, looks once more and sleeps; who pushes
-//! wakes one if any is asleep. The deques are crossbeam's: they begin with 64 places, which cannot be chosen (domainslib was measured
-//! with 1024), and double. The warm-up has grown them. What comes from outside lies in a queue for all.
+//! Like there, a worker that finds nothing looks 2048 times, then registers as asleep, looks once more and
+//! sleeps; who pushes wakes one if any is asleep. The deques are crossbeam's: they begin with 64 places,
+//! which cannot be chosen (domainslib was measured with 1024), and double. The warm-up has grown them. What
+//! comes from outside lies in a queue for all.
 
 use std::cell::{Cell, OnceCell};
 use std::hint;
@@ -63,7 +64,8 @@ impl Shared {
         fence(Ordering::SeqCst);
         let idle = self.outside.is_empty() && self.stealers.iter().all(Stealer::is_empty);
         if idle && !self.ended.load(Ordering::Relaxed) {
-            // Whoever pushes from now on comes to the bell after the lock was given back. A poisoned lock guards nothing.
+            // Whoever pushes from now on comes to the bell after the lock was given back. A poisoned lock
+            // guards nothing.
             drop(self.bell.wait(bed));
         }
         self.asleep.fetch_sub(1, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! A thread of the system per task, with small stacks: what everybody had before there were task runtimes.
 //!
-//! "One worker" means that the whole process runs on one core; more workers than that cannot be asked for, the
-//! kernel takes all cores it likes.
+//! "One worker" means that the whole process runs on one core; more workers than that cannot be asked for,
+//! the kernel takes all cores it likes.
 
 use std::thread;
 

@@ -30,7 +30,8 @@ pub(crate) fn default_policy() -> String {
     String::from("fifo")
 }
 
-/// The policies that are explored if none are named: those that differ most, and the one that learns, to be judged against them.
+/// The policies that are explored if none are named: those that differ most, and the one that learns, to be
+/// judged against them.
 pub(crate) fn explored_policies() -> Vec<String> {
     ["fifo", "lifo", "fifo-one", "deque", "fifo-locked", "adaptive"]
         .map(str::to_owned)
@@ -79,7 +80,7 @@ pub(super) fn one_policy(text: &str) -> Result<PolicySpec, LabError> {
 pub(crate) fn policy_grammar() -> &'static str {
     "POLICY = a name or an order (fifo | chain | lifo | slot:N | alternate:N | stochastic:N | reverse:N | adaptive:N | priority:N), then any of +steal=one|half|atleast:K|adaptive +victims=random|nearest:N|topology|adaptive \
      +help=none|shed|shed-sticky|tickets +overflow=grow|retry:N|locked|lockfree|multi:K +capacity=N +yield=local|global \
-     +woken=waker|last +level=off|N; for packet-bimodal and mixer also staged:POLICY/POLICY or staged:POLICY/POLICY/POLICY, pools one behind the other (each \
+     +woken=waker|last +rebalance=off|N; for packet-bimodal and mixer also staged:POLICY/POLICY or staged:POLICY/POLICY/POLICY, pools one behind the other (each \
      POLICY@N for N workers); for mixer also silos:N:POLICY, pools side by side"
 }
 

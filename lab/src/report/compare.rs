@@ -1,4 +1,5 @@
-//! The page of a comparison: a section for each line, with medians, quartiles, extremes and scalability, and what was published.
+//! The page of a comparison: a section for each line, with medians, quartiles, extremes and scalability, and
+//! what was published.
 
 use super::svg::{escape, put};
 use super::{STYLE, machine};

@@ -1,4 +1,5 @@
-//! The reports of an exploration and of a comparison: one HTML file that needs nothing else, not even a script.
+//! The reports of an exploration and of a comparison: one HTML file that needs nothing else, not even a
+//! script.
 //!
 //! ```text
 //!  mod.rs     the page            svg.rs       scales, ticks, marks, labels
@@ -113,7 +114,8 @@ fn worker_counts<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<usize> {
     counts.into_iter().collect()
 }
 
-/// An SVG element, begun: grid, ticks and the names of the axes. `x` and `y` are places and texts of the ticks.
+/// An SVG element, begun: grid, ticks and the names of the axes. `x` and `y` are places and texts of the
+/// ticks.
 fn frame(
     height: f64,
     x: &[(f64, String)],

@@ -1,4 +1,5 @@
-//! What charts over a few places have in common: worker counts, or latencies, side by side, and heights from 0.
+//! What charts over a few places have in common: worker counts, or latencies, side by side, and heights from
+//! 0.
 
 use super::svg::{Scale, put};
 use super::{HEIGHT, MARGIN, WIDTH, frame};

@@ -43,7 +43,8 @@ pub(super) fn over_latency(pages: &[Page<'_>], series: &[Series], count: usize) 
     chart(&places.collect::<Vec<_>>(), series, &title)
 }
 
-/// Speed-ups at some places; `None` if there are none. The ideal is that of the contestant for which it is the greatest.
+/// Speed-ups at some places; `None` if there are none. The ideal is that of the contestant for which it is
+/// the greatest.
 fn chart(places: &[Place<'_>], series: &[Series], title: &str) -> Option<String> {
     let ideals = places.iter().map(|place| {
         let ideals = place.rows.iter().filter_map(|row| measure(row, "ideal_speed_up"));

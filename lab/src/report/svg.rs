@@ -1,4 +1,5 @@
-//! Small pieces of SVG: text that is safe, scales that know their ticks, marks, and labels that do not overlap.
+//! Small pieces of SVG: text that is safe, scales that know their ticks, marks, and labels that do not
+//! overlap.
 
 use std::fmt::Write;
 
@@ -213,8 +214,8 @@ pub(super) fn label_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.56
 }
 
-/// Finds a place beside the point where the label meets nothing that is there already; notes it as taken. Returns the
-/// left end of the text's baseline, or `None` if the surroundings are full.
+/// Finds a place beside the point where the label meets nothing that is there already; notes it as taken.
+/// Returns the left end of the text's baseline, or `None` if the surroundings are full.
 pub(super) fn place_label(
     taken: &mut Vec<Area>,
     frame: &Area,

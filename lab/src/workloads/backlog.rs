@@ -1,9 +1,11 @@
 //! A backlog: closures of [`BYTES`] bytes, all launched before one of them is waited for, and no handles.
 //!
-//! Whoever runs one before the last one is launched, another worker or one that stands in for the spawner's, sleeps in it until then: so all are
-//! outstanding at once, but for one per worker (`outstanding` says how many were left; Go's program has no such wait). What the spawner pays for each is
-//! told apart from what it takes until all have run, and the memory is looked at in between: the growth of the process's resident set since just before
-//! the first one. The warm-up is small, so that it leaves little memory that could be used again.
+//! Whoever runs one before the last one is launched, another worker or one that stands in for the spawner's,
+//! sleeps in it until then: so all are outstanding at once, but for one per worker (`outstanding` says how
+//! many were left; Go's program has no such wait). What the spawner pays for each is told apart from what it
+//! takes until all have run, and the memory is looked at in between: the growth of the process's resident set
+//! since just before the first one. The warm-up is small, so that it leaves little memory that could be used
+//! again.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};

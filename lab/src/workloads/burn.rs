@@ -1,7 +1,7 @@
 //! Computing for a given time: the CPU's, not the clock's.
 //!
-//! Who spins until the clock says so does less the more threads there are on a CPU. Who spins until its thread has *had* a CPU for so
-//! long does the same work on one thread or on eight.
+//! Who spins until the clock says so does less the more threads there are on a CPU. Who spins until its
+//! thread has *had* a CPU for so long does the same work on one thread or on eight.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -22,7 +22,8 @@ pub(super) fn burn(take: Duration) -> Duration {
         let Some(left) = take.checked_sub(spent).filter(|left| !left.is_zero()) else {
             return spent;
         };
-        // The clock is cheaper to read, and never behind: so this is one round or two, and one more each time that the thread waited.
+        // The clock is cheaper to read, and never behind: so this is one round or two, and one more each time
+        // that the thread waited.
         let round = Instant::now();
         while round.elapsed() < left {
             hint::spin_loop();

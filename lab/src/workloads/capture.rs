@@ -1,7 +1,7 @@
 //! Captures: the frames of a pcap or pcapng file, or of the one that is built in.
 //!
-//! A file that is not what it should be is refused with its name, the place, and what would be right: a replay of
-//! half a capture would be a different workload.
+//! A file that is not what it should be is refused with its name, the place, and what would be right: a
+//! replay of half a capture would be a different workload.
 
 use std::fs;
 use std::path::Path;

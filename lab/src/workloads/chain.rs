@@ -1,12 +1,13 @@
-//! Chains: a spawner sends things on journeys of several tasks each. Every task takes one step and spawns its successor.
+//! Chains: a spawner sends things on journeys of several tasks each. Every task takes one step and spawns its
+//! successor.
 //!
 //! ```text
 //!  spawner ── departs ──▶ step ── launches ──▶ step ── launches ──▶ … ──▶ step, arrives ──▶ lane
 //!     └── departs ──▶ step ── launches ──▶ …
 //! ```
 //!
-//! Workloads differ in what travels ([`Journey`]) and how it sets out ([`Departures`]). The spawner is written once per idiom,
-//! the steps are the same closures in both.
+//! Workloads differ in what travels ([`Journey`]) and how it sets out ([`Departures`]). The spawner is
+//! written once per idiom, the steps are the same closures in both.
 
 use std::hint::black_box;
 
@@ -50,7 +51,8 @@ pub(super) trait Journey: Send + 'static {
     /// One task's work. Whether it was the last.
     fn step(&mut self) -> bool;
 
-    /// The end, in the last task: what was carried is gone, and its end is noted in the lane, now or by who ends later.
+    /// The end, in the last task: what was carried is gone, and its end is noted in the lane, now or by who
+    /// ends later.
     fn arrive(self, lane: &'static Lane);
 }
 
@@ -169,8 +171,8 @@ pub(super) fn refusal(request: &Request, runtime: Runtime) -> Result<Option<Stri
     Ok(Some(reason.to_owned()))
 }
 
-/// Chooses so many of a thousand out of `n`, shuffled, always the same ones: the nearest whole number, and one at least unless
-/// none of a thousand is asked for.
+/// Chooses so many of a thousand out of `n`, shuffled, always the same ones: the nearest whole number, and
+/// one at least unless none of a thousand is asked for.
 pub(super) fn heavy_ones(n: u64, of_thousand: u64) -> Vec<bool> {
     let count = ((n * of_thousand + 500) / 1000).max(of_thousand.min(1));
     let mut chosen = vec![false; n as usize];

@@ -1,4 +1,5 @@
-//! Parameters and variants that several workloads share: they choose between two ways that one of the runtimes has.
+//! Parameters and variants that several workloads share: they choose between two ways that one of the
+//! runtimes has.
 
 use super::params::{Domain, Param, Variant};
 

@@ -1,7 +1,8 @@
-//! *fib-promise*: `fib n = await (schedule fib(n-1)) + await (schedule fib(n-2))`, with promises and no cut-off.
+//! *fib-promise*: `fib n = await (schedule fib(n-1)) + await (schedule fib(n-2))`, with promises and no
+//! cut-off.
 //!
-//! The future is written by hand, not as an `async` block: a recursive `async` function has to box itself, and then
-//! every contestant would be charged a second allocation per task.
+//! The future is written by hand, not as an `async` block: a recursive `async` function has to box itself,
+//! and then every contestant would be charged a second allocation per task.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,10 +1,12 @@
-//! A gate: tasks wait before it until somebody opens it. Written here so that it is the same for every runtime.
+//! A gate: tasks wait before it until somebody opens it. Written here so that it is the same for every
+//! runtime.
 //!
-//! The waiting future is one pointer. The wakers lie in chunks that are allocated, and touched, before anybody
-//! waits, so that the memory of waiting tasks is the runtime's alone.
+//! The waiting future is one pointer. The wakers lie in chunks that are allocated, and touched, before
+//! anybody waits, so that the memory of waiting tasks is the runtime's alone.
 //!
-//! No waiter is lost: it looks at `open` while it holds the lock of its shard; the opener sets `open` first and then
-//! takes every lock. Either the waiter sees the gate open, or its waker is in the shard when the opener comes.
+//! No waiter is lost: it looks at `open` while it holds the lock of its shard; the opener sets `open` first
+//! and then takes every lock. Either the waiter sees the gate open, or its waker is in the shard when the
+//! opener comes.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -33,7 +35,8 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// A closed gate with room for `expected` waiters. More may come; their wakers are allocated when they do.
+    /// A closed gate with room for `expected` waiters. More may come; their wakers are allocated when they
+    /// do.
     pub(super) fn for_waiters(expected: usize) -> Self {
         // Each shard may leave one chunk half empty.
         let chunks = expected.div_ceil(CHUNK) + SHARDS;
@@ -97,8 +100,8 @@ impl Gate {
     }
 }
 
-/// Waits for the gate. It registers at every poll that finds it closed: the runtimes here poll a task only when it
-/// was woken, so that is once.
+/// Waits for the gate. It registers at every poll that finds it closed: the runtimes here poll a task only
+/// when it was woken, so that is once.
 pub(super) struct Wait(&'static Gate);
 
 impl Future for Wait {

@@ -1,4 +1,5 @@
-//! The programs of the idioms that few workloads are written in: each is called by the peers that have the idiom.
+//! The programs of the idioms that few workloads are written in: each is called by the peers that have the
+//! idiom.
 
 use std::net::SocketAddr;
 

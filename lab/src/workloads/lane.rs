@@ -8,13 +8,13 @@
 //!                                                  └ buckets   how long they took; heavy ones apart, where there are any
 //! ```
 //!
-//! Every contestant pays the same for it: two clock readings per task and four stores on lines that no other thread
-//! writes. The end of a run is the time of the last end, not the time at which somebody noticed it: nobody has to
-//! spin to be told, and the thread that waits for the end sleeps.
+//! Every contestant pays the same for it: two clock readings per task and four stores on lines that no other
+//! thread writes. The end of a run is the time of the last end, not the time at which somebody noticed it:
+//! nobody has to spin to be told, and the thread that waits for the end sleeps.
 //!
 //! Invariants
-//! - A thread below [`OWNED`] is the only one that ever writes its shard, so a plain load and store counts; all later
-//!   threads share one shard and count with read-modify-writes.
+//! - A thread below [`OWNED`] is the only one that ever writes its shard, so a plain load and store counts;
+//!   all later threads share one shard and count with read-modify-writes.
 //! - `done` is stored last, with release: who has seen all of them done sees the tallies and the buckets.
 
 use std::cell::Cell;
@@ -51,7 +51,8 @@ pub(super) fn thread_number() -> usize {
     })
 }
 
-/// What the tasks of one thread left behind. 128 bytes: neighbours must not share a line, nor a pair of lines.
+/// What the tasks of one thread left behind. 128 bytes: neighbours must not share a line, nor a pair of
+/// lines.
 #[repr(align(128))]
 #[derive(Default)]
 struct Shard {
@@ -77,8 +78,8 @@ pub(crate) struct Lane {
 impl Lane {
     /// A lane that allows `window` tasks under way, or any number if it is 0; `base` is the run's time zero.
     ///
-    /// It lives as long as the process: tasks hold a plain reference to it, so that no contestant pays for the
-    /// traffic of a reference count. A process makes a few lanes only.
+    /// It lives as long as the process: tasks hold a plain reference to it, so that no contestant pays for
+    /// the traffic of a reference count. A process makes a few lanes only.
     pub(crate) fn leaked(base: Instant, window: u64) -> &'static Self {
         Box::leak(Box::new(Self {
             base,
@@ -176,8 +177,8 @@ impl Lane {
 
     /// How many tasks ended. What they left is visible to the caller.
     pub(crate) fn done(&self) -> u64 {
-        // Acquire, partner of the release in `leave`. Relaxed for the number of threads: a thread that is missed now
-        // is seen by a later look.
+        // Acquire, partner of the release in `leave`. Relaxed for the number of threads: a thread that is
+        // missed now is seen by a later look.
         let used = NUMBERED.load(Ordering::Relaxed).min(OWNED + 1);
         self.shards[..used]
             .iter()
@@ -195,8 +196,8 @@ impl Lane {
     }
 }
 
-/// The spawner's end of a lane's window. It remembers how many were done when it last looked, so that it reads other
-/// threads' lines only when the window seems full.
+/// The spawner's end of a lane's window. It remembers how many were done when it last looked, so that it
+/// reads other threads' lines only when the window seems full.
 pub(crate) struct Gate {
     lane: &'static Lane,
     done: u64,

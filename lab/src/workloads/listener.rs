@@ -1,7 +1,7 @@
 //! The listener: a task that copies packets and spawns a handler for each, as fast as its window allows.
 //!
-//! `packet` and `pcap` share it; they differ in where packets come from and what a handler does ([`Feed`]). It is
-//! written once per idiom.
+//! `packet` and `pcap` share it; they differ in where packets come from and what a handler does ([`Feed`]).
+//! It is written once per idiom.
 
 use std::hint::black_box;
 

@@ -1,7 +1,8 @@
 //! *lock*: tasks that lock, add one and unlock, over and over. Each its own lock, or all the same one.
 //!
-//! Under the lock there is nothing but the addition: what is measured is the lock, and who gets it next. The figure is
-//! per operation of the whole: with two workers and a lock each it can be half of what one operation takes.
+//! Under the lock there is nothing but the addition: what is measured is the lock, and who gets it next. The
+//! figure is per operation of the whole: with two workers and a lock each it can be half of what one
+//! operation takes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -80,7 +80,8 @@ pub(crate) struct Request {
     pub(crate) kind: Kind,
     /// All its parameters.
     pub(crate) params: Params,
-    /// The file with what is replayed or priced: a capture, or a chain of options. Without it, the bundled capture, options that are drawn.
+    /// The file with what is replayed or priced: a capture, or a chain of options. Without it, the bundled
+    /// capture, options that are drawn.
     pub(crate) capture: Option<PathBuf>,
     /// The runtime's name.
     pub(crate) runtime: String,
@@ -110,8 +111,9 @@ impl Request {
         format!("{}{policy}, {} worker{plural}", self.runtime, self.workers)
     }
 
-    /// The same request, as it will really run on this contestant: a thread per task bounds how many there are, threads that sleep
-    /// bound how much there is to do, and so do the two mappings of a suspended coroutine, as the kernel has 65530 for a process.
+    /// The same request, as it will really run on this contestant: a thread per task bounds how many there
+    /// are, threads that sleep bound how much there is to do, and so do the two mappings of a suspended
+    /// coroutine, as the kernel has 65530 for a process.
     pub(crate) fn fitted(mut self) -> Result<Self, LabError> {
         let bounded = match self.runtime()? {
             runtime if let Kind::App(name) = self.kind => apps::bounded(name, runtime),

@@ -1,4 +1,5 @@
-//! *packet-bimodal*: chains of three tasks; the last task of one packet in a thousand spawns two more that take 20 ms each.
+//! *packet-bimodal*: chains of three tasks; the last task of one packet in a thousand spawns two more that
+//! take 20 ms each.
 //!
 //! ```text
 //!  light   step ─▶ step ─▶ step ─▶ end
@@ -6,12 +7,13 @@
 //!                                └▶ 20 ms ─┴▶ end, when the second has ended
 //! ```
 //!
-//! What computes takes its 20 ms of a CPU's time, not of the clock's: with more threads than CPUs, two that look at the clock side by side would be through
-//! after 20 ms with half of the work, and whoever starts most threads would seem the fastest.
+//! What computes takes its 20 ms of a CPU's time, not of the clock's: with more threads than CPUs, two that
+//! look at the clock side by side would be through after 20 ms with half of the work, and whoever starts most
+//! threads would seem the fastest.
 //!
-//! The steps are those of `packet_cache`: locality speaks for newest first, the heavy packets speak against it. Which packets are
-//! heavy is an exact, shuffled count. The two kinds are timed apart (Modelski, *Using effect handlers for efficient parallel
-//! scheduling*, 2022, section 5.3.3).
+//! The steps are those of `packet_cache`: locality speaks for newest first, the heavy packets speak against
+//! it. Which packets are heavy is an exact, shuffled count. The two kinds are timed apart (Modelski, *Using
+//! effect handlers for efficient parallel scheduling*, 2022, section 5.3.3).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -315,8 +317,8 @@ impl Plan {
         ))
     }
 
-    /// Runs with tasks that are closures. Where each has a thread of its own, to sleep is to wait asynchronously; the others are
-    /// refused before they come to it.
+    /// Runs with tasks that are closures. Where each has a thread of its own, to sleep is to wait
+    /// asynchronously; the others are refused before they come to it.
     pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let start = self.closure(OfJobs(pool.jobs()));
         self.outcome(&chain::jobs(self.listening, pool, Bimodal { plan: *self, start }))

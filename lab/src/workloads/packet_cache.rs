@@ -1,8 +1,8 @@
 //! *packet-cache*: each packet goes through a chain of tasks that all touch it. Locality pays.
 //!
-//! Each task either reads 20 random bytes of the packet or sums up all of it, as a random number that travels with
-//! the packet says, and then spawns its successor. The result of a chain depends on nothing but the packet and its
-//! number, so the sum over all chains is known beforehand.
+//! Each task either reads 20 random bytes of the packet or sums up all of it, as a random number that travels
+//! with the packet says, and then spawns its successor. The result of a chain depends on nothing but the
+//! packet and its number, so the sum over all chains is known beforehand.
 
 use super::chain::{self, Departures, Journey};
 use super::check;

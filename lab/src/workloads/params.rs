@@ -1,4 +1,5 @@
-//! Parameters of the workloads: named, typed, bounded, with defaults; written `key=value` on the command line.
+//! Parameters of the workloads: named, typed, bounded, with defaults; written `key=value` on the command
+//! line.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,10 +1,10 @@
-//! *parked*: tasks that wait for one event. What each costs in memory, and how long it takes to create and to wake
-//! all of them.
+//! *parked*: tasks that wait for one event. What each costs in memory, and how long it takes to create and to
+//! wake all of them.
 //!
-//! The memory is the growth of the process's resident set from just before the first task to when all wait, divided
-//! by their number: the runtime's task with a future of two words in it. The list of wakers is the workload's, lies
-//! in pages that were touched before, and is not in the figure. A run has a process of its own, so nothing that an
-//! earlier run left behind is used again.
+//! The memory is the growth of the process's resident set from just before the first task to when all wait,
+//! divided by their number: the runtime's task with a future of two words in it. The list of wakers is the
+//! workload's, lies in pages that were touched before, and is not in the figure. A run has a process of its
+//! own, so nothing that an earlier run left behind is used again.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -126,7 +126,8 @@ impl Plan {
     }
 }
 
-/// Lets every part of the pool run once before memory is looked at: its threads' stacks are touched, its queues there.
+/// Lets every part of the pool run once before memory is looked at: its threads' stacks are touched, its
+/// queues there.
 fn wake_once<P: TaskPool>(pool: &P) {
     let tasks = pool.tasks();
     let lane = Lane::leaked(super::base(), 0);

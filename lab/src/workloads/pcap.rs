@@ -1,9 +1,9 @@
-//! *pcap*: a real capture, replayed. The handler of each packet really parses it: Ethernet, IP, TCP, and the HTTP
-//! head if the segment begins with one.
+//! *pcap*: a real capture, replayed. The handler of each packet really parses it: Ethernet, IP, TCP, and the
+//! HTTP head if the segment begins with one.
 //!
-//! Each handler sees one packet, as a network function would: streams are not put together again, so a head that
-//! spreads over two segments, or begins inside one, is not counted. The counts of a run must be those of a sequential
-//! pass over the same packets.
+//! Each handler sees one packet, as a network function would: streams are not put together again, so a head
+//! that spreads over two segments, or begins inside one, is not counted. The counts of a run must be those of
+//! a sequential pass over the same packets.
 
 use std::path::Path;
 

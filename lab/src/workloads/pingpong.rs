@@ -1,4 +1,5 @@
-//! *pingpong*: tasks that wait for each other's messages. One round trip at a time: nothing can be done ahead.
+//! *pingpong*: tasks that wait for each other's messages. One round trip at a time: nothing can be done
+//! ahead.
 //!
 //! ```text
 //!  channel   A ──▶ channel ──▶ B ──▶ channel ──▶ A
@@ -6,7 +7,8 @@
 //!  fan       A ──▶ a channel each ──▶ B1 … Bn ──▶ one channel ──▶ A      a round is `fan` messages out and back
 //! ```
 //!
-//! Who answers adds one, and A checks the answer: a message that is lost, doubled or overtaken is found at once.
+//! Who answers adds one, and A checks the answer: a message that is lost, doubled or overtaken is found at
+//! once.
 
 use std::time::{Duration, Instant};
 

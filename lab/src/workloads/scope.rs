@@ -1,7 +1,8 @@
-//! *spawn/scope*: what a closure costs that does nothing, spawned into a scope by the frame that waits for it.
+//! *spawn/scope*: what a closure costs that does nothing, spawned into a scope by the frame that waits for
+//! it.
 //!
-//! Nothing tells that an empty closure has run. The closures of the warm-up count, and so show that the scope waits for
-//! all of them; those that are measured are empty.
+//! Nothing tells that an empty closure has run. The closures of the warm-up count, and so show that the scope
+//! waits for all of them; those that are measured are empty.
 
 use super::check;
 use super::lane::Lane;

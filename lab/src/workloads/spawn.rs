@@ -1,8 +1,8 @@
-//! *spawn*: what a task costs that does nothing. A batch with handles, one by one, fired and forgotten, or piled up (`backlog`); from a task
-//! of the pool or from a foreign thread.
+//! *spawn*: what a task costs that does nothing. A batch with handles, one by one, fired and forgotten, or
+//! piled up (`backlog`); from a task of the pool or from a foreign thread.
 //!
-//! Runtimes without handles count the tasks that ran instead; their rows say so. A scope has no handles by design and is a
-//! plan of its own: see `scope`.
+//! Runtimes without handles count the tasks that ran instead; their rows say so. A scope has no handles by
+//! design and is a plan of its own: see `scope`.
 
 use std::future::Future;
 use std::sync::mpsc;

@@ -1,4 +1,5 @@
-//! Which workloads there are: names, parameters, variants. The list, the errors and the parsing read these tables.
+//! Which workloads there are: names, parameters, variants. The list, the errors and the parsing read these
+//! tables.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! *timers*: a great many tasks that sleep, each until a moment of its own. How late they wake, and what each costs in memory.
+//! *timers*: a great many tasks that sleep, each until a moment of its own. How late they wake, and what each
+//! costs in memory.
 //!
 //! ```text
 //!  start          all asleep        base                                      base + spread
@@ -6,11 +7,12 @@
 //!  └─────────────── lead ────────────┘  1 ms ……………………………………………………… spread ┘
 //! ```
 //!
-//! With a lead, all sleep at once before the first wakes, and nothing but waking is measured; a lead that is too short fails the
-//! run. Without one (`lead=0`) each sleeps from the moment it begins, while others are still made: that is measured as well then.
+//! With a lead, all sleep at once before the first wakes, and nothing but waking is measured; a lead that is
+//! too short fails the run. Without one (`lead=0`) each sleeps from the moment it begins, while others are
+//! still made: that is measured as well then.
 //!
-//! Nobody may wake early: the run fails then. How late is the error. It ends when the task runs, not when the timer is due, so
-//! it holds the runtime's whole way from the clock to the task.
+//! Nobody may wake early: the run fails then. How late is the error. It ends when the task runs, not when the
+//! timer is due, so it holds the runtime's whole way from the clock to the task.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -96,7 +98,8 @@ const SHORTEST: Duration = Duration::from_millis(1);
 /// After so many tasks who makes them lets others run.
 const BATCH: u64 = 256;
 
-/// Where tasks count that they are about to sleep, and that they woke: apart, so that the one is not in the other's figures.
+/// Where tasks count that they are about to sleep, and that they woke: apart, so that the one is not in the
+/// other's figures.
 #[derive(Clone, Copy)]
 struct Lanes {
     asleep: &'static Lane,

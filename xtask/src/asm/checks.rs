@@ -1,7 +1,9 @@
-//! What a check of cooperative code costs in machine code: functions with checks against the same without, from an example.
+//! What a check of cooperative code costs in machine code: functions with checks against the same without,
+//! from an example.
 //!
-//! The way through a function on which nothing is due is its text from the top to the first `ret`, as long as what is due stands further
-//! down: the jumps there are not taken. A turn of a loop is the text from where the loop jumps back to, to that jump.
+//! The way through a function on which nothing is due is its text from the top to the first `ret`, as long as
+//! what is due stands further down: the jumps there are not taken. A turn of a loop is the text from where
+//! the loop jumps back to, to that jump.
 
 use super::{code_of, load};
 use crate::repo::Repo;

@@ -5,7 +5,8 @@ use crate::repo::{self, Repo};
 use crate::source;
 use anyhow::Result;
 
-/// The library from the bottom up: each crate uses those before it, and no other of this workspace. What only tests use is free.
+/// The library from the bottom up: each crate uses those before it, and no other of this workspace. What only
+/// tests use is free.
 const STOREYS: [&str; 7] = [
     "warpweft-macros",
     "warpweft-platform",

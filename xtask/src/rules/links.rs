@@ -53,7 +53,8 @@ impl Page {
         page
     }
 
-    /// As the usual viewers do: lower case, hyphens for spaces, no punctuation, a number if it is there already.
+    /// As the usual viewers do: lower case, hyphens for spaces, no punctuation, a number if it is there
+    /// already.
     fn add_anchor(&mut self, heading: &str) {
         let slug: String = heading
             .to_lowercase()

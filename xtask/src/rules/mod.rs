@@ -4,9 +4,13 @@ mod directions;
 mod doors;
 mod lengths;
 mod links;
+mod named_files;
+pub(crate) mod rooms;
+mod widths;
+mod words;
 
 use crate::repo::Repo;
-use crate::{planted, run};
+use crate::{mutants, run};
 use anyhow::Result;
 
 /// A rule and what it says; it lists what breaks it.
@@ -14,12 +18,16 @@ type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
 /// Checks all rules and lists what breaks them.
 pub(crate) fn run(repo: &Repo) -> Result<()> {
-    let rules: [Rule; 5] = [
+    let rules: [Rule; 9] = [
         ("files are short", lengths::check),
+        ("comments and documents are narrow", widths::check),
+        ("retired words are gone", words::check),
         ("one door to std and the checkers", doors::check),
         ("arrows point downwards", directions::check),
+        ("imports form no circles", rooms::check),
         ("links lead somewhere", links::check),
-        ("planted bugs fit their sources", planted::fit),
+        ("files that documents name exist", named_files::check),
+        ("mutants fit their sources", mutants::fit),
     ];
     let mut complaints = Vec::new();
     for (name, rule) in rules {

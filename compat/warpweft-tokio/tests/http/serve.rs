@@ -1,4 +1,5 @@
-//! A server that can be stopped gracefully: requests under way are answered, idle connections are closed, nobody is let in.
+//! A server that can be stopped gracefully: requests under way are answered, idle connections are closed,
+//! nobody is let in.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -32,7 +33,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens at `address`, in the pool of the calling task. `handler` runs once per request, in the task of its connection.
+    /// Listens at `address`, in the pool of the calling task. `handler` runs once per request, in the task of
+    /// its connection.
     pub(crate) fn start<H, F>(address: SocketAddr, handler: H) -> io::Result<Self>
     where
         H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
@@ -104,7 +106,8 @@ where
     H: Fn(Request<Incoming>) -> F,
     F: Future<Output = Answer>,
 {
-    // An answer is written at once, whatever the peer has acknowledged. If that fails the connection is gone, and says so below.
+    // An answer is written at once, whatever the peer has acknowledged. If that fails the connection is gone,
+    // and says so below.
     let _ = stream.set_nodelay(true);
     let connection = http1::Builder::new()
         .timer(WarpweftTimer::new())

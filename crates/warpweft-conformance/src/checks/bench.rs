@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Wake, Why};
-use warpweft_task::probe::{self, Probe, number};
+use warpweft_task::probe::{self, TestTasks, number};
 
 impl Hook {
     pub(crate) const ALL: [Self; 4] = [Self::Next, Self::PollGlobal, Self::Search, Self::Scan];
@@ -33,7 +33,7 @@ pub(crate) struct Bench<'n, P: Policy> {
     seats: Vec<Seat<P>>,
     outside: Counters,
     now: Cell<u64>,
-    probe: Rc<Probe>,
+    probe: Rc<TestTasks>,
     numbers: usize,
     /// Numbers of the tasks that the policy holds.
     held: BTreeSet<usize>,
@@ -42,7 +42,7 @@ pub(crate) struct Bench<'n, P: Policy> {
     /// What the policy said at first of the reasons for which it keeps tasks.
     keeps: [bool; Why::ALL.len()],
     /// Pushes by workers and suspensions so far: now and then the short way is not taken.
-    ways: usize,
+    hooks: usize,
 }
 
 /// One time in so many the short way is not taken.
@@ -61,19 +61,20 @@ impl<'n, P: Policy> Bench<'n, P> {
         Ok(Self {
             name,
             keeps: Why::ALL.map(|why| P::is_fast_path(&shared, why)),
-            ways: 0,
+            hooks: 0,
             shared,
             seats: Seat::all(locals, seed),
             outside: Counters::default(),
             now: Cell::new(0),
-            probe: Rc::new(Probe::new(tasks)),
+            probe: Rc::new(TestTasks::new(tasks)),
             numbers: 0,
             held: BTreeSet::new(),
             private: Vec::new(),
         })
     }
 
-    /// Another pool under the same policy, for tasks of this one: they come by [`depart`](Bench::depart) and [`push`](Bench::push).
+    /// Another pool under the same policy, for tasks of this one: they come by [`depart`](Bench::depart) and
+    /// [`push`](Bench::push).
     pub(crate) fn beside(&self, policy: &P, seed: u64) -> Result<Self, Violation> {
         let mut other = Self::new(self.name, policy, self.workers(), 0, seed)?;
         other.probe = Rc::clone(&self.probe);
@@ -163,10 +164,11 @@ impl<'n, P: Policy> Bench<'n, P> {
         Ok(wake)
     }
 
-    /// The short way of a push, if the policy has one for that reason. It gives back what is still to be pushed.
+    /// The short way of a push, if the policy has one for that reason. It gives back what is still to be
+    /// pushed.
     fn push_local(&mut self, worker: usize, task: TaskRef, why: Why) -> Result<Option<TaskRef>, Violation> {
-        self.ways += 1;
-        if !self.keeps[why as usize] || self.ways.is_multiple_of(LONG_WAYS) {
+        self.hooks += 1;
+        if !self.keeps[why as usize] || self.hooks.is_multiple_of(LONG_WAYS) {
             return Ok(Some(task));
         }
         let (number, word) = (self.number_of(&task)?, task.policy_word());
@@ -214,10 +216,10 @@ impl<'n, P: Policy> Bench<'n, P> {
 
     /// The running task of a worker waits.
     pub(crate) fn suspend(&mut self, worker: usize, task: &mut TaskRef) -> Verdict {
-        self.ways += 1;
+        self.hooks += 1;
         let (watches, word) = (P::watches_waits(&self.shared), task.policy_word());
         // Who need not be told may be told all the same.
-        if watches || self.ways.is_multiple_of(LONG_WAYS) {
+        if watches || self.hooks.is_multiple_of(LONG_WAYS) {
             let clock = Clock::Virtual(&self.now);
             let (local, cx) = self.seats[worker].parts(clock);
             P::suspended(&self.shared, local, task.waiting(), &cx);
@@ -230,7 +232,8 @@ impl<'n, P: Policy> Bench<'n, P> {
         self.nothing_dropped("suspended")
     }
 
-    /// The running task of a worker goes to another pool: for this one it has ended, and the other one finds no word.
+    /// The running task of a worker goes to another pool: for this one it has ended, and the other one finds
+    /// no word.
     pub(crate) fn depart(&mut self, worker: usize, task: &mut TaskRef) -> Verdict {
         if P::WATCHES_COMPLETIONS {
             P::completed(&self.shared, &mut self.seats[worker].local, task.policy_word());
@@ -256,8 +259,8 @@ impl<'n, P: Policy> Bench<'n, P> {
         Ok(())
     }
 
-    /// One task by the framework's rule: `poll_global` first if its turn has come, else `next`, `poll_global`, `search`,
-    /// `scan`.
+    /// One task by the framework's rule: `poll_global` first if its turn has come, else `next`,
+    /// `poll_global`, `search`, `scan`.
     pub(crate) fn find(&mut self, worker: usize, overdue_first: bool) -> Result<Option<TaskRef>, Violation> {
         if overdue_first && let Some(task) = self.take(worker, Hook::PollGlobal)? {
             return Ok(Some(task));
@@ -270,7 +273,8 @@ impl<'n, P: Policy> Bench<'n, P> {
         Ok(None)
     }
 
-    /// Takes and runs all that is left, by scans: by `first` alone as long as it finds something, then by all.
+    /// Takes and runs all that is left, by scans: by `first` alone as long as it finds something, then by
+    /// all.
     pub(crate) fn drain(&mut self, first: usize) -> Verdict {
         self.drain_by_scan(first)?;
         loop {

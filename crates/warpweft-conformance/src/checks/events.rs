@@ -123,8 +123,8 @@ fn play<P: Policy>(name: &str, policy: &P, workers: usize, seed: u64, events: &[
     bench.settle()
 }
 
-/// Random histories of up to four workers and outsiders, in one thread: whatever happened, every task comes out once,
-/// and at the end one worker's scans find all of them.
+/// Random histories of up to four workers and outsiders, in one thread: whatever happened, every task comes
+/// out once, and at the end one worker's scans find all of them.
 ///
 /// The number of histories is proptest's (256, or `PROPTEST_CASES`). A history that fails is shrunk and told.
 ///
@@ -141,7 +141,8 @@ pub fn nothing_lost<P: Policy>(name: &str, policy: &P) -> Verdict {
         max_shrink_iters: 20_000,
         ..Config::default()
     };
-    // Kept here, not played again afterwards: chance outside of workers is not seeded, so it might not fail again.
+    // Kept here, not played again afterwards: chance outside of workers is not seeded, so it might not fail
+    // again.
     let shortest: RefCell<Option<(usize, Violation)>> = RefCell::default();
     let outcome = TestRunner::new(config).run(&history(), |(workers, seed, events)| {
         let Err(violation) = play(name, policy, workers, seed, &events) else {

@@ -1,10 +1,12 @@
-//! Two pools of one policy, and tasks that go on in the other one: nothing lost, nothing twice, nothing left behind.
+//! Two pools of one policy, and tasks that go on in the other one: nothing lost, nothing twice, nothing left
+//! behind.
 //!
 //! ```text
 //!   worker of one pool: next … scan ──▶ `completed`, the policy word := 0 ──▶ push(Injected), from outside, to the other pool
 //! ```
 //!
-//! For the pool that a task leaves it has ended: its word goes to `completed`, as at an end. For the other one it is a task from outside, without a word.
+//! For the pool that a task leaves it has ended: its word goes to `completed`, as at an end. For the other
+//! one it is a task from outside, without a word.
 
 use super::bench::Bench;
 use super::threads;
@@ -15,7 +17,7 @@ use warpweft_platform::random::Rng;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::thread;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Why};
-use warpweft_task::probe::Probe;
+use warpweft_task::probe::TestTasks;
 
 /// Histories, each with chance of its own.
 const HISTORIES: u64 = 128;
@@ -27,8 +29,9 @@ const ROUNDS: usize = 4;
 /// Tasks per round.
 const TASKS: usize = 1_000;
 
-/// Random histories of two pools of up to three workers each, in one thread, in which tasks transfer to and fro, wait, are woken where they are, and end; then
-/// the same with a thread for each worker. Every task comes out of the pool to which it went, once.
+/// Random histories of two pools of up to three workers each, in one thread, in which tasks transfer to and
+/// fro, wait, are woken where they are, and end; then the same with a thread for each worker. Every task
+/// comes out of the pool to which it went, once.
 ///
 /// # Errors
 ///
@@ -97,14 +100,14 @@ fn play<P: Policy>(name: &str, policy: &P, seed: u64) -> Verdict {
 /// What the threads of both pools share.
 struct Cast<P: Policy> {
     pools: [P::Shared; 2],
-    probe: Probe,
+    probe: TestTasks,
 }
 
 fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
     let (first, second) = (build(name, policy, WORKERS)?, build(name, policy, WORKERS)?);
     let cast = Arc::new(Cast::<P> {
         pools: [first.0, second.0],
-        probe: Probe::new(TASKS),
+        probe: TestTasks::new(TASKS),
     });
     let counters = Counters::default();
     for number in 0..TASKS {

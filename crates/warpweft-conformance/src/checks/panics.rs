@@ -1,7 +1,8 @@
 //! What becomes of a pool whose policy panics.
 //!
-//! The policy under test is wrapped into one that panics in a given call of a given hook. The duty is the runtime's as
-//! much as the policy's: a policy whose own state or `Drop` cannot stand a hook that was cut short shows here.
+//! The policy under test is wrapped into one that panics in a given call of a given hook. The duty is the
+//! runtime's as much as the policy's: a policy whose own state or `Drop` cannot stand a hook that was cut
+//! short shows here.
 
 use crate::duty::{Duty, Verdict, Violation};
 use std::panic::resume_unwind;
@@ -176,7 +177,8 @@ impl<P: Policy> Policy for Fused<P> {
     }
 }
 
-/// A policy that panics, in any hook, ends its pool: every joiner gets an answer, every thread ends, nothing hangs.
+/// A policy that panics, in any hook, ends its pool: every joiner gets an answer, every thread ends, nothing
+/// hangs.
 ///
 /// # Errors
 ///
@@ -234,7 +236,8 @@ fn live<P: Policy>(policy: Fused<P>, fuse: &Fuse) -> Result<(), String> {
     for (number, task) in tasks.into_iter().enumerate() {
         match task.wait().and_then(|inner| inner) {
             Ok(sum) if sum == number => {}
-            // The pool ended before it did; the hook that panicked had its token; the panic went through its step.
+            // The pool ended before it did; the hook that panicked had its token; the panic went through its
+            // step.
             Err(JoinError::Shutdown | JoinError::Dropped | JoinError::Panicked(_)) if fuse.has_blown() => {}
             wrong => return Err(format!("task {number} gave {wrong:?}")),
         }

@@ -1,4 +1,5 @@
-//! Whether one worker's `scan` finds what lies in any place of a policy, and whether `push` says truly whom to wake.
+//! Whether one worker's `scan` finds what lies in any place of a policy, and whether `push` says truly whom
+//! to wake.
 
 use super::bench::Bench;
 use crate::duty::{Duty, Verdict};
@@ -32,9 +33,9 @@ fn everyone(workers: usize) -> impl Iterator<Item = Option<usize>> + Clone {
     std::iter::once(None).chain((0..workers).map(Some))
 }
 
-/// For every place where a task may be put (each reason, each pusher, few and many, taken from and searched): the
-/// scans of any single worker find all of them. A task that was pushed with [`Wake::None`] may be found by its
-/// pusher alone.
+/// For every place where a task may be put (each reason, each pusher, few and many, taken from and searched):
+/// the scans of any single worker find all of them. A task that was pushed with [`Wake::None`] may be found
+/// by its pusher alone.
 ///
 /// # Errors
 ///
@@ -120,8 +121,8 @@ fn everything_at_once<P: Policy>(name: &str, policy: &P, workers: usize, scanner
     bench.settle()
 }
 
-/// A push that wakes nobody leaves the task where its pusher, who is awake, takes it by `next` or `poll_global`. From
-/// outside, where nobody may be awake, every push wakes somebody.
+/// A push that wakes nobody leaves the task where its pusher, who is awake, takes it by `next` or
+/// `poll_global`. From outside, where nobody may be awake, every push wakes somebody.
 ///
 /// # Errors
 ///

@@ -6,16 +6,16 @@
 //!   and at some moment, from somewhere: the task that waits its turn
 //! ```
 //!
-//! The workers take tasks by the framework's rule: `poll_global` every [`INTERVAL`](Policy::INTERVAL) tasks, and
-//! whenever `next` has nothing.
+//! The workers take tasks by the framework's rule: `poll_global` every [`INTERVAL`](Policy::INTERVAL) tasks,
+//! and whenever `next` has nothing.
 
 use super::bench::Bench;
 use crate::duty::{Duty, Verdict};
 use warpweft_policy::{Policy, TaskRef, Why, priority};
 
-/// Among how many kinds of places (from outside, yielded, the bottom of a stack, …) a policy may let `poll_global` go
-/// round. A task is overdue when, for each one before it and for itself, `poll_global` has been once round all of them:
-/// [`steps`] of its worker.
+/// Among how many kinds of places (from outside, yielded, the bottom of a stack, …) a policy may let
+/// `poll_global` go round. A task is overdue when, for each one before it and for itself, `poll_global` has
+/// been once round all of them: [`steps`] of its worker.
 pub const TURNS: u64 = 8;
 
 /// A bound beyond so many steps is none: at a microsecond a task it would be a second.
@@ -24,9 +24,9 @@ pub const MOST_STEPS: u64 = 1 << 20;
 /// Within how many steps of every worker a task must run that came when the policy held `ahead` others:
 /// `TURNS * INTERVAL * (ahead + 1)`.
 ///
-/// *Why so many.* `poll_global` is asked once in `INTERVAL` steps, whatever `next` has. A policy with several places that
-/// `next` may pass over serves them by turns, or by chance; [`TURNS`] leaves room for eight. In one place the oldest is
-/// first, so at most the `ahead` others come before.
+/// *Why so many.* `poll_global` is asked once in `INTERVAL` steps, whatever `next` has. A policy with several
+/// places that `next` may pass over serves them by turns, or by chance; [`TURNS`] leaves room for eight. In
+/// one place the oldest is first, so at most the `ahead` others come before.
 #[must_use]
 pub fn steps(interval: u32, ahead: usize) -> u64 {
     (TURNS * u64::from(interval.max(1)))
@@ -76,9 +76,9 @@ const WARM_UP: u64 = 10;
 /// What tasks do that are more urgent than the one that waits.
 const BUSY_AND_URGENT: [Busy; 3] = [Busy::Spawning, Busy::Yielding, Busy::SpawningUnderInjection];
 
-/// While chains of tasks keep every worker busy for ever, a task from outside, one that yielded, was woken, or was
-/// spawned earlier runs within [`steps`]. If all of those tasks have the highest of several priorities, and this one has the lowest, it runs
-/// within as many times that.
+/// While chains of tasks keep every worker busy for ever, a task from outside, one that yielded, was woken,
+/// or was spawned earlier runs within [`steps`]. If all of those tasks have the highest of several
+/// priorities, and this one has the lowest, it runs within as many times that.
 ///
 /// # Errors
 ///
@@ -118,7 +118,8 @@ fn starve<P: Policy>(
     before: usize,
     levels: Option<u8>,
 ) -> Verdict {
-    // Each step of a worker makes two tasks at most; before the victim there is a chain per worker, and `before`.
+    // Each step of a worker makes two tasks at most; before the victim there is a chain per worker, and
+    // `before`.
     let most = (WARM_UP as usize * 2 + 3) * workers + before + 1;
     let within = |ahead| {
         let limit = steps(P::INTERVAL, ahead).saturating_mul(u64::from(levels.unwrap_or(1)));
@@ -140,8 +141,8 @@ fn starve<P: Policy>(
         tick += 1;
         endless.round(&mut bench, tick)?;
     }
-    // In the middle of a step of worker 0: what its task pushes afterwards may pass the victim. A task gives way at the
-    // end of its own step, though.
+    // In the middle of a step of worker 0: what its task pushes afterwards may pass the victim. A task gives
+    // way at the end of its own step, though.
     tick += 1;
     let mut running = bench.find(0, false)?;
     if why == Why::Yielded

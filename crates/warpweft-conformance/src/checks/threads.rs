@@ -7,7 +7,7 @@ use warpweft_platform::random::Rng;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::thread;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Why};
-use warpweft_task::probe::{self, Probe};
+use warpweft_task::probe::{self, TestTasks};
 
 const WORKERS: usize = 3;
 const ROUNDS: usize = 8;
@@ -20,7 +20,8 @@ const TASKS: usize = 1_000;
 ///
 /// # Errors
 ///
-/// The duty that the policy broke. Chance decides whether it shows; the checks under `loom` leave nothing to it.
+/// The duty that the policy broke. Chance decides whether it shows; the checks under `loom` leave nothing to
+/// it.
 pub fn nothing_lost_with_threads<P: Policy>(name: &str, policy: &P) -> Verdict {
     (0..ROUNDS).try_for_each(|round| one_round(name, policy, round as u64))
 }
@@ -28,7 +29,7 @@ pub fn nothing_lost_with_threads<P: Policy>(name: &str, policy: &P) -> Verdict {
 fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
     let (shared, locals) = build(name, policy, WORKERS)?;
     let shared = Arc::new(shared);
-    let probe = Arc::new(Probe::new((WORKERS + 1) * TASKS));
+    let probe = Arc::new(TestTasks::new((WORKERS + 1) * TASKS));
     let workers: Vec<_> = Seat::<P>::all(locals, round)
         .into_iter()
         .map(|mut seat| {
@@ -48,7 +49,8 @@ fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
         .into_iter()
         .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
     let mut seats: Vec<Seat<P>> = seats.collect();
-    // Nobody else is at work any more. Twice round: what lies where only its pusher finds it, its pusher finds.
+    // Nobody else is at work any more. Twice round: what lies where only its pusher finds it, its pusher
+    // finds.
     for seat in &mut seats {
         let (local, cx) = seat.parts(Clock::Machine);
         while let Some(task) = P::scan(&shared, local, &cx) {
@@ -59,7 +61,7 @@ fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
 }
 
 /// Whether each of so many tasks has run, once.
-pub(super) fn each_ran_once(name: &str, probe: &Probe, tasks: usize) -> Verdict {
+pub(super) fn each_ran_once(name: &str, probe: &TestTasks, tasks: usize) -> Verdict {
     for number in 0..tasks {
         let (runs, lost) = (probe.runs(number), probe.lost(number));
         if runs > 1 {
@@ -86,7 +88,7 @@ pub(super) fn each_ran_once(name: &str, probe: &Probe, tasks: usize) -> Verdict 
 }
 
 /// A worker's life: it pushes its tasks one by one, and takes, yields, suspends and wakes in between.
-fn work<P: Policy>(shared: &P::Shared, seat: &mut Seat<P>, probe: &Probe) {
+fn work<P: Policy>(shared: &P::Shared, seat: &mut Seat<P>, probe: &TestTasks) {
     let first = seat.worker * TASKS;
     let mut chance = Rng::seeded(first as u64);
     let (local, cx) = seat.parts(Clock::Machine);

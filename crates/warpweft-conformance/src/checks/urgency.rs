@@ -6,7 +6,8 @@
 //!   and then, from outside or by a worker: a few urgent ones
 //! ```
 //!
-//! The workers take tasks by the framework's rule, as for starvation. What counts is how many steps they make, not how long these take.
+//! The workers take tasks by the framework's rule, as for starvation. What counts is how many steps they
+//! make, not how long these take.
 
 use super::bench::Bench;
 use crate::duty::{Duty, Verdict, Violation};
@@ -15,11 +16,12 @@ use warpweft_policy::{Policy, TaskRef, Why, priority};
 /// The least bound that is asked of a policy.
 const LEAST: u64 = 61;
 
-/// Within how many steps of each worker an urgent task must run while there are less urgent ones: [`INTERVAL`](Policy::INTERVAL), or 61 if
-/// that is less.
+/// Within how many steps of each worker an urgent task must run while there are less urgent ones:
+/// [`INTERVAL`](Policy::INTERVAL), or 61 if that is less.
 ///
-/// *Why so many.* A policy may look once in `INTERVAL` steps only at what waits outside of a worker's own half, if it takes the most urgent task
-/// then. One that goes round several places at these looks is too late.
+/// *Why so many.* A policy may look once in `INTERVAL` steps only at what waits outside of a worker's own
+/// half, if it takes the most urgent task then. One that goes round several places at these looks is too
+/// late.
 #[must_use]
 pub fn urgent_steps(interval: u32) -> u64 {
     u64::from(interval).max(LEAST)
@@ -47,7 +49,8 @@ const SOURCES: [(Option<usize>, Why); 7] = [
     (Some(0), Why::Woken),
 ];
 
-/// How many urgent tasks come at once, again and again. A policy with several places may have one that was served last.
+/// How many urgent tasks come at once, again and again. A policy with several places may have one that was
+/// served last.
 const URGENT: [usize; 6] = [3, 1, 1, 1, 1, 1];
 /// Rounds between them.
 const PAUSE: u64 = 3;
@@ -55,8 +58,9 @@ const PAUSE: u64 = 3;
 /// Rounds before they come: none, and enough for workers to have taken of what waits outside.
 const WARM_UPS: [u64; 2] = [0, 10];
 
-/// While many less urgent tasks wait inside and outside of the pool, urgent ones that come from outside, were spawned, forked or woken, or
-/// gave way run within [`urgent_steps`] of each worker. A policy with fewer than two priorities has no such duty.
+/// While many less urgent tasks wait inside and outside of the pool, urgent ones that come from outside, were
+/// spawned, forked or woken, or gave way run within [`urgent_steps`] of each worker. A policy with fewer than
+/// two priorities has no such duty.
 ///
 /// # Errors
 ///
@@ -103,7 +107,8 @@ struct Scene {
 impl Scene {
     fn play<P: Policy>(&self, name: &str, policy: &P) -> Verdict {
         let limit = urgent_steps(P::INTERVAL);
-        // Neither inside nor outside they come to an end before the bound does, nor in one of a few lanes of a worker.
+        // Neither inside nor outside they come to an end before the bound does, nor in one of a few lanes of
+        // a worker.
         let each = 4 * limit as usize;
         let (urgent, less) = self.levels;
         let less_urgent = 2 * each * self.workers;

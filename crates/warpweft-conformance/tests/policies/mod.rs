@@ -1,12 +1,13 @@
-//! The policies of `warpweft-policy` that differ in structure, with small queues, and the tests of this build for each.
+//! The policies of `warpweft-policy` that differ in structure, with small queues, and the tests of this build
+//! for each.
 
 mod wide;
 
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
 use warpweft_policy::{
-    Cforall, Chained, Fifo, Go, Help, Helping, Level, Libfibre, Lifo, LifoOrder, Negele, Overflow,
-    Parsimonious, ProWs, Tokio, YieldTo,
+    Cforall, Chained, Fifo, Go, Help, Helping, Libfibre, Lifo, LifoOrder, Negele, Overflow, Parsimonious,
+    ProWs, Rebalance, Tokio, YieldTo,
 };
 use warpweft_queue::Amount;
 
@@ -18,7 +19,7 @@ conformance!(mod fifo_at_least = Fifo::new().steal(Amount::AtLeast(THREE)).capac
 conformance!(mod fifo_locked = Fifo::new().capacity(2).overflow(Overflow::Locked));
 conformance!(mod fifo_global_yield = Fifo::new().yield_to(YieldTo::Global));
 conformance!(mod fifo_shed = Fifo::new().help(Help::Shed));
-conformance!(mod fifo_level = Fifo::new().level(Level::Every(NonZeroUsize::MIN)).capacity(2));
+conformance!(mod fifo_level = Fifo::new().level(Rebalance::Every(NonZeroUsize::MIN)).capacity(2));
 conformance!(mod chain = Chained::new().capacity(1));
 conformance!(mod chain_one = Chained::new().capacity(1).steal(Amount::One));
 conformance!(mod lifo = Lifo::new());

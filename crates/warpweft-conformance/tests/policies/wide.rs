@@ -1,5 +1,5 @@
-//! Those with more places to look at. Under loom most of them are tried with one preemption in a schedule, because two take minutes; the structures that
-//! they are made of have models of their own.
+//! Those with more places to look at. Under loom most of them are tried with one preemption in a schedule,
+//! because two take minutes; the structures that they are made of have models of their own.
 
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
@@ -7,7 +7,7 @@ use warpweft_policy::order::{
     ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder,
 };
 use warpweft_policy::{
-    Fifo, Help, Helping, Lifo, Mixed, NegeleLocal, Overflow, Portion, Stealing, Victims, Woken, YieldTo,
+    Fifo, Help, Helping, Lifo, Mixed, NegeleLocal, Overflow, StealAmount, Stealing, Victims, Woken, YieldTo,
 };
 
 const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
@@ -41,7 +41,7 @@ conformance!(brief mod lifo_everything = Lifo::new()
 conformance!(mod alternate = mixed(Mix::Alternate(TWO)).capacity(2));
 conformance!(brief mod stochastic = mixed(Mix::Stochastic(80)).capacity(2));
 conformance!(brief mod reverse = mixed(Mix::Reverse(THREE)).capacity(2));
-conformance!(brief mod adaptive = mixed(Mix::Adaptive(TWO)).steal(Portion::Adaptive).victims(Victims::Adaptive).capacity(2));
+conformance!(brief mod adaptive = mixed(Mix::Adaptive(TWO)).steal(StealAmount::Adaptive).victims(Victims::Adaptive).capacity(2));
 conformance!(brief mod adaptive_local = mixed(Mix::Adaptive(TWO)).yield_to(YieldTo::Local).woken(Woken::Last));
 conformance!(mod slot = Stealing::with_order(SlotOrder::new(FifoOrder, THREE)).capacity(2));
 conformance!(mod slot_locked = Stealing::with_order(SlotOrder::new(FifoOrder, TWO)).capacity(2).overflow(Overflow::Locked));

@@ -1,17 +1,18 @@
 //! Loom's atomics, with loads that loom cannot overlook.
 //!
-//! For each atomic loom 0.7 remembers one last access, and asks whether the next one races with *it*. Two loads do not
-//! race, so in
+//! For each atomic loom 0.7 remembers one last access, and asks whether the next one races with *it*. Two
+//! loads do not race, so in
 //!
 //! ```text
 //!   thread A:  load x
 //!   thread B:  load x; compare-and-swap x
 //! ```
 //!
-//! B's own load hides A's: the compare-and-swap is compared with B's load only, and the order in which it comes before
-//! A's load is never tried (loom's open issues 166 and 392). Here each load first stores to a companion atomic that
-//! nobody reads. Loads of one atomic are thereby ordered against each other, the last access speaks for all, and the
-//! companion, being never read, synchronises nothing: all weak-memory outcomes of the load itself remain.
+//! B's own load hides A's: the compare-and-swap is compared with B's load only, and the order in which it
+//! comes before A's load is never tried (loom's open issues 166 and 392). Here each load first stores to a
+//! companion atomic that nobody reads. Loads of one atomic are thereby ordered against each other, the last
+//! access speaks for all, and the companion, being never read, synchronises nothing: all weak-memory outcomes
+//! of the load itself remain.
 //!
 //! It costs executions: loads that commute are now tried in both orders.
 

@@ -2,7 +2,7 @@
 
 use super::{Helping, PLACES};
 use crate::by_class::Ranked;
-use crate::order::{Lane as _, LaneThief as _, Order};
+use crate::order::{LocalQueue as _, LocalQueueThief as _, Order};
 use crate::{Count, Cx, priority};
 use warpweft_platform::CachePadded;
 use warpweft_platform::counter::Gauge;
@@ -18,7 +18,8 @@ pub(super) fn log2(ns: u64) -> u32 {
     exponent << 4 | fraction
 }
 
-/// Notes in the task's word when it came. Beside a priority there is room for two years of uptime; later the ages are wrong, which are hints.
+/// Notes in the task's word when it came. Beside a priority there is room for two years of uptime; later the
+/// ages are wrong, which are hints.
 #[inline]
 pub(super) fn stamp<O: Order>(task: &mut TaskRef, now: u64) {
     task.set_policy_word(if O::BY_PRIORITY {
@@ -39,7 +40,7 @@ fn stamp_of<O: Order>(task: &TaskRef) -> u64 {
 
 /// What others see of a lane.
 pub(super) struct Lane<O: Order> {
-    pub(super) thief: <O::Lane as crate::order::Lane>::Thief,
+    pub(super) thief: <O::LocalQueue as crate::order::LocalQueue>::Thief,
     /// About when its oldest task came.
     pub(super) mark: CachePadded<Gauge>,
 }
@@ -78,7 +79,7 @@ pub struct Own<O: Order> {
 
 /// The owner's end of a lane.
 pub(super) struct OwnLane<O: Order> {
-    pub(super) queue: O::Lane,
+    pub(super) queue: O::LocalQueue,
     /// How long tasks wait here, as a moving average of log2, in sixteenths.
     pub(super) wait: u32,
 }
@@ -105,8 +106,8 @@ impl<O: Order> Own<O> {
         shared.inject(task, self.now);
     }
 
-    /// From its lane whose mark is the oldest; of those that are as old, from the one whose turn it is. With levels the most urgent lanes come
-    /// first.
+    /// From its lane whose mark is the oldest; of those that are as old, from the one whose turn it is. With
+    /// levels the most urgent lanes come first.
     #[inline]
     pub(super) fn pop(&mut self, shared: &Shared<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let count = self.lanes.len();

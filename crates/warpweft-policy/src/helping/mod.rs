@@ -1,4 +1,5 @@
-//! Fair work stealing: workers help where tasks wait much longer than their own (T. Delisle, the scheduler of C∀).
+//! Fair work stealing: workers help where tasks wait much longer than their own (T. Delisle, the scheduler of
+//! C∀).
 //!
 //! ```text
 //!   worker 0   [ lane 0 ] [ lane 1 ]     its tasks are used to waiting for 2 µs
@@ -9,25 +10,29 @@
 //!
 //! # Where the time stamps come from
 //!
-//! A worker reads the clock once in [`clock_every`](Helping::clock_every) pops and remembers it. A push writes the remembered
-//! time into the task's word, a line that the push has just touched. A lane's *mark* is the stamp of the task that was last
-//! taken from its old end, or of the one that found it empty: about as old as its oldest task, and a plain store. So what
-//! fairness costs is a store per push and per pop, and a clock read per eight pops; the price is that stamps are too old by
-//! eight steps at most. They decide between times that differ eightfold.
+//! A worker reads the clock once in [`clock_every`](Helping::clock_every) pops and remembers it. A push
+//! writes the remembered time into the task's word, a line that the push has just touched. A lane's *mark* is
+//! the stamp of the task that was last taken from its old end, or of the one that found it empty: about as
+//! old as its oldest task, and a plain store. So what fairness costs is a store per push and per pop, and a
+//! clock read per eight pops; the price is that stamps are too old by eight steps at most. They decide
+//! between times that differ eightfold.
 //!
 //! # Invariants
 //!
-//! - A task lies in a worker's lane or in the injector; only its worker pushes to a lane, everyone takes from it.
-//! - `next` takes from others in one of two pops at most, so that own tasks run at least every other time. `poll_global` goes round
-//!   the injector, the old end of the own lanes, and the lane of somebody else whose mark is the oldest.
-//! - With an order that has levels, the most urgent of a worker's lanes is the next one, and what came from outside and is more urgent goes
-//!   before it. Ages decide among lanes that are as urgent.
-//! - Marks and averages are hints: if they are wrong, help comes too early or later, and `poll_global` in any case.
+//! - A task lies in a worker's lane or in the injector; only its worker pushes to a lane, everyone takes from
+//!   it.
+//! - `next` takes from others in one of two pops at most, so that own tasks run at least every other time.
+//!   `poll_global` goes round the injector, the old end of the own lanes, and the lane of somebody else whose
+//!   mark is the oldest.
+//! - With an order that has levels, the most urgent of a worker's lanes is the next one, and what came from
+//!   outside and is more urgent goes before it. Ages decide among lanes that are as urgent.
+//! - Marks and averages are hints: if they are wrong, help comes too early or later, and `poll_global` in any
+//!   case.
 
 mod lanes;
 
 use crate::by_class::{self, Ranked};
-use crate::order::{FifoOrder, Lane as _, LaneThief as _, Order};
+use crate::order::{FifoOrder, LocalQueue as _, LocalQueueThief as _, Order};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
 use lanes::{Lane, Own, OwnLane, Shared, stamp};
 use std::fmt;
@@ -61,10 +66,10 @@ const PLACES: u32 = 3;
 ///
 /// # What is promised
 ///
-/// A ready task with `M` other ready tasks in the pool is taken within [`steps`](Self::steps)`(M, workers)` steps of whichever
-/// worker makes them, 183 × (M + lanes in the pool + 1); with polls of `T` at most that takes `T` times as long. That holds when
-/// the task's own worker is stuck. When it is not, and the order is FIFO, its own worker takes it within `4 × (M + 2)`
-/// steps ([`own_steps`](Self::own_steps)).
+/// A ready task with `M` other ready tasks in the pool is taken within [`steps`](Self::steps)`(M, workers)`
+/// steps of whichever worker makes them, 183 × (M + lanes in the pool + 1); with polls of `T` at most that
+/// takes `T` times as long. That holds when the task's own worker is stuck. When it is not, and the order is
+/// FIFO, its own worker takes it within `4 × (M + 2)` steps ([`own_steps`](Self::own_steps)).
 ///
 /// ```
 /// use warpweft_policy::{Cforall, Helping, LifoOrder};
@@ -121,7 +126,8 @@ impl<O: Order> Helping<O> {
         self
     }
 
-    /// Once in how many pops a worker chooses a lane to help: 2 or more, so that its own tasks have their turn.
+    /// Once in how many pops a worker chooses a lane to help: 2 or more, so that its own tasks have their
+    /// turn.
     #[must_use]
     pub fn every(mut self, pops: u32) -> Self {
         self.every = pops;
@@ -163,8 +169,9 @@ impl<O: Order> Helping<O> {
         self
     }
 
-    /// Within how many steps of any worker a task runs when `others` are ready in a pool of so many workers. With an order that has levels it
-    /// is as many times that, and as many times the lanes of a worker: they take turns.
+    /// Within how many steps of any worker a task runs when `others` are ready in a pool of so many workers.
+    /// With an order that has levels it is as many times that, and as many times the lanes of a worker: they
+    /// take turns.
     #[must_use]
     pub fn steps(&self, others: usize, workers: usize) -> u64 {
         let lanes = self.lanes * workers + 1;
@@ -250,7 +257,7 @@ impl<O: Order> Policy for Helping<O> {
     fn build(&self, env: &PoolEnv) -> Result<(Shared<O>, Vec<Own<O>>), PolicyError> {
         self.check()?;
         let lane = |_| {
-            let queue = self.order.lane(self.capacity)?;
+            let queue = self.order.local_queue(self.capacity)?;
             Ok(OwnLane { queue, wait: 0 })
         };
         let (mut lanes, mut owns) = (Vec::new(), Vec::new());

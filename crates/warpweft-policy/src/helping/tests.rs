@@ -26,8 +26,8 @@ fn logarithms_in_sixteenths() {
     }
 }
 
-/// Worker 0 runs a task every microsecond, which waits for some; worker 1 is stuck with one. After how many microseconds
-/// worker 0 takes that one.
+/// Worker 0 runs a task every microsecond, which waits for some; worker 1 is stuck with one. After how many
+/// microseconds worker 0 takes that one.
 fn helped_after(policy: &Cforall, own_tasks: usize, env: &PoolEnv) -> Option<u64> {
     let mut pool = Pool::at(policy, env);
     let stuck = pool.task(0, 0);
@@ -130,7 +130,8 @@ fn impossible_constants_are_errors_that_say_what_is_possible() {
     }
 }
 
-/// Tasks that yield for ever keep the workers busy; one more comes. Whichever workers make steps: within the bound it runs.
+/// Tasks that yield for ever keep the workers busy; one more comes. Whichever workers make steps: within the
+/// bound it runs.
 fn keeps_its_bound<P: Policy>(
     policy: &P,
     still: bool,

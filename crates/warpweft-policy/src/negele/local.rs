@@ -7,7 +7,8 @@ use std::fmt;
 use warpweft_queue::{Nodes, Processor};
 use warpweft_task::{TaskRef, Why};
 
-/// Every how many tasks a worker looks whether another one has something more urgent, unless the policy says otherwise.
+/// Every how many tasks a worker looks whether another one has something more urgent, unless the policy says
+/// otherwise.
 const BALANCE: u32 = 32;
 
 /// Most tasks that come along when a worker without any takes from another one.
@@ -15,15 +16,17 @@ const SHARE: usize = 8;
 
 /// As [`Negele`](super::Negele), with a set of queues for each worker and one for pushes from outside.
 ///
-/// A worker pushes to its own queues and takes from them. Every 32 tasks it looks at a random other worker, and takes what
-/// is more urgent than all that it has. When it has nothing it takes from another one, and up to eight more come along.
+/// A worker pushes to its own queues and takes from them. Every 32 tasks it looks at a random other worker,
+/// and takes what is more urgent than all that it has. When it has nothing it takes from another one, and up
+/// to eight more come along.
 ///
 /// # What is promised
 ///
-/// A ready task with `M` tasks before it in its queue is taken within [`NegeleLocal::steps`] steps, `2 × levels × 61 × (M + 1)`,
-/// of the worker whose queue it is in (of any worker, if it came from outside); with polls of `T` at most that takes `T`
-/// times as long. Priorities are strict within a worker, and what came from outside goes before whatever is less urgent; between workers they
-/// are followed as often as these balance.
+/// A ready task with `M` tasks before it in its queue is taken within [`NegeleLocal::steps`] steps,
+/// `2 × levels × 61 × (M + 1)`, of the worker whose queue it is in (of any worker, if it came from outside);
+/// with polls of `T` at most that takes `T` times as long. Priorities are strict within a worker, and what
+/// came from outside goes before whatever is less urgent; between workers they are followed as often as these
+/// balance.
 ///
 /// ```
 /// use warpweft_policy::NegeleLocal;
@@ -102,13 +105,13 @@ impl fmt::Display for NegeleLocal {
 pub struct Shared {
     nodes: Nodes,
     /// Of each worker; the last one is for pushes from outside.
-    homes: Box<[Levels]>,
+    affine: Box<[Levels]>,
     balance: u32,
 }
 
 impl Shared {
     fn outside(&self) -> &Levels {
-        &self.homes[self.homes.len() - 1]
+        &self.affine[self.affine.len() - 1]
     }
 }
 
@@ -121,7 +124,8 @@ pub struct Own {
     taken: u32,
     /// Which place's turn it is to be overdue.
     turn: usize,
-    /// Whether `next` had nothing, and how often it took the most urgent task from outside since the last look by turns.
+    /// Whether `next` had nothing, and how often it took the most urgent task from outside since the last
+    /// look by turns.
     ran_dry: bool,
     in_a_row: u32,
 }
@@ -139,7 +143,7 @@ impl Policy for NegeleLocal {
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
         self.check()?;
         let (nodes, processors) = Nodes::new(env.workers, VISITORS);
-        let homes = (0..=env.workers)
+        let affine = (0..=env.workers)
             .map(|_| Levels::new(&nodes, self.levels))
             .collect();
         let own = |(home, processor)| Own {
@@ -152,7 +156,7 @@ impl Policy for NegeleLocal {
         };
         let shared = Shared {
             nodes,
-            homes,
+            affine,
             balance: self.balance,
         };
         Ok((shared, processors.into_iter().enumerate().map(own).collect()))
@@ -161,7 +165,7 @@ impl Policy for NegeleLocal {
     #[inline]
     fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, _: Why, cx: &Cx<'_>) -> Wake {
         match own {
-            Some(own) => shared.homes[own.home].push(Some(&own.processor), task, cx),
+            Some(own) => shared.affine[own.home].push(Some(&own.processor), task, cx),
             None => shared.outside().push(None, task, cx),
         }
     }
@@ -181,7 +185,7 @@ impl Policy for NegeleLocal {
                 return more_urgent;
             }
         }
-        let home = &shared.homes[own.home];
+        let home = &shared.affine[own.home];
         let first = home.first();
         own.ran_dry = home.is_beyond(first);
         if own.ran_dry {
@@ -202,7 +206,7 @@ impl Policy for NegeleLocal {
         }
         own.in_a_row = 0;
         own.turn = own.turn.wrapping_add(1);
-        let (home, outside) = (&shared.homes[own.home], shared.outside());
+        let (home, outside) = (&shared.affine[own.home], shared.outside());
         let (first, second) = if own.turn.is_multiple_of(2) {
             (home, outside)
         } else {
@@ -217,21 +221,21 @@ impl Policy for NegeleLocal {
     }
 
     fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
-        let homes = shared.homes.len();
-        let first = cx.random(homes);
-        (first..homes)
+        let affine = shared.affine.len();
+        let first = cx.random(affine);
+        (first..affine)
             .chain(0..first)
             .filter(|&other| other != own.home)
             .find_map(|other| share(shared, own, other, cx))
     }
 
     fn scan(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
-        shared.homes.iter().find_map(|home| home.scan(&own.processor))
+        shared.affine.iter().find_map(|home| home.scan(&own.processor))
     }
 
     /// Without the look whether somebody else has something more urgent.
     fn drain(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
-        shared.homes[own.home].pop(&own.processor)
+        shared.affine[own.home].pop(&own.processor)
     }
 
     fn completed(shared: &Shared, _: &mut Own, policy_word: u64) {
@@ -242,12 +246,12 @@ impl Policy for NegeleLocal {
 /// A task of a random other worker that is more urgent than all that this one has.
 #[cold]
 fn balance(shared: &Shared, own: &Own, cx: &Cx<'_>) -> Option<TaskRef> {
-    let other = cx.random(shared.homes.len());
+    let other = cx.random(shared.affine.len());
     if other == own.home {
         return None;
     }
-    let limit = shared.homes[own.home].first();
-    let task = shared.homes[other].pop_above(&own.processor, limit)?;
+    let limit = shared.affine[own.home].first();
+    let task = shared.affine[other].pop_above(&own.processor, limit)?;
     cx.count(Count::Steals, 1);
     cx.count(Count::Stolen, 1);
     Some(task)
@@ -256,7 +260,7 @@ fn balance(shared: &Shared, own: &Own, cx: &Cx<'_>) -> Option<TaskRef> {
 /// The most urgent task of another worker; a few more come along.
 fn share(shared: &Shared, own: &Own, other: usize, cx: &Cx<'_>) -> Option<TaskRef> {
     cx.count(Count::StealAttempts, 1);
-    let (home, other) = (&shared.homes[own.home], &shared.homes[other]);
+    let (home, other) = (&shared.affine[own.home], &shared.affine[other]);
     let task = other.pop(&own.processor)?;
     let mut stolen = 1;
     // While it has more than the one that it is about to take.

@@ -1,4 +1,5 @@
-//! The scheduler of Negele, Friedrich, Oh and Egger (2014): lock-free queues by priority, round robin within one.
+//! The scheduler of Negele, Friedrich, Oh and Egger (2014): lock-free queues by priority, round robin within
+//! one.
 //!
 //! ```text
 //!   level 0, most urgent  ──▶ [ a b c ]     next: the first level that has a task
@@ -9,8 +10,9 @@
 //!   a task's word:  priority : 8 | 0 … | node that travels with it : 32
 //! ```
 //!
-//! [`Negele`] has one set of queues for all workers, as published; [`NegeleLocal`] has one per worker, which its authors
-//! name as future work. The queues, their nodes and hazard pointers are [`Linked`](warpweft_queue::Linked)'s affair.
+//! [`Negele`] has one set of queues for all workers, as published; [`NegeleLocal`] has one per worker, which
+//! its authors name as future work. The queues, their nodes and hazard pointers are
+//! [`Linked`](warpweft_queue::Linked)'s affair.
 
 mod levels;
 mod local;
@@ -30,16 +32,19 @@ const VISITORS: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     4
 };
 
-/// One lock-free FIFO queue per priority for all workers; a task goes to the back of its queue whatever the reason.
+/// One lock-free FIFO queue per priority for all workers; a task goes to the back of its queue whatever the
+/// reason.
 ///
-/// A spawner chooses the priority: level 0 is the most urgent, the last level is *idle*, for what nobody needs to be woken
-/// for. Without a choice a task is [normal](crate::priority::level): level `(levels - 1) / 2`.
+/// A spawner chooses the priority: level 0 is the most urgent, the last level is *idle*, for what nobody
+/// needs to be woken for. Without a choice a task is [normal](crate::priority::level): level
+/// `(levels - 1) / 2`.
 ///
 /// # What is promised
 ///
-/// A ready task with `M` tasks before it in its own level is taken within [`Negele::steps`] steps: `levels × 61 × (M + 1)` of
-/// the pool's slowest worker, whatever is more urgent; with polls of `T` at most that takes `T` times as long. In the most
-/// urgent level, or with no more urgent tasks, it is `M + 1` steps, and one more for every 61.
+/// A ready task with `M` tasks before it in its own level is taken within [`Negele::steps`] steps:
+/// `levels × 61 × (M + 1)` of the pool's slowest worker, whatever is more urgent; with polls of `T` at most
+/// that takes `T` times as long. In the most urgent level, or with no more urgent tasks, it is `M + 1` steps,
+/// and one more for every 61.
 ///
 /// ```
 /// use warpweft_policy::{Negele, Policy};

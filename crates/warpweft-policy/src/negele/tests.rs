@@ -122,8 +122,8 @@ fn balancing_brings_what_is_more_urgent() {
     assert_eq!(order.last(), Some(&101));
 }
 
-/// Whatever more urgent tasks do, one of each level runs within the stated bound: as many steps as are said, of a worker that
-/// is kept busy for ever by more urgent tasks that yield.
+/// Whatever more urgent tasks do, one of each level runs within the stated bound: as many steps as are said,
+/// of a worker that is kept busy for ever by more urgent tasks that yield.
 fn keeps_its_bound<P: Policy>(policy: &P, bound: impl Fn(usize) -> u64) {
     let levels = u64::from(policy.priorities());
     for priority in 0..=levels {

@@ -5,19 +5,21 @@
 //!   so many tasks of the newest ──▶ what came of it ─┴─▶ the better one for a while ──▶ the other one once more, and so on
 //! ```
 //!
-//! What is observed costs no stamp on any task. The time that a task takes is the time between two looks by the tasks between them: where
-//! one order finds its data in the cache and the other one does not, that is where it shows. How long tasks wait is how many there are times
-//! that (Little's law), so what an order does to the waits shows in how the lane grows under it.
+//! What is observed costs no stamp on any task. The time that a task takes is the time between two looks by
+//! the tasks between them: where one order finds its data in the cache and the other one does not, that is
+//! where it shows. How long tasks wait is how many there are times that (Little's law), so what an order does
+//! to the waits shows in how the lane grows under it.
 //!
 //! # Rules
 //!
 //! - The oldest first is fair, so the newest has to be better, and not merely as good.
-//! - It is better if the lane grows under the oldest and not under the newest, as with tasks that spawn tasks: breadth first they are all there
-//!   at once, and all wait.
-//! - It is better if tasks take a quarter longer under the oldest. But then nothing but time speaks for it, and the oldest has every
-//!   fourth turn all the same.
-//! - What has won is tried against the other one after 16 looks, and ever more seldom as long as it goes on winning. If tasks take
-//!   twice or half as long as they did, or the lane begins to grow or stops, then another time has come, and it is tried soon.
+//! - It is better if the lane grows under the oldest and not under the newest, as with tasks that spawn
+//!   tasks: breadth first they are all there at once, and all wait.
+//! - It is better if tasks take a quarter longer under the oldest. But then nothing but time speaks for it,
+//!   and the oldest has every fourth turn all the same.
+//! - What has won is tried against the other one after 16 looks, and ever more seldom as long as it goes on
+//!   winning. If tasks take twice or half as long as they did, or the lane begins to grow or stops, then
+//!   another time has come, and it is tried soon.
 
 /// After so many looks the other order is tried, at first and at most.
 const SOON: u32 = 16;
@@ -164,7 +166,8 @@ mod tests {
 
     const TASKS: usize = 64;
 
-    /// A worker whose tasks take so long, and whose lane grows so much for each, under the oldest and under the newest.
+    /// A worker whose tasks take so long, and whose lane grows so much for each, under the oldest and under
+    /// the newest.
     struct World {
         learner: Learner,
         now: u64,
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_oldest_makes_the_lane_grow_it_is_the_newest() {
+    fn where_the_oldest_makes_the_local_queue_grow_it_is_the_newest() {
         let mut world = World::new();
         let newest = world.looks(2_000, [100, 100], [1, 0]);
         assert!(newest > 1_980, "{newest} of 2000");

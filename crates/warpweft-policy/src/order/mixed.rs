@@ -1,11 +1,12 @@
 //! Orders between the two: newest first mostly, and the oldest at chosen times (EBSL 4.3.2 and 5.3.3).
 //!
-//! All are built around one stack, and differ in when they take from its bottom, through the owner's own thief's end. When is a value:
-//! it is one comparison per task beside the two read-modify-writes of a stack, and so there is one loop for all of them.
+//! All are built around one stack, and differ in when they take from its bottom, through the owner's own
+//! thief's end. When is a value: it is one comparison per task beside the two read-modify-writes of a stack,
+//! and so there is one loop for all of them.
 
 use super::learn::Learner;
-use super::plain::{LifoLane, PlainThief};
-use super::{Lane, LaneThief, Order};
+use super::plain::{LifoLocalQueue, PlainThief};
+use super::{LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, PolicyError};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -20,11 +21,13 @@ pub enum Mix {
     Alternate(NonZeroUsize),
     /// By chance: the newest with this probability in percent, from 1 to 99.
     Stochastic(u8),
-    /// After so many of the newest, as many of the oldest as there were tasks at that moment. It is what reversing the stack would
-    /// come to, except that a task in the middle is not stuck there, between two ends that grow.
+    /// After so many of the newest, as many of the oldest as there were tasks at that moment. It is what
+    /// reversing the stack would come to, except that a task in the middle is not stuck there, between two
+    /// ends that grow.
     Reverse(NonZeroUsize),
-    /// It learns which is better, looking each time after so many tasks: the oldest, unless its lane grows under it and not under the newest, as
-    /// it does where tasks spawn tasks, or tasks take a quarter longer. Each worker learns for itself.
+    /// It learns which is better, looking each time after so many tasks: the oldest, unless its lane grows
+    /// under it and not under the newest, as it does where tasks spawn tasks, or tasks take a quarter longer.
+    /// Each worker learns for itself.
     Adaptive(NonZeroUsize),
 }
 
@@ -68,18 +71,18 @@ impl fmt::Display for MixedOrder {
 }
 
 impl Order for MixedOrder {
-    type Lane = MixedLane;
+    type LocalQueue = MixedLocalQueue;
     const NEWEST_FIRST: bool = true;
 
-    fn lane(&self, capacity: usize) -> Result<MixedLane, PolicyError> {
+    fn local_queue(&self, capacity: usize) -> Result<MixedLocalQueue, PolicyError> {
         let run = match self.0 {
             Mix::Alternate(n) | Mix::Reverse(n) => n.get(),
             // It looks at once, to know when it began.
             Mix::Adaptive(_) | Mix::Stochastic(_) => 0,
         };
-        Ok(MixedLane {
+        Ok(MixedLocalQueue {
             mix: self.0,
-            stack: LifoLane::new(Lifo::with_capacity(capacity)?),
+            stack: LifoLocalQueue::new(Lifo::with_capacity(capacity)?),
             oldest: false,
             left: run,
             learner: Learner::new(),
@@ -88,9 +91,9 @@ impl Order for MixedOrder {
 }
 
 /// A stack whose owner takes from its bottom, too.
-pub struct MixedLane {
+pub struct MixedLocalQueue {
     mix: Mix,
-    stack: LifoLane<Lifo<TaskRef>>,
+    stack: LifoLocalQueue<Lifo<TaskRef>>,
     /// Whether it is the turn of the oldest.
     oldest: bool,
     /// For how many tasks more.
@@ -99,7 +102,7 @@ pub struct MixedLane {
     learner: Learner,
 }
 
-impl MixedLane {
+impl MixedLocalQueue {
     /// Whether the next task is to be the oldest one.
     #[inline]
     fn turn(&mut self, cx: &Cx<'_>) -> bool {
@@ -136,7 +139,7 @@ impl MixedLane {
     }
 }
 
-impl Lane for MixedLane {
+impl LocalQueue for MixedLocalQueue {
     type Thief = PlainThief<Lifo<TaskRef>>;
 
     #[inline]
@@ -188,16 +191,16 @@ impl Lane for MixedLane {
     }
 }
 
-impl LaneThief<MixedLane> for PlainThief<Lifo<TaskRef>> {
+impl LocalQueueThief<MixedLocalQueue> for PlainThief<Lifo<TaskRef>> {
     fn glance(&self) -> Glance {
-        LaneThief::<LifoLane<_>>::glance(self)
+        LocalQueueThief::<LifoLocalQueue<_>>::glance(self)
     }
 
-    fn steal_into(&self, into: &mut MixedLane, amount: Amount) -> Steal<TaskRef> {
+    fn steal_into(&self, into: &mut MixedLocalQueue, amount: Amount) -> Steal<TaskRef> {
         self.steal_into(&mut into.stack, amount)
     }
 
     fn steal_one(&self) -> Steal<TaskRef> {
-        LaneThief::<LifoLane<_>>::steal_one(self)
+        LocalQueueThief::<LifoLocalQueue<_>>::steal_one(self)
     }
 }

@@ -1,4 +1,5 @@
-//! Orders: which of a worker's own tasks is next. The hot axis of a policy: a type, compiled into the worker's loop.
+//! Orders: which of a worker's own tasks is next. The hot axis of a policy: a type, compiled into the
+//! worker's loop.
 //!
 //! ```text
 //!   Order (a recipe) ──lane()──▶ Lane (the worker's) ──thief()──▶ LaneThief (everybody's)
@@ -7,8 +8,8 @@
 //!               ▲ steal: the oldest   ▲ push_last: one that has waited before
 //! ```
 //!
-//! Orders nest: one that is made of another passes to it what it does not decide itself. So `PriorityOrder<SlotOrder<FifoOrder>>` is an
-//! order, too.
+//! Orders nest: one that is made of another passes to it what it does not decide itself. So
+//! `PriorityOrder<SlotOrder<FifoOrder>>` is an order, too.
 
 mod learn;
 mod mixed;
@@ -21,23 +22,25 @@ use std::fmt;
 use warpweft_queue::{Amount, Full, Glance, Steal};
 use warpweft_task::TaskRef;
 
-pub use mixed::{Mix, MixedLane, MixedOrder};
-pub use plain::{ChainOrder, FifoLane, FifoOrder, LifoLane, LifoOrder, PlainThief};
+pub use mixed::{Mix, MixedLocalQueue, MixedOrder};
+pub use plain::{ChainOrder, FifoLocalQueue, FifoOrder, LifoLocalQueue, LifoOrder, PlainThief};
 pub(crate) use priority::MOST_LEVELS;
-pub use priority::{PriorityLane, PriorityOrder, PriorityThief};
-pub use slot::{SlotLane, SlotOrder, SlotThief};
+pub use priority::{PriorityLocalQueue, PriorityOrder, PriorityThief};
+pub use slot::{SlotLocalQueue, SlotOrder, SlotThief};
 
 /// The order of a worker's own tasks: a recipe. What it prints is the word of a policy's text.
 pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
     /// What keeps a worker's tasks in this order.
-    type Lane: Lane;
+    type LocalQueue: LocalQueue;
 
-    /// Whether `pop` favours what was pushed last. Then a task that gives way to its own lane goes behind the newest other one
-    /// ([`Lane::pop_newest`]), and not before all; and by default it goes to the pool's queue.
+    /// Whether `pop` favours what was pushed last. Then a task that gives way to its own lane goes behind the
+    /// newest other one ([`LocalQueue::pop_newest`]), and not before all; and by default it goes to the
+    /// pool's queue.
     const NEWEST_FIRST: bool;
 
-    /// Whether the order looks at the [priority](crate::priority) of a task. Then what waits outside of the lanes is kept apart by levels, too, and
-    /// a worker compares it with [`Lane::first_level`] before each task of its own. Without it none of this is compiled.
+    /// Whether the order looks at the [priority](crate::priority) of a task. Then what waits outside of the
+    /// lanes is kept apart by levels, too, and a worker compares it with [`LocalQueue::first_level`] before
+    /// each task of its own. Without it none of this is compiled.
     const BY_PRIORITY: bool = false;
 
     /// How many priorities it tells apart; none, unless it says otherwise.
@@ -45,8 +48,8 @@ pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
         0
     }
 
-    /// Within how many looks after what was passed over, or where nothing is, within how many tasks, the oldest task has a turn, if all levels
-    /// and slots are in use.
+    /// Within how many looks after what was passed over, or where nothing is, within how many tasks, the
+    /// oldest task has a turn, if all levels and slots are in use.
     fn turns(&self) -> u64 {
         1
     }
@@ -56,13 +59,13 @@ pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
     /// # Errors
     ///
     /// The capacity, or what the order was given, is impossible, or memory is short.
-    fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError>;
+    fn local_queue(&self, capacity: usize) -> Result<Self::LocalQueue, PolicyError>;
 }
 
 /// A worker's own tasks, in the hands of the worker.
-pub trait Lane: Send + Sized + 'static {
+pub trait LocalQueue: Send + Sized + 'static {
     /// The same lane in the hands of others.
-    type Thief: LaneThief<Self>;
+    type Thief: LocalQueueThief<Self>;
 
     /// Whether [`push`](Lane::push) may give back another task than the one that it was given.
     const DISPLACES: bool = false;
@@ -71,7 +74,8 @@ pub trait Lane: Send + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// [`Full`] with a task for which there is no room: this one, or, if it [displaces](Lane::DISPLACES), the one that it has displaced.
+    /// [`Full`] with a task for which there is no room: this one, or, if it [displaces](Lane::DISPLACES), the
+    /// one that it has displaced.
     fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>>;
 
     /// Adds a task that has waited elsewhere: without the privileges of a new one.
@@ -84,7 +88,8 @@ pub trait Lane: Send + Sized + 'static {
         self.push(task)
     }
 
-    /// Makes room for a task that [`push`](Lane::push) gave back, and adds it as [`push_last`](Lane::push_last) does.
+    /// Makes room for a task that [`push`](Lane::push) gave back, and adds it as
+    /// [`push_last`](Lane::push_last) does.
     ///
     /// # Errors
     ///
@@ -94,8 +99,8 @@ pub trait Lane: Send + Sized + 'static {
     /// The task whose turn it is. `None`: there is none.
     fn pop(&mut self, cx: &Cx<'_>) -> Option<TaskRef>;
 
-    /// The level of what `pop` would give, as it seems; [`usize::MAX`] if there is nothing. What waits outside of the lane, and is more urgent,
-    /// goes before it. An order without priorities has one level, 0.
+    /// The level of what `pop` would give, as it seems; [`usize::MAX`] if there is nothing. What waits
+    /// outside of the lane, and is more urgent, goes before it. An order without priorities has one level, 0.
     fn first_level(&self) -> usize {
         if self.is_empty() { usize::MAX } else { 0 }
     }
@@ -105,12 +110,14 @@ pub trait Lane: Send + Sized + 'static {
         None
     }
 
-    /// The task that `pop` may pass over for ever. `None` also if thieves are at it, and in an order that passes over nothing.
+    /// The task that `pop` may pass over for ever. `None` also if thieves are at it, and in an order that
+    /// passes over nothing.
     fn passed_over(&mut self) -> Option<TaskRef> {
         None
     }
 
-    /// Takes everything out that thieves leave, in the order in which [`push_last`](Lane::push_last) puts it back as it was.
+    /// Takes everything out that thieves leave, in the order in which [`push_last`](Lane::push_last) puts it
+    /// back as it was.
     fn drain(&mut self, cx: &Cx<'_>) -> Vec<TaskRef>;
 
     /// How many tasks there are; thieves may have taken some.
@@ -129,7 +136,7 @@ pub trait Lane: Send + Sized + 'static {
 }
 
 /// A lane in the hands of other workers.
-pub trait LaneThief<L>: Send + Sync + 'static {
+pub trait LocalQueueThief<L>: Send + Sync + 'static {
     /// Looks at the lane. Two equal glances: nobody took a task between them.
     fn glance(&self) -> Glance;
 

@@ -1,6 +1,6 @@
 //! Oldest first, and newest first.
 
-use super::{Lane, LaneThief, Order};
+use super::{LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, PolicyError};
 use std::fmt;
 use warpweft_queue::{Amount, Chain, Fifo, Full, Glance, Lifo, Owner, Steal, Thief};
@@ -17,16 +17,16 @@ impl fmt::Display for FifoOrder {
 }
 
 impl Order for FifoOrder {
-    type Lane = FifoLane<Fifo<TaskRef>>;
+    type LocalQueue = FifoLocalQueue<Fifo<TaskRef>>;
     const NEWEST_FIRST: bool = false;
 
-    fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError> {
-        Ok(FifoLane::new(Fifo::with_capacity(capacity)?))
+    fn local_queue(&self, capacity: usize) -> Result<Self::LocalQueue, PolicyError> {
+        Ok(FifoLocalQueue::new(Fifo::with_capacity(capacity)?))
     }
 }
 
-/// Oldest first, in a queue of rings (EBSL 5.3.1: horizontal resizing). It grows by another ring instead of a larger one: nothing is moved, and
-/// what a burst has taken is given back after it.
+/// Oldest first, in a queue of rings (EBSL 5.3.1: horizontal resizing). It grows by another ring instead of a
+/// larger one: nothing is moved, and what a burst has taken is given back after it.
 ///
 /// ```
 /// use warpweft_policy::{Chained, PolicySpec};
@@ -43,11 +43,11 @@ impl fmt::Display for ChainOrder {
 }
 
 impl Order for ChainOrder {
-    type Lane = FifoLane<Chain<TaskRef>>;
+    type LocalQueue = FifoLocalQueue<Chain<TaskRef>>;
     const NEWEST_FIRST: bool = false;
 
-    fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError> {
-        Ok(FifoLane::new(Chain::with_capacity(capacity)?))
+    fn local_queue(&self, capacity: usize) -> Result<Self::LocalQueue, PolicyError> {
+        Ok(FifoLocalQueue::new(Chain::with_capacity(capacity)?))
     }
 }
 
@@ -62,11 +62,11 @@ impl fmt::Display for LifoOrder {
 }
 
 impl Order for LifoOrder {
-    type Lane = LifoLane<Lifo<TaskRef>>;
+    type LocalQueue = LifoLocalQueue<Lifo<TaskRef>>;
     const NEWEST_FIRST: bool = true;
 
-    fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError> {
-        Ok(LifoLane::new(Lifo::with_capacity(capacity)?))
+    fn local_queue(&self, capacity: usize) -> Result<Self::LocalQueue, PolicyError> {
+        Ok(LifoLocalQueue::new(Lifo::with_capacity(capacity)?))
     }
 }
 
@@ -76,24 +76,24 @@ pub struct PlainThief<Q: Owner<TaskRef>>(Q::Thief);
 
 /// A queue whose owner takes the oldest.
 #[derive(Debug)]
-pub struct FifoLane<Q>(Q);
+pub struct FifoLocalQueue<Q>(Q);
 
 /// A queue whose owner takes the newest.
 #[derive(Debug)]
-pub struct LifoLane<Q: Owner<TaskRef>> {
+pub struct LifoLocalQueue<Q: Owner<TaskRef>> {
     stack: Q,
     /// The owner's way to the oldest.
     bottom: Q::Thief,
 }
 
-impl<Q> FifoLane<Q> {
+impl<Q> FifoLocalQueue<Q> {
     /// Around a queue that is empty, or holds the first tasks.
     pub fn new(queue: Q) -> Self {
         Self(queue)
     }
 }
 
-impl<Q: Owner<TaskRef>> LifoLane<Q> {
+impl<Q: Owner<TaskRef>> LifoLocalQueue<Q> {
     /// Around a stack that is empty, or holds the first tasks.
     pub fn new(stack: Q) -> Self {
         let bottom = stack.thief();
@@ -109,7 +109,7 @@ fn push_grown<Q: Owner<TaskRef>>(queue: &mut Q, task: TaskRef) -> Result<(), Ful
     }
 }
 
-impl<Q: Owner<TaskRef, Thief: 'static> + 'static> Lane for FifoLane<Q> {
+impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LocalQueue for FifoLocalQueue<Q> {
     type Thief = PlainThief<Q>;
 
     #[inline]
@@ -144,7 +144,7 @@ impl<Q: Owner<TaskRef, Thief: 'static> + 'static> Lane for FifoLane<Q> {
     }
 }
 
-impl<Q: Owner<TaskRef, Thief: 'static> + 'static> Lane for LifoLane<Q> {
+impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LocalQueue for LifoLocalQueue<Q> {
     type Thief = PlainThief<Q>;
 
     #[inline]
@@ -189,12 +189,12 @@ impl<Q: Owner<TaskRef, Thief: 'static> + 'static> Lane for LifoLane<Q> {
     }
 }
 
-impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LaneThief<FifoLane<Q>> for PlainThief<Q> {
+impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LocalQueueThief<FifoLocalQueue<Q>> for PlainThief<Q> {
     fn glance(&self) -> Glance {
         self.0.glance()
     }
 
-    fn steal_into(&self, into: &mut FifoLane<Q>, amount: Amount) -> Steal<TaskRef> {
+    fn steal_into(&self, into: &mut FifoLocalQueue<Q>, amount: Amount) -> Steal<TaskRef> {
         self.0.steal_into(&mut into.0, amount)
     }
 
@@ -203,12 +203,12 @@ impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LaneThief<FifoLane<Q>> for Pla
     }
 }
 
-impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LaneThief<LifoLane<Q>> for PlainThief<Q> {
+impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LocalQueueThief<LifoLocalQueue<Q>> for PlainThief<Q> {
     fn glance(&self) -> Glance {
         self.0.glance()
     }
 
-    fn steal_into(&self, into: &mut LifoLane<Q>, amount: Amount) -> Steal<TaskRef> {
+    fn steal_into(&self, into: &mut LifoLocalQueue<Q>, amount: Amount) -> Steal<TaskRef> {
         self.0.steal_into(&mut into.stack, amount)
     }
 

@@ -1,10 +1,10 @@
 //! Levels of urgency: the highest one first that has a task.
 //!
-//! A task's level is its [priority](crate::priority), which whoever spawns it may choose; level 0 is the highest, and a task without a
-//! priority is on the one in the middle. Strict priorities starve: so what lies on lower levels counts as passed over, and the levels take turns when
-//! the worker looks after that.
+//! A task's level is its [priority](crate::priority), which whoever spawns it may choose; level 0 is the
+//! highest, and a task without a priority is on the one in the middle. Strict priorities starve: so what lies
+//! on lower levels counts as passed over, and the levels take turns when the worker looks after that.
 
-use super::{Lane, LaneThief, Order};
+use super::{LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, PolicyError, priority};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -53,7 +53,7 @@ impl<O: Order> fmt::Display for PriorityOrder<O> {
 }
 
 impl<O: Order> Order for PriorityOrder<O> {
-    type Lane = PriorityLane<O::Lane>;
+    type LocalQueue = PriorityLocalQueue<O::LocalQueue>;
     const NEWEST_FIRST: bool = O::NEWEST_FIRST;
     const BY_PRIORITY: bool = true;
 
@@ -67,15 +67,15 @@ impl<O: Order> Order for PriorityOrder<O> {
         (self.levels.get() as u64).saturating_mul(self.inner.turns())
     }
 
-    fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError> {
+    fn local_queue(&self, capacity: usize) -> Result<Self::LocalQueue, PolicyError> {
         let levels = self.levels.get();
         if levels > MOST_LEVELS {
             return Err(PolicyError::Other(format!(
                 "{levels} levels of priority: there may be 1 to {MOST_LEVELS}"
             )));
         }
-        let levels: Result<_, _> = (0..levels).map(|_| self.inner.lane(capacity)).collect();
-        Ok(PriorityLane {
+        let levels: Result<_, _> = (0..levels).map(|_| self.inner.local_queue(capacity)).collect();
+        Ok(PriorityLocalQueue {
             levels: levels?,
             turn: 0,
         })
@@ -83,7 +83,7 @@ impl<O: Order> Order for PriorityOrder<O> {
 }
 
 /// A lane for each level.
-pub struct PriorityLane<L> {
+pub struct PriorityLocalQueue<L> {
     levels: Box<[L]>,
     turn: usize,
 }
@@ -91,14 +91,14 @@ pub struct PriorityLane<L> {
 /// The same in the hands of others.
 pub struct PriorityThief<T>(Box<[T]>);
 
-impl<L> PriorityLane<L> {
+impl<L> PriorityLocalQueue<L> {
     #[inline]
     fn level_of(&mut self, task: &TaskRef) -> &mut L {
         &mut self.levels[priority::level(task.policy_word(), self.levels.len())]
     }
 }
 
-impl<L: Lane> Lane for PriorityLane<L> {
+impl<L: LocalQueue> LocalQueue for PriorityLocalQueue<L> {
     type Thief = PriorityThief<L::Thief>;
     const DISPLACES: bool = L::DISPLACES;
 
@@ -126,7 +126,7 @@ impl<L: Lane> Lane for PriorityLane<L> {
     }
 
     fn pop_newest(&mut self) -> Option<TaskRef> {
-        self.levels.iter_mut().find_map(Lane::pop_newest)
+        self.levels.iter_mut().find_map(LocalQueue::pop_newest)
     }
 
     fn passed_over(&mut self) -> Option<TaskRef> {
@@ -144,40 +144,42 @@ impl<L: Lane> Lane for PriorityLane<L> {
     }
 
     fn len(&self) -> usize {
-        self.levels.iter().map(Lane::len).sum()
+        self.levels.iter().map(LocalQueue::len).sum()
     }
 
     fn room(&self) -> usize {
-        self.levels.iter().map(Lane::room).min().unwrap_or_default()
+        self.levels.iter().map(LocalQueue::room).min().unwrap_or_default()
     }
 
     fn thief(&self) -> Self::Thief {
-        PriorityThief(self.levels.iter().map(Lane::thief).collect())
+        PriorityThief(self.levels.iter().map(LocalQueue::thief).collect())
     }
 }
 
-impl<L: Lane> LaneThief<PriorityLane<L>> for PriorityThief<L::Thief> {
+impl<L: LocalQueue> LocalQueueThief<PriorityLocalQueue<L>> for PriorityThief<L::Thief> {
     fn glance(&self) -> Glance {
-        let glances = self.0.iter().map(LaneThief::glance);
+        let glances = self.0.iter().map(LocalQueueThief::glance);
         glances.fold(Glance { len: 0, mark: 0 }, |all, one| Glance {
             len: all.len + one.len,
-            // A change of one of them is one of the whole; two that make up for each other are a hint gone wrong.
+            // A change of one of them is one of the whole; two that make up for each other are a hint gone
+            // wrong.
             mark: all.mark.rotate_left(1) ^ one.mark,
         })
     }
 
-    fn steal_into(&self, into: &mut PriorityLane<L>, amount: Amount) -> Steal<TaskRef> {
+    fn steal_into(&self, into: &mut PriorityLocalQueue<L>, amount: Amount) -> Steal<TaskRef> {
         first_that_is_not_empty(self.0.iter().zip(&mut into.levels), |(level, into)| {
             level.steal_into(into, amount)
         })
     }
 
     fn steal_one(&self) -> Steal<TaskRef> {
-        first_that_is_not_empty(self.0.iter(), LaneThief::steal_one)
+        first_that_is_not_empty(self.0.iter(), LocalQueueThief::steal_one)
     }
 }
 
-/// Tries the levels from the highest to the lowest. It is empty only if all are; a level where a race was lost may be not.
+/// Tries the levels from the highest to the lowest. It is empty only if all are; a level where a race was
+/// lost may be not.
 fn first_that_is_not_empty<I>(
     levels: impl Iterator<Item = I>,
     mut steal: impl FnMut(I) -> Steal<TaskRef>,

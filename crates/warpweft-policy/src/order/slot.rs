@@ -6,11 +6,11 @@
 //!   pop  ◀─────┘
 //! ```
 //!
-//! The running task wakes or spawns it, so it finds its data in the cache. The limit keeps two tasks that wake each other from starving
-//! the lane. A thief takes what is in the slot if the lane is empty, and it lay there when the thief looked last: so a worker that is in a
-//! long task coroutines nothing.
+//! The running task wakes or spawns it, so it finds its data in the cache. The limit keeps two tasks that
+//! wake each other from starving the lane. A thief takes what is in the slot if the lane is empty, and it lay
+//! there when the thief looked last: so a worker that is in a long task coroutines nothing.
 
-use super::{Lane, LaneThief, Order};
+use super::{LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, PolicyError};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -56,7 +56,7 @@ impl<O: Order> fmt::Display for SlotOrder<O> {
 }
 
 impl<O: Order> Order for SlotOrder<O> {
-    type Lane = SlotLane<O::Lane>;
+    type LocalQueue = SlotLocalQueue<O::LocalQueue>;
     const NEWEST_FIRST: bool = O::NEWEST_FIRST;
     const BY_PRIORITY: bool = O::BY_PRIORITY;
 
@@ -68,10 +68,10 @@ impl<O: Order> Order for SlotOrder<O> {
         (self.limit.get() as u64 + 1).saturating_mul(self.inner.turns())
     }
 
-    fn lane(&self, capacity: usize) -> Result<Self::Lane, PolicyError> {
-        Ok(SlotLane {
+    fn local_queue(&self, capacity: usize) -> Result<Self::LocalQueue, PolicyError> {
+        Ok(SlotLocalQueue {
             slot: Arc::new(Slot::new()),
-            inner: self.inner.lane(capacity)?,
+            inner: self.inner.local_queue(capacity)?,
             limit: self.limit.get(),
             in_a_row: 0,
         })
@@ -79,7 +79,7 @@ impl<O: Order> Order for SlotOrder<O> {
 }
 
 /// A lane with a slot before it.
-pub struct SlotLane<L> {
+pub struct SlotLocalQueue<L> {
     slot: Arc<Slot<TaskRef>>,
     inner: L,
     limit: usize,
@@ -92,7 +92,7 @@ pub struct SlotThief<T> {
     inner: T,
 }
 
-impl<L: Lane> Lane for SlotLane<L> {
+impl<L: LocalQueue> LocalQueue for SlotLocalQueue<L> {
     type Thief = SlotThief<L::Thief>;
     const DISPLACES: bool = true;
 
@@ -166,13 +166,13 @@ impl<L: Lane> Lane for SlotLane<L> {
     }
 }
 
-impl<L: Lane> LaneThief<SlotLane<L>> for SlotThief<L::Thief> {
+impl<L: LocalQueue> LocalQueueThief<SlotLocalQueue<L>> for SlotThief<L::Thief> {
     fn glance(&self) -> Glance {
         let inner = self.inner.glance();
         if inner.len > 0 { inner } else { self.slot.glance() }
     }
 
-    fn steal_into(&self, into: &mut SlotLane<L>, amount: Amount) -> Steal<TaskRef> {
+    fn steal_into(&self, into: &mut SlotLocalQueue<L>, amount: Amount) -> Steal<TaskRef> {
         match self.inner.steal_into(&mut into.inner, amount) {
             Steal::Empty => self.take_slot(),
             other => other,

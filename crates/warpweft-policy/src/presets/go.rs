@@ -9,16 +9,18 @@ use warpweft_task::{TaskRef, Why};
 /// Times round all victims before a worker gives up; the last time it takes what is next elsewhere, too.
 const ROUNDS: usize = 4;
 
-/// As Go schedules goroutines: what a task spawns or wakes runs next, the others in a ring of 256, half of which overflows
-/// into a global queue; that one gets every 61st step, and what yields. Thieves take half of a ring, and what is next last.
+/// As Go schedules goroutines: what a task spawns or wakes runs next, the others in a ring of 256, half of
+/// which overflows into a global queue; that one gets every 61st step, and what yields. Thieves take half of
+/// a ring, and what is next last.
 ///
-/// In Go a chain of tasks that run next shares one time slice, and is preempted after 10 ms. Nothing is preempted here;
-/// every second look at what is overdue goes to the ring instead.
+/// In Go a chain of tasks that run next shares one time slice, and is preempted after 10 ms. Nothing is
+/// preempted here; every second look at what is overdue goes to the ring instead.
 ///
 /// # What is promised
 ///
-/// A ready task with `M` other ready tasks in the pool is taken within [`Go::steps`]`(M)` steps, 122 × (M + 257), of its
-/// worker (of any, if it is in the global queue); with polls of `T` at most that takes `T` times as long.
+/// A ready task with `M` other ready tasks in the pool is taken within [`Go::steps`]`(M)` steps, 122 × (M +
+/// 257), of its worker (of any, if it is in the global queue); with polls of `T` at most that takes `T` times
+/// as long.
 ///
 /// ```
 /// use warpweft_policy::Go;
@@ -85,7 +87,8 @@ impl Policy for Go {
         match own {
             Some(own) if why != Why::Yielded => {
                 let before = own.next.pop();
-                // The slot may be full all the same: a thief has claimed its task and not yet carried it away.
+                // The slot may be full all the same: a thief has claimed its task and not yet carried it
+                // away.
                 let homeless = own.next.push(task).err().map(|Full(task)| task);
                 for task in before.into_iter().chain(homeless) {
                     ring::push(&mut own.ring, &shared.global, task, cx);

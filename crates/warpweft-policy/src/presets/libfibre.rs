@@ -1,5 +1,5 @@
-//! Placement as in libfibre (M. Karsten and S. Barghi, 2020): a new task stays with its spawner, a woken one goes back to the
-//! worker where it last ran.
+//! Placement as in libfibre (M. Karsten and S. Barghi, 2020): a new task stays with its spawner, a woken one
+//! goes back to the worker where it last ran.
 
 use super::ring::take_one;
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake, WorkerId};
@@ -14,18 +14,19 @@ const CAPACITY: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     256
 };
 
-/// As libfibre schedules fibres: one queue per worker, oldest first. What a task spawns goes to its worker's queue, and so
-/// does what yields; what is woken goes to the worker where it last ran, which is woken for it; what comes from outside goes to
-/// a random worker. A worker without tasks takes one from a random other one. Whoever yields alone goes on at once.
+/// As libfibre schedules fibres: one queue per worker, oldest first. What a task spawns goes to its worker's
+/// queue, and so does what yields; what is woken goes to the worker where it last ran, which is woken for it;
+/// what comes from outside goes to a random worker. A worker without tasks takes one from a random other one.
+/// Whoever yields alone goes on at once.
 ///
-/// A worker's queue has two halves here, one that only the worker pushes to and one for everybody else; it takes from
-/// both by turns.
+/// A worker's queue has two halves here, one that only the worker pushes to and one for everybody else; it
+/// takes from both by turns.
 ///
 /// # What is promised
 ///
-/// A ready task with `M` other ready tasks in the pool is taken within [`Libfibre::own_steps`]`(M)` steps, 2 × (M + 1) + M / 30,
-/// of its worker. If that one makes none, within [`Libfibre::steps`]`(M, workers)` of any other one, which is 61 × 2 ×
-/// workers × (M + 1). With polls of `T` at most that takes `T` times as long.
+/// A ready task with `M` other ready tasks in the pool is taken within [`Libfibre::own_steps`]`(M)` steps, 2
+/// × (M + 1) + M / 30, of its worker. If that one makes none, within [`Libfibre::steps`]`(M, workers)` of any
+/// other one, which is 61 × 2 × workers × (M + 1). With polls of `T` at most that takes `T` times as long.
 ///
 /// ```
 /// use warpweft_policy::Libfibre;
@@ -162,8 +163,8 @@ impl Policy for Libfibre {
 
     fn scan(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         own.queue.pop().or_else(|| {
-            let homes = shared.0.iter();
-            homes
+            let affine = shared.0.iter();
+            affine
                 .map(|home| home.brought.pop().or_else(|| take_one(&home.own, cx)))
                 .find_map(|task| task)
         })

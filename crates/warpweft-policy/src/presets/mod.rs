@@ -1,9 +1,10 @@
 //! The schedulers of other runtimes, with their sizes and limits, on our queues, our sleep and our tasks.
 //!
-//! They are there to tell two things apart: what a *policy* is worth, and what an *implementation* is. So each has the rings,
-//! ticks, slots, overflow and placement of its original; none of them has options. Two things stay the framework's: how many
-//! search and sleep (at most half of the workers, one successor for the last searcher, as in Go and tokio), and a bound on
-//! how long a task waits, which their originals do not all have.
+//! They are there to tell two things apart: what a *policy* is worth, and what an *implementation* is. So
+//! each has the rings, ticks, slots, overflow and placement of its original; none of them has options. Two
+//! things stay the framework's: how many search and sleep (at most half of the workers, one successor for the
+//! last searcher, as in Go and tokio), and a bound on how long a task waits, which their originals do not all
+//! have.
 //!
 //! | | [`Go`] | [`Tokio`] | [`Libfibre`] |
 //! |---|---|---|---|

@@ -30,8 +30,8 @@ fn push_half(ring: &mut Fifo<TaskRef>, overflow: &Locked<TaskRef>, task: TaskRef
     overflow.push_batch(half.into_iter().chain([task]));
 }
 
-/// The oldest task of the pool's queue. To an empty ring comes a fair share of the others, half a ring at most; to any other
-/// none: they might be thrown out again, behind newer ones, for ever.
+/// The oldest task of the pool's queue. To an empty ring comes a fair share of the others, half a ring at
+/// most; to any other none: they might be thrown out again, behind newer ones, for ever.
 pub(super) fn refill(ring: &mut Fifo<TaskRef>, global: &Locked<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
     let first = global.pop()?;
     if ring.is_empty() {

@@ -1,6 +1,6 @@
 //! Each preset puts a task where its original would, and keeps its bound.
 
-use super::tokio::Pace;
+use super::tokio::PollInterval;
 use crate::testing::{Busy, Pool, keeps_its_bound};
 use crate::{Go, Libfibre, Policy as _, Tokio, Wake, WorkerId};
 use warpweft_task::Why;
@@ -77,7 +77,7 @@ fn tokio_wakes_somebody_only_for_what_others_can_take() {
 
 #[test]
 fn tokio_tunes_how_often_it_looks_at_the_injector() {
-    let mut pace = Pace::new();
+    let mut pace = PollInterval::new();
     pace.learn(0);
     assert_eq!(pace.interval, 61, "nothing is known before the second look");
     // 10 µs a step: every 20 steps are 200 µs.

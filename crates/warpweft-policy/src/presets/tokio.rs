@@ -15,18 +15,21 @@ const TARGET_NS: u64 = 200_000;
 /// The interval's limits, in tasks.
 const INTERVALS: (u64, u64) = (2, 127);
 
-/// As tokio schedules tasks: what a task spawns or wakes goes to a slot of its worker, what was there to a ring of 256, half of
-/// which overflows into the injector. The slot goes first three times in a row. The injector gets every 61st step at
-/// first; then as many as it takes to look there every 200 µs, by a moving average of the length of a step (weight of a
-/// new one 1/10), 2 to 127. What yields goes to the back of the ring. Thieves take half of a ring; nobody takes from a slot.
+/// As tokio schedules tasks: what a task spawns or wakes goes to a slot of its worker, what was there to a
+/// ring of 256, half of which overflows into the injector. The slot goes first three times in a row. The
+/// injector gets every 61st step at first; then as many as it takes to look there every 200 µs, by a moving
+/// average of the length of a step (weight of a new one 1/10), 2 to 127. What yields goes to the back of the
+/// ring. Thieves take half of a ring; nobody takes from a slot.
 ///
 /// # What is promised
 ///
-/// A ready task with `M` other ready tasks in the pool is taken within [`Tokio::steps`]`(M)` steps, 61 × (M + 257), of its
-/// worker (of any, if it is in the injector); with polls of `T` at most that takes `T` times as long. tokio itself looks at
-/// the injector every 127 steps at the least; here the pool sees to it that it is every 61.
+/// A ready task with `M` other ready tasks in the pool is taken within [`Tokio::steps`]`(M)` steps, 61 × (M +
+/// 257), of its worker (of any, if it is in the injector); with polls of `T` at most that takes `T` times as
+/// long. tokio itself looks at the injector every 127 steps at the least; here the pool sees to it that it is
+/// every 61.
 ///
-/// A task in the slot waits for as long as the running one does not end its step: nobody else can reach it (tokio#4730).
+/// A task in the slot waits for as long as the running one does not end its step: nobody else can reach it
+/// (tokio#4730).
 ///
 /// ```
 /// use warpweft_policy::Tokio;
@@ -62,11 +65,11 @@ pub struct Own {
     in_a_row: u32,
     ring: Fifo<TaskRef>,
     ticks: u32,
-    pace: Pace,
+    pace: PollInterval,
 }
 
 /// The length of a step, and what follows from it.
-pub(super) struct Pace {
+pub(super) struct PollInterval {
     /// The moving average, in nanoseconds; 0 if nothing is known.
     mean_ns: u64,
     /// When the clock was read last; `None` if the worker had nothing to do since.
@@ -74,7 +77,7 @@ pub(super) struct Pace {
     pub(super) interval: u32,
 }
 
-impl Pace {
+impl PollInterval {
     pub(super) fn new() -> Self {
         Self {
             mean_ns: 0,
@@ -109,7 +112,7 @@ impl Policy for Tokio {
                 in_a_row: 0,
                 ring: make()?,
                 ticks: 0,
-                pace: Pace::new(),
+                pace: PollInterval::new(),
             })
         };
         let owns = (0..env.workers)

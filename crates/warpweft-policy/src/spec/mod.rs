@@ -11,21 +11,22 @@
 //!          | "capacity=" N
 //!          | "yield="    ( "local" | "global" )
 //!          | "woken="    ( "waker" | "last" )
-//!          | "level="    ( "off" | N )
+//!          | "rebalance="    ( "off" | N )
 //! piece    = "go" | "tokio" | "libfibre"
 //!          | "negele" [ ":" LEVELS ] | "negele-local" [ ":" LEVELS ] [ "+balance=" N ]
 //!          | "cforall" { "+lanes=" N | "+every=" N | "+age=" LOG2 | "+far=" OF256 | "+weight=" SIXTEENTHS | "+clock=" N | "+capacity=" N }
 //!          | ( "prows" | "parsimonious" ) [ "+capacity=" N ]
 //! ```
 //!
-//! Spaces around words do not matter. What is left out is as the name or the order has it. What a name says is not taken back by an option:
-//! `fifo-one+steal=half` is an error, and `fifo+steal=half` is what was meant. Options of the axes are for policies that are assembled from
-//! parts; a policy that is one piece has its own, or none.
+//! Spaces around words do not matter. What is left out is as the name or the order has it. What a name says
+//! is not taken back by an option: `fifo-one+steal=half` is an error, and `fifo+steal=half` is what was
+//! meant. Options of the axes are for policies that are assembled from parts; a policy that is one piece has
+//! its own, or none.
 //!
 //! # A policy more
 //!
-//! One that is one piece is a variant of [`Kind`] (with its line in `visit`, `fmt` and `axes_mut`) and a line of [`PRESETS`]; one that
-//! is assembled is a line of [`PRESETS`].
+//! One that is one piece is a variant of [`Kind`] (with its line in `visit`, `fmt` and `axes_mut`) and a line
+//! of [`PRESETS`]; one that is assembled is a line of [`PRESETS`].
 
 mod parse;
 mod pieces;
@@ -36,7 +37,7 @@ use crate::order::{FifoOrder, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use crate::stealing::Axes;
 use crate::{
     Cforall, Chained, Fifo, Go, Help, Libfibre, Lifo, Mixed, Negele, NegeleLocal, Overflow, Parsimonious,
-    Policy, Portion, Prioritised, ProWs, Slotted, Stealing, Tokio, Victims,
+    Policy, Prioritised, ProWs, Slotted, StealAmount, Stealing, Tokio, Victims,
 };
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -78,7 +79,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// The axes of a policy that is assembled from parts, and what they are with its order alone; `None` for one that is one piece.
+    /// The axes of a policy that is assembled from parts, and what they are with its order alone; `None` for
+    /// one that is one piece.
     fn axes_mut(&mut self) -> Option<(&mut Axes, Axes)> {
         match self {
             Self::Fifo(policy) => Some((policy.axes_mut(), Fifo::USUAL)),
@@ -118,8 +120,8 @@ pub trait PolicyVisitor {
 }
 
 impl PolicySpec {
-    /// Calls the visitor with the policy that the text described: one instance of the visitor's code per policy type,
-    /// and no indirection afterwards.
+    /// Calls the visitor with the policy that the text described: one instance of the visitor's code per
+    /// policy type, and no indirection afterwards.
     pub fn visit<V: PolicyVisitor>(self, visitor: V) -> V::Output {
         match self.0 {
             Kind::Fifo(policy) => visitor.visit(policy),
@@ -211,7 +213,7 @@ fn mixed(mix: Mix) -> Kind {
 fn adaptive() -> Kind {
     let order = MixedOrder::new(Mix::Adaptive(n(64))).expect("every number of tasks is possible");
     let policy = Stealing::with_order(order);
-    Kind::Mixed(policy.steal(Portion::Adaptive).victims(Victims::Adaptive))
+    Kind::Mixed(policy.steal(StealAmount::Adaptive).victims(Victims::Adaptive))
 }
 
 const PRESETS: &[Preset] = &[

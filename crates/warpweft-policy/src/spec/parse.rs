@@ -4,7 +4,7 @@ use super::{Kind, PRESETS, PolicySpec};
 use crate::Stealing;
 use crate::order::{FifoOrder, MOST_LEVELS, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use crate::stealing::{
-    Axes, Help, Level, MOST_CAPACITY, MOST_QUEUES, Overflow, Portion, Victims, Woken, YieldTo,
+    Axes, Help, MOST_CAPACITY, MOST_QUEUES, Overflow, Rebalance, StealAmount, Victims, Woken, YieldTo,
 };
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -44,14 +44,14 @@ impl std::error::Error for ParsePolicyError {}
 
 const ORDERS: &str = "an order is one of: fifo, chain, lifo, slot:N, alternate:N, stochastic:PERCENT, reverse:N, adaptive:N, priority:LEVELS";
 const OPTIONS: &str =
-    "an option is one of: steal=, victims=, help=, overflow=, capacity=, yield=, woken=, level=";
+    "an option is one of: steal=, victims=, help=, overflow=, capacity=, yield=, woken=, rebalance=";
 const STEALS: &str = "steal= takes one of: one, half, atleast:K, adaptive";
 const VICTIMS: &str = "victims= takes one of: random, nearest:N, topology, adaptive";
 const HELPS: &str = "help= takes one of: none, shed, shed-sticky, tickets";
 const OVERFLOWS: &str = "overflow= takes one of: grow, retry:N, locked, lockfree, multi:K";
 const YIELDS: &str = "yield= takes one of: local, global";
 const WOKENS: &str = "woken= takes one of: waker, last";
-const LEVELS: &str = "level= takes one of: off, or a number of looks, from 1 to 65536";
+const LEVELS: &str = "rebalance= takes one of: off, or a number of looks, from 1 to 65536";
 /// The most looks after what is overdue between two at another worker's queue: some four million tasks.
 const MOST_LOOKS: usize = 1 << 16;
 /// The most times that a spawner may try again: some milliseconds.
@@ -264,14 +264,14 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn steal(&self, value: Word<'_>) -> Parsed<Portion> {
+    fn steal(&self, value: Word<'_>) -> Parsed<StealAmount> {
         match value.named() {
             ("atleast", number) => self
                 .number(number, "a least amount", MAX_CAPACITY)
                 .map(|least| Amount::AtLeast(least).into()),
             _ if value.text == "one" => Ok(Amount::One.into()),
             _ if value.text == "half" => Ok(Amount::Half.into()),
-            _ if value.text == "adaptive" => Ok(Portion::Adaptive),
+            _ if value.text == "adaptive" => Ok(StealAmount::Adaptive),
             _ => Err(self.unknown(value, STEALS)),
         }
     }
@@ -288,12 +288,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn level(&self, value: Word<'_>) -> Parsed<Level> {
+    fn level(&self, value: Word<'_>) -> Parsed<Rebalance> {
         match value.text.parse::<usize>() {
-            _ if value.text == "off" => Ok(Level::Off),
+            _ if value.text == "off" => Ok(Rebalance::Off),
             Ok(_) => self
                 .number(value, "a number of looks", MOST_LOOKS)
-                .map(Level::Every),
+                .map(Rebalance::Every),
             Err(_) => Err(self.unknown(value, LEVELS)),
         }
     }

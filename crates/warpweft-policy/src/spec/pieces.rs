@@ -1,5 +1,5 @@
-//! The options of policies that are one piece. What is possible the policies know themselves: here it is only said where in the text
-//! the impossible stands.
+//! The options of policies that are one piece. What is possible the policies know themselves: here it is only
+//! said where in the text the impossible stands.
 
 use super::Kind;
 use super::parse::{Parsed, Parser, Word};

@@ -8,17 +8,20 @@ use warpweft_queue::Amount;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// The queue grows, while thieves are at work: in place, or by another ring with [`ChainOrder`](crate::order::ChainOrder).
+    /// The queue grows, while thieves are at work: in place, or by another ring with
+    /// [`ChainOrder`](crate::order::ChainOrder).
     Grow,
-    /// The spawner tries again, so often at most, until thieves have made room; each time is counted as `retries`. Then, or where there
-    /// is no other worker, into the locked queue: a spawner that waits for ever would be a pool that hangs.
+    /// The spawner tries again, so often at most, until thieves have made room; each time is counted as
+    /// `retries`. Then, or where there is no other worker, into the locked queue: a spawner that waits for
+    /// ever would be a pool that hangs.
     Retry(NonZeroUsize),
     /// Into one locked queue of the pool, as in Go and tokio.
     Locked,
     /// Into one lock-free queue of the pool; what that has no room for (65 536 tasks) into a locked one.
     LockFree,
-    /// Into so many lock-free queues of the pool, by turns (EBSL B.8: five); what they have no room for (16 384 tasks each)
-    /// into a locked one. With priorities each level has queues of its own, here and with the two others; the room is divided among them.
+    /// Into so many lock-free queues of the pool, by turns (EBSL B.8: five); what they have no room for (16
+    /// 384 tasks each) into a locked one. With priorities each level has queues of its own, here and with the
+    /// two others; the room is divided among them.
     Multi(NonZeroUsize),
 }
 
@@ -26,10 +29,11 @@ pub enum Overflow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum YieldTo {
-    /// Into its worker's own queue (EBSL's soft yield). With FIFO that is behind all others; with LIFO behind the newest,
-    /// so that it gives way to one task, the one whose data is still in the cache.
+    /// Into its worker's own queue (EBSL's soft yield). With FIFO that is behind all others; with LIFO behind
+    /// the newest, so that it gives way to one task, the one whose data is still in the cache.
     Local,
-    /// Into queues of the pool that workers look at now and then (EBSL's hard yield): one for each two workers, eight at most.
+    /// Into queues of the pool that workers look at now and then (EBSL's hard yield): one for each two
+    /// workers, eight at most.
     Global,
 }
 
@@ -39,7 +43,8 @@ pub enum YieldTo {
 pub enum Woken {
     /// To the worker whose task has woken it: what it will read was just written there.
     Waker,
-    /// To the worker where it ran last: what it has read before may still be there. That worker is woken for it.
+    /// To the worker where it ran last: what it has read before may still be there. That worker is woken for
+    /// it.
     Last,
 }
 
@@ -49,28 +54,32 @@ pub enum Woken {
 pub enum Victims {
     /// From anybody, beginning with one chosen by chance.
     Random,
-    /// From those so many whose numbers are nearest to its own: a hierarchy along which tasks move (EBSL 5.3.1: 15).
+    /// From those so many whose numbers are nearest to its own: a hierarchy along which tasks move (EBSL
+    /// 5.3.1: 15).
     Nearest(NonZeroUsize),
-    /// First from those on its core, then from those that share its second-level cache, its last-level one, its memory node, then the rest; with
-    /// probability 1/8 it begins one level farther out, with 1/64 two, and so on, so that none is out of reach. Where workers are not
-    /// pinned nobody knows who is near, and it is as `Random`.
+    /// First from those on its core, then from those that share its second-level cache, its last-level one,
+    /// its memory node, then the rest; with probability 1/8 it begins one level farther out, with 1/64 two,
+    /// and so on, so that none is out of reach. Where workers are not pinned nobody knows who is near, and it
+    /// is as `Random`.
     Topology,
-    /// It learns whether those who are near have anything: as [`Topology`](Victims::Topology) while they do (where nobody knows who is near, it is the
-    /// two whose numbers are beside its own), else as [`Random`](Victims::Random). Each worker learns for itself.
+    /// It learns whether those who are near have anything: as [`Topology`](Victims::Topology) while they do
+    /// (where nobody knows who is near, it is the two whose numbers are beside its own), else as
+    /// [`Random`](Victims::Random). Each worker learns for itself.
     Adaptive,
 }
 
 /// How much a thief takes at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Portion {
+pub enum StealAmount {
     /// That much.
     Fixed(Amount),
-    /// It learns: half, unless what it takes is taken on before it runs, as with few long tasks; then one. Each worker learns for itself.
+    /// It learns: half, unless what it takes is taken on before it runs, as with few long tasks; then one.
+    /// Each worker learns for itself.
     Adaptive,
 }
 
-impl From<Amount> for Portion {
+impl From<Amount> for StealAmount {
     fn from(amount: Amount) -> Self {
         Self::Fixed(amount)
     }
@@ -92,28 +101,31 @@ pub enum Help {
 
 /// Whether a worker that has tasks takes of one that has clearly more, so that the tasks of both wait alike.
 ///
-/// Without it nobody balances a pool in which nobody is idle: who happens to have half as many tasks gives each of them twice as many turns, for ever.
+/// Without it nobody balances a pool in which nobody is idle: who happens to have half as many tasks gives
+/// each of them twice as many turns, for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Level {
+pub enum Rebalance {
     /// It does not: a worker takes of others when it has nothing.
     Off,
-    /// It compares its queue with another worker's, each by turns, once in so many looks after what is overdue (which come after
-    /// [`INTERVAL`](crate::Policy::INTERVAL) tasks each). If the other one has at least four tasks more, and a sixteenth, it runs the oldest of them, and looks again at the next look but one.
+    /// It compares its queue with another worker's, each by turns, once in so many looks after what is
+    /// overdue (which come after [`INTERVAL`](crate::Policy::INTERVAL) tasks each). If the other one has at
+    /// least four tasks more, and a sixteenth, it runs the oldest of them, and looks again at the next look
+    /// but one.
     Every(NonZeroUsize),
 }
 
 /// All of them together. What is not here is the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Axes {
-    pub(crate) steal: Portion,
+    pub(crate) steal: StealAmount,
     pub(crate) victims: Victims,
     pub(crate) help: Help,
     pub(crate) overflow: Overflow,
     pub(crate) capacity: usize,
     pub(crate) yield_to: YieldTo,
     pub(crate) woken: Woken,
-    pub(crate) level: Level,
+    pub(crate) level: Rebalance,
 }
 
 impl fmt::Display for Overflow {
@@ -139,7 +151,7 @@ impl fmt::Display for Victims {
     }
 }
 
-impl fmt::Display for Portion {
+impl fmt::Display for StealAmount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed(Amount::One) => f.write_str("one"),
@@ -179,7 +191,7 @@ impl fmt::Display for Woken {
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for Rebalance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => f.write_str("off"),

@@ -1,4 +1,5 @@
-//! Workers with much to do, and how they ask others to take of it (EBSL 5.3.1: work shedding; sharing from busy to free).
+//! Workers with much to do, and how they ask others to take of it (EBSL 5.3.1: work shedding; sharing from
+//! busy to free).
 //!
 //! ```text
 //!   shed:     busy worker ──swap(its number)──▶ slot of another worker, by turns ──▶ it steals there at its next occasion
@@ -16,7 +17,7 @@ use warpweft_queue::{Mpmc, Slot};
 const MUCH: usize = 32;
 
 /// Where all workers of a pool ask for help.
-pub(super) struct Desk {
+pub(super) struct HelpRequests {
     sticky: bool,
     by: By,
 }
@@ -28,7 +29,7 @@ enum By {
     Tickets(Box<Mpmc<NonZeroUsize>>),
 }
 
-impl Desk {
+impl HelpRequests {
     pub(super) fn new(help: Help, workers: usize) -> Result<Self, PolicyError> {
         let by = match help {
             Help::Shed | Help::ShedSticky if workers > 1 => {
@@ -66,7 +67,8 @@ impl Desk {
         }
     }
 
-    /// Whom the worker is to steal from, because he asked for it. `kept` is the one that it keeps until somebody else asks.
+    /// Whom the worker is to steal from, because he asked for it. `kept` is the one that it keeps until
+    /// somebody else asks.
     pub(super) fn asked_by(&self, me: usize, kept: &mut Option<usize>) -> Option<usize> {
         let By::Slots(slots) = &self.by else {
             return None;

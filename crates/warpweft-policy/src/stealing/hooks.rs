@@ -2,17 +2,17 @@
 
 mod urgent;
 
-use super::greed::Greed;
-use super::help::Desk;
-use super::homes::Homes;
-use super::level::Leveller;
+use super::affine::AffineQueues;
+use super::amount::AdaptiveAmount;
+use super::help::HelpRequests;
+use super::overflow_queue::retry;
 use super::pool_queues::PoolQueues;
-use super::spill::retry;
+use super::rebalance::Rebalancer;
 use super::thief::{rob, steal};
-use super::victims::Circle;
+use super::victims::VictimOrder;
 use super::{Help, MOST_CAPACITY, Overflow, Stealing, Woken, YieldTo};
 use crate::by_class::{self, Ranked};
-use crate::order::{Lane, LaneThief, Order};
+use crate::order::{LocalQueue, LocalQueueThief, Order};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Tally, Wake};
 use urgent::{Ahead, compare, most_urgent};
 use warpweft_queue::{Amount, CapacityError, Full, Glance, Steal};
@@ -22,12 +22,13 @@ use warpweft_task::{TaskRef, Waiting, Why};
 const SMALL_STEALS: u32 = 8;
 /// So many tasks are much for a worker to take over the half of them that has work of its own.
 const MUCH: usize = 256;
-/// A cancellation is worth a look at so many tasks: so cancelled ones are an eighth of those that lie there at most.
+/// A cancellation is worth a look at so many tasks: so cancelled ones are an eighth of those that lie there
+/// at most.
 const WORTH: u64 = 8;
 /// How many kinds of places `poll_global` goes round.
 pub(super) const PLACES: usize = 6;
 
-type ThiefOf<O> = <<O as Order>::Lane as Lane>::Thief;
+type ThiefOf<O> = <<O as Order>::LocalQueue as LocalQueue>::Thief;
 
 /// What the workers of a [`Stealing`] pool share.
 pub struct Shared<O: Order> {
@@ -37,20 +38,20 @@ pub struct Shared<O: Order> {
     to_last: bool,
     /// Whether a worker that looks up has more to do than to look: it has a home, or may ask for help.
     has_errands: bool,
-    lanes: Box<[ThiefOf<O>]>,
+    thieves: Box<[ThiefOf<O>]>,
     queues: PoolQueues<O>,
-    desk: Desk,
+    help_requests: HelpRequests,
     full: Overflow,
     yield_to: YieldTo,
 }
 
 /// A worker's own half of a [`Stealing`] pool.
 pub struct Local<O: Order> {
-    lane: O::Lane,
+    queue: O::LocalQueue,
     me: usize,
-    victims: Circle,
-    greed: Greed,
-    leveller: Leveller,
+    victims: VictimOrder,
+    amount: AdaptiveAmount,
+    rebalancer: Rebalancer,
     /// What each victim looked like when its only task was spared.
     spared: Box<[Option<Glance>]>,
     /// Searches so far.
@@ -61,8 +62,8 @@ pub struct Local<O: Order> {
     kept: Option<usize>,
     /// Picks so far.
     picks: usize,
-    /// Whether its lane was empty when `next` looked there, and how often it took the most urgent task from elsewhere since the last look by
-    /// turns. Only with priorities.
+    /// Whether its lane was empty when `next` looked there, and how often it took the most urgent task from
+    /// elsewhere since the last look by turns. Only with priorities.
     ran_dry: bool,
     in_a_row: u32,
     /// How many tasks had been cancelled when it looked for them last.
@@ -73,7 +74,7 @@ impl<O: Order> Local<O> {
     /// How many tasks lie in its lane.
     #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
     pub(super) fn len(&self) -> usize {
-        self.lane.len()
+        self.queue.len()
     }
 
     /// One of several places of the pool: each worker goes round them, from a beginning of its own.
@@ -113,11 +114,11 @@ impl<O: Order> Policy for Stealing<O> {
         let mut locals: Vec<Local<O>> = Vec::with_capacity(env.workers);
         for me in 0..env.workers {
             locals.push(Local {
-                lane: self.order.lane(axes.capacity)?,
+                queue: self.order.local_queue(axes.capacity)?,
                 me,
-                victims: Circle::of(me, axes.victims, env),
-                greed: Greed::new(axes.steal),
-                leveller: Leveller::new(axes.level, me),
+                victims: VictimOrder::of(me, axes.victims, env),
+                amount: AdaptiveAmount::new(axes.steal),
+                rebalancer: Rebalancer::new(axes.level, me),
                 spared: vec![None; env.workers].into(),
                 searches: 0,
                 turn: 0,
@@ -137,14 +138,14 @@ impl<O: Order> Policy for Stealing<O> {
             detours |= bit(Why::Woken);
         }
         let levels = by_class::levels(&self.order);
-        let homes = if to_last { env.workers } else { 0 };
+        let affine = if to_last { env.workers } else { 0 };
         let shared = Shared {
             detours,
             to_last,
             has_errands: to_last || axes.help != Help::None,
-            lanes: locals.iter().map(|local| local.lane.thief()).collect(),
-            queues: PoolQueues::new(levels, env.workers, homes, axes.overflow)?,
-            desk: Desk::new(axes.help, env.workers)?,
+            thieves: locals.iter().map(|local| local.queue.thief()).collect(),
+            queues: PoolQueues::new(levels, env.workers, affine, axes.overflow)?,
+            help_requests: HelpRequests::new(axes.help, env.workers)?,
             full: axes.overflow,
             yield_to: axes.yield_to,
         };
@@ -159,18 +160,18 @@ impl<O: Order> Policy for Stealing<O> {
         if is_detour(shared, why) {
             return detour(shared, local, task, why, cx.tally());
         }
-        into_lane(shared, local, task, cx.tally())
+        into_local_queue(shared, local, task, cx.tally())
     }
 
     #[inline]
     fn is_fast_path(shared: &Shared<O>, why: Why) -> bool {
         // A lane that gives another task back than it was given has changed by then.
-        !<O::Lane as Lane>::DISPLACES && !is_detour(shared, why)
+        !<O::LocalQueue as LocalQueue>::DISPLACES && !is_detour(shared, why)
     }
 
     #[inline]
     fn push_local(local: &mut Local<O>, task: TaskRef) -> Result<(), TaskRef> {
-        local.lane.push(task).map_err(|Full(task)| task)
+        local.queue.push(task).map_err(|Full(task)| task)
     }
 
     fn yielded(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, to: YieldTo, cx: &Cx<'_>) -> Wake {
@@ -185,7 +186,7 @@ impl<O: Order> Policy for Stealing<O> {
     #[inline]
     fn suspended(shared: &Shared<O>, local: &mut Local<O>, mut task: Waiting<'_>, _: &Cx<'_>) {
         if shared.to_last {
-            task.set_policy_word(Homes::<O>::word(task.policy_word(), local.me));
+            task.set_policy_word(AffineQueues::<O>::word(task.policy_word(), local.me));
         }
     }
 
@@ -198,46 +199,46 @@ impl<O: Order> Policy for Stealing<O> {
                 Ahead::Nothing => return None,
             }
         }
-        local.lane.pop(cx)
+        local.queue.pop(cx)
     }
 
     /// Its lane alone: `next` draws on what all workers share where there are priorities.
     fn drain(_: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-        local.lane.pop(cx)
+        local.queue.pop(cx)
     }
 
     #[inline]
     fn poll_global(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-        let came_home = shared.has_errands && run_errands(shared, local, cx.tally());
+        let came_home = shared.has_errands && run_requests(shared, local, cx.tally());
         if O::BY_PRIORITY
             && let Some(task) = most_urgent(shared, local, cx)
         {
             return Some(task);
         }
         // Who has nothing is about to search.
-        if !local.lane.is_empty() {
-            local.leveller.tick();
+        if !local.queue.is_empty() {
+            local.rebalancer.tick();
         }
         // Mostly so: a worker that is busy with its own.
         if !came_home && is_nothing_shared(shared, local) {
-            return level(shared, local, cx).or_else(|| local.lane.passed_over());
+            return level(shared, local, cx).or_else(|| local.queue.passed_over());
         }
         by_turns(shared, local, came_home, cx)
     }
 
     fn search(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-        if come_home(shared, local, cx.tally())
-            && let Some(task) = local.lane.pop(cx)
+        if take_affine(shared, local, cx.tally())
+            && let Some(task) = local.queue.pop(cx)
         {
             return Some(task);
         }
-        if let Some(task) = shared.queues.take(&mut local.lane, cx) {
+        if let Some(task) = shared.queues.take(&mut local.queue, cx) {
             return Some(task);
         }
-        let asked = shared.desk.asked_by(local.me, &mut local.kept);
-        if let Some(busy) = asked.or_else(|| shared.desk.ticket())
+        let asked = shared.help_requests.asked_by(local.me, &mut local.kept);
+        if let Some(busy) = asked.or_else(|| shared.help_requests.ticket())
             && busy != local.me
-            && let Some(task) = steal(&shared.lanes[busy], &mut local.lane, local.greed.amount(), cx)
+            && let Some(task) = steal(&shared.thieves[busy], &mut local.queue, local.amount.amount(), cx)
         {
             return Some(task);
         }
@@ -246,34 +247,35 @@ impl<O: Order> Policy for Stealing<O> {
         let amount = if local.searches.is_multiple_of(SMALL_STEALS) {
             Amount::One
         } else {
-            local.greed.amount()
+            local.amount.amount()
         };
-        let (task, lay) = rob_somebody(shared, local, |_| amount, cx)?;
-        local.greed.took(local.lane.len() + 1, lay, cx);
+        let (task, lay) = steal_somewhere(shared, local, |_| amount, cx)?;
+        local.amount.took(local.queue.len() + 1, lay, cx);
         Some(task)
     }
 
-    /// Half of what is little, and one of what is much: this worker has work of its own, and what it takes beyond one task lies behind that. Two that
-    /// relieved each other of half of all they have would turn first in, first out into a shuffle.
+    /// Half of what is little, and one of what is much: this worker has work of its own, and what it takes
+    /// beyond one task lies behind that. Two that relieved each other of half of all they have would turn
+    /// first in, first out into a shuffle.
     fn steal_from_stuck(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let amount = |lies| if lies > MUCH { Amount::One } else { Amount::Half };
-        rob_somebody(shared, local, amount, cx).map(|(task, _)| task)
+        steal_somewhere(shared, local, amount, cx).map(|(task, _)| task)
     }
 
     fn scan(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let own = local
-            .lane
+            .queue
             .pop(cx)
-            .or_else(|| shared.queues.take(&mut local.lane, cx));
+            .or_else(|| shared.queues.take(&mut local.queue, cx));
         if own.is_some() {
             return own;
         }
-        if let Some(task) = shared.queues.homes.pop() {
+        if let Some(task) = shared.queues.affine.pop() {
             return Some(task);
         }
-        shared.lanes.iter().find_map(|lane| {
+        shared.thieves.iter().find_map(|local_queue| {
             loop {
-                match lane.steal_one() {
+                match local_queue.steal_one() {
                     Steal::Taken { first, .. } => return Some(first),
                     Steal::Empty | Steal::Few(_) => return None,
                     // Somebody else took something, or the queue grows: it is not known to be empty.
@@ -284,7 +286,7 @@ impl<O: Order> Policy for Stealing<O> {
     }
 
     fn evict(shared: &Shared<O>, local: &mut Local<O>, cancellations: u64, cx: &Cx<'_>) -> Vec<TaskRef> {
-        let lying = local.lane.len() + shared.queues.len();
+        let lying = local.queue.len() + shared.queues.len();
         let new = cancellations.wrapping_sub(local.evicted_at);
         // Each cancellation pays for a look at so many tasks.
         if new.saturating_mul(WORTH) < lying as u64 {
@@ -295,15 +297,15 @@ impl<O: Order> Policy for Stealing<O> {
         cancelled.extend(
             shared
                 .queues
-                .homes
+                .affine
                 .own(local.me)
                 .into_iter()
                 .flat_map(Ranked::evict),
         );
-        for task in local.lane.drain(cx) {
+        for task in local.queue.drain(cx) {
             if task.is_cancelled() {
                 cancelled.push(task);
-            } else if let Err(Full(task)) = local.lane.push_last(task) {
+            } else if let Err(Full(task)) = local.queue.push_last(task) {
                 let _ = no_room(shared, local, task, cx.tally());
             }
         }
@@ -311,29 +313,32 @@ impl<O: Order> Policy for Stealing<O> {
     }
 
     fn is_only_ready(shared: &Shared<O>, local: &Local<O>) -> bool {
-        local.lane.is_empty() && is_nothing_shared(shared, local)
+        local.queue.is_empty() && is_nothing_shared(shared, local)
     }
 }
 
-/// What a worker does when it looks up: takes in what has come home, which it tells, and asks for help. Cold: most policies have nothing of
-/// the kind, and are to go straight on.
+/// What a worker does when it looks up: takes in what has come home, which it tells, and asks for help. Cold:
+/// most policies have nothing of the kind, and are to go straight on.
 #[cold]
 #[inline(never)]
-fn run_errands<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<'_>) -> bool {
-    let came_home = come_home(shared, local, tally);
+fn run_requests<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<'_>) -> bool {
+    let came_home = take_affine(shared, local, tally);
     // Whoever sleeps was woken when the tasks were pushed.
-    let _ = shared.desk.ask(local.me, local.lane.len(), local.pick(), tally);
+    let _ = shared
+        .help_requests
+        .ask(local.me, local.queue.len(), local.pick(), tally);
     came_home
 }
 
-/// The oldest task of one other worker, if it is time to look at one, and that has clearly more than this one, which has some.
+/// The oldest task of one other worker, if it is time to look at one, and that has clearly more than this
+/// one, which has some.
 fn level<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-    if !local.leveller.is_due() || local.lane.is_empty() {
+    if !local.rebalancer.is_due() || local.queue.is_empty() {
         return None;
     }
     local
-        .leveller
-        .take(local.me, &local.victims, &shared.lanes, &mut local.lane, cx)
+        .rebalancer
+        .take(local.me, &local.victims, &shared.thieves, &mut local.queue, cx)
 }
 
 /// Something that is overdue. By turns: as long as one place never runs dry, the others would wait for ever.
@@ -348,45 +353,46 @@ fn by_turns<O: Order>(
     let turn = local.turn;
     shared.queues.tidy();
     let by_turns = (0..PLACES).find_map(|place| match (turn + place) % PLACES {
-        0 => shared.queues.injected(turn / PLACES, &mut local.lane, cx),
+        0 => shared.queues.injected(turn / PLACES, &mut local.queue, cx),
         1 => shared.queues.gave_way(turn / PLACES),
-        2 => shared.queues.overflowed(turn / PLACES, &mut local.lane, cx),
-        3 => local.lane.passed_over(),
-        4 => match shared.desk.asked_by(local.me, &mut local.kept) {
-            Some(busy) => steal(&shared.lanes[busy], &mut local.lane, local.greed.amount(), cx),
+        2 => shared.queues.overflowed(turn / PLACES, &mut local.queue, cx),
+        3 => local.queue.passed_over(),
+        4 => match shared.help_requests.asked_by(local.me, &mut local.kept) {
+            Some(busy) => steal(&shared.thieves[busy], &mut local.queue, local.amount.amount(), cx),
             None => level(shared, local, cx),
         },
         // A worker that is in a long task does not look after what has come home to it.
-        _ => shared.queues.homes.pop_by_turns(turn / PLACES),
+        _ => shared.queues.affine.pop_by_turns(turn / PLACES),
     });
-    by_turns.or_else(|| came_home.then(|| local.lane.pop(cx)).flatten())
+    by_turns.or_else(|| came_home.then(|| local.queue.pop(cx)).flatten())
 }
 
-/// Whether nothing lies outside of the lanes, and nobody has asked this worker to steal. A hint, as each look is.
+/// Whether nothing lies outside of the lanes, and nobody has asked this worker to steal. A hint, as each look
+/// is.
 fn is_nothing_shared<O: Order>(shared: &Shared<O>, local: &Local<O>) -> bool {
-    shared.queues.is_empty() && (!shared.has_errands || has_no_errand(shared, local))
+    shared.queues.is_empty() && (!shared.has_errands || has_no_request(shared, local))
 }
 
 /// Whether nothing has come home to anybody, and nobody has asked this worker to steal.
-fn has_no_errand<O: Order>(shared: &Shared<O>, local: &Local<O>) -> bool {
-    shared.queues.homes.are_empty() && local.kept.is_none() && !shared.desk.is_asked(local.me)
+fn has_no_request<O: Order>(shared: &Shared<O>, local: &Local<O>) -> bool {
+    shared.queues.affine.are_empty() && local.kept.is_none() && !shared.help_requests.is_asked(local.me)
 }
 
 /// Something of another worker's lane, and how many lay there.
-fn rob_somebody<O: Order>(
+fn steal_somewhere<O: Order>(
     shared: &Shared<O>,
     local: &mut Local<O>,
     amount: impl Fn(usize) -> Amount,
     cx: &Cx<'_>,
 ) -> Option<(TaskRef, usize)> {
     let Local {
-        lane,
+        queue,
         victims,
         spared,
         ..
     } = local;
     let robbed = victims.round(cx).find_map(|victim| {
-        let taken = rob(&shared.lanes[victim], lane, &mut spared[victim], &amount, cx);
+        let taken = rob(&shared.thieves[victim], queue, &mut spared[victim], &amount, cx);
         taken.map(|(task, lay)| (victim, task, lay))
     });
     let (victim, task, lay) = robbed?;
@@ -395,8 +401,13 @@ fn rob_somebody<O: Order>(
 }
 
 #[inline]
-fn into_lane<O: Order>(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, tally: Tally<'_>) -> Wake {
-    match local.lane.push(task) {
+fn into_local_queue<O: Order>(
+    shared: &Shared<O>,
+    local: &mut Local<O>,
+    task: TaskRef,
+    tally: Tally<'_>,
+) -> Wake {
+    match local.queue.push(task) {
         Ok(()) => Wake::Any,
         Err(Full(task)) => no_room(shared, local, task, tally),
     }
@@ -407,18 +418,20 @@ fn into_lane<O: Order>(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, 
 fn no_room<O: Order>(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, tally: Tally<'_>) -> Wake {
     let placed = match shared.full {
         Overflow::Grow => {
-            let grown = local.lane.push_grown(task);
+            let grown = local.queue.push_grown(task);
             tally.count(Count::Grown, u64::from(grown.is_ok()));
             grown
         }
-        Overflow::Retry(times) if shared.lanes.len() > 1 => retry(&mut local.lane, task, times, tally),
+        Overflow::Retry(times) if shared.thieves.len() > 1 => retry(&mut local.queue, task, times, tally),
         _ => Err(Full(task)),
     };
     if let Err(Full(task)) = placed {
         tally.count(Count::Overflowed, 1);
         shared.queues.overflow(task, local.pick());
     }
-    shared.desk.ask(local.me, local.lane.len(), local.pick(), tally)
+    shared
+        .help_requests
+        .ask(local.me, local.queue.len(), local.pick(), tally)
 }
 
 /// A push of a worker that does not go to its own lane, or not to where new tasks go there.
@@ -433,29 +446,29 @@ fn detour<O: Order>(
     if why == Why::Yielded {
         return give_way(shared, local, task, shared.yield_to, tally);
     }
-    match shared.queues.homes.of(&task) {
-        Some(home) if home != local.me => shared.queues.go_home(home, task),
-        _ => into_lane(shared, local, task, tally),
+    match shared.queues.affine.of(&task) {
+        Some(preferred) if preferred != local.me => shared.queues.push_affine(preferred, task),
+        _ => into_local_queue(shared, local, task, tally),
     }
 }
 
 fn from_outside<O: Order>(shared: &Shared<O>, task: TaskRef, why: Why) -> Wake {
     if why == Why::Woken
-        && let Some(home) = shared.queues.homes.of(&task)
+        && let Some(preferred) = shared.queues.affine.of(&task)
     {
-        return shared.queues.go_home(home, task);
+        return shared.queues.push_affine(preferred, task);
     }
     shared.queues.inject(task);
     Wake::Any
 }
 
 /// Takes in what has come home; whether there was anything.
-fn come_home<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<'_>) -> bool {
-    let Some(tasks) = shared.queues.come_home(local.me) else {
+fn take_affine<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<'_>) -> bool {
+    let Some(tasks) = shared.queues.take_affine(local.me) else {
         return false;
     };
     for task in tasks {
-        if let Err(Full(task)) = local.lane.push_last(task) {
+        if let Err(Full(task)) = local.queue.push_last(task) {
             let _ = no_room(shared, local, task, tally);
         }
     }
@@ -474,13 +487,9 @@ fn give_way<O: Order>(
         shared.queues.give_way(task, local.pick());
         return Wake::Any;
     }
-    let newest = if O::NEWEST_FIRST {
-        local.lane.pop_newest()
-    } else {
-        None
-    };
+    let newest = O::NEWEST_FIRST.then(|| local.queue.pop_newest()).flatten();
     for task in [Some(task), newest].into_iter().flatten() {
-        if let Err(Full(task)) = local.lane.push_last(task) {
+        if let Err(Full(task)) = local.queue.push_last(task) {
             let _ = no_room(shared, local, task, tally);
         }
     }

@@ -10,28 +10,30 @@
 //!   push ──▶ [lane of worker 1] ──▶ next      ◀── which victim: `victims`, `help`, `level`
 //! ```
 //!
-//! With priorities each of these queues is one for each level, and what waits there and is more urgent than a worker's own tasks goes before
-//! them: `next` looks, too.
+//! With priorities each of these queues is one for each level, and what waits there and is more urgent than a
+//! worker's own tasks goes before them: `next` looks, too.
 //!
-//! The order of the lanes is a type, for it is asked for every task. Everything else is a value that is looked at where the way of a
-//! task is slow already: a lane is full or empty, a task gives way, a worker looks up after [`INTERVAL`](crate::Policy::INTERVAL) tasks.
+//! The order of the lanes is a type, for it is asked for every task. Everything else is a value that is
+//! looked at where the way of a task is slow already: a lane is full or empty, a task gives way, a worker
+//! looks up after [`INTERVAL`](crate::Policy::INTERVAL) tasks.
 //!
-//! [`Stealing`] is the recipe; `hooks` is what a worker does; `pool_queues`, `homes`, `spill`, `victims`, `greed`, `help` and `level` are the parts that it uses.
+//! [`Stealing`] is the recipe; `hooks` is what a worker does; `pool_queues`, `affine`, `spill`, `victims`,
+//! `amount`, `help` and `level` are the parts that it uses.
 //!
 //! # Invariants
 //!
 //! - A task lies in exactly one of: a lane, the injector, the yielded, the overflow, a home.
-//! - `search` may spare a victim's only task once: its owner is probably about to take it. A second look that finds
-//!   it unmoved takes it. `scan` spares nothing.
+//! - `search` may spare a victim's only task once: its owner is probably about to take it. A second look that
+//!   finds it unmoved takes it. `scan` spares nothing.
 
+mod affine;
+mod amount;
 mod axes;
-mod greed;
 mod help;
-mod homes;
 mod hooks;
-mod level;
+mod overflow_queue;
 mod pool_queues;
-mod spill;
+mod rebalance;
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests;
 mod thief;
@@ -43,8 +45,8 @@ use std::fmt;
 use warpweft_queue::Amount;
 
 pub(crate) use axes::Axes;
-pub use axes::{Help, Level, Overflow, Portion, Victims, Woken, YieldTo};
-pub(crate) use spill::MOST_QUEUES;
+pub use axes::{Help, Overflow, Rebalance, StealAmount, Victims, Woken, YieldTo};
+pub(crate) use overflow_queue::MOST_QUEUES;
 
 /// Work stealing with first-in, first-out queues: fair, best at the tail.
 pub type Fifo = Stealing<FifoOrder>;
@@ -101,7 +103,7 @@ impl<O: Order> Stealing<O> {
 
     /// The axes as they are with the order alone.
     pub(crate) const USUAL: Axes = Axes {
-        steal: Portion::Fixed(Amount::Half),
+        steal: StealAmount::Fixed(Amount::Half),
         victims: Victims::Random,
         help: Help::None,
         overflow: Overflow::Grow,
@@ -113,13 +115,13 @@ impl<O: Order> Stealing<O> {
             YieldTo::Local
         },
         woken: Woken::Waker,
-        level: Level::Off,
+        level: Rebalance::Off,
     };
 
-    /// How many tasks a thief takes at once. Once in eight searches it is one, whatever this says: where fewer than
-    /// [`AtLeast`](Amount::AtLeast) lie, somebody must run them all the same.
+    /// How many tasks a thief takes at once. Once in eight searches it is one, whatever this says: where
+    /// fewer than [`AtLeast`](Amount::AtLeast) lie, somebody must run them all the same.
     #[must_use]
-    pub fn steal(mut self, portion: impl Into<Portion>) -> Self {
+    pub fn steal(mut self, portion: impl Into<StealAmount>) -> Self {
         self.axes.steal = portion.into();
         self
     }
@@ -168,34 +170,37 @@ impl<O: Order> Stealing<O> {
 
     /// Whether a worker that has tasks takes of one that has clearly more. Usually it does not.
     ///
-    /// With [`Level::Every`]`(N)`: of two workers that are never idle, and spawn nothing, the one with fewer tasks has at least as many as the other one, but for 3 or a sixteenth,
-    /// after 61 × (N + the difference) steps of its own. Then each task has 0.9 of the mean number of turns, and more, if workers are as fast as each other, and queues
-    /// longer than 48 tasks. The price: tasks that wake each other are torn apart, and what the one worker had in its cache the other one has not. 16 is a good N.
+    /// With [`Rebalance::Every`]`(N)`: of two workers that are never idle, and spawn nothing, the one with
+    /// fewer tasks has at least as many as the other one, but for 3 or a sixteenth, after 61 × (N + the
+    /// difference) steps of its own. Then each task has 0.9 of the mean number of turns, and more, if workers
+    /// are as fast as each other, and queues longer than 48 tasks. The price: tasks that wake each other are
+    /// torn apart, and what the one worker had in its cache the other one has not. 16 is a good N.
     #[must_use]
-    pub fn level(mut self, level: Level) -> Self {
+    pub fn level(mut self, level: Rebalance) -> Self {
         self.axes.level = level;
         self
     }
 
-    /// Within how many steps of the worker where it lies (of any worker, if it came from outside or gave way globally) a ready task runs, with
-    /// `others` other ready tasks in a pool of so many workers.
+    /// Within how many steps of the worker where it lies (of any worker, if it came from outside or gave way
+    /// globally) a ready task runs, with `others` other ready tasks in a pool of so many workers.
     ///
-    /// It is 2 × 6 × 61 × `k` × (`others` + 1): six places have their turn at every 61st step, one of which is the old end of the worker's own
-    /// lane; `k` is how many levels, queues or homes take turns within a place, queues and homes for each
-    /// level. Twice, for a task from outside may go on waiting in a lane. With
-    /// polls of `T` at most that takes `T` times as long.
+    /// It is 2 × 6 × 61 × `k` × (`others` + 1): six places have their turn at every 61st step, one of which
+    /// is the old end of the worker's own lane; `k` is how many levels, queues or homes take turns within a
+    /// place, queues and homes for each level. Twice, for a task from outside may go on waiting in a lane.
+    /// With polls of `T` at most that takes `T` times as long.
     ///
-    /// Two axes are outside of it. With [`Overflow::LockFree`] and [`Overflow::Multi`] what overflows is served by chance: soon, most probably, and nobody
-    /// can say when. And a worker that is stuck in one task makes no steps: what lies in its lane waits until others have nothing
-    /// and steal it; [`Cforall`](crate::Cforall) helps before that.
+    /// Two axes are outside of it. With [`Overflow::LockFree`] and [`Overflow::Multi`] what overflows is
+    /// served by chance: soon, most probably, and nobody can say when. And a worker that is stuck in one task
+    /// makes no steps: what lies in its lane waits until others have nothing and steal it;
+    /// [`Cforall`](crate::Cforall) helps before that.
     #[must_use]
     pub fn steps(&self, others: usize, workers: usize) -> u64 {
-        let homes = if self.axes.woken == Woken::Last {
+        let affine = if self.axes.woken == Woken::Last {
             workers
         } else {
             1
         };
-        let queues = pool_queues::yielded_queues(workers).max(homes) as u64;
+        let queues = pool_queues::yielded_queues(workers).max(affine) as u64;
         let levels = by_class::levels(&self.order) as u64;
         let within = self.order.turns().max(queues.saturating_mul(levels));
         (2 * hooks::PLACES as u64 * u64::from(<Self as crate::Policy>::INTERVAL))

@@ -1,19 +1,20 @@
-//! The queues of a pool beside its lanes: for tasks from outside, for those that gave way, for those that found no room, and for those that
-//! were woken and go where they ran last.
+//! The queues of a pool beside its lanes: for tasks from outside, for those that gave way, for those that
+//! found no room, and for those that were woken and go where they ran last.
 //!
 //! # What an order with priorities gets
 //!
-//! - Each queue is one queue for each class. Among what waits here the most urgent comes first, and within a class the oldest.
-//! - One word has a mark for each class of which something waits. A worker reads it before it takes a task of its lane, and
-//!   takes what is more urgent here first ([`PoolQueues::take_above`]).
+//! - Each queue is one queue for each class. Among what waits here the most urgent comes first, and within a
+//!   class the oldest.
+//! - One word has a mark for each class of which something waits. A worker reads it before it takes a task of
+//!   its lane, and takes what is more urgent here first ([`PoolQueues::take_above`]).
 //! - What waits for the worker where it ran last is taken by another one that has only what is less urgent.
-//! - What is more urgent than normal comes one at a time, so that whichever worker is the first to end a task may run it. Of the rest a
-//!   worker's share comes along, as without priorities.
+//! - What is more urgent than normal comes one at a time, so that whichever worker is the first to end a task
+//!   may run it. Of the rest a worker's share comes along, as without priorities.
 //! - Less urgent classes have their turns when a worker looks after what is overdue.
 
 use super::Overflow;
-use super::homes::Homes;
-use super::spill::{Beside, Spill};
+use super::affine::AffineQueues;
+use super::overflow_queue::{Beside, OverflowQueue};
 use crate::by_class::{ByClass, Marks};
 use crate::order::Order;
 use crate::{Cx, PolicyError, Wake, WorkerId, priority};
@@ -32,11 +33,11 @@ pub(super) fn yielded_queues(workers: usize) -> usize {
 
 /// The queues beside the lanes.
 pub(super) struct PoolQueues<O> {
-    injector: ByClass<O, Spill>,
+    injector: ByClass<O, OverflowQueue>,
     yielded: ByClass<O, Multi<TaskRef, Locked<TaskRef>>>,
-    overflow: ByClass<O, Spill>,
+    overflow: ByClass<O, OverflowQueue>,
     /// Of each worker, for tasks that ran there last; none if woken tasks go elsewhere.
-    pub(super) homes: Homes<O>,
+    pub(super) affine: AffineQueues<O>,
     /// The classes of which something lies in one of them.
     marks: Marks<O>,
     /// The class of tasks without a priority.
@@ -47,17 +48,17 @@ impl<O: Order> PoolQueues<O> {
     pub(super) fn new(
         levels: usize,
         workers: usize,
-        homes: usize,
+        affine: usize,
         overflow: Overflow,
     ) -> Result<Self, PolicyError> {
         let shards = yielded_queues(workers);
         Ok(Self {
-            injector: ByClass::new(levels, || Ok::<_, PolicyError>(Spill::locked()))?,
+            injector: ByClass::new(levels, || Ok::<_, PolicyError>(OverflowQueue::locked()))?,
             yielded: ByClass::new(levels, || {
                 Multi::from_shards((0..shards).map(|_| Locked::new())).map_err(PolicyError::from)
             })?,
-            overflow: ByClass::new(levels, || Spill::of(overflow, levels))?,
-            homes: Homes::new(homes, levels),
+            overflow: ByClass::new(levels, || OverflowQueue::of(overflow, levels))?,
+            affine: AffineQueues::new(affine, levels),
             marks: Marks::new(),
             normal: priority::level(0, levels),
         })
@@ -88,43 +89,45 @@ impl<O: Order> PoolQueues<O> {
     }
 
     /// A task goes to where it ran last.
-    pub(super) fn go_home(&self, home: usize, task: TaskRef) -> Wake {
-        let class = self.homes.push(home, task);
+    pub(super) fn push_affine(&self, preferred: usize, task: TaskRef) -> Wake {
+        let class = self.affine.push(preferred, task);
         self.marks.insert(class);
-        Wake::Worker(WorkerId(home))
+        Wake::Worker(WorkerId(preferred))
     }
 
     /// Takes what has come home to this worker. `None`: nothing has.
-    pub(super) fn come_home(&self, worker: usize) -> Option<Vec<TaskRef>> {
-        let tasks = self.homes.own(worker)?.take_all();
+    pub(super) fn take_affine(&self, worker: usize) -> Option<Vec<TaskRef>> {
+        let tasks = self.affine.own(worker)?.take_all();
         self.tidy();
         Some(tasks)
     }
 
-    /// The most urgent class of which something lies here, as it seems. One load; only for orders with priorities.
+    /// The most urgent class of which something lies here, as it seems. One load; only for orders with
+    /// priorities.
     #[inline]
     pub(super) fn first(&self) -> Option<usize> {
         self.marks.first()
     }
 
-    /// What lies here and is more urgent than `limit`: the most urgent class first. Only for orders with priorities, and for a worker
-    /// whose lane has nothing more urgent than `limit` either. If it has nothing at all (`usize::MAX`), what has come home to others is left to them.
+    /// What lies here and is more urgent than `limit`: the most urgent class first. Only for orders with
+    /// priorities, and for a worker whose lane has nothing more urgent than `limit` either. If it has nothing
+    /// at all (`usize::MAX`), what has come home to others is left to them.
     pub(super) fn take_above(
         &self,
         limit: usize,
         turn: usize,
-        lane: &mut O::Lane,
+        local_queue: &mut O::LocalQueue,
         cx: &Cx<'_>,
     ) -> Option<TaskRef> {
         let take = |class| {
             // By turns: within a class none of them is to wait for the others.
             (0..KINDS)
                 .find_map(|kind| match (turn + kind) % KINDS {
-                    0 => self.take_spilled(&self.injector, class, lane, cx, Beside::Anything),
-                    1 => self.take_spilled(&self.overflow, class, lane, cx, Beside::Anything),
+                    0 => self.take_spilled(&self.injector, class, local_queue, cx, Beside::Anything),
+                    1 => self.take_spilled(&self.overflow, class, local_queue, cx, Beside::Anything),
                     2 => self.yielded.of(class).pop(turn / KINDS),
                     _ if limit == usize::MAX => None,
-                    _ => self.homes.pop_class(class, turn / KINDS),
+                    _ => self.affine.pop_class(class, turn / KINDS),
                 })
                 .inspect(|_| self.taken(class))
         };
@@ -148,16 +151,26 @@ impl<O: Order> PoolQueues<O> {
     }
 
     /// Something from outside; the classes take turns.
-    pub(super) fn injected(&self, turn: usize, lane: &mut O::Lane, cx: &Cx<'_>) -> Option<TaskRef> {
+    pub(super) fn injected(
+        &self,
+        turn: usize,
+        local_queue: &mut O::LocalQueue,
+        cx: &Cx<'_>,
+    ) -> Option<TaskRef> {
         self.injector.by_turns(turn, |class, _| {
-            self.take_spilled(&self.injector, class, lane, cx, Beside::Nothing)
+            self.take_spilled(&self.injector, class, local_queue, cx, Beside::Nothing)
         })
     }
 
     /// Something that found no room; the classes take turns.
-    pub(super) fn overflowed(&self, turn: usize, lane: &mut O::Lane, cx: &Cx<'_>) -> Option<TaskRef> {
+    pub(super) fn overflowed(
+        &self,
+        turn: usize,
+        local_queue: &mut O::LocalQueue,
+        cx: &Cx<'_>,
+    ) -> Option<TaskRef> {
         self.overflow.by_turns(turn, |class, _| {
-            self.take_spilled(&self.overflow, class, lane, cx, Beside::Anything)
+            self.take_spilled(&self.overflow, class, local_queue, cx, Beside::Anything)
         })
     }
 
@@ -170,10 +183,10 @@ impl<O: Order> PoolQueues<O> {
     }
 
     /// Something of any queue, if there is something for certain: the most urgent class first.
-    pub(super) fn take(&self, lane: &mut O::Lane, cx: &Cx<'_>) -> Option<TaskRef> {
+    pub(super) fn take(&self, local_queue: &mut O::LocalQueue, cx: &Cx<'_>) -> Option<TaskRef> {
         self.injector.by_turns(0, |class, _| {
-            self.take_spilled(&self.injector, class, lane, cx, Beside::Nothing)
-                .or_else(|| self.take_spilled(&self.overflow, class, lane, cx, Beside::Nothing))
+            self.take_spilled(&self.injector, class, local_queue, cx, Beside::Nothing)
+                .or_else(|| self.take_spilled(&self.overflow, class, local_queue, cx, Beside::Nothing))
                 .or_else(|| {
                     let queue = self.yielded.of(class);
                     let task = queue.pop(cx.random(queue.shards()));
@@ -215,7 +228,7 @@ impl<O: Order> PoolQueues<O> {
 
     /// Whether nothing of this class lies anywhere here.
     fn is_over(&self, class: usize) -> bool {
-        self.has_none(class) && self.homes.have_none(class)
+        self.has_none(class) && self.affine.have_none(class)
     }
 
     /// Whether nothing lies here, as it seems, but perhaps what has come home.
@@ -239,9 +252,9 @@ impl<O: Order> PoolQueues<O> {
     #[inline]
     fn take_spilled(
         &self,
-        queues: &ByClass<O, Spill>,
+        queues: &ByClass<O, OverflowQueue>,
         class: usize,
-        lane: &mut O::Lane,
+        local_queue: &mut O::LocalQueue,
         cx: &Cx<'_>,
         beside: Beside,
     ) -> Option<TaskRef> {
@@ -249,7 +262,7 @@ impl<O: Order> PoolQueues<O> {
         let task = if O::BY_PRIORITY && class < self.normal {
             queue.pop(cx)
         } else {
-            queue.take_share(lane, cx, beside, || self.marks.insert(class))
+            queue.take_share(local_queue, cx, beside, || self.marks.insert(class))
         };
         task.inspect(|_| self.taken(class))
     }

@@ -1,7 +1,7 @@
 //! The bound that every policy of the family keeps, whatever its order.
 
 use super::hooks::PLACES;
-use super::{Fifo, Level, Overflow, Portion, Stealing, Victims, Woken, YieldTo};
+use super::{Fifo, Overflow, Rebalance, StealAmount, Stealing, Victims, Woken, YieldTo};
 use crate::order::{ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
 use crate::testing::{Busy, Pool, keeps_its_bound, next_step};
 use crate::{Lifo, Policy as _, priority};
@@ -27,9 +27,9 @@ fn keeps<O: Order>(order: O, (busy, most, global, last, capacity, level): Case) 
     let policy = Stealing::with_order(order)
         .yield_to(if global { YieldTo::Global } else { YieldTo::Local })
         .woken(if last { Woken::Last } else { Woken::Waker })
-        .steal(Portion::Adaptive)
+        .steal(StealAmount::Adaptive)
         .victims(Victims::Adaptive)
-        .level(level.map_or(Level::Off, |looks| Level::Every(n(looks))))
+        .level(level.map_or(Rebalance::Off, |looks| Rebalance::Every(n(looks))))
         .capacity(capacity);
     keeps_its_bound(&policy, busy, most, false, |others, workers| {
         policy.steps(others, workers)

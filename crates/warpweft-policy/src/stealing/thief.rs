@@ -1,12 +1,12 @@
 //! What a thief does to one victim.
 
-use crate::order::{Lane, LaneThief};
+use crate::order::{LocalQueue, LocalQueueThief};
 use crate::{Count, Cx};
 use warpweft_queue::{Amount, Glance, Steal};
 use warpweft_task::TaskRef;
 
 /// Steals from one victim, unless its only task is new there. How many lay there.
-pub(super) fn rob<L: Lane>(
+pub(super) fn rob<L: LocalQueue>(
     victim: &L::Thief,
     into: &mut L,
     spared: &mut Option<Glance>,
@@ -25,7 +25,7 @@ pub(super) fn rob<L: Lane>(
     Some((steal(victim, into, amount(glance.len), cx)?, glance.len))
 }
 
-pub(super) fn steal<L: Lane>(
+pub(super) fn steal<L: LocalQueue>(
     victim: &L::Thief,
     into: &mut L,
     amount: Amount,

@@ -6,13 +6,14 @@ use crate::{Cx, PoolEnv};
 /// Once in so many searches a worker begins a level farther out.
 const ESCAPE: usize = 8;
 
-/// Of so many successes how many must be of the nearest level for it to be worth beginning there, and how many to begin there again.
+/// Of so many successes how many must be of the nearest level for it to be worth beginning there, and how
+/// many to begin there again.
 const OF: u32 = 16;
 const FEW: u32 = 4;
 const ENOUGH: u32 = 8;
 
 /// The victims of one worker.
-pub(super) struct Circle {
+pub(super) struct VictimOrder {
     /// Nearest level first.
     levels: Box<[Box<[usize]>]>,
     reach: Option<Reach>,
@@ -24,11 +25,12 @@ struct Reach {
     by_chance: Box<[Box<[usize]>]>,
     /// Whether the nearest are worth beginning with.
     near: bool,
-    /// How many of the last successes were of the nearest level: a moving average, in sixteenths of all, times 16.
+    /// How many of the last successes were of the nearest level: a moving average, in sixteenths of all,
+    /// times 16.
     successes: u32,
 }
 
-impl Circle {
+impl VictimOrder {
     pub(super) fn of(worker: usize, victims: Victims, env: &PoolEnv) -> Self {
         let others = (0..env.workers).filter(|&other| other != worker);
         let away = |other: &usize| other.abs_diff(worker).min(env.workers - other.abs_diff(worker));
@@ -117,10 +119,10 @@ mod tests {
     use warpweft_platform::random::Rng;
 
     /// A thousand rounds.
-    fn rounds(circle: &Circle) -> Vec<Vec<usize>> {
+    fn rounds(victims: &VictimOrder) -> Vec<Vec<usize>> {
         let (counters, random) = (Counters::default(), RefCell::new(Rng::seeded(1)));
         let cx = Cx::for_worker(WorkerId(0), 8, &counters, &random, Clock::Machine);
-        (0..1000).map(|_| circle.round(&cx).collect()).collect()
+        (0..1000).map(|_| victims.round(&cx).collect()).collect()
     }
 
     fn sorted(mut victims: Vec<usize>) -> Vec<usize> {
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn by_chance_everybody_is_first_now_and_then() {
-        let rounds = rounds(&Circle::of(2, Victims::Random, &PoolEnv::new(4)));
+        let rounds = rounds(&VictimOrder::of(2, Victims::Random, &PoolEnv::new(4)));
         for first in [0, 1, 3] {
             assert!(rounds.iter().filter(|round| round[0] == first).count() > 200);
         }
@@ -141,7 +143,7 @@ mod tests {
     fn the_nearest_are_those_beside_also_round_the_corner() {
         let nearest = |worker, number| {
             let victims = Victims::Nearest(NonZeroUsize::new(number).expect("not 0"));
-            let round = rounds(&Circle::of(worker, victims, &PoolEnv::new(8))).swap_remove(0);
+            let round = rounds(&VictimOrder::of(worker, victims, &PoolEnv::new(8))).swap_remove(0);
             sorted(round)
         };
         assert_eq!(nearest(0, 2), [1, 7]);
@@ -160,7 +162,7 @@ mod tests {
             place(3, 2, 1),
             place(4, 0, 0).with_l2(0),
         ]);
-        let rounds = rounds(&Circle::of(0, Victims::Topology, &env));
+        let rounds = rounds(&VictimOrder::of(0, Victims::Topology, &env));
         let begun_with = |victim| rounds.iter().filter(|round| round[0] == victim).count();
         assert!(rounds.iter().filter(|round| **round == [1, 5, 2, 3, 4]).count() > 800);
         assert!(begun_with(5) > begun_with(2) && begun_with(2) > begun_with(3));
@@ -174,51 +176,51 @@ mod tests {
 
     #[test]
     fn where_nobody_knows_who_is_near_it_is_by_chance() {
-        let rounds = rounds(&Circle::of(0, Victims::Topology, &PoolEnv::new(3)));
+        let rounds = rounds(&VictimOrder::of(0, Victims::Topology, &PoolEnv::new(3)));
         assert!(rounds.iter().filter(|round| round[0] == 2).count() > 300);
     }
 
     /// A worker that finds something with those that are near, or with the others only.
     #[test]
     fn who_finds_nothing_near_learns_to_go_far_and_back() {
-        let mut circle = Circle::of(0, Victims::Adaptive, &PoolEnv::new(8));
-        let near_first = |circle: &Circle| {
-            let first = rounds(circle)
+        let mut victims = VictimOrder::of(0, Victims::Adaptive, &PoolEnv::new(8));
+        let near_first = |victims: &VictimOrder| {
+            let first = rounds(victims)
                 .into_iter()
                 .filter(|round| [1, 7].contains(&round[0]));
             first.count()
         };
-        assert!(near_first(&circle) > 800);
+        assert!(near_first(&victims) > 800);
         for _ in 0..5 {
-            circle.found(4);
+            victims.found(4);
         }
-        assert!(near_first(&circle) > 800, "a few mean nothing");
+        assert!(near_first(&victims) > 800, "a few mean nothing");
         for _ in 0..40 {
-            circle.found(4);
+            victims.found(4);
         }
-        let by_chance = near_first(&circle);
+        let by_chance = near_first(&victims);
         assert!((200..600).contains(&by_chance), "{by_chance}");
         assert!(
-            rounds(&circle)
+            rounds(&victims)
                 .into_iter()
                 .all(|round| sorted(round) == [1, 2, 3, 4, 5, 6, 7])
         );
         for _ in 0..40 {
-            circle.found(7);
+            victims.found(7);
         }
-        assert!(near_first(&circle) > 800);
+        assert!(near_first(&victims) > 800);
         // Where there is but one level, there is nothing to learn.
         for workers in [2, 3] {
             assert!(
-                Circle::of(0, Victims::Adaptive, &PoolEnv::new(workers))
+                VictimOrder::of(0, Victims::Adaptive, &PoolEnv::new(workers))
                     .reach
                     .is_none()
             );
         }
         let place = |core, cache| Place::new(core, cache, 0);
         let env = PoolEnv::new(4).with_places(vec![place(0, 0), place(1, 1), place(2, 1), place(3, 0)]);
-        let circle = Circle::of(0, Victims::Adaptive, &env);
-        let first = rounds(&circle).into_iter().filter(|round| round[0] == 3).count();
+        let victims = VictimOrder::of(0, Victims::Adaptive, &env);
+        let first = rounds(&victims).into_iter().filter(|round| round[0] == 3).count();
         assert!(first > 800, "{first}: where places are known they count");
     }
 
@@ -230,7 +232,7 @@ mod tests {
             Victims::Topology,
             Victims::Adaptive,
         ] {
-            assert!(rounds(&Circle::of(0, victims, &PoolEnv::new(1)))[0].is_empty());
+            assert!(rounds(&VictimOrder::of(0, victims, &PoolEnv::new(1)))[0].is_empty());
         }
     }
 }

@@ -20,7 +20,8 @@ impl<T: Word> Active<T> {
     ///
     /// # Errors
     ///
-    /// [`Full`] with the task if there is no room, or no deque yet: [`Deques::push`](crate::Deques::push) helps.
+    /// [`Full`] with the task if there is no room, or no deque yet: [`Deques::push`](crate::Deques::push)
+    /// helps.
     #[inline]
     pub fn push(&mut self, task: T) -> Result<(), Full<T>> {
         match &mut self.stack {

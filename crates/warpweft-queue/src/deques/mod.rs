@@ -1,10 +1,10 @@
 //! The deques of proactive work stealing: more of them than workers, in sets that thieves choose from.
 //!
-//! A worker owns one deque, its *active* one, whose owner's end it uses without a lock. When its task begins to wait, the worker
-//! leaves the deque behind, *suspended*, for others to steal from; when the task is woken, it goes back to the bottom of that deque,
-//! which is *resumable* then; once something was stolen from it, it is *muggable*: a thief may take it over as a whole. (K. Singer,
-//! Y. Xu and I-T. A. Lee, *Proactive work stealing for futures*, 2019; for tasks that are woken more than once: ProWS-R, N. Weidinger,
-//! 2022.)
+//! A worker owns one deque, its *active* one, whose owner's end it uses without a lock. When its task begins
+//! to wait, the worker leaves the deque behind, *suspended*, for others to steal from; when the task is
+//! woken, it goes back to the bottom of that deque, which is *resumable* then; once something was stolen from
+//! it, it is *muggable*: a thief may take it over as a whole. (K. Singer, Y. Xu and I-T. A. Lee, *Proactive
+//! work stealing for futures*, 2019; for tasks that are woken more than once: ProWS-R, N. Weidinger, 2022.)
 //!
 //! ```text
 //!             suspend               resume, abandon            raid, sweep: a task
@@ -22,27 +22,29 @@
 //!
 //! # Invariants
 //!
-//! - A deque without an owner that has tasks is a member of one set. One that has none is in no set: if it is suspended, there is
-//!   nothing of it but its place; otherwise it is gone.
-//! - A worker's active deque is in the worker's own set while it has tasks. One without tasks cannot be told from none.
-//! - Whatever moves a deque, or changes its state, does so in one step under the locks of all the sets concerned: nobody sees a deque in
-//!   no set that has tasks, nor in two.
-//! - All thieves come through a set's lock. So the end of a deque without an owner is used by whoever has the lock, and a stack that is
-//!   put away has no late thief.
+//! - A deque without an owner that has tasks is a member of one set. One that has none is in no set: if it is
+//!   suspended, there is nothing of it but its place; otherwise it is gone.
+//! - A worker's active deque is in the worker's own set while it has tasks. One without tasks cannot be told
+//!   from none.
+//! - Whatever moves a deque, or changes its state, does so in one step under the locks of all the sets
+//!   concerned: nobody sees a deque in no set that has tasks, nor in two.
+//! - All thieves come through a set's lock. So the end of a deque without an owner is used by whoever has the
+//!   lock, and a stack that is put away has no late thief.
 //! - Sets are locked in the order of their numbers, then one table of places at a time.
 //!
-//! *Why sets are locked* and active deques are not: a push or a pop is a task of the worker's own, every few nanoseconds; a step on
-//! the sets is a task that waits, or a worker out of work. Each of these steps changes a state, a set and an end of a deque at once.
+//! *Why sets are locked* and active deques are not: a push or a pop is a task of the worker's own, every few
+//! nanoseconds; a step on the sets is a task that waits, or a worker out of work. Each of these steps changes
+//! a state, a set and an end of a deque at once.
 
 mod active;
-mod census;
 mod places;
-mod raid;
 mod set;
+mod stats;
+mod steal;
 
 pub use active::Active;
-pub use census::{DequeState, DequeView};
-pub use raid::Raid;
+pub use stats::{DequeState, DequeView};
+pub use steal::StealOutcome;
 
 use crate::{CapacityError, Full, Lifo, Owner, Word};
 use places::{NOWHERE, Places, index};
@@ -56,7 +58,7 @@ use warpweft_platform::sync::{Mutex, MutexGuard};
 ///
 /// ```
 /// use std::num::NonZeroUsize;
-/// use warpweft_queue::{Deques, Raid};
+/// use warpweft_queue::{Deques, StealOutcome};
 /// # let n = |x| NonZeroUsize::new(x).unwrap();
 /// let (deques, mut workers) = Deques::new(2, 8)?;
 /// for x in 1..=3 {
@@ -69,9 +71,9 @@ use warpweft_platform::sync::{Mutex, MutexGuard};
 ///
 /// // Woken, it lies at the bottom of the same deque, of which a thief first takes the top, then the rest.
 /// deques.resume(word, waits, 0).unwrap();
-/// let Raid::Stolen { task, .. } = deques.raid(&mut workers[1], 1, |_| 0) else { panic!() };
+/// let StealOutcome::Stolen { task, .. } = deques.steal_from(&mut workers[1], 1, |_| 0) else { panic!() };
 /// assert_eq!(task, n(1));
-/// let Raid::Mugged { task } = deques.raid(&mut workers[1], 1, |_| 0) else { panic!() };
+/// let StealOutcome::TakenOver { task } = deques.steal_from(&mut workers[1], 1, |_| 0) else { panic!() };
 /// assert_eq!((task, workers[1].pop()), (waits, Some(n(2))));
 /// # Ok::<(), warpweft_queue::CapacityError>(())
 /// ```
@@ -85,13 +87,13 @@ pub struct Deques<T: Word> {
 }
 
 impl<T: Word> Deques<T> {
-    /// Empty sets for so many workers, at least one, and the workers' ends. A new deque has room for `capacity` tasks, rounded up to a
-    /// power of two, and grows.
+    /// Empty sets for so many workers, at least one, and the workers' ends. A new deque has room for
+    /// `capacity` tasks, rounded up to a power of two, and grows.
     ///
     /// # Errors
     ///
-    /// [`CapacityError`] if `workers` or `capacity` is 0, if the capacity is too large, or if there is no memory for one deque for
-    /// each worker.
+    /// [`CapacityError`] if `workers` or `capacity` is 0, if the capacity is too large, or if there is no
+    /// memory for one deque for each worker.
     pub fn new(workers: usize, capacity: usize) -> Result<(Self, Vec<Active<T>>), CapacityError> {
         if workers == 0 {
             return Err(CapacityError::Zero);
@@ -145,11 +147,12 @@ impl<T: Word> Deques<T> {
         pushed
     }
 
-    /// The task of this worker begins to wait: its deque is suspended, and goes to set number `to` (modulo their number) if it has
-    /// tasks. The worker has no active deque then.
+    /// The task of this worker begins to wait: its deque is suspended, and goes to set number `to` (modulo
+    /// their number) if it has tasks. The worker has no active deque then.
     ///
-    /// Returns the word under which the deque waits, to be given to [`resume`](Self::resume) or [`abandon`](Self::abandon) once; it is
-    /// never 0. It is 0 where all 2^32 numbers are taken: then the deque is resumable at once, and nothing waits for the task.
+    /// Returns the word under which the deque waits, to be given to [`resume`](Self::resume) or
+    /// [`abandon`](Self::abandon) once; it is never 0. It is 0 where all 2^32 numbers are taken: then the
+    /// deque is resumable at once, and nothing waits for the task.
     ///
     /// Costs a lock, or four if the deque has tasks.
     pub fn suspend(&self, active: &mut Active<T>, to: usize) -> u64 {
@@ -179,8 +182,9 @@ impl<T: Word> Deques<T> {
         word
     }
 
-    /// The task that the deque of this word waits for was woken: it goes to the bottom, and the deque is resumable. If the deque is in
-    /// no set, it goes to set number `to` (modulo their number). From any thread.
+    /// The task that the deque of this word waits for was woken: it goes to the bottom, and the deque is
+    /// resumable. If the deque is in no set, it goes to set number `to` (modulo their number). From any
+    /// thread.
     ///
     /// # Errors
     ///
@@ -189,8 +193,9 @@ impl<T: Word> Deques<T> {
         self.stop_waiting(word, Some(task), to).map_or(Ok(()), Err)
     }
 
-    /// The task that the deque of this word waits for will not come: the deque is resumable without it, or gone if it has no others.
-    /// Nothing happens if no deque waits under this word (any more). From any thread.
+    /// The task that the deque of this word waits for will not come: the deque is resumable without it, or
+    /// gone if it has no others. Nothing happens if no deque waits under this word (any more). From any
+    /// thread.
     pub fn abandon(&self, word: u64) {
         let none = self.stop_waiting(word, None, 0);
         debug_assert!(none.is_none(), "there was no task to give back");
@@ -238,7 +243,8 @@ impl<T: Word> Deques<T> {
         (0..self.slots.len()).all(|set| self.slots[set].len() == 0)
     }
 
-    /// Whether set number `set` has no deque at all; one that has may be empty all the same. One load; a hint.
+    /// Whether set number `set` has no deque at all; one that has may be empty all the same. One load; a
+    /// hint.
     ///
     /// # Panics
     ///

@@ -9,10 +9,11 @@
 //!
 //! # Invariants
 //!
-//! - A place is taken while its generation is odd, from `insert` to `remove`; so a word is never 0, and the word of an earlier
-//!   use is known as such.
-//! - Free places form a list through `at`. They are used again before new ones are made, so there are never more than there
-//!   were suspended deques at one time: 12 bytes for each, and nothing else for one without tasks.
+//! - A place is taken while its generation is odd, from `insert` to `remove`; so a word is never 0, and the
+//!   word of an earlier use is known as such.
+//! - Free places form a list through `at`. They are used again before new ones are made, so there are never
+//!   more than there were suspended deques at one time: 12 bytes for each, and nothing else for one without
+//!   tasks.
 
 /// In no set.
 pub(super) const NOWHERE: u32 = u32::MAX;

@@ -77,8 +77,8 @@ impl<T: Word> Set<T> {
         self.active.as_ref().map_or(0, |active| active.glance().len)
     }
 
-    /// The member whose turn it is: downwards, then from the end again. A member is removed by putting the last one in its
-    /// place, so the others move downwards only, and none is passed over for ever.
+    /// The member whose turn it is: downwards, then from the end again. A member is removed by putting the
+    /// last one in its place, so the others move downwards only, and none is passed over for ever.
     pub(super) fn next_in_turn(&mut self) -> Option<usize> {
         let last = self.members.len().checked_sub(1)?;
         self.cursor = match self.cursor.min(last + 1) {
@@ -104,7 +104,8 @@ impl<T: Word> Set<T> {
 /// A set and its lock.
 pub(super) struct Slot<T: Word> {
     set: Mutex<Set<T>>,
-    /// Twice the number of members, and 1 if the worker has an active deque: written under the lock, read without.
+    /// Twice the number of members, and 1 if the worker has an active deque: written under the lock, read
+    /// without.
     glance: AtomicUsize,
 }
 
@@ -148,7 +149,8 @@ pub(super) struct Held<'a, T: Word> {
 impl<T: Word> Drop for Held<'_, T> {
     fn drop(&mut self) {
         let glance = 2 * self.set.members.len() + usize::from(self.set.active.is_some());
-        // Ordering: Release pairs with the Acquire in `Slot::glance`. The lock, still held, orders it among the other stores.
+        // Ordering: Release pairs with the Acquire in `Slot::glance`. The lock, still held, orders it among
+        // the other stores.
         self.glance.store(glance, Ordering::Release);
     }
 }

@@ -27,8 +27,9 @@ pub(crate) trait Kind: 'static {
     fn make(capacity: usize, start: u64) -> Self::Queue;
 }
 
-/// Explores every weak-memory outcome of every schedule with at most three preemptions (a switch away from a thread that
-/// could have gone on), and prints (with `--nocapture`) in how many ways it went. `LOOM_MAX_PREEMPTIONS` sets the bound.
+/// Explores every weak-memory outcome of every schedule with at most three preemptions (a switch away from a
+/// thread that could have gone on), and prints (with `--nocapture`) in how many ways it went.
+/// `LOOM_MAX_PREEMPTIONS` sets the bound.
 #[cfg(warpweft_loom)]
 pub(crate) fn explore(model: impl Fn() + Copy + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();

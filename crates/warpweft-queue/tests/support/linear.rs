@@ -1,8 +1,8 @@
 //! Is a recorded history linearizable?
 //!
-//! A history is a set of calls with the times of their beginning and end. It is linearizable if each call can be
-//! given one moment between the two so that the calls, done one after the other at those moments, get the same
-//! results from a sequential object: the [`Spec`].
+//! A history is a set of calls with the times of their beginning and end. It is linearizable if each call can
+//! be given one moment between the two so that the calls, done one after the other at those moments, get the
+//! same results from a sequential object: the [`Spec`].
 //!
 //! ```text
 //!   thread 0   |--- push 1 ---|      |--- pop -> 2 ---|        not a FIFO: push 1 ended before push 2 began,
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The checker is that of Wing and Gong with Lowe's memory of the dead ends (G. Lowe, *Testing for
-//! linearizability*, 2017): depth first over the calls that may come next, never twice from the same set of calls
-//! done and the same state. NP-complete: keep histories short.
+//! linearizability*, 2017): depth first over the calls that may come next, never twice from the same set of
+//! calls done and the same state. NP-complete: keep histories short.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -64,8 +64,8 @@ impl Debug for NotLinearizable {
     }
 }
 
-/// An order of the calls, as indices into `calls`, in which `spec` gives the recorded results.
-/// If there is none, the error shows the history with the longest order found. Panics if it has more than 64 calls.
+/// An order of the calls, as indices into `calls`, in which `spec` gives the recorded results. If there is
+/// none, the error shows the history with the longest order found. Panics if it has more than 64 calls.
 pub fn linearize<S: Spec>(spec: S, calls: &[Call<S::Op, S::Ret>]) -> Result<Vec<usize>, NotLinearizable> {
     assert!(calls.len() <= 64, "{} are too many", calls.len());
     let mut search = Search {

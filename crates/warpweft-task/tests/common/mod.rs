@@ -2,7 +2,8 @@
 //!
 //! - [`Pool`] keeps what is pushed to it; the test runs it, step by step.
 //! - [`Count`] counts events; [`Guard`] counts its own drop.
-//! - [`Task`] makes the task's allocation aligned like no other, so that [`tasks_alive`] can count such allocations.
+//! - [`Task`] makes the task's allocation aligned like no other, so that [`tasks_alive`] can count such
+//!   allocations.
 
 #![allow(dead_code, reason = "each of the test binaries uses its part")]
 
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use warpweft_platform::sync::Mutex;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
-use warpweft_task::spawn::{self, Birth};
+use warpweft_task::spawn::{self, SpawnInfo};
 use warpweft_task::{Abandon, Header, JoinHandle, Ran, Runnable, Suspended, Why};
 
 /// How often something happened. Not an atomic of the model checker: counting must not order anything.
@@ -60,7 +61,8 @@ impl<F: Future + Unpin> Future for Task<F> {
     }
 }
 
-/// The system's allocator; it counts tasks, and overwrites what is freed, so that a use afterwards cannot pass.
+/// The system's allocator; it counts tasks, and overwrites what is freed, so that a use afterwards cannot
+/// pass.
 struct Counting;
 
 static ALIVE: AtomicIsize = AtomicIsize::new(0);
@@ -109,7 +111,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// A pool that keeps what is pushed, for the test to run. Make it with [`Pool::open`], end it with [`Pool::close`].
+/// A pool that keeps what is pushed, for the test to run. Make it with [`Pool::open`], end it with
+/// [`Pool::close`].
 #[repr(C)]
 pub(crate) struct Pool {
     header: PoolHeader,
@@ -134,7 +137,7 @@ static VTABLE: PoolVtable = PoolVtable {
 ///
 /// `header` is the front of a pool that [`Pool::open`] made and [`Pool::close`] has not yet ended.
 unsafe fn pool<'a>(header: NonNull<PoolHeader>) -> &'a Pool {
-    // SAFETY: the header comes from `Pool::birth`, which made it from a pointer to the whole, live pool.
+    // SAFETY: the header comes from `Pool::info`, which made it from a pointer to the whole, live pool.
     unsafe { header.cast::<Pool>().as_ref() }
 }
 
@@ -172,9 +175,9 @@ impl Pool {
         }))
     }
 
-    fn birth(&'static self) -> Birth {
+    fn info(&'static self) -> SpawnInfo {
         let pool = NonNull::from(self).cast();
-        Birth {
+        SpawnInfo {
             pool,
             location: Location::caller(),
             name: None,
@@ -187,7 +190,7 @@ impl Pool {
         F: Future<Output: Send + 'static> + Send + Unpin + 'static,
     {
         // SAFETY: the tests close the pool when its tasks have ended.
-        unsafe { spawn::future(Task(future), self.birth()) }
+        unsafe { spawn::future(Task(future), self.info()) }
     }
 
     /// A task that calls `closure`. Its allocation is counted.
@@ -203,7 +206,7 @@ impl Pool {
                     let work = work;
                     (work.0)()
                 },
-                self.birth(),
+                self.info(),
             )
         }
     }
@@ -218,7 +221,7 @@ impl Pool {
                     let work = work;
                     (work.0)();
                 },
-                self.birth(),
+                self.info(),
             )
         }
     }

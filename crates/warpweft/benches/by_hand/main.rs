@@ -1,4 +1,5 @@
-//! The price of the policy trait: `Runtime` with `Fifo` against the same policy written into the loop by hand.
+//! The price of the policy trait: `Runtime` with `Fifo` against the same policy written into the loop by
+//! hand.
 //!
 //! ```text
 //! cargo bench -p warpweft --bench by_hand                    paired, interleaved runs; median and quartiles of the ratio

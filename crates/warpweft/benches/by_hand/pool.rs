@@ -1,17 +1,19 @@
 //! FIFO work stealing written by hand into the loop: no policy trait anywhere.
 //!
-//! It does what `Runtime` with `Fifo` does, with the same tasks, queues, event count and counters, so that the
-//! difference of the two is the price of the trait. What any loop of this runtime must do for each task, whatever says which task is next,
-//! it does, too: it reads anew which worker its thread carries, and looks whether it still carries it where a task stays pending (hand-overs);
-//! it reads whether fibers are ready, and keeps count of their turns; it notes the task's origin (reports of stuck workers), and takes note of where a
-//! task wants to go that gave way (soft and hard yields). Nobody ever asks it for any of these, and what would follow is not there: it is a
-//! yardstick, not a runtime, and never shuts down before its tasks have ended.
+//! It does what `Runtime` with `Fifo` does, with the same tasks, queues, event count and counters, so that
+//! the difference of the two is the price of the trait. What any loop of this runtime must do for each task,
+//! whatever says which task is next, it does, too: it reads anew which worker its thread carries, and looks
+//! whether it still carries it where a task stays pending (hand-overs); it reads whether fibers are ready,
+//! and keeps count of their turns; it notes the task's origin (reports of stuck workers), and takes note of
+//! where a task wants to go that gave way (soft and hard yields). Nobody ever asks it for any of these, and
+//! what would follow is not there: it is a yardstick, not a runtime, and never shuts down before its tasks
+//! have ended.
 //!
-//! What its pushes need beside the queue is out of line, and comes last, as in the runtime; and they are inlined where tasks are spawned, which a
-//! free function of a library that knows no policy cannot have.
+//! What its pushes need beside the queue is out of line, and comes last, as in the runtime; and they are
+//! inlined where tasks are spawned, which a free function of a library that knows no policy cannot have.
 //!
-//! What it has not: the guard by which a hook's own spawns and panics are told, the axes that are values, and what is overdue in places that plain FIFO
-//! has not (the price of the trait and of its components).
+//! What it has not: the guard by which a hook's own spawns and panics are told, the axes that are values, and
+//! what is overdue in places that plain FIFO has not (the price of the trait and of its components).
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -32,7 +34,7 @@ use warpweft_platform::thread::{pause, sharply};
 use warpweft_policy::{Count, Counters};
 use warpweft_queue::{Amount, EventCount, Fifo, FifoThief, Full, Glance, Locked, Owner, Steal, Thief};
 use warpweft_task::pool::{PoolHeader, PoolVtable};
-use warpweft_task::spawn::{self, Birth};
+use warpweft_task::spawn::{self, SpawnInfo};
 use warpweft_task::{Header, JoinHandle, Pending, Ran, Runnable, Suspended, Why};
 
 #[repr(C)]
@@ -167,8 +169,8 @@ impl Hand {
             .for_each(|thread| thread.join().expect("a worker's thread"));
     }
 
-    fn birth(&self) -> Birth {
-        Birth {
+    fn info(&self) -> SpawnInfo {
+        SpawnInfo {
             pool: NonNull::from(self).cast(),
             location: Location::caller(),
             name: None,
@@ -180,7 +182,7 @@ impl Hand {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         // SAFETY: the yardstick waits for its tasks before it goes.
-        let (task, handle) = unsafe { spawn::future(future, self.birth()) };
+        let (task, handle) = unsafe { spawn::future(future, self.info()) };
         self.push(task, Why::Spawned);
         handle
     }
@@ -190,7 +192,7 @@ impl Hand {
         job: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
         // SAFETY: the yardstick waits for its tasks before it goes.
-        let (task, handle) = unsafe { spawn::job(job, self.birth()) };
+        let (task, handle) = unsafe { spawn::job(job, self.info()) };
         self.push(task, Why::Spawned);
         handle
     }

@@ -17,11 +17,12 @@ impl Pool {
     }
 }
 
-/// Lets at most so many of its tasks into a pool at a time; the others wait in its line, in the order in which they were spawned. It has no threads
-/// of its own.
+/// Lets at most so many of its tasks into a pool at a time; the others wait in its line, in the order in
+/// which they were spawned. It has no threads of its own.
 ///
-/// A task counts from its first step until its end, also while it waits, and wherever it goes meanwhile: so a view bounds what is open at a time, such
-/// as connections. Clones are the same view. The tasks that wait are tasks, too: their memory is there, but nothing of theirs has run.
+/// A task counts from its first step until its end, also while it waits, and wherever it goes meanwhile: so a
+/// view bounds what is open at a time, such as connections. Clones are the same view. The tasks that wait are
+/// tasks, too: their memory is there, but nothing of theirs has run.
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(4).build()?;

@@ -12,19 +12,22 @@ use std::task::{Context, Poll, ready};
 use warpweft_task::{TaskId, task_of};
 
 impl Pool {
-    /// The task that awaits this goes on in this pool: behind what came to it from outside before, on one of its workers. At once if it is there already.
+    /// The task that awaits this goes on in this pool: behind what came to it from outside before, on one of
+    /// its workers. At once if it is there already.
     ///
-    /// If the pool is [bounded](crate::Builder::capacity), it waits for a place first, in the order of those who ask, and keeps the place that it has where it is
-    /// meanwhile. Dropped before it is ready, it stays where it is.
+    /// If the pool is [bounded](crate::Builder::capacity), it waits for a place first, in the order of those
+    /// who ask, and keeps the place that it has where it is meanwhile. Dropped before it is ready, it stays
+    /// where it is.
     ///
-    /// For the policy of the pool that it leaves the task has ended; what that policy had noted of it, such as a [priority](crate::Priority), does not come along.
-    /// Costs a push from outside.
+    /// For the policy of the pool that it leaves the task has ended; what that policy had noted of it, such
+    /// as a [priority](crate::Priority), does not come along. Costs a push from outside.
     ///
     /// # Errors
     ///
-    /// [`EnterError`], and the task goes on where it is: the pool is shutting down; waiting for a place there could go on for ever; or it is not a task
-    /// that awaits this. Who waits for a place when the pool closes hears of it; a task that needs none, or has got one, and comes just then ends with the
-    /// pool, as one of its own: [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// [`EnterError`], and the task goes on where it is: the pool is shutting down; waiting for a place there
+    /// could go on for ever; or it is not a task that awaits this. Who waits for a place when the pool closes
+    /// hears of it; a task that needs none, or has got one, and comes just then ends with the pool, as one of
+    /// its own: [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     ///
     /// ```
     /// use warpweft::{Pool, Runtime};
@@ -48,7 +51,8 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// As `enter`, and [`EnterError::Full`]: there is no place. Never [`EnterError::OutOfOrder`], since it does not wait.
+    /// As `enter`, and [`EnterError::Full`]: there is no place. Never [`EnterError::OutOfOrder`], since it
+    /// does not wait.
     pub fn try_enter(&self) -> Enter<'_> {
         Enter::new(self, false)
     }
@@ -110,7 +114,8 @@ impl Future for Enter<'_> {
         };
         worker_ref.transfer_request.set(Transfer::new(task, destination));
         self.wished = Some(task);
-        // It goes back to a queue at the end of this step: to the other pool's, or, if the wish was lost meanwhile, to be asked again.
+        // It goes back to a queue at the end of this step: to the other pool's, or, if the wish was lost
+        // meanwhile, to be asked again.
         cx.waker().wake_by_ref();
         Poll::Pending
     }

@@ -1,7 +1,7 @@
 //! Several pools in one runtime, and tasks that go from one to the other.
 //!
-//! No policy is the best for everything; so the parts of a program may each have a [`Pool`] with a policy, workers and statistics of
-//! its own, and a task goes on where its next part belongs.
+//! No policy is the best for everything; so the parts of a program may each have a [`Pool`] with a policy,
+//! workers and statistics of its own, and a task goes on where its next part belongs.
 //!
 //! ```text
 //!   Runtime ─┬─ Pool "accept"   fifo, 1 worker             task ── enter().await ─▶ goes on there
@@ -9,12 +9,16 @@
 //!            └─ Pool "index"    prows, 2 workers
 //! ```
 //!
-//! - **Stages**: [`stage`] and [`Builder::then`](crate::Builder::then) make a chain of pools. A future goes to another one by
-//!   [`Pool::enter`]; a closure, in a job or a fiber, calls another one there and waits, by [`Pool::run`].
-//! - **Backpressure**: [`Builder::capacity`](crate::Builder::capacity) bounds a pool. `enter` waits for a place, and keeps the one before
-//!   meanwhile, so a full stage fills up those before it; [`Pool::try_enter`] says that there is none.
-//! - **Silos**: [`Builder::silos`](crate::Builder::silos) makes several pools alike, and [`Silos`] finds the one for a key.
-//! - **Views**: a [`ConcurrencyLimit`] lets so many of its tasks at a time into a pool, without threads of its own.
+//! - **Stages**: [`stage`] and [`Builder::then`](crate::Builder::then) make a chain of pools. A future goes
+//!   to another one by [`Pool::enter`]; a closure, in a job or a fiber, calls another one there and waits, by
+//!   [`Pool::run`].
+//! - **Backpressure**: [`Builder::capacity`](crate::Builder::capacity) bounds a pool. `enter` waits for a
+//!   place, and keeps the one before meanwhile, so a full stage fills up those before it; [`Pool::try_enter`]
+//!   says that there is none.
+//! - **Silos**: [`Builder::silos`](crate::Builder::silos) makes several pools alike, and [`Silos`] finds the
+//!   one for a key.
+//! - **Views**: a [`ConcurrencyLimit`] lets so many of its tasks at a time into a pool, without threads of
+//!   its own.
 //!
 //! ```
 //! use warpweft::{Lifo, Runtime, stage};
@@ -35,13 +39,16 @@
 //!
 //! # What is promised
 //!
-//! - A task that enters a pool takes its handle, its wakers and its name along; for the policy that it leaves it has ended, for the
-//!   other one it comes from outside, without anything that the first one wrote into its word (a priority, say).
-//! - Wherever it is, a task ends with the pool in which it is. One that enters a pool just as that closes ends with it.
-//! - **No circles.** Who has a place in a bounded pool can wait for a place only in pools behind it, of the same runtime; else two full
-//!   pools could wait for each other for ever. Entering in another order is [`EnterError::OutOfOrder`].
-//! - Each pool has its own driver for sockets and timers, made when it is first used, its own monitor and its own threads that block. What a task
-//!   has opened in one pool it takes along, and is woken there.
+//! - A task that enters a pool takes its handle, its wakers and its name along; for the policy that it leaves
+//!   it has ended, for the other one it comes from outside, without anything that the first one wrote into
+//!   its word (a priority, say).
+//! - Wherever it is, a task ends with the pool in which it is. One that enters a pool just as that closes
+//!   ends with it.
+//! - **No circles.** Who has a place in a bounded pool can wait for a place only in pools behind it, of the
+//!   same runtime; else two full pools could wait for each other for ever. Entering in another order is
+//!   [`EnterError::OutOfOrder`].
+//! - Each pool has its own driver for sockets and timers, made when it is first used, its own monitor and its
+//!   own threads that block. What a task has opened in one pool it takes along, and is woken there.
 //!
 //! # How it is made
 //!

@@ -24,8 +24,9 @@ impl Runtime {
 /// Pools alike, each for a part of the keys: made by [`Builder::silos`](crate::Builder::silos), found by
 /// [`Runtime::silos`](crate::Runtime::silos).
 ///
-/// What has the same key goes to the same pool, whose workers alone take it: so it stays with what they have in their caches, and a
-/// crowd in one silo does not reach the others. Nor do their idle workers help: that is the price.
+/// What has the same key goes to the same pool, whose workers alone take it: so it stays with what they have
+/// in their caches, and a crowd in one silo does not reach the others. Nor do their idle workers help: that
+/// is the price.
 ///
 /// ```
 /// use warpweft::Runtime;

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - The budget is the thread's, not the task's: a switch, and the start of a task, leave it alone. It is filled where a check is due, which
-//!   is the one place that pays for it.
+//! - The budget is the thread's, not the task's: a switch, and the start of a task, leave it alone. It is
+//!   filled where a check is due, which is the one place that pays for it.
 //! - Nothing switches or unwinds that is uncooperative, panicking, or a hook of a policy.
 
 use crate::execution::stack_context::{self, StackContext};
@@ -80,7 +80,8 @@ pub(crate) fn may_act(context: &StackContext) -> bool {
     !context.is_uncooperative() && !context.keeps_worker() && !panicking()
 }
 
-/// Unwinds a job or a fiber that was cancelled, and a job of a runtime that shuts down. A fiber of one is unwound where it switches.
+/// Unwinds a job or a fiber that was cancelled, and a job of a runtime that shuts down. A fiber of one is
+/// unwound where it switches.
 fn stop_if_told(context: &StackContext) {
     if !cfg!(panic = "unwind") {
         return;
@@ -98,9 +99,11 @@ fn stop_if_told(context: &StackContext) {
     }
 }
 
-/// Calls `f`; no check in it switches or stops, nor in what it calls. What `f` takes from the budget is not counted.
+/// Calls `f`; no check in it switches or stops, nor in what it calls. What `f` takes from the budget is not
+/// counted.
 ///
-/// Uncooperative calls may be nested, and may panic. A wait in `f` is a wait as ever: others run meanwhile, and give way.
+/// Uncooperative calls may be nested, and may panic. A wait in `f` is a wait as ever: others run meanwhile,
+/// and give way.
 ///
 /// ```
 /// # #[cfg(feature = "macros")] {

@@ -1,10 +1,11 @@
 //! Cooperative code: what computes for long gives way now and then, by itself.
 //!
-//! A fiber that computes keeps the others of its thread from running, and a future the tasks behind it. `#[cooperative]` inserts *checks* into a
-//! function, at its entry and wherever it loops. A check subtracts the statements that stand between it and the next ones from what the thread
-//! has left of its *quantum*, [`Builder::quantum`](crate::Builder::quantum) statements. When nothing is left the code gives way, and the
-//! quantum begins anew. That is the implicit switch of Negele et al. ("On the Design and Implementation of an Efficient Lock-Free
-//! Scheduler"), whose compiler counts instructions.
+//! A fiber that computes keeps the others of its thread from running, and a future the tasks behind it.
+//! `#[cooperative]` inserts *checks* into a function, at its entry and wherever it loops. A check subtracts
+//! the statements that stand between it and the next ones from what the thread has left of its *quantum*,
+//! [`Builder::quantum`](crate::Builder::quantum) statements. When nothing is left the code gives way, and the
+//! quantum begins anew. That is the implicit switch of Negele et al. ("On the Design and Implementation of an
+//! Efficient Lock-Free Scheduler"), whose compiler counts instructions.
 //!
 //! ```
 //! # #[cfg(feature = "macros")] {
@@ -38,33 +39,40 @@
 //! | another worker's half of a `join`, a job of a `scope` | nothing | goes on |
 //! | a thread of no pool | nothing | |
 //!
-//! - **Unwound** means: as by a panic that no hook reports, so that what the frames hold is dropped. The joiner gets
-//!   [`JoinError::Cancelled`](crate::JoinError::Cancelled). Who catches it goes on to the next check that is due, where it is unwound again. With
-//!   `panic = "abort"` nothing is unwound, and a cancelled fiber or job goes on to its end.
-//! - **A runtime that shuts down** stops cooperative code the same way: [`JoinError::Shutdown`](crate::JoinError::Shutdown).
-//! - **Nothing happens** while the thread is panicking, in a hook of a policy, or inside of [`uncooperative`].
-//! - The quantum is the thread's, and a task may find it half used: it gives way *after at most* a quantum of statements.
+//! - **Unwound** means: as by a panic that no hook reports, so that what the frames hold is dropped. The
+//!   joiner gets [`JoinError::Cancelled`](crate::JoinError::Cancelled). Who catches it goes on to the next
+//!   check that is due, where it is unwound again. With `panic = "abort"` nothing is unwound, and a cancelled
+//!   fiber or job goes on to its end.
+//! - **A runtime that shuts down** stops cooperative code the same way:
+//!   [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+//! - **Nothing happens** while the thread is panicking, in a hook of a policy, or inside of
+//!   [`uncooperative`].
+//! - The quantum is the thread's, and a task may find it half used: it gives way *after at most* a quantum of
+//!   statements.
 //!
 //! # What has checks
 //!
-//! - The entry of the function, and of closures in it whose body is a block; the body of each `loop`, `while` and `for`. `continue` leads
-//!   through the check.
-//! - A `for` over `a..b` whose body neither leaves it, waits, loops nor calls macros (but those of the standard library) is cut into strips as
-//!   long as the quantum allows. Each strip has one check; inside, the loop is as it was, vectorised perhaps.
-//! - What it calls has not, unless it is cooperative itself; nor has what macros' calls expand to, and adaptors of iterators. Each counts as one
-//!   statement.
-//! - For a closure, an `async` block or a loop there is [`cooperate!`](crate::cooperate), as attributes of expressions are not stable.
+//! - The entry of the function, and of closures in it whose body is a block; the body of each `loop`, `while`
+//!   and `for`. `continue` leads through the check.
+//! - A `for` over `a..b` whose body neither leaves it, waits, loops nor calls macros (but those of the
+//!   standard library) is cut into strips as long as the quantum allows. Each strip has one check; inside,
+//!   the loop is as it was, vectorised perhaps.
+//! - What it calls has not, unless it is cooperative itself; nor has what macros' calls expand to, and
+//!   adaptors of iterators. Each counts as one statement.
+//! - For a closure, an `async` block or a loop there is [`cooperate!`](crate::cooperate), as attributes of
+//!   expressions are not stable.
 //!
 //! # What to beware of
 //!
-//! A check is a place where a fiber may switch. A lock of the standard library that is held there blocks its thread, if another fiber wants it:
-//! use [`sync::Mutex`](crate::sync::Mutex), or [`uncooperative`]. In an `async fn` it is an `await`: what is alive there has to be `Send`, if the
-//! task is.
+//! A check is a place where a fiber may switch. A lock of the standard library that is held there blocks its
+//! thread, if another fiber wants it: use [`sync::Mutex`](crate::sync::Mutex), or [`uncooperative`]. In an
+//! `async fn` it is an `await`: what is alive there has to be `Send`, if the task is.
 //!
 //! # Costs
 //!
-//! Two instructions where the statically linked program addresses its threads' variables directly, and three where it loads the address first;
-//! `cargo xtask asm` counts them. What a switch costs is paid once per quantum.
+//! Two instructions where the statically linked program addresses its threads' variables directly, and three
+//! where it loads the address first; `cargo xtask asm` counts them. What a switch costs is paid once per
+//! quantum.
 
 pub(crate) mod budget;
 #[cfg(doctest)]

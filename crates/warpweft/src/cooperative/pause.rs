@@ -8,7 +8,8 @@ use std::task::Poll;
 
 /// Awaited by code whose check is due: the task goes to where its policy wants tasks that have yielded.
 ///
-/// Unlike [`yield_now`](crate::yield_now) it does so also if nothing else is ready: a task that was cancelled is dropped on its way.
+/// Unlike [`yield_now`](crate::yield_now) it does so also if nothing else is ready: a task that was cancelled
+/// is dropped on its way.
 #[doc(hidden)]
 #[cold]
 pub fn pause() -> impl Future<Output = ()> + Send + Sync {

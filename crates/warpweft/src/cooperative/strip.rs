@@ -13,8 +13,8 @@ pub trait Count: Copy + Ord {
     fn after(range: &Range<Self>, steps: u32) -> Self;
 }
 
-/// The turns of a loop that the budget allows, at least one, which are taken from it: each counts `statements`, one or more. `None`: the
-/// loop is over.
+/// The turns of a loop that the budget allows, at least one, which are taken from it: each counts
+/// `statements`, one or more. `None`: the loop is over.
 #[doc(hidden)]
 #[inline]
 #[must_use]
@@ -29,7 +29,8 @@ pub fn strip<T: Count>(rest: &mut Range<T>, statements: i32) -> Option<Range<T>>
     } else {
         part(rest, statements)
     };
-    // Nothing new, but said in this form the compiler knows that no strip goes beyond the end, and leaves checks of bounds away.
+    // Nothing new, but said in this form the compiler knows that no strip goes beyond the end, and leaves
+    // checks of bounds away.
     let end = end.min(rest.end);
     Some(std::mem::replace(&mut rest.start, end)..end)
 }

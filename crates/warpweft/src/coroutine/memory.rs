@@ -135,7 +135,8 @@ fn mark(address: usize, bytes: usize) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// With [`Guards::Protect`] each guard takes a mapping of the process, and the kernel gives no more than `vm.max_map_count`.
+/// With [`Guards::Protect`] each guard takes a mapping of the process, and the kernel gives no more than
+/// `vm.max_map_count`.
 ///
 /// # Safety
 ///
@@ -170,8 +171,8 @@ pub(crate) unsafe fn forget(address: usize, bytes: usize) {
     };
 }
 
-/// How many bytes at the high end of the range are in use, counted from its lowest page with a content. `None`: the system does
-/// not tell.
+/// How many bytes at the high end of the range are in use, counted from its lowest page with a content.
+/// `None`: the system does not tell.
 #[cfg(target_os = "linux")]
 pub(crate) fn used(address: usize, bytes: usize) -> Option<usize> {
     let mut pages = vec![0_u8; bytes / page()];

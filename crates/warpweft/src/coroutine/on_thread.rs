@@ -1,4 +1,5 @@
-//! A closure on a stack of its own, which is a thread's: for the model checkers, and where stacks cannot be switched.
+//! A closure on a stack of its own, which is a thread's: for the model checkers, and where stacks cannot be
+//! switched.
 //!
 //! ```text
 //!   fibers thread:   resume ── baton ──▶            ◀── baton ── …

@@ -1,14 +1,15 @@
 //! The report of a fiber, or of a handled body, that overflows its stack.
 //!
-//! The guard below a stack turns the overflow into a signal. The handler runs on the thread's alternate signal stack, which the
-//! standard library has given to each of its threads (where the program is not a Rust one, there is none, and the process ends
-//! without a word); it compares the address with the guard of the fiber that runs here, and
-//! writes a line and ends the process, or leaves the signal to the handler before it.
+//! The guard below a stack turns the overflow into a signal. The handler runs on the thread's alternate
+//! signal stack, which the standard library has given to each of its threads (where the program is not a Rust
+//! one, there is none, and the process ends without a word); it compares the address with the guard of the
+//! fiber that runs here, and writes a line and ends the process, or leaves the signal to the handler before
+//! it.
 //!
 //! # Invariants
 //!
-//! - The handler calls the [finders](Find), which read a thread-local word each and what it leads to. It allocates nothing, and calls `write`
-//!   and `abort`.
+//! - The handler calls the [finders](Find), which read a thread-local word each and what it leads to. It
+//!   allocates nothing, and calls `write` and `abort`.
 
 use super::memory::page;
 use super::stack::Stack;
@@ -102,7 +103,8 @@ impl Write for Line {
     }
 }
 
-/// Finds the label of the stack that the calling thread is on; null: it is on none of that kind. Called in a signal handler.
+/// Finds the label of the stack that the calling thread is on; null: it is on none of that kind. Called in a
+/// signal handler.
 pub(crate) type Find = fn() -> *const Label;
 
 /// A kind of stacks, and how the handler finds the one that overflowed.
@@ -126,7 +128,8 @@ impl Finder {
 
     fn find(&self) -> Option<&'static Label> {
         let label = self.0.get().map_or(std::ptr::null(), |find| find());
-        // SAFETY: null, or the label of the stack that the handler interrupts, which is there as long as that runs.
+        // SAFETY: null, or the label of the stack that the handler interrupts, which is there as long as that
+        // runs.
         unsafe { label.as_ref() }
     }
 }
@@ -152,8 +155,8 @@ mod handler {
         ours.sa_sigaction = on_signal as *const () as usize;
         ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
         let mut before = ours;
-        // SAFETY: both places are valid; the handler has the signature that the flags demand. Where it fails, `before` is
-        // ours, which is then never called.
+        // SAFETY: both places are valid; the handler has the signature that the flags demand. Where it fails,
+        // `before` is ours, which is then never called.
         let _ = unsafe { libc::sigaction(signal, &raw const ours, &raw mut before) };
         before
     }
@@ -214,7 +217,8 @@ mod handler {
 
     impl Label {
         fn is_guard(&self, address: usize) -> bool {
-            // A frame is entered page by page, so the first touch below the stack is in the guard, its lowest page.
+            // A frame is entered page by page, so the first touch below the stack is in the guard, its lowest
+            // page.
             (self.limit..self.limit + self.guard).contains(&address)
         }
     }

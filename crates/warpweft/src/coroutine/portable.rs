@@ -1,7 +1,7 @@
 //! A closure on a stack of its own, by switching stacks on one thread.
 //!
-//! Where `switch.rs`, the same with a few instructions of our own, has not been tried. `on_thread.rs` has a thread for each stack. All have the
-//! same interface.
+//! Where `switch.rs`, the same with a few instructions of our own, has not been tried. `on_thread.rs` has a
+//! thread for each stack. All have the same interface.
 
 use super::stack::Stack;
 use crate::coroutine::Input;
@@ -9,8 +9,8 @@ use corosensei::CoroutineResult;
 use corosensei::stack::StackPointer;
 use std::cell::UnsafeCell;
 
-// SAFETY: a `Stack` is a piece of a mapping that its pool keeps, used by nobody else, with a guard at its low end, which is at
-// least a page larger than the smallest stack; both ends are multiples of a page.
+// SAFETY: a `Stack` is a piece of a mapping that its pool keeps, used by nobody else, with a guard at its low
+// end, which is at least a page larger than the smallest stack; both ends are multiples of a page.
 unsafe impl corosensei::stack::Stack for Stack {
     #[inline]
     fn base(&self) -> StackPointer {

@@ -6,16 +6,18 @@
 //!            ◀────────── distance ─────────────▶
 //! ```
 //!
-//! The frames of fibers that wait are the same few lines at each stack's top. Were all tops a power of two apart, those lines would
-//! share a few sets of each cache and push each other out: 100 fibers that take turns ran out of the third-level cache. So the
-//! distance is an odd number of pages, which spreads them over the second level's sets and the sets of the translation buffer, and
-//! some lines at the top stay unused, differently many on neighbours, which spreads them over the first level's.
+//! The frames of fibers that wait are the same few lines at each stack's top. Were all tops a power of two
+//! apart, those lines would share a few sets of each cache and push each other out: 100 fibers that take
+//! turns ran out of the third-level cache. So the distance is an odd number of pages, which spreads them over
+//! the second level's sets and the sets of the translation buffer, and some lines at the top stay unused,
+//! differently many on neighbours, which spreads them over the first level's.
 //!
 //! A stack that is given back keeps its first pages; what lies deeper goes back to the system.
 //!
 //! # Invariants
 //!
-//! - A stack belongs to one `Stack` value at a time, which gives it back when it is dropped; it holds its pool.
+//! - A stack belongs to one `Stack` value at a time, which gives it back when it is dropped; it holds its
+//!   pool.
 //! - Where stacks are limited, who uses one holds a `Claim`. What threads keep for later is not in use.
 //! - Mappings go when the last `Stack` and the pool are gone.
 
@@ -35,7 +37,8 @@ pub(crate) const USUAL_BYTES: usize = 64 << 10;
 
 /// So differently do the tops of stacks lie in their pages,
 const COLORS: usize = 16;
-/// in steps of so many bytes: two lines. All of it is less than half a page, so that what waits at the top stays in one.
+/// in steps of so many bytes: two lines. All of it is less than half a page, so that what waits at the top
+/// stays in one.
 const COLOR_BYTES: usize = 128;
 
 /// What a stack keeps resident while nobody uses it.
@@ -72,8 +75,8 @@ impl fmt::Display for NoStack {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fibers {
-    /// Fibers that belong to a thread and have not ended: they have waited at least once, or were spawned [beside](crate::fiber::spawn_beside)
-    /// such a one.
+    /// Fibers that belong to a thread and have not ended: they have waited at least once, or were spawned
+    /// [beside](crate::fiber::spawn_beside) such a one.
     pub live: usize,
     /// Stacks that were ever made.
     pub stacks: usize,
@@ -117,7 +120,8 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
-    /// Stacks of `bytes` bytes, rounded up to whole pages, of which at most so many are in use at a time; `usize::MAX`: there is no limit.
+    /// Stacks of `bytes` bytes, rounded up to whole pages, of which at most so many are in use at a time;
+    /// `usize::MAX`: there is no limit.
     pub(crate) fn new(bytes: usize, most: usize) -> Self {
         Self::with_guards(bytes, most, memory::guards())
     }
@@ -150,7 +154,8 @@ impl Stacks {
             return Ok(Claim::none());
         }
         let more = |in_use: usize| (in_use < self.most).then(|| in_use + 1);
-        // Ordering: Relaxed, and when it is given up. It is a number and guards nothing: stacks change hands under the lock, or stay with their thread.
+        // Ordering: Relaxed, and when it is given up. It is a number and guards nothing: stacks change hands
+        // under the lock, or stay with their thread.
         let claimed = self
             .in_use
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);

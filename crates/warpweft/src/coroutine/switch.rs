@@ -1,28 +1,30 @@
 //! A closure on a stack of its own, by jumps between stacks on one thread.
 //!
-//! The other implementations, with the same interface, are in `coroutine.rs` (where nobody has tested these few instructions) and
-//! `on_thread.rs`.
+//! The other implementations, with the same interface, are in `coroutine.rs` (where nobody has tested these
+//! few instructions) and `on_thread.rs`.
 //!
 //! ```text
 //!   resume ── jump ─▶ closure ── jump ─▶ another closure ── jump ─▶ where `resume` was called
 //!     left as `back`    left as `left`     has `back` from the first
 //! ```
 //!
-//! Whoever leaves a stack pushes the two registers that the compiler does not let go of, and where it goes on; the rest is the
-//! compiler's to save (all registers are clobbered). It then loads the other stack's pointer and jumps to what lies there. There is no
-//! `call` and no `ret`: the processor's list of return addresses stays the thread's, so a function that was called before a switch
-//! returns as predicted wherever the stacks that take turns called it from the same place.
+//! Whoever leaves a stack pushes the two registers that the compiler does not let go of, and where it goes
+//! on; the rest is the compiler's to save (all registers are clobbered). It then loads the other stack's
+//! pointer and jumps to what lies there. There is no `call` and no `ret`: the processor's list of return
+//! addresses stays the thread's, so a function that was called before a switch returns as predicted wherever
+//! the stacks that take turns called it from the same place.
 //!
-//! Nothing unwinds from one stack into another: closures do not unwind, and a backtrace ends at [`enter`]. Unwinding within a stack does
-//! not meet a switch, which calls nothing.
+//! Nothing unwinds from one stack into another: closures do not unwind, and a backtrace ends at [`enter`].
+//! Unwinding within a stack does not meet a switch, which calls nothing.
 //!
-//! For tools: valgrind's `memcheck` takes a jump between stacks that lie next to each other for a large frame, and has to be told
-//! `--max-stackframe=30000`; or build with `--cfg warpweft_corosensei`.
+//! For tools: valgrind's `memcheck` takes a jump between stacks that lie next to each other for a large
+//! frame, and has to be told `--max-stackframe=30000`; or build with `--cfg warpweft_corosensei`.
 //!
 //! # Invariants
 //!
-//! - `left` is null while the closure runs and when it has ended; otherwise the stack pointer at which three words lie: where it goes
-//!   on, rbx, rbp. Before the first run: [`enter`], the address of [`run`], the closure.
+//! - `left` is null while the closure runs and when it has ended; otherwise the stack pointer at which three
+//!   words lie: where it goes on, rbx, rbp. Before the first run: [`enter`], the address of [`run`], the
+//!   closure.
 //! - `back` is right while the closure runs.
 
 use super::stack::Stack;
@@ -64,8 +66,8 @@ impl Switch {
     #[allow(clippy::inline_always, reason = "as `suspend`")]
     #[inline(always)]
     fn leave_to(&self, to: *mut u8) -> Input {
-        // SAFETY: the closure runs, so `back`, or the other one's `left`, which its caller vouches for, is where a stack of this thread was
-        // left; each was left once since it went on.
+        // SAFETY: the closure runs, so `back`, or the other one's `left`, which its caller vouches for, is
+        // where a stack of this thread was left; each was left once since it went on.
         match unsafe { switch(&self.left, to, self, SWITCHED) } {
             GO => Input::Go,
             _ => Input::Unwind,
@@ -73,11 +75,13 @@ impl Switch {
     }
 }
 
-/// Leaves the stack of `from`, which runs, for that of `next`, which then comes back to who resumed `from`; without one to him at once.
+/// Leaves the stack of `from`, which runs, for that of `next`, which then comes back to who resumed `from`;
+/// without one to him at once.
 ///
 /// # Safety
 ///
-/// `from` is of the calling stack; `next` has begun, has not ended, and does not run; both are of this thread.
+/// `from` is of the calling stack; `next` has begun, has not ended, and does not run; both are of this
+/// thread.
 #[allow(clippy::inline_always, reason = "as `Switch::suspend`")]
 #[inline(always)]
 pub(crate) unsafe fn leave_for(from: &Switch, next: Option<&RawCoroutine>) -> Input {
@@ -99,8 +103,8 @@ pub(crate) struct RawCoroutine {
 impl RawCoroutine {
     /// # Safety
     ///
-    /// What `body` borrows is there until it has returned. `body` does not unwind. The value does not move from its first
-    /// [`resume`](Self::resume) to the end of `body`.
+    /// What `body` borrows is there until it has returned. `body` does not unwind. The value does not move
+    /// from its first [`resume`](Self::resume) to the end of `body`.
     pub(crate) unsafe fn new<F: FnOnce(&Switch)>(stack: Stack, body: F) -> Self {
         let top = ptr::with_exposed_provenance_mut::<u8>(stack.top());
         let align = align_of::<F>().max(16);
@@ -133,7 +137,8 @@ impl RawCoroutine {
         }
     }
 
-    /// Runs the closure until it, or one that it was left for, switches back here or ends. Whether that one has ended.
+    /// Runs the closure until it, or one that it was left for, switches back here or ends. Whether that one
+    /// has ended.
     #[allow(clippy::inline_always, reason = "as `Switch::suspend`")]
     #[inline(always)]
     pub(crate) fn resume(&self, input: Input) -> bool {
@@ -171,7 +176,8 @@ impl Drop for RawCoroutine {
             // SAFETY: it was never run, so the closure is where `new` has put it.
             unsafe { drop_body(left) };
         } else if !left.is_null() {
-            // It is in the middle of the closure, whose frames others may know of: the stack stays as it is, for ever.
+            // It is in the middle of the closure, whose frames others may know of: the stack stays as it is,
+            // for ever.
             return;
         }
         // SAFETY: nothing is left on it, and it is dropped once.
@@ -204,8 +210,8 @@ unsafe extern "sysv64" fn run<F: FnOnce(&Switch)>(switch: *const Switch, body: *
     }
 }
 
-/// Where a stack begins: rsp is at the address of [`run`], the closure lies behind it, and rdx is its switch. A frame without a caller, where
-/// backtraces end.
+/// Where a stack begins: rsp is at the address of [`run`], the closure lies behind it, and rdx is its switch.
+/// A frame without a caller, where backtraces end.
 ///
 /// # Safety
 ///
@@ -220,7 +226,8 @@ unsafe extern "sysv64" fn enter() -> ! {
         "mov rdi, rdx",
         "mov rsi, rsp",
         "xor ebp, ebp",
-        // A return address for backtraces, without a call that the processor would remember: nobody returns to it.
+        // A return address for backtraces, without a call that the processor would remember: nobody returns
+        // to it.
         "lea rcx, [rip + 2f]",
         "push rcx",
         "jmp rax",
@@ -230,17 +237,18 @@ unsafe extern "sysv64" fn enter() -> ! {
     )
 }
 
-/// Leaves the calling stack, notes in `left` where, and goes on with the one that was left at `to`. Returns when the calling stack goes on, with
-/// the word of who lets it.
+/// Leaves the calling stack, notes in `left` where, and goes on with the one that was left at `to`. Returns
+/// when the calling stack goes on, with the word of who lets it.
 ///
 /// # Safety
 ///
-/// At `to` a stack of this thread was left by this function, once since it went on, or one begins that `own` is the switch of.
+/// At `to` a stack of this thread was left by this function, once since it went on, or one begins that `own`
+/// is the switch of.
 #[allow(clippy::inline_always, reason = "as `Switch::suspend`")]
 #[inline(always)]
 unsafe fn switch(left: &Cell<*mut u8>, to: *mut u8, own: *const Switch, mut word: usize) -> usize {
-    // SAFETY: by contract. All registers are given up, but for rbx and rbp, which cannot be: they are kept on the stack. That is allowed to
-    // be pushed to, and is as before when it goes on.
+    // SAFETY: by contract. All registers are given up, but for rbx and rbp, which cannot be: they are kept on
+    // the stack. That is allowed to be pushed to, and is as before when it goes on.
     unsafe {
         asm!(
             "push rbp",

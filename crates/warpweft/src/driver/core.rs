@@ -177,8 +177,8 @@ impl Driver {
 }
 
 impl PollTurn<'_> {
-    /// Looks what happened; sleeps until something does, a timer expires, somebody wakes it, or `at_most_ns` nanoseconds are
-    /// over.
+    /// Looks what happened; sleeps until something does, a timer expires, somebody wakes it, or `at_most_ns`
+    /// nanoseconds are over.
     pub(crate) fn wait(&mut self, at_most_ns: Option<u64>) {
         let driver = self.driver;
         let now = driver.poller.now_ns();
@@ -197,8 +197,8 @@ impl PollTurn<'_> {
         drop(events);
         driver.sleep_deadline.clear();
         if waited.is_err() {
-            // The system took the poller away (out of memory, or its descriptor was closed behind our back). Nobody can sleep in
-            // it, so everyone is told.
+            // The system took the poller away (out of memory, or its descriptor was closed behind our back).
+            // Nobody can sleep in it, so everyone is told.
             driver.close();
         }
     }
@@ -239,8 +239,8 @@ impl Drop for PollTurn<'_> {
 /// Calls all of them; leaves their place for the next.
 fn wake(wakers: &mut Vec<Waker>) {
     for waker in wakers.drain(..) {
-        // Unwind: a waker may be anybody's code. The others, and the thread that polls, have no part in its panic, which the
-        // panic hook has reported.
+        // Unwind: a waker may be anybody's code. The others, and the thread that polls, have no part in its
+        // panic, which the panic hook has reported.
         let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
     }
 }

@@ -6,8 +6,9 @@
 //!         ◀── `sleep_deadline`       a timer descriptor, for sleeps shorter than `COARSE_NS`; each expiry is an edge, too
 //! ```
 //!
-//! What has become ready is remembered by the [`Source`](super::source::Source). Elsewhere there is `poller.rs`, over `polling`:
-//! that one re-arms its waker and its alarm at each look, which is four system calls more (decision 0017).
+//! What has become ready is remembered by the [`Source`](super::source::Source). Elsewhere there is
+//! `poller.rs`, over `polling`: that one re-arms its waker and its alarm at each look, which is four system
+//! calls more (decision 0017).
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
@@ -22,12 +23,12 @@ use warpweft_platform::clock;
 const EVENTS: usize = 1024;
 /// The key of the waker and of the alarm: no source has it.
 const OWN: u64 = u64::MAX;
-/// Sleeps from this length on keep `epoll`'s own time, which is in milliseconds: they end up to one early, and the rest is slept by
-/// the alarm. Shorter ones set the alarm, a system call more.
+/// Sleeps from this length on keep `epoll`'s own time, which is in milliseconds: they end up to one early,
+/// and the rest is slept by the alarm. Shorter ones set the alarm, a system call more.
 const COARSE_NS: u64 = 10_000_000;
 const MS: u64 = 1_000_000;
-/// The longest sleep that every kernel knows, 24 days in milliseconds: a longer one needs a system call that is from 2021, and that
-/// sandboxes refuse.
+/// The longest sleep that every kernel knows, 24 days in milliseconds: a longer one needs a system call that
+/// is from 2021, and that sandboxes refuse.
 const LONGEST_MS: u64 = i32::MAX as u64;
 
 #[derive(Debug)]
@@ -40,7 +41,8 @@ pub(crate) struct Poller {
 /// What one look gave.
 pub(crate) struct Events(Vec<epoll::Event>);
 
-// SAFETY: an event has flags and the number that `add` or `new` put in. It could hold a pointer instead; none is put in.
+// SAFETY: an event has flags and the number that `add` or `new` put in. It could hold a pointer instead; none
+// is put in.
 unsafe impl Send for Events {}
 
 /// Whether [`Ready::marked`] is told.
@@ -109,8 +111,8 @@ impl Poller {
     ///
     /// # Safety
     ///
-    /// It is deleted before it is closed. (`kqueue` asks for that; `epoll` would merely report it under its old key as long as
-    /// a duplicate of it is open.)
+    /// It is deleted before it is closed. (`kqueue` asks for that; `epoll` would merely report it under its
+    /// old key as long as a duplicate of it is open.)
     pub(crate) unsafe fn add(&self, fd: BorrowedFd<'_>, key: usize) -> io::Result<()> {
         use epoll::EventFlags as Flags;
         let flags = Flags::IN | Flags::OUT | Flags::PRI | Flags::RDHUP | Flags::HUP | Flags::ERR | Flags::ET;
@@ -126,8 +128,8 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
 
-    /// Sleeps until something happens, or `notify` is called or was called since the last wait, or `ns` nanoseconds are over. May
-    /// end early.
+    /// Sleeps until something happens, or `notify` is called or was called since the last wait, or `ns`
+    /// nanoseconds are over. May end early.
     pub(crate) fn wait(&self, events: &mut Events, ns: Option<u64>) -> io::Result<()> {
         let limit = match ns {
             None => None,
@@ -154,7 +156,8 @@ impl Poller {
 
     /// Ends the present or the next wait.
     pub(crate) fn notify(&self) {
-        // It fails only after 2⁶⁴ - 2 calls, and then the waker is rung for good: it is emptied, and this is an edge again.
+        // It fails only after 2⁶⁴ - 2 calls, and then the waker is rung for good: it is emptied, and this is
+        // an edge again.
         if rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes()).is_err() {
             let _ = rustix::io::read(&self.wakeup, &mut [0; 8]);
             let _ = rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes());

@@ -41,13 +41,14 @@ use std::io::{Error, ErrorKind};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Io {
-    /// The workers. One that has nothing to do sleeps in the system's poller; busy ones look there now and then: after 100 µs,
-    /// or after the task that runs by then.
+    /// The workers. One that has nothing to do sleeps in the system's poller; busy ones look there now and
+    /// then: after 100 µs, or after the task that runs by then.
     ///
     /// The fastest for work that waits. While every worker is in a long computation nobody looks.
     #[default]
     Inline,
-    /// A thread of its own. It looks at once, whatever the workers do, at the price of a hand-over between threads per event.
+    /// A thread of its own. It looks at once, whatever the workers do, at the price of a hand-over between
+    /// threads per event.
     Thread,
 }
 

@@ -1,5 +1,5 @@
-//! The poller's twin for the model checkers: events are what a model fires, and time passes when a wait with an end ends. The
-//! system's descriptors have no place here.
+//! The poller's twin for the model checkers: events are what a model fires, and time passes when a wait with
+//! an end ends. The system's descriptors have no place here.
 
 use std::io;
 use std::os::fd::BorrowedFd;

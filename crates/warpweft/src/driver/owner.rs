@@ -1,7 +1,8 @@
 //! A pool's driver: when it comes to be, who polls, and its end.
 //!
-//! There is none until the first socket or timer. From then on, with [`Io::Inline`], a worker without work sleeps in the poller
-//! (`idle`), and busy ones look there now and then (`PollInterval`); with [`Io::Thread`] a thread does nothing else.
+//! There is none until the first socket or timer. From then on, with [`Io::Inline`], a worker without work
+//! sleeps in the poller (`idle`), and busy ones look there now and then (`PollInterval`); with [`Io::Thread`]
+//! a thread does nothing else.
 
 use super::core::{Driver, PollTurn};
 use super::standby::StandbyPoller;
@@ -55,8 +56,9 @@ impl DriverOwner {
             if let Some(driver) = self.driver.get() {
                 return Ok(Arc::clone(driver));
             }
-            // Under the lock: `close` finds the driver, or this finds that it came. Until then tasks that still run in a pool that
-            // closes may wait: one that sleeps again and again would never end if no sleep took its time.
+            // Under the lock: `close` finds the driver, or this finds that it came. Until then tasks that
+            // still run in a pool that closes may wait: one that sleeps again and again would never end if no
+            // sleep took its time.
             if self.closed.load(Ordering::Relaxed) {
                 return Err(shut_down());
             }
@@ -101,8 +103,9 @@ impl DriverOwner {
         self.polled().and_then(Driver::take)
     }
 
-    /// Whether the workers poll. Then one that has nothing to do sleeps at once: where it would search longer, for a short while, the peers
-    /// that are to send something need the processor, and the poller tells when they have.
+    /// Whether the workers poll. Then one that has nothing to do sleeps at once: where it would search
+    /// longer, for a short while, the peers that are to send something need the processor, and the poller
+    /// tells when they have.
     pub(crate) fn is_polled(&self) -> bool {
         self.polled().is_some()
     }
@@ -125,8 +128,8 @@ impl DriverOwner {
             && (self.standby.is_there() || self.polled().is_some_and(|driver| !driver.is_taken()))
     }
 
-    /// The calling thread carries the compensating worker `worker` and sleeps in the poller, unless it `must_wake` at once; whether anything happened there.
-    /// `false`, too, if somebody else is in it.
+    /// The calling thread carries the compensating worker `worker` and sleeps in the poller, unless it
+    /// `must_wake` at once; whether anything happened there. `false`, too, if somebody else is in it.
     pub(crate) fn poll_standby(
         &self,
         worker: usize,
@@ -148,7 +151,8 @@ impl DriverOwner {
             self.standby.wake();
             return false;
         };
-        // After the bed was taken: who ends the pool, or has something for this thread, wakes who is in it, or has said so before.
+        // After the bed was taken: who ends the pool, or has something for this thread, wakes who is in it,
+        // or has said so before.
         if !must_wake() {
             turn.wait(None);
         }
@@ -166,7 +170,8 @@ impl DriverOwner {
         }
     }
 
-    /// Something is ready that only the thread with the compensating worker `worker` can do: if that sleeps in the poller it rises.
+    /// Something is ready that only the thread with the compensating worker `worker` can do: if that sleeps
+    /// in the poller it rises.
     pub(crate) fn wake_standby(&self, worker: usize) {
         if self.standby.must_wake(worker) {
             self.unpark();

@@ -1,7 +1,7 @@
 //! The system's poller: `epoll` or `kqueue`, through `polling`.
 //!
-//! Sources are registered once, for both directions and edge by edge: that costs no system call per wait. What has become ready
-//! is remembered by the [`Source`](super::source::Source).
+//! Sources are registered once, for both directions and edge by edge: that costs no system call per wait.
+//! What has become ready is remembered by the [`Source`](super::source::Source).
 
 use polling::{Event, PollMode};
 use std::io;
@@ -81,15 +81,16 @@ impl Poller {
         self.0.delete(fd)
     }
 
-    /// Sleeps until something happens, or `notify` is called or was called since the last wait, or `ns` nanoseconds are over.
-    /// Signals do not end the sleep.
+    /// Sleeps until something happens, or `notify` is called or was called since the last wait, or `ns`
+    /// nanoseconds are over. Signals do not end the sleep.
     pub(crate) fn wait(&self, events: &mut Events, ns: Option<u64>) -> io::Result<()> {
         self.0.wait(&mut events.0, ns.map(Duration::from_nanos)).map(drop)
     }
 
     /// Ends the present or the next wait.
     pub(crate) fn notify(&self) {
-        // It writes to an event descriptor of its own, which cannot fail but by its counter's end, and then it is readable.
+        // It writes to an event descriptor of its own, which cannot fail but by its counter's end, and then
+        // it is readable.
         let _ = self.0.notify();
     }
 

@@ -7,7 +7,8 @@
 //!
 //! # Invariants
 //!
-//! - The sleeper announces before it looks, the setter looks after it set: with a fence on both sides one of them sees the other.
+//! - The sleeper announces before it looks, the setter looks after it set: with a fence on both sides one of
+//!   them sees the other.
 //! - It is 0 while nobody sleeps: no timer is earlier.
 
 use warpweft_platform::atomic::{AtomicU64, Ordering, fence};
@@ -25,7 +26,8 @@ impl SleepDeadline {
         Self(AtomicU64::new(0))
     }
 
-    /// The caller is about to sleep: until `first`, which looks at the timers. It is called when those who set timers know.
+    /// The caller is about to sleep: until `first`, which looks at the timers. It is called when those who
+    /// set timers know.
     pub(crate) fn set(&self, first: impl FnOnce() -> u64) -> u64 {
         // "For ever", until it is known better: whoever sets a timer from here on wakes this sleeper.
         self.0.store(NEVER, Ordering::Relaxed);
@@ -43,7 +45,8 @@ impl SleepDeadline {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Whether somebody sleeps for longer than until `deadline`. For who has set a timer, which a sleeper has seen otherwise.
+    /// Whether somebody sleeps for longer than until `deadline`. For who has set a timer, which a sleeper has
+    /// seen otherwise.
     pub(crate) fn is_late_for(&self, deadline: u64) -> bool {
         // Pairs with the fence in `set`: either the sleeper sees the timer, or this sees that it sleeps.
         fence(Ordering::SeqCst);

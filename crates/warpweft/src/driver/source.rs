@@ -9,12 +9,14 @@
 //!
 //! # Invariants
 //!
-//! - A direction that is not READY will have an event: READY goes off only after an attempt that would have blocked, and only if
-//!   no event came since before the attempt. The tick tells: it is of 61 bits and never comes back.
-//! - A short read of a TCP stream counts as such an attempt unless the direction is MARKED: an event has told of the stream's end, of an
-//!   error, or of urgent data, which stand behind the bytes that were read and have had their edge already. MARKED stays.
-//! - Who waits has looked at the word under the lock of the waiting ones; who sets READY takes the waiting ones afterwards. So
-//!   either sees the other.
+//! - A direction that is not READY will have an event: READY goes off only after an attempt that would have
+//!   blocked, and only if no event came since before the attempt. The tick tells: it is of 61 bits and never
+//!   comes back.
+//! - A short read of a TCP stream counts as such an attempt unless the direction is MARKED: an event has told
+//!   of the stream's end, of an error, or of urgent data, which stand behind the bytes that were read and
+//!   have had their edge already. MARKED stays.
+//! - Who waits has looked at the word under the lock of the waiting ones; who sets READY takes the waiting
+//!   ones afterwards. So either sees the other.
 //! - No waker is called, cloned or dropped under the lock.
 
 use std::io;
@@ -28,7 +30,8 @@ const CLOSED: u64 = 2;
 const MARKED: u64 = 4;
 const TICK: u64 = 8;
 
-/// How many different tasks may wait for a direction without a ticket. The next one makes the oldest look again.
+/// How many different tasks may wait for a direction without a ticket. The next one makes the oldest look
+/// again.
 const ANONYMOUS: usize = 8;
 
 /// Which way the bytes go.
@@ -43,7 +46,7 @@ pub(crate) enum Direction {
 /// One registered source.
 #[derive(Debug)]
 pub(crate) struct Source {
-    ways: [WaitQueue; 2],
+    hooks: [WaitQueue; 2],
 }
 
 #[derive(Debug)]
@@ -75,15 +78,16 @@ impl Source {
             waiting: Mutex::new(Waiting::default()),
         };
         Self {
-            ways: [direction(), direction()],
+            hooks: [direction(), direction()],
         }
     }
 
     fn direction(&self, direction: Direction) -> &WaitQueue {
-        &self.ways[direction as usize]
+        &self.hooks[direction as usize]
     }
 
-    /// The poller says that it is ready, and whether more than bytes has arrived: the waiting ones are added to `wakers`.
+    /// The poller says that it is ready, and whether more than bytes has arrived: the waiting ones are added
+    /// to `wakers`.
     pub(crate) fn happened(&self, direction: Direction, marked: bool, wakers: &mut Vec<Waker>) {
         let direction = self.direction(direction);
         let flags = if marked { READY | MARKED } else { READY };
@@ -102,14 +106,15 @@ impl Source {
 
     /// Nobody will poll it any more: attempts are errors from now on.
     pub(crate) fn close(&self, wakers: &mut Vec<Waker>) {
-        for direction in &self.ways {
+        for direction in &self.hooks {
             direction.word.fetch_or(CLOSED, Ordering::Release);
             direction.take(wakers);
         }
     }
 
-    /// Attempts `operation` until it does not block; `waiter_id` is the caller's place meanwhile, 0 for none. `check` says why there
-    /// is no sense in waiting, `emptied` whether a result shows that the next attempt would block.
+    /// Attempts `operation` until it does not block; `waiter_id` is the caller's place meanwhile, 0 for none.
+    /// `check` says why there is no sense in waiting, `emptied` whether a result shows that the next attempt
+    /// would block.
     fn poll<R>(
         &self,
         direction: Direction,
@@ -122,8 +127,8 @@ impl Source {
         let direction = self.direction(direction);
         let mut waiter_id = waiter_id;
         loop {
-            // Ordering: Acquire pairs with the Release in `happened`. The word is read before the attempt: an event after
-            // this point changes it, and `drained` will not undo that.
+            // Ordering: Acquire pairs with the Release in `happened`. The word is read before the attempt: an
+            // event after this point changes it, and `drained` will not undo that.
             let word = direction.word.load(Ordering::Acquire);
             if word & CLOSED != 0 {
                 return Poll::Ready(Err(super::shut_down()));
@@ -214,7 +219,8 @@ impl Drop for WaiterId<'_> {
 impl WaitQueue {
     /// An attempt that began when the word was `seen` would have blocked, or the next one would.
     fn drained(&self, seen: u64) {
-        // Ordering: Relaxed. It publishes nothing. If it fails, an event came, and the next attempt finds out.
+        // Ordering: Relaxed. It publishes nothing. If it fails, an event came, and the next attempt finds
+        // out.
         let _ = self
             .word
             .compare_exchange(seen, seen & !READY, Ordering::Relaxed, Ordering::Relaxed);
@@ -224,7 +230,8 @@ impl WaitQueue {
     fn wait(&self, cx: &Context<'_>, waiter_id: Option<&mut u64>) -> bool {
         let waker = cx.waker().clone();
         let mut waiting = self.waiting.lock();
-        // Ordering: Relaxed. Who changes the word takes the lock afterwards: a change that is not seen here finds the waker.
+        // Ordering: Relaxed. Who changes the word takes the lock afterwards: a change that is not seen here
+        // finds the waker.
         if self.word.load(Ordering::Relaxed) & (READY | CLOSED) != 0 {
             return false;
         }

@@ -1,7 +1,7 @@
 //! All sources of a driver, by their keys.
 //!
-//! A key is `generation << 32 | index`. The generation changes when a place is given up, so an event that was on its way for an
-//! old source finds nobody, even if the place, or the descriptor's number, is in use again.
+//! A key is `generation << 32 | index`. The generation changes when a place is given up, so an event that was
+//! on its way for an old source finds nobody, even if the place, or the descriptor's number, is in use again.
 
 use super::poller::Ready;
 use super::source::{Direction, Source};
@@ -193,7 +193,8 @@ mod tests {
         assert!(polled.is_ready());
     }
 
-    /// A read that fills less than its buffer, of the source of that key; how many attempts the next read makes.
+    /// A read that fills less than its buffer, of the source of that key; how many attempts the next read
+    /// makes.
     fn attempts_after_a_short_read(sources: &Sources, source: &super::Source, during: impl Fn()) -> usize {
         let cx = Context::from_waker(Waker::noop());
         let mut waiter_id = source.waiter_id(Direction::In);

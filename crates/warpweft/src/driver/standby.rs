@@ -1,4 +1,5 @@
-//! The standby poller: a compensating worker that sleeps in the poller while every worker is in a task that takes long.
+//! The standby poller: a compensating worker that sleeps in the poller while every worker is in a task that
+//! takes long.
 //!
 //! ```text
 //!   worker 0   ──a sort──────────a sort──────────a sort─────────▶   no look at the poller for milliseconds
@@ -6,14 +7,17 @@
 //!   standby poller    ┈┈┈┈┈┈┈┈┈┈task┈┈┈┈┈┈┈┈task─task┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈▶   asleep in the poller; what it wakes it runs
 //! ```
 //!
-//! A worker whose tasks take long wants one (`PollInterval`), the monitor sends it, and it stays for as long as it is wanted. It is one
-//! thread more than there are workers, but sleeps most of the time, and so the system lets it run soon after it wakes up.
+//! A worker whose tasks take long wants one (`PollInterval`), the monitor sends it, and it stays for as long
+//! as it is wanted. It is one thread more than there are workers, but sleeps most of the time, and so the
+//! system lets it run soon after it wakes up.
 //!
 //! # Invariants
 //!
-//! - A worker that goes to sleep and finds the standby poller in the poller relieves it: whoever sleeps anyway should sleep there.
-//! - The standby poller's sleep has no end but an event, a timer, relief, a fiber of its thread that goes on, or the pool's end. No sleeping worker is
-//!   announced for it: who has something for its thread alone looks whether it is in the poller.
+//! - A worker that goes to sleep and finds the standby poller in the poller relieves it: whoever sleeps
+//!   anyway should sleep there.
+//! - The standby poller's sleep has no end but an event, a timer, relief, a fiber of its thread that goes on,
+//!   or the pool's end. No sleeping worker is announced for it: who has something for its thread alone looks
+//!   whether it is in the poller.
 
 use warpweft_platform::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 
@@ -67,7 +71,8 @@ impl StandbyPoller {
         self.ticks.load(Ordering::Relaxed) > 0
     }
 
-    /// A tick of the monitor is over. A wish that comes at the same moment may be lost: whose tasks take long says so again.
+    /// A tick of the monitor is over. A wish that comes at the same moment may be lost: whose tasks take long
+    /// says so again.
     pub(crate) fn tick(&self) {
         let ticks = self.ticks.load(Ordering::Relaxed);
         self.ticks.store(ticks.saturating_sub(1), Ordering::Relaxed);
@@ -107,7 +112,8 @@ impl StandbyPoller {
     /// It goes to bed, and looks afterwards whether anything is there for it.
     pub(crate) fn try_sleep(&self) {
         self.in_bed.store(true, Ordering::Relaxed);
-        // Pairs with the fence in `must_wake`: either it sees what was made ready for it, or who did so sees that it lies down.
+        // Pairs with the fence in `must_wake`: either it sees what was made ready for it, or who did so sees
+        // that it lies down.
         fence(Ordering::SeqCst);
     }
 
@@ -116,7 +122,8 @@ impl StandbyPoller {
         self.in_bed.store(false, Ordering::Relaxed);
     }
 
-    /// Something was made ready that only this compensating worker's thread can do: whether it has to be woken for it.
+    /// Something was made ready that only this compensating worker's thread can do: whether it has to be
+    /// woken for it.
     pub(crate) fn must_wake(&self, worker: usize) -> bool {
         // Pairs with the fence in `try_sleep`.
         fence(Ordering::SeqCst);

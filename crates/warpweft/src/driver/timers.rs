@@ -1,11 +1,12 @@
 //! Who is to be woken when: a wheel of deadlines per worker, each under its lock, and one for everyone else.
 //!
-//! Deadlines are nanoseconds of the poller's clock; they are not rounded. A cancelled timer leaves its wheel at once. The wheel itself
-//! is in [`wheel`](super::wheel).
+//! Deadlines are nanoseconds of the poller's clock; they are not rounded. A cancelled timer leaves its wheel
+//! at once. The wheel itself is in [`wheel`](super::wheel).
 //!
 //! # Invariants
 //!
-//! - `next` is no later than the first deadline of the wheel, [`NEVER`] if it is empty; it changes under the lock.
+//! - `next` is no later than the first deadline of the wheel, [`NEVER`] if it is empty; it changes under the
+//!   lock.
 //! - No waker is called, cloned or dropped under a lock.
 
 use super::wheel::{Place, Wheel};
@@ -60,8 +61,8 @@ impl Timers {
         }
     }
 
-    /// Sets a timer, kept by `worker`'s shard. Whether it is the first of its shard now: then a poller may have to hear of it.
-    /// `None`: closed.
+    /// Sets a timer, kept by `worker`'s shard. Whether it is the first of its shard now: then a poller may
+    /// have to hear of it. `None`: closed.
     pub(crate) fn insert(&self, worker: Option<usize>, deadline: u64, waker: Waker) -> Option<(Token, bool)> {
         let outside = self.shards.len() - 1;
         let number = worker.map_or(outside, |worker| worker.min(outside));
@@ -103,13 +104,14 @@ impl Timers {
 
     /// When a timer may be due: no later than the first deadline of all.
     pub(crate) fn next(&self) -> u64 {
-        // Ordering: Relaxed. Who sets a timer and who goes to sleep have a fence each (`Driver`); else it is a hint.
+        // Ordering: Relaxed. Who sets a timer and who goes to sleep have a fence each (`Driver`); else it is
+        // a hint.
         let next = |shard: &CachePadded<Shard>| shard.next.load(Ordering::Relaxed);
         self.shards.iter().map(next).min().unwrap_or(NEVER)
     }
 
-    /// Who has nothing else to do sorts timers for a while, a tenth of a millisecond: they expire faster then. Whether there is more to
-    /// sort.
+    /// Who has nothing else to do sorts timers for a while, a tenth of a millisecond: they expire faster
+    /// then. Whether there is more to sort.
     pub(crate) fn tidy(&self) -> bool {
         let mut left = false;
         for shard in &self.shards {
@@ -120,8 +122,8 @@ impl Timers {
         left
     }
 
-    /// Takes timers off whose deadline is not after `now`, at most some thousand, and adds their wakers to `wakers`; whether there
-    /// may be more.
+    /// Takes timers off whose deadline is not after `now`, at most some thousand, and adds their wakers to
+    /// `wakers`; whether there may be more.
     pub(crate) fn expire(&self, now: u64, wakers: &mut Vec<Waker>) -> bool {
         let mut more = false;
         for shard in &self.shards {

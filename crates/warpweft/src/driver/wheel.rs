@@ -5,9 +5,10 @@
 //!            ▲ reached                        each slot: a list of timers and the earliest deadline in it
 //! ```
 //!
-//! A timer lies at the level of the highest digit (of six bits) in which its tick differs from `reached`, in the slot of that digit.
-//! When time reaches a slot of a higher level its timers move down; each does so at most seven times. 16 bits within a tick and
-//! eight levels of six bits are the 64 bits of the clock: there is nothing beyond the last level.
+//! A timer lies at the level of the highest digit (of six bits) in which its tick differs from `reached`, in
+//! the slot of that digit. When time reaches a slot of a higher level its timers move down; each does so at
+//! most seven times. 16 bits within a tick and eight levels of six bits are the 64 bits of the clock: there
+//! is nothing beyond the last level.
 //!
 //! ```text
 //!   level 1:  [ 0 ][ 1 ][ X ][   ] …          X is the first slot with timers
@@ -16,17 +17,20 @@
 //!   level 0:  the slots of now     the slots of X, ahead ─── time reaches X: they change places
 //! ```
 //!
-//! A slot of level 2 may hold a hundred thousand timers. So that they do not all move at once, while others are late, each level has a second
-//! set of slots, *ahead*, into which the next slot of the level above is emptied bit by bit.
+//! A slot of level 2 may hold a hundred thousand timers. So that they do not all move at once, while others
+//! are late, each level has a second set of slots, *ahead*, into which the next slot of the level above is
+//! emptied bit by bit.
 //!
-//! Ticks only sort. What expires is decided by the deadline itself, to the nanosecond, and `next` is a deadline too: no timer is
-//! rounded, and nobody wakes up only to move timers down.
+//! Ticks only sort. What expires is decided by the deadline itself, to the nanosecond, and `next` is a
+//! deadline too: no timer is rounded, and nobody wakes up only to move timers down.
 //!
 //! # Invariants
 //!
-//! - Every timer of a level is due before every timer of the next level; within a level, before those of later slots.
+//! - Every timer of a level is due before every timer of the next level; within a level, before those of
+//!   later slots.
 //! - No timer's slot is before `reached`, those of level 0 at the earliest in its slot.
-//! - What is ahead of a level belongs to one slot of the level above, which starts at `from`; so does what is left in that slot.
+//! - What is ahead of a level belongs to one slot of the level above, which starts at `from`; so does what is
+//!   left in that slot.
 //! - A slot's `first` is no later than any of its deadlines, and [`NEVER`] if it is empty.
 //! - An entry's generation changes when its timer goes: a place finds its own timer or none.
 
@@ -174,7 +178,8 @@ impl Wheel {
     pub(crate) fn expire(&mut self, now: u64, most: usize, wakers: &mut Vec<Waker>) -> bool {
         let before = wakers.len();
         let more = self.take_due(now, most, wakers);
-        // Much faster than timers expire: the next slot is in place before its time comes, even if this one was reached late.
+        // Much faster than timers expire: the next slot is in place before its time comes, even if this one
+        // was reached late.
         self.move_ahead(8 * (wakers.len() - before) + 32);
         more
     }
@@ -229,8 +234,8 @@ impl Wheel {
         false
     }
 
-    /// Moves timers of the next slot of each level to where they will be when its time comes, `most` for each level. Whether some are
-    /// left.
+    /// Moves timers of the next slot of each level to where they will be when its time comes, `most` for each
+    /// level. Whether some are left.
     pub(crate) fn move_ahead(&mut self, most: usize) -> bool {
         let mut left = false;
         for level in 1..LEVELS {
@@ -481,7 +486,8 @@ mod tests {
     #[test]
     fn nearer_timers_come_while_others_are_ahead() {
         let mut wheel = Wheel::new();
-        // Not in the first slot of those that are ahead: there they would be looked at, and put back, with those that come now.
+        // Not in the first slot of those that are ahead: there they would be looked at, and put back, with
+        // those that come now.
         let far = (40 << 22) + (5 << 16);
         for n in 0..100 {
             wheel.insert(far + n, Waker::noop().clone());

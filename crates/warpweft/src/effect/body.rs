@@ -12,7 +12,8 @@
 //! # Invariants
 //!
 //! - Everything here is one thread's. What is not the running stack has nothing latent in its fork list.
-//! - `types`, `outer` and the stack context's host are of the present run; while the body is suspended, nobody looks at them.
+//! - `types`, `outer` and the stack context's host are of the present run; while the body is suspended,
+//!   nobody looks at them.
 //! - A suspended body is gone on with or unwound, or its memory stays for ever.
 
 use super::Discontinued;
@@ -59,7 +60,8 @@ pub(crate) struct HandledBody {
 
 /// The handled bodies that run here, innermost first.
 fn chain<'run>() -> impl Iterator<Item = &'run HandledBody> {
-    // SAFETY: each link is the first field of a handled body, which is `repr(C)`, and was made from a pointer to the whole body.
+    // SAFETY: each link is the first field of a handled body, which is `repr(C)`, and was made from a pointer
+    // to the whole body.
     bodies::chain().map(|link| unsafe { &*ptr::from_ref(link).cast::<HandledBody>() })
 }
 
@@ -73,8 +75,8 @@ fn visited_here() -> Option<*const WorkerRef> {
 ///
 /// # Panics
 ///
-/// Nobody does; or the thread is panicking; or a hook of a policy is on the stack, or a closure in `blocking` that the handler is
-/// outside of.
+/// Nobody does; or the thread is panicking; or a hook of a policy is on the stack, or a closure in `blocking`
+/// that the handler is outside of.
 pub(crate) fn suspend(effect: TypeId, name: &'static str, exchange: NonNull<()>) {
     assert!(
         !panicking(),
@@ -192,8 +194,8 @@ impl HandledBody {
         self.request.take()
     }
 
-    /// Whether the worker was given away on top of this body by `blocking`. Its runner counts on one: a task must not end without,
-    /// unless the pool ends.
+    /// Whether the worker was given away on top of this body by `blocking`. Its runner counts on one: a task
+    /// must not end without, unless the pool ends.
     fn has_lost_its_worker(&self) -> bool {
         let lost = |here: &StackContext| {
             let pool = here.fibers().pool();
@@ -224,7 +226,8 @@ impl HandledBody {
         }
     }
 
-    /// Whether the thread is still in its pool, which the frames count on. In destructors of thread-locals it is not.
+    /// Whether the thread is still in its pool, which the frames count on. In destructors of thread-locals it
+    /// is not.
     fn is_in_own_pool(&self) -> bool {
         self.context.is_some() == stack_context::here().is_some()
     }

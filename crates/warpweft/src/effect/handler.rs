@@ -18,8 +18,8 @@ type Outcome<T> = Result<T, Box<dyn Any + Send>>;
 
 /// A body that can be run by a [`Handler`]: one that has not begun, or one whose effect was answered.
 ///
-/// It stays on its thread. Dropped, it is unwound, as by [`Continuation::discontinue`]; leaked (`mem::forget`), it
-/// keeps its stack for ever.
+/// It stays on its thread. Dropped, it is unwound, as by [`Continuation::discontinue`]; leaked
+/// (`mem::forget`), it keeps its stack for ever.
 #[must_use = "dropped, the body is unwound"]
 pub struct Coroutine<T> {
     state: State,
@@ -44,7 +44,8 @@ impl<T> fmt::Debug for Coroutine<T> {
 impl<T: 'static> Coroutine<T> {
     /// A body for a handler to run. It gets a stack when it is run for the first time.
     ///
-    /// It is `'static`, as a continuation may be leaked: forks of the body might then use what it borrows when that is gone.
+    /// It is `'static`, as a continuation may be leaked: forks of the body might then use what it borrows
+    /// when that is gone.
     #[track_caller]
     pub fn new(body: impl FnOnce() -> T + 'static) -> Self {
         let outcome = Rc::new(Cell::new(None));
@@ -136,8 +137,8 @@ fn reserve() -> Result<Reserved, SpawnError> {
 
 /// The rest of a body that performed `E`: it waits for its answer, and gets one at most once.
 ///
-/// It stays on its thread. Dropped without an answer, it is [discontinued](Self::discontinue); leaked (`mem::forget`), it
-/// keeps its stack and what lies on it for ever.
+/// It stays on its thread. Dropped without an answer, it is [discontinued](Self::discontinue); leaked
+/// (`mem::forget`), it keeps its stack and what lies on it for ever.
 #[must_use = "dropped, the body is unwound"]
 pub struct Continuation<E: Effect, T> {
     body: Coroutine<T>,
@@ -160,8 +161,8 @@ impl<E: Effect, T> Continuation<E, T> {
         self.body
     }
 
-    /// Unwinds the body, here and now: `perform` unwinds with [`Discontinued`], so that destructors run. A body that catches that
-    /// and performs again is unwound again.
+    /// Unwinds the body, here and now: `perform` unwinds with [`Discontinued`], so that destructors run. A
+    /// body that catches that and performs again is unwound again.
     ///
     /// # Panics
     ///
@@ -246,7 +247,8 @@ impl<'h, T, R> Handler<'h, T, R> {
         self.types.push(TypeId::of::<E>());
         self.clauses.push(Box::new(move |exchange, body| {
             let exchange = exchange.cast::<Exchange<E>>();
-            // SAFETY: the clause's type is that of the effect, so it is `perform::<E>` that made it; it is suspended.
+            // SAFETY: the clause's type is that of the effect, so it is `perform::<E>` that made it; it is
+            // suspended.
             let Some(effect) = unsafe { exchange.as_ref() }.effect.take() else {
                 unreachable!("an effect is given once")
             };

@@ -1,4 +1,5 @@
-//! Effects: a function asks for something by a type, and whoever handles that type answers; the function is suspended meanwhile.
+//! Effects: a function asks for something by a type, and whoever handles that type answers; the function is
+//! suspended meanwhile.
 //!
 //! ```text
 //!   handle(body, handler)            body, on a stack of its own
@@ -10,10 +11,11 @@
 //!        │ ◀────────── value ────────── │
 //! ```
 //!
-//! [`perform`] finds the nearest [`Handler`] on its stack that has a clause for the effect's type. The clause gets the effect and
-//! the rest of the body, a [`Continuation`], which is used once: it is [answered](Continuation::resume), kept for later, or
-//! [discontinued](Continuation::discontinue). What is answered is a [`Coroutine`] again: a handler runs it, this one or another.
-//! So a scheduler is a handler and a queue of coroutines. The example `effects` of the repository is one, in forty lines.
+//! [`perform`] finds the nearest [`Handler`] on its stack that has a clause for the effect's type. The clause
+//! gets the effect and the rest of the body, a [`Continuation`], which is used once: it is
+//! [answered](Continuation::resume), kept for later, or [discontinued](Continuation::discontinue). What is
+//! answered is a [`Coroutine`] again: a handler runs it, this one or another. So a scheduler is a handler and
+//! a queue of coroutines. The example `effects` of the repository is one, in forty lines.
 //!
 //! A generator is a handler that leaves with each value:
 //!
@@ -48,32 +50,36 @@
 //!
 //! # What is promised, and what is not
 //!
-//! - **Handlers are deep**: what a clause answers and returns goes on under the same handler, in a loop and not in a recursion. A
-//!   coroutine that was kept goes on under the handler that then runs it, which may be another one: so handlers can be
-//!   shallow, too. An effect for which the nearest handler has no clause goes to the next one outwards: the bodies in between are
-//!   suspended with their handlers, by one switch.
-//! - **Once**: a continuation is consumed by its answer. Dropped, it is discontinued: `perform` unwinds with [`Discontinued`], and
-//!   destructors run. Leaked, its stack is never freed, since nobody unwound it.
-//! - **On one thread**: bodies, continuations and coroutines are not `Send`. A fork of the body ([`join`](crate::join()),
-//!   [`scope`](crate::scope())), which may run anywhere, finds none of its handlers, or does so by chance: perform outside of forks.
-//!   Nor does a task that it spawns.
-//! - **A wait** of the runtime inside of a body ([`block_on`](crate::block_on), [`JoinHandle::wait`](crate::JoinHandle::wait), a
-//!   join, a lock) is a wait of all the stacks below it: in a fiber the fiber switches away with the handlers and bodies on top of
-//!   it; in a job the thread gives its worker away; elsewhere the thread sleeps. The handler does not learn of it: other coroutines of its
-//!   queue wait, too. When a runtime shuts down, a waiting fiber is unwound innermost body first.
-//!   In [`blocking`](crate::blocking()) nothing is performed, unless its handler is there, too.
-//! - **Panics** of a body come out of [`Handler::run`]. One of a clause drops the continuation that it was given; the queue of a
-//!   scheduler goes as its frame is unwound, and each body in it is unwound. While a thread panics, `perform` panics: in a
-//!   destructor that ends the process. A body that is unwound in the middle of a join or a scope waits for it, and holds its thread up
-//!   if that needs a fiber of the same thread. In a build with `panic = "abort"` a discontinuation ends it, too.
-//! - Effects, answers and bodies are `'static`: an effect leaves its frame, and a continuation may outlive all that is around it. A
-//!   clause may borrow. As in fibers, no lock of the standard library and no thread-local should be in use across an effect.
+//! - **Handlers are deep**: what a clause answers and returns goes on under the same handler, in a loop and
+//!   not in a recursion. A coroutine that was kept goes on under the handler that then runs it, which may be
+//!   another one: so handlers can be shallow, too. An effect for which the nearest handler has no clause goes
+//!   to the next one outwards: the bodies in between are suspended with their handlers, by one switch.
+//! - **Once**: a continuation is consumed by its answer. Dropped, it is discontinued: `perform` unwinds with
+//!   [`Discontinued`], and destructors run. Leaked, its stack is never freed, since nobody unwound it.
+//! - **On one thread**: bodies, continuations and coroutines are not `Send`. A fork of the body
+//!   ([`join`](crate::join()), [`scope`](crate::scope())), which may run anywhere, finds none of its
+//!   handlers, or does so by chance: perform outside of forks. Nor does a task that it spawns.
+//! - **A wait** of the runtime inside of a body ([`block_on`](crate::block_on),
+//!   [`JoinHandle::wait`](crate::JoinHandle::wait), a join, a lock) is a wait of all the stacks below it: in
+//!   a fiber the fiber switches away with the handlers and bodies on top of it; in a job the thread gives its
+//!   worker away; elsewhere the thread sleeps. The handler does not learn of it: other coroutines of its
+//!   queue wait, too. When a runtime shuts down, a waiting fiber is unwound innermost body first. In
+//!   [`blocking`](crate::blocking()) nothing is performed, unless its handler is there, too.
+//! - **Panics** of a body come out of [`Handler::run`]. One of a clause drops the continuation that it was
+//!   given; the queue of a scheduler goes as its frame is unwound, and each body in it is unwound. While a
+//!   thread panics, `perform` panics: in a destructor that ends the process. A body that is unwound in the
+//!   middle of a join or a scope waits for it, and holds its thread up if that needs a fiber of the same
+//!   thread. In a build with `panic = "abort"` a discontinuation ends it, too.
+//! - Effects, answers and bodies are `'static`: an effect leaves its frame, and a continuation may outlive
+//!   all that is around it. A clause may borrow. As in fibers, no lock of the standard library and no
+//!   thread-local should be in use across an effect.
 //! - A continuation that is kept in a thread-local is not unwound when a pool's thread ends: it is leaked.
 //!
 //! # Costs
 //!
-//! A body has a stack from the pool of its thread ([`Builder::fiber_stack_size`](crate::Builder::fiber_stack_size)); outside of any,
-//! one of 64 KiB from a pool of the process. An effect that is answered costs two switches and no allocation, plus a look at each
+//! A body has a stack from the pool of its thread
+//! ([`Builder::fiber_stack_size`](crate::Builder::fiber_stack_size)); outside of any, one of 64 KiB from a
+//! pool of the process. An effect that is answered costs two switches and no allocation, plus a look at each
 //! handler between. What the stack has forked and nobody has taken becomes tasks before a switch.
 //!
 //! | file | job |
@@ -116,15 +122,16 @@ struct Exchange<E: Effect> {
     answer: Cell<Option<E::Answer>>,
 }
 
-/// Gives `effect` to the nearest handler on this stack that has a clause for it; returns the answer. Meanwhile the
-/// body, with all that it called, is suspended.
+/// Gives `effect` to the nearest handler on this stack that has a clause for it; returns the answer.
+/// Meanwhile the body, with all that it called, is suspended.
 ///
 /// Costs two switches of stacks. See [`handle`] for an example.
 ///
 /// # Panics
 ///
-/// No handler on this stack has a clause for it (the message names the type); the thread is panicking; or there is a hook of a policy,
-/// or a closure in [`blocking`](crate::blocking()), between here and the handler. Unwinds with [`Discontinued`] if the continuation is dropped.
+/// No handler on this stack has a clause for it (the message names the type); the thread is panicking; or
+/// there is a hook of a policy, or a closure in [`blocking`](crate::blocking()), between here and the
+/// handler. Unwinds with [`Discontinued`] if the continuation is dropped.
 pub fn perform<E: Effect>(effect: E) -> E::Answer {
     let exchange = Exchange {
         effect: Cell::new(Some(effect)),

@@ -10,9 +10,11 @@
 //!
 //! # Invariants
 //!
-//! - As for every wait ([`context`](super::stack context)): latent forks are told of and a spare is reserved before the worker goes, and the
-//!   closure never runs on a thread that carries a worker, unless no spare could be had, which is counted.
-//! - The frame goes on only when its thread has a worker again, or the pool closes. It unwinds only then, too.
+//! - As for every wait ([`context`](super::stack context)): latent forks are told of and a spare is reserved
+//!   before the worker goes, and the closure never runs on a thread that carries a worker, unless no spare
+//!   could be had, which is counted.
+//! - The frame goes on only when its thread has a worker again, or the pool closes. It unwinds only then,
+//!   too.
 
 use super::stack_context::{self, StackContext};
 use crate::pool::current::{self, WorkerRef};
@@ -22,18 +24,20 @@ use crate::threads::thread_set::ThreadEvent;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// Calls `body`, which may block in the system (a file, a lock of `std`, foreign code), while the worker of this thread goes
-/// on with other tasks in the hands of another thread.
+/// Calls `body`, which may block in the system (a file, a lock of `std`, foreign code), while the worker of
+/// this thread goes on with other tasks in the hands of another thread.
 ///
-/// `body` runs here and now, on this thread: it may borrow, and need not be `Send`. In it this thread is like any thread
-/// outside of the pool: [`spawn`](crate::spawn) still leads to the pool, [`block_on`](crate::block_on) just sleeps (or lets fibers of this thread run), and a
-/// [`join`](crate::join) runs its halves one after the other, or lets the pool have the second if the first one waits. When
-/// `body` is done, the frame waits for a worker, which may be another one than before. Inside of `blocking`, or on a thread
-/// that carries no worker, or in a child made by `fork()`, it only calls `body`.
+/// `body` runs here and now, on this thread: it may borrow, and need not be `Send`. In it this thread is like
+/// any thread outside of the pool: [`spawn`](crate::spawn) still leads to the pool,
+/// [`block_on`](crate::block_on) just sleeps (or lets fibers of this thread run), and a [`join`](crate::join)
+/// runs its halves one after the other, or lets the pool have the second if the first one waits. When `body`
+/// is done, the frame waits for a worker, which may be another one than before. Inside of `blocking`, or on a
+/// thread that carries no worker, or in a child made by `fork()`, it only calls `body`.
 ///
-/// Costs about as much as waking a thread, some microseconds; a wait for the next free worker, if `body` took longer than
-/// that; and a thread as long as `body` runs. Where no thread can be had ([`Builder::max_threads`](crate::Builder::max_threads), or the
-/// system gives none) the worker stays and waits with `body`; [`Threads::kept`](crate::Threads::kept) counts it.
+/// Costs about as much as waking a thread, some microseconds; a wait for the next free worker, if `body` took
+/// longer than that; and a thread as long as `body` runs. Where no thread can be had
+/// ([`Builder::max_threads`](crate::Builder::max_threads), or the system gives none) the worker stays and
+/// waits with `body`; [`Threads::kept`](crate::Threads::kept) counts it.
 ///
 /// A runtime that is shut down or dropped meanwhile waits for `body`, **for as long as it takes**, as it does
 /// for a task that never awaits. The frame goes on to its end, and what it spawns is refused.
@@ -60,8 +64,8 @@ pub fn blocking<R>(body: impl FnOnce() -> R) -> R {
     let Some(away) = stack_context::here().and_then(BlockInPlace::leave) else {
         return body();
     };
-    // Unwind: it goes on below, in this frame. A frame whose thread has no worker must not be left, as the task that it
-    // belongs to would end nowhere.
+    // Unwind: it goes on below, in this frame. A frame whose thread has no worker must not be left, as the
+    // task that it belongs to would end nowhere.
     let outcome = catch_unwind(AssertUnwindSafe(body));
     away.come_back();
     outcome.unwrap_or_else(|panic| resume_unwind(panic))

@@ -1,7 +1,8 @@
 //! A handled body as the rest of the runtime sees it: a link of the chain of those that run on a thread.
 //!
-//! An effect's handler runs a body on a stack of its own (`effect/body.rs`). The body begins with its link, through which the runtime learns
-//! what a report says of the stack, and which pool a thread had entered below it.
+//! An effect's handler runs a body on a stack of its own (`effect/body.rs`). The body begins with its link,
+//! through which the runtime learns what a report says of the stack, and which pool a thread had entered
+//! below it.
 //!
 //! # Invariants
 //!

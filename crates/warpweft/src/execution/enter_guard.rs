@@ -14,7 +14,8 @@ pub(crate) struct EnterGuard<'a> {
 impl<'a> EnterGuard<'a> {
     /// # Safety
     ///
-    /// The external thread's pool stays alive. The value is dropped on this thread, in reverse order of several, and not leaked.
+    /// The external thread's pool stays alive. The value is dropped on this thread, in reverse order of
+    /// several, and not leaked.
     pub(crate) unsafe fn new(worker_ref: &'a WorkerRef) -> Self {
         let before = current::get();
         let had_entered = before != bodies::found_here();

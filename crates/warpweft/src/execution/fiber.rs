@@ -2,9 +2,12 @@
 //!
 //! # Invariants
 //!
-//! - Everything here is its own thread's. Other threads know a [`Key`] or its [`FiberWaker`], which they enter in the thread's lane.
-//! - While it runs, its stack context is the thread's; while it waits, nothing of it is touched but its turn, by `fibers.rs`.
-//! - It never switches while it is panicking: how many panics are under way is the thread's knowledge, not the stack's.
+//! - Everything here is its own thread's. Other threads know a [`Key`] or its [`FiberWaker`], which they
+//!   enter in the thread's mailbox.
+//! - While it runs, its stack context is the thread's; while it waits, nothing of it is touched but its turn,
+//!   by `fibers.rs`.
+//! - It never switches while it is panicking: how many panics are under way is the thread's knowledge, not
+//!   the stack's.
 
 use super::fiber_waker::{FiberWaker, wake_of};
 use super::stack_context::StackContext;
@@ -25,7 +28,7 @@ use warpweft_platform::delay;
 use warpweft_platform::prefetch::prefetch;
 use warpweft_platform::process;
 use warpweft_platform::thread::{panicking, pause};
-use warpweft_task::{Abandon, Mount, Running, Signal, Unwound};
+use warpweft_task::{Abandon, Latch, OnStackJob, Running, Unwound};
 
 /// Whether a wait must not be left before its end, because somebody else works on the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +67,8 @@ const LOOKS: u32 = 100;
 const HOT_LINES: usize = 3;
 const LINE: usize = 64;
 
-/// `repr(C)`: what a turn looks at comes first, in three lines of the cache; a hundred fibers that take turns fill it.
+/// `repr(C)`: what a turn looks at comes first, in three lines of the cache; a hundred fibers that take turns
+/// fill it.
 #[repr(C, align(64))]
 pub(crate) struct Fiber {
     /// `Some` from start to end; changed by the thread's thread while the fiber does not run.
@@ -144,11 +148,11 @@ impl Fiber {
     }
 
     /// Gives it a body.
-    pub(crate) fn load(&self, mount: Mount) {
+    pub(crate) fn load(&self, job: OnStackJob) {
         let Some(stack) = self.stack.take() else {
             unreachable!("a fiber without a body has a stack")
         };
-        self.label.write(mount.info());
+        self.label.write(job.info());
         let this: *const Self = self;
         let body = move |switch: &Switch| {
             // SAFETY: its home keeps the fiber until the body has ended.
@@ -156,7 +160,7 @@ impl Fiber {
             fiber.switch.set(switch);
             fiber.context.begin();
             fiber.context.arrive();
-            mount.run();
+            job.run();
         };
         // SAFETY: it borrows the fiber, as above; a task's panic is its result, so it does not unwind.
         let coroutine = unsafe { RawCoroutine::new(stack, body) };
@@ -261,11 +265,11 @@ impl Fiber {
         &self.behind
     }
 
-    /// It is the first of the line now, and goes on after the present one: fetches what it was left with, and the first lines of who is
-    /// behind it, into the cache.
+    /// It is the first of the line now, and goes on after the present one: fetches what it was left with, and
+    /// the first lines of who is behind it, into the cache.
     ///
-    /// That is one turn ahead for the stack, whose address is in those lines, and two for them: with many fibers each has been
-    /// pushed out of the first level by the others since its last turn.
+    /// That is one turn ahead for the stack, whose address is in those lines, and two for them: with many
+    /// fibers each has been pushed out of the first level by the others since its last turn.
     #[inline]
     pub(crate) fn warm_up(&self) {
         prefetch(self.left_at.get());
@@ -353,19 +357,19 @@ impl Fiber {
         Key { slot, turn }
     }
 
-    /// Switches away until `signal` is set. Whether it is to be unwound instead of going on.
-    pub(crate) fn wait(&self, signal: &Signal, must_wait: MustWait) -> bool {
+    /// Switches away until `latch` is set. Whether it is to be unwound instead of going on.
+    pub(crate) fn wait(&self, latch: &Latch, must_wait: MustWait) -> bool {
         let fibers = self.fibers();
-        if let Err(token) = signal.hang(wake_of(fibers.thread_handle(), self.next_key())) {
+        if let Err(token) = latch.register(wake_of(fibers.thread_handle(), self.next_key())) {
             // It was set in the meantime. What the token's end enters means a turn that is over.
             self.turn.set(fibers.next_turn());
             token.abandon(Abandon::Cancelled);
             return false;
         }
-        delay::point("fiber.wait: token hung");
+        delay::point("fiber.wait: token registered");
         let input = self.suspend(State::Waits(must_wait));
         if input == Input::Unwind
-            && let Some(token) = signal.set_and_take()
+            && let Some(token) = latch.set_and_take()
         {
             token.abandon(Abandon::Cancelled);
         }
@@ -386,7 +390,8 @@ impl Fiber {
         self.suspend(State::Listens(must_wait)) == Input::Unwind
     }
 
-    /// Waits until its waker rings, in a forked child, where it does not switch away. No other thread looks at its lane.
+    /// Waits until its waker rings, in a forked child, where it does not switch away. No other thread looks
+    /// at its mailbox.
     #[cold]
     pub(crate) fn listen_in_child(&self) {
         let mut looks = 0;

@@ -3,7 +3,7 @@
 use super::stack_context::{self, StackContext};
 use crate::coroutine::overflow;
 use crate::coroutine::stack::Reserved;
-use warpweft_task::{Host, Mount, Running};
+use warpweft_task::{OnStackJob, Running, StackRunner};
 
 /// Starts fibers on the thread that runs their task, on a stack that it has.
 pub(crate) struct Start;
@@ -11,10 +11,10 @@ pub(crate) struct Start;
 /// The same on a stack that was taken when they were spawned.
 pub(crate) struct StartOn(pub(crate) Reserved);
 
-impl Host for Start {
+impl StackRunner for Start {
     #[inline]
-    fn host(self, mount: Mount) {
-        start(mount, None);
+    fn start(self, job: OnStackJob) {
+        start(job, None);
     }
 
     fn runs(task: Option<Running>) {
@@ -22,9 +22,9 @@ impl Host for Start {
     }
 }
 
-impl Host for StartOn {
-    fn host(self, mount: Mount) {
-        start(mount, Some(self.0));
+impl StackRunner for StartOn {
+    fn start(self, job: OnStackJob) {
+        start(job, Some(self.0));
     }
 
     fn runs(task: Option<Running>) {
@@ -33,14 +33,14 @@ impl Host for StartOn {
 }
 
 #[inline]
-fn start(mount: Mount, reserved: Option<Reserved>) {
+fn start(job: OnStackJob, reserved: Option<Reserved>) {
     overflow::OF_POOLS.watch(stack_context::label_here);
     let Some(context) = stack_context::here().filter(|context| context.label().is_none()) else {
         // On top of a fiber that cannot switch, where no spare thread was to be had: it runs as a job.
-        return mount.run();
+        return job.run();
     };
-    if let Err((mount, _)) = context.fibers().start(context, mount, reserved) {
-        mount.refuse();
+    if let Err((job, _)) = context.fibers().start(context, job, reserved) {
+        job.refuse();
     }
 }
 

@@ -2,22 +2,23 @@
 //!
 //! ```text
 //!   on its fibers thread    rings += 1 ── it listens? ── into the line
-//!   elsewhere             entered = true ── it was false? ── into the lane ┄┄ fibers: entered = false, and then as above
+//!   elsewhere             entered = true ── it was false? ── into the mailbox ┄┄ fibers: entered = false, and then as above
 //! ```
 //!
-//! A fiber remembers how often its waker had rung before it looked for what it waits for, and switches away only if it has not rung
-//! since. So a ring is never lost, and one that comes too late, or for a wait around the present one, makes somebody look once too
-//! often. That is also why a waker may outlive its fiber's body, and be the next one's.
+//! A fiber remembers how often its waker had rung before it looked for what it waits for, and switches away
+//! only if it has not rung since. So a ring is never lost, and one that comes too late, or for a wait around
+//! the present one, makes somebody look once too often. That is also why a waker may outlive its fiber's
+//! body, and be the next one's.
 //!
 //! # Invariants
 //!
 //! - What is not atomic is the own thread's alone. `fiber` is null when the fiber is gone.
-//! - A bell lies in the lane at most once, and `entered` is set while it does. The home clears it before the fiber looks again: what was
-//!   done before a ring that found it set is visible then.
+//! - A bell lies in the mailbox at most once, and `entered` is set while it does. The home clears it before
+//!   the fiber looks again: what was done before a ring that found it set is visible then.
 
 use super::fiber::Fiber;
 use super::stack_context;
-use crate::threads::thread_handle::{Entry, Key, LaneWaker, ThreadHandle};
+use crate::threads::thread_handle::{Entry, Key, MailboxWaker, ThreadHandle};
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
@@ -34,12 +35,12 @@ pub(crate) struct FiberWaker {
     /// Its address, which nobody else has while `thread_handle` is there.
     at: *const ThreadHandle,
     fiber: Cell<*const Fiber>,
-    /// Whether it lies in the lane.
+    /// Whether it lies in the mailbox.
     entered: AtomicBool,
 }
 
-// SAFETY: `fiber` is touched by the own thread alone: `notify` asks which thread it is on, and the others are the thread's. `at` is but
-// compared.
+// SAFETY: `fiber` is touched by the own thread alone: `notify` asks which thread it is on, and the others are
+// the thread's. `at` is but compared.
 unsafe impl Send for FiberWaker {}
 // SAFETY: as above.
 unsafe impl Sync for FiberWaker {}
@@ -58,8 +59,9 @@ impl FiberWaker {
     /// A waker that lives on the fiber's share: making it costs nothing, only cloning it does.
     #[inline]
     pub(crate) fn waker(self: &Arc<Self>) -> ManuallyDrop<Waker> {
-        // SAFETY: the table's functions expect what `Arc::into_raw` gives. The value is never dropped, so no share is given up, and who
-        // asks for it, a wait of the fiber, ends before the fiber gives up its own.
+        // SAFETY: the table's functions expect what `Arc::into_raw` gives. The value is never dropped, so no
+        // share is given up, and who asks for it, a wait of the fiber, ends before the fiber gives up its
+        // own.
         ManuallyDrop::new(unsafe { Waker::new(Arc::as_ptr(self).cast(), &VTABLE) })
     }
 
@@ -68,7 +70,7 @@ impl FiberWaker {
     fn notify(self: &Arc<Self>) {
         let at_home =
             |context: &&stack_context::StackContext| ptr::eq(Arc::as_ptr(context.thread_handle()), self.at);
-        // Without a worker the home looks at its lane only.
+        // Without a worker the home looks at its mailbox only.
         match stack_context::here().filter(at_home) {
             Some(context) if context.worker_ref().is_some() => {
                 if let Some(fiber) = self.heard() {
@@ -82,17 +84,19 @@ impl FiberWaker {
 
     #[cold]
     fn notify_from_elsewhere(self: &Arc<Self>) {
-        // Ordering: Release publishes what the caller did before, also to a home that an earlier ring calls: it is a swap.
+        // Ordering: Release publishes what the caller did before, also to a home that an earlier ring calls:
+        // it is a swap.
         if !self.entered.swap(true, Ordering::Release) {
             delay::point("fiber waker.ring: said");
             if let Some(thread_handle) = self.thread_handle.upgrade() {
-                let waker = Arc::clone(self) as Arc<dyn LaneWaker>;
-                thread_handle.enter_in_lane(Entry::Notified(waker));
+                let waker = Arc::clone(self) as Arc<dyn MailboxWaker>;
+                thread_handle.post(Entry::Notified(waker));
             }
         }
     }
 
-    /// Whether it has rung elsewhere since this was asked. For the home of a forked child, whose lane may be lost.
+    /// Whether it has rung elsewhere since this was asked. For the home of a forked child, whose mailbox may
+    /// be lost.
     pub(crate) fn was_entered(&self) -> bool {
         // Ordering: as in `answer`.
         let entered = self.entered.swap(false, Ordering::Acquire);
@@ -116,16 +120,17 @@ impl FiberWaker {
     }
 }
 
-impl LaneWaker for FiberWaker {
+impl MailboxWaker for FiberWaker {
     fn answer(&self) -> Option<NonNull<()>> {
-        // Ordering: Acquire gives the fiber what was done before each of the calls. Before it looks: a call from here on enters again.
+        // Ordering: Acquire gives the fiber what was done before each of the calls. Before it looks: a call
+        // from here on enters again.
         self.entered.swap(false, Ordering::Acquire);
         self.heard().map(NonNull::cast)
     }
 }
 
-/// What a fiber registers with the latch that it waits for. It wakes the fiber once, also if it ends without having run: then the latch was
-/// given up.
+/// What a fiber registers with the latch that it waits for. It wakes the fiber once, also if it ends without
+/// having run: then the latch was given up.
 pub(crate) fn wake_of(thread: &Arc<ThreadHandle>, key: Key) -> Runnable {
     let wake = Wake(Arc::clone(thread), key);
     thread.at_once(move || drop(wake))
@@ -141,7 +146,7 @@ impl Drop for Wake {
             .filter(|context| Arc::ptr_eq(context.thread_handle(), thread) && context.worker_ref().is_some());
         match here {
             Some(context) => context.fibers().wake(*key),
-            None => thread.enter_in_lane(Entry::Key(*key)),
+            None => thread.post(Entry::Key(*key)),
         }
     }
 }

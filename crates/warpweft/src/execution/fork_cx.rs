@@ -2,8 +2,8 @@
 
 use super::stack_context::{StackContext, here};
 
-/// The right to fork on this stack. It costs nothing to pass on, and saves each [`join`](ForkCx::join) the look-up of the
-/// thread.
+/// The right to fork on this stack. It costs nothing to pass on, and saves each [`join`](ForkCx::join) the
+/// look-up of the thread.
 ///
 /// ```
 /// use warpweft::ForkCx;

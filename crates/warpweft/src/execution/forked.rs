@@ -1,4 +1,5 @@
-//! A thread of a pool in a child made by `fork()`: the task that forked goes on there, alone, and its end is the end of the child.
+//! A thread of a pool in a child made by `fork()`: the task that forked goes on there, alone, and its end is
+//! the end of the child.
 //!
 //! ```text
 //!   parent   worker ──task── fork() ──task──▶ loop: other tasks, fibers, forks, timers …
@@ -6,18 +7,20 @@
 //!   child                      └─ the thread's worker is taken from it ──task──▶ the task ends: `_exit`
 //! ```
 //!
-//! The child is a copy of the process with one thread, the one that forked. The queues of its pools are full of the parent's tasks, and the
-//! loop that would run them is below the task on the thread's stack. The hot paths are not to ask where they are. They read which
-//! worker the thread carries, though, after each task, after each fiber and before each wait. So the handler of the
-//! fork takes the worker away: from then on the thread is to all of them like one in [`blocking`](crate::blocking), whose spawns come from
-//! outside and whose waits have nothing to give away. Where such a thread goes on when its task is over, and that is off the hot paths,
-//! [`end_child_if`](process::end_child_if) finds out that this is the child.
+//! The child is a copy of the process with one thread, the one that forked. The queues of its pools are full
+//! of the parent's tasks, and the loop that would run them is below the task on the thread's stack. The hot
+//! paths are not to ask where they are. They read which worker the thread carries, though, after each task,
+//! after each fiber and before each wait. So the handler of the fork takes the worker away: from then on the
+//! thread is to all of them like one in [`blocking`](crate::blocking), whose spawns come from outside and
+//! whose waits have nothing to give away. Where such a thread goes on when its task is over, and that is off
+//! the hot paths, [`end_child_if`](process::end_child_if) finds out that this is the child.
 //!
 //! # Invariants
 //!
-//! - In the child no thread carries a worker of a pool of the parent. So no task of the parent runs, no fiber of it is resumed, and no
-//!   destructor of a queued one is called.
-//! - A fiber of the parent does not switch away in the child, so nothing else runs on its thread: it waits as a thread does.
+//! - In the child no thread carries a worker of a pool of the parent. So no task of the parent runs, no fiber
+//!   of it is resumed, and no destructor of a queued one is called.
+//! - A fiber of the parent does not switch away in the child, so nothing else runs on its thread: it waits as
+//!   a thread does.
 //! - A hook of a policy does not return in the child: the loop would run the task that the hook gives.
 
 use super::stack_context::{self, StackContext};
@@ -71,7 +74,8 @@ pub(crate) fn refuse(task: Runnable, why: Why) {
     match why {
         // It was spawned here.
         Why::Spawned | Why::Injected | Why::Forked => task.abandon(Abandon::Forked),
-        // It is the parent's, or the one that goes on here. Not abandoned: its destructors are the parent's to run.
+        // It is the parent's, or the one that goes on here. Not abandoned: its destructors are the parent's
+        // to run.
         Why::Woken | Why::Yielded => wake(task),
     }
 }
@@ -87,13 +91,14 @@ fn wake(task: Runnable) {
     SLEEPER.give(task.into_word().get());
 }
 
-/// How long the thread sleeps between two looks for the token of its future, in nanoseconds. No thread of a pool polls for it, and
-/// what wakes it is rare.
+/// How long the thread sleeps between two looks for the token of its future, in nanoseconds. No thread of a
+/// pool polls for it, and what wakes it is rare.
 const LOOK_NS: u64 = 200_000;
 /// After so many looks it looks whether it is the only thread, and at its first.
 const LOOKS: u32 = 100;
 
-/// A future waits on a thread that has no worker any more: the pool closes, or this is the child that the future has forked.
+/// A future waits on a thread that has no worker any more: the pool closes, or this is the child that the
+/// future has forked.
 // Not inlined: it would make the loop ask once more for the worker after each task.
 #[cold]
 #[inline(never)]
@@ -104,8 +109,8 @@ pub(crate) fn cannot_go_on(pool: &impl PoolRef, pending: Pending) {
     pending.into_task().abandon(Abandon::Shutdown);
 }
 
-/// A step of the future that forked is over, in the child. It goes on as long as something wakes it: itself, or threads that it has
-/// started here.
+/// A step of the future that forked is over, in the child. It goes on as long as something wakes it: itself,
+/// or threads that it has started here.
 fn go_on(mut pending: Pending) -> ! {
     loop {
         // Before it can be woken.

@@ -1,16 +1,17 @@
-//! How a fiber gives way, and waits for what wakes it: without a call or a return between its code and the switch.
+//! How a fiber gives way, and waits for what wakes it: without a call or a return between its code and the
+//! switch.
 //!
-//! A stack that goes on comes from a switch, not from a call: each return that its code makes then meets on the processor's list the call of
-//! another stack, or none, and is mispredicted, some 20 cycles each; unless stacks are switched by jumps, and that call was made at the
-//! same place. So where nothing is to be seen to before and after, all of this is inlined into the caller; the long way, out of line, is
-//! `wait.rs`.
+//! A stack that goes on comes from a switch, not from a call: each return that its code makes then meets on
+//! the processor's list the call of another stack, or none, and is mispredicted, some 20 cycles each; unless
+//! stacks are switched by jumps, and that call was made at the same place. So where nothing is to be seen to
+//! before and after, all of this is inlined into the caller; the long way, out of line, is `wait.rs`.
 
 use super::fiber::{Fiber, MustWait};
 use super::stack_context::{StackContext, here};
 use crate::pool::current::{self, WorkerRef};
 use std::pin::pin;
 use std::task::{Context, Poll};
-use warpweft_task::Look;
+use warpweft_task::PollOnce;
 
 impl StackContext {
     /// Gives way to what else is ready on this thread, if this is a fiber. Whether it is.
@@ -45,7 +46,8 @@ impl StackContext {
         true
     }
 
-    /// The fiber whose stack it is, if nothing is to be seen to before it switches away, nor afterwards; and the reference of its worker.
+    /// The fiber whose stack it is, if nothing is to be seen to before it switches away, nor afterwards; and
+    /// the reference of its worker.
     #[allow(clippy::inline_always, reason = "part of what has to be inlined")]
     #[inline(always)]
     fn plain_fiber(&self) -> Option<(&Fiber, &WorkerRef)> {
@@ -87,12 +89,12 @@ impl StackContext {
     }
 }
 
-/// Runs `future` on this stack until it has a result. In a fiber this switches to other work while the future waits; elsewhere in a
-/// task the thread gives its worker to another thread meanwhile, and goes on when a worker is given to it; outside of any the thread
-/// sleeps.
+/// Runs `future` on this stack until it has a result. In a fiber this switches to other work while the future
+/// waits; elsewhere in a task the thread gives its worker to another thread meanwhile, and goes on when a
+/// worker is given to it; outside of any the thread sleeps.
 ///
-/// A switch of fibers costs some ten nanoseconds; two hand-overs between threads cost some 10 to 20 µs, and a thread for each frame that
-/// waits: await where you can.
+/// A switch of fibers costs some ten nanoseconds; two hand-overs between threads cost some 10 to 20 µs, and a
+/// thread for each frame that waits: await where you can.
 #[allow(
     clippy::inline_always,
     reason = "each return behind a switch of stacks is mispredicted"
@@ -118,7 +120,8 @@ fn drive_on<T>(fiber: &Fiber, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>)
     let waker = fiber.waker();
     let mut cx = Context::from_waker(&waker);
     loop {
-        // Before it looks: what rings from here on is for this wait, too, if it was another one inside of it that heard it.
+        // Before it looks: what rings from here on is for this wait, too, if it was another one inside of it
+        // that heard it.
         let notifications = fiber.notifications();
         if let Poll::Ready(output) = poll(&mut cx) {
             return output;
@@ -131,8 +134,9 @@ fn drive_on<T>(fiber: &Fiber, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>)
     }
 }
 
-/// How a fiber waits for what code without this crate's types waits for. `false`: this is none, or may not switch.
-pub(crate) fn drive(look: Look<'_>) -> bool {
+/// How a fiber waits for what code without this crate's types waits for. `false`: this is none, or may not
+/// switch.
+pub(crate) fn drive(look: PollOnce<'_>) -> bool {
     let fiber = here()
         .and_then(StackContext::fiber)
         .filter(|fiber| fiber.may_switch());

@@ -17,7 +17,8 @@
 //! | `forked` | a thread of a pool in a child made by `fork()` |
 //! | `worker_claim` | a thread without a worker whose fiber is ready claims one |
 //!
-//! `stack_context`, `fiber`, `thread_fibers` and `fiber_waker` know each other, because a switch of fibers touches all four.
+//! `stack_context`, `fiber`, `thread_fibers` and `fiber_waker` know each other, because a switch of fibers
+//! touches all four.
 
 pub(crate) mod blocking;
 pub(crate) mod bodies;

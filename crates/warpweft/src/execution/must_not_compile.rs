@@ -1,4 +1,5 @@
-//! What blocking closures must not be able to do. Each example fails to compile, for the reason in its heading.
+//! What blocking closures must not be able to do. Each example fails to compile, for the reason in its
+//! heading.
 //!
 //! # A closure that is sent elsewhere borrows nothing
 //!

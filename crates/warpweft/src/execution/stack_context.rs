@@ -1,4 +1,5 @@
-//! A stack of a thread of a pool: which worker the thread carries, and how it waits without keeping the worker.
+//! A stack of a thread of a pool: which worker the thread carries, and how it waits without keeping the
+//! worker.
 //!
 //! ```text
 //!            assigned                 handoff over                    token runs on another thread
@@ -11,9 +12,10 @@
 //!
 //! # Invariants
 //!
-//! - A worker is carried by one thread, or on its way to one; it changes hands by [`ThreadHandle::assign`] and [`ThreadHandle::offer`] only,
-//!   and after that the giver does not touch it.
-//! - A blocked thread has one token, which hangs on the signal that it waits for, lies in a queue, or runs.
+//! - A worker is carried by one thread, or on its way to one; it changes hands by [`ThreadHandle::assign`]
+//!   and [`ThreadHandle::offer`] only, and after that the giver does not touch it.
+//! - A blocked thread has one token, which is registered with the latch that it waits for, lies in a queue,
+//!   or runs.
 //! - A spare thread is reserved before anything is given away.
 
 use super::body_link::BodyLink;
@@ -34,7 +36,8 @@ use warpweft_policy::{Count, Wake};
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Runnable, set_wait};
 
-/// What a stack of a thread of a pool knows of itself: the thread's own stack, a fiber's, or a handled body's.
+/// What a stack of a thread of a pool knows of itself: the thread's own stack, a fiber's, or a handled
+/// body's.
 ///
 /// `repr(C)`: what a switch of stacks looks at comes first, and lies together.
 #[repr(C)]
@@ -79,7 +82,8 @@ pub(crate) fn with_stack_context<R>(f: impl FnOnce(Option<&StackContext>) -> R) 
 #[inline]
 pub(crate) fn here<'task>() -> Option<&'task StackContext> {
     let context = STACK_CONTEXT.with(Cell::get);
-    // SAFETY: the pointer is null, or `StackContext::occupy` set it, which resets it after the last task and before the seat goes.
+    // SAFETY: the pointer is null, or `StackContext::occupy` set it, which resets it after the last task and
+    // before the seat goes.
     unsafe { context.as_ref() }
 }
 
@@ -88,7 +92,8 @@ impl StackContext {
     ///
     /// # Safety
     ///
-    /// `fibers` is the calling thread's, and stays where it is for longer than the stack context; so does the fiber.
+    /// `fibers` is the calling thread's, and stays where it is for longer than the stack context; so does the
+    /// fiber.
     pub(crate) unsafe fn new(fibers: NonNull<ThreadFibers>, fiber: *const Fiber) -> Self {
         Self {
             fibers,
@@ -204,7 +209,8 @@ impl StackContext {
             fn drop(&mut self) {
                 set_wait(None);
                 STACK_CONTEXT.with(|context| context.set(std::ptr::null()));
-                // The destructors of the thread's locals still run, and must not find what goes with the thread's home.
+                // The destructors of the thread's locals still run, and must not find what goes with the
+                // thread's home.
                 current::set(std::ptr::null());
             }
         }
@@ -214,7 +220,8 @@ impl StackContext {
         f()
     }
 
-    /// Free functions find this stack context on this thread, and wait as it does; called when a stack begins.
+    /// Free functions find this stack context on this thread, and wait as it does; called when a stack
+    /// begins.
     pub(crate) fn begin(&self) {
         STACK_CONTEXT.with(|context| context.set(self));
         set_wait(Some(self.fibers().blocking_hooks()));
@@ -235,7 +242,8 @@ impl StackContext {
         current::set(self.found());
     }
 
-    /// The thread is back on this stack from that of a fiber or of a handled body, and carries what it carried there.
+    /// The thread is back on this stack from that of a fiber or of a handled body, and carries what it
+    /// carried there.
     #[inline]
     pub(crate) fn come_back(&self, from: &Self) {
         self.take_over(from);
@@ -245,17 +253,20 @@ impl StackContext {
     #[inline]
     fn take_over(&self, from: &Self) {
         self.worker_ref.set(from.worker_ref.replace(std::ptr::null()));
-        // SAFETY: the stack context is occupied, so it does not move; the offer is that of the worker that the thread carries.
+        // SAFETY: the stack context is occupied, so it does not move; the offer is that of the worker that
+        // the thread carries.
         unsafe { self.forks.attach(from.forks.offered_at()) };
     }
 
-    /// A handled body's stack goes on, on top of `host`, whose forks are told. What the thread carries, it carries here.
+    /// A handled body's stack goes on, on top of `host`, whose forks are told. What the thread carries, it
+    /// carries here.
     pub(crate) fn mount(&self, host: &Self) {
         self.host.set(host);
         self.board(host);
     }
 
-    /// Calls `switch`, which leaves this stack and those of the handled bodies on top of it, and comes back to the topmost.
+    /// Calls `switch`, which leaves this stack and those of the handled bodies on top of it, and comes back
+    /// to the topmost.
     #[allow(
         clippy::inline_always,
         reason = "each return behind a switch of stacks is mispredicted"
@@ -285,7 +296,8 @@ impl StackContext {
         self.worker_ref().is_some_and(WorkerRef::is_in_policy)
     }
 
-    /// Whether the thread must keep the worker that it carries: a hook of the policy is on its stack, or a waker that its worker calls.
+    /// Whether the thread must keep the worker that it carries: a hook of the policy is on its stack, or a
+    /// waker that its worker calls.
     pub(crate) fn keeps_worker(&self) -> bool {
         self.is_in_policy() || self.fibers().keeps_worker() && self.worker_ref().is_some()
     }
@@ -319,8 +331,8 @@ impl StackContext {
             self.fibers().settle(worker);
         }
         let offer = assigned.map_or(std::ptr::null(), |worker| self.offer_board().of(worker));
-        // SAFETY: the stack context is occupied, so it does not move; the pool, which it keeps alive, has the offer, and gives it to
-        // the thread that carries the worker.
+        // SAFETY: the stack context is occupied, so it does not move; the pool, which it keeps alive, has the
+        // offer, and gives it to the thread that carries the worker.
         unsafe { self.forks.attach(offer) };
         current::set(self.found());
         self.thread_handle().carry(assigned);
@@ -361,8 +373,9 @@ impl StackContext {
         worker.flatten()
     }
 
-    /// This is a forked child, on whose only thread this stack runs: the worker is the parent's. So is the loop that a fiber would
-    /// switch to; it goes on as if it were called on the thread's own stack, and waits as a thread does.
+    /// This is a forked child, on whose only thread this stack runs: the worker is the parent's. So is the
+    /// loop that a fiber would switch to; it goes on as if it were called on the thread's own stack, and
+    /// waits as a thread does.
     ///
     /// A handler of `fork()` calls this: see the invariants of `warpweft_platform::process`.
     pub(crate) fn lose_worker(&self) {
@@ -377,7 +390,8 @@ impl StackContext {
         self.offer_board().wake_nobody();
     }
 
-    /// Whether a fiber can be spawned beside the one that runs here: if its thread carries a worker, and what is spawned is of its pool.
+    /// Whether a fiber can be spawned beside the one that runs here: if its thread carries a worker, and what
+    /// is spawned is of its pool.
     pub(crate) fn may_adopt(&self, pool: Option<NonNull<PoolHeader>>) -> bool {
         let is_here = pool.map_or_else(|| self.is_in_own_pool(), |pool| self.is_of(pool));
         is_here
@@ -402,7 +416,8 @@ impl StackContext {
     }
 }
 
-/// Gives the worker that the calling thread carries to another one, by `take`; keeps it if that one does not take it.
+/// Gives the worker that the calling thread carries to another one, by `take`; keeps it if that one does not
+/// take it.
 pub(crate) fn give_to(take: impl FnOnce(Option<usize>) -> bool) {
     let context = here();
     let worker = context.and_then(StackContext::release_worker);
@@ -424,15 +439,17 @@ pub(crate) fn is_on_fiber() -> bool {
     here().and_then(StackContext::fiber).is_some()
 }
 
-/// A frame of the calling stack must not be unwound at its waits from now on, if it is a fiber's; or it may be again.
+/// A frame of the calling stack must not be unwound at its waits from now on, if it is a fiber's; or it may
+/// be again.
 pub(crate) fn hold(more: bool) {
     if let Some(fiber) = here().and_then(StackContext::fiber) {
         fiber.hold(more);
     }
 }
 
-/// Calls `f`, which runs others' code between two steps of this thread's worker: wakers, or a hook that takes a task from outside. A wait in
-/// it is refused by a panic, so that the thread carries the same worker afterwards.
+/// Calls `f`, which runs others' code between two steps of this thread's worker: wakers, or a hook that takes
+/// a task from outside. A wait in it is refused by a panic, so that the thread carries the same worker
+/// afterwards.
 pub(crate) fn with_worker_kept<R>(f: impl FnOnce() -> R) -> R {
     struct Ends<'a>(&'a ThreadFibers);
     impl Drop for Ends<'_> {

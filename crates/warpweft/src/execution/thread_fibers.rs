@@ -4,7 +4,7 @@
 //!   start ─▶ runs ──ends──▶ warm          a fiber that never waits is entered nowhere
 //!              │ waits
 //!              ▼
-//!            table ──key or bell in the lane, or in the line──▶ runs
+//!            table ──key or bell in the mailbox, or in the line──▶ runs
 //! ```
 //!
 //! # Invariants
@@ -31,7 +31,7 @@ use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use warpweft_policy::Count;
-use warpweft_task::{Mount, Ways};
+use warpweft_task::{BlockingHooks, OnStackJob};
 
 /// How many stacks a thread keeps for its next fibers.
 const WARM: usize = 64;
@@ -49,21 +49,22 @@ pub(crate) enum Turn<'fibers> {
 pub(crate) struct ThreadFibers {
     thread_handle: Arc<ThreadHandle>,
     /// How code on the thread's stacks waits for what is not of this crate.
-    blocking_hooks: &'static Ways,
+    blocking_hooks: &'static BlockingHooks,
     pool: Arc<dyn DynPool>,
     /// What free functions find on this thread when it has no worker: a pool that takes nothing any more.
     detached: WorkerRef,
     table: RefCell<Vec<Option<NonNull<Fiber>>>>,
     vacant: RefCell<Vec<u32>>,
-    /// The line of fibers that gave way or were woken by this thread: the first to go on, and the last; null if there are none.
+    /// The line of fibers that gave way or were woken by this thread: the first to go on, and the last; null
+    /// if there are none.
     first: Cell<*const Fiber>,
     last: Cell<*const Fiber>,
     /// The fiber that runs, or has come back last.
     on: Cell<*const Fiber>,
     /// How many turns fibers may still take from each other, or go on in, before the loop has its own.
     turns_left: Cell<u32>,
-    /// Whether the last one that went on came from the lane.
-    lane_was_first: Cell<bool>,
+    /// Whether the last one that went on came from the mailbox.
+    mailbox_was_first: Cell<bool>,
     /// Those that are to start here.
     beside: SpawnLocal,
     warm: RefCell<Vec<NonNull<Fiber>>>,
@@ -84,7 +85,7 @@ impl ThreadFibers {
     pub(crate) fn new(
         pool: Arc<dyn DynPool>,
         thread_handle: Arc<ThreadHandle>,
-        blocking_hooks: &'static Ways,
+        blocking_hooks: &'static BlockingHooks,
     ) -> Self {
         Self {
             thread_handle,
@@ -98,7 +99,7 @@ impl ThreadFibers {
             last: Cell::new(ptr::null()),
             on: Cell::new(ptr::null()),
             turns_left: Cell::new(0),
-            lane_was_first: Cell::new(false),
+            mailbox_was_first: Cell::new(false),
             beside: SpawnLocal::default(),
             warm: RefCell::default(),
             bare: RefCell::default(),
@@ -115,7 +116,7 @@ impl ThreadFibers {
     }
 
     /// How code on the thread's stacks waits for what is not of this crate.
-    pub(crate) fn blocking_hooks(&self) -> &'static Ways {
+    pub(crate) fn blocking_hooks(&self) -> &'static BlockingHooks {
         self.blocking_hooks
     }
 
@@ -166,23 +167,24 @@ impl ThreadFibers {
     pub(crate) fn start(
         &self,
         base: &StackContext,
-        mount: Mount,
+        job: OnStackJob,
         reserved: Option<Reserved>,
-    ) -> Result<(), (Mount, NoStack)> {
+    ) -> Result<(), (OnStackJob, NoStack)> {
         let unloaded = match reserved {
             None => self.unloaded(),
             Some(reserved) => Ok((self.init(reserved.stack), reserved.claim)),
         };
         let (fiber, claim) = match unloaded {
             Ok(unloaded) => unloaded,
-            Err(error) => return Err((mount, error)),
+            Err(error) => return Err((job, error)),
         };
-        // SAFETY: a fiber of this home is there until it is cleared away, which its end is the first occasion for.
+        // SAFETY: a fiber of this home is there until it is cleared away, which its end is the first occasion
+        // for.
         let it = unsafe { fiber.as_ref() };
         if self.is_limited {
             it.set_claim(claim);
         }
-        it.load(mount);
+        it.load(job);
         self.go(base, fiber, Input::Go);
         Ok(())
     }
@@ -222,7 +224,8 @@ impl ThreadFibers {
         ended
     }
 
-    /// Whether a turn is left that a fiber may take without the loop, and nothing is in the lane. It is taken.
+    /// Whether a turn is left that a fiber may take without the loop, and nothing is in the mailbox. It is
+    /// taken.
     #[inline]
     fn takes_turn(&self, worker_ref: &WorkerRef) -> bool {
         let may = self.turns_left.get() > 0 && !self.thread_handle.has_entries();
@@ -392,10 +395,10 @@ impl ThreadFibers {
     #[inline]
     fn next(&self) -> Option<NonNull<Fiber>> {
         if self.thread_handle.has_entries()
-            && !self.lane_was_first.replace(false)
+            && !self.mailbox_was_first.replace(false)
             && let Some(woken) = self.next_woken()
         {
-            self.lane_was_first.set(true);
+            self.mailbox_was_first.set(true);
             return Some(woken);
         }
         match self.take_first() {
@@ -416,7 +419,7 @@ impl ThreadFibers {
         woken
     }
 
-    /// The next fiber in the lane.
+    /// The next fiber in the mailbox.
     #[cold]
     #[inline(never)]
     fn next_woken(&self) -> Option<NonNull<Fiber>> {
@@ -433,8 +436,8 @@ impl ThreadFibers {
         }
     }
 
-    /// Resumes fibers that are ready, for at most so many turns, on `base`, this thread's own stack, while it carries the worker of `worker_ref`. How
-    /// many turns they had: what they pass on to each other counts.
+    /// Resumes fibers that are ready, for at most so many turns, on `base`, this thread's own stack, while it
+    /// carries the worker of `worker_ref`. How many turns they had: what they pass on to each other counts.
     #[inline(never)]
     pub(crate) fn run_ready(&self, base: &StackContext, worker_ref: &WorkerRef, most: u32) -> u32 {
         self.turns_left.set(most);

@@ -1,5 +1,5 @@
-//! How a stack waits: a fiber's switches away, until its waker rings or its token enters it; a thread's own gives the worker to a spare
-//! thread and sleeps.
+//! How a stack waits: a fiber's switches away, until its waker rings or its token enters it; a thread's own
+//! gives the worker to a spare thread and sleeps.
 //!
 //! ```text
 //!            handoff over                     called: the token ran, on another thread
@@ -20,11 +20,11 @@ use std::sync::Arc;
 use warpweft_platform::delay;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread::yield_now;
-use warpweft_task::spawn::{self as births, Birth};
-use warpweft_task::{Abandon, Runnable, Signal, Ways, Why};
+use warpweft_task::spawn::{self as tasks, SpawnInfo};
+use warpweft_task::{Abandon, BlockingHooks, Latch, Runnable, Why};
 
-/// How many fibers a blocked home resumes before it gives the worker back and asks for one again, behind what its policy
-/// puts first.
+/// How many fibers a blocked home resumes before it gives the worker back and asks for one again, behind what
+/// its policy puts first.
 const TURNS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     2
 } else {
@@ -48,37 +48,37 @@ impl StackContext {
                     fork.run();
                 }
             });
-            // Unwind: a policy that panics closes the pool, and its worker's `Local` is not touched any more. Frames
-            // below wait for others, and must not be unwound.
+            // Unwind: a policy that panics closes the pool, and its worker's `Local` is not touched any more.
+            // Frames below wait for others, and must not be unwound.
             let _ = catch_unwind(AssertUnwindSafe(|| worker_ref.push(ticket, Why::Forked)));
         });
     }
 
-    /// Waits until `signal` is set, which a thread that took a fork of this stack will do. Never unwinds, but in a forked child, if
-    /// that thread stayed in the parent: then nobody works on the frame.
-    pub(crate) fn wait_for_fork(&self, signal: &Signal) {
-        if self.stayed_in_parent() && !signal.is_set() {
+    /// Waits until `latch` is set, which a thread that took a fork of this stack will do. Never unwinds, but
+    /// in a forked child, if that thread stayed in the parent: then nobody works on the frame.
+    pub(crate) fn wait_for_fork(&self, latch: &Latch) {
+        if self.stayed_in_parent() && !latch.is_set() {
             self.refuse_wait_for_fork();
         }
         match self.worker_ref() {
             Some(_) if self.keeps_worker() => {
-                while !signal.is_set() {
+                while !latch.is_set() {
                     yield_now();
                 }
             }
             _ => {
-                if !self.wait(signal, MustWait::Yes) {
-                    self.sleep_without_worker(signal);
+                if !self.wait(latch, MustWait::Yes) {
+                    self.sleep_without_worker(latch);
                 }
             }
         }
     }
 
     /// The same for a thread that carries no worker, and wants none.
-    fn sleep_without_worker(&self, signal: &Signal) {
+    fn sleep_without_worker(&self, latch: &Latch) {
         let thread_handle = self.thread_handle().sibling();
         let unpark = UnparkOnEnd(Arc::clone(&thread_handle));
-        if let Err(token) = signal.hang(self.job(move || drop(unpark))) {
+        if let Err(token) = latch.register(self.job(move || drop(unpark))) {
             // Its end is an assignment, of nothing.
             token.abandon(Abandon::Cancelled);
         }
@@ -86,14 +86,14 @@ impl StackContext {
         debug_assert_eq!(assigned, None, "a thread that did not ask for a worker");
     }
 
-    /// The same for one with fibers, in `blocking`: it may wait for what one of them does or holds, so it is given workers to run
-    /// them with.
-    fn sleep_for_fibers(&self, signal: &Signal) {
+    /// The same for one with fibers, in `blocking`: it may wait for what one of them does or holds, so it is
+    /// given workers to run them with.
+    fn sleep_for_fibers(&self, latch: &Latch) {
         let thread_handle = self.thread_handle();
         let had_entered = (!current::is(self.found())).then(current::get);
         thread_handle.expect_call();
         thread_handle.handoff.open();
-        if let Err(token) = signal.hang(thread_handle.unpark()) {
+        if let Err(token) = latch.register(thread_handle.unpark()) {
             // Its end says the same.
             token.abandon(Abandon::Cancelled);
         }
@@ -102,7 +102,8 @@ impl StackContext {
         had_entered.inspect(|&worker_ref| current::set(worker_ref));
     }
 
-    /// A wait in `blocking` is over, for which a fiber, or the fibers of the thread, may have been given a worker: it goes.
+    /// A wait in `blocking` is over, for which a fiber, or the fibers of the thread, may have been given a
+    /// worker: it goes.
     fn stay_away(&self) {
         let pool = self.fibers().pool();
         if self.worker_ref().is_some()
@@ -121,7 +122,8 @@ impl StackContext {
         self.tell_forks_through(worker_ref);
     }
 
-    /// A thread without a worker is about to wait: what it has forked, in `blocking` or adrift, others may do.
+    /// A thread without a worker is about to wait: what it has forked, in `blocking` or adrift, others may
+    /// do.
     fn tell_others(&self) {
         self.tell_forks_through(self.fibers().detached());
     }
@@ -146,24 +148,24 @@ impl StackContext {
         );
     }
 
-    /// Waits until `signal` is set; see [`wait`]. A fiber comes here for forks and scopes alone.
-    fn wait(&self, signal: &Signal, held: MustWait) -> bool {
+    /// Waits until `latch` is set; see [`wait`]. A fiber comes here for forks and scopes alone.
+    fn wait(&self, latch: &Latch, held: MustWait) -> bool {
         self.may_wait();
-        if signal.is_set() {
+        if latch.is_set() {
             return true;
         }
         if self.stayed_in_parent() {
             return false;
         }
         if let Some(fiber) = self.fiber().filter(|fiber| fiber.may_switch()) {
-            self.switch_away(fiber, held, |held| fiber.wait(signal, held));
+            self.switch_away(fiber, held, |held| fiber.wait(latch, held));
             return true;
         }
         let Some(worker_ref) = self.worker_ref() else {
             self.tell_others();
             let has_fibers = self.fiber().is_none() && self.thread_handle().fibers() > 0;
             if has_fibers {
-                self.sleep_for_fibers(signal);
+                self.sleep_for_fibers(latch);
             }
             return has_fibers;
         };
@@ -172,15 +174,15 @@ impl StackContext {
         self.promote_forks(worker_ref);
         let pool = self.fibers().pool();
         let Ok(spare) = pool.core().threads.reserve(self.thread_handle().pool()) else {
-            self.work_meanwhile(|| signal.is_set());
+            self.work_meanwhile(|| latch.is_set());
             if self.worker_ref().is_none() {
                 // A task gave the worker to a blocked thread: so this one can wait as it should.
-                self.await_call(signal, None);
+                self.await_call(latch, None);
             }
             had_entered.inspect(|&worker_ref| current::set(worker_ref));
             return true;
         };
-        self.await_call(signal, Some(spare));
+        self.await_call(latch, Some(spare));
         had_entered.inspect(|&worker_ref| current::set(worker_ref));
         true
     }
@@ -205,14 +207,14 @@ impl StackContext {
         }
     }
 
-    /// Hangs the token on the signal, gives the worker, if there is one, to the spare thread, and sleeps until the token has
-    /// run. Meanwhile the thread may be given workers to run its fibers with.
-    fn await_call(&self, signal: &Signal, spare: Option<Arc<ThreadHandle>>) {
+    /// Hangs the token on the signal, gives the worker, if there is one, to the spare thread, and sleeps
+    /// until the token has run. Meanwhile the thread may be given workers to run its fibers with.
+    fn await_call(&self, latch: &Latch, spare: Option<Arc<ThreadHandle>>) {
         let pool = self.fibers().pool();
         let thread_handle = self.own_thread_handle();
         thread_handle.expect_call();
         thread_handle.handoff.open();
-        let hung = signal.hang(self.token(&thread_handle));
+        let hung = latch.register(self.token(&thread_handle));
         match (hung, spare) {
             (Err(token), Some(spare)) => {
                 // It was set in the meantime.
@@ -232,7 +234,7 @@ impl StackContext {
             }
             (Err(token), None) => token.push(Why::Woken),
             (Ok(()), Some(spare)) => {
-                delay::point("stack context.wait: token hung");
+                delay::point("stack context.wait: token registered");
                 let worker = self.release_worker();
                 spare.handoff.assign(worker);
             }
@@ -245,7 +247,8 @@ impl StackContext {
 
     /// Where a frame of this stack waits to be called.
     fn own_thread_handle(&self) -> Arc<ThreadHandle> {
-        // A fiber that must not switch holds its thread up: nobody gives that thread a worker for anything else.
+        // A fiber that must not switch holds its thread up: nobody gives that thread a worker for anything
+        // else.
         if self.fiber().is_none() {
             Arc::clone(self.thread_handle())
         } else {
@@ -274,7 +277,8 @@ impl StackContext {
                 if self.worker_ref().is_some() {
                     self.run_fibers(thread_handle);
                 } else if pool.is_closing() {
-                    // Not all of them: a fiber of another thread may wait for this very frame, and those here for that one.
+                    // Not all of them: a fiber of another thread may wait for this very frame, and those here
+                    // for that one.
                     self.fibers().unwind_ready(self);
                     told = true;
                 }
@@ -304,7 +308,8 @@ impl StackContext {
                 }
             }
             thread_handle.handoff.open();
-            // OPEN first, here too. A call that found no worker taken is followed by a question for one, above.
+            // OPEN first, here too. A call that found no worker taken is followed by a question for one,
+            // above.
             if thread_handle.is_dropped() && thread_handle.handoff.close() {
                 return;
             }
@@ -324,8 +329,9 @@ impl StackContext {
         }
     }
 
-    /// The last resort where no spare thread can be had: runs other tasks on top of this frame until it is `over`, or its
-    /// thread has no worker any more. Counted, because it may deadlock where a task needs what a frame below it holds.
+    /// The last resort where no spare thread can be had: runs other tasks on top of this frame until it is
+    /// `over`, or its thread has no worker any more. Counted, because it may deadlock where a task needs what
+    /// a frame below it holds.
     fn work_meanwhile(&self, over: impl Fn() -> bool) {
         while !over() {
             let Some(worker_ref) = self.worker_ref() else {
@@ -358,13 +364,13 @@ impl StackContext {
 
     /// A task about this thread: its way back, or a fork of its stack.
     fn job(&self, body: impl FnOnce() + Send + 'static) -> Runnable {
-        let birth = Birth {
+        let info = SpawnInfo {
             pool: self.pool(),
             location: Location::caller(),
             name: None,
         };
         // SAFETY: the stack context keeps the pool alive, and the thread does not end before its token has.
-        unsafe { births::detached_job(body, birth) }
+        unsafe { tasks::detached_job(body, info) }
     }
 }
 
@@ -400,11 +406,11 @@ impl Drop for Resume {
     }
 }
 
-/// A thread of this pool has done what a blocked frame waited for, and has nothing else on its stack: the frame goes on with
-/// its worker, at once.
+/// A thread of this pool has done what a blocked frame waited for, and has nothing else on its stack: the
+/// frame goes on with its worker, at once.
 ///
-/// Not through a queue, where other tasks come first: each of them might block in a lock that the frame holds, until no worker
-/// is left to run the token (rayon#592 by another way).
+/// Not through a queue, where other tasks come first: each of them might block in a lock that the frame
+/// holds, until no worker is left to run the token (rayon#592 by another way).
 pub(crate) fn resume(token: Runnable) {
     match here().and_then(StackContext::worker_ref) {
         // A token ends in one step.
@@ -414,9 +420,9 @@ pub(crate) fn resume(token: Runnable) {
 }
 
 /// How a thread of a pool waits: by giving its worker away, until its token runs. `false`: it carries none.
-fn wait(signal: &Signal) -> bool {
-    with_stack_context(|context| context.is_some_and(|context| context.wait(signal, MustWait::No)))
+fn wait(latch: &Latch) -> bool {
+    with_stack_context(|context| context.is_some_and(|context| context.wait(latch, MustWait::No)))
 }
 
 /// How code on a stack of a pool waits for what is not of this crate.
-pub(crate) static BLOCKING_HOOKS: Ways = Ways { wait, drive };
+pub(crate) static BLOCKING_HOOKS: BlockingHooks = BlockingHooks { wait, drive };

@@ -6,18 +6,18 @@ use crate::threads::thread_handle::ThreadHandle;
 use std::panic::Location;
 use std::sync::Arc;
 use warpweft_task::Why;
-use warpweft_task::spawn::{self as births, Birth};
+use warpweft_task::spawn::{self as tasks, SpawnInfo};
 
 /// Asks `pool`, which is the thread's, for a worker: by a task whose body gives the one that runs it.
 pub(crate) fn send_worker_to(pool: &dyn PoolRef, thread: &Arc<ThreadHandle>) {
     let claim = Claim(Arc::clone(thread));
-    let birth = Birth {
+    let info = SpawnInfo {
         pool: pool.header(),
         location: Location::caller(),
         name: None,
     };
     // SAFETY: the thread handle, which the claim keeps alive, keeps the pool alive.
-    let claim = unsafe { births::detached_job(move || claim.run(), birth) };
+    let claim = unsafe { tasks::detached_job(move || claim.run(), info) };
     claim.push(Why::Woken);
 }
 

@@ -26,12 +26,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 }
 
-/// Calls `body` with a place to spawn fibers that borrow from here, and returns when it and all of them have ended.
+/// Calls `body` with a place to spawn fibers that borrow from here, and returns when it and all of them have
+/// ended.
 ///
-/// In a fiber the wait switches to other work; in a job the thread gives its worker away; outside of a task `body` runs
-/// on the [default runtime](crate::default_runtime). The frame cannot be left before: a stack that lives is never freed, so
-/// what is borrowed stays. For that reason a runtime that shuts down unwinds the scope's fibers before the frame that
-/// waits for them.
+/// In a fiber the wait switches to other work; in a job the thread gives its worker away; outside of a task
+/// `body` runs on the [default runtime](crate::default_runtime). The frame cannot be left before: a stack
+/// that lives is never freed, so what is borrowed stays. For that reason a runtime that shuts down unwinds
+/// the scope's fibers before the frame that waits for them.
 ///
 /// ```
 /// use warpweft::fiber;

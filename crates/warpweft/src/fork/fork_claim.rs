@@ -1,7 +1,7 @@
 //! A ticket: a latent fork as a task, for when its owner has to wait and others should run it.
 //!
-//! Owner and queue share a claim; whoever takes it first has the fork. A ticket that comes too late is stale: it looks at
-//! the claim, which it owns a share of, and never at the frame.
+//! Owner and queue share a claim; whoever takes it first has the fork. A ticket that comes too late is stale:
+//! it looks at the claim, which it owns a share of, and never at the frame.
 
 use super::stealable_job::{StealableJob, Stolen};
 use std::ptr::NonNull;

@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - `latent` and `tickets` are touched by the owner's thread alone.
-//! - `given` counts the jobs that others may have, and one for the owner until it has run all of its own. The one that brings it to zero sets
-//!   `done`, and touches nothing of the scope afterwards.
+//! - `given` counts the jobs that others may have, and one for the owner until it has run all of its own. The
+//!   one that brings it to zero sets `done`, and touches nothing of the scope afterwards.
 
 use super::fork_claim::ForkClaim;
 use super::record::Record;
@@ -17,7 +17,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync::Mutex;
-use warpweft_task::Signal;
+use warpweft_task::Latch;
 
 /// What a job panicked with.
 pub(crate) type Panic = Box<dyn Any + Send>;
@@ -43,14 +43,15 @@ pub(crate) fn note(place: &FirstPanic, panic: Panic) {
 /// What a scope has to do, for the stack that opened it.
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    /// Those that nobody was told of, oldest first; younger than those with tickets. Touched by the owner's thread alone.
+    /// Those that nobody was told of, oldest first; younger than those with tickets. Touched by the owner's
+    /// thread alone.
     pub(crate) latent: RefCell<VecDeque<NonNull<StealableJob>>>,
     /// Those whose ticket is in a queue, oldest first. Touched by the owner's thread alone.
     pub(crate) tickets: RefCell<Vec<Arc<ForkClaim>>>,
     /// The youngest fork of the stack when the scope was opened: older than its jobs.
     pub(crate) found: *const Record,
     pub(crate) given: AtomicUsize,
-    pub(crate) done: Signal,
+    pub(crate) done: Latch,
     /// The first panic.
     pub(crate) panic: FirstPanic,
 }
@@ -82,7 +83,8 @@ impl Jobs {
         }
     }
 
-    /// Makes a claim of a job that was on offer and that nobody has taken. It was counted when it was offered.
+    /// Makes a claim of a job that was on offer and that nobody has taken. It was counted when it was
+    /// offered.
     ///
     /// The owner keeps the claim, too: a pool that closes drops the ticket, and then the owner runs the job.
     pub(crate) fn claim_offered(&self, job: NonNull<StealableJob>) -> Arc<ForkClaim> {

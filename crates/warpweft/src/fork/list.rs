@@ -6,17 +6,19 @@
 //!                   public            tail
 //! ```
 //!
-//! A join appends its second half and removes it when its first half has returned: a few stores. The oldest latent fork
-//! is on offer whenever the worker's offer is free; when the stack has to wait, all become tickets.
+//! A join appends its second half and removes it when its first half has returned: a few stores. The oldest
+//! latent fork is on offer whenever the worker's offer is free; when the stack has to wait, all become
+//! tickets.
 //!
 //! # Invariants
 //!
 //! - The list is the thread's own; nobody else follows its pointers.
 //! - Records are removed youngest first, by the frames that hold them, so all of them are alive.
 //! - Public records come before latent ones. What is on offer is `public`, or a job of an open scope.
-//! - Scopes are opened and closed like frames; each knows the tail that it found, and so what is older than its jobs.
-//! - `*watch == expect` says: the offer is free and something may be put there. With nothing to watch `watch` points to
-//!   `always`.
+//! - Scopes are opened and closed like frames; each knows the tail that it found, and so what is older than
+//!   its jobs.
+//! - `*watch == expect` says: the offer is free and something may be put there. With nothing to watch `watch`
+//!   points to `always`.
 
 use super::fork_claim::ForkClaim;
 use super::jobs::Jobs;
@@ -121,12 +123,13 @@ impl List {
         self.expect.set(FREE);
     }
 
-    /// Appends a latent record; gives its predecessor, and whether it is time to [offer](Self::offer) something.
+    /// Appends a latent record; gives its predecessor, and whether it is time to [offer](Self::offer)
+    /// something.
     ///
     /// # Safety
     ///
-    /// The list is attached. `record` stays valid, and is removed by [`pop`](Self::pop) or [`back`](Self::back), youngest
-    /// first.
+    /// The list is attached. `record` stays valid, and is removed by [`pop`](Self::pop) or
+    /// [`back`](Self::back), youngest first.
     #[inline]
     pub(crate) unsafe fn push(&self, record: NonNull<Record>) -> (*const Record, bool) {
         let before = self.tail.get();
@@ -150,7 +153,8 @@ impl List {
         watch.load(Ordering::Relaxed) == self.expect.get()
     }
 
-    /// Whether the youngest record is latent. Public ones come first, so it is public only if it is the last of them.
+    /// Whether the youngest record is latent. Public ones come first, so it is public only if it is the last
+    /// of them.
     #[inline]
     pub(crate) fn is_latent(&self, youngest: *const Record) -> bool {
         self.public.get() != youngest
@@ -292,8 +296,8 @@ impl List {
             || !self.scopes.borrow().is_empty()
     }
 
-    /// Takes back what is on offer and makes a claim of each fork and job that nobody has taken, oldest fork first: the
-    /// stack is about to wait.
+    /// Takes back what is on offer and makes a claim of each fork and job that nobody has taken, oldest fork
+    /// first: the stack is about to wait.
     pub(crate) fn promote(&self, mut ticket: impl FnMut(Arc<ForkClaim>)) {
         let scope = self.scope.replace(ptr::null());
         if let Some(offered) = NonNull::new(self.offered.get().cast_mut())

@@ -10,18 +10,19 @@
 //!             yes: (t, WANTED) → (t, OWNER) by CAS decides
 //! ```
 //!
-//! Dekker with an asymmetric barrier: either the owner's read sees the wish, or the thief sees that the offer is gone.
-//! Only where both see each other, a compare-and-swap decides. The owner waits for nobody.
+//! Dekker with an asymmetric barrier: either the owner's read sees the wish, or the thief sees that the offer
+//! is gone. Only where both see each other, a compare-and-swap decides. The owner waits for nobody.
 //!
 //! # Invariants
 //!
-//! - `turn` and `word` are written by whoever carries the worker; `want` by thieves, and by the owner in a contested turn.
+//! - `turn` and `word` are written by whoever carries the worker; `want` by thieves, and by the owner in a
+//!   contested turn.
 //! - The word is null when a turn begins.
 //! - A turn is decided once: OWNER and TAKEN are final, and no wish regresses to an earlier turn.
 //! - A fork that was withdrawn is never touched by a thief: it reads the fork's address after it has won.
 //!
-//! The idea of an offer that its owner takes back without a read-modify-write is that of THE protocol (Cilk-5) and of the
-//! split deque (Lace); the process-wide barrier is the kernel's `membarrier`.
+//! The idea of an offer that its owner takes back without a read-modify-write is that of THE protocol
+//! (Cilk-5) and of the split deque (Lace); the process-wide barrier is the kernel's `membarrier`.
 
 use std::ptr::{self, NonNull};
 use warpweft_platform::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -67,14 +68,16 @@ impl<T> Offer<T> {
         }
     }
 
-    /// A thief has what was on offer, and its owner knows: makes room for the next. What was withdrawn needs no clearing.
+    /// A thief has what was on offer, and its owner knows: makes room for the next. What was withdrawn needs
+    /// no clearing.
     pub(crate) fn clear(&self) {
         self.word.store(ptr::null_mut(), Ordering::Relaxed);
     }
 
     /// The owner offers `fork`; nothing else is on offer. Gives the number of the turn.
     ///
-    /// `fork` stays valid until [`withdraw`](Self::withdraw) says that it is back, or until its thief is done with it.
+    /// `fork` stays valid until [`withdraw`](Self::withdraw) says that it is back, or until its thief is done
+    /// with it.
     #[inline]
     pub(crate) fn publish(&self, fork: NonNull<T>) -> u64 {
         let turn = self.turn.load(Ordering::Relaxed) + 1;
@@ -86,12 +89,14 @@ impl<T> Offer<T> {
         turn
     }
 
-    /// The word in which [`taken`]`(turn)` appears when a thief has the fork. Owners compare it before each fork.
+    /// The word in which [`taken`]`(turn)` appears when a thief has the fork. Owners compare it before each
+    /// fork.
     pub(crate) fn decision(&self) -> &AtomicU64 {
         &self.want
     }
 
-    /// The owner takes what it offered last back: true. Or a thief has it: false. Called once per turn, at most.
+    /// The owner takes what it offered last back: true. Or a thief has it: false. Called once per turn, at
+    /// most.
     #[inline]
     pub(crate) fn withdraw(&self) -> bool {
         let turn = self.turn.load(Ordering::Relaxed);
@@ -105,7 +110,8 @@ impl<T> Offer<T> {
 
     #[cold]
     fn contest(&self, turn: u64, want: u64) -> bool {
-        // Ordering: Relaxed; the fork did not leave the owner's hands. If it did, its end is waited for elsewhere.
+        // Ordering: Relaxed; the fork did not leave the owner's hands. If it did, its end is waited for
+        // elsewhere.
         want == word(turn, WANTED)
             && self
                 .want
@@ -115,8 +121,8 @@ impl<T> Offer<T> {
 
     /// The turn of what is on offer, for thieves.
     pub(crate) fn look(&self) -> Option<u64> {
-        // Ordering: Acquire pairs with `publish`. A word between two looks at the same turn is of that turn, and there: to
-        // ask for a fork that is still to come would hide it from everybody.
+        // Ordering: Acquire pairs with `publish`. A word between two looks at the same turn is of that turn,
+        // and there: to ask for a fork that is still to come would hide it from everybody.
         let turn = self.turn.load(Ordering::Acquire);
         let there = !self.word.load(Ordering::Acquire).is_null();
         let want = self.want.load(Ordering::Relaxed);
@@ -129,7 +135,8 @@ impl<T> Offer<T> {
         self.turn.load(Ordering::Relaxed)
     }
 
-    /// A thief takes the fork of `turn`, if it is still there. Costs a system call, and an interruption of the owner.
+    /// A thief takes the fork of `turn`, if it is still there. Costs a system call, and an interruption of
+    /// the owner.
     pub(crate) fn take(&self, turn: u64) -> Option<NonNull<T>> {
         let mut want = self.want.load(Ordering::Relaxed);
         loop {
@@ -153,8 +160,9 @@ impl<T> Offer<T> {
         delay::point("offer.take: asked");
         self.barrier.heavy();
         delay::point("offer.take: everybody knows");
-        // Ordering: Acquire pairs with `publish`. A word that is not null, read between two looks at the same turn, is of
-        // that turn: that of the next one is published after its turn, that of the last one was null before.
+        // Ordering: Acquire pairs with `publish`. A word that is not null, read between two looks at the same
+        // turn, is of that turn: that of the next one is published after its turn, that of the last one was
+        // null before.
         let fork = NonNull::new(self.word.load(Ordering::Acquire))?;
         if self.turn.load(Ordering::Acquire) != turn {
             return None;

@@ -2,15 +2,16 @@
 //!
 //! # When a fork is taken
 //!
-//! Not at once: to take one costs a system call here and an interruption there, some microseconds, and a small fork is
-//! done by then. A thief takes what it has seen on offer for [`RIPE_NS`]. Small trees are never disturbed, large ones
-//! spread within microseconds. If what it took was done sooner than that, it waits longer for the next, up to
+//! Not at once: to take one costs a system call here and an interruption there, some microseconds, and a
+//! small fork is done by then. A thief takes what it has seen on offer for [`RIPE_NS`]. Small trees are never
+//! disturbed, large ones spread within microseconds. If what it took was done sooner than that, it waits
+//! longer for the next, up to
 //! [`PARK_TIMEOUT_NS`]: a scope of a million empty jobs is not worth an interruption each.
 //!
 //! # Who notices an offer
 //!
-//! A worker that searches, or the *watcher*: one worker without work that takes timed park instead of a sleep as long as forks
-//! come and go. So an owner that offers a fork wakes nobody, unless there is no watcher.
+//! A worker that searches, or the *watcher*: one worker without work that takes timed park instead of a sleep
+//! as long as forks come and go. So an owner that offers a fork wakes nobody, unless there is no watcher.
 //!
 //! ```text
 //!   owner:    offer; light barrier; is there a watcher? no: wake a sleeper, unless somebody searches
@@ -26,8 +27,8 @@ use warpweft_platform::atomic::{AtomicBool, Ordering};
 use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::{CachePadded, clock};
 
-/// How long a fork is on offer before a thief takes it, in nanoseconds. Under the checkers, where no clock runs, it is
-/// taken at once.
+/// How long a fork is on offer before a thief takes it, in nanoseconds. Under the checkers, where no clock
+/// runs, it is taken at once.
 const RIPE_NS: Option<u64> = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     None
 } else {
@@ -126,7 +127,8 @@ impl OfferBoard {
         !self.watched.load(Ordering::Relaxed)
     }
 
-    /// From now on no offer wakes anybody: this is a forked child, and all who could take it stayed in the parent.
+    /// From now on no offer wakes anybody: this is a forked child, and all who could take it stayed in the
+    /// parent.
     pub(crate) fn wake_nobody(&self) {
         self.watched.store(true, Ordering::Relaxed);
     }
@@ -145,8 +147,8 @@ impl OfferBoard {
         Some(unsafe { Stolen::new(taken) })
     }
 
-    /// Worker `me` found nothing anywhere and has announced that it sleeps: for how long it should, in nanoseconds.
-    /// `None`: until it is woken.
+    /// Worker `me` found nothing anywhere and has announced that it sleeps: for how long it should, in
+    /// nanoseconds. `None`: until it is woken.
     pub(crate) fn park_timeout_ns(&self, seen: &OfferView) -> Option<u64> {
         if !self.has_takers {
             return None;
@@ -177,11 +179,12 @@ impl OfferBoard {
         watches.then_some(timed_park)
     }
 
-    /// The worker has found work, and does not watch any more. To be called before it ceases to be a searcher: the successor
-    /// that it leaves looks at all offers.
+    /// The worker has found work, and does not watch any more. To be called before it ceases to be a
+    /// searcher: the successor that it leaves looks at all offers.
     pub(crate) fn stop_watching(&self, seen: &OfferView) {
         if seen.watches.replace(false) {
-            // Ordering: Relaxed; what follows, leaving the searchers or announcing sleep, orders it before somebody's look.
+            // Ordering: Relaxed; what follows, leaving the searchers or announcing sleep, orders it before
+            // somebody's look.
             self.watched.store(false, Ordering::Relaxed);
         }
     }

@@ -1,9 +1,11 @@
-//! The record of a latent fork, whatever its closure is: its place in the list of its stack, and what tells that it is done.
+//! The record of a latent fork, whatever its closure is: its place in the list of its stack, and what tells
+//! that it is done.
 //!
 //! # Invariants
 //!
 //! - A record stays where it is, and valid, until its owner has it back or its thief has set `done`.
-//! - `next` and `claim` are the owner's; whether a record is latent, its list knows. `told` is written before the record becomes visible to anybody else.
+//! - `next` and `claim` are the owner's; whether a record is latent, its list knows. `told` is written before
+//!   the record becomes visible to anybody else.
 //! - Publish last: after `done` the thief touches nothing of the frame.
 
 use super::fork_claim::ForkClaim;
@@ -12,7 +14,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use warpweft_task::Signal;
+use warpweft_task::Latch;
 
 /// What is the same for all forks.
 #[derive(Debug)]
@@ -28,7 +30,7 @@ pub(crate) struct Record {
 /// What a fork needs when its owner is not alone with it.
 struct Told {
     /// Set when whoever took it is done with it.
-    done: Signal,
+    done: Latch,
     /// The owner's share of its claim.
     claim: Cell<Option<Arc<ForkClaim>>>,
 }
@@ -68,7 +70,7 @@ impl Record {
     #[inline]
     pub(crate) fn tell(&self) {
         let told = Told {
-            done: Signal::new(),
+            done: Latch::new(),
             claim: Cell::new(None),
         };
         // SAFETY: a latent record is its owner's alone.
@@ -88,7 +90,7 @@ impl Record {
     /// # Safety
     ///
     /// It is latent no more.
-    pub(crate) unsafe fn done(&self) -> &Signal {
+    pub(crate) unsafe fn done(&self) -> &Latch {
         // SAFETY: by contract.
         &unsafe { self.told() }.done
     }

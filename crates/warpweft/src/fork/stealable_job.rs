@@ -10,7 +10,8 @@ pub(crate) struct StealableJob {
     ///
     /// # Safety
     ///
-    /// The caller alone has it, by an offer or a claim or because nobody was told of it, and uses the pointer no more.
+    /// The caller alone has it, by an offer or a claim or because nobody was told of it, and uses the pointer
+    /// no more.
     pub(crate) run: unsafe fn(NonNull<StealableJob>, By),
 }
 

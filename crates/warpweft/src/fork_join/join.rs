@@ -1,7 +1,7 @@
 //! `join`: two halves, the second of which somebody else may run.
 //!
-//! The common path appends the second half to the list of the stack, runs the first, removes the second and runs it: a few
-//! stores and two branches, no atomic read-modify-write, no fence, no allocation.
+//! The common path appends the second half to the list of the stack, runs the first, removes the second and
+//! runs it: a few stores and two branches, no atomic read-modify-write, no fence, no allocation.
 
 use super::latent_fork::LatentFork;
 use crate::effect::Discontinued;
@@ -17,11 +17,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::thread::yield_now;
 use warpweft_platform::{clock, delay};
-use warpweft_task::{Cancelled, Signal, Unwound};
+use warpweft_task::{Cancelled, Latch, Unwound};
 
 impl<'stack> ForkCx<'stack> {
-    /// Calls `body` with the right to fork on this stack; on a thread of no pool, on a worker of the runtime that it visits, or else
-    /// of the default one.
+    /// Calls `body` with the right to fork on this stack; on a thread of no pool, on a worker of the runtime
+    /// that it visits, or else of the default one.
     ///
     /// # Panics
     ///
@@ -35,12 +35,12 @@ impl<'stack> ForkCx<'stack> {
 
     /// Runs both closures, in parallel if a worker is free, and returns when both have ended.
     ///
-    /// `first` runs here and now. `second` runs here when `first` has returned, unless another worker took it meanwhile. If
-    /// that one is not done yet, this frame waits, and its worker goes on in the hands of another thread: **nothing
-    /// else runs on top of this frame**, so a lock may be held across a join.
+    /// `first` runs here and now. `second` runs here when `first` has returned, unless another worker took it
+    /// meanwhile. If that one is not done yet, this frame waits, and its worker goes on in the hands of
+    /// another thread: **nothing else runs on top of this frame**, so a lock may be held across a join.
     ///
-    /// Costs a few stores and two branches as long as nobody takes `second`. The source is heartbeat scheduling (Acar et
-    /// al., PLDI 2018), with one fork on offer instead of the beat.
+    /// Costs a few stores and two branches as long as nobody takes `second`. The source is heartbeat
+    /// scheduling (Acar et al., PLDI 2018), with one fork on offer instead of the beat.
     ///
     /// # Panics
     ///
@@ -52,8 +52,8 @@ impl<'stack> ForkCx<'stack> {
     /// [cooperative](mod@crate::cooperative) code whose task was cancelled or whose runtime shuts down, and a
     /// body whose [effect](mod@crate::effect) was discontinued, are unwound. If that happens in `first`, a
     /// `second` that no other worker has taken is dropped and never runs.
-    // Out of line, so that a small recursive `first` and `second` are inlined here: then the leaves of the recursion cost
-    // no call at all. Inlined into them instead, fib takes half as long again.
+    // Out of line, so that a small recursive `first` and `second` are inlined here: then the leaves of the
+    // recursion cost no call at all. Inlined into them instead, fib takes half as long again.
     #[inline(never)]
     pub fn join<A, B, RA, RB>(self, first: A, second: B) -> (RA, RB)
     where
@@ -63,8 +63,8 @@ impl<'stack> ForkCx<'stack> {
     {
         let fork = LatentFork::new(second);
         let forks = self.context().forks();
-        // SAFETY: a stack context's list is attached for as long as its thread runs tasks. The fork stays in this frame, and leaves
-        // the list before the frame ends: below, or by the guard.
+        // SAFETY: a stack context's list is attached for as long as its thread runs tasks. The fork stays in
+        // this frame, and leaves the list before the frame ends: below, or by the guard.
         let (before, free) = unsafe { forks.push(fork.as_record()) };
         if free {
             self.context().offer_fork();
@@ -127,20 +127,20 @@ fn taken(context: &StackContext, record: &Record) -> bool {
     false
 }
 
-/// How often a frame looks whether its other half is done before it waits in earnest: some 20 µs, about what it costs to
-/// give the worker away and to get one back.
+/// How often a frame looks whether its other half is done before it waits in earnest: some 20 µs, about what
+/// it costs to give the worker away and to get one back.
 const LOOKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     1
 } else {
     400
 };
 
-/// How long it goes on looking if its worker would find nothing to do in other hands, in nanoseconds. To wake a thread
-/// takes a tenth of that, on a bad day half.
+/// How long it goes on looking if its worker would find nothing to do in other hands, in nanoseconds. To wake
+/// a thread takes a tenth of that, on a bad day half.
 const PATIENCE_NS: u64 = 300_000;
 
 /// Waits until whoever took the fork is done with it. Never unwinds.
-fn wait(context: &StackContext, done: &Signal) {
+fn wait(context: &StackContext, done: &Latch) {
     for _ in 0..LOOKS {
         if done.is_set() {
             return;
@@ -211,10 +211,10 @@ fn is_told_to_end(context: &StackContext, panic: &(dyn Any + Send)) -> bool {
         || context.fiber().is_some_and(Fiber::is_unwinding)
 }
 
-/// Runs both closures, in parallel if a worker is free, and returns when both have ended: [`ForkCx::join`] with the
-/// context looked up. In a task it costs about a nanosecond more than that. Elsewhere both run on a worker of the runtime whose
-/// [`block_on`](crate::Runtime::block_on) the calling thread is in, or else of the [default one](crate::default_runtime), and that
-/// thread waits.
+/// Runs both closures, in parallel if a worker is free, and returns when both have ended: [`ForkCx::join`]
+/// with the context looked up. In a task it costs about a nanosecond more than that. Elsewhere both run on a
+/// worker of the runtime whose [`block_on`](crate::Runtime::block_on) the calling thread is in, or else of
+/// the [default one](crate::default_runtime), and that thread waits.
 ///
 /// ```
 /// fn sum(numbers: &[u64]) -> u64 {

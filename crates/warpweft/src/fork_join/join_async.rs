@@ -9,7 +9,8 @@
 //!
 //! # Invariants
 //!
-//! - `first`, and `second` while it is `Here`, stay where they are from their first poll until they are dropped there.
+//! - `first`, and `second` while it is `Here`, stay where they are from their first poll until they are
+//!   dropped there.
 //! - `second` is moved only while it `Waits`: then nobody has polled it.
 //! - The join does not end before both halves have: an `Elsewhere` is awaited, cancelled or not.
 
@@ -59,16 +60,17 @@ enum Begun<B: Future> {
 
 /// Runs two futures side by side, and gives both results: the form of [`join`](crate::join) for what waits.
 ///
-/// `first` is polled here and now. `second` may be taken by another worker meanwhile; if nobody has come by the time `first` is
-/// ready, it is polled here as well, and the whole costs what a [`join`](crate::join) costs: no task, no allocation. If `first` has
-/// to wait, `second` becomes a task of its own: one allocation. So a tree of futures spreads as a tree of closures does,
-/// and each leaf that waits is one task.
+/// `first` is polled here and now. `second` may be taken by another worker meanwhile; if nobody has come by
+/// the time `first` is ready, it is polled here as well, and the whole costs what a [`join`](crate::join)
+/// costs: no task, no allocation. If `first` has to wait, `second` becomes a task of its own: one allocation.
+/// So a tree of futures spreads as a tree of closures does, and each leaf that waits is one task.
 ///
-/// `first` may borrow from the frame that awaits; `second` owns what it uses, as every task does: for futures that borrow see
-/// [`Scope::spawn_future`](crate::Scope::spawn_future).
+/// `first` may borrow from the frame that awaits; `second` owns what it uses, as every task does: for futures
+/// that borrow see [`Scope::spawn_future`](crate::Scope::spawn_future).
 ///
-/// **Dropping it** drops `first` and cancels `second`, which ends at its next suspension point. Nothing is spawned before the first
-/// poll. Outside of any pool `second` becomes a task of the [default runtime](crate::default_runtime).
+/// **Dropping it** drops `first` and cancels `second`, which ends at its next suspension point. Nothing is
+/// spawned before the first poll. Outside of any pool `second` becomes a task of the [default
+/// runtime](crate::default_runtime).
 ///
 /// ```
 /// use std::{pin::Pin, time::Duration};
@@ -93,12 +95,12 @@ enum Begun<B: Future> {
 ///
 /// # Panics
 ///
-/// Awaiting it panics if one half does, when both have ended; if both do, with what `first` panicked with. If `first` panics,
-/// `second` is cancelled, also before its first poll: unlike the closures of a [`join`](crate::join()), a
-/// future may be dropped wherever it waits, and its owner counts on no more. If `second` panics, `first` goes
-/// on to its end. It panics if the pool of a `second` that runs elsewhere is shut down before that has ended,
-/// or its policy loses it; and if it is polled again after it has given its results. Outside of any pool, if
-/// the default runtime cannot be built.
+/// Awaiting it panics if one half does, when both have ended; if both do, with what `first` panicked with. If
+/// `first` panics, `second` is cancelled, also before its first poll: unlike the closures of a
+/// [`join`](crate::join()), a future may be dropped wherever it waits, and its owner counts on no more. If
+/// `second` panics, `first` goes on to its end. It panics if the pool of a `second` that runs elsewhere is
+/// shut down before that has ended, or its policy loses it; and if it is polled again after it has given its
+/// results. Outside of any pool, if the default runtime cannot be built.
 #[track_caller]
 pub fn join_async<A, B>(first: A, second: B) -> JoinAsync<A, B>
 where
@@ -124,7 +126,8 @@ where
         site: &'static Location<'static>,
         cx: &mut Context<'_>,
     ) -> Second<B> {
-        // In a visit to another pool the second half is that pool's, whose workers do not look at the forks of this stack.
+        // In a visit to another pool the second half is that pool's, whose workers do not look at the forks
+        // of this stack.
         let Some(context) = stack_context::here().filter(|context| context.is_in_own_pool()) else {
             let second = Second::Elsewhere(AbortOnDrop::spawn(second, site));
             first.go_on(cx);
@@ -214,7 +217,8 @@ where
 fn poll_in_place<F: Future>(future: &mut F, cx: &mut Context<'_>) -> Poll<Outcome<F::Output>> {
     // SAFETY: the join is pinned when it is polled, and moves neither half after its first poll.
     let future = unsafe { Pin::new_unchecked(future) };
-    // Unwind: it goes on when both halves have ended; a future that panicked is dropped, and not polled again.
+    // Unwind: it goes on when both halves have ended; a future that panicked is dropped, and not polled
+    // again.
     match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
@@ -245,8 +249,8 @@ where
     type Output = (A::Output, B::Output);
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: a half that was polled is not moved through this reference: it is replaced when it has ended, which drops
-        // it in its place.
+        // SAFETY: a half that was polled is not moved through this reference: it is replaced when it has
+        // ended, which drops it in its place.
         let this = unsafe { self.get_unchecked_mut() };
         let first_ended = match this.second.unpolled() {
             Some(second) => {

@@ -3,11 +3,12 @@
 use crate::execution::fork_cx::ForkCx;
 use std::ops::Range;
 
-/// Calls `body` with each number of the range, in parallel where workers are free, and returns when all calls have ended.
+/// Calls `body` with each number of the range, in parallel where workers are free, and returns when all calls
+/// have ended.
 ///
-/// The range is halved down to pieces of `grain` numbers (0 counts as 1), which run in order. A fork that nobody takes costs
-/// a few nanoseconds, so a piece of a microsecond of work is large enough. Outside of a task it runs where [`join`](crate::join)
-/// does.
+/// The range is halved down to pieces of `grain` numbers (0 counts as 1), which run in order. A fork that
+/// nobody takes costs a few nanoseconds, so a piece of a microsecond of work is large enough. Outside of a
+/// task it runs where [`join`](crate::join) does.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,8 +38,8 @@ pub fn par_for(range: Range<usize>, grain: usize, body: impl Fn(usize) + Sync) {
     ForkCx::find(|cx| halves(cx, range, grain.max(1), &body));
 }
 
-/// Calls `body` with each piece of `slice` of `len` elements (the last may be shorter) and the number of the piece, in
-/// parallel where workers are free, and returns when all calls have ended.
+/// Calls `body` with each piece of `slice` of `len` elements (the last may be shorter) and the number of the
+/// piece, in parallel where workers are free, and returns when all calls have ended.
 ///
 /// ```
 /// let mut squares = vec![0; 1000];

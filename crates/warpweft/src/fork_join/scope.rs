@@ -9,8 +9,8 @@
 //! # Invariants
 //!
 //! - `jobs` belongs to the stack that opened the scope. Other threads spawn through their pool's policy.
-//! - `given` counts the jobs that others may have, and one for the owner until it has run all of its own. Whoever brings it
-//!   to zero sets `done`, and touches nothing of the scope afterwards.
+//! - `given` counts the jobs that others may have, and one for the owner until it has run all of its own.
+//!   Whoever brings it to zero sets `done`, and touches nothing of the scope afterwards.
 //! - A job is a box of its own; who runs it frees it.
 
 use crate::execution::fiber_start::Start;
@@ -27,8 +27,8 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use warpweft_platform::atomic::AtomicUsize;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::spawn::{self as births, Birth};
-use warpweft_task::{Signal, Why};
+use warpweft_task::spawn::{self as tasks, SpawnInfo};
+use warpweft_task::{Latch, Why};
 
 /// The body of the scope has ended: runs what nobody has taken, youngest first, and waits for the rest.
 fn finish(jobs: &Jobs, forks: &List, context: &StackContext) {
@@ -153,7 +153,8 @@ pub struct Scope<'scope, 'env: 'scope> {
     env: PhantomData<&'env mut &'env ()>,
 }
 
-// SAFETY: `owner` is compared only; the waiting jobs are touched by the owner's thread alone; all else is synchronised.
+// SAFETY: `owner` is compared only; the waiting jobs are touched by the owner's thread alone; all else is
+// synchronised.
 unsafe impl Sync for Scope<'_, '_> {}
 
 impl fmt::Debug for Scope<'_, '_> {
@@ -163,11 +164,12 @@ impl fmt::Debug for Scope<'_, '_> {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Adds a job. It runs on some worker before the scope ends: on this one at the end of the scope, youngest first, or
-    /// on another one, oldest first.
+    /// Adds a job. It runs on some worker before the scope ends: on this one at the end of the scope,
+    /// youngest first, or on another one, oldest first.
     ///
     /// On the stack that opened the scope it costs an allocation of the closure and two words, and no atomic
-    /// read-modify-write; on another stack, in a job of the scope, it costs what [`spawn_job`](crate::spawn_job) costs.
+    /// read-modify-write; on another stack, in a job of the scope, it costs what
+    /// [`spawn_job`](crate::spawn_job) costs.
     ///
     /// A panic of the job is the scope's, when all have ended.
     pub fn spawn<F>(&'scope self, job: F)
@@ -184,9 +186,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 }
             }
             _ => {
-                let (run, birth) = self.pinned(Box::new(move || job(self)));
+                let (run, info) = self.pinned(Box::new(move || job(self)));
                 // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
-                unsafe { births::detached_job(move || run.go(), birth) }.push(Why::Spawned);
+                unsafe { tasks::detached_job(move || run.go(), info) }.push(Why::Spawned);
             }
         }
     }
@@ -197,32 +199,33 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     where
         F: FnOnce(&'scope Scope<'scope, 'env>) + Send + 'scope,
     {
-        let (run, birth) = self.pinned(Box::new(move || body(self)));
+        let (run, info) = self.pinned(Box::new(move || body(self)));
         // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
-        unsafe { births::detached_mounted(move || run.go(), Start, birth) }.push(Why::Spawned);
+        unsafe { tasks::detached_on_stack_job(move || run.go(), Start, info) }.push(Why::Spawned);
     }
 
     /// A job for a task: it counts as ended when it has run or is dropped.
     #[track_caller]
-    fn pinned(&self, job: Box<dyn FnOnce() + Send + 'scope>) -> (Run, Birth) {
-        let (pinned, birth) = self.give_errand();
-        // SAFETY: only the lifetime changes. The job is run or dropped before its pinned task ends, and the scope waits for that.
+    fn pinned(&self, job: Box<dyn FnOnce() + Send + 'scope>) -> (Run, SpawnInfo) {
+        let (pinned, info) = self.give_errand();
+        // SAFETY: only the lifetime changes. The job is run or dropped before its pinned task ends, and the
+        // scope waits for that.
         let job = unsafe {
             std::mem::transmute::<Box<dyn FnOnce() + Send + 'scope>, Box<dyn FnOnce() + Send>>(job)
         };
-        (Run { job, pinned }, birth)
+        (Run { job, pinned }, info)
     }
 
     /// One more to wait for.
     #[track_caller]
-    pub(crate) fn give_errand(&self) -> (RemoteJob, Birth) {
+    pub(crate) fn give_errand(&self) -> (RemoteJob, SpawnInfo) {
         self.jobs.give();
-        let birth = Birth {
+        let info = SpawnInfo {
             pool: self.pool,
             location: Location::caller(),
             name: None,
         };
-        (RemoteJob(NonNull::from(&self.jobs)), birth)
+        (RemoteJob(NonNull::from(&self.jobs)), info)
     }
 
     /// Where the first panic is kept.
@@ -268,7 +271,7 @@ impl ForkCx<'_> {
                 tickets: RefCell::default(),
                 found: forks.tail(),
                 given: AtomicUsize::new(1),
-                done: Signal::new(),
+                done: Latch::new(),
                 panic: FirstPanic::new(None),
             },
             owner: context,
@@ -289,10 +292,12 @@ impl ForkCx<'_> {
     }
 }
 
-/// Calls `body` with a place to spawn jobs that borrow from here, and returns when it and all of them have ended.
+/// Calls `body` with a place to spawn jobs that borrow from here, and returns when it and all of them have
+/// ended.
 ///
-/// The calling frame runs the jobs of its own scope that nobody has taken; then it waits, as in [`join`](crate::join), and
-/// nothing else runs on top of it. Outside of a task, `body` runs where `join`'s halves do, and the calling thread waits.
+/// The calling frame runs the jobs of its own scope that nobody has taken; then it waits, as in
+/// [`join`](crate::join), and nothing else runs on top of it. Outside of a task, `body` runs where `join`'s
+/// halves do, and the calling thread waits.
 ///
 /// ```
 /// let mut squares = [0; 8];

@@ -8,7 +8,8 @@
 //! # Invariants
 //!
 //! - A task is among `inside` from before it is spawned until its future has been dropped.
-//! - Once closed, nothing enters. The scope closes when it is dropped, and when the body has ended and nobody is inside.
+//! - Once closed, nothing enters. The scope closes when it is dropped, and when the body has ended and nobody
+//!   is inside.
 //! - Handles are cancelled and dropped outside of the lock.
 
 use super::scoped_handle::{PanicLocation, ScopedHandle, answered, caught};
@@ -101,10 +102,12 @@ impl Drop for Ending {
 pub struct AsyncScope(Arc<Shared>);
 
 impl AsyncScope {
-    /// Adds a future as a task, on the pool of the caller; outside of any, of the [default runtime](crate::default_runtime). The
-    /// handle gives its result; the scope ends when the future has ended, whether anybody asks for that or not.
+    /// Adds a future as a task, on the pool of the caller; outside of any, of the [default
+    /// runtime](crate::default_runtime). The handle gives its result; the scope ends when the future has
+    /// ended, whether anybody asks for that or not.
     ///
-    /// After the end of the scope the future is dropped, and the handle gives [`JoinError::Cancelled`](crate::JoinError::Cancelled).
+    /// After the end of the scope the future is dropped, and the handle gives
+    /// [`JoinError::Cancelled`](crate::JoinError::Cancelled).
     ///
     /// Costs two allocations and twice a short lock.
     ///
@@ -167,9 +170,10 @@ impl fmt::Debug for AsyncScope {
 
 /// Awaits what `body` makes, and all futures that were spawned into the scope meanwhile.
 ///
-/// The futures are tasks, and own what they use. **Dropping the scope** before its end cancels them: they end at their next
-/// suspension point, and nothing waits for that. (So it cannot lend: a future may be dropped, or forgotten, at any time, and its
-/// frame with it. What borrows is spawned by [`Scope::spawn_future`](crate::Scope::spawn_future).)
+/// The futures are tasks, and own what they use. **Dropping the scope** before its end cancels them: they end
+/// at their next suspension point, and nothing waits for that. (So it cannot lend: a future may be dropped,
+/// or forgotten, at any time, and its frame with it. What borrows is spawned by
+/// [`Scope::spawn_future`](crate::Scope::spawn_future).)
 ///
 /// ```
 /// use warpweft::{Runtime, scope_async};
@@ -190,8 +194,8 @@ impl fmt::Debug for AsyncScope {
 ///
 /// # Panics
 ///
-/// If the body does: its tasks are cancelled, and the panic goes on when all have ended. If a task does whose handle was dropped
-/// before anybody asked it, when all have ended; with the first such panic.
+/// If the body does: its tasks are cancelled, and the panic goes on when all have ended. If a task does whose
+/// handle was dropped before anybody asked it, when all have ended; with the first such panic.
 pub async fn scope_async<F: Future>(body: impl FnOnce(AsyncScope) -> F) -> F::Output {
     let shared = Arc::new(Shared {
         state: Mutex::new(State::default()),

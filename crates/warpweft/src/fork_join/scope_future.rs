@@ -8,8 +8,9 @@
 //!
 //! # Invariants
 //!
-//! - The future, and all that it borrows and holds, is dropped before its pinned task ends; the scope waits for the pinned task. So nothing
-//!   borrowed is reached after the scope: not by a waker, which may live on, nor by a pool that ends.
+//! - The future, and all that it borrows and holds, is dropped before its pinned task ends; the scope waits
+//!   for the pinned task. So nothing borrowed is reached after the scope: not by a waker, which may live on,
+//!   nor by a pool that ends.
 //! - The result is in a promise, which is as borrowed as the future.
 
 use super::scope::{RemoteJob, Scope};
@@ -20,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_task::Why;
-use warpweft_task::spawn as births;
+use warpweft_task::spawn as tasks;
 
 type Borrowed<'scope> = Pin<Box<dyn Future<Output = ()> + Send + 'scope>>;
 
@@ -38,7 +39,8 @@ impl Future for Borrowing {
         let Some(future) = &mut self.future else {
             return Poll::Ready(());
         };
-        // Unwind: what panics is the destructor of the future or of its result; it goes on in the scope's frame.
+        // Unwind: what panics is the destructor of the future or of its result; it goes on in the scope's
+        // frame.
         let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
         if matches!(polled, Ok(Poll::Pending)) {
             return Poll::Pending;
@@ -59,17 +61,18 @@ impl Future for Borrowing {
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Adds a future, as a task of its own, which may borrow whatever lives longer than the scope. Its handle gives its result:
-    /// [wait](ScopedHandle::wait) for it in the body, or await it in other futures of the scope; or do neither.
+    /// Adds a future, as a task of its own, which may borrow whatever lives longer than the scope. Its handle
+    /// gives its result: [wait](ScopedHandle::wait) for it in the body, or await it in other futures of the
+    /// scope; or do neither.
     ///
-    /// The scope ends when the future has ended, so the frame that is borrowed from is there for as long as it is polled. (A
-    /// scope that is itself a future could not promise that: it may be dropped at any time, and forgotten. See
-    /// [`scope_async`](crate::scope_async) for futures that own what they use.)
+    /// The scope ends when the future has ended, so the frame that is borrowed from is there for as long as
+    /// it is polled. (A scope that is itself a future could not promise that: it may be dropped at any time,
+    /// and forgotten. See [`scope_async`](crate::scope_async) for futures that own what they use.)
     ///
     /// Costs three allocations: the task, the future and the promise of its result.
     ///
-    /// A panic of the future is that of whoever awaits the handle; if nobody does, the scope's, when all have ended. If the pool is
-    /// shut down before the future has ended, the scope panics.
+    /// A panic of the future is that of whoever awaits the handle; if nobody does, the scope's, when all have
+    /// ended. If the pool is shut down before the future has ended, the scope panics.
     ///
     /// ```
     /// use std::time::Duration;
@@ -101,15 +104,16 @@ impl<'scope> Scope<'scope, '_> {
             sender,
             PanicLocation::Borrowed(self.first_panic()),
         ));
-        // SAFETY: only the lifetime changes. The future is dropped before its pinned task ends, and the scope waits for that.
+        // SAFETY: only the lifetime changes. The future is dropped before its pinned task ends, and the scope
+        // waits for that.
         let future = unsafe { mem::transmute::<Borrowed<'scope>, Borrowed<'static>>(lent) };
-        let (pinned, birth) = self.give_errand();
+        let (pinned, info) = self.give_errand();
         let task = Borrowing {
             future: Some(future),
             pinned: Some(pinned),
         };
         // SAFETY: the owner's thread keeps the pool alive, and waits for the task.
-        let (task, handle) = unsafe { births::future(task, birth) };
+        let (task, handle) = unsafe { tasks::future(task, info) };
         drop(handle);
         task.push(Why::Spawned);
         ScopedHandle::new(receiver)

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - A panic is taken by whoever awaits the handle. Dropped on any other way, it is its scope's: so it is in one place, or has
-//!   been raised.
+//! - A panic is taken by whoever awaits the handle. Dropped on any other way, it is its scope's: so it is in
+//!   one place, or has been raised.
 
 use super::latent_fork::Outcome;
 use crate::execution::listen::block_on;
@@ -65,14 +65,15 @@ pub(crate) async fn answered<'scope, F: Future>(
     drop(sender.send(outcome));
 }
 
-/// The right to the result of a future that belongs to a scope: of [`Scope::spawn_future`](crate::Scope::spawn_future) or
-/// [`AsyncScope::spawn`](crate::AsyncScope::spawn).
+/// The right to the result of a future that belongs to a scope: of
+/// [`Scope::spawn_future`](crate::Scope::spawn_future) or [`AsyncScope::spawn`](crate::AsyncScope::spawn).
 ///
-/// Await it, in another future of the scope, or [`wait`](Self::wait) for it in the scope's body. Dropping it changes nothing for the
-/// future: its scope waits for it.
+/// Await it, in another future of the scope, or [`wait`](Self::wait) for it in the scope's body. Dropping it
+/// changes nothing for the future: its scope waits for it.
 ///
-/// A panic of the future arrives here, as [`JoinError::Panicked`]; if the handle is dropped without being asked, it is
-/// the scope's. A future that was dropped before its end, with its scope or its pool, gives [`JoinError::Cancelled`].
+/// A panic of the future arrives here, as [`JoinError::Panicked`]; if the handle is dropped without being
+/// asked, it is the scope's. A future that was dropped before its end, with its scope or its pool, gives
+/// [`JoinError::Cancelled`].
 ///
 /// # Panics
 ///
@@ -85,8 +86,8 @@ impl<'scope, T> ScopedHandle<'scope, T> {
         Self(receiver)
     }
 
-    /// Blocks until the future has ended, and gives its result. In a task, the worker goes to another thread meanwhile; in
-    /// a fiber, the thread switches to other work.
+    /// Blocks until the future has ended, and gives its result. In a task, the worker goes to another thread
+    /// meanwhile; in a fiber, the thread switches to other work.
     ///
     /// # Errors
     ///

@@ -8,9 +8,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An open file. Bytes go in and out by value: a call that was left to itself must not write into a buffer that is gone.
+/// An open file. Bytes go in and out by value: a call that was left to itself must not write into a buffer
+/// that is gone.
 ///
-/// Clones are the same file, with the same position. `read_at` and `write_at` have no use for that: several tasks may use them at a time.
+/// Clones are the same file, with the same position. `read_at` and `write_at` have no use for that: several
+/// tasks may use them at a time.
 ///
 /// ```
 /// use warpweft::fs::{self, File};

@@ -1,9 +1,9 @@
 //! Files.
 //!
-//! The system gives no readiness for files: who reads one waits in the kernel. So each operation here is a call on one of the threads of
-//! [`spawn_blocking`](crate::spawn_blocking), and takes some microseconds more than the call itself. Many small ones are
-//! cheaper as one: [`call`] has any closure called there. In a closure instead of a future [`blocking`](crate::blocking) around
-//! `std::fs` does the same in place.
+//! The system gives no readiness for files: who reads one waits in the kernel. So each operation here is a
+//! call on one of the threads of [`spawn_blocking`](crate::spawn_blocking), and takes some microseconds more
+//! than the call itself. Many small ones are cheaper as one: [`call`] has any closure called there. In a
+//! closure instead of a future [`blocking`](crate::blocking) around `std::fs` does the same in place.
 //!
 //! ```
 //! use warpweft::fs;
@@ -22,8 +22,9 @@
 //!
 //! # Errors
 //!
-//! All functions give what the system says, as those of `std::fs` do. Beside that: [`NotConnected`](io::ErrorKind::NotConnected) when the
-//! runtime shuts down before the call was made, and an error if there is no thread for it.
+//! All functions give what the system says, as those of `std::fs` do. Beside that:
+//! [`NotConnected`](io::ErrorKind::NotConnected) when the runtime shuts down before the call was made, and an
+//! error if there is no thread for it.
 //!
 //! # Panics
 //!
@@ -31,7 +32,8 @@
 //!
 //! # Cancellation
 //!
-//! A call that has begun cannot be taken back. A future that is dropped leaves it to itself: what it was to write may be written.
+//! A call that has begun cannot be taken back. A future that is dropped leaves it to itself: what it was to
+//! write may be written.
 
 pub(crate) mod file;
 
@@ -42,8 +44,8 @@ use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Has `operation` called where it may wait for files, and gives its result: whatever of `std::fs` is not here, or several
-/// operations at the price of one.
+/// Has `operation` called where it may wait for files, and gives its result: whatever of `std::fs` is not
+/// here, or several operations at the price of one.
 ///
 /// ```
 /// use warpweft::fs;

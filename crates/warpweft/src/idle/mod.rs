@@ -38,10 +38,11 @@ pub(crate) trait Searcher {
     fn stops(&self) -> bool;
     /// It goes to sleep.
     fn parks(&self);
-    /// Whether it is to look again after so many nanoseconds, because something is there that is not yet to be taken.
+    /// Whether it is to look again after so many nanoseconds, because something is there that is not yet to
+    /// be taken.
     fn park_timeout_ns(&mut self) -> Option<u64>;
-    /// Another place to sleep, or to timed park if it `timed_parks`, if there is one and nobody is in it. That it is free counts as work, which one sleeper
-    /// takes.
+    /// Another place to sleep, or to timed park if it `timed_parks`, if there is one and nobody is in it.
+    /// That it is free counts as work, which one sleeper takes.
     fn poller_park(&self, timed_parks: bool) -> Option<Self::PollerPark>;
     /// Whether one look is enough before sleep is announced: what comes will say so.
     fn is_in_haste(&self) -> bool;
@@ -51,14 +52,15 @@ pub(crate) trait Searcher {
 
 /// Somewhere else to sleep: a poller. Whoever has it sleeps there alone.
 pub(crate) trait PollerPark {
-    /// Sleeps until something happens there, somebody wakes the sleeper, or `at_most_ns` nanoseconds are over.
+    /// Sleeps until something happens there, somebody wakes the sleeper, or `at_most_ns` nanoseconds are
+    /// over.
     fn sleep(&mut self, at_most_ns: Option<u64>);
     /// Leaves the bed, and hands out what happened; whether there was anything.
     fn wake(self) -> bool;
 }
 
-/// The longest pause between two looks, in spin hints: one to ten microseconds. A look fetches the line of a lane that its owner
-/// writes to all the time; who looks too often slows down the one who has the work.
+/// The longest pause between two looks, in spin hints: one to ten microseconds. A look fetches the line of a
+/// mailbox that its owner writes to all the time; who looks too often slows down the one who has the work.
 const LONGEST_PAUSE: u32 = 256;
 
 /// For how long a searcher that lingers sleeps between two looks, in nanoseconds,
@@ -89,10 +91,11 @@ impl Idle {
         }
     }
 
-    /// Worker `w`, which is the `searcher`, has nothing of its own: waits until there is something, or it is to stop.
+    /// Worker `w`, which is the `searcher`, has nothing of its own: waits until there is something, or it is
+    /// to stop.
     pub(crate) fn wait<S: Searcher>(&self, w: usize, searcher: &mut S) -> Waited<S::Found> {
-        // Registered searchers keep pushes from waking sleepers. With nobody asleep there is nothing to keep, and the
-        // word, which every push reads, is left alone.
+        // Registered searchers keep pushes from waking sleepers. With nobody asleep there is nothing to keep,
+        // and the word, which every push reads, is left alone.
         let nobody_sleeps = self.events.snapshot().1 == 0;
         let mut registered = !nobody_sleeps && self.events.try_search();
         let mut searching = nobody_sleeps || registered;
@@ -114,7 +117,8 @@ impl Idle {
                 return Waited::Found(found);
             }
             self.events.prepare(w, registered);
-            // From here to `cancel` or `park` this worker is announced as asleep: look at everything once more.
+            // From here to `cancel` or `park` this worker is announced as asleep: look at everything once
+            // more.
             if searcher.stops() {
                 self.events.cancel(w);
             } else if let Some(found) = searcher.scan() {
@@ -183,8 +187,9 @@ impl Idle {
         None
     }
 
-    /// Goes on searching, with sleeps between the looks, as long as it sees tasks that their owner is about to run. Were it announced as
-    /// asleep, the next such task would wake it, which costs that owner more than the task.
+    /// Goes on searching, with sleeps between the looks, as long as it sees tasks that their owner is about
+    /// to run. Were it announced as asleep, the next such task would wake it, which costs that owner more
+    /// than the task.
     fn spin_then_park<S: Searcher>(rounds: u32, searcher: &mut S) -> Option<S::Found> {
         if rounds == 1 || !searcher.has_left() {
             return None;
@@ -220,7 +225,8 @@ impl Idle {
         self.events.notify_one()
     }
 
-    /// Whether [`wake_one`](Idle::wake_one) would wake somebody at this moment: it has to be called then, and need not be otherwise.
+    /// Whether [`wake_one`](Idle::wake_one) would wake somebody at this moment: it has to be called then, and
+    /// need not be otherwise.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         self.events.is_wanted()
@@ -259,7 +265,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// A worker beside others that finds `"found"` at its look number `at`, and in its last one what is `late`.
+    /// A worker beside others that finds `"found"` at its look number `at`, and in its last one what is
+    /// `late`.
     struct Looks<'idle, S, L> {
         idle: &'idle Idle,
         looked: u32,
@@ -308,7 +315,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// What worker `w` does that finds `"late"` in its last look and, at look number `at`, `"found"`; and how often it looked.
+    /// What worker `w` does that finds `"late"` in its last look and, at look number `at`, `"found"`; and how
+    /// often it looked.
     fn looks(
         w: usize,
         idle: &Idle,

@@ -15,11 +15,12 @@ use std::task::{Context, Poll};
 
 /// A source of the system, a socket, a pipe, an event descriptor, whose readiness tasks can wait for.
 ///
-/// It belongs to the driver of the runtime in whose task, or visit, it was made, outside of any to that of the
-/// [default runtime](crate::default_runtime); it can be used in any task on any thread. When that runtime has shut down, every attempt
-/// is an error of the kind [`NotConnected`](io::ErrorKind::NotConnected).
+/// It belongs to the driver of the runtime in whose task, or visit, it was made, outside of any to that of
+/// the [default runtime](crate::default_runtime); it can be used in any task on any thread. When that runtime
+/// has shut down, every attempt is an error of the kind [`NotConnected`](io::ErrorKind::NotConnected).
 ///
-/// The descriptor must stay open, and the same, as long as the value lives: what it wraps is only lent out by `&`.
+/// The descriptor must stay open, and the same, as long as the value lives: what it wraps is only lent out by
+/// `&`.
 ///
 /// ```
 /// use std::io::{Read as _, Write as _};
@@ -51,9 +52,9 @@ impl<T: AsFd> Async<T> {
     ///
     /// # Errors
     ///
-    /// The descriptor cannot be waited for (a regular file), the runtime is shutting down, this is a forked child, or the system
-    /// gives no poller. Outside of any runtime, the [default one](crate::try_default_runtime) cannot be
-    /// built. `io` is dropped.
+    /// The descriptor cannot be waited for (a regular file), the runtime is shutting down, this is a forked
+    /// child, or the system gives no poller. Outside of any runtime, the [default
+    /// one](crate::try_default_runtime) cannot be built. `io` is dropped.
     pub fn new(io: T) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&io, true)?;
         Self::new_nonblocking(io)
@@ -67,7 +68,8 @@ impl<T: AsFd> Async<T> {
     pub(crate) fn new_nonblocking(io: T) -> io::Result<Self> {
         let (driver, _) = current_driver()?;
         let (key, source) = driver.enter()?;
-        // SAFETY: `drop` deletes it; until then the descriptor stays open, because nobody gets `io` by value or by `&mut`.
+        // SAFETY: `drop` deletes it; until then the descriptor stays open, because nobody gets `io` by value
+        // or by `&mut`.
         let added = unsafe { driver.poller().add(io.as_fd(), key) };
         if let Err(error) = added {
             driver.strike(key);
@@ -100,9 +102,11 @@ impl<T: AsFd> Async<T> {
     }
 
     fn deregister(&self) {
-        // In a forked child the poller is the parent's, and so would be the registration that this takes away.
+        // In a forked child the poller is the parent's, and so would be the registration that this takes
+        // away.
         if let Some(io) = self.io.as_ref().filter(|_| self.driver.check().is_ok()) {
-            // It cannot fail for a descriptor that is registered and open; if it is not, there is nothing to delete.
+            // It cannot fail for a descriptor that is registered and open; if it is not, there is nothing to
+            // delete.
             let _ = self.driver.poller().delete(io.as_fd());
         }
         // Events on their way find nobody.
@@ -141,7 +145,8 @@ impl<T: AsFd> Async<T> {
         poll_fn(|cx| waiter_id.poll(cx, check, || operation(self.get_ref()), |_| false)).await
     }
 
-    /// As [`read_with`](Self::read_with), for a stream of which a read that fills less than `room` leaves nothing behind.
+    /// As [`read_with`](Self::read_with), for a stream of which a read that fills less than `room` leaves
+    /// nothing behind.
     pub(crate) async fn receive(
         &self,
         room: usize,
@@ -203,8 +208,8 @@ impl<T: AsFd> Async<T> {
             .poll_anonymous(Direction::Out, cx, check, || operation(self.get_ref()), |_| false)
     }
 
-    /// Waits until it may be readable. "May": another task can be faster, and the system is sometimes wrong; prefer
-    /// [`read_with`](Self::read_with).
+    /// Waits until it may be readable. "May": another task can be faster, and the system is sometimes wrong;
+    /// prefer [`read_with`](Self::read_with).
     ///
     /// # Errors
     ///
@@ -236,8 +241,8 @@ impl<T: AsFd> Async<T> {
     }
 }
 
-/// Whether a read of a stream has taken all that was there. Not at its end, which is ready for ever, nor where the poller does not tell
-/// ends from bytes.
+/// Whether a read of a stream has taken all that was there. Not at its end, which is ready for ever, nor
+/// where the poller does not tell ends from bytes.
 fn emptied(read: usize, room: usize) -> bool {
     TELLS_ENDS && 0 < read && read < room
 }
@@ -289,8 +294,8 @@ where
     }
 }
 
-/// `poll_flush` flushes what `T` buffers, which sockets and pipes do not. `poll_close` does the same: a descriptor closes when the
-/// value is dropped; the streams of [`net`](crate::net) end their writing half.
+/// `poll_flush` flushes what `T` buffers, which sockets and pipes do not. `poll_close` does the same: a
+/// descriptor closes when the value is dropped; the streams of [`net`](crate::net) end their writing half.
 impl<T: AsFd> AsyncWrite for &Async<T>
 where
     for<'a> &'a T: Write,

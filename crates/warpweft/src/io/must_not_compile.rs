@@ -1,4 +1,5 @@
-//! Programs with sockets and files that the compiler must refuse. `cargo test --doc` checks that it does, each for its own reason.
+//! Programs with sockets and files that the compiler must refuse. `cargo test --doc` checks that it does,
+//! each for its own reason.
 
 /// All of these go to other threads, and are used by several at a time.
 ///

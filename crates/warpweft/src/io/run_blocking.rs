@@ -5,12 +5,13 @@ use std::io;
 use std::panic::resume_unwind;
 use warpweft_task::JoinError;
 
-/// Calls `operation` on a thread for closures that block, and gives its result. If the future is dropped, the operation goes on alone
-/// once it has begun.
+/// Calls `operation` on a thread for closures that block, and gives its result. If the future is dropped, the
+/// operation goes on alone once it has begun.
 ///
 /// # Errors
 ///
-/// Its own; and if it was not called, why: the runtime shuts down, this is a forked child, there is no thread.
+/// Its own; and if it was not called, why: the runtime shuts down, this is a forked child, there is no
+/// thread.
 ///
 /// # Panics
 ///

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
-/// A socket for datagrams inside this machine. None is lost on the way, and they come in order. Several tasks may use it at a time.
+/// A socket for datagrams inside this machine. None is lost on the way, and they come in order. Several tasks
+/// may use it at a time.
 ///
 /// ```
 /// use warpweft::net::UnixDatagram;
@@ -25,8 +26,8 @@ use std::path::Path;
 ///
 /// # Errors
 ///
-/// All methods give what the system says, and [`NotConnected`](io::ErrorKind::NotConnected) when the runtime to which the socket belongs
-/// has shut down.
+/// All methods give what the system says, and [`NotConnected`](io::ErrorKind::NotConnected) when the runtime
+/// to which the socket belongs has shut down.
 #[derive(Debug)]
 pub struct UnixDatagram(Async<std::os::unix::net::UnixDatagram>);
 
@@ -90,8 +91,8 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// See [`UnixDatagram`]; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if there is no room for it: the system does not say when there
-    /// will be, unless the sockets are [connected](Self::connect).
+    /// See [`UnixDatagram`]; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if there is no room for it: the
+    /// system does not say when there will be, unless the sockets are [connected](Self::connect).
     pub fn send_to(&self, bytes: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         loop {
             return match self.0.get_ref().send_to(bytes, path.as_ref()) {

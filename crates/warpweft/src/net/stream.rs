@@ -202,7 +202,8 @@ impl<S: Socket> Stream<S> {
         Ok(rustix::net::shutdown(self, how)?)
     }
 
-    /// Two halves, for two tasks. Dropping the writing one ends it for the peer; the descriptor closes with the second.
+    /// Two halves, for two tasks. Dropping the writing one ends it for the peer; the descriptor closes with
+    /// the second.
     #[must_use]
     pub fn into_split(self) -> (OwnedReadHalf<S>, OwnedWriteHalf<S>) {
         super::halves::split(self)

@@ -17,8 +17,8 @@ use std::time::Duration;
 pub type TcpStream = stream::Stream<std::net::TcpStream>;
 
 impl TcpStream {
-    /// Connects to `target`: an address, or a name with a port, which is looked up first. Of several addresses the first that answers
-    /// is taken. Dropping the future gives the attempt up.
+    /// Connects to `target`: an address, or a name with a port, which is looked up first. Of several
+    /// addresses the first that answers is taken. Dropping the future gives the attempt up.
     ///
     /// ```
     /// use warpweft::net::{TcpListener, TcpStream};
@@ -34,8 +34,8 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// What the system says of the last address: nobody listens, no route, no more descriptors; and as [`lookup`](super::lookup) and
-    /// [`Async::new`].
+    /// What the system says of the last address: nobody listens, no route, no more descriptors; and as
+    /// [`lookup`](super::lookup) and [`Async::new`].
     pub async fn connect(target: impl Target) -> io::Result<Self> {
         let addresses = match target.addresses() {
             Addresses::One(address) => return connect(address).await,
@@ -144,15 +144,16 @@ impl TcpListener {
     ///
     /// # Errors
     ///
-    /// An error concerns this one connection, or the moment: the listener stays as usable as it was. If the process has no
-    /// descriptor left the connection keeps waiting, and so the next call fails at once: wait a little before it, until something is
-    /// closed.
+    /// An error concerns this one connection, or the moment: the listener stays as usable as it was. If the
+    /// process has no descriptor left the connection keeps waiting, and so the next call fails at once: wait
+    /// a little before it, until something is closed.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, peer) = self.0.read_with(std::net::TcpListener::accept).await?;
         Ok((TcpStream::from_std(stream)?, peer))
     }
 
-    /// The connections as a [`Stream`](futures_core::Stream), which never ends. Several may be at work at a time.
+    /// The connections as a [`Stream`](futures_core::Stream), which never ends. Several may be at work at a
+    /// time.
     ///
     /// ```
     /// use futures_core::Stream;

@@ -5,7 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// A socket for datagrams. Several tasks may use it at a time, each for any purpose; a datagram goes to one of those who receive.
+/// A socket for datagrams. Several tasks may use it at a time, each for any purpose; a datagram goes to one
+/// of those who receive.
 ///
 /// ```
 /// use warpweft::net::UdpSocket;
@@ -23,8 +24,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 ///
 /// # Errors
 ///
-/// All methods give what the system says, and [`NotConnected`](io::ErrorKind::NotConnected) when the runtime to which the socket belongs
-/// has shut down.
+/// All methods give what the system says, and [`NotConnected`](io::ErrorKind::NotConnected) when the runtime
+/// to which the socket belongs has shut down.
 #[derive(Debug)]
 pub struct UdpSocket(Async<std::net::UdpSocket>);
 

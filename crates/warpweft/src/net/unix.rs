@@ -16,8 +16,8 @@ impl UnixStream {
     ///
     /// # Errors
     ///
-    /// Nobody listens there; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if the listener has as many waiting connections as it takes,
-    /// for the system does not say when that ends; and as [`Async::new`].
+    /// Nobody listens there; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if the listener has as many
+    /// waiting connections as it takes, for the system does not say when that ends; and as [`Async::new`].
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.set_nonblocking(true)?;

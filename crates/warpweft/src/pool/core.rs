@@ -2,8 +2,10 @@
 //!
 //! # Invariants
 //!
-//! - `header` is the first field, and the core is the first field of a pool: a pointer to the header is a pointer to the pool.
-//! - What is counted of the threads, workers and tasks is counted here; what the policy holds is in `scheduler/pool.rs`.
+//! - `header` is the first field, and the core is the first field of a pool: a pointer to the header is a
+//!   pointer to the pool.
+//! - What is counted of the threads, workers and tasks is counted here; what the policy holds is in
+//!   `scheduler/pool.rs`.
 
 use super::info::PoolInfo;
 use super::ledger::Ledger;
@@ -117,7 +119,8 @@ impl PoolCore {
         if worker < self.asked {
             self.wake(Wake::Worker(WorkerId(worker)), None);
         } else {
-            // Compensating workers sleep in the poller and nowhere else, and are not among the sleepers that pushes wake.
+            // Compensating workers sleep in the poller and nowhere else, and are not among the sleepers that
+            // pushes wake.
             self.driver.wake_standby(worker);
         }
     }
@@ -142,7 +145,8 @@ impl PoolCore {
     /// Begins the end: spawns are refused, workers leave after their present task.
     pub(crate) fn close(&self) {
         self.threads.blocking().close();
-        // Before the end begins: of the places that it empties none may go to a task that waits, which would move in and end with the pool.
+        // Before the end begins: of the places that it empties none may go to a task that waits, which would
+        // move in and end with the pool.
         self.info.close();
         self.lifecycle.close();
         self.monitor.close();

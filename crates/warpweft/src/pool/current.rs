@@ -12,18 +12,20 @@ use warpweft_policy::{Counters, YieldTo};
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Runnable, Why};
 
-/// What free functions know of the place where they are called, whatever the policy: a worker, whose first field it is,
-/// or a external thread of a pool.
+/// What free functions know of the place where they are called, whatever the policy: a worker, whose first
+/// field it is, or a external thread of a pool.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct WorkerRef {
     pub(crate) pool: NonNull<PoolHeader>,
     pub(crate) ops: &'static WorkerVtable,
-    /// As [`WorkerVtable::push`] with [`Why::Spawned`]; a worker's is called only while it [takes](Front::takes) tasks. Not among the others: one
-    /// load less for each task; and which it is depends on the policy's settings.
+    /// As [`WorkerVtable::push`] with [`Why::Spawned`]; a worker's is called only while it
+    /// [takes](Front::takes) tasks. Not among the others: one load less for each task; and which it is
+    /// depends on the policy's settings.
     spawned: unsafe fn(&Self, Runnable),
-    /// The pool whose tasks the worker takes from its own thread. It is the worker's own; nobody's while a hook of the policy is on that
-    /// thread's stack; and never a external thread's. One question instead of three, for each task that is spawned or woken.
+    /// The pool whose tasks the worker takes from its own thread. It is the worker's own; nobody's while a
+    /// hook of the policy is on that thread's stack; and never a external thread's. One question instead of
+    /// three, for each task that is spawned or woken.
     takes: Cell<Option<NonNull<PoolHeader>>>,
     /// The number of the worker; a external thread has none.
     pub(crate) worker: Option<usize>,
@@ -100,11 +102,13 @@ impl WorkerRef {
 
     pub(crate) fn push(&self, task: Runnable, why: Why) {
         debug_assert!(is_current(self));
-        // SAFETY: worker references are reached through `with_current` only, so the calling thread carries the worker.
+        // SAFETY: worker references are reached through `with_current` only, so the calling thread carries
+        // the worker.
         unsafe { (self.ops.push)(self, task, why) };
     }
 
-    /// The pool whose tasks go to this worker: its own, unless a hook of the policy is on the stack. A external thread takes none.
+    /// The pool whose tasks go to this worker: its own, unless a hook of the policy is on the stack. A
+    /// external thread takes none.
     #[inline]
     pub(crate) fn takes(&self) -> Option<NonNull<PoolHeader>> {
         self.takes.get()
@@ -143,24 +147,26 @@ impl WorkerRef {
 
     pub(crate) fn driver(&self) -> io::Result<Arc<Driver>> {
         debug_assert!(is_current(self));
-        // SAFETY: worker references are reached through `with_current` only, which finds those of living pools.
+        // SAFETY: worker references are reached through `with_current` only, which finds those of living
+        // pools.
         unsafe { (self.ops.driver)(self) }
     }
 
     /// The pool.
     pub(crate) fn keep(&self) -> Arc<dyn DynPool> {
         debug_assert!(is_current(self));
-        // SAFETY: worker references are reached through `with_current` only, which finds those of pools that are alive.
+        // SAFETY: worker references are reached through `with_current` only, which finds those of pools that
+        // are alive.
         unsafe { (self.ops.keep)(self) }
     }
 }
 
-/// What is there where no worker is carried and no pool visited: so that who spawns or wakes asks one question, and not first whether there
-/// is anything to ask.
+/// What is there where no worker is carried and no pool visited: so that who spawns or wakes asks one
+/// question, and not first whether there is anything to ask.
 struct NoWorker(WorkerRef);
 
-// SAFETY: its cells are never written: `with_current`, by which worker references are reached, does not give it to anybody, and hooks are called for
-// workers only.
+// SAFETY: its cells are never written: `with_current`, by which worker references are reached, does not give
+// it to anybody, and hooks are called for workers only.
 unsafe impl Sync for NoWorker {}
 
 impl NoWorker {
@@ -257,7 +263,8 @@ impl Spawner {
         pool: NonNull::dangling(),
     };
 
-    /// Who spawns a task of `pool` here; or of the pool that is found here, or else of the one that `otherwise` says.
+    /// Who spawns a task of `pool` here; or of the pool that is found here, or else of the one that
+    /// `otherwise` says.
     #[inline]
     pub(crate) fn find(
         pool: Option<NonNull<PoolHeader>>,
@@ -309,8 +316,8 @@ impl Spawner {
     pub(crate) unsafe fn push(self, task: Runnable) {
         // SAFETY: by contract what was found here is still here.
         let worker_ref = unsafe { &*self.worker_ref };
-        // SAFETY: the calling thread carries the worker, and no hook is on its stack; or it visits the pool; or it is nobody's front, which
-        // asks for nothing.
+        // SAFETY: the calling thread carries the worker, and no hook is on its stack; or it visits the pool;
+        // or it is nobody's front, which asks for nothing.
         unsafe { (worker_ref.spawned)(worker_ref, task) };
     }
 }
@@ -318,7 +325,7 @@ impl Spawner {
 /// Calls `f` with the worker that this thread carries, or the pool that it visits, if any.
 #[inline]
 pub(crate) fn with_current<R>(f: impl FnOnce(Option<&WorkerRef>) -> R) -> R {
-    // SAFETY: null; or of a visit of this thread, whose borrow of the front is still alive; or of its stack context's pool, which
-    // the stack context keeps alive.
+    // SAFETY: null; or of a visit of this thread, whose borrow of the front is still alive; or of its stack
+    // context's pool, which the stack context keeps alive.
     f(unsafe { get().as_ref() })
 }

@@ -7,7 +7,8 @@ use crate::threads::pool_ref::PoolRef;
 use std::ptr::NonNull;
 use warpweft_task::Runnable;
 
-/// A pool whose policy the holder does not know: what depends on the policy's type. The rest is in its [`PoolCore`].
+/// A pool whose policy the holder does not know: what depends on the policy's type. The rest is in its
+/// [`PoolCore`].
 pub(crate) trait DynPool: PoolRef {
     /// What does not depend on the policy.
     fn core(&self) -> &PoolCore;

@@ -2,11 +2,12 @@
 //!
 //! # Places
 //!
-//! A bounded pool has so many places. A task that came from elsewhere has one until it goes elsewhere or ends: it is in the pool's
-//! register from the moment in which it is admitted, and whoever strikes it off gives the place back.
+//! A bounded pool has so many places. A task that came from elsewhere has one until it goes elsewhere or
+//! ends: it is in the pool's register from the moment in which it is admitted, and whoever strikes it off
+//! gives the place back.
 //!
-//! Who has a place in one bounded pool may wait for a place in another only if that comes later in the same runtime: so there is no
-//! circle of tasks that wait for each other's places.
+//! Who has a place in one bounded pool may wait for a place in another only if that comes later in the same
+//! runtime: so there is no circle of tasks that wait for each other's places.
 
 use std::any::Any;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! The ledger: how many tasks a pool's policy still holds when the pool has ended, and for how long its memory must stay.
+//! The ledger: how many tasks a pool's policy still holds when the pool has ended, and for how long its
+//! memory must stay.
 //!
 //! ```text
 //!   pushed: worker's counters, accesses ──┐
@@ -7,15 +8,17 @@
 //!   dropped by the policy, at any time ────────────────────────────────────────┘ −1 each
 //! ```
 //!
-//! A policy is safe code that owns its tokens: it may keep one in a `static`, or hand it to another thread, and drop it long after the
-//! pool. A dropped token asks its pool to end the task, so the pool's memory must be there. Each way of a token into the policy's hands
-//! and out of them is counted already, in counters of the worker that a policy cannot change
-//! ([`Count::is_of_pool`](warpweft_policy::Count::is_of_pool)). So this costs nothing on a task's way: the sum is made once, at the end.
+//! A policy is safe code that owns its tokens: it may keep one in a `static`, or hand it to another thread,
+//! and drop it long after the pool. A dropped token asks its pool to end the task, so the pool's memory must
+//! be there. Each way of a token into the policy's hands and out of them is counted already, in counters of
+//! the worker that a policy cannot change ([`Count::is_of_pool`](warpweft_policy::Count::is_of_pool)). So
+//! this costs nothing on a task's way: the sum is made once, at the end.
 //!
 //! # Invariants
 //!
 //! - The pool keeps itself alive from before its policy's state is dropped until `owed` is 0 after `settle`.
-//! - Until `settle`, `owed` is never above 0: so only one of `settle` and the calls of `release_one` finds it at 0 afterwards.
+//! - Until `settle`, `owed` is never above 0: so only one of `settle` and the calls of `release_one` finds it
+//!   at 0 afterwards.
 //! - `release_one` is the last touch of the pool by who calls it.
 
 use warpweft_platform::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -23,8 +26,8 @@ use warpweft_platform::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// A number with a sign, in two's complement. Before `settle`: minus the tokens that the policy has dropped. Afterwards: how many the
-    /// pool waits for.
+    /// A number with a sign, in two's complement. Before `settle`: minus the tokens that the policy has
+    /// dropped. Afterwards: how many the pool waits for.
     owed: AtomicU64,
     /// Nothing ends what the policy drops from here on but who drops it.
     over: AtomicBool,
@@ -52,11 +55,12 @@ impl Ledger {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// One token, or one [orphaned](super::register::Register::orphan) shard, is not waited for any more. True: it was the last one, and the
-    /// caller lets the pool go.
+    /// One token, or one [orphaned](super::register::Register::orphan) shard, is not waited for any more.
+    /// True: it was the last one, and the caller lets the pool go.
     #[must_use]
     pub(crate) fn release_one(&self) -> bool {
-        // Ordering: Release, so that who lets the pool go sees all that was done to it; Acquire for being that one.
+        // Ordering: Release, so that who lets the pool go sees all that was done to it; Acquire for being
+        // that one.
         self.owed.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
@@ -65,7 +69,8 @@ impl Ledger {
         held.wrapping_add(self.owed.load(Ordering::Acquire) as i64)
     }
 
-    /// The pool has ended: `held` tokens were not taken by workers, and so many shards are orphaned. What is left of both.
+    /// The pool has ended: `held` tokens were not taken by workers, and so many shards are orphaned. What is
+    /// left of both.
     ///
     /// Called once.
     pub(crate) fn settle(&self, held: i64, orphaned: usize) -> i64 {

@@ -6,17 +6,19 @@
 //!                    present task                  the memory waits for its last handle
 //! ```
 //!
-//! A thread that is no worker of the pool and pushes into it is a *external thread* for as long as it touches the pool. After
-//! CLOSING a external thread keeps its task away from the policy and ends it at once.
+//! A thread that is no worker of the pool and pushes into it is a *external thread* for as long as it touches
+//! the pool. After CLOSING a external thread keeps its task away from the policy and ends it at once.
 //!
 //! # Invariants
 //!
-//! - The policy's state is dropped after the last worker left and no external thread is inside; a external thread that comes later sees
-//!   CLOSING.
-//! - `accesses` counts in its lower 24 bits who is inside, and above how many tasks external threads have given to the policy: both change at the
-//!   end of a visit by one addition. The count above is taken modulo [`Lifecycle::MODULUS`].
-//! - Every unfinished task that was ever suspended is in the register until it ends, and the pool waits for the register
-//!   to be empty and then for the external threads to leave: so a wake never touches a pool that is gone.
+//! - The policy's state is dropped after the last worker left and no external thread is inside; a external
+//!   thread that comes later sees CLOSING.
+//! - `accesses` counts in its lower 24 bits who is inside, and above how many tasks external threads have
+//!   given to the policy: both change at the end of a visit by one addition. The count above is taken modulo
+//!   [`Lifecycle::MODULUS`].
+//! - Every unfinished task that was ever suspended is in the register until it ends, and the pool waits for
+//!   the register to be empty and then for the external threads to leave: so a wake never touches a pool that
+//!   is gone.
 
 use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
@@ -40,7 +42,8 @@ pub(crate) struct Access<'a> {
     end: u64,
 }
 
-/// A task was given to the policy, in `accesses`. There are far fewer external threads at a time: each is a thread.
+/// A task was given to the policy, in `accesses`. There are far fewer external threads at a time: each is a
+/// thread.
 const HANDED: u64 = 1 << 24;
 
 impl Access<'_> {
@@ -49,7 +52,8 @@ impl Access<'_> {
         self.open
     }
 
-    /// The external thread gives one task to the policy: counted when the visit ends, also by unwinding. Once per visit.
+    /// The external thread gives one task to the policy: counted when the visit ends, also by unwinding. Once
+    /// per visit.
     pub(crate) fn hand_over(&mut self) {
         self.end = HANDED.wrapping_sub(1);
     }
@@ -73,7 +77,8 @@ impl Lifecycle {
 
     /// Begins the end; true for the caller who began it.
     pub(crate) fn close(&self) -> bool {
-        // Ordering: the fence in `wait_for_accesses` orders it against external threads; workers see it by the idle protocol.
+        // Ordering: the fence in `wait_for_accesses` orders it against external threads; workers see it by
+        // the idle protocol.
         !self.closing.swap(true, Ordering::AcqRel)
     }
 
@@ -85,7 +90,8 @@ impl Lifecycle {
 
     pub(crate) fn access(&self) -> Access<'_> {
         self.accesses.fetch_add(1, Ordering::Relaxed);
-        // Dekker: the external thread writes `accesses` and reads `closing`; the last worker the other way round.
+        // Dekker: the external thread writes `accesses` and reads `closing`; the last worker the other way
+        // round.
         fence(Ordering::SeqCst);
         Access {
             lifecycle: self,
@@ -107,7 +113,8 @@ impl Lifecycle {
     /// One more than the largest number that [`handed`](Self::handed) counts to.
     pub(crate) const MODULUS: u64 = u64::MAX / HANDED + 1;
 
-    /// How many tasks external threads have given to the policy, modulo [`MODULUS`](Self::MODULUS). Exact when nobody is inside.
+    /// How many tasks external threads have given to the policy, modulo [`MODULUS`](Self::MODULUS). Exact
+    /// when nobody is inside.
     pub(crate) fn handed(&self) -> u64 {
         self.accesses.load(Ordering::Acquire) / HANDED
     }

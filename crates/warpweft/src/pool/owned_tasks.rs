@@ -1,17 +1,20 @@
 //! The register of tasks that were once suspended.
 //!
-//! A runnable task lies in a queue, where shutdown finds it. A sleeping one is known to its wakers only; so a task is
-//! entered here before its first sleep, and struck off at its end. Tasks that never sleep never come here.
+//! A runnable task lies in a queue, where shutdown finds it. A sleeping one is known to its wakers only; so a
+//! task is entered here before its first sleep, and struck off at its end. Tasks that never sleep never come
+//! here.
 //!
-//! One shard per worker, so that the lock is its own as long as tasks end where they first slept. A shard is a list of
-//! fixed segments: entries never move, and cost one word each.
+//! One shard per worker, so that the lock is its own as long as tasks end where they first slept. A shard is
+//! a list of fixed segments: entries never move, and cost one word each.
 //!
 //! # Invariants
 //!
-//! - An entry points at an unfinished task: it is struck off before the task completes, and by nothing else than the end of that task.
-//! - A shard that still has entries when its pool ends is *orphaned*: who strikes the last one off hears of it.
-//! - A place is `shard << 48 | index`, and the uppermost bit of a task that was [admitted](super::card) to a bounded pool; it is never
-//!   `usize::MAX`.
+//! - An entry points at an unfinished task: it is struck off before the task completes, and by nothing else
+//!   than the end of that task.
+//! - A shard that still has entries when its pool ends is *orphaned*: who strikes the last one off hears of
+//!   it.
+//! - A place is `shard << 48 | index`, and the uppermost bit of a task that was [admitted](super::card) to a
+//!   bounded pool; it is never `usize::MAX`.
 
 use std::ptr::NonNull;
 use warpweft_platform::CachePadded;
@@ -174,7 +177,8 @@ impl OwnedTasks {
 
     /// How many tasks are in the register.
     pub(crate) fn len(&self) -> usize {
-        // Ordering: Acquire pairs with the Release in `count`: who sees none left also sees what their ends did.
+        // Ordering: Acquire pairs with the Release in `count`: who sees none left also sees what their ends
+        // did.
         self.shards
             .iter()
             .map(|shard| shard.live.load(Ordering::Acquire))

@@ -12,14 +12,15 @@
 //!
 //! # Invariants
 //!
-//! - From the wish to the push the task is RUNNING: a waker leaves NOTIFIED behind and reads no pool pointer. It is NOTIFIED already, so it
-//!   cannot fall asleep on the way.
-//! - It is in the register of at most one pool, the one to which its pointer leads. A task that has not slept in the new pool is in none,
-//!   like a fresh one, unless it has a place to give back.
+//! - From the wish to the push the task is RUNNING: a waker leaves NOTIFIED behind and reads no pool pointer.
+//!   It is NOTIFIED already, so it cannot fall asleep on the way.
+//! - It is in the register of at most one pool, the one to which its pointer leads. A task that has not slept
+//!   in the new pool is in none, like a fresh one, unless it has a place to give back.
 //! - The ticket keeps the pool until the token was pushed.
-//! - A place belongs to somebody at any time: to the ticket until the task is in the register, then to the entry.
-//! - A wish is granted to the task that wished, at the end of the same step. A task that gives its worker away in the middle of the step loses
-//!   the wish, and wishes again.
+//! - A place belongs to somebody at any time: to the ticket until the task is in the register, then to the
+//!   entry.
+//! - A wish is granted to the task that wished, at the end of the same step. A task that gives its worker
+//!   away in the middle of the step loses the wish, and wishes again.
 
 use super::dyn_pool::DynPool;
 use std::cell::Cell;
@@ -45,8 +46,8 @@ impl Destination {
         self.pool.header()
     }
 
-    /// The task belongs to the pool, and so does the ticket's place from now on: it is given back when the task leaves or ends. The pool lives for as
-    /// long as what comes back.
+    /// The task belongs to the pool, and so does the ticket's place from now on: it is given back when the
+    /// task leaves or ends. The pool lives for as long as what comes back.
     pub(crate) fn settle(mut self, task: &mut Pending) -> Arc<dyn DynPool> {
         if std::mem::take(&mut self.place) {
             self.pool.core().admit(task);

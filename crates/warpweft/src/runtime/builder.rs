@@ -112,32 +112,35 @@ impl Builder {
 
     /// The most threads that there may be at a time; at least one per worker. The default is no limit.
     ///
-    /// Beyond the workers' there is a thread for each frame of a task that waits without awaiting ([`block_on`](crate::block_on),
-    /// [`JoinHandle::wait`](crate::JoinHandle::wait)), and for each [`blocking`](crate::blocking) closure. Where no thread can be
-    /// had for the next one, the frame's thread keeps its worker and runs other tasks on top of the frame, which is counted
-    /// as `stacked`: it may deadlock if they need what the frame holds. A `blocking` closure just keeps the worker then.
+    /// Beyond the workers' there is a thread for each frame of a task that waits without awaiting
+    /// ([`block_on`](crate::block_on), [`JoinHandle::wait`](crate::JoinHandle::wait)), and for each
+    /// [`blocking`](crate::blocking) closure. Where no thread can be had for the next one, the frame's thread
+    /// keeps its worker and runs other tasks on top of the frame, which is counted as `stacked`: it may
+    /// deadlock if they need what the frame holds. A `blocking` closure just keeps the worker then.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.config.max_threads = Some(threads);
         self
     }
 
-    /// The size of a fiber's stack in bytes, its guard page included: 16 KiB to 1 GiB, rounded up to whole pages. The default is
-    /// 64 KiB. It is address space; memory is used as far as the stack is.
+    /// The size of a fiber's stack in bytes, its guard page included: 16 KiB to 1 GiB, rounded up to whole
+    /// pages. The default is 64 KiB. It is address space; memory is used as far as the stack is.
     pub fn fiber_stack_size(mut self, bytes: usize) -> Self {
         self.config.fiber_stack_bytes = bytes;
         self
     }
 
-    /// The most stacks that fibers, and bodies with an effect [handler](crate::effect), may use at a time. The default is no limit. A fiber that would
-    /// need one more ends with [`JoinError::NoStack`](crate::JoinError::NoStack). A fiber's stack is not in use any more just after its handle is done.
-    /// Each thread keeps up to 80 stacks that are not in use for its next fibers and bodies.
+    /// The most stacks that fibers, and bodies with an effect [handler](crate::effect), may use at a time.
+    /// The default is no limit. A fiber that would need one more ends with
+    /// [`JoinError::NoStack`](crate::JoinError::NoStack). A fiber's stack is not in use any more just after
+    /// its handle is done. Each thread keeps up to 80 stacks that are not in use for its next fibers and
+    /// bodies.
     pub fn max_fiber_stacks(mut self, stacks: usize) -> Self {
         self.config.max_fiber_stacks = stacks;
         self
     }
 
-    /// Who waits for sockets and timers: the workers, which is the default, or a thread of its own. Either way nothing is made before
-    /// the first socket or timer.
+    /// Who waits for sockets and timers: the workers, which is the default, or a thread of its own. Either
+    /// way nothing is made before the first socket or timer.
     ///
     /// ```
     /// use warpweft::{Io, Runtime};
@@ -149,8 +152,9 @@ impl Builder {
         self
     }
 
-    /// The most threads that [`spawn_blocking`](crate::spawn_blocking) may start; the default is 512. As many closures again may wait for a
-    /// thread, and more than that wait for admission: so memory is bounded, whoever spawns.
+    /// The most threads that [`spawn_blocking`](crate::spawn_blocking) may start; the default is 512. As many
+    /// closures again may wait for a thread, and more than that wait for admission: so memory is bounded,
+    /// whoever spawns.
     ///
     /// With 0 there is no such thread, and each `spawn_blocking` is refused.
     pub fn max_blocking_threads(mut self, threads: usize) -> Self {
@@ -158,7 +162,8 @@ impl Builder {
         self
     }
 
-    /// How long a thread of [`spawn_blocking`](crate::spawn_blocking) stays when it has nothing to do; the default is 10 seconds.
+    /// How long a thread of [`spawn_blocking`](crate::spawn_blocking) stays when it has nothing to do; the
+    /// default is 10 seconds.
     pub fn blocking_keep_alive(mut self, time: Duration) -> Self {
         self.config.blocking_keep_alive = time;
         self
@@ -166,34 +171,39 @@ impl Builder {
 
     /// Whether each worker has a core or a CPU of its own: see [`Pin`]. The default is not.
     ///
-    /// Only workers are pinned. A thread goes where the worker belongs that it carries; one without a worker, in the middle of a task that
-    /// waits, stays where it was. Threads that tasks start by other means than this runtime's inherit the worker's CPUs.
+    /// Only workers are pinned. A thread goes where the worker belongs that it carries; one without a worker,
+    /// in the middle of a task that waits, stays where it was. Threads that tasks start by other means than
+    /// this runtime's inherit the worker's CPUs.
     pub fn pin(mut self, pin: Pin) -> Self {
         self.config.pin = pin;
         self
     }
 
-    /// A worker that has been in one task for so long is *stuck*: another thread takes over what waits behind it, until it goes on. The
-    /// default is 10 ms; below 200 µs counts as 200 µs. `None`: nobody looks, and there is no thread for it.
+    /// A worker that has been in one task for so long is *stuck*: another thread takes over what waits behind
+    /// it, until it goes on. The default is 10 ms; below 200 µs counts as 200 µs. `None`: nobody looks, and
+    /// there is no thread for it.
     ///
-    /// It is noticed within one and a half times this time. A pool of N workers has N/2 compensating workers, at least one and at most four: so
-    /// many stuck workers are made up for at a time. Tasks of others, sockets and timers go on; the started fibers of the stuck
-    /// thread wait for it. Costs a thread that looks twice in that time while anybody is awake, and nothing on the way of a task.
-    /// Long computations count as stuck, too: they keep their thread, and share the CPUs with the tasks that would wait for them.
-    /// Compensating workers are workers with numbers from [`workers`](Runtime::workers) on, for policies and closures.
+    /// It is noticed within one and a half times this time. A pool of N workers has N/2 compensating workers,
+    /// at least one and at most four: so many stuck workers are made up for at a time. Tasks of others,
+    /// sockets and timers go on; the started fibers of the stuck thread wait for it. Costs a thread that
+    /// looks twice in that time while anybody is awake, and nothing on the way of a task. Long computations
+    /// count as stuck, too: they keep their thread, and share the CPUs with the tasks that would wait for
+    /// them. Compensating workers are workers with numbers from [`workers`](Runtime::workers) on, for
+    /// policies and closures.
     pub fn stuck_after(mut self, time: Option<Duration>) -> Self {
         self.config.watch.stuck_after = time;
         self
     }
 
-    /// How many statements of [cooperative](mod@crate::cooperative) code a thread runs until that code gives way: 1 to 2³¹ - 1. The default is
-    /// 30 000, some 10 to 50 µs.
+    /// How many statements of [cooperative](mod@crate::cooperative) code a thread runs until that code gives
+    /// way: 1 to 2³¹ - 1. The default is 30 000, some 10 to 50 µs.
     pub fn quantum(mut self, statements: u32) -> Self {
         self.config.quantum = statements;
         self
     }
 
-    /// Calls `report` once for each time that a worker is found stuck, on the monitor's thread. A report that panics is ignored.
+    /// Calls `report` once for each time that a worker is found stuck, on the monitor's thread. A report that
+    /// panics is ignored.
     ///
     /// ```
     /// use std::time::Duration;
@@ -215,25 +225,29 @@ impl Builder {
         self
     }
 
-    /// The scheduling policy, from its text form. Costs nothing at run time: each policy has a pool of its own type.
+    /// The scheduling policy, from its text form. Costs nothing at run time: each policy has a pool of its
+    /// own type.
     pub fn policy_spec(mut self, spec: PolicySpec) -> Self {
         self.config.policy = spec.to_string();
         self.launch = Box::new(|config| launch_spec(spec, config));
         self
     }
 
-    /// Bounds the pool: at most so many tasks from elsewhere have a place in it at a time, 1 at least. The default is no bound.
+    /// Bounds the pool: at most so many tasks from elsewhere have a place in it at a time, 1 at least. The
+    /// default is no bound.
     ///
-    /// A task gets a place when it [enters](compose::Pool::enter), when a closure is [run](compose::Pool::run) here from another pool, or when it is
-    /// spawned by [`try_spawn`](compose::Pool::try_spawn) or [`spawn_with_permit`](compose::Pool::spawn_when_free); it has it until it enters another
-    /// pool or ends. What is spawned without asking has none: tasks of the pool itself can go on spawning.
+    /// A task gets a place when it [enters](compose::Pool::enter), when a closure is
+    /// [run](compose::Pool::run) here from another pool, or when it is spawned by
+    /// [`try_spawn`](compose::Pool::try_spawn) or [`spawn_with_permit`](compose::Pool::spawn_when_free); it
+    /// has it until it enters another pool or ends. What is spawned without asking has none: tasks of the
+    /// pool itself can go on spawning.
     pub fn capacity(mut self, tasks: usize) -> Self {
         self.config.capacity = Some(tasks);
         self
     }
 
-    /// Adds another pool, with its own workers, policy and settings: the next one behind those that were asked for. If it has pools behind
-    /// itself, they come along. See [`compose`].
+    /// Adds another pool, with its own workers, policy and settings: the next one behind those that were
+    /// asked for. If it has pools behind itself, they come along. See [`compose`].
     ///
     /// ```
     /// use warpweft::{Lifo, Runtime};
@@ -262,8 +276,9 @@ impl Builder {
         self
     }
 
-    /// Adds `count` pools, `name-0`, `name-1` and so on, as `describe` says of each: the *silos* of that name, for tasks that belong
-    /// together and are to stay with each other's data. See [`Silos`](crate::Silos).
+    /// Adds `count` pools, `name-0`, `name-1` and so on, as `describe` says of each: the *silos* of that
+    /// name, for tasks that belong together and are to stay with each other's data. See
+    /// [`Silos`](crate::Silos).
     ///
     /// ```
     /// use warpweft::{Lifo, Runtime};
@@ -296,8 +311,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// The number of workers is out of range, the policy cannot be built, or the system gives no more threads; of several pools, two
-    /// have the same name. What was started is ended again.
+    /// The number of workers is out of range, the policy cannot be built, or the system gives no more
+    /// threads; of several pools, two have the same name. What was started is ended again.
     pub fn build(self) -> Result<Runtime, BuildError> {
         if small_stack::is_here() {
             return small_stack::on_own_thread(|| self.build());
@@ -325,7 +340,8 @@ impl Builder {
             let name = config.name.clone();
             let runtime = Arc::clone(&runtime);
             config.order = Order { runtime, index };
-            // Unwind: a policy that panics as it is built does not leave the threads of the pools before it behind.
+            // Unwind: a policy that panics as it is built does not leave the threads of the pools before it
+            // behind.
             let launched = catch_unwind(AssertUnwindSafe(|| launch(config))).unwrap_or_else(|panic| {
                 if index > 0 {
                     drop(Runtime::new(std::mem::take(&mut pools), Vec::new()));

@@ -7,8 +7,8 @@ use crate::pool::current::with_current;
 use std::io;
 use std::sync::Arc;
 
-/// The driver of the pool that this thread works for or visits, and the number of its worker; outside of any, of the default
-/// runtime.
+/// The driver of the pool that this thread works for or visits, and the number of its worker; outside of any,
+/// of the default runtime.
 ///
 /// # Errors
 ///

@@ -16,15 +16,15 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`build`](Builder::build), and [`BuildError::DefaultExists`] if there is one already, built by this function
-    /// or by its first use.
+    /// As [`build`](Builder::build), and [`BuildError::DefaultExists`] if there is one already, built by this
+    /// function or by its first use.
     pub fn build_default(self) -> Result<&'static Runtime, BuildError> {
         set_default(self.build()?).map_err(|_surplus| BuildError::DefaultExists)
     }
 }
 
-/// The runtime that free functions use outside of any pool: one worker per CPU, the default policy. Built at its first
-/// use, unless [`Builder::build_default`] has built another one.
+/// The runtime that free functions use outside of any pool: one worker per CPU, the default policy. Built at
+/// its first use, unless [`Builder::build_default`] has built another one.
 ///
 /// # Panics
 ///

@@ -23,9 +23,9 @@ use std::sync::Arc;
 /// while it carries a worker. What holds for each pool:
 ///
 /// - **Numbers.** The workers that were asked for have the numbers 0 to [`workers`](Pool::workers) − 1.
-///   Compensating workers for stuck workers ([`Builder::stuck_after`](crate::Builder::stuck_after)) have the next ones,
-///   below [`worker_slots`](Pool::worker_slots). With `stuck_after(None)` there are none, and `worker_slots`
-///   is `workers`.
+///   Compensating workers for stuck workers ([`Builder::stuck_after`](crate::Builder::stuck_after)) have the
+///   next ones, below [`worker_slots`](Pool::worker_slots). With `stuck_after(None)` there are none, and
+///   `worker_slots` is `workers`.
 /// - **One at a time.** A worker is carried by one thread at most, and a thread carries one worker at most.
 ///   So at most `worker_slots` threads run steps of the pool's tasks at the same time, and each sees another
 ///   number in [`Pool::current_worker`].
@@ -49,7 +49,8 @@ use std::sync::Arc;
 ///
 /// Several runtimes may exist in a process; they share nothing. **Dropping it shuts it down**, and waits
 /// without a limit of time for closures that run: see [`shutdown`](Runtime::shutdown). In a child made by
-/// `fork()` it has no workers, and a task that forked ends the child when it returns: see [the crate](crate#fork).
+/// `fork()` it has no workers, and a task that forked ends the child when it returns: see [the
+/// crate](crate#fork).
 ///
 /// ```
 /// use warpweft::{Fifo, Runtime};
@@ -111,7 +112,8 @@ impl Runtime {
         self.any().core().driver()
     }
 
-    /// Its fibers and their stacks. Asks the system about each stack, some half a microsecond each: for reports, not for loops.
+    /// Its fibers and their stacks. Asks the system about each stack, some half a microsecond each: for
+    /// reports, not for loops.
     #[must_use]
     pub fn fibers(&self) -> Fibers {
         self.any().core().stacks.snapshot()
@@ -152,14 +154,15 @@ impl Runtime {
         self.first().counters()
     }
 
-    /// How many threads it has, and what they do: one carries each worker, a few are spare, and each frame of a task
-    /// that waits without awaiting keeps one.
+    /// How many threads it has, and what they do: one carries each worker, a few are spare, and each frame of
+    /// a task that waits without awaiting keeps one.
     #[must_use]
     pub fn threads(&self) -> Threads {
         self.first().threads()
     }
 
-    /// How often a worker was found stuck in a task for longer than [`Builder::stuck_after`](crate::Builder::stuck_after).
+    /// How often a worker was found stuck in a task for longer than
+    /// [`Builder::stuck_after`](crate::Builder::stuck_after).
     #[must_use]
     pub fn stalls(&self) -> usize {
         self.first().stalls()
@@ -171,12 +174,13 @@ impl Runtime {
         self.first().idle_workers()
     }
 
-    /// Ends the runtime, with all of its pools: spawns are refused, every worker leaves after the step that it is in, and every task that has
-    /// not ended is dropped; their joiners get [`JoinError::Shutdown`](crate::JoinError::Shutdown). Waits for the
-    /// workers' threads. To let the work end first, wait for its handles first.
+    /// Ends the runtime, with all of its pools: spawns are refused, every worker leaves after the step that
+    /// it is in, and every task that has not ended is dropped; their joiners get
+    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown). Waits for the workers' threads. To let the work
+    /// end first, wait for its handles first.
     ///
-    /// Called by one of the runtime's own tasks it does not wait, since it would wait for itself: the threads leave by
-    /// themselves.
+    /// Called by one of the runtime's own tasks it does not wait, since it would wait for itself: the threads
+    /// leave by themselves.
     ///
     /// **It waits without a limit of time, and says nothing meanwhile**, for each closure that runs at this
     /// moment:

@@ -98,7 +98,8 @@ pub(crate) fn install<R: Send>(
     lend(TaskBuilder::new().on_pool(pool), body)
 }
 
-/// Runs `body` on a worker of the pool that this thread visits; if it visits none, of the default runtime. The thread is of no pool.
+/// Runs `body` on a worker of the pool that this thread visits; if it visits none, of the default runtime.
+/// The thread is of no pool.
 ///
 /// # Errors
 ///
@@ -141,11 +142,12 @@ fn lend<R: Send>(
 }
 
 impl Runtime {
-    /// Runs `future` on the calling thread until it has a result. What it spawns, by the free [`spawn`](crate::spawn)
-    /// too, runs on this runtime's workers.
+    /// Runs `future` on the calling thread until it has a result. What it spawns, by the free
+    /// [`spawn`](crate::spawn) too, runs on this runtime's workers.
     ///
-    /// The future itself stays on this thread, so it need not be `Send`, and it may borrow. In a task, of this runtime
-    /// or another one, the thread gives its worker away while the future waits: see [`block_on`](crate::block_on).
+    /// The future itself stays on this thread, so it need not be `Send`, and it may borrow. In a task, of
+    /// this runtime or another one, the thread gives its worker away while the future waits: see
+    /// [`block_on`](crate::block_on).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let worker_ref = self.any().external();
         // SAFETY: `self` keeps the pool alive, and the value is dropped at the end of this function.
@@ -153,9 +155,9 @@ impl Runtime {
         block_on(future)
     }
 
-    /// Runs `body` on a worker, with the right to fork there, and gives its result. Called on one of this runtime's own
-    /// workers it calls `body` at once; elsewhere the calling thread waits, and if it carries another runtime's worker it
-    /// gives that one away meanwhile.
+    /// Runs `body` on a worker, with the right to fork there, and gives its result. Called on one of this
+    /// runtime's own workers it calls `body` at once; elsewhere the calling thread waits, and if it carries
+    /// another runtime's worker it gives that one away meanwhile.
     ///
     /// # Errors
     ///
@@ -169,9 +171,10 @@ impl Runtime {
         install(self.first(), body)
     }
 
-    /// Calls `body` once on each worker, with the worker's number, and gives the results in that order. The calling
-    /// thread waits; a worker that is busy gets to it between two tasks, after 61 of them at most. Compensating workers
-    /// for stuck workers are left out: the numbers are those below [`workers`](Self::workers).
+    /// Calls `body` once on each worker, with the worker's number, and gives the results in that order. The
+    /// calling thread waits; a worker that is busy gets to it between two tasks, after 61 of them at most.
+    /// Compensating workers for stuck workers are left out: the numbers are those below
+    /// [`workers`](Self::workers).
     ///
     /// # Errors
     ///
@@ -193,14 +196,16 @@ impl Runtime {
 }
 
 impl Pool {
-    /// Calls `closure` on a worker of this pool, and gives its result. The caller waits: a fiber switches away, a job gives its worker away, a thread sleeps.
-    /// Called on a worker of this pool it calls `closure` at once. It may borrow.
+    /// Calls `closure` on a worker of this pool, and gives its result. The caller waits: a fiber switches
+    /// away, a job gives its worker away, a thread sleeps. Called on a worker of this pool it calls `closure`
+    /// at once. It may borrow.
     ///
     /// If the pool is [bounded](crate::Builder::capacity), it waits for a place first.
     ///
     /// # Errors
     ///
-    /// [`EnterError`], and `closure` was dropped: the pool is shutting down, or waiting for a place there could go on for ever.
+    /// [`EnterError`], and `closure` was dropped: the pool is shutting down, or waiting for a place there
+    /// could go on for ever.
     ///
     /// # Panics
     ///

@@ -19,10 +19,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_task::pool::PoolHeader;
 
-/// A pool of workers under one policy: one of those that a [`Runtime`](crate::Runtime) has. This is a handle to it; clones lead to the same pool, and
-/// are the same by `==`.
+/// A pool of workers under one policy: one of those that a [`Runtime`](crate::Runtime) has. This is a handle
+/// to it; clones lead to the same pool, and are the same by `==`.
 ///
-/// A handle keeps the pool's memory, but not the pool open: that ends with its runtime, and then each function here says so.
+/// A handle keeps the pool's memory, but not the pool open: that ends with its runtime, and then each
+/// function here says so.
 ///
 /// ```
 /// use warpweft::Runtime;
@@ -201,7 +202,8 @@ impl Pool {
         self.0.core().threads.snapshot()
     }
 
-    /// How often a worker was found stuck in a task for longer than [`Builder::stuck_after`](crate::Builder::stuck_after).
+    /// How often a worker was found stuck in a task for longer than
+    /// [`Builder::stuck_after`](crate::Builder::stuck_after).
     #[must_use]
     pub fn stalls(&self) -> usize {
         self.0.core().monitor.stalls()
@@ -213,11 +215,11 @@ impl Pool {
         self.0.core().idle.snapshot()
     }
 
-    /// What the pool's policy did wrong, if the pool closed for that, or if the policy kept tasks beyond the pool's end: a text that names
-    /// the policy and the pool. `None`: nothing that is known.
+    /// What the pool's policy did wrong, if the pool closed for that, or if the policy kept tasks beyond the
+    /// pool's end: a text that names the policy and the pool. `None`: nothing that is known.
     ///
-    /// A hook that panics, and a task of another pool that a hook hands out, close the pool: its tasks end with
-    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// A hook that panics, and a task of another pool that a hook hands out, close the pool: its tasks end
+    /// with [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     ///
     /// ```
     /// let runtime = warpweft::Runtime::builder().workers(1).build()?;

@@ -13,16 +13,16 @@ pub enum EnterError {
     Forked,
     /// The pool is [bounded](crate::Builder::capacity), and has no place now.
     Full,
-    /// Both pools are bounded, and the other one is not behind the one where the caller has a place: if all did so, they could wait for each other
-    /// for ever.
+    /// Both pools are bounded, and the other one is not behind the one where the caller has a place: if all
+    /// did so, they could wait for each other for ever.
     OutOfOrder {
         /// Where the caller is.
         from: String,
         /// Where it wanted to wait for a place.
         to: String,
     },
-    /// What awaits it is not a task of a pool, or polls it with a waker of its own: a `block_on`, or a set of futures. There is no task then that
-    /// could go elsewhere.
+    /// What awaits it is not a task of a pool, or polls it with a waker of its own: a `block_on`, or a set of
+    /// futures. There is no task then that could go elsewhere.
     NotATask,
 }
 

@@ -62,8 +62,9 @@ impl fmt::Display for PriorityError {
 impl std::error::Error for PriorityError {}
 
 impl Runtime {
-    /// A priority for this runtime's tasks: 0 is the most urgent. How many there are the policy says, whichever it is: `priority:N`,
-    /// `negele`, or one of your own ([`Policy::priorities`](crate::Policy::priorities)). Tasks without a priority are in the middle.
+    /// A priority for this runtime's tasks: 0 is the most urgent. How many there are the policy says,
+    /// whichever it is: `priority:N`, `negele`, or one of your own
+    /// ([`Policy::priorities`](crate::Policy::priorities)). Tasks without a priority are in the middle.
     ///
     /// # Errors
     ///
@@ -89,7 +90,8 @@ impl Runtime {
 }
 
 impl Pool {
-    /// A priority for this pool's tasks: 0 is the most urgent. What the last ones mean is the policy's affair.
+    /// A priority for this pool's tasks: 0 is the most urgent. What the last ones mean is the policy's
+    /// affair.
     ///
     /// # Errors
     ///

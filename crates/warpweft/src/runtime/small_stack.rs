@@ -12,8 +12,8 @@ pub(crate) fn is_here() -> bool {
     !bodies::innermost().is_null() || stack_context::here().and_then(StackContext::label).is_some()
 }
 
-/// Builds the runtime by `build` on a thread that is made for it, for which the caller waits: some of what is built is large before it has its
-/// place.
+/// Builds the runtime by `build` on a thread that is made for it, for which the caller waits: some of what is
+/// built is large before it has its place.
 ///
 /// # Errors
 ///

@@ -11,10 +11,11 @@ use crate::pool::current::Spawner;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::panic::Location;
-use warpweft_task::spawn::{self as births, Birth, Cradle};
+use warpweft_task::spawn::{self as tasks, SpawnInfo, TaskAlloc};
 use warpweft_task::{JoinHandle, Runnable};
 
-/// Spawns a future on the pool of the calling task; outside of any, on the [default runtime](default_runtime).
+/// Spawns a future on the pool of the calling task; outside of any, on the [default
+/// runtime](default_runtime).
 ///
 /// Costs one allocation. Dropping the handle detaches the task.
 ///
@@ -43,7 +44,8 @@ where
     TaskBuilder::new().spawn(future)
 }
 
-/// Spawns a closure on the pool of the calling task; outside of any, on the [default runtime](default_runtime).
+/// Spawns a closure on the pool of the calling task; outside of any, on the [default
+/// runtime](default_runtime).
 ///
 /// Costs one allocation. Dropping the handle detaches the task.
 ///
@@ -163,7 +165,7 @@ impl<'a> TaskBuilder<'a> {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         // SAFETY: a runtime's pool ends its tasks before itself.
-        self.place(|birth| unsafe { births::future(future, birth) })
+        self.place(|info| unsafe { tasks::future(future, info) })
     }
 
     /// Spawns a closure.
@@ -180,13 +182,13 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         // SAFETY: a runtime's pool ends its tasks before itself.
-        self.place(|birth| unsafe { births::job(job, birth) })
+        self.place(|info| unsafe { tasks::job(job, info) })
     }
 
     /// Spawns a [fiber](crate::fiber).
     ///
-    /// On a pool that is shutting down the handle gives [`JoinError::Shutdown`]; if there is no stack for the fiber when it
-    /// starts, [`JoinError::NoStack`].
+    /// On a pool that is shutting down the handle gives [`JoinError::Shutdown`]; if there is no stack for the
+    /// fiber when it starts, [`JoinError::NoStack`].
     ///
     /// # Panics
     ///
@@ -197,11 +199,12 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         // SAFETY: a runtime's pool ends its tasks before itself.
-        self.place(|birth| unsafe { births::mounted(body, Start, birth) })
+        self.place(|info| unsafe { tasks::on_stack_job(body, Start, info) })
     }
 
-    /// Spawns a fiber that starts on the thread of the calling one: see [`fiber::spawn_local`](crate::fiber::spawn_beside). If the caller is no
-    /// fiber of the pool that was chosen, this is [`spawn_fiber`](Self::spawn_fiber).
+    /// Spawns a fiber that starts on the thread of the calling one: see
+    /// [`fiber::spawn_local`](crate::fiber::spawn_beside). If the caller is no fiber of the pool that was
+    /// chosen, this is [`spawn_fiber`](Self::spawn_fiber).
     ///
     /// Who starts it is not the policy's to say, so a [priority](Self::priority) says nothing.
     ///
@@ -217,13 +220,13 @@ impl<'a> TaskBuilder<'a> {
         let Some(context) = stack_context::here().filter(|context| context.may_adopt(pool)) else {
             return self.spawn_fiber(body);
         };
-        let birth = Birth {
+        let info = SpawnInfo {
             pool: context.pool(),
             location: self.location,
             name: self.name,
         };
         // SAFETY: a runtime's pool ends its tasks before itself.
-        let (task, handle) = unsafe { births::mounted(body, Start, birth) };
+        let (task, handle) = unsafe { tasks::on_stack_job(body, Start, info) };
         context.adopt(task);
         handle
     }
@@ -256,7 +259,7 @@ impl<'a> TaskBuilder<'a> {
         };
         let reserved = reserved.map_err(|_| SpawnError::NoStack)?;
         // SAFETY: a runtime's pool ends its tasks before itself.
-        Ok(self.place(|birth| unsafe { births::mounted(body, StartOn(reserved), birth) }))
+        Ok(self.place(|info| unsafe { tasks::on_stack_job(body, StartOn(reserved), info) }))
     }
 
     /// Spawns a closure that nobody waits for.
@@ -272,29 +275,29 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() + Send + 'static,
     {
         // SAFETY: a runtime's pool ends its tasks before itself.
-        self.place(|birth| (unsafe { births::detached_job(job, birth) }, ()));
+        self.place(|info| (unsafe { tasks::detached_job(job, info) }, ()));
     }
 
     /// Spawns a closure that one certain worker runs.
     pub(crate) fn spawn_pinned(self, worker: usize, job: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
         let pool = self.pool.unwrap_or_else(|| default_runtime().first());
-        let birth = Birth {
+        let info = SpawnInfo {
             pool: pool.header(),
             location: self.location,
             name: self.name,
         };
         // SAFETY: a runtime's pool ends its tasks before itself.
-        let (task, handle) = unsafe { births::job(job, birth) };
+        let (task, handle) = unsafe { tasks::job(job, info) };
         pool.any().push_pinned(worker, task);
         handle
     }
 
-    /// Lets `bear` make the task, and pushes it to its pool.
+    /// Lets `make` make the task, and pushes it to its pool.
     #[inline]
-    fn place<H>(self, bear: impl FnOnce(Nursery<'_>) -> (Runnable, H)) -> H {
+    fn place<H>(self, make: impl FnOnce(PoolAlloc<'_>) -> (Runnable, H)) -> H {
         let spawner = Cell::new(Spawner::NO_WORKER);
         let priority = self.priority;
-        let (mut task, handle) = bear(Nursery {
+        let (mut task, handle) = make(PoolAlloc {
             builder: self,
             spawner: &spawner,
         });
@@ -309,21 +312,21 @@ impl<'a> TaskBuilder<'a> {
 }
 
 /// Finds who spawns a task, and so its pool, when the task is made.
-struct Nursery<'a> {
+struct PoolAlloc<'a> {
     builder: TaskBuilder<'a>,
     /// Who was found.
     spawner: &'a Cell<Spawner>,
 }
 
-impl Cradle for Nursery<'_> {
+impl TaskAlloc for PoolAlloc<'_> {
     #[inline]
-    fn birth(self) -> Birth {
+    fn info(self) -> SpawnInfo {
         let TaskBuilder {
             name, location, pool, ..
         } = self.builder;
         let spawner = Spawner::find(pool.map(Pool::header), || default_runtime().first().header());
         self.spawner.set(spawner);
-        Birth {
+        SpawnInfo {
             pool: spawner.pool(),
             location,
             name,
@@ -357,8 +360,8 @@ impl Runtime {
 
     /// Spawns a [fiber](crate::fiber) on this runtime. Dropping the handle detaches it.
     ///
-    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown); if there is no stack
-    /// for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
+    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown);
+    /// if there is no stack for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
     #[track_caller]
     pub fn spawn_fiber<T, F>(&self, body: F) -> JoinHandle<T>
     where
@@ -383,7 +386,8 @@ impl Runtime {
         TaskBuilder::new().on(self).try_spawn_fiber(body)
     }
 
-    /// Spawns a future, unless the runtime is shutting down, or its pool is [bounded](crate::Builder::capacity) and full.
+    /// Spawns a future, unless the runtime is shutting down, or its pool is
+    /// [bounded](crate::Builder::capacity) and full.
     ///
     /// # Errors
     ///
@@ -396,7 +400,8 @@ impl Runtime {
         self.first().try_spawn(future)
     }
 
-    /// Spawns a closure, unless the runtime is shutting down, or its pool is [bounded](crate::Builder::capacity) and full.
+    /// Spawns a closure, unless the runtime is shutting down, or its pool is
+    /// [bounded](crate::Builder::capacity) and full.
     ///
     /// # Errors
     ///

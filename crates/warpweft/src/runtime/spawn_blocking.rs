@@ -12,27 +12,29 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use warpweft_task::spawn::{self as births, Birth};
+use warpweft_task::spawn::{self as tasks, SpawnInfo};
 use warpweft_task::{JoinError, JoinHandle};
 
-/// Has `closure`, which may block in the system, called on a thread that carries no worker. Await what this returns for its
-/// result.
+/// Has `closure`, which may block in the system, called on a thread that carries no worker. Await what this
+/// returns for its result.
 ///
-/// A runtime has as many threads for this as it may ([`Builder::max_blocking_threads`](crate::Builder::max_blocking_threads), by default 512), and as
-/// many closures may wait for one. Where there are more, **the closure stays in the future** and waits for admission, so that memory
-/// stays bounded; like every future it does nothing until it is awaited. For several at a time, and to go on meanwhile, ask for
-/// [admission](SpawnBlocking::admitted) first.
+/// A runtime has as many threads for this as it may
+/// ([`Builder::max_blocking_threads`](crate::Builder::max_blocking_threads), by default 512), and as many
+/// closures may wait for one. Where there are more, **the closure stays in the future** and waits for
+/// admission, so that memory stays bounded; like every future it does nothing until it is awaited. For
+/// several at a time, and to go on meanwhile, ask for [admission](SpawnBlocking::admitted) first.
 ///
 /// A closure that has begun runs to its end: dropping the future or the handle does not stop it, and a
 /// runtime that is shut down or dropped waits for it, **for as long as it takes**.
 /// [`Runtime::shutdown`](crate::Runtime::shutdown) says what to do about one that may never end.
 ///
-/// In `closure` free functions lead to the pool of the caller, as they do in [`blocking`](crate::blocking). That one is the cheaper
-/// of the two, may borrow, and waits in place.
+/// In `closure` free functions lead to the pool of the caller, as they do in [`blocking`](crate::blocking).
+/// That one is the cheaper of the two, may borrow, and waits in place.
 ///
 /// # Errors
 ///
-/// The future's, beside those of every task: [`JoinError::NoThread`] if there is no thread and none can be had.
+/// The future's, beside those of every task: [`JoinError::NoThread`] if there is no thread and none can be
+/// had.
 ///
 /// # Panics
 ///
@@ -169,7 +171,8 @@ impl<F> std::error::Error for Refused<F> {
 
 /// The future of [`spawn_blocking`]: admission, then the closure's result.
 ///
-/// Dropped before the closure was admitted it takes the closure with it; afterwards the closure goes on alone.
+/// Dropped before the closure was admitted it takes the closure with it; afterwards the closure goes on
+/// alone.
 #[must_use = "a closure is not admitted unless its future is awaited"]
 pub struct SpawnBlocking<F, T> {
     admission: Admission<F>,
@@ -227,8 +230,8 @@ where
         self.admission
     }
 
-    /// Blocks this thread until the closure has ended, and gives its result; in a task the thread gives its worker away
-    /// meanwhile. To block anyway, [`blocking`](crate::blocking) is cheaper.
+    /// Blocks this thread until the closure has ended, and gives its result; in a task the thread gives its
+    /// worker away meanwhile. To block anyway, [`blocking`](crate::blocking) is cheaper.
     ///
     /// # Errors
     ///
@@ -387,19 +390,21 @@ where
         Err(RejectReason::NoThread(error)) => return refused(closure, BlockingError::NoThread(error)),
         Err(RejectReason::Closed) => return refused(closure, BlockingError::Closed),
     };
-    let birth = Birth {
+    let info = SpawnInfo {
         pool: pool.header(),
         location,
         name: None,
     };
-    // SAFETY: the threads end every closure that was admitted before they end, and keep the pool alive until then.
-    let (task, handle) = unsafe { births::job(closure, birth) };
+    // SAFETY: the threads end every closure that was admitted before they end, and keep the pool alive until
+    // then.
+    let (task, handle) = unsafe { tasks::job(closure, info) };
     place.put(task);
     Ok(handle)
 }
 
 impl Runtime {
-    /// Has `closure`, which may block, called on a thread of its own: as the free [`spawn_blocking`](crate::spawn_blocking).
+    /// Has `closure`, which may block, called on a thread of its own: as the free
+    /// [`spawn_blocking`](crate::spawn_blocking).
     #[track_caller]
     pub fn spawn_blocking<T, F>(&self, closure: F) -> SpawnBlocking<F, T>
     where

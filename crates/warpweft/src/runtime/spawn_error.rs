@@ -11,7 +11,8 @@ pub enum SpawnError {
     Closed,
     /// This is a child made by `fork()`, and the pool's workers stayed in its parent.
     Forked,
-    /// There is no stack for the fiber: as many are in use as there may be, or the system gives no more memory or mappings.
+    /// There is no stack for the fiber: as many are in use as there may be, or the system gives no more
+    /// memory or mappings.
     NoStack,
     /// The pool is [bounded](crate::Builder::capacity), and has no place.
     Full,

@@ -7,11 +7,12 @@ use super::spawn_error::SpawnError;
 use crate::pool::transfer_request::Destination;
 use std::panic::Location;
 use std::sync::Arc;
-use warpweft_task::spawn::{self as births, Birth};
+use warpweft_task::spawn::{self as tasks, SpawnInfo};
 use warpweft_task::{JoinHandle, Runnable, Why};
 
 impl Pool {
-    /// Spawns a future on this pool, from wherever the caller is. Dropping the handle detaches the task. Takes no place in a bounded pool.
+    /// Spawns a future on this pool, from wherever the caller is. Dropping the handle detaches the task.
+    /// Takes no place in a bounded pool.
     ///
     /// If the pool is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     #[track_caller]
@@ -22,7 +23,8 @@ impl Pool {
         TaskBuilder::new().on_pool(self).spawn(future)
     }
 
-    /// Spawns a closure on this pool, from wherever the caller is. Dropping the handle detaches the task. Takes no place in a bounded pool.
+    /// Spawns a closure on this pool, from wherever the caller is. Dropping the handle detaches the task.
+    /// Takes no place in a bounded pool.
     ///
     /// If the pool is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     #[track_caller]
@@ -47,9 +49,7 @@ impl Pool {
         let destination = self.try_ticket()?;
         let site = Location::caller();
         // SAFETY: a runtime's pool ends its tasks before itself.
-        Ok(self.place(site, destination, |birth| unsafe {
-            births::future(future, birth)
-        }))
+        Ok(self.place(site, destination, |info| unsafe { tasks::future(future, info) }))
     }
 
     /// Spawns a closure on this pool, with a place if it is bounded, or not at all.
@@ -66,15 +66,16 @@ impl Pool {
         let destination = self.try_ticket()?;
         let site = Location::caller();
         // SAFETY: a runtime's pool ends its tasks before itself.
-        Ok(self.place(site, destination, |birth| unsafe { births::job(job, birth) }))
+        Ok(self.place(site, destination, |info| unsafe { tasks::job(job, info) }))
     }
 
-    /// Spawns a future on this pool, once there is a place for it if the pool is bounded: what produces work faster than it is done waits here. Does
-    /// nothing until it is awaited.
+    /// Spawns a future on this pool, once there is a place for it if the pool is bounded: what produces work
+    /// faster than it is done waits here. Does nothing until it is awaited.
     ///
     /// # Errors
     ///
-    /// [`EnterError`]; the future was dropped: the pool is shutting down, or waiting for a place there could go on for ever.
+    /// [`EnterError`]; the future was dropped: the pool is shutting down, or waiting for a place there could
+    /// go on for ever.
     ///
     /// ```
     /// use warpweft::{Runtime, stage};
@@ -107,20 +108,18 @@ impl Pool {
                 None => Destination::new(Arc::clone(self.any()), false),
             };
             // SAFETY: a runtime's pool ends its tasks before itself.
-            Ok(self.place(site, destination, |birth| unsafe {
-                births::future(future, birth)
-            }))
+            Ok(self.place(site, destination, |info| unsafe { tasks::future(future, info) }))
         }
     }
 
-    /// Lets `bear` make the task, and pushes it with its ticket.
+    /// Lets `make` make the task, and pushes it with its ticket.
     fn place<H>(
         &self,
         location: &'static Location<'static>,
         destination: Destination,
-        bear: impl FnOnce(Birth) -> (Runnable, H),
+        make: impl FnOnce(SpawnInfo) -> (Runnable, H),
     ) -> H {
-        let (task, handle) = bear(Birth {
+        let (task, handle) = make(SpawnInfo {
             pool: self.header(),
             location,
             name: None,

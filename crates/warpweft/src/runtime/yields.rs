@@ -5,10 +5,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_policy::YieldTo;
 
-/// Gives way: the task goes back to a queue, where its pool's policy wants yielded tasks, and runs again after others.
+/// Gives way: the task goes back to a queue, where its pool's policy wants yielded tasks, and runs again
+/// after others.
 ///
-/// Returns at once if the policy says that nothing else is ready for this worker. Outside of a worker it lets the
-/// executor poll once more.
+/// Returns at once if the policy says that nothing else is ready for this worker. Outside of a worker it lets
+/// the executor poll once more.
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
@@ -21,8 +22,8 @@ pub fn yield_now() -> YieldNow {
     YieldNow::new(GaveWay::AsUsual)
 }
 
-/// A *soft* yield: gives way as [`yield_now`], and stays with this worker, whatever the policy does with others. For a task that goes on
-/// soon, with what it has in the cache.
+/// A *soft* yield: gives way as [`yield_now`], and stays with this worker, whatever the policy does with
+/// others. For a task that goes on soon, with what it has in the cache.
 ///
 /// A policy that has but one place for tasks that yield puts it there.
 ///
@@ -35,8 +36,8 @@ pub fn yield_soft() -> YieldNow {
     YieldNow::new(GaveWay::To(YieldTo::Local))
 }
 
-/// A *hard* yield: gives way as [`yield_now`], and lets any worker go on with the task, after what is ready everywhere. For a task that
-/// looks whether it can do something, and cannot.
+/// A *hard* yield: gives way as [`yield_now`], and lets any worker go on with the task, after what is ready
+/// everywhere. For a task that looks whether it can do something, and cannot.
 ///
 /// A policy that has but one place for tasks that yield puts it there.
 ///

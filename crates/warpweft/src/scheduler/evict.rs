@@ -36,7 +36,8 @@ impl<P: Policy> Worker<P> {
             self.counters().add(Count::Evicted, 1);
             task
         };
-        // All of them before the first one ends: as it goes it may wait, and then the thread has this worker no more.
+        // All of them before the first one ends: as it goes it may wait, and then the thread has this worker
+        // no more.
         let cancelled: Vec<_> = cancelled.into_iter().map(take).collect();
         for task in cancelled {
             abandon(self.pool(), task, Abandon::Cancelled);

@@ -13,7 +13,8 @@
 //! | `transfer` | a task goes on in another pool |
 //! | `evict` | cancelled tasks leave their queues |
 //!
-//! Everything here is generic over the policy, so that pushes and steals are direct calls. What is not generic is in `pool/`.
+//! Everything here is generic over the policy, so that pushes and steals are direct calls. What is not
+//! generic is in `pool/`.
 
 pub(crate) mod evict;
 pub(crate) mod poll_interval;

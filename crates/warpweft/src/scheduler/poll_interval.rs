@@ -30,7 +30,8 @@ impl PollerPark for PollTurn<'_> {
     }
 }
 
-/// A worker hands out what happened; whether there was anything. Wakers are others' code: they do not get the worker away from its thread.
+/// A worker hands out what happened; whether there was anything. Wakers are others' code: they do not get the
+/// worker away from its thread.
 pub(crate) fn hand_out(turn: PollTurn<'_>) -> bool {
     with_worker_kept(|| turn.hand_out() > 0)
 }
@@ -40,10 +41,11 @@ pub(crate) fn look(driver_owner: &DriverOwner, idle: &Idle) -> bool {
     driver_owner.look(idle, hand_out)
 }
 
-/// How many tasks a worker runs until it looks up: for tasks that are overdue, and whether the poller should be looked at.
+/// How many tasks a worker runs until it looks up: for tasks that are overdue, and whether the poller should
+/// be looked at.
 ///
-/// The clock is not read per task: a stretch is as long as tasks that take as long as the last ones would need for [`LOOK_NS`], and
-/// at most twice as long as the last stretch.
+/// The clock is not read per task: a stretch is as long as tasks that take as long as the last ones would
+/// need for [`LOOK_NS`], and at most twice as long as the last stretch.
 #[derive(Debug)]
 pub(crate) struct PollInterval {
     interval: u32,
@@ -54,7 +56,8 @@ pub(crate) struct PollInterval {
     /// The CPU time of this thread at `since_ns`, if it was asked for.
     cpu_ns: Option<u64>,
     was_long: bool,
-    /// After a task of its own that took long a worker looks at what others have sent before each task, for as long as that took.
+    /// After a task of its own that took long a worker looks at what others have sent before each task, for
+    /// as long as that took.
     others_until_ns: u64,
 }
 
@@ -144,7 +147,8 @@ impl PollInterval {
         if now < self.others_until_ns { 1 } else { stretch }
     }
 
-    /// Whether the last stretch took long by the time that this thread had a CPU, and not because others had it.
+    /// Whether the last stretch took long by the time that this thread had a CPU, and not because others had
+    /// it.
     fn computed_long(&self) -> bool {
         let cpu_ns = self
             .cpu_ns
@@ -171,7 +175,8 @@ mod tests {
         }
     }
 
-    /// Tasks that take longer than the time between two looks: after the first stretch each is followed by one.
+    /// Tasks that take longer than the time between two looks: after the first stretch each is followed by
+    /// one.
     #[test]
     fn long_tasks_are_followed_by_a_look() {
         let idle = Idle::new(1);

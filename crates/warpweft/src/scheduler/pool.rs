@@ -7,8 +7,9 @@
 //!                    └─────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A pool is one type per policy: its loop, pushes and steals are monomorphised. Whoever does not know the type has
-//! the header with its table, or an `Arc<dyn DynPool>`; what does not depend on the policy is in its `PoolCore`.
+//! A pool is one type per policy: its loop, pushes and steals are monomorphised. Whoever does not know the
+//! type has the header with its table, or an `Arc<dyn DynPool>`; what does not depend on the policy is in its
+//! `PoolCore`.
 
 mod ending;
 
@@ -64,8 +65,8 @@ pub(crate) struct Pool<P: Policy> {
     pub(crate) watches_waits: bool,
 }
 
-// SAFETY: `shared` is reached by `&` only, and `P::Shared: Sync`, until `finish` has it alone; what belongs to one
-// worker is touched by the one thread that carries it (see `Worker`).
+// SAFETY: `shared` is reached by `&` only, and `P::Shared: Sync`, until `finish` has it alone; what belongs
+// to one worker is touched by the one thread that carries it (see `Worker`).
 unsafe impl<P: Policy> Sync for Pool<P> {}
 // SAFETY: as above; nothing is tied to the thread that made it.
 unsafe impl<P: Policy> Send for Pool<P> {}
@@ -117,11 +118,13 @@ impl<P: Policy> Pool<P> {
     /// What the policy shares between workers. Not to be called once `finish` has begun to drop it.
     #[inline]
     pub(crate) fn shared(&self) -> &P::Shared {
-        // SAFETY: nobody has `&mut` before `finish`; workers have left by then, and external threads see that it is closed.
+        // SAFETY: nobody has `&mut` before `finish`; workers have left by then, and external threads see that
+        // it is closed.
         unsafe { &*self.shared.get() }
     }
 
-    /// A push by a thread that carries none of this pool's workers, or by one whose worker is inside its policy.
+    /// A push by a thread that carries none of this pool's workers, or by one whose worker is inside its
+    /// policy.
     pub(crate) fn push_from_outside(&self, task: Runnable, why: Why) {
         if self.core.is_forked() {
             return forked::refuse(task, why);
@@ -136,8 +139,8 @@ impl<P: Policy> Pool<P> {
         access.hand_over();
         let task = task.into_task_ref();
         let cx = Cx::from_outside(self.workers.len(), &self.core.outside, Clock::Machine);
-        // Unwind: a policy that panics must not unwind through a waker. The token is dropped on the way, and the
-        // pool cancels it when it closes.
+        // Unwind: a policy that panics must not unwind through a waker. The token is dropped on the way, and
+        // the pool cancels it when it closes.
         let outer = IN_EXTERNAL_PUSH.with(|inside| inside.replace(true));
         let pushed = catch_unwind(AssertUnwindSafe(|| P::push(self.shared(), None, task, why, &cx)));
         IN_EXTERNAL_PUSH.with(|inside| inside.set(outer));
@@ -157,7 +160,8 @@ impl<P: Policy> Pool<P> {
         if !task.is_of(NonNull::from(self).cast()) {
             self.refuse(task);
         }
-        // SAFETY: it is a task of this pool, which its policy has handed out to a worker; the caller counts it.
+        // SAFETY: it is a task of this pool, which its policy has handed out to a worker; the caller counts
+        // it.
         unsafe { task.into_runnable() }
     }
 
@@ -182,7 +186,8 @@ impl<P: Policy> Pool<P> {
     unsafe fn push_any(pool: NonNull<PoolHeader>, task: Runnable, why: Why) {
         with_current(|worker_ref| match worker_ref {
             // Known to be a worker of this type, so that the call is direct.
-            // SAFETY: the front is a worker's of the pool whose table this is, and the calling thread carries it.
+            // SAFETY: the front is a worker's of the pool whose table this is, and the calling thread carries
+            // it.
             Some(worker_ref) if worker_ref.worker.is_some() && worker_ref.pool == pool => unsafe {
                 Worker::<P>::push_by_ref(worker_ref, task, why);
             },
@@ -200,12 +205,14 @@ impl<P: Policy> Pool<P> {
     unsafe fn woken<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
         with_taker(pool, |worker_ref| match worker_ref {
             Some(worker_ref) => {
-                // SAFETY: what takes tasks of the pool whose table this is is one of its workers, so of this type.
+                // SAFETY: what takes tasks of the pool whose table this is is one of its workers, so of this
+                // type.
                 let worker = unsafe { Worker::<P>::from_ref(worker_ref) };
                 // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
                 let pool = unsafe { pool.cast::<Self>().as_ref() };
                 if KEPT {
-                    // SAFETY: the calling thread carries the worker; as it takes tasks, no hook is on the stack.
+                    // SAFETY: the calling thread carries the worker; as it takes tasks, no hook is on the
+                    // stack.
                     unsafe { worker.push_local(pool, task, Why::Woken) };
                 } else {
                     // SAFETY: as above.
@@ -251,7 +258,8 @@ impl<P: Policy> Pool<P> {
     /// As [`PoolVtable::dropped`].
     unsafe fn dropped(pool: NonNull<PoolHeader>, task: Runnable) {
         let pool = pool.cast::<Self>();
-        // SAFETY: by contract the header belongs to a pool of this table, so of this type, and its memory is there.
+        // SAFETY: by contract the header belongs to a pool of this table, so of this type, and its memory is
+        // there.
         unsafe { pool.as_ref() }.lose(task);
         // SAFETY: by contract the policy was given the token; it is counted once, here.
         unsafe { Self::release_one(pool) };
@@ -268,7 +276,8 @@ impl<P: Policy> Pool<P> {
             pool.core.info.give_back();
         }
         if pool.core.owned_tasks.strike(place, task) {
-            // SAFETY: the pool waits for its orphaned shards, and the last task of this one was struck off just now.
+            // SAFETY: the pool waits for its orphaned shards, and the last task of this one was struck off
+            // just now.
             unsafe { Self::release_one(this) };
         }
     }

@@ -1,7 +1,8 @@
 //! Where a worker puts a task that is runnable, or that waits.
 //!
-//! Most tasks that are pushed go into the policy's `Local` and nowhere else, and most that wait fall asleep at once. What is more than that is
-//! out of line, and comes last: so for most tasks no registers are saved for it.
+//! Most tasks that are pushed go into the policy's `Local` and nowhere else, and most that wait fall asleep
+//! at once. What is more than that is out of line, and comes last: so for most tasks no registers are saved
+//! for it.
 
 use super::pool::Pool;
 use super::worker::Worker;
@@ -32,8 +33,8 @@ impl<P: Policy> Worker<P> {
         unsafe { self.follow_up(pool, kept, why) };
     }
 
-    /// The same where the policy [keeps](Policy::keeps) the task. Whatever is more than that is out of line, and comes last: so the registers
-    /// need not be saved for it each time.
+    /// The same where the policy [keeps](Policy::keeps) the task. Whatever is more than that is out of line,
+    /// and comes last: so the registers need not be saved for it each time.
     ///
     /// # Safety
     ///
@@ -154,7 +155,8 @@ impl<P: Policy> Worker<P> {
         unsafe { self.fall_asleep(pending, again) };
     }
 
-    /// A task was woken in the step that it waits after: it gave way, goes to another pool, or back to a queue.
+    /// A task was woken in the step that it waits after: it gave way, goes to another pool, or back to a
+    /// queue.
     ///
     /// # Safety
     ///
@@ -205,8 +207,8 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// A task ended instead of falling asleep, because nothing was left that could wake or join it. What it held may have waited as it was
-    /// dropped: so the thread may carry another worker now, or none.
+    /// A task ended instead of falling asleep, because nothing was left that could wake or join it. What it
+    /// held may have waited as it was dropped: so the thread may carry another worker now, or none.
     ///
     /// # Safety
     ///
@@ -216,7 +218,8 @@ impl<P: Policy> Worker<P> {
     unsafe fn end_orphan(&self, policy_word: u64) {
         match stack_context::here().and_then(StackContext::worker_ref) {
             Some(worker_ref) => {
-                // SAFETY: the thread's worker references are its pool's workers, and this one is of that pool.
+                // SAFETY: the thread's worker references are its pool's workers, and this one is of that
+                // pool.
                 let worker = unsafe { Self::from_ref(worker_ref) };
                 // SAFETY: the calling thread carries it; by contract no hook is on its stack.
                 unsafe { worker.completed(policy_word) };

@@ -1,4 +1,5 @@
-//! Where a worker without tasks of its own looks for work, and where it sleeps: what the idle protocol asks it.
+//! Where a worker without tasks of its own looks for work, and where it sleeps: what the idle protocol asks
+//! it.
 
 use super::poll_interval::look;
 use super::pool::Pool;

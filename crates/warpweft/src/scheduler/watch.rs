@@ -1,4 +1,5 @@
-//! The monitor's tick: which workers are stuck, and the compensating workers that it sends. See `threads/monitor.rs`.
+//! The monitor's tick: which workers are stuck, and the compensating workers that it sends. See
+//! `threads/monitor.rs`.
 
 use super::pool::Pool;
 use crate::driver::standby::TICK_NS;
@@ -44,7 +45,8 @@ impl<P: Policy> Pool<P> {
                 standby.want();
             }
             let needed = stuck + usize::from(self.core.driver.wants_standby());
-            // Counted once: one that finds nothing retires at once, and would be sent again for as long as the tick lasts.
+            // Counted once: one that finds nothing retires at once, and would be sent again for as long as
+            // the tick lasts.
             let missing = monitor.set_needed(stuck, needed);
             // Tasks that came meanwhile wake nothing in the poller.
             if stuck > 0 || monitor.lets_go() {
@@ -85,7 +87,8 @@ impl<P: Policy> Pool<P> {
             if ns >= stuck_ns {
                 stuck += 1;
                 if !std::mem::replace(&mut seen.told, true) {
-                    // It may have drawn tasks from a common queue while others who looked there went to sleep.
+                    // It may have drawn tasks from a common queue while others who looked there went to
+                    // sleep.
                     self.core.idle.wake_one();
                     self.tell(id, ns);
                 }

@@ -2,8 +2,9 @@
 //!
 //! # Invariants
 //!
-//! - The policy's `Local` is touched only by the thread that carries the worker, and only while its front takes tasks of its pool: a hook
-//!   that spawns or wakes, against the rules, reaches the policy as an outsider and not through a second `&mut`.
+//! - The policy's `Local` is touched only by the thread that carries the worker, and only while its front
+//!   takes tasks of its pool: a hook that spawns or wakes, against the rules, reaches the policy as an
+//!   outsider and not through a second `&mut`.
 
 use super::poll_interval::{hand_out, look};
 use super::pool::Pool;
@@ -47,14 +48,17 @@ pub(crate) struct Worker<P: Policy> {
     carried: AtomicBool,
     /// The origin of the task that it is in.
     running: AtomicPtr<()>,
-    /// How many tasks had been cancelled in this process when the worker came to be, and when it told the policy last.
+    /// How many tasks had been cancelled in this process when the worker came to be, and when it told the
+    /// policy last.
     pub(crate) cancellations: (u64, Cell<u64>),
 }
 
-// SAFETY: everything but atomics, `pinned`, `id`, `is_compensating` and `worker_ref`'s plain fields is touched only by the thread that
-// carries the worker; threads take turns at that by `Handoff`, which hands over what was done, or by the start of a thread.
+// SAFETY: everything but atomics, `pinned`, `id`, `is_compensating` and `worker_ref`'s plain fields is
+// touched only by the thread that carries the worker; threads take turns at that by `Handoff`, which hands
+// over what was done, or by the start of a thread.
 unsafe impl<P: Policy> Sync for Worker<P> {}
-// SAFETY: `P::Local: Send`, and the rest is plain data; the pool pointer is an address until it is used on a worker.
+// SAFETY: `P::Local: Send`, and the rest is plain data; the pool pointer is an address until it is used on a
+// worker.
 unsafe impl<P: Policy> Send for Worker<P> {}
 
 impl<P: Policy> Worker<P> {
@@ -128,14 +132,15 @@ impl<P: Policy> Worker<P> {
         self.carried.store(carried, Ordering::Relaxed);
     }
 
-    /// Whether it takes of what all workers share. The standby poller does not, unless somebody is stuck: it would not be back in the poller
-    /// soon.
+    /// Whether it takes of what all workers share. The standby poller does not, unless somebody is stuck: it
+    /// would not be back in the poller soon.
     #[inline]
     pub(crate) fn shares(&self) -> bool {
         !self.is_compensating || self.pool().core.monitor.is_somebody_stuck()
     }
 
-    /// What a compensating worker finds, wherever it lies, for the thread of `thread_handle`. It does not wait, unless it is the standby poller.
+    /// What a compensating worker finds, wherever it lies, for the thread of `thread_handle`. It does not
+    /// wait, unless it is the standby poller.
     ///
     /// # Safety
     ///
@@ -172,8 +177,8 @@ impl<P: Policy> Worker<P> {
         None
     }
 
-    /// A compensating worker gives its tasks to the others; whether it has none any more. It does not give all at once: a policy's `drain` may draw on
-    /// what all workers share, and never come to an end.
+    /// A compensating worker gives its tasks to the others; whether it has none any more. It does not give
+    /// all at once: a policy's `drain` may draw on what all workers share, and never come to an end.
     ///
     /// # Safety
     ///
@@ -218,11 +223,12 @@ impl<P: Policy> Worker<P> {
         pool: &Pool<P>,
         hook: impl FnOnce(&P::Shared, &mut P::Local, &Cx<'_>) -> R,
     ) -> R {
-        // After a hook has panicked in code whose panics end elsewhere, a waker's for instance, the loop may call one more.
+        // After a hook has panicked in code whose panics end elsewhere, a waker's for instance, the loop may
+        // call one more.
         debug_assert!(self.worker_ref.takes().is_some() || pool.core.lifecycle.is_closing());
         self.worker_ref.begin_hook();
-        // SAFETY: by contract this thread alone touches the worker, and with no hook on its stack there is no other
-        // borrow; that the front takes nothing keeps others away until the hook returns.
+        // SAFETY: by contract this thread alone touches the worker, and with no hook on its stack there is no
+        // other borrow; that the front takes nothing keeps others away until the hook returns.
         let local = unsafe { &mut *self.local.get() };
         let cx = Cx::for_worker(
             self.id,
@@ -231,8 +237,9 @@ impl<P: Policy> Worker<P> {
             &self.random,
             Clock::Machine,
         );
-        // Unwind: a hook called by a task's step (`push`, `alone`) unwinds through the task, whose panic it would seem to
-        // be. The pool closes here, and the front goes on taking nothing, so that nobody uses `Local` again.
+        // Unwind: a hook called by a task's step (`push`, `alone`) unwinds through the task, whose panic it
+        // would seem to be. The pool closes here, and the front goes on taking nothing, so that nobody uses
+        // `Local` again.
         let cut_short = CloseOnUnwind(pool);
         let result = hook(pool.shared(), local, &cx);
         std::mem::forget(cut_short);
@@ -285,7 +292,8 @@ impl<P: Policy> Worker<P> {
         let run = |context: &StackContext| {
             // SAFETY: as above.
             let step = || unsafe { worker.run(worker.pool(), task, context) };
-            // SAFETY: a frame that works meanwhile is on the thread's own stack, or on a fiber's that must not switch.
+            // SAFETY: a frame that works meanwhile is on the thread's own stack, or on a fiber's that must
+            // not switch.
             unsafe { apart_from_job(step) };
         };
         stack_context::with_stack_context(|context| context.map(run));
@@ -370,7 +378,8 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// Runs a step of `task` and puts it where it belongs afterwards: perhaps by another worker, if it waited.
+    /// Runs a step of `task` and puts it where it belongs afterwards: perhaps by another worker, if it
+    /// waited.
     ///
     /// # Safety
     ///
@@ -394,7 +403,8 @@ impl<P: Policy> Worker<P> {
         // SAFETY: the stack context's worker references are its pool's workers, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
         match ran {
-            // SAFETY: the stack context says that this thread carries the worker, and no hook is on its stack.
+            // SAFETY: the stack context says that this thread carries the worker, and no hook is on its
+            // stack.
             Ran::Ended => unsafe { worker.completed(word) },
             // SAFETY: as above.
             Ran::Pending(pending) => unsafe { worker.suspend(pool, pending) },

@@ -26,7 +26,8 @@ const FIBERS: u32 = 16;
 ///
 /// # Safety
 ///
-/// The calling thread sits in `context`, a stack context of `pool`, and no hook of the policy is on its stack.
+/// The calling thread sits in `context`, a stack context of `pool`, and no hook of the policy is on its
+/// stack.
 // Not inlined, so that its one indirect call can be counted in the assembly.
 #[inline(never)]
 unsafe fn run_loop<P: Policy>(pool: &Pool<P>, context: &StackContext) {
@@ -54,11 +55,12 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, context: &StackContext) {
             until_pause -= ran.saturating_sub(1);
         }
         until_pause -= 1;
-        // A block, and no variable that is filled later: its old value would be looked at, and dropped, for each task.
+        // A block, and no variable that is filled later: its old value would be looked at, and dropped, for
+        // each task.
         let task = 'found: {
             if until_pause == 0 {
-                // SAFETY: the stack context says that this thread carries the worker; here and below, tasks and hooks return before the next hook is
-                // called.
+                // SAFETY: the stack context says that this thread carries the worker; here and below, tasks
+                // and hooks return before the next hook is called.
                 let seen = unsafe { look_up(pool, worker, &mut poll_interval, &mut helped, context) };
                 until_pause = poll_interval.stretch();
                 match seen {
@@ -126,7 +128,8 @@ enum Seen {
 ///
 /// # Safety
 ///
-/// As [`Worker::call`]; the thread sits in `context`. `helped`: whether it looked after somebody stuck the last time.
+/// As [`Worker::call`]; the thread sits in `context`. `helped`: whether it looked after somebody stuck the
+/// last time.
 // Not inlined: what it needs would be kept from the loop's registers for each task.
 #[inline(never)]
 unsafe fn look_up<P: Policy>(
@@ -153,8 +156,8 @@ unsafe fn look_up<P: Policy>(
     if !context.carries(worker.worker_ref()) {
         return Seen::Elsewhere;
     }
-    // Who has tasks that always yield has always work of his own, and what waits behind a stuck worker nobody else: it is
-    // looked for every other time.
+    // Who has tasks that always yield has always work of his own, and what waits behind a stuck worker nobody
+    // else: it is looked for every other time.
     if !*helped && pool.core.monitor.is_somebody_stuck() {
         // SAFETY: by contract.
         if let Some(task) = unsafe { worker.call(P::steal_from_stuck) } {
@@ -214,11 +217,13 @@ fn work<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     }
 }
 
-/// The pool closes: the worker that the calling thread carries, if it does, is retired. The last one ends the pool.
+/// The pool closes: the worker that the calling thread carries, if it does, is retired. The last one ends the
+/// pool.
 ///
 /// # Safety
 ///
-/// The calling thread sits in `context`, a stack context of `pool`, and no hook of the policy is on its stack.
+/// The calling thread sits in `context`, a stack context of `pool`, and no hook of the policy is on its
+/// stack.
 pub(crate) unsafe fn leave<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     if let Some(id) = context.release_worker() {
         // What the tasks' and the policy's `Drop` spawn or wake from here on comes from outside.
@@ -230,8 +235,8 @@ pub(crate) unsafe fn leave<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     }
 }
 
-/// The life of a thread of the pool: it waits for a worker, carries it until it gives it away or the pool closes, and
-/// becomes a spare.
+/// The life of a thread of the pool: it waits for a worker, carries it until it gives it away or the pool
+/// closes, and becomes a spare.
 pub(crate) fn run_thread<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     let mut assigned = Some(context.thread_handle().handoff.wait());
     while let Some(carried) = assigned {

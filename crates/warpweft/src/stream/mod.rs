@@ -33,13 +33,14 @@
 //!
 //! - **Each item is a task of its own**, on the pool of whoever polls; outside of any, of the
 //!   [default runtime](crate::default_runtime); if that cannot be built, the poll panics.
-//! - **At most `limit`** futures have been taken from the source and not given back as results. A limit of 0 is an error,
-//!   [`NoRoom`].
+//! - **At most `limit`** futures have been taken from the source and not given back as results. A limit of 0
+//!   is an error, [`NoRoom`].
 //! - **Nothing is lost.** Each item of the source comes out, as a result or as a [`JoinError`]: the panic of
 //!   one item is that item, and the others go on. When the source ends, what is under way comes out first.
-//! - **Errors of the source** are items like others, where its items are `Result`s: in their place, and what came before them
-//!   comes out before.
-//! - **Dropping** a stream cancels its tasks, which end at their next suspension point. Nothing waits for them.
+//! - **Errors of the source** are items like others, where its items are `Result`s: in their place, and what
+//!   came before them comes out before.
+//! - **Dropping** a stream cancels its tasks, which end at their next suspension point. Nothing waits for
+//!   them.
 //! - A waker that outlives the pool may be called; it does nothing.
 //!
 //! Sources have to be `Unpin`: `Box::pin` makes them so.
@@ -109,7 +110,8 @@ pub trait ParStream: Stream + Sized + Unpin {
         room.map(|()| ParBuffered::new(self, limit, Location::caller()))
     }
 
-    /// Spawns each future of the stream as a task, at most `limit` at a time, and gives each result as soon as it is there.
+    /// Spawns each future of the stream as a task, at most `limit` at a time, and gives each result as soon
+    /// as it is there.
     ///
     /// # Errors
     ///

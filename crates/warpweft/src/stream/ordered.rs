@@ -14,7 +14,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use warpweft_task::JoinError;
 
-/// The results of a stream's futures, in order; made by [`ParStream::par_buffered`](super::ParStream::par_buffered).
+/// The results of a stream's futures, in order; made by
+/// [`ParStream::par_buffered`](super::ParStream::par_buffered).
 #[must_use = "streams do nothing unless polled"]
 pub struct ParBuffered<S>
 where

@@ -5,13 +5,16 @@
 //!              driver 1, cap 3               driver 2, cap 2
 //! ```
 //!
-//! Each stage is a [`ParBuffered`] that a task of its own drives. The place behind it is what it may be ahead by, beside
-//! what its capacity allows; when that is full it asks for nothing more, and so do the stages before it.
+//! Each stage is a [`ParBuffered`] that a task of its own drives. The place behind it is what it may be ahead
+//! by, beside what its capacity allows; when that is full it asks for nothing more, and so do the stages
+//! before it.
 //!
 //! # Invariants
 //!
-//! - What goes between stages is a value, or why there is none: an item that failed goes through in its place.
-//! - A driver ends with its stage, and a stage with whoever reads it: dropping the end of a pipeline cancels all of it.
+//! - What goes between stages is a value, or why there is none: an item that failed goes through in its
+//!   place.
+//! - A driver ends with its stage, and a stage with whoever reads it: dropping the end of a pipeline cancels
+//!   all of it.
 
 use super::ordered::ParBuffered;
 use super::{NoRoom, ParStream, next};
@@ -69,8 +72,9 @@ pub struct Run<T>(Flow<T>);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Nothing runs before the first poll; from then on the stages go on by themselves, as far as their capacities allow. A panic
-/// of the source ends it: what it gave before comes out first, then the panic as a [`JoinError::Panicked`].
+/// Nothing runs before the first poll; from then on the stages go on by themselves, as far as their
+/// capacities allow. A panic of the source ends it: what it gave before comes out first, then the panic as a
+/// [`JoinError::Panicked`].
 pub fn pipeline<S>(source: S) -> Pipeline<S::Item>
 where
     S: Stream<Item: Send + 'static> + Unpin + Send + 'static,
@@ -83,10 +87,11 @@ where
 }
 
 impl<T: Send + 'static> Pipeline<T> {
-    /// Adds a stage: `f` makes a future of each item, which runs as a task of its own; at most `capacity` of them at a
-    /// time. Results leave it in order.
+    /// Adds a stage: `f` makes a future of each item, which runs as a task of its own; at most `capacity` of
+    /// them at a time. Results leave it in order.
     ///
-    /// An item whose future panics, or `f` for it, is a [`JoinError::Panicked`] in its place, and later stages pass it on.
+    /// An item whose future panics, or `f` for it, is a [`JoinError::Panicked`] in its place, and later
+    /// stages pass it on.
     #[track_caller]
     pub fn stage<U, F, Fut>(self, capacity: usize, mut f: F) -> Pipeline<U>
     where
@@ -99,7 +104,8 @@ impl<T: Send + 'static> Pipeline<T> {
         let no_room = (capacity == 0).then_some(NoRoom { stage: Some(stages) });
         let begin = move |item: Result<T, JoinError>| {
             let begun = item.and_then(|item| {
-                // Unwind: the closure may be called again, for the next item: what it captured is its own affair.
+                // Unwind: the closure may be called again, for the next item: what it captured is its own
+                // affair.
                 catch_unwind(AssertUnwindSafe(|| f(item))).map_err(JoinError::Panicked)
             });
             async move {
@@ -129,7 +135,8 @@ impl<T: Send + 'static> Pipeline<T> {
 }
 
 impl<T: Send + 'static, E: Send + 'static> Pipeline<Result<T, E>> {
-    /// Adds a stage for what is no error yet; errors, of the source or of earlier stages, pass it in their place.
+    /// Adds a stage for what is no error yet; errors, of the source or of earlier stages, pass it in their
+    /// place.
     ///
     /// Otherwise as [`stage`](Pipeline::stage).
     #[track_caller]
@@ -221,7 +228,8 @@ where
         if let Some(result) = ready!(Pin::new(results).poll_next(cx)) {
             return Poll::Ready(Some(result));
         }
-        // It has ended, or has been ended: by the end of its pool, if not by a panic in somebody's destructor.
+        // It has ended, or has been ended: by the end of its pool, if not by a panic in somebody's
+        // destructor.
         let ended = ready!(Pin::new(driver).poll(cx));
         *this = Self::Ended;
         Poll::Ready(ended.err().map(Err))

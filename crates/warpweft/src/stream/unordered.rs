@@ -9,7 +9,8 @@
 //! # Invariants
 //!
 //! - A slot has a task until its result was given; `free` are the others. Never more than `limit` tasks.
-//! - Each task sends its number once, when its future has been dropped or a little before: so `ending` has each slot once.
+//! - Each task sends its number once, when its future has been dropped or a little before: so `ending` has
+//!   each slot once.
 
 use crate::fork_join::abort_on_drop::AbortOnDrop;
 use crate::sync::channel::incoming::Incoming;

@@ -3,7 +3,8 @@
 //! # Invariants
 //!
 //! - `values` are the last ones that were sent, at most `capacity`; the newest has number `sent - 1`.
-//! - `sent` and `closed` change before the notification of all, so a wait that began before a look misses nothing.
+//! - `sent` and `closed` change before the notification of all, so a wait that began before a look misses
+//!   nothing.
 
 use super::error::Closed;
 use super::notify::Notify;
@@ -14,8 +15,8 @@ use warpweft_platform::sync::{Arc, Mutex};
 
 /// A channel in which each receiver gets each value that is sent after it subscribed.
 ///
-/// The last `capacity` values are kept for the slow ones, also when everybody has seen them; sending never waits. A
-/// capacity of 0 counts as 1.
+/// The last `capacity` values are kept for the slow ones, also when everybody has seen them; sending never
+/// waits. A capacity of 0 counts as 1.
 ///
 /// ```
 /// use warpweft::sync::broadcast::{self, RecvError};

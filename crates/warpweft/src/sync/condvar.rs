@@ -9,8 +9,8 @@ use std::task::Poll;
 
 /// For those who hold a [`Mutex`](super::Mutex) and find that its value is not what they need yet.
 ///
-/// Whoever changes the value notifies one or all. A notification is for those who wait at that time; without any it is
-/// forgotten, for the value tells whoever comes later.
+/// Whoever changes the value notifies one or all. A notification is for those who wait at that time; without
+/// any it is forgotten, for the value tells whoever comes later.
 ///
 /// ```
 /// use std::collections::VecDeque;
@@ -47,7 +47,8 @@ impl Condvar {
     /// It does not return without a notification; but others may lock first, so look at the value again, as
     /// [`wait_while`](Self::wait_while) does.
     ///
-    /// Dropped before it is ready, the wait does not lock again, and a notification that it had alone goes to the next.
+    /// Dropped before it is ready, the wait does not lock again, and a notification that it had alone goes to
+    /// the next.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> Wait<impl Future<Output = MutexGuard<'a, T>>> {
         Wait::new(self.hear(guard))
     }

@@ -1,7 +1,7 @@
 //! Waiting for each other: locks, events and channels for futures, jobs and threads alike.
 //!
-//! Every wait can be had in three forms. A future awaits; a closure, or a thread that is no worker, blocks; and who does not
-//! want to wait tries:
+//! Every wait can be had in three forms. A future awaits; a closure, or a thread that is no worker, blocks;
+//! and who does not want to wait tries:
 //!
 //! ```
 //! use warpweft::sync::Mutex;
@@ -14,8 +14,9 @@
 //! # });
 //! ```
 //!
-//! A job that blocks gives its worker to another thread meanwhile, so a pool with one worker does not wait for itself. That
-//! costs some 10 to 20 µs and a thread for each that waits; what need not wait costs the same in all forms.
+//! A job that blocks gives its worker to another thread meanwhile, so a pool with one worker does not wait
+//! for itself. That costs some 10 to 20 µs and a thread for each that waits; what need not wait costs the
+//! same in all forms.
 //!
 //! # Which one, when
 //!
@@ -35,13 +36,15 @@
 //!
 //! # What is promised of all of them
 //!
-//! - **Order.** Who waits is served in the order in which they came. Only a [`Mutex`] may be taken by somebody who comes when it
-//!   is just free; but each waiter is overtaken only while it is woken a bounded number of times, then it is its turn.
-//! - **Cancelling.** A wait may be dropped at any point. It leaves its line, and what it had been granted already, a lock, a
-//!   permit, a value or a notification, goes to the next.
-//! - **Panics.** Nothing is poisoned. A waker that panics does so in whoever called it, after everybody else was woken.
-//! - **Memory.** A waiter costs one slot in its line, less than 100 bytes and its value, from its first poll until it is over.
-//!   Waking all costs time in proportion to how many they are.
+//! - **Order.** Who waits is served in the order in which they came. Only a [`Mutex`] may be taken by
+//!   somebody who comes when it is just free; but each waiter is overtaken only while it is woken a bounded
+//!   number of times, then it is its turn.
+//! - **Cancelling.** A wait may be dropped at any point. It leaves its line, and what it had been granted
+//!   already, a lock, a permit, a value or a notification, goes to the next.
+//! - **Panics.** Nothing is poisoned. A waker that panics does so in whoever called it, after everybody else
+//!   was woken.
+//! - **Memory.** A waiter costs one slot in its line, less than 100 bytes and its value, from its first poll
+//!   until it is over. Waking all costs time in proportion to how many they are.
 //! - **Foreign code**, wakers and values, never runs under a lock of this module.
 //!
 //! # How it is made
@@ -55,8 +58,8 @@
 //! | `error` | errors that several have in common |
 //! | others | one thing each, as it is called |
 //!
-//! A [`Mutex`], a [`Semaphore`] (and so a [`RwLock`] and a [`OnceCell`]) and a [`oneshot`] have a word in front, so that what need
-//! not wait takes no lock.
+//! A [`Mutex`], a [`Semaphore`] (and so a [`RwLock`] and a [`OnceCell`]) and a [`oneshot`] have a word in
+//! front, so that what need not wait takes no lock.
 
 pub(crate) mod barrier;
 pub mod broadcast;

@@ -7,14 +7,15 @@
 //!          STARVED  the first in line lost too often: unlocking hands the lock over
 //! ```
 //!
-//! Whoever comes takes a free lock at once, also if others wait: they would have to be run first, and the lock would be
-//! idle meanwhile. But the first in line that was woken in vain [`PATIENCE`] times is handed the lock, so each waiter is
-//! overtaken during a bounded number of its own wake-ups, and those in line among themselves go in order.
+//! Whoever comes takes a free lock at once, also if others wait: they would have to be run first, and the
+//! lock would be idle meanwhile. But the first in line that was woken in vain [`PATIENCE`] times is handed
+//! the lock, so each waiter is overtaken during a bounded number of its own wake-ups, and those in line among
+//! themselves go in order.
 //!
 //! # Invariants
 //!
-//! - All but LOCKED changes under the line's lock only, and says what the line is: see [`Mutex::flags`]. While the lock is
-//!   held *and* the line's lock is, nobody else writes the word.
+//! - All but LOCKED changes under the line's lock only, and says what the line is: see [`Mutex::flags`].
+//!   While the lock is held *and* the line's lock is, nobody else writes the word.
 //! - STARVED implies LOCKED.
 //! - When the line's lock is free: if the line is not empty, the lock is held, or the first in line is WOKEN.
 
@@ -43,11 +44,11 @@ const LOOKS: u32 = 7;
 ///
 /// The guard may be held across an `.await`, a [`join`](crate::join) and any other wait of this crate.
 ///
-/// Locking and unlocking without contention costs one compare-and-swap each. Whoever finds it locked looks again for less
-/// than a microsecond, and then stands in line; see the [module](self::super) for the order.
+/// Locking and unlocking without contention costs one compare-and-swap each. Whoever finds it locked looks
+/// again for less than a microsecond, and then stands in line; see the [module](self::super) for the order.
 ///
-/// **No poisoning.** A panic while the guard is held unlocks the mutex. Should the value then be half changed, that is
-/// for the program to know: it can keep a flag in the value.
+/// **No poisoning.** A panic while the guard is held unlocks the mutex. Should the value then be half
+/// changed, that is for the program to know: it can keep a flag in the value.
 ///
 /// A task that locks the same mutex twice waits for itself.
 ///
@@ -89,7 +90,8 @@ impl<T> Mutex<T> {
 
     /// Waits for the lock.
     ///
-    /// Dropped before it is ready, the wait leaves the line, and a lock that it had been handed goes to the next.
+    /// Dropped before it is ready, the wait leaves the line, and a lock that it had been handed goes to the
+    /// next.
     #[inline]
     pub fn lock(&self) -> Wait<impl Future<Output = MutexGuard<'_, T>>> {
         Wait::new(Suspend::new(Locking(self), 0))
@@ -190,7 +192,8 @@ impl<T> Mutex<T> {
         QUEUED | woken | starved
     }
 
-    /// Gives the lock up, which the caller has: to a starved first in line, or to everybody, and wakes the first.
+    /// Gives the lock up, which the caller has: to a starved first in line, or to everybody, and wakes the
+    /// first.
     fn release(&self, list: &mut WaitList<u32>, wakers: &mut Wakers) {
         let starved = list.front().is_some_and(|misses| *misses >= PATIENCE);
         let waker = if starved {
@@ -204,8 +207,8 @@ impl<T> Mutex<T> {
         self.word.store(locked | Self::flags(list), Ordering::Release);
     }
 
-    /// Makes the word say what the line is, after the line has changed. If nobody has the lock and nobody was woken, the
-    /// first in line is.
+    /// Makes the word say what the line is, after the line has changed. If nobody has the lock and nobody was
+    /// woken, the first in line is.
     fn settle(&self, list: &mut WaitList<u32>, wakers: &mut Wakers) {
         let nobody_comes = !list.is_empty() && !list.front_is_woken();
         let mut word = self.word.load(Ordering::Relaxed);

@@ -3,7 +3,8 @@
 //! # Invariants
 //!
 //! - A notification is stored only while nobody is in line.
-//! - `epoch` counts notifications of all; it changes under the lock, and a wait that began in an earlier one is over.
+//! - `epoch` counts notifications of all; it changes under the lock, and a wait that began in an earlier one
+//!   is over.
 
 use super::suspend::{Suspend, WaitOp};
 use super::wait::{Mapped, Wait};
@@ -15,11 +16,12 @@ use warpweft_platform::sync::Mutex;
 
 /// Events without a value.
 ///
-/// [`notify_one`](Notify::notify_one) lets one wait end: the longest, or the next one to begin if there is none now. It does
-/// not count: a second one before that changes nothing. [`notify_all`](Notify::notify_all) ends all waits that have begun.
+/// [`notify_one`](Notify::notify_one) lets one wait end: the longest, or the next one to begin if there is
+/// none now. It does not count: a second one before that changes nothing. [`notify_all`](Notify::notify_all)
+/// ends all waits that have begun.
 ///
-/// A wait begins with the call of [`notified`](Notify::notified), not when it is awaited first. So nothing is missed between a
-/// look and the wait for a change:
+/// A wait begins with the call of [`notified`](Notify::notified), not when it is awaited first. So nothing is
+/// missed between a look and the wait for a change:
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,7 +91,8 @@ impl Notify {
         Wait::new(Mapped::new(self.hear(true), drop))
     }
 
-    /// Begins a wait. `store`: should it give back a notification that nobody else waits for, the next one gets it.
+    /// Begins a wait. `store`: should it give back a notification that nobody else waits for, the next one
+    /// gets it.
     pub(super) fn hear(&self, store: bool) -> Suspend<Hearing<'_>> {
         let hearing = Hearing {
             notify: self,
@@ -118,7 +121,8 @@ impl Notify {
     pub fn notify_all(&self) {
         let mut wakers = Wakers::new();
         let mut state = self.state.lock();
-        // Ordering: Release gives what happened to those who see the new epoch. Only this function writes it, under the lock.
+        // Ordering: Release gives what happened to those who see the new epoch. Only this function writes it,
+        // under the lock.
         self.epoch
             .store(self.epoch.load(Ordering::Relaxed) + 1, Ordering::Release);
         wakers.reserve(state.list.at_most());

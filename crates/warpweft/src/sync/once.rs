@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - EMPTY → FULL, once, by whoever has the semaphore's only permit; the value is written before and never after.
+//! - EMPTY → FULL, once, by whoever has the semaphore's only permit; the value is written before and never
+//!   after.
 //! - A permit that comes back without FULL lets the next one try.
 
 use super::semaphore::Semaphore;
@@ -15,10 +16,11 @@ use warpweft_platform::cell::UnsafeCell;
 const EMPTY: u32 = 0;
 const FULL: u32 = 1;
 
-/// A place for a value that is made at its first use, by one task; the others wait for it. Reading it afterwards costs
-/// one load.
+/// A place for a value that is made at its first use, by one task; the others wait for it. Reading it
+/// afterwards costs one load.
 ///
-/// Should the maker panic, fail or be cancelled, the next one tries. A maker that asks the same cell waits for itself.
+/// Should the maker panic, fail or be cancelled, the next one tries. A maker that asks the same cell waits
+/// for itself.
 ///
 /// `OnceCell<()>` is for what has to happen once and has no value.
 ///

@@ -9,10 +9,10 @@
 //!
 //! # Invariants
 //!
-//! - The waker is the receiver's while WAKER is clear. While it is set, it is whose bit comes first: the sender's after
-//!   SENT or GONE, the receiver's after LEFT.
-//! - The value is the sender's until SENT. After that it is the receiver's, unless LEFT was there first: then it is the
-//!   sender's still.
+//! - The waker is the receiver's while WAKER is clear. While it is set, it is whose bit comes first: the
+//!   sender's after SENT or GONE, the receiver's after LEFT.
+//! - The value is the sender's until SENT. After that it is the receiver's, unless LEFT was there first: then
+//!   it is the sender's still.
 //! - Both hold the memory until they are done with it.
 
 use super::error::{Closed, SendError, TryRecvError};
@@ -36,7 +36,8 @@ struct Shared<T> {
     waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: one side at a time reaches the value and the waker, as the invariants say; the value moves between threads.
+// SAFETY: one side at a time reaches the value and the waker, as the invariants say; the value moves between
+// threads.
 unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Shared<T> {}
@@ -91,7 +92,8 @@ impl<T> Shared<T> {
 
     /// The sender's last word: SENT or GONE. Whether the receiver is still there.
     fn end(&self, last: u32) -> bool {
-        // Ordering: Release publishes the value; Acquire takes the waker, or what the receiver did before it left.
+        // Ordering: Release publishes the value; Acquire takes the waker, or what the receiver did before it
+        // left.
         let before = self.word.fetch_or(last, Ordering::AcqRel);
         delay::point("oneshot.end: said");
         if before & (WAKER | LEFT) == WAKER {
@@ -170,8 +172,8 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Blocks this thread until the value is there. In a task, its worker goes to another thread meanwhile, as
-    /// [`block_on`] says.
+    /// Blocks this thread until the value is there. In a task, its worker goes to another thread meanwhile,
+    /// as [`block_on`] says.
     ///
     /// # Errors
     ///
@@ -218,8 +220,8 @@ impl<T> Receiver<T> {
         let waker = Some(waker.clone());
         // SAFETY: WAKER is clear, so the waker is the receiver's.
         let old = unsafe { self.shared.swap_waker(waker) };
-        // Ordering: Release gives the waker to the sender. This compare-and-swap is the second look, after the entry: a
-        // sender that ended before it found nobody to wake.
+        // Ordering: Release gives the waker to the sender. This compare-and-swap is the second look, after
+        // the entry: a sender that ended before it found nobody to wake.
         let result = word.compare_exchange(0, WAKER, Ordering::Release, Ordering::Acquire);
         drop(old);
         result.map(drop).map_err(drop)

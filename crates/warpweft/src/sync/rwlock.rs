@@ -1,7 +1,7 @@
 //! Many readers or one writer.
 //!
-//! A [`Semaphore`] with as many permits as there may be readers: a reader takes one, a writer all of them. Since permits
-//! are given in the order in which they were asked for, neither side starves.
+//! A [`Semaphore`] with as many permits as there may be readers: a reader takes one, a writer all of them.
+//! Since permits are given in the order in which they were asked for, neither side starves.
 
 use super::semaphore::{Permit, Semaphore};
 use super::wait::{Mapped, Wait};
@@ -15,12 +15,12 @@ const READERS: usize = 1 << 30;
 
 /// A value that many may read, or one may change.
 ///
-/// **First come, first served**: a writer waits for the readers that were there before it, and readers that come
-/// after it wait for the writer. So a task that reads must not ask to read again while it holds a guard: should a
-/// writer wait in between, both wait for ever.
+/// **First come, first served**: a writer waits for the readers that were there before it, and readers that
+/// come after it wait for the writer. So a task that reads must not ask to read again while it holds a guard:
+/// should a writer wait in between, both wait for ever.
 ///
-/// Reading or writing without others costs a compare-and-swap for taking and one for giving back. A panic does
-/// not poison the lock, as with [`Mutex`](super::Mutex).
+/// Reading or writing without others costs a compare-and-swap for taking and one for giving back. A panic
+/// does not poison the lock, as with [`Mutex`](super::Mutex).
 ///
 /// ```
 /// use warpweft::sync::RwLock;
@@ -39,8 +39,8 @@ pub struct RwLock<T> {
 
 // SAFETY: the value moves with the lock, hence `T: Send`.
 unsafe impl<T: Send> Send for RwLock<T> {}
-// SAFETY: readers on several threads have `&T` at the same time, hence `T: Sync`; a writer has it alone, and may take the
-// value out on its thread: `T: Send`.
+// SAFETY: readers on several threads have `&T` at the same time, hence `T: Sync`; a writer has it alone, and
+// may take the value out on its thread: `T: Send`.
 unsafe impl<T: Send + Sync> Sync for RwLock<T> {}
 
 impl<T> RwLock<T> {

@@ -7,8 +7,8 @@
 //!
 //! # Invariants
 //!
-//! - While LINE is set, the word changes under the lock only. It is set when the line is not empty, and for ever once
-//!   the semaphore is closed.
+//! - While LINE is set, the word changes under the lock only. It is set when the line is not empty, and for
+//!   ever once the semaphore is closed.
 //! - When the lock is free, the first in line wants more than there is.
 
 use super::error::Closed;
@@ -27,8 +27,8 @@ const ONE: usize = 4;
 
 /// A number of permits; whoever has some may go on.
 ///
-/// **First come, first served**, also by weight: a request for many is not overtaken by requests for few, so it is
-/// served when enough have come back.
+/// **First come, first served**, also by weight: a request for many is not overtaken by requests for few, so
+/// it is served when enough have come back.
 ///
 /// Acquiring and releasing costs one compare-and-swap each as long as nobody waits.
 ///
@@ -96,9 +96,11 @@ impl Semaphore {
         }
     }
 
-    /// Waits for `permits` permits at a time. It may ask for more than there are: others may be [added](Self::add).
+    /// Waits for `permits` permits at a time. It may ask for more than there are: others may be
+    /// [added](Self::add).
     ///
-    /// Dropped before it is ready, the wait leaves the line, and permits that it had been given go to the next.
+    /// Dropped before it is ready, the wait leaves the line, and permits that it had been given go to the
+    /// next.
     ///
     /// # Errors
     ///
@@ -106,7 +108,8 @@ impl Semaphore {
     ///
     /// # Panics
     ///
-    /// At once, if it asks for more than [`MAX_PERMITS`](Self::MAX_PERMITS): it would wait for ever, and others behind it.
+    /// At once, if it asks for more than [`MAX_PERMITS`](Self::MAX_PERMITS): it would wait for ever, and
+    /// others behind it.
     pub fn acquire(&self, permits: usize) -> Wait<impl Future<Output = Result<Permit<'_>, Closed>>> {
         assert!(
             permits <= Self::MAX_PERMITS,
@@ -179,8 +182,8 @@ impl Semaphore {
         self.word.load(Ordering::Relaxed) / ONE
     }
 
-    /// No more permits are given: those who wait, and whoever comes, get [`Closed`], and see what was done before. Permits that are out
-    /// stay valid.
+    /// No more permits are given: those who wait, and whoever comes, get [`Closed`], and see what was done
+    /// before. Permits that are out stay valid.
     pub fn close(&self) {
         let mut wakers = Wakers::new();
         let mut list = self.list.lock();
@@ -231,8 +234,8 @@ impl Semaphore {
 
     /// Adds `more` permits, and serves those in line as far as it goes.
     fn serve(&self, list: &mut WaitList<Claim>, more: usize, wakers: &mut Wakers) {
-        // Ordering: Acquire and Release as outside. With LINE set, a second one would change nothing; it may just have been
-        // cleared, and then others change the word, so it is read and written in one step.
+        // Ordering: Acquire and Release as outside. With LINE set, a second one would change nothing; it may
+        // just have been cleared, and then others change the word, so it is read and written in one step.
         let word = self.word.fetch_or(LINE, Ordering::Acquire);
         let mut free = word / ONE + more;
         while list.front().is_some_and(|claim| claim.wanted <= free) {

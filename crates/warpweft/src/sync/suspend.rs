@@ -13,16 +13,17 @@
 //!              gone
 //! ```
 //!
-//! **The second look is a task switch finalizer** in the sense of Negele: between the first look and the entry in the
-//! line the condition may have changed, and whoever changed it found nobody to wake; so it is evaluated again once the
-//! entry is certain. There, queues are lock-free, so the finalizer runs after the insertion; here, [`WaitOp::recheck`] and
-//! the insertion are one critical section of the line's lock, and states that change without that lock (a word that is
-//! compared and swapped) get a "somebody waits" flag by the same compare-and-swap that finds the condition false.
+//! **The second look is a task switch finalizer** in the sense of Negele: between the first look and the
+//! entry in the line the condition may have changed, and whoever changed it found nobody to wake; so it is
+//! evaluated again once the entry is certain. There, queues are lock-free, so the finalizer runs after the
+//! insertion; here, [`WaitOp::recheck`] and the insertion are one critical section of the line's lock, and
+//! states that change without that lock (a word that is compared and swapped) get a "somebody waits" flag by
+//! the same compare-and-swap that finds the condition false.
 //!
 //! # Invariants
 //!
-//! - No foreign code runs under the lock: wakers are cloned before it is taken, called and dropped after it is
-//!   released, and so are values of users. `will_wake` only compares addresses.
+//! - No foreign code runs under the lock: wakers are cloned before it is taken, called and dropped after it
+//!   is released, and so are values of users. `will_wake` only compares addresses.
 //! - A future holds a place exactly from `push` until `leave`; its `Drop` leaves.
 
 use super::wait_list::{Found, Place, WaitList};
@@ -76,8 +77,8 @@ pub(crate) trait WaitOp {
     /// A waiter that had been woken waits on.
     fn waits_on(&self, _state: &mut Self::State, _place: &Place, _wakers: &mut Wakers) {}
 
-    /// A waiter has left the line, and not because it was granted something: who is next? `granted` says that it was
-    /// granted after all, and dropped before it looked. What is returned is dropped outside the lock.
+    /// A waiter has left the line, and not because it was granted something: who is next? `granted` says that
+    /// it was granted after all, and dropped before it looked. What is returned is dropped outside the lock.
     fn left(
         &self,
         state: &mut Self::State,

@@ -27,15 +27,16 @@ impl<F: Future> Wait<F> {
     }
 
     /// Blocks this thread until the wait is over. In a task, its worker goes to another thread meanwhile, as
-    /// [`block_on`] says: one worker is enough, whoever waits for whom. Where there is nothing to wait for it costs no
-    /// more than awaiting.
+    /// [`block_on`] says: one worker is enough, whoever waits for whom. Where there is nothing to wait for it
+    /// costs no more than awaiting.
     pub fn wait(self) -> F::Output {
         if is_on_fiber() {
             // Its waker is there already.
             return block_on(self.0);
         }
         let mut future = pin!(self.0);
-        // The waker that wakes nobody is replaced by the next poll; what is granted in between, that poll finds.
+        // The waker that wakes nobody is replaced by the next poll; what is granted in between, that poll
+        // finds.
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(output) => output,
             Poll::Pending => block_on(future),
@@ -48,12 +49,14 @@ impl<F: Future> Future for Wait<F> {
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: the future is pinned with the value around it, which has no `Drop` and never moves it out when pinned.
+        // SAFETY: the future is pinned with the value around it, which has no `Drop` and never moves it out
+        // when pinned.
         unsafe { self.map_unchecked_mut(|wait| &mut wait.0) }.poll(cx)
     }
 }
 
-/// A future whose result is made into something else. (An `async` block would do, but costs a lock that is free twice as much.)
+/// A future whose result is made into something else. (An `async` block would do, but costs a lock that is
+/// free twice as much.)
 pub(crate) struct Mapped<F, M> {
     future: F,
     map: Option<M>,

@@ -8,16 +8,18 @@
 //!                      └──────────────── leave (cancelled) ─────────┘
 //! ```
 //!
-//! A doubly linked list through a slab: a place is an index, so a waiter that gives up leaves from the middle in
-//! constant time, and no pointer leads into a future, which may be moved, leaked or dropped at any time.
+//! A doubly linked list through a slab: a place is an index, so a waiter that gives up leaves from the middle
+//! in constant time, and no pointer leads into a future, which may be moved, leaked or dropped at any time.
 //!
 //! # Invariants
 //!
-//! - A [`Place`] names an occupied slot from `push` until `leave`, which takes it by value: it is not used twice.
+//! - A [`Place`] names an occupied slot from `push` until `leave`, which takes it by value: it is not used
+//!   twice.
 //! - A slot is linked exactly while its waiter is in line; the links form one list from `head` to `tail`.
 //! - A waiter in line without a waker was told to look again and has not done so yet.
 //!
-//! A waiter costs one slot (40 bytes and its item); slots are used again, and all are freed when the last of a crowd leaves.
+//! A waiter costs one slot (40 bytes and its item); slots are used again, and all are freed when the last of
+//! a crowd leaves.
 
 use std::task::Waker;
 

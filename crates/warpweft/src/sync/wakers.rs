@@ -36,7 +36,8 @@ impl Wakers {
     ///
     /// # Panics
     ///
-    /// With the panic of the first waker that panicked, after the others were woken; unless the thread unwinds already.
+    /// With the panic of the first waker that panicked, after the others were woken; unless the thread
+    /// unwinds already.
     #[inline]
     pub(crate) fn wake(self) {
         if let Some(first) = self.first {
@@ -48,8 +49,8 @@ impl Wakers {
 fn wake_all(first: Waker, more: Vec<Waker>) {
     let mut panic: Option<Box<dyn Any + Send>> = None;
     for waker in std::iter::once(first).chain(more) {
-        // Unwind: a waker is foreign code, and so is its drop. The state that it belonged to was left consistent before the
-        // lock was released; the waker itself is not used again.
+        // Unwind: a waker is foreign code, and so is its drop. The state that it belonged to was left
+        // consistent before the lock was released; the waker itself is not used again.
         let result = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         panic = panic.or(result.err());
     }

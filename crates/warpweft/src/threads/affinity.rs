@@ -1,7 +1,8 @@
 //! On which CPUs the workers run.
 //!
-//! A *worker* is pinned, not a thread: whoever carries the worker goes where it belongs (`ThreadSet::settle`). Why whole cores, and
-//! what of their second hardware threads, is in `docs/decisions/0015-topology-and-pinning.md`.
+//! A *worker* is pinned, not a thread: whoever carries the worker goes where it belongs
+//! (`ThreadSet::settle`). Why whole cores, and what of their second hardware threads, is in
+//! `docs/decisions/0015-topology-and-pinning.md`.
 
 use std::fmt;
 use std::io;
@@ -24,13 +25,13 @@ pub enum Pin {
     /// The system decides where threads run, and moves them as it likes.
     #[default]
     Off,
-    /// Each worker has a physical core, the fastest first, and may use all hardware threads of it; no other worker of the
-    /// runtime does. If the number of workers is not given, there is one per core, though no more than there are by default.
-    /// More workers than cores are an error.
+    /// Each worker has a physical core, the fastest first, and may use all hardware threads of it; no other
+    /// worker of the runtime does. If the number of workers is not given, there is one per core, though no
+    /// more than there are by default. More workers than cores are an error.
     PhysicalCores,
-    /// Worker 0 has the first of these CPUs, worker 1 the second, and so on. To have two workers share a CPU, name it twice. If
-    /// the number of workers is not given, there is one per entry; entries beyond the number of workers are not used, and too
-    /// few are an error.
+    /// Worker 0 has the first of these CPUs, worker 1 the second, and so on. To have two workers share a CPU,
+    /// name it twice. If the number of workers is not given, there is one per entry; entries beyond the
+    /// number of workers are not used, and too few are an error.
     Cpus(Vec<usize>),
 }
 
@@ -52,7 +53,8 @@ pub enum PinError {
         /// How many CPUs the list has.
         cpus: usize,
     },
-    /// This process, or the calling thread, may not use that CPU: its affinity mask forbids it, or it is not there.
+    /// This process, or the calling thread, may not use that CPU: its affinity mask forbids it, or it is not
+    /// there.
     Forbidden {
         /// The CPU.
         cpu: usize,
@@ -102,7 +104,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The CPUs of a worker. A compensating worker makes up for a thread that is stuck on its own, so it runs anywhere.
+    /// The CPUs of a worker. A compensating worker makes up for a thread that is stuck on its own, so it runs
+    /// anywhere.
     pub(crate) fn cpus(&self, worker: usize) -> &[usize] {
         self.all_fibers.get(worker).unwrap_or(&self.allowed)
     }

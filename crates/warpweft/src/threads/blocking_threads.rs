@@ -8,10 +8,10 @@
 //!
 //! # Invariants, kept under one lock
 //!
-//! - Something is in the queue only if there is a thread, or the pool is closed and one is about to look. So what was admitted
-//!   runs, or is ended: a thread that cannot be started is found before.
-//! - Somebody waits for admission only if queue and promises fill the room. A promise is made to who waits longest when
-//!   a place becomes free; it is kept for them, and goes on to the next if they leave.
+//! - Something is in the queue only if there is a thread, or the pool is closed and one is about to look. So
+//!   what was admitted runs, or is ended: a thread that cannot be started is found before.
+//! - Somebody waits for admission only if queue and promises fill the room. A promise is made to who waits
+//!   longest when a place becomes free; it is kept for them, and goes on to the next if they leave.
 //! - A thread ends only when the queue is empty.
 
 use super::pool_ref::PoolRef;
@@ -115,11 +115,13 @@ impl BlockingThreads {
         HERE.with(|here| std::ptr::eq(here.get(), self))
     }
 
-    /// Asks for a place in the queue, and sees to it that there is a thread for it. `pool` is asked for if one has to be started.
+    /// Asks for a place in the queue, and sees to it that there is a thread for it. `pool` is asked for if
+    /// one has to be started.
     ///
     /// # Errors
     ///
-    /// [`RejectReason`]. A guest who was promised a place has none any more, unless it is still waiting and this is `Full`.
+    /// [`RejectReason`]. A guest who was promised a place has none any more, unless it is still waiting and
+    /// this is `Full`.
     pub(crate) fn place(
         &self,
         pool: impl FnOnce() -> Arc<dyn PoolRef>,
@@ -154,8 +156,8 @@ impl BlockingThreads {
         Ok(Place { threads: self, state })
     }
 
-    /// Waits for a place: `waker` is woken when it is worth asking again. The number to ask under; `None` if there is room by
-    /// now.
+    /// Waits for a place: `waker` is woken when it is worth asking again. The number to ask under; `None` if
+    /// there is room by now.
     pub(crate) fn wait_for_place(&self, waiter: Waiter, waker: &Waker) -> Option<u64> {
         let mut state = self.state.lock();
         if let Waiter::Waiting(number) = waiter {

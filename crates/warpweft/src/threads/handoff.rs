@@ -10,10 +10,12 @@
 //!
 //! # Invariants
 //!
-//! - A spare gets a worker from whoever took it out of the list of spares, and from nobody else. A thread that is OPEN takes
-//!   one from anybody, once. A BUSY one takes none: it looks at `called` and at its lane before it is OPEN or SPARE again.
-//! - What a spare was assigned is taken out once: by its thread, or by who assigned it and wants it back. The turn tells the own
-//!   assignment from a later one, or an offer, of the same worker, which is somebody else's.
+//! - A spare gets a worker from whoever took it out of the list of spares, and from nobody else. A thread
+//!   that is OPEN takes one from anybody, once. A BUSY one takes none: it looks at `called` and at its
+//!   mailbox before it is OPEN or SPARE again.
+//! - What a spare was assigned is taken out once: by its thread, or by who assigned it and wants it back. The
+//!   turn tells the own assignment from a later one, or an offer, of the same worker, which is somebody
+//!   else's.
 
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::delay;
@@ -59,7 +61,8 @@ impl Handoff {
 
     /// Gives a reserved spare a worker, or `None`: it is to end.
     pub(crate) fn assign(&self, worker: Option<usize>) -> Assigned {
-        // Ordering: Relaxed. Nobody else changes the word of a spare, and the right to assign came with what the one before did.
+        // Ordering: Relaxed. Nobody else changes the word of a spare, and the right to assign came with what
+        // the one before did.
         let word = self.word.load(Ordering::Relaxed);
         debug_assert_eq!(state_of(word), SPARE);
         let word = next_turn(word, worker);
@@ -70,7 +73,8 @@ impl Handoff {
         Assigned(word)
     }
 
-    /// Takes an assignment back: true if the thread that sleeps here has not taken it up. It is a reserved spare again.
+    /// Takes an assignment back: true if the thread that sleeps here has not taken it up. It is a reserved
+    /// spare again.
     pub(crate) fn take_back(&self, assigned: Assigned) -> bool {
         // Ordering: Relaxed. Nobody has touched the worker since the caller gave it away.
         self.word
@@ -85,7 +89,8 @@ impl Handoff {
 
     /// Changes the word if the state is `from`; whether it was.
     fn change(&self, from: u32, to: impl Fn(u64) -> u64) -> bool {
-        // Ordering: SeqCst; see `open` and `call`: either the giver finds the thread OPEN, or the thread sees that it was called.
+        // Ordering: SeqCst; see `open` and `call`: either the giver finds the thread OPEN, or the thread sees
+        // that it was called.
         self.word
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |word| {
                 (state_of(word) == from).then(|| to(word))
@@ -102,7 +107,8 @@ impl Handoff {
 
     /// Gives a thread that is OPEN a worker, or `None`: it is to go on without one. Whether it takes it.
     pub(crate) fn offer(&self, worker: Option<usize>) -> bool {
-        // Another turn: the same worker may have been assigned to the thread before, by somebody who has not yet tried to take it back.
+        // Another turn: the same worker may have been assigned to the thread before, by somebody who has not
+        // yet tried to take it back.
         let given = |word| next_turn(word, worker);
         let taken = self.change(OPEN, given) || worker.is_none() && self.change(LAST, given);
         if taken {
@@ -137,7 +143,8 @@ impl Handoff {
         }
     }
 
-    /// The same for about `ns` nanoseconds at most; under the checkers it does not sleep. The outer `None`: nothing was given.
+    /// The same for about `ns` nanoseconds at most; under the checkers it does not sleep. The outer `None`:
+    /// nothing was given.
     pub(crate) fn wait_for(&self, ns: u64) -> Option<Option<usize>> {
         while self.parker.wait_for(ns) {
             self.parker.park();

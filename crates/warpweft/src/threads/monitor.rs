@@ -7,16 +7,17 @@
 //!   compensating worker                         └▶ carried by a spare thread: takes tasks ─────▶┘ gives back what it has
 //! ```
 //!
-//! A *compensating worker* is a worker beyond those that were asked for, with a `Local` of its own. Whatever waits for the stuck worker is
-//! within its reach, because a policy's `scan` finds every task, wherever it lies; so nothing of the stuck worker is touched, and its
-//! own path costs nothing. What only the stuck thread may do waits for it: its started fibers, and tasks for this very worker.
+//! A *compensating worker* is a worker beyond those that were asked for, with a `Local` of its own. Whatever
+//! waits for the stuck worker is within its reach, because a policy's `scan` finds every task, wherever it
+//! lies; so nothing of the stuck worker is touched, and its own path costs nothing. What only the stuck
+//! thread may do waits for it: its started fibers, and tasks for this very worker.
 //!
 //! # Invariants
 //!
-//! - A compensating worker is vacant, or carried by a thread and counted among the pool's workers, or retired. `Lifecycle` counts it before it is
-//!   assigned and after its thread is through with it.
-//! - It does not take part in the idle protocol: it looks everywhere, and when there is nothing it retires. The monitor sends
-//!   it again at the next tick, as long as somebody is stuck.
+//! - A compensating worker is vacant, or carried by a thread and counted among the pool's workers, or
+//!   retired. `Lifecycle` counts it before it is assigned and after its thread is through with it.
+//! - It does not take part in the idle protocol: it looks everywhere, and when there is nothing it retires.
+//!   The monitor sends it again at the next tick, as long as somebody is stuck.
 //! - It takes no forks: threads that compute are no reason for more threads that compute.
 //! - A pool in which everybody sleeps makes no ticks. Who wakes up rings.
 
@@ -52,12 +53,13 @@ pub(crate) const QUIET_TICKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)
 
 /// A worker that has been in one task for longer than [`Builder::stuck_after`](crate::Builder::stuck_after).
 ///
-/// It is read beside the worker, which may go on meanwhile: a report that comes at the end of a task may tell of the next one.
-/// As text it is one line.
+/// It is read beside the worker, which may go on meanwhile: a report that comes at the end of a task may tell
+/// of the next one. As text it is one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stall {
-    /// The name of the pool: that of the runtime, or what [`then`](crate::Builder::then) and [`silos`](crate::Builder::silos) were told.
+    /// The name of the pool: that of the runtime, or what [`then`](crate::Builder::then) and
+    /// [`silos`](crate::Builder::silos) were told.
     pub pool: String,
     /// The number of the worker in its pool, from 0. From [`Pool::workers`](crate::Pool::workers) on it is a
     /// compensating worker's.
@@ -68,8 +70,9 @@ pub struct Stall {
     pub name: Option<String>,
     /// Where the task was spawned. `None`: it is a fork, or had a name and has ended.
     pub spawned_at: Option<&'static Location<'static>>,
-    /// What the kernel says of the thread: whether it runs, and if it sleeps, in what. `None` where it does not tell. The stack of
-    /// the task itself only a debugger can read while it runs: `eu-stack -1 -p` takes the number that is here.
+    /// What the kernel says of the thread: whether it runs, and if it sleeps, in what. `None` where it does
+    /// not tell. The stack of the task itself only a debugger can read while it runs: `eu-stack -1 -p` takes
+    /// the number that is here.
     pub thread_state: Option<ThreadState>,
 }
 
@@ -222,8 +225,8 @@ impl Monitor {
         self.active.load(Ordering::Relaxed) > needed
     }
 
-    /// Whether a compensating worker has to stand down, and to give its tasks back. A standby poller with a task that took long is none: such tasks are for
-    /// the workers.
+    /// Whether a compensating worker has to stand down, and to give its tasks back. A standby poller with a
+    /// task that took long is none: such tasks are for the workers.
     pub(crate) fn relieves(&self, was_long: bool) -> bool {
         self.lets_go() || was_long && !self.is_somebody_stuck()
     }
@@ -269,7 +272,8 @@ impl Monitor {
         u64::try_from(stuck_after.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// What the last tick found: how many workers are stuck, and how many compensating workers are needed. How many of these are missing.
+    /// What the last tick found: how many workers are stuck, and how many compensating workers are needed.
+    /// How many of these are missing.
     pub(crate) fn set_needed(&self, stuck: usize, needed: usize) -> usize {
         self.stuck.store(stuck, Ordering::Relaxed);
         self.needed.store(needed, Ordering::Relaxed);

@@ -1,11 +1,12 @@
-//! Where a thread of a pool is reached by others: to be given a worker ([`Handoff`]), and to be told that a fiber of its own is
-//! ready.
+//! Where a thread of a pool is reached by others: to be given a worker ([`Handoff`]), and to be told that a
+//! fiber of its own is ready.
 //!
 //! # Invariants
 //!
-//! - A fiber that has started is resumed by its own thread. Its wake-ups lie in the lane; each names the suspension that it
-//!   ends, so that one that comes too late does nothing.
-//! - Who puts something into the lane of a thread without a worker sees to it that one comes: once (`Place::Away`).
+//! - A fiber that has started is resumed by its own thread. Its wake-ups lie in the mailbox; each names the
+//!   suspension that it ends, so that one that comes too late does nothing.
+//! - Who puts something into the mailbox of a thread without a worker sees to it that one comes: once
+//!   (`Place::Away`).
 
 use super::handoff::Handoff;
 use super::pool_ref::PoolRef;
@@ -19,7 +20,7 @@ use warpweft_platform::delay;
 use warpweft_platform::sync::Mutex;
 use warpweft_platform::thread_state;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
-use warpweft_task::spawn::{self as births, Birth};
+use warpweft_task::spawn::{self as tasks, SpawnInfo};
 use warpweft_task::{Abandon, Runnable};
 
 /// The frame of the thread's own stack that waits has not been called.
@@ -36,9 +37,10 @@ pub(crate) struct Key {
     pub(crate) turn: u64,
 }
 
-/// The waker of a fiber, as a thread's lane has it.
-pub(crate) trait LaneWaker: fmt::Debug + Send + Sync {
-    /// The fiber's own thread has taken it out of the lane. The fiber, if it listens: whoever entered the waker knows its type.
+/// The waker of a fiber, as a thread's mailbox has it.
+pub(crate) trait MailboxWaker: fmt::Debug + Send + Sync {
+    /// The fiber's own thread has taken it out of the mailbox. The fiber, if it listens: whoever entered the
+    /// waker knows its type.
     fn answer(&self) -> Option<NonNull<()>>;
 }
 
@@ -48,22 +50,22 @@ pub(crate) enum Entry {
     /// This suspension is over.
     Key(Key),
     /// The fiber's waker was called.
-    Notified(Arc<dyn LaneWaker>),
+    Notified(Arc<dyn MailboxWaker>),
 }
 
-/// Where the worker is that the lane needs.
+/// Where the worker is that the mailbox needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// The thread carries it.
     Carried(usize),
-    /// Neither: the thread will look at its lane before it waits.
+    /// Neither: the thread will look at its mailbox before it waits.
     Between,
     /// The thread waits; whether a worker was asked for.
     Away { asked: bool },
 }
 
 #[derive(Debug)]
-struct Lane {
+struct Mailbox {
     ready: VecDeque<Entry>,
     place: Place,
     /// The pool has ended: no worker will come.
@@ -76,15 +78,15 @@ pub(crate) struct ThreadHandle {
     header: PoolHeader,
     pub(crate) handoff: Handoff,
     called: AtomicUsize,
-    /// Something may be in the lane, or in the line. Set by everybody, cleared by the thread.
+    /// Something may be in the mailbox, or in the line. Set by everybody, cleared by the thread.
     ready: AtomicBool,
-    /// Something is in the lane. Changed under its lock.
+    /// Something is in the mailbox. Changed under its lock.
     entered: AtomicBool,
     /// How many fibers of the thread have started and not ended. Written by the thread.
     fibers: AtomicUsize,
     /// The kernel's number of the thread. Written by the thread when it starts; 0: not known.
     thread: AtomicUsize,
-    lane: Mutex<Lane>,
+    mailbox: Mutex<Mailbox>,
     /// Among the threads that the pool has started.
     number: usize,
     pool: Arc<dyn PoolRef>,
@@ -93,14 +95,15 @@ pub(crate) struct ThreadHandle {
 impl fmt::Debug for ThreadHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Thread handle")
-            .field("lane", &self.lane)
+            .field("mailbox", &self.mailbox)
             .finish_non_exhaustive()
     }
 }
 
 impl ThreadHandle {
     const VTABLE: &'static PoolVtable = &PoolVtable {
-        // What a fiber hangs on a signal does its work at once, on whatever thread: it enters the fiber in its lane.
+        // What a fiber hangs on a signal does its work at once, on whatever thread: it enters the fiber in
+        // its mailbox.
         push: |_, wake, _| drop(wake.run()),
         woken: |_, wake| drop(wake.run()),
         dropped: |_, wake| wake.abandon(Abandon::Dropped),
@@ -117,7 +120,7 @@ impl ThreadHandle {
             entered: AtomicBool::new(false),
             fibers: AtomicUsize::new(0),
             thread: AtomicUsize::new(0),
-            lane: Mutex::new(Lane {
+            mailbox: Mutex::new(Mailbox {
                 ready: VecDeque::new(),
                 place: Place::Between,
                 over: false,
@@ -150,7 +153,7 @@ impl ThreadHandle {
 
     /// The kernel's number of the thread, if it carries that worker. For reports.
     pub(crate) fn thread_with(&self, worker: usize) -> Option<u32> {
-        let carries = self.lane.lock().place == Place::Carried(worker);
+        let carries = self.mailbox.lock().place == Place::Carried(worker);
         let thread = u32::try_from(self.thread.load(Ordering::Relaxed)).ok();
         thread.filter(|thread| carries && *thread != 0)
     }
@@ -195,35 +198,36 @@ impl ThreadHandle {
 
     /// A task that does its work when it is pushed, and whose body keeps the thread handle.
     pub(crate) fn at_once(&self, body: impl FnOnce() + Send + 'static) -> Runnable {
-        let birth = Birth {
+        let info = SpawnInfo {
             pool: NonNull::from(self).cast(),
             location: Location::caller(),
             name: None,
         };
-        // SAFETY: the body keeps the thread handle, which it knows as its pool, alive until it ends; the thread handle keeps none of them.
-        unsafe { births::detached_job(body, birth) }
+        // SAFETY: the body keeps the thread handle, which it knows as its pool, alive until it ends; the
+        // thread handle keeps none of them.
+        unsafe { tasks::detached_job(body, info) }
     }
 
-    /// Enters what wakes a fiber of this thread, and sees to it that the thread comes. For where the caller is another thread, or this one
-    /// has no worker.
-    pub(crate) fn enter_in_lane(self: &Arc<Self>, entry: Entry) {
+    /// Enters what wakes a fiber of this thread, and sees to it that the thread comes. For where the caller
+    /// is another thread, or this one has no worker.
+    pub(crate) fn post(self: &Arc<Self>, entry: Entry) {
         let place = {
             // In a forked child the lock may be lost, and the thread does not look.
-            let Some(mut lane) = self.lane.lock_unless_lost() else {
+            let Some(mut mailbox) = self.mailbox.lock_unless_lost() else {
                 return;
             };
-            lane.ready.push_back(entry);
+            mailbox.ready.push_back(entry);
             self.entered.store(true, Ordering::Relaxed);
             self.set_ready();
-            let place = lane.place;
-            if let Place::Away { asked } = &mut lane.place {
+            let place = mailbox.place;
+            if let Place::Away { asked } = &mut mailbox.place {
                 *asked = true;
             }
             place
         };
         delay::point("thread handle.enter: entered");
         match place {
-            // It looks at its lane before each task, and once more before it sleeps.
+            // It looks at its mailbox before each task, and once more before it sleeps.
             Place::Carried(worker) => self.pool.wake_worker(worker),
             Place::Between | Place::Away { asked: true } => {}
             Place::Away { asked: false } => self.pool.send_worker_to(self),
@@ -250,28 +254,29 @@ impl ThreadHandle {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// Whether something may be in the lane.
+    /// Whether something may be in the mailbox.
     #[inline]
     pub(crate) fn has_entries(&self) -> bool {
         // Ordering: a hint; the lock orders the rest.
         self.entered.load(Ordering::Relaxed)
     }
 
-    /// The next entry of the lane, for the thread itself.
+    /// The next entry of the mailbox, for the thread itself.
     pub(crate) fn next(&self) -> Option<Entry> {
-        let mut lane = self.lane.lock();
-        let entry = lane.ready.pop_front();
-        if lane.ready.is_empty() {
+        let mut mailbox = self.mailbox.lock();
+        let entry = mailbox.ready.pop_front();
+        if mailbox.ready.is_empty() {
             // Under the lock, as in `enter`.
             self.entered.store(false, Ordering::Relaxed);
         }
         entry
     }
 
-    /// The thread has nothing that gave way, and found the lane empty: unless something was entered since, nothing is ready.
+    /// The thread has nothing that gave way, and found the mailbox empty: unless something was entered since,
+    /// nothing is ready.
     pub(crate) fn clear_ready(&self) {
-        let lane = self.lane.lock();
-        if lane.ready.is_empty() {
+        let mailbox = self.mailbox.lock();
+        if mailbox.ready.is_empty() {
             // Under the lock: an entry that comes now sets it again.
             self.ready.store(false, Ordering::Relaxed);
         }
@@ -279,24 +284,26 @@ impl ThreadHandle {
 
     /// The thread carries a worker, or does not carry it any more.
     pub(crate) fn carry(&self, worker: Option<usize>) {
-        self.lane.lock().place = worker.map_or(Place::Between, Place::Carried);
+        self.mailbox.lock().place = worker.map_or(Place::Between, Place::Carried);
     }
 
-    /// The thread waits without a worker, and is OPEN or in the list of spares: it asks for one if it needs one.
+    /// The thread waits without a worker, and is OPEN or in the list of spares: it asks for one if it needs
+    /// one.
     pub(crate) fn ask_if_needed(self: &Arc<Self>, needed: bool) {
         self.ask_unless_told(needed, false);
     }
 
-    /// The same for a frame that waits. `told`: it knows that the pool has ended, and has unwound what could be.
+    /// The same for a frame that waits. `told`: it knows that the pool has ended, and has unwound what could
+    /// be.
     pub(crate) fn ask_unless_told(self: &Arc<Self>, needed: bool, told: bool) {
         let (asks, over) = {
-            let mut lane = self.lane.lock();
-            if matches!(lane.place, Place::Carried(_)) {
+            let mut mailbox = self.mailbox.lock();
+            if matches!(mailbox.place, Place::Carried(_)) {
                 return;
             }
             let asked = needed || self.may_be_ready();
-            lane.place = Place::Away { asked };
-            (asked, lane.over)
+            mailbox.place = Place::Away { asked };
+            (asked, mailbox.over)
         };
         if over && !told && self.fibers() > 0 {
             self.handoff.offer(None);
@@ -307,19 +314,19 @@ impl ThreadHandle {
 
     /// The pool has ended: a thread that waits unwinds its fibers.
     pub(crate) fn end(&self) {
-        self.lane.lock().over = true;
+        self.mailbox.lock().over = true;
         self.handoff.offer(None);
     }
 
     /// The thread, which unwinds its fibers, sleeps until something may be ready.
     pub(crate) fn wait_for_ready(&self) {
         self.handoff.last();
-        self.lane.lock().place = Place::Away { asked: false };
+        self.mailbox.lock().place = Place::Away { asked: false };
         if self.may_be_ready() {
             self.handoff.offer(None);
         }
         self.handoff.wait();
-        self.lane.lock().place = Place::Between;
+        self.mailbox.lock().place = Place::Between;
     }
 
     /// How many fibers live on the thread.

@@ -1,10 +1,12 @@
-//! The threads of a pool: one per worker, one spare per blocked frame, a few spares in reserve; and beside them those for
-//! closures that block.
+//! The threads of a pool: one per worker, one spare per blocked frame, a few spares in reserve; and beside
+//! them those for closures that block.
 //!
 //! # Invariants
 //!
-//! - A reserved spare is parked at its thread handle and belongs to who reserved it, until it is assigned a worker or released.
-//! - No more than [`ThreadSet::KEPT`] spares stay for longer than [`ThreadSet::SURPLUS_NS`] when nobody needs them.
+//! - A reserved spare is parked at its thread handle and belongs to who reserved it, until it is assigned a
+//!   worker or released.
+//! - No more than [`ThreadSet::KEPT`] spares stay for longer than [`ThreadSet::SURPLUS_NS`] when nobody needs
+//!   them.
 //! - Every thread is joined by whoever ends the pool, or by a thread that retires after it.
 
 use super::affinity::Plan;
@@ -41,7 +43,8 @@ pub struct Threads {
     pub blocking: usize,
     /// Those of them that have nothing to do.
     pub blocking_idle: usize,
-    /// How often the system refused to move a thread to the CPUs of its worker, which had been allowed before.
+    /// How often the system refused to move a thread to the CPUs of its worker, which had been allowed
+    /// before.
     pub unpinned: u64,
     /// Closures of `spawn_blocking` that were admitted and wait for a thread.
     pub blocking_queued: usize,
@@ -95,8 +98,8 @@ pub(crate) struct ThreadSet {
 impl ThreadSet {
     /// How many spares wait for the next frame that blocks, however long that takes.
     const KEPT: usize = 2;
-    /// How long the others do. Where many frames block again and again, threads would otherwise come and go with each of them: with
-    /// 32 tasks on 2 workers it took twice as long.
+    /// How long the others do. Where many frames block again and again, threads would otherwise come and go
+    /// with each of them: with 32 tasks on 2 workers it took twice as long.
     const SURPLUS_NS: u64 = 100_000_000;
 
     pub(crate) fn new(
@@ -122,8 +125,8 @@ impl ThreadSet {
         self.quantum
     }
 
-    /// The calling thread carries that worker from now on: it moves to the worker's CPUs, unless they are those of the worker
-    /// `at`, where it is. Whose CPUs it has now.
+    /// The calling thread carries that worker from now on: it moves to the worker's CPUs, unless they are
+    /// those of the worker `at`, where it is. Whose CPUs it has now.
     pub(crate) fn settle(&self, worker: usize, at: Option<usize>) -> Option<usize> {
         let plan = self.plan.as_ref()?;
         let cpus = plan.cpus(worker);
@@ -134,7 +137,8 @@ impl ThreadSet {
         }
     }
 
-    /// The calling thread carries no worker and never will: it may run anywhere, though who started it is pinned.
+    /// The calling thread carries no worker and never will: it may run anywhere, though who started it is
+    /// pinned.
     pub(crate) fn settle_anywhere(&self) {
         if let Some(plan) = &self.plan {
             self.move_to(plan.everywhere());
@@ -212,7 +216,8 @@ impl ThreadSet {
         }
     }
 
-    /// The calling thread, without a worker, waits for one at its thread handle. `None`: it is not wanted any more, and ends.
+    /// The calling thread, without a worker, waits for one at its thread handle. `None`: it is not wanted any
+    /// more, and ends.
     pub(crate) fn rest(&self, thread_handle: &Arc<ThreadHandle>) -> Option<Option<usize>> {
         thread_handle.handoff.list(true);
         let surplus = {
@@ -241,8 +246,8 @@ impl ThreadSet {
         Some(thread_handle.handoff.wait())
     }
 
-    /// Takes a thread out of the spares, for the caller to assign a worker to, or to let it end. `false`: it is none, or somebody
-    /// has reserved it.
+    /// Takes a thread out of the spares, for the caller to assign a worker to, or to let it end. `false`: it
+    /// is none, or somebody has reserved it.
     pub(crate) fn withdraw(&self, thread_handle: &Arc<ThreadHandle>) -> bool {
         let spares = &mut self.state.lock().spares;
         let place = spares.iter().position(|spare| Arc::ptr_eq(spare, thread_handle));

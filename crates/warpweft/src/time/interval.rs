@@ -77,7 +77,8 @@ impl Interval {
         Duration::from_nanos(self.period_ns)
     }
 
-    /// Waits for the next tick, and gives the moment for which it was due. A tick that is not awaited to its end is not lost.
+    /// Waits for the next tick, and gives the moment for which it was due. A tick that is not awaited to its
+    /// end is not lost.
     pub async fn tick(&mut self) -> Instant {
         poll_fn(|cx| self.poll_tick(cx)).await
     }

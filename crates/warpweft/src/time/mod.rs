@@ -14,21 +14,23 @@
 //! ```
 //!
 //! Timers belong to the runtime in whose task, or visit, they are first polled; outside of any, to the
-//! [default runtime](crate::default_runtime). They keep the system's monotonic clock to the nanosecond; who is late is the
-//! sleeper's wake-up: some 50 to 100 µs where a worker sleeps, and the length of the tasks that are running where all workers are busy
-//! (see [`Io`](crate::Io)).
+//! [default runtime](crate::default_runtime). They keep the system's monotonic clock to the nanosecond; who
+//! is late is the sleeper's wake-up: some 50 to 100 µs where a worker sleeps, and the length of the tasks
+//! that are running where all workers are busy (see [`Io`](crate::Io)).
 //!
 //! # Deadlines
 //!
-//! One in the past is over at the first poll, which does not wait. One beyond the end of the clock (`Duration::MAX` from now; the
-//! clock ends after 584 years) never comes. Nothing here panics on any of them.
+//! One in the past is over at the first poll, which does not wait. One beyond the end of the clock
+//! (`Duration::MAX` from now; the clock ends after 584 years) never comes. Nothing here panics on any of
+//! them.
 //!
 //! # Errors
 //!
-//! Time has no error values. If the runtime shuts down while someone outside waits for one of its timers, that wait ends early; in its
-//! own tasks nobody is left to see it. Where there can be no timer at all, because the system gives no poller (it is out of
-//! descriptors), this is a child made by `fork()`, or the [default runtime](crate::default_runtime) is needed
-//! and cannot be built, the first poll panics and says so.
+//! Time has no error values. If the runtime shuts down while someone outside waits for one of its timers,
+//! that wait ends early; in its own tasks nobody is left to see it. Where there can be no timer at all,
+//! because the system gives no poller (it is out of descriptors), this is a child made by `fork()`, or the
+//! [default runtime](crate::default_runtime) is needed and cannot be built, the first poll panics and says
+//! so.
 
 pub(crate) mod interval;
 #[cfg(doctest)]

@@ -1,4 +1,5 @@
-//! Programs with timers that the compiler must refuse. `cargo test --doc` checks that it does, each for its own reason.
+//! Programs with timers that the compiler must refuse. `cargo test --doc` checks that it does, each for its
+//! own reason.
 
 /// Timers go to other threads.
 ///

@@ -45,8 +45,8 @@ pub(super) fn nanoseconds(duration: Duration) -> u64 {
 
 /// The future of [`sleep`] and [`sleep_until`]: ready when its deadline has come, and ever after.
 ///
-/// It costs 32 bytes here and 40 in the runtime while it waits, and no allocation of its own. Dropping it takes it off at once. It may be
-/// polled by any task on any thread.
+/// It costs 32 bytes here and 40 in the runtime while it waits, and no allocation of its own. Dropping it
+/// takes it off at once. It may be polled by any task on any thread.
 #[derive(Debug)]
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct Sleep {

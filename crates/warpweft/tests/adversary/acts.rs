@@ -1,4 +1,5 @@
-//! A policy whose hooks are honest and first do what a program says, and work that makes a pool call them all.
+//! A policy whose hooks are honest and first do what a program says, and work that makes a pool call them
+//! all.
 #![forbid(unsafe_code)]
 
 use crate::child::World;

@@ -49,7 +49,8 @@ impl World {
 pub(crate) enum Ends {
     /// It comes to its end.
     Well,
-    /// It comes to its end. It calls functions with arguments that they do not promise to check, so they may panic.
+    /// It comes to its end. It calls functions with arguments that they do not promise to check, so they may
+    /// panic.
     Misusing,
     /// It comes to its end, and its standard error has this text.
     Saying(&'static str),

@@ -1,6 +1,7 @@
 //! Code of a user that the runtime calls between two hooks of a policy: destructors and wakers that wait.
 //!
-//! While such code waits, another thread carries the worker. What the runtime does next must not use the worker.
+//! While such code waits, another thread carries the worker. What the runtime does next must not use the
+//! worker.
 #![forbid(unsafe_code)]
 
 use crate::child::World;
@@ -158,8 +159,8 @@ impl Hooks for Lingers {
     }
 }
 
-/// Tries: a future that nobody can wake or join any more, which is dropped when it suspends, and waits as it goes.
-/// Expected: as above; the policy hears of its end once.
+/// Tries: a future that nobody can wake or join any more, which is dropped when it suspends, and waits as it
+/// goes. Expected: as above; the policy hears of its end once.
 #[test]
 fn orphans_wait_as_they_go() {
     program!(|world| {
@@ -190,7 +191,8 @@ fn orphans_wait_as_they_go() {
     });
 }
 
-/// Tries: cancelled tasks that a policy gives back from `evict`, and which wait as they go. Expected: as above.
+/// Tries: cancelled tasks that a policy gives back from `evict`, and which wait as they go. Expected: as
+/// above.
 #[test]
 fn evicted_tasks_wait_as_they_go() {
     program!(|world| {
@@ -219,7 +221,8 @@ fn evicted_tasks_wait_as_they_go() {
     });
 }
 
-/// A waker that waits when it is called, for another runtime or for a timer of its own one. On a worker the wait is refused by a panic.
+/// A waker that waits when it is called, for another runtime or for a timer of its own one. On a worker the
+/// wait is refused by a panic.
 struct WaitsWhenWoken(Mutex<Option<Waker>>, bool);
 
 impl Wakes for WaitsWhenWoken {
@@ -277,14 +280,15 @@ fn sleep_with_slow_wakers(world: World, for_a_timer: bool) {
     }
 }
 
-/// Tries: wakers that wait for another runtime when a timer calls them, on the worker that polls. Expected: as above.
+/// Tries: wakers that wait for another runtime when a timer calls them, on the worker that polls. Expected:
+/// as above.
 #[test]
 fn wakers_wait_for_another_runtime_when_a_timer_calls_them() {
     program!(|world| sleep_with_slow_wakers(world, false));
 }
 
-/// Tries: wakers that wait for a timer when a timer calls them, so that the thread that polls waits for a poll.
-/// Expected: as above.
+/// Tries: wakers that wait for a timer when a timer calls them, so that the thread that polls waits for a
+/// poll. Expected: as above.
 #[test]
 fn wakers_wait_for_a_timer_when_a_timer_calls_them() {
     program!(|world| sleep_with_slow_wakers(world, true));
@@ -331,8 +335,8 @@ fn wakers_drop_tasks_that_wait_as_they_go() {
     });
 }
 
-/// Tries: a stuck worker, compensating workers that give their tasks back, and a push from outside that waits meanwhile.
-/// Expected: as above.
+/// Tries: a stuck worker, compensating workers that give their tasks back, and a push from outside that waits
+/// meanwhile. Expected: as above.
 #[test]
 fn a_compensating_gives_tasks_back_to_a_push_that_waits() {
     struct GivesBack(Mutex<usize>);

@@ -52,8 +52,8 @@ fn suspended(kept: &Kept) {
     );
 }
 
-/// Tries: continuations that are resumed under other handlers, inside of each other's clauses, in another order, or dropped.
-/// Expected: each body goes on where it was.
+/// Tries: continuations that are resumed under other handlers, inside of each other's clauses, in another
+/// order, or dropped. Expected: each body goes on where it was.
 #[test]
 fn continuations_are_moved_between_handlers() {
     program!(|world| {
@@ -148,8 +148,8 @@ fn bodies_that_refuse_to_be_unwound() {
     });
 }
 
-/// Tries: continuations that are forgotten, with a visit of another runtime, a scope and a lock on their stacks.
-/// Expected: a leak; the thread finds its own runtime afterwards.
+/// Tries: continuations that are forgotten, with a visit of another runtime, a scope and a lock on their
+/// stacks. Expected: a leak; the thread finds its own runtime afterwards.
 #[test]
 fn continuations_are_forgotten() {
     program!(|world| {
@@ -182,8 +182,8 @@ fn continuations_are_forgotten() {
     });
 }
 
-/// Tries: continuations in thread-locals, on workers, on fibers' threads and on a plain thread, until their threads end.
-/// Expected: they are leaked or unwound; nothing hangs.
+/// Tries: continuations in thread-locals, on workers, on fibers' threads and on a plain thread, until their
+/// threads end. Expected: they are leaked or unwound; nothing hangs.
 #[test]
 fn continuations_in_thread_locals() {
     thread_local!(static KEPT: RefCell<Vec<Continuation<Ask, u32>>> = const { RefCell::new(Vec::new()) });
@@ -260,8 +260,9 @@ fn bodies_and_clauses_wait_and_fork() {
     });
 }
 
-/// Tries: effects without a handler, in forks, in `blocking`, in destructors, and in a task that a body spawned.
-/// Expected: a panic that names the effect; no effect of one stack reaches a handler of another one by harm.
+/// Tries: effects without a handler, in forks, in `blocking`, in destructors, and in a task that a body
+/// spawned. Expected: a panic that names the effect; no effect of one stack reaches a handler of another one
+/// by harm.
 #[test]
 fn effects_without_a_handler() {
     program!(|world| {

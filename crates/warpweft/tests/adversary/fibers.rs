@@ -59,8 +59,8 @@ impl Drop for YieldsAsItGoes {
     }
 }
 
-/// Tries: yields and waits in destructors, while a panic unwinds, after a cancellation, and at the end of the runtime.
-/// Expected: the thread blocks where it must not switch; no other fiber sees the panic.
+/// Tries: yields and waits in destructors, while a panic unwinds, after a cancellation, and at the end of the
+/// runtime. Expected: the thread blocks where it must not switch; no other fiber sees the panic.
 #[test]
 fn yields_in_destructors_while_unwinding() {
     program!(|world| {
@@ -94,7 +94,8 @@ fn yields_in_destructors_while_unwinding() {
     });
 }
 
-/// Tries: stacks of fibers that are used to the end. Expected: an abort that names the fiber's stack, and no damage.
+/// Tries: stacks of fibers that are used to the end. Expected: an abort that names the fiber's stack, and no
+/// damage.
 #[test]
 fn a_fiber_overflows_its_stack() {
     fn deep(n: usize) -> usize {
@@ -112,8 +113,8 @@ fn a_fiber_overflows_its_stack() {
     });
 }
 
-/// Tries: recursion that is bounded, near the size of a stack, in many fibers at once, each of which yields at the bottom.
-/// Expected: each fiber sees its own stack.
+/// Tries: recursion that is bounded, near the size of a stack, in many fibers at once, each of which yields
+/// at the bottom. Expected: each fiber sees its own stack.
 #[test]
 fn deep_stacks_side_by_side() {
     fn deep(n: usize, seed: usize) -> usize {
@@ -274,8 +275,8 @@ fn fibers_of_scopes() {
     });
 }
 
-/// Tries: fibers spawned on the same thread, in a long chain, each of which waits for the next, and is cancelled.
-/// Expected: each joiner is told.
+/// Tries: fibers spawned on the same thread, in a long chain, each of which waits for the next, and is
+/// cancelled. Expected: each joiner is told.
 #[test]
 fn chains_of_fibers_on_one_thread() {
     fn chain(depth: usize) -> usize {
@@ -336,8 +337,8 @@ fn guards_on_the_stacks_of_fibers_that_end() {
     });
 }
 
-/// Tries: waits of a fiber on top of another wait: in a future's poll, in a waker, in a handler, in `blocking`.
-/// Expected: each wait ends.
+/// Tries: waits of a fiber on top of another wait: in a future's poll, in a waker, in a handler, in
+/// `blocking`. Expected: each wait ends.
 #[test]
 fn waits_inside_of_waits() {
     program!(|world| {

@@ -83,8 +83,8 @@ impl Hooks for Takes {
     }
 }
 
-/// Tasks of one pool are given out by another one's `hook`. Whatever becomes of them, each joiner is told, and both
-/// runtimes end.
+/// Tasks of one pool are given out by another one's `hook`. Whatever becomes of them, each joiner is told,
+/// and both runtimes end.
 fn given_out_by(world: World, hook: &'static str) {
     let exchange = Exchange::default();
     let (giver, gives) = Hostile::new(Gives(Arc::clone(&exchange), AtomicBool::new(true)));
@@ -163,7 +163,8 @@ fn given_out_by_scan() {
     program!(|world| given_out_by(world, "scan"));
 }
 
-/// Tries: foreign tokens out of `relieve` and of what a compensating worker leaves behind. Expected: as above.
+/// Tries: foreign tokens out of `relieve` and of what a compensating worker leaves behind. Expected: as
+/// above.
 #[test]
 fn given_out_by_relieve_and_leftover() {
     program!(|world| {
@@ -178,7 +179,8 @@ fn given_out_by_evict() {
     program!(|world| given_out_by(world, "evict"));
 }
 
-/// Tries: foreign tokens given back by `push_local`, or kept by `yielded` beside the own one. Expected: as above.
+/// Tries: foreign tokens given back by `push_local`, or kept by `yielded` beside the own one. Expected: as
+/// above.
 #[test]
 fn given_back_by_the_short_way_and_by_yielded() {
     program!(|world| {
@@ -207,8 +209,8 @@ impl Hooks for Swaps {
     }
 }
 
-/// Tries: two runtimes whose policies swap their tokens all the time, with tasks that sleep, yield and are cancelled.
-/// Expected: each joiner is told, and both runtimes end.
+/// Tries: two runtimes whose policies swap their tokens all the time, with tasks that sleep, yield and are
+/// cancelled. Expected: each joiner is told, and both runtimes end.
 #[test]
 fn two_runtimes_swap_their_tokens() {
     program!(|world| {

@@ -79,9 +79,8 @@ fn both_halves_panic_at_all_levels() {
     });
 }
 
-/// Tries: a sort in place with a hole, as in rayon's merge sort: the second half must have written its part when the first
-/// half's panic arrives.
-/// Expected: each element is there once.
+/// Tries: a sort in place with a hole, as in rayon's merge sort: the second half must have written its part
+/// when the first half's panic arrives. Expected: each element is there once.
 #[test]
 fn a_sort_with_a_hole_keeps_its_elements() {
     program!(|world| {
@@ -146,8 +145,8 @@ fn scopes_that_panic() {
     });
 }
 
-/// Tries: handles of scoped futures that are forgotten, kept in cycles, dropped by another job, or awaited in a circle.
-/// Expected: the scope ends when its futures have; what was forgotten is leaked.
+/// Tries: handles of scoped futures that are forgotten, kept in cycles, dropped by another job, or awaited in
+/// a circle. Expected: the scope ends when its futures have; what was forgotten is leaked.
 #[test]
 fn handles_of_scopes_are_forgotten() {
     program!(|world| {
@@ -175,9 +174,8 @@ fn handles_of_scopes_are_forgotten() {
     });
 }
 
-/// Tries: the right to fork, used in `blocking`, in `block_on` of another runtime, in a handler's clause and in a
-/// destructor, all of which the compiler lets it go to.
-/// Expected: both halves run.
+/// Tries: the right to fork, used in `blocking`, in `block_on` of another runtime, in a handler's clause and
+/// in a destructor, all of which the compiler lets it go to. Expected: both halves run.
 #[test]
 fn the_right_to_fork_in_odd_places() {
     struct Forks<'a>(ForkCx<'a>, &'a AtomicUsize);
@@ -226,7 +224,8 @@ impl Drop for JoinsAsItGoes {
         let count = || {
             self.0.fetch_add(1, Ordering::Relaxed);
         };
-        // A runtime that has ended refuses it by a panic, which must not leave a destructor of a thread-local.
+        // A runtime that has ended refuses it by a panic, which must not leave a destructor of a
+        // thread-local.
         let fork = || {
             join(count, count);
             scope(|scope| scope.spawn(|_| count()));
@@ -235,9 +234,9 @@ impl Drop for JoinsAsItGoes {
     }
 }
 
-/// Tries: joins and scopes in destructors: of thread-locals on workers and outside, of tasks at the end of a runtime, and
-/// while a panic is under way.
-/// Expected: they run, or panic because the runtime has ended; nothing hangs.
+/// Tries: joins and scopes in destructors: of thread-locals on workers and outside, of tasks at the end of a
+/// runtime, and while a panic is under way. Expected: they run, or panic because the runtime has ended;
+/// nothing hangs.
 #[test]
 fn forks_in_destructors() {
     thread_local!(static LATE: RefCell<Vec<JoinsAsItGoes>> = const { RefCell::new(Vec::new()) });
@@ -324,9 +323,9 @@ fn a_runtime_ends_in_the_middle_of_jobs_that_fork() {
     });
 }
 
-/// Tries: shutdown while fibers are in joins both of whose halves wait, so that each fiber is unwound while another thread
-/// has its second half.
-/// Expected: every frame ends; threads do not wait for each other in a circle.
+/// Tries: shutdown while fibers are in joins both of whose halves wait, so that each fiber is unwound while
+/// another thread has its second half. Expected: every frame ends; threads do not wait for each other in a
+/// circle.
 #[test]
 fn a_runtime_ends_in_the_middle_of_fibers_that_join() {
     program!(|world| ends_in_the_middle(world, true, || drop(join(timed_park, timed_park))));
@@ -350,8 +349,8 @@ fn timed_park() {
     fiber::wait(sleep(Duration::from_micros(20)));
 }
 
-/// Tries: a panic while the frame below waits for a fork that another worker has, and the taken half waits for a lock.
-/// Expected: the frame outlives the half that works on it.
+/// Tries: a panic while the frame below waits for a fork that another worker has, and the taken half waits
+/// for a lock. Expected: the frame outlives the half that works on it.
 #[test]
 fn frames_outlive_the_halves_that_others_have() {
     program!(|world| {
@@ -409,8 +408,8 @@ fn loops_at_the_ends_of_numbers() {
     });
 }
 
-/// Tries: futures that fork: halves that panic, are dropped in the middle, cancelled, or outlive their awaiter.
-/// Expected: each half is dropped once.
+/// Tries: futures that fork: halves that panic, are dropped in the middle, cancelled, or outlive their
+/// awaiter. Expected: each half is dropped once.
 #[test]
 fn futures_that_fork_are_dropped_in_the_middle() {
     program!(|world| {

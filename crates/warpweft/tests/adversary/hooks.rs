@@ -49,7 +49,8 @@ fn each_hook_panics() {
     });
 }
 
-/// Tries: `keeps` panics while the pool is built. Expected: the panic comes out of `build`; a later build works.
+/// Tries: `keeps` panics while the pool is built. Expected: the panic comes out of `build`; a later build
+/// works.
 #[test]
 fn keeps_panics_while_the_pool_is_built() {
     program!(|world| {
@@ -66,8 +67,8 @@ fn keeps_panics_while_the_pool_is_built() {
     });
 }
 
-/// Tries: hooks that spawn tasks of their own pool and of another one, and that ask for counters, threads and names.
-/// Expected: all of these tasks run.
+/// Tries: hooks that spawn tasks of their own pool and of another one, and that ask for counters, threads and
+/// names. Expected: all of these tasks run.
 #[test]
 fn hooks_spawn_and_ask() {
     struct Spawns(Mutex<Option<Arc<Runtime>>>, AtomicUsize, Arc<AtomicUsize>);
@@ -115,8 +116,8 @@ fn hooks_spawn_and_ask() {
     });
 }
 
-/// Tries: hooks that wake sleeping tasks of their own pool, by value and by reference, and drop the last waker of one.
-/// Expected: the tasks end.
+/// Tries: hooks that wake sleeping tasks of their own pool, by value and by reference, and drop the last
+/// waker of one. Expected: the tasks end.
 #[test]
 fn hooks_wake_again() {
     struct Wakes(Arc<Mutex<Vec<Waker>>>, AtomicUsize);
@@ -162,8 +163,8 @@ fn hooks_wake_again() {
     });
 }
 
-/// Tries: answers about whom to wake that are wrong: a worker that is not there, and nobody at all.
-/// Expected: with a worker that is not there every task runs; with nobody the pool may stand still, but it ends.
+/// Tries: answers about whom to wake that are wrong: a worker that is not there, and nobody at all. Expected:
+/// with a worker that is not there every task runs; with nobody the pool may stand still, but it ends.
 #[test]
 fn wrong_answers_about_whom_to_wake() {
     struct Wakes(Wake);
@@ -234,7 +235,8 @@ fn answers_that_change() {
     });
 }
 
-/// Tries: `evict` that gives back tasks that nobody has cancelled. Expected: they end; their joiners are told, and not `Ok`.
+/// Tries: `evict` that gives back tasks that nobody has cancelled. Expected: they end; their joiners are
+/// told, and not `Ok`.
 #[test]
 fn evict_gives_back_tasks_that_were_not_cancelled() {
     struct Evicts;

@@ -247,7 +247,8 @@ pub(crate) fn eventually(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// Waits for tasks that a hostile policy had. Each joiner gets some answer; what a panic says must not be `UNSOUND`.
+/// Waits for tasks that a hostile policy had. Each joiner gets some answer; what a panic says must not be
+/// `UNSOUND`.
 pub(crate) fn all_answer<T: Send + 'static>(handles: impl IntoIterator<Item = JoinHandle<T>>) -> Answers {
     let mut answers = Answers::default();
     for handle in handles {

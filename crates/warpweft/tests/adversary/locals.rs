@@ -297,7 +297,8 @@ impl<P: Policy> Policy for Forged<P> {
 }
 
 /// Tries: policies of this library with forged policy words: numbers of nodes, of deques, of priorities.
-/// Expected: memory stays whole. A task may be lost or a hook may panic; each joiner is told when the pool ends.
+/// Expected: memory stays whole. A task may be lost or a hook may panic; each joiner is told when the pool
+/// ends.
 #[test]
 fn forged_words() {
     fn run<P: Policy>(world: crate::child::World, policy: P) {
@@ -332,8 +333,8 @@ fn forged_words() {
     });
 }
 
-/// Tries: a `Queue` of tokens that one policy makes for the next one of the same type, which outlives the first pool.
-/// Expected: the tokens that lie there are told, and the second pool refuses what is not its own.
+/// Tries: a `Queue` of tokens that one policy makes for the next one of the same type, which outlives the
+/// first pool. Expected: the tokens that lie there are told, and the second pool refuses what is not its own.
 #[test]
 fn a_queue_shared_by_policies_that_follow_each_other() {
     struct Inherits(Arc<Queue>);

@@ -55,8 +55,8 @@ fn guards_are_forgotten() {
     });
 }
 
-/// Tries: waits that are forgotten, leaked and dropped in each state, at every lock, with other waits behind them.
-/// Expected: a forgotten wait keeps its place in line, and nothing freed is touched.
+/// Tries: waits that are forgotten, leaked and dropped in each state, at every lock, with other waits behind
+/// them. Expected: a forgotten wait keeps its place in line, and nothing freed is touched.
 #[test]
 fn waits_are_forgotten_and_dropped_in_each_state() {
     program!(|world| {
@@ -127,8 +127,8 @@ fn permits_that_overflow() {
     });
 }
 
-/// Tries: a condition variable used with several mutexes, with guards that were forgotten, and waits that are dropped.
-/// Expected: each wait locks the mutex that it unlocked.
+/// Tries: a condition variable used with several mutexes, with guards that were forgotten, and waits that are
+/// dropped. Expected: each wait locks the mutex that it unlocked.
 #[test]
 fn a_condition_with_several_mutexes() {
     program!(|world| {
@@ -163,8 +163,8 @@ fn a_condition_with_several_mutexes() {
     });
 }
 
-/// Tries: ends of all channels that go while values and waits are under way, from several tasks, with cancellation.
-/// Expected: each value is received or dropped, once.
+/// Tries: ends of all channels that go while values and waits are under way, from several tasks, with
+/// cancellation. Expected: each value is received or dropped, once.
 #[test]
 fn channels_whose_ends_go() {
     struct Counted(Arc<AtomicUsize>);
@@ -255,9 +255,9 @@ fn channels_whose_ends_go() {
     });
 }
 
-/// Tries: cells that are initialised by themselves, by futures that are dropped in the middle, and by closures that panic.
-/// Expected: the value is made once; an attempt that failed is made again. A cell that waits for itself waits for ever, and
-/// can be dropped.
+/// Tries: cells that are initialised by themselves, by futures that are dropped in the middle, and by
+/// closures that panic. Expected: the value is made once; an attempt that failed is made again. A cell that
+/// waits for itself waits for ever, and can be dropped.
 #[test]
 fn cells_that_are_made_by_themselves() {
     program!(|world| {
@@ -329,8 +329,8 @@ fn barriers_with_arrivals_that_go() {
     });
 }
 
-/// Tries: locks that are held across everything by one task: forks, waits, other locks in another order, with one worker.
-/// Expected: each ends.
+/// Tries: locks that are held across everything by one task: forks, waits, other locks in another order, with
+/// one worker. Expected: each ends.
 #[test]
 fn locks_across_all_waits() {
     program!(|world| {

@@ -1,8 +1,9 @@
 //! Hostile programs in safe code: each tries to break memory safety or to make the process hang.
 //!
-//! Each program is a test. The test starts the program in a child process for each number of workers, because a program
-//! may end in an abort, a hang or a sanitizer's exit. A program passes if its child ends as expected within its limit.
-//! The programs forbid `unsafe` and use the public interface only. What needs `unsafe` by its nature is in `system`.
+//! Each program is a test. The test starts the program in a child process for each number of workers, because
+//! a program may end in an abort, a hang or a sanitizer's exit. A program passes if its child ends as
+//! expected within its limit. The programs forbid `unsafe` and use the public interface only. What needs
+//! `unsafe` by its nature is in `system`.
 //!
 //! | module | what its programs attack |
 //! |---|---|
@@ -25,8 +26,9 @@
 //! | `acts` | a policy that acts in each of its hooks, and work that calls them all |
 //! | `keepers` | a policy with a hook for each test, and the check that one thread at a time has its state |
 //!
-//! Variables: `WARPWEFT_ADVERSARY_SCALE` divides counts, `WARPWEFT_ADVERSARY_LIMIT` is the time limit in seconds, and
-//! `WARPWEFT_ADVERSARY_WRAPPER` is a command that runs each child, such as valgrind with its options.
+//! Variables: `WARPWEFT_ADVERSARY_SCALE` divides counts, `WARPWEFT_ADVERSARY_LIMIT` is the time limit in
+//! seconds, and `WARPWEFT_ADVERSARY_WRAPPER` is a command that runs each child, such as valgrind with its
+//! options.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(
     clippy::disallowed_methods,

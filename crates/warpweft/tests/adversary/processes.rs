@@ -14,7 +14,8 @@ use warpweft::{
     JoinError, Runtime, SpawnError, block_on, blocking, fiber, join, scope, spawn, spawn_job, yield_now,
 };
 
-/// Waits for the child of a task, and says that it has ended by itself. A signal is an end by itself only if it is none.
+/// Waits for the child of a task, and says that it has ended by itself. A signal is an end by itself only if
+/// it is none.
 fn ends_by_itself(child: i32) {
     let status = wait_for(child);
     assert_eq!(status & 0x7f, 0, "the child ended by a signal: {status:#x}");
@@ -51,9 +52,8 @@ fn a_job_forks_and_returns() {
     });
 }
 
-/// Tries: a future and a fiber fork, beside others that are ready on the same thread, and wait or yield afterwards in both
-/// processes.
-/// Expected: as above.
+/// Tries: a future and a fiber fork, beside others that are ready on the same thread, and wait or yield
+/// afterwards in both processes. Expected: as above.
 #[test]
 fn futures_and_fibers_fork_and_wait() {
     program!(|world| {
@@ -107,8 +107,8 @@ fn futures_and_fibers_fork_and_wait() {
     });
 }
 
-/// Asks the runtime of the parent for everything. Each call is an error or a panic; none hangs. What the child needs of its
-/// own, it can have.
+/// Asks the runtime of the parent for everything. Each call is an error or a panic; none hangs. What the
+/// child needs of its own, it can have.
 fn asks_in_vain(runtime: &Runtime, world: World) -> i32 {
     let ask = || {
         assert!(matches!(runtime.try_spawn_job(|| ()), Err(SpawnError::Forked)));
@@ -128,9 +128,9 @@ fn asks_in_vain(runtime: &Runtime, world: World) -> i32 {
     i32::from(catch_unwind(AssertUnwindSafe(ask)).is_err())
 }
 
-/// Tries: forks of the main thread, of a job, of a fiber, of a blocking closure and of an installed closure, whose children
-/// ask the parent's runtime for everything.
-/// Expected: the documented errors; a runtime of the child works.
+/// Tries: forks of the main thread, of a job, of a fiber, of a blocking closure and of an installed closure,
+/// whose children ask the parent's runtime for everything. Expected: the documented errors; a runtime of the
+/// child works.
 #[test]
 fn children_ask_the_parents_runtime() {
     program!(|world| {
@@ -161,8 +161,8 @@ fn children_ask_the_parents_runtime() {
     });
 }
 
-/// Tries: children that go on with what they had: a fork that others have, a scope, a handle, a lock, and then return.
-/// Expected: the child ends by itself within its limit, with an error, a panic or the result.
+/// Tries: children that go on with what they had: a fork that others have, a scope, a handle, a lock, and
+/// then return. Expected: the child ends by itself within its limit, with an error, a panic or the result.
 #[test]
 fn children_wait_for_what_is_the_parents() {
     program!(|world| {
@@ -269,8 +269,8 @@ fn a_sandbox_refuses_the_barrier_later() {
 /// A way to reach the default runtime, and its name.
 type Direction = (&'static str, Box<dyn Fn()>);
 
-/// Tries: a sandbox that refuses threads before there is a default runtime; all ways to reach it.
-/// Expected: an error or a panic that can be caught, for each; the process goes on, and work of an older runtime, too.
+/// Tries: a sandbox that refuses threads before there is a default runtime; all ways to reach it. Expected:
+/// an error or a panic that can be caught, for each; the process goes on, and work of an older runtime, too.
 #[test]
 fn threads_are_refused_before_the_default_runtime() {
     program!(|world| {
@@ -280,7 +280,7 @@ fn threads_are_refused_before_the_default_runtime() {
             eprintln!("the system allows no filter of system calls: skipped");
             return;
         }
-        let ways: Vec<Direction> = vec![
+        let hooks: Vec<Direction> = vec![
             ("spawn", Box::new(|| drop(spawn(async {})))),
             ("spawn_job", Box::new(|| drop(spawn_job(|| ())))),
             ("fiber", Box::new(|| drop(fiber::spawn(|| ())))),
@@ -309,7 +309,7 @@ fn threads_are_refused_before_the_default_runtime() {
                 Box::new(|| assert!(warpweft::default_runtime().workers() > 0)),
             ),
         ];
-        for (name, way) in &ways {
+        for (name, way) in &hooks {
             for _ in 0..2 {
                 let end = catch_unwind(AssertUnwindSafe(way));
                 let refused = end.is_err() || *name == "join_async";

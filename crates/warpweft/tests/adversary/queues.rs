@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use warpweft::queue::{
     Amount, Carried, Chain, Deques, Fifo, InboxOwner, Lifo, Linked, Locked, MAX_CAPACITY, Mpmc, Multi, Nodes,
-    Owner, Raid, Slot, Steal, Thief, Transfer,
+    Owner, Slot, Steal, StealOutcome, Thief, Transfer,
 };
 
 /// An element that counts how many there are.
@@ -30,7 +30,8 @@ impl Drop for Counted {
 
 type Element = Box<Counted>;
 
-/// An owner and its thieves: growth, thieves that outlive the owner, thieves that steal into themselves, full queues.
+/// An owner and its thieves: growth, thieves that outlive the owner, thieves that steal into themselves, full
+/// queues.
 fn ends<O: Owner<Element>>(turns: usize) {
     let count = Arc::new(AtomicUsize::new(0));
     for capacity in [0, usize::MAX, MAX_CAPACITY + 1] {
@@ -156,8 +157,9 @@ fn stealable_queues_at_the_wrap() {
     });
 }
 
-/// Tries: queues of nodes with invented nodes, nodes of another table, nodes given back twice, and processors elsewhere.
-/// Expected: a fresh node, or a panic for the processor of another table; each element comes out once.
+/// Tries: queues of nodes with invented nodes, nodes of another table, nodes given back twice, and processors
+/// elsewhere. Expected: a fresh node, or a panic for the processor of another table; each element comes out
+/// once.
 #[test]
 fn nodes_that_are_invented() {
     program!(|world| {
@@ -240,8 +242,8 @@ fn nodes_that_are_invented_by_several_threads() {
     });
 }
 
-/// Tries: deques whose words are invented, used twice, or of another pool, and owners' ends given to another pool's deques.
-/// Expected: the task comes back, or a panic; each element is dropped once.
+/// Tries: deques whose words are invented, used twice, or of another pool, and owners' ends given to another
+/// pool's deques. Expected: the task comes back, or a panic; each element is dropped once.
 #[test]
 fn deques_with_wrong_words_and_owners() {
     program!(Ends::Misusing, |world| {
@@ -272,11 +274,11 @@ fn deques_with_wrong_words_and_owners() {
                 _ => drop(others.resume(word, Counted::new(&count), n)),
             }));
             let _ = catch_unwind(AssertUnwindSafe(|| {
-                drop(deques.raid(&mut own[n % 2], n % 2, |members| members.wrapping_sub(1)));
-                drop(deques.raid(&mut foreign[n % 3], n % 2, |members| members + n));
+                drop(deques.steal_from(&mut own[n % 2], n % 2, |members| members.wrapping_sub(1)));
+                drop(deques.steal_from(&mut foreign[n % 3], n % 2, |members| members + n));
                 drop(others.sweep(n % 3));
                 deques.rebalance(0, 1, |_| n);
-                if let Some((_, Raid::Stolen { task, .. } | Raid::Mugged { task })) =
+                if let Some((_, StealOutcome::Stolen { task, .. } | StealOutcome::TakenOver { task })) =
                     deques.find(&mut own[n % 2])
                 {
                     drop(task);
@@ -290,8 +292,8 @@ fn deques_with_wrong_words_and_owners() {
     });
 }
 
-/// Tries: bounded queues of no size and of a huge one, filled, emptied, and dropped with elements; positions at the wrap.
-/// Expected: errors for sizes; each element is dropped once.
+/// Tries: bounded queues of no size and of a huge one, filled, emptied, and dropped with elements; positions
+/// at the wrap. Expected: errors for sizes; each element is dropped once.
 #[test]
 fn bounded_queues() {
     program!(|world| {
@@ -335,9 +337,9 @@ fn bounded_queues() {
     });
 }
 
-/// Tries: inboxes whose owner goes first, slots that are swapped by several threads, locked queues that are changed inside
-/// of their own callbacks' panics, and transfers whose claim is dropped in odd ways.
-/// Expected: each element is dropped once.
+/// Tries: inboxes whose owner goes first, slots that are swapped by several threads, locked queues that are
+/// changed inside of their own callbacks' panics, and transfers whose claim is dropped in odd ways. Expected:
+/// each element is dropped once.
 #[test]
 fn inboxes_slots_and_transfers() {
     program!(|world| {
@@ -408,7 +410,8 @@ fn inboxes_slots_and_transfers() {
     });
 }
 
-/// Tries: elements whose destructors panic, in each queue, as the queue goes. Expected: no element is dropped twice.
+/// Tries: elements whose destructors panic, in each queue, as the queue goes. Expected: no element is dropped
+/// twice.
 #[test]
 fn elements_that_panic_as_they_go() {
     struct Bomb(Arc<AtomicUsize>);

@@ -59,8 +59,8 @@ fn two_hundred_runtimes_at_once() {
     });
 }
 
-/// Tries: a runtime that is dropped by its own job, future, fiber, blocking closure, waker-like destructor and thread-local.
-/// Expected: it ends by itself; the task that dropped it goes on to its end.
+/// Tries: a runtime that is dropped by its own job, future, fiber, blocking closure, waker-like destructor
+/// and thread-local. Expected: it ends by itself; the task that dropped it goes on to its end.
 #[test]
 fn a_runtime_is_dropped_from_inside() {
     type Place = Arc<Mutex<Option<Runtime>>>;
@@ -150,8 +150,8 @@ fn a_runtime_is_dropped_from_inside() {
     });
 }
 
-/// Tries: runtimes that call each other in a circle: `install`, `block_on`, `broadcast`, `Pool::run`, on jobs and fibers.
-/// Expected: each call ends, with one worker too.
+/// Tries: runtimes that call each other in a circle: `install`, `block_on`, `broadcast`, `Pool::run`, on jobs
+/// and fibers. Expected: each call ends, with one worker too.
 #[test]
 fn calls_between_runtimes_in_circles() {
     program!(|world| {
@@ -324,9 +324,8 @@ fn handles_of_pools_after_the_end() {
     });
 }
 
-/// Tries: a runtime that is dropped while sockets, timers, streams of connections and blocking closures are in use, and used
-/// by other runtimes' tasks.
-/// Expected: each operation ends with an error or a result.
+/// Tries: a runtime that is dropped while sockets, timers, streams of connections and blocking closures are
+/// in use, and used by other runtimes' tasks. Expected: each operation ends with an error or a result.
 #[test]
 fn a_runtime_ends_while_its_driver_is_used_elsewhere() {
     program!(|world| {
@@ -429,7 +428,8 @@ fn destructors_spawn_during_shutdown() {
     });
 }
 
-/// Tries: reports of stuck workers that panic, wait, and end the runtime. Expected: the runtime goes on, or ends.
+/// Tries: reports of stuck workers that panic, wait, and end the runtime. Expected: the runtime goes on, or
+/// ends.
 #[test]
 fn reports_that_misbehave() {
     program!(|world| {
@@ -468,7 +468,8 @@ fn reports_that_misbehave() {
     });
 }
 
-/// Tries: stacks of threads that are too small for anything. Expected: an error of `build`, or tasks that run.
+/// Tries: stacks of threads that are too small for anything. Expected: an error of `build`, or tasks that
+/// run.
 #[test]
 fn stacks_of_threads_that_are_too_small() {
     program!(|world| {

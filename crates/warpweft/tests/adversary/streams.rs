@@ -96,8 +96,9 @@ fn streams_are_dropped_in_the_middle() {
     });
 }
 
-/// Tries: sources that panic, streams that are polled after that and after their end, with a waker that does nothing.
-/// Expected: the panic is the poller's; afterwards the stream ends or panics, and nothing hangs that is awaited.
+/// Tries: sources that panic, streams that are polled after that and after their end, with a waker that does
+/// nothing. Expected: the panic is the poller's; afterwards the stream ends or panics, and nothing hangs that
+/// is awaited.
 #[test]
 fn sources_that_panic() {
     program!(|world| {
@@ -121,9 +122,8 @@ fn sources_that_panic() {
     });
 }
 
-/// Tries: pipelines whose stages panic, wait, spawn and are dropped with items in each stage; capacities of 0 and of the
-/// largest number.
-/// Expected: each item comes out once, or is dropped.
+/// Tries: pipelines whose stages panic, wait, spawn and are dropped with items in each stage; capacities of 0
+/// and of the largest number. Expected: each item comes out once, or is dropped.
 #[test]
 fn pipelines_are_dropped_in_the_middle() {
     program!(|world| {

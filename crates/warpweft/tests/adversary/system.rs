@@ -6,8 +6,8 @@ pub(crate) fn kill_group(leader: u32) {
     unsafe { libc::kill(-leader.cast_signed(), libc::SIGKILL) };
 }
 
-/// Forks this process, and calls `child` in the child, which ends with the status that `child` gives. Returns the status
-/// that `waitpid` gives in the parent.
+/// Forks this process, and calls `child` in the child, which ends with the status that `child` gives. Returns
+/// the status that `waitpid` gives in the parent.
 ///
 /// The child may only do what a child of a process with threads may do. The programs know that.
 pub(crate) fn fork(child: impl FnOnce() -> i32) -> i32 {
@@ -54,7 +54,8 @@ pub(crate) enum Refuse {
     Threads,
 }
 
-/// Installs a filter of system calls on all threads of this process, for good. `false`: the system does not allow it.
+/// Installs a filter of system calls on all threads of this process, for good. `false`: the system does not
+/// allow it.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn enter_sandbox(refuse: Refuse) -> bool {
     const SECCOMP_SET_MODE_FILTER: libc::c_uint = 1;

@@ -50,7 +50,8 @@ fn cancelled_before_the_start_is_never_ok() {
     });
 }
 
-/// Tries: a cancelled future that has started, and goes on to suspend. Expected: `Cancelled`, and its destructor runs.
+/// Tries: a cancelled future that has started, and goes on to suspend. Expected: `Cancelled`, and its
+/// destructor runs.
 #[test]
 fn cancelled_while_it_sleeps_is_never_ok() {
     program!(|world| {
@@ -82,7 +83,8 @@ fn cancelled_while_it_sleeps_is_never_ok() {
     });
 }
 
-/// Tries: a `par_for` that is cancelled in the middle. Expected: a true `cancel` is followed by `Cancelled`, not by `Ok`.
+/// Tries: a `par_for` that is cancelled in the middle. Expected: a true `cancel` is followed by `Cancelled`,
+/// not by `Ok`.
 #[test]
 fn a_cancelled_loop_is_never_ok() {
     program!(|world| {
@@ -109,8 +111,8 @@ fn a_cancelled_loop_is_never_ok() {
     });
 }
 
-/// Tries: storms of `cancel` from several threads against tasks of all kinds, with handles asked again after the end.
-/// Expected: each joiner is told; a `cancel` after the end returns false.
+/// Tries: storms of `cancel` from several threads against tasks of all kinds, with handles asked again after
+/// the end. Expected: each joiner is told; a `cancel` after the end returns false.
 #[test]
 fn cancel_storms() {
     program!(|world| {
@@ -195,9 +197,8 @@ fn payloads_that_panic_as_they_go() {
     });
 }
 
-/// Tries: results, closures and futures that panic as they go, dropped by a detached task, a cancelled one, a handle, and
-/// the end of a runtime.
-/// Expected: the process goes on.
+/// Tries: results, closures and futures that panic as they go, dropped by a detached task, a cancelled one, a
+/// handle, and the end of a runtime. Expected: the process goes on.
 #[test]
 fn destructors_that_panic() {
     program!(|world| {
@@ -244,8 +245,9 @@ fn destructors_that_panic() {
     });
 }
 
-/// Tries: handles dropped, cancelled and waited for by the task itself, by each other in a circle, and in destructors.
-/// Expected: no freed memory; a circle of waits is the program's own deadlock, which the end of the runtime resolves.
+/// Tries: handles dropped, cancelled and waited for by the task itself, by each other in a circle, and in
+/// destructors. Expected: no freed memory; a circle of waits is the program's own deadlock, which the end of
+/// the runtime resolves.
 #[test]
 fn handles_in_circles() {
     program!(|world| {
@@ -301,8 +303,8 @@ impl Drop for WaitsForIt {
     }
 }
 
-/// Tries: handles that are waited for in destructors of futures, of fibers and of thread-locals, on workers and outside.
-/// Expected: each wait ends.
+/// Tries: handles that are waited for in destructors of futures, of fibers and of thread-locals, on workers
+/// and outside. Expected: each wait ends.
 #[test]
 fn handles_are_waited_for_in_destructors() {
     thread_local!(static LATE: std::cell::RefCell<Vec<WaitsForIt>> = const { std::cell::RefCell::new(Vec::new()) });

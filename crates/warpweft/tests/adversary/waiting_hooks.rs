@@ -1,6 +1,7 @@
 //! Hooks of a policy that wait, and hooks that end runtimes.
 //!
-//! A hook that waits would give its worker to another thread while it has the worker's state. `keepers` notes that.
+//! A hook that waits would give its worker to another thread while it has the worker's state. `keepers` notes
+//! that.
 #![forbid(unsafe_code)]
 
 use crate::acts::{Act, Acts, acting, work};
@@ -102,7 +103,8 @@ impl Act for Waits {
     }
 }
 
-/// Each way to wait in each of `hooks`. The pool may close with a panic of the policy; nothing else may happen.
+/// Each way to wait in each of `hooks`. The pool may close with a panic of the policy; nothing else may
+/// happen.
 fn wait_in(world: World, hooks: &[&'static str]) {
     for &hook in hooks {
         for way in WAYS {
@@ -150,9 +152,8 @@ fn the_hooks_that_listen_wait() {
     program!(|world| wait_in(world, &["suspended", "evict", "retired"]));
 }
 
-/// Tries: `watches_waits` and `keeps` that wait while many tasks suspend and are pushed, so that another thread gets the
-/// worker meanwhile.
-/// Expected: one thread at a time has the worker's state.
+/// Tries: `watches_waits` and `keeps` that wait while many tasks suspend and are pushed, so that another
+/// thread gets the worker meanwhile. Expected: one thread at a time has the worker's state.
 #[test]
 fn a_question_that_waits_does_not_share_the_workers_state() {
     struct Naps(&'static str, AtomicUsize);
@@ -200,9 +201,8 @@ fn a_question_that_waits_does_not_share_the_workers_state() {
     });
 }
 
-/// Tries: a `push` from outside of the pool that waits, called by tasks of another runtime, whose workers go elsewhere
-/// meanwhile.
-/// Expected: all tasks end.
+/// Tries: a `push` from outside of the pool that waits, called by tasks of another runtime, whose workers go
+/// elsewhere meanwhile. Expected: all tasks end.
 #[test]
 fn a_push_from_outside_waits_on_a_foreign_worker() {
     struct Slow;
@@ -325,8 +325,8 @@ fn each_hook_drops_its_runtime() {
     program!(|world| end_in_hooks(world, false));
 }
 
-/// Tries: `push`, called by a thread that is no worker, shuts the runtime down that it pushes to, and later another one.
-/// Expected: the call ends; each joiner is told.
+/// Tries: `push`, called by a thread that is no worker, shuts the runtime down that it pushes to, and later
+/// another one. Expected: the call ends; each joiner is told.
 #[test]
 fn a_push_from_outside_shuts_its_runtime_down() {
     struct ShutsDown(Mutex<Option<Arc<Runtime>>>);

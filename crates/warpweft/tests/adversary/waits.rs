@@ -61,8 +61,8 @@ fn timers_at_the_ends_of_time() {
     });
 }
 
-/// Tries: thousands of timers that are set, reset, dropped and leaked by several tasks, polled with foreign wakers.
-/// Expected: each that is awaited ends.
+/// Tries: thousands of timers that are set, reset, dropped and leaked by several tasks, polled with foreign
+/// wakers. Expected: each that is awaited ends.
 #[test]
 fn storms_of_timers() {
     struct Nothing;
@@ -203,8 +203,8 @@ impl AsFd for Shifty {
     }
 }
 
-/// Tries: an object whose descriptor changes from call to call, and one that is taken out and registered twice.
-/// Expected: wrong readiness or an error at worst.
+/// Tries: an object whose descriptor changes from call to call, and one that is taken out and registered
+/// twice. Expected: wrong readiness or an error at worst.
 #[test]
 fn descriptors_that_change() {
     program!(|world| {
@@ -241,8 +241,8 @@ fn descriptors_that_change() {
     });
 }
 
-/// Tries: operations of sockets that panic in the middle, are polled in two tasks at once, and wait inside of themselves.
-/// Expected: the panic is the caller's; the socket goes on.
+/// Tries: operations of sockets that panic in the middle, are polled in two tasks at once, and wait inside of
+/// themselves. Expected: the panic is the caller's; the socket goes on.
 #[test]
 fn operations_that_panic_and_wait() {
     program!(|world| {
@@ -284,8 +284,8 @@ fn operations_that_panic_and_wait() {
     });
 }
 
-/// Tries: closures that block, are refused, panic, are cancelled in the queue, and end their own runtime's queue.
-/// Expected: each joiner is told.
+/// Tries: closures that block, are refused, panic, are cancelled in the queue, and end their own runtime's
+/// queue. Expected: each joiner is told.
 #[test]
 fn closures_that_block() {
     program!(|world| {
@@ -335,8 +335,8 @@ fn closures_that_block() {
     });
 }
 
-/// Tries: the use of timers, sockets and files outside of any runtime, and after the end of the one that made them.
-/// Expected: the default runtime serves them, or an error.
+/// Tries: the use of timers, sockets and files outside of any runtime, and after the end of the one that made
+/// them. Expected: the default runtime serves them, or an error.
 #[test]
 fn waits_outside_of_runtimes() {
     program!(|world| {
@@ -363,8 +363,8 @@ fn waits_outside_of_runtimes() {
     });
 }
 
-/// Tries: tasks that wait for everything at once, cancelled and shut down at random moments, with one thread that polls.
-/// Expected: each joiner is told, and the descriptors come back.
+/// Tries: tasks that wait for everything at once, cancelled and shut down at random moments, with one thread
+/// that polls. Expected: each joiner is told, and the descriptors come back.
 #[test]
 fn everything_at_once_against_the_end() {
     program!(|world| {

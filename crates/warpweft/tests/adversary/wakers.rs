@@ -108,8 +108,8 @@ impl Drop for WakesAsItGoes {
     }
 }
 
-/// Tries: futures whose destructors wake themselves and each other, when they end, are cancelled or go with the runtime.
-/// Expected: each joiner is told.
+/// Tries: futures whose destructors wake themselves and each other, when they end, are cancelled or go with
+/// the runtime. Expected: each joiner is told.
 #[test]
 fn destructors_of_futures_wake() {
     program!(|world| {
@@ -144,8 +144,8 @@ fn destructors_of_futures_wake() {
     });
 }
 
-/// Tries: wakers that are dropped last, and called, by thread-local destructors of a worker and of another thread.
-/// Expected: nothing happens, or the task goes on.
+/// Tries: wakers that are dropped last, and called, by thread-local destructors of a worker and of another
+/// thread. Expected: nothing happens, or the task goes on.
 #[test]
 fn wakers_in_thread_local_destructors() {
     struct Late(Vec<Waker>);
@@ -334,8 +334,8 @@ fn futures_that_wake_themselves_for_ever() {
     });
 }
 
-/// Tries: wakers of `block_on`, of a fiber, of a scope's future and of a stream, kept and called after their end.
-/// Expected: nothing happens.
+/// Tries: wakers of `block_on`, of a fiber, of a scope's future and of a stream, kept and called after their
+/// end. Expected: nothing happens.
 #[test]
 fn wakers_of_all_kinds_of_waits_are_kept() {
     fn leave(wakers: &Wakers) -> impl Future<Output = ()> + Send + use<> {

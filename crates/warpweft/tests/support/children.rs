@@ -11,7 +11,7 @@ const LIMIT: u32 = 60;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Status(i32),
-    Signal(i32),
+    Latch(i32),
 }
 
 /// The status of a child whose task panicked, or could not go on.
@@ -51,7 +51,7 @@ pub(crate) fn end_of(child: libc::pid_t) -> End {
     if libc::WIFEXITED(status) {
         End::Status(libc::WEXITSTATUS(status))
     } else {
-        End::Signal(libc::WTERMSIG(status))
+        End::Latch(libc::WTERMSIG(status))
     }
 }
 

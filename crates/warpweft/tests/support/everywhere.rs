@@ -2,8 +2,8 @@
 
 use warpweft::{Builder, PolicySpec, Runtime};
 
-/// How often each program runs: `WARPWEFT_ROUNDS`, or once. With random delays (`--cfg warpweft_chaos`) each round is
-/// another one.
+/// How often each program runs: `WARPWEFT_ROUNDS`, or once. With random delays (`--cfg warpweft_chaos`) each
+/// round is another one.
 fn rounds() -> usize {
     std::env::var("WARPWEFT_ROUNDS")
         .ok()

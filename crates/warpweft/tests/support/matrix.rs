@@ -1,5 +1,5 @@
-//! Who waits × what for: every cell of [`ROWS`] and [`COLUMNS`] is a small program that must end, with the right result, and
-//! with nobody else's work on top of the frame that waits.
+//! Who waits × what for: every cell of [`ROWS`] and [`COLUMNS`] is a small program that must end, with the
+//! right result, and with nobody else's work on top of the frame that waits.
 
 use crate::waits::*;
 use std::cell::RefCell;
@@ -57,7 +57,8 @@ pub(crate) const COLUMNS: &[Column] = &[
     ("a socket",         || block_on(round_trip()),             || Box::pin(round_trip())),
 ];
 
-/// Runs all cells, in direct style for every row, and awaited by a future. `pure`: no spare threads are lacking, so law 1 holds.
+/// Runs all cells, in direct style for every row, and awaited by a future. `pure`: no spare threads are
+/// lacking, so law 1 holds.
 pub(crate) fn every_cell(setting: &str, runtime: &Arc<Runtime>, pure: bool) {
     for &(what, direct, awaited) in COLUMNS {
         let wait = Wait { direct, pure };
@@ -86,7 +87,8 @@ pub(crate) fn every_column_at_once(setting: &str, runtime: &Arc<Runtime>, pure: 
     }
 }
 
-/// A runtime for the matrix: its fibers' stacks are so large that frames that are [`NEAR`] each other are on the same one.
+/// A runtime for the matrix: its fibers' stacks are so large that frames that are [`NEAR`] each other are on
+/// the same one.
 pub(crate) fn builder(workers: usize, policy: &str) -> Builder {
     Runtime::builder()
         .workers(workers)
@@ -94,8 +96,8 @@ pub(crate) fn builder(workers: usize, policy: &str) -> Builder {
         .fiber_stack_size(2 * NEAR)
 }
 
-/// Runs `cell` on a thread of its own, and panics with its name if it panics or is not over in time: a hang is a failure like
-/// any other.
+/// Runs `cell` on a thread of its own, and panics with its name if it panics or is not over in time: a hang
+/// is a failure like any other.
 pub(crate) fn within(cell: &str, program: impl FnOnce() + Send + 'static) {
     let (over, wait) = mpsc::channel();
     let thread = thread::spawn(move || {

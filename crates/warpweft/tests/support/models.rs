@@ -17,8 +17,8 @@ fn iterations() -> usize {
         .unwrap_or(200)
 }
 
-/// Runs `model` under random and under probabilistic-concurrency-testing schedules. A hang is a deadlock that shuttle
-/// reports.
+/// Runs `model` under random and under probabilistic-concurrency-testing schedules. A hang is a deadlock that
+/// shuttle reports.
 #[allow(dead_code, reason = "some files have models with loops only")]
 pub(crate) fn check(model: fn()) {
     check_with(Arc::new(model));

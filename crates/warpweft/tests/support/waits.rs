@@ -201,8 +201,8 @@ pub(crate) fn direct_promise() {
     assert_eq!(promised().wait(), Ok(7));
 }
 
-/// Doubles what it is sent, through channels with room for one. (Not a job: without spare threads two jobs that wait for each other,
-/// again and again, lie on top of each other and cannot go on.)
+/// Doubles what it is sent, through channels with room for one. (Not a job: without spare threads two jobs
+/// that wait for each other, again and again, lie on top of each other and cannot go on.)
 fn doubler() -> (channel::Sender<u32>, channel::Receiver<u32>) {
     let (sender, theirs) = channel::bounded(1);
     let (answers, receiver) = channel::bounded(1);

@@ -7,10 +7,11 @@
 //! | lock | `sync::Mutex` | the same, `.wait()` | `sync::Mutex` | `async_lock::Mutex` | `sync::Mutex` | `std::sync::Mutex` |
 //! | buffer | the same channel | the same channel | of a textbook | the same channel | `mpmc::channel` and a semaphore | of a textbook |
 //!
-//! All are the contestant's own: how fast its tasks wait and wake is what these programs are about. may's channels have no bound, so
-//! a semaphore counts the room; the standard library has no semaphore, so one is made of what it has. A buffer is emptied by several:
-//! who has channels with several receivers takes one, as Go does (smol does not for units without a value: semaphores are faster there); for
-//! the others it is made of their semaphores and their lock.
+//! All are the contestant's own: how fast its tasks wait and wake is what these programs are about. may's
+//! channels have no bound, so a semaphore counts the room; the standard library has no semaphore, so one is
+//! made of what it has. A buffer is emptied by several: who has channels with several receivers takes one, as
+//! Go does (smol does not for units without a value: semaphores are faster there); for the others it is made
+//! of their semaphores and their lock.
 
 use std::future::Future;
 

@@ -5,7 +5,8 @@ use async_lock::{Mutex, Semaphore};
 use super::{Apps, OPEN, Store, Unit, textbook};
 use crate::peers::smol::Verbs;
 
-/// Whichever is faster: two semaphores can count units without a value in half of the time that a channel takes.
+/// Whichever is faster: two semaphores can count units without a value in half of the time that a channel
+/// takes.
 pub(crate) enum Buffer<T: Unit> {
     Channel(async_channel::Sender<T>, async_channel::Receiver<T>),
     Semaphores(textbook::Buffer<Verbs, T>),

@@ -1,5 +1,5 @@
-//! A buffer that several fill and several empty, as the textbooks have it: a ring under a lock, a semaphore for the room in it and
-//! another for the goods. Units without a value need no ring.
+//! A buffer that several fill and several empty, as the textbooks have it: a ring under a lock, a semaphore
+//! for the room in it and another for the goods. Units without a value need no ring.
 
 use std::collections::VecDeque;
 

@@ -57,7 +57,8 @@ impl Tasks for Verbs {
     }
 }
 
-/// Permits under a mutex. Nobody is notified who does not wait: that would be a call of the kernel for nothing.
+/// Permits under a mutex. Nobody is notified who does not wait: that would be a call of the kernel for
+/// nothing.
 #[derive(Default)]
 pub(crate) struct Semaphore {
     state: Mutex<Permits>,

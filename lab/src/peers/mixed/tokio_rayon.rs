@@ -1,5 +1,5 @@
-//! tokio for what waits and rayon for what computes, as people glue them: two pools, each with as many threads as there are
-//! workers, and a oneshot from the one to the other.
+//! tokio for what waits and rayon for what computes, as people glue them: two pools, each with as many
+//! threads as there are workers, and a oneshot from the one to the other.
 
 use std::future::Future;
 use std::{io, net};

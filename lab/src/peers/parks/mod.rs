@@ -5,8 +5,9 @@
 //! | park | pending, until its waker was called | the same, in one `fiber::wait` for the whole body | as warpweft | as warpweft | `coroutine::park` | `thread::park` |
 //! | unpark | `Waker::wake_by_ref` | the same | the same | the same | `Coroutine::unpark` | `Thread::unpark` |
 //!
-//! Where tasks are futures, waking one *is* unparking it, so all of them have the same [`Place`]: a flag, and the waker that the task
-//! had when it came. A task has one waker for its life in each of these runtimes (a debug build checks that).
+//! Where tasks are futures, waking one *is* unparking it, so all of them have the same [`Place`]: a flag, and
+//! the waker that the task had when it came. A task has one waker for its life in each of these runtimes (a
+//! debug build checks that).
 
 use super::apps::{self, Apps};
 use super::{may, smol, tokio, waits, warpweft};

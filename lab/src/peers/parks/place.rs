@@ -9,8 +9,8 @@
 //! Invariants
 //! - One task parks here, and it enters before anybody unparks it.
 //! - Nobody unparks it twice before it has parked once: an unpark is not counted.
-//! - No unpark is lost: the flag is set before the waker is called, and a runtime polls a task again that was woken after its poll
-//!   began. What it may see is a poll too many.
+//! - No unpark is lost: the flag is set before the waker is called, and a runtime polls a task again that was
+//!   woken after its poll began. What it may see is a poll too many.
 
 use std::future::{Future, poll_fn};
 use std::sync::OnceLock;

@@ -1,4 +1,5 @@
-//! The idiom of work that waits for what is remote, and computes: a tree of futures that split in two, wait, and join.
+//! The idiom of work that waits for what is remote, and computes: a tree of futures that split in two, wait,
+//! and join.
 //!
 //! | verb | warpweft | tokio | tokio+rayon | rayon |
 //! |---|---|---|---|---|
@@ -7,7 +8,8 @@
 //! | a connection | `net::TcpStream` | `net::TcpStream` | the same | `std::net::TcpStream`, which blocks |
 //! | compute | here, with `join` | here, in plain calls: it has no join | in a rayon pool beside, `oneshot` back | here, with `join` |
 //!
-//! A program is written once, with `await`. For rayon each verb waits before it returns, and no future ever sees anything pending.
+//! A program is written once, with `await`. For rayon each verb waits before it returns, and no future ever
+//! sees anything pending.
 
 use std::future::Future;
 use std::io;

@@ -17,7 +17,8 @@ use crate::peers::sequential::Calls;
 use crate::peers::{not_built, rayon};
 use crate::workloads::{Program, Request};
 
-/// The verbs; with a rayon pool if it computes there. That one lives as long as the process, as rayon's own does.
+/// The verbs; with a rayon pool if it computes there. That one lives as long as the process, as rayon's own
+/// does.
 #[derive(Clone, Copy)]
 struct Verbs(Option<&'static ThreadPool>);
 

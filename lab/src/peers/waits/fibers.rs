@@ -45,8 +45,8 @@ impl Tasks for FiberVerbs {
     }
 }
 
-/// Gives way in its poll. Inlined, as a call of `fiber::yield_now` in a fiber's own loop is: the body of an `async fn` is a function,
-/// whose return behind the switch the processor mispredicts.
+/// Gives way in its poll. Inlined, as a call of `fiber::yield_now` in a fiber's own loop is: the body of an
+/// `async fn` is a function, whose return behind the switch the processor mispredicts.
 struct GiveWay;
 
 impl Future for GiveWay {

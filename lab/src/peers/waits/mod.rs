@@ -7,8 +7,8 @@
 //! | mutex | `sync::Mutex` | the same, `.wait()` | `sync::Mutex` | `async_lock::Mutex` | `sync::Mutex` |
 //! | sleep | `time::sleep_until` | | `time::sleep_until` | | `coroutine::sleep` |
 //!
-//! A workload is written once, with `await`. For fibers and coroutines, which wait in direct style, each verb waits before it returns, and the
-//! future that they run never sees anything pending.
+//! A workload is written once, with `await`. For fibers and coroutines, which wait in direct style, each verb
+//! waits before it returns, and the future that they run never sees anything pending.
 
 use std::future::Future;
 use std::time::Instant;

@@ -5,8 +5,9 @@
 //!     └───────────────────── water ───────────────────────▶
 //! ```
 //!
-//! The river always has water, but one at a time draws it: a number under a lock. The power in store is a buffer of units that have no
-//! value. A house takes a unit of power and then one of water, again and again; the plant makes as much as all of them need.
+//! The river always has water, but one at a time draws it: a number under a lock. The power in store is a
+//! buffer of units that have no value. A house takes a unit of power and then one of water, again and again;
+//! the plant makes as much as all of them need.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

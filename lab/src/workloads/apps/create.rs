@@ -1,8 +1,9 @@
 //! *create*: tasks with nothing in them are created, scheduled, run and destroyed.
 //!
-//! One at a time, each before the next; or all of them, before anybody asks for the first. In the second form the memory is looked at when the
-//! last one has been created: the growth of the process's resident set, divided by their number, with the handle that the program keeps of each.
-//! The warm-up is small, so that it leaves no memory that could be used again.
+//! One at a time, each before the next; or all of them, before anybody asks for the first. In the second form
+//! the memory is looked at when the last one has been created: the growth of the process's resident set,
+//! divided by their number, with the handle that the program keeps of each. The warm-up is small, so that it
+//! leaves no memory that could be used again.
 
 use std::time::{Duration, Instant};
 

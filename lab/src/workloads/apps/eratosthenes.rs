@@ -4,8 +4,9 @@
 //!   2, 3, 4, … ──▶ [ sieve 2 ] ──▶ 3, 5, 7, … ──▶ [ sieve 3 ] ──▶ 5, 7, 11, … ──▶ … ──▶ the next prime
 //! ```
 //!
-//! Each sieve is a task that lets through what its prime does not divide. The first number that comes out at the end is a prime, and a sieve
-//! for it is added there. Up to 10 000 there are 1229 of them, and 2.8 million numbers go from one to the next.
+//! Each sieve is a task that lets through what its prime does not divide. The first number that comes out at
+//! the end is a prime, and a sieve for it is added there. Up to 10 000 there are 1229 of them, and 2.8
+//! million numbers go from one to the next.
 
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,12 @@
-//! *mandelbrot*: a square picture of Mandelbrot's set, cut into parts of equally many points, a task for each.
+//! *mandelbrot*: a square picture of Mandelbrot's set, cut into parts of equally many points, a task for
+//! each.
 //!
-//! The parts differ much in work: a point of the set takes all iterations, one far away takes two. The picture lies symmetrically about the
-//! real axis, to the last bit, so that every point is checked against its mirror image; and some are computed again.
+//! The parts differ much in work: a point of the set takes all iterations, one far away takes two. The
+//! picture lies symmetrically about the real axis, to the last bit, so that every point is checked against
+//! its mirror image; and some are computed again.
 //!
-//! With `out=FILE` the picture is written in the format PGM: the set is black, and the sooner a point escapes the brighter it is.
+//! With `out=FILE` the picture is written in the format PGM: the set is black, and the sooner a point escapes
+//! the brighter it is.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -79,7 +82,8 @@ impl Plane {
         self.side * self.side
     }
 
-    /// After how many iterations a point is known not to belong to the set; the limit, if it is not known then.
+    /// After how many iterations a point is known not to belong to the set; the limit, if it is not known
+    /// then.
     fn escape(self, point: usize) -> u16 {
         let side = self.side as i64;
         let (row, column) = (point / self.side, point % self.side);

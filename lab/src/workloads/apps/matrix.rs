@@ -1,7 +1,8 @@
 //! *matrix*: the product of two square matrices, some rows of it to each task.
 //!
-//! As plain as it can be, a row by a column at a time, and not made for caches: what is measured is whether all workers have their share until
-//! the end. All entries are small whole numbers, so that the sums are exact. The product is checked with a vector: (A B) v = A (B v).
+//! As plain as it can be, a row by a column at a time, and not made for caches: what is measured is whether
+//! all workers have their share until the end. All entries are small whole numbers, so that the sums are
+//! exact. The product is checked with a vector: (A B) v = A (B v).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,8 +1,10 @@
-//! Concurrent programs of the old kind, a task per actor: rings, buffers, chains, a city; and tasks alone, pictures, products.
+//! Concurrent programs of the old kind, a task per actor: rings, buffers, chains, a city; and tasks alone,
+//! pictures, products.
 //!
-//! They are the test suite with which Negele, Friedrich, Oh and Egger compare a cooperative scheduler with two operating systems ("On the
-//! Design and Implementation of an Efficient Lock-Free Scheduler", section 5), in the sizes of their table 1; the programs go back to
-//! Bläser's thesis (2007). What they measure is "the schedulers and synchronization primitives under heavy load": each contestant uses its own.
+//! They are the test suite with which Negele, Friedrich, Oh and Egger compare a cooperative scheduler with
+//! two operating systems ("On the Design and Implementation of an Efficient Lock-Free Scheduler", section 5),
+//! in the sizes of their table 1; the programs go back to Bläser's thesis (2007). What they measure is "the
+//! schedulers and synchronization primitives under heavy load": each contestant uses its own.
 //!
 //! | program | actors | wait for |
 //! |---|---|---|
@@ -16,7 +18,8 @@
 //! | [`mandelbrot`] | parts of a picture | nothing |
 //! | [`matrix`] | rows of a product | nothing |
 //!
-//! A run begins with the first actor's creation and ends when the last one has ended: the mailboxes, buffers and semaphores are there before.
+//! A run begins with the first actor's creation and ends when the last one has ended: the mailboxes, buffers
+//! and semaphores are there before.
 
 use std::future::Future;
 use std::time::Duration;
@@ -141,7 +144,8 @@ pub(super) fn refusal(runtime: Runtime) -> Option<String> {
     Some(reason.to_owned())
 }
 
-/// Whether this runtime cannot have as many tasks as this program may ask for. (One at a time it could, but a task takes it 10 to 100 us.)
+/// Whether this runtime cannot have as many tasks as this program may ask for. (One at a time it could, but a
+/// task takes it 10 to 100 us.)
 pub(super) fn bounded(name: Name, runtime: Runtime) -> bool {
     name == Name::Create && matches!(runtime, Runtime::Threads | Runtime::May)
 }

@@ -6,8 +6,9 @@
 //!   reporter m ─┘      └─▶ mailbox ──▶ customer n
 //! ```
 //!
-//! To publish is to send to every mailbox. A mailbox has little room, so a reporter waits for the slowest reader. A message says who wrote it
-//! and which it is, and a reader checks that no reporter's messages come out of order.
+//! To publish is to send to every mailbox. A mailbox has little room, so a reporter waits for the slowest
+//! reader. A message says who wrote it and which it is, and a reader checks that no reporter's messages come
+//! out of order.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -6,7 +6,8 @@
 //!   producer n ─┘                              └─▶ consumer n
 //! ```
 //!
-//! The units are shared out evenly among the pairs. Who takes a unit need not be the partner of who put it in.
+//! The units are shared out evenly among the pairs. Who takes a unit need not be the partner of who put it
+//! in.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

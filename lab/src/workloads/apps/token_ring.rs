@@ -6,8 +6,8 @@
 //!      └──────────────────── mailbox ◀──────────────┘
 //! ```
 //!
-//! One of them has something to do, all others wait: each pass wakes one and puts one to sleep. The token counts the passes, so that each
-//! player knows whether it is its turn.
+//! One of them has something to do, all others wait: each pass wakes one and puts one to sleep. The token
+//! counts the passes, so that each player knows whether it is its turn.
 
 use std::time::{Duration, Instant};
 

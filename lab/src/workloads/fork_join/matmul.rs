@@ -1,5 +1,5 @@
-//! *matmul*: the product of two square matrices of f64. The largest of the three dimensions is halved; rows and
-//! columns of the product are two branches, halves of the inner dimension are one after the other.
+//! *matmul*: the product of two square matrices of f64. The largest of the three dimensions is halved; rows
+//! and columns of the product are two branches, halves of the inner dimension are one after the other.
 //!
 //! Matrices lie in memory as they are split, so that every block is one slice:
 //!
@@ -8,9 +8,9 @@
 //!               ──▶ else the longer side is halved: the first half, then the second, each in this way
 //! ```
 //!
-//! Where both sides are equally long, the left factor and the product are halved by rows and the right factor by
-//! columns. That is the order in which the recursion splits them: of three dimensions it takes the largest, rows
-//! before columns before the inner one.
+//! Where both sides are equally long, the left factor and the product are halved by rows and the right factor
+//! by columns. That is the order in which the recursion splits them: of three dimensions it takes the
+//! largest, rows before columns before the inner one.
 //!
 //! All entries are small whole numbers, so every sum is exact and does not depend on the order.
 
@@ -219,8 +219,8 @@ pub(super) fn run<P: ForkPool>(pool: &P, n: usize) -> Result<Outcome, LabError> 
         b: block(n, b.as_slice()),
         c: block(n, c.as_mut_slice()),
     }));
-    // C is A B if C x is A (B x); with x at random, a wrong C passes once in a thousand times at most. All figures are
-    // whole and below 2^53.
+    // C is A B if C x is A (B x); with x at random, a wrong C passes once in a thousand times at most. All
+    // figures are whole and below 2^53.
     let x = whole_numbers(&mut random, n, 1023);
     let expected = times(&a, n, Ties::ByRows, &times(&b, n, Ties::ByCols, &x));
     check(

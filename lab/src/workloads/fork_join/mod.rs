@@ -10,10 +10,10 @@
 //!
 //! Ground rules
 //! - Each program is written once, against [`Fork`]; a contestant brings its join and nothing else.
-//! - What the programs do below their cut-offs is the same machine code for everybody: it is not generic, and it is
-//!   not inlined.
-//! - The clock runs from when a worker begins the root to when the root ends, not over the way into the pool. Inputs
-//!   are made before and checks are made after.
+//! - What the programs do below their cut-offs is the same machine code for everybody: it is not generic, and
+//!   it is not inlined.
+//! - The clock runs from when a worker begins the root to when the root ends, not over the way into the pool.
+//!   Inputs are made before and checks are made after.
 
 mod fib;
 mod matmul;

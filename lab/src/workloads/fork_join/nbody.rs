@@ -1,4 +1,5 @@
-//! *nbody*: one step of the forces between n bodies. The bodies are halved down to 16; each is attracted by all.
+//! *nbody*: one step of the forces between n bodies. The bodies are halved down to 16; each is attracted by
+//! all.
 
 use fastrand::Rng;
 

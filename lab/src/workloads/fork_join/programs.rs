@@ -174,7 +174,8 @@ pub(crate) const VARIANTS: &[Variant] = &[
     },
 ];
 
-/// Fills in what depends on the program, and refuses sizes that do not fit it. Gives back what an operation is.
+/// Fills in what depends on the program, and refuses sizes that do not fit it. Gives back what an operation
+/// is.
 pub(crate) fn settle(params: &mut Params, smoke: bool) -> Result<&'static str, LabError> {
     let entry = named(params);
     let Entry {

@@ -1,5 +1,5 @@
-//! *quicksort* and *mergesort*: random u64. Ranges up to the cut-off are sorted by the standard library, the same for
-//! everybody.
+//! *quicksort* and *mergesort*: random u64. Ranges up to the cut-off are sorted by the standard library, the
+//! same for everybody.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use super::{Timed, nanos_each};
 /// Ranges up to this long are not split.
 const CUT_OFF: usize = 1024;
 
-/// Sorts a range in place: what is not greater than a pivot to the left, what is not less to the right, then both.
+/// Sorts a range in place: what is not greater than a pivot to the left, what is not less to the right, then
+/// both.
 pub(in crate::workloads) struct Quicksort<'a>(pub(in crate::workloads) &'a mut [u64]);
 
 impl Branch for Quicksort<'_> {
@@ -31,8 +32,8 @@ impl Branch for Quicksort<'_> {
     }
 }
 
-/// Hoare's partition around the median of three: what lies before the place that is given back is not greater than
-/// what lies behind it. Both sides have an element at least, if there are three.
+/// Hoare's partition around the median of three: what lies before the place that is given back is not greater
+/// than what lies behind it. Both sides have an element at least, if there are three.
 #[inline(never)]
 fn partition(range: &mut [u64]) -> usize {
     let last = range.len() - 1;

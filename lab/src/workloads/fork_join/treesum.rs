@@ -1,5 +1,6 @@
-//! *treesum*: the sum over a binary tree whose nodes lie on the heap, with a join at every node. The tree is sparse:
-//! the shape is that of a search tree with random keys, in which a third of the nodes has one child only.
+//! *treesum*: the sum over a binary tree whose nodes lie on the heap, with a join at every node. The tree is
+//! sparse: the shape is that of a search tree with random keys, in which a third of the nodes has one child
+//! only.
 
 use std::hint;
 use std::time::Duration;
@@ -63,7 +64,8 @@ impl Branch for Again<'_> {
     }
 }
 
-/// A tree of n nodes: the root first, and the others to its left and right at random. Its depth is logarithmic.
+/// A tree of n nodes: the root first, and the others to its left and right at random. Its depth is
+/// logarithmic.
 fn tree(random: &mut Rng, n: usize) -> Option<Box<Node>> {
     let others = n.checked_sub(1)?;
     let left = random.usize(..=others);

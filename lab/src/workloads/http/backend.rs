@@ -1,6 +1,6 @@
-//! Slow backends: what a server asks when it fans out. Each is a thread with a listener of its own; it answers a question of eight
-//! bytes with eight bytes, so long after it was read. The questions of different connections wait side by side, as those of a
-//! database do whose disk is slow and whose processor is not.
+//! Slow backends: what a server asks when it fans out. Each is a thread with a listener of its own; it
+//! answers a question of eight bytes with eight bytes, so long after it was read. The questions of different
+//! connections wait side by side, as those of a database do whose disk is slow and whose processor is not.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -55,8 +55,8 @@ impl Backends {
             backends
                 .threads
                 .push(thread::Builder::new().name(name).spawn(move || {
-                    // Relaxed: what wakes it for the last time is a connection. A backend that fails closes its
-                    // connections, which the server tells its clients.
+                    // Relaxed: what wakes it for the last time is a connection. A backend that fails closes
+                    // its connections, which the server tells its clients.
                     while !stop.load(Ordering::Relaxed) && backend.turn().is_ok() {}
                 })?);
         }

@@ -1,5 +1,5 @@
-//! *http*: a server on the runtime under test, hyper 1.x with the same handler for everybody, and clients that keep their
-//! connections: each sends its next request when it has the answer to the last.
+//! *http*: a server on the runtime under test, hyper 1.x with the same handler for everybody, and clients
+//! that keep their connections: each sends its next request when it has the answer to the last.
 //!
 //! ```text
 //!  client threads (poll, blocking sockets) ──▶ loopback ──▶ the pool: accept, a task per connection
@@ -9,9 +9,10 @@
 //!  backend threads, see `backend` ◀──────────── loopback ───────────────────────────┘
 //! ```
 //!
-//! The clients take processor time from the server, as `wrk` on the same machine does, and the same amount from every contestant. Which
-//! requests compute is an exact, shuffled count. Every answer is checked. A latency is from the first byte sent to the last
-//! one received; requests that do not compute are reported on their own, too: theirs is the tail that the others can spoil.
+//! The clients take processor time from the server, as `wrk` on the same machine does, and the same amount
+//! from every contestant. Which requests compute is an exact, shuffled count. Every answer is checked. A
+//! latency is from the first byte sent to the last one received; requests that do not compute are reported on
+//! their own, too: theirs is the tail that the others can spoil.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,14 +1,16 @@
-//! *churn*: tasks that push each other out of random places: whom a task wakes has nothing to do with where that one ran.
+//! *churn*: tasks that push each other out of random places: whom a task wakes has nothing to do with where
+//! that one ran.
 //!
 //! ```text
 //!  swap (the default)   own name into a random spot ──▶ unpark whose name was there ──▶ park
 //!  sem                  V a random semaphore ──▶ P the same one
 //! ```
 //!
-//! With semaphores, as it was published, a task may take its own permit back and never block. So the main form hands over: the one who
-//! is found goes on, and the one who finds it waits, always.
+//! With semaphores, as it was published, a task may take its own permit back and never block. So the main
+//! form hands over: the one who is found goes on, and the one who finds it waits, always.
 //!
-//! At most as many tasks wait as there are spots, so the others keep the workers busy: there must be a worker's worth of them.
+//! At most as many tasks wait as there are spots, so the others keep the workers busy: there must be a
+//! worker's worth of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -110,8 +112,8 @@ impl Spots {
         gift: usize,
     ) {
         let spot = &self.0[random.usize(..self.0.len())].0;
-        // Ordering: AcqRel: a spot that was cleared after the end was told tells it on; see `clear`. What a seat is given it sees
-        // since it is unparked after that.
+        // Ordering: AcqRel: a spot that was cleared after the end was told tells it on; see `clear`. What a
+        // seat is given it sees since it is unparked after that.
         let found = spot.swap(seat + 1, Ordering::AcqRel);
         if found != 0 {
             let found = &hall.seats[found - 1];
@@ -126,7 +128,8 @@ impl Spots {
         taken.count()
     }
 
-    /// Unparks all, once it is over. Who puts its name into a spot after that has seen that it is over, and does the same.
+    /// Unparks all, once it is over. Who puts its name into a spot after that has seen that it is over, and
+    /// does the same.
     pub(super) fn clear<P: Place>(&self, hall: &Hall<P>) {
         for spot in &self.0 {
             let found = spot.0.swap(0, Ordering::AcqRel);
@@ -213,7 +216,8 @@ impl Plan {
                         turns += 1;
                         own.turn(turns, &hall);
                     }
-                    // Whoever ends leaves a permit everywhere: the one who gets it ends as well, and does the same.
+                    // Whoever ends leaves a permit everywhere: the one who gets it ends as well, and does the
+                    // same.
                     for spot in spots.iter() {
                         P::Tasks::release(&spot.0);
                     }

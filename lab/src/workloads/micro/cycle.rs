@@ -4,7 +4,8 @@
 //!  ring   A ─▶ B ─▶ C ─▶ D ─▶ E ─▶ A …      a transfer is an unpark, a park and a switch
 //! ```
 //!
-//! With a ring per worker nothing else is ready; with a hundred, each waits for its turn, and the policy decides whose it is.
+//! With a ring per worker nothing else is ready; with a hundred, each waits for its turn, and the policy
+//! decides whose it is.
 
 use super::super::check;
 use super::super::params::{Domain, Param, Params, Variant};
@@ -111,8 +112,8 @@ impl Plan {
         Ok(counted.outcome(ring))
     }
 
-    /// One task of a ring runs at a time, in its order: each had as many turns as the one before it, or one fewer since the ring was
-    /// stopped.
+    /// One task of a ring runs at a time, in its order: each had as many turns as the one before it, or one
+    /// fewer since the ring was stopped.
     fn check(&self, counted: &Counted) -> Result<(), LabError> {
         for turns in counted.all.chunks(self.ring) {
             let in_order = turns.is_sorted_by(|a, b| a >= b);

@@ -6,7 +6,8 @@
 //!  outside                                    sleeps an eighth │ counts │ sleeps │ counts, says stop
 //! ```
 //!
-//! The figures are what was counted between two looks from a thread outside of the pool, which sleeps meanwhile.
+//! The figures are what was counted between two looks from a thread outside of the pool, which sleeps
+//! meanwhile.
 //!
 //! Invariants
 //! - Only the task of a seat writes its counts, so a plain load and store counts.
@@ -128,7 +129,8 @@ impl Window {
         }
     }
 
-    /// Runs so many tasks and counts their turns. Those that are among the `first` have theirs without being unparked by another.
+    /// Runs so many tasks and counts their turns. Those that are among the `first` have theirs without being
+    /// unparked by another.
     pub(super) fn count<P, F>(
         self,
         pool: &P,
@@ -143,7 +145,8 @@ impl Window {
         self.count_in_groups(pool, seats, 1, first, task)
     }
 
-    /// The same where so many neighbours are started together: a leader as usual, who starts them beside itself and ends.
+    /// The same where so many neighbours are started together: a leader as usual, who starts them beside
+    /// itself and ends.
     pub(super) fn count_in_groups<P, F>(
         self,
         pool: &P,
@@ -201,7 +204,8 @@ impl Window {
         begins.recv().map_err(|_| dropped())?;
         let now = time_zero.elapsed().as_nanos() as u64;
         for seat in &hall.seats {
-            // A task that is never served has waited since now. One that was in the meantime has the later time.
+            // A task that is never served has waited since now. One that was in the meantime has the later
+            // time.
             seat.last.fetch_max(now, Ordering::Relaxed);
             seat.longest.store(0, Ordering::Relaxed);
         }

@@ -1,4 +1,5 @@
-//! *locality*: churn in which each task works on an array before it hands over. Who is woken is better off where the array is.
+//! *locality*: churn in which each task works on an array before it hands over. Who is woken is better off
+//! where the array is.
 //!
 //! ```text
 //!  share     the array goes to whoever is unparked: it should run where it was unparked
@@ -7,8 +8,8 @@
 //!
 //! A policy that puts who is woken on the one side does well in the one and badly in the other.
 //!
-//! An array belongs to one task at a time, so its cells are counted up by a plain load and store; were one in two hands, or left behind
-//! by who unparks, counts would be lost, and the sum would show it.
+//! An array belongs to one task at a time, so its cells are counted up by a plain load and store; were one in
+//! two hands, or left behind by who unparks, counts would be lost, and the sum would show it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,8 @@
 //! The micro-benchmarks of a scheduler: tasks that do nothing but switch, and who gets his turn.
 //!
-//! Their sizes are per worker, so that a figure divides by the workers: `workers_over_throughput_ns` is flat where a runtime scales
-//! perfectly, and `least` is what the least served had, over the mean: 1 is perfectly fair, 0 is starved.
+//! Their sizes are per worker, so that a figure divides by the workers: `workers_over_throughput_ns` is flat
+//! where a runtime scales perfectly, and `least` is what the least served had, over the mean: 1 is perfectly
+//! fair, 0 is starved.
 //!
 //! After the micro-benchmarks with which the scheduler of Cforall was measured beside libfibre, Go and tokio.
 

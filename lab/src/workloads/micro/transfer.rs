@@ -1,18 +1,19 @@
-//! *transfer*: a leader spins, without giving way, until all others have seen that it leads; then it picks the next one at random.
+//! *transfer*: a leader spins, without giving way, until all others have seen that it leads; then it picks
+//! the next one at random.
 //!
 //! ```text
 //!  leader    spins ── all have seen term n ──▶ elects ──▶ term n + 1: unparks the others (park)
 //!  others    see term n ──▶ park, or give way over and over (yield)
 //! ```
 //!
-//! One worker is lost to the leader. So what is ready there must be taken by the others: when they have run out of work (park), or although
-//! they never do (yield). A runtime that does not see to that lets somebody starve, and the leader waits for it: after five seconds the run
-//! *did not complete*.
+//! One worker is lost to the leader. So what is ready there must be taken by the others: when they have run
+//! out of work (park), or although they never do (yield). A runtime that does not see to that lets somebody
+//! starve, and the leader waits for it: after five seconds the run *did not complete*.
 //!
 //! Invariants
 //! - Term and leader are one word, which only the leader of the term writes.
-//! - In the form `park` who elects unparks all others once, and they have all parked, or are about to, since they saw its term: a place holds
-//!   one unpark at most.
+//! - In the form `park` who elects unparks all others once, and they have all parked, or are about to, since
+//!   they saw its term: a place holds one unpark at most.
 
 use std::hint;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,7 +1,8 @@
 //! The clients' side: connections over loopback, and threads of the system that ask and listen.
 //!
-//! One thread asks at the set rate, by the clock and not by the answers: a message that could not be sent in time is counted from
-//! when it should have been. For each connection one listens. All of them sleep unless there is something to do.
+//! One thread asks at the set rate, by the clock and not by the answers: a message that could not be sent in
+//! time is counted from when it should have been. For each connection one listens. All of them sleep unless
+//! there is something to do.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};

@@ -7,14 +7,16 @@
 //!  request   clients ──▶ task: read ─▶ sort in parallel ─▶ write ──▶ clients     each client asks again when it is answered
 //! ```
 //!
-//! `beside` goes through phases of the same length: sorts alone, sorts beside echoes, echoes alone. Its figures are how much of the
-//! sorting is left (`cpu_kept`), and how long it is from when bytes are sent to when the task that waits for them runs (the
-//! latency), beside the same figure without sorts (`wake_alone_p99_us`). What the clients and the kernel take of the machine, they take
-//! from the sorts of every contestant alike; `io_cpu_share` is how much that is when nothing else runs. `sorts_cpu_share` is how
-//! much of the machine the sorts had when they were alone: if it is well below 1, others ran as well, and `cpu_kept` says nothing.
+//! `beside` goes through phases of the same length: sorts alone, sorts beside echoes, echoes alone. Its
+//! figures are how much of the sorting is left (`cpu_kept`), and how long it is from when bytes are sent to
+//! when the task that waits for them runs (the latency), beside the same figure without sorts
+//! (`wake_alone_p99_us`). What the clients and the kernel take of the machine, they take from the sorts of
+//! every contestant alike; `io_cpu_share` is how much that is when nothing else runs. `sorts_cpu_share` is
+//! how much of the machine the sorts had when they were alone: if it is well below 1, others ran as well, and
+//! `cpu_kept` says nothing.
 //!
-//! The clients are threads of the system that mostly sleep, see `clients`. Each answer is compared with its question, each sort is
-//! checked, and all of them are counted.
+//! The clients are threads of the system that mostly sleep, see `clients`. Each answer is compared with its
+//! question, each sort is checked, and all of them are counted.
 
 mod beside;
 mod clients;

@@ -116,8 +116,8 @@ pub(super) enum Between {
     Sort(Input),
 }
 
-/// Answers a connection's messages until the client closes it. An answer is its question; one that is wrong within is not given,
-/// which the client will find.
+/// Answers a connection's messages until the client closes it. An answer is its question; one that is wrong
+/// within is not given, which the client will find.
 pub(super) async fn answer<M: Mixed>(verbs: M, stream: TcpStream, between: Between) {
     let Ok(mut wire) = verbs.wire(stream) else { return };
     let mut bytes = [0; BYTES];

@@ -6,8 +6,9 @@
 //!  participant: a frame arrives ─▶ decode ─▶ slot ─┘   and saturates        └─▶ slot ─▶ encode, send
 //! ```
 //!
-//! The frames of a conference arrive all at the same moment, every `pace`; conferences do not keep time with each other. A frame that
-//! is not taken when the next arrives waits, and its age counts from when it arrived: who falls behind cannot hide it.
+//! The frames of a conference arrive all at the same moment, every `pace`; conferences do not keep time with
+//! each other. A frame that is not taken when the next arrives waits, and its age counts from when it
+//! arrived: who falls behind cannot hide it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +23,8 @@ use crate::workloads::packet_cache::scramble;
 /// A frame of linear samples.
 pub(super) type Linear = [i16; SAMPLES];
 
-/// What is counted: frames that were too old when they were mixed, and what the mixes and the frames sent came to.
+/// What is counted: frames that were too old when they were mixed, and what the mixes and the frames sent
+/// came to.
 pub(super) const BREACHES: usize = 0;
 pub(super) const MIXED: usize = 1;
 pub(super) const SENT: usize = 2;

@@ -5,9 +5,9 @@
 //!   value  segments that double: fine steps near silence, coarse ones where it is loud
 //! ```
 //!
-//! Linear samples have 16 bits here, of which the A-law uses the upper 13 and the µ-law the upper 14. A byte is read from a table; a
-//! sample becomes a byte by counting leading zeros. A sample that lies on a decision goes outwards if it is positive and inwards
-//! if it is negative, as in the ITU's reference code.
+//! Linear samples have 16 bits here, of which the A-law uses the upper 13 and the µ-law the upper 14. A byte
+//! is read from a table; a sample becomes a byte by counting leading zeros. A sample that lies on a decision
+//! goes outwards if it is positive and inwards if it is negative, as in the ITU's reference code.
 
 use serde::{Deserialize, Serialize};
 
@@ -155,8 +155,9 @@ mod tests {
 
     const LAWS: [Law; 2] = [Law::A, Law::Mu];
 
-    /// Rows of the recommendation's tables for positive values: the character signal before any inversion is that of the table (1a
-    /// for the A-law, 2a for the µ-law), the value is in units of 13 and 14 bits. First and last step of each segment.
+    /// Rows of the recommendation's tables for positive values: the character signal before any inversion is
+    /// that of the table (1a for the A-law, 2a for the µ-law), the value is in units of 13 and 14 bits. First
+    /// and last step of each segment.
     const TABLE_1A: [(u8, i16); 16] = [
         (0b1111_1111, 4032),
         (0b1111_0000, 2112),
@@ -220,7 +221,8 @@ mod tests {
             [0, i16::MAX, i16::MIN, -1].map(|it| Law::Mu.byte(it)),
             [0xff, 0x80, 0x00, 0x7f]
         );
-        // Decision values of table 1a, ends of its segments, in units of 13 bits: on one of them begins the segment above it.
+        // Decision values of table 1a, ends of its segments, in units of 13 bits: on one of them begins the
+        // segment above it.
         for (decision, above) in [
             (32, 0b1001_0000),
             (64, 0b1010_0000),

@@ -1,5 +1,6 @@
-//! *mixer*: conference calls. A participant decodes the frames that come in and encodes those that go out; the mixer of its conference
-//! collects a frame of each participant, adds them up and hands the mix back. All of them are tasks that yield whenever they cannot go on.
+//! *mixer*: conference calls. A participant decodes the frames that come in and encodes those that go out;
+//! the mixer of its conference collects a frame of each participant, adds them up and hands the mix back. All
+//! of them are tasks that yield whenever they cannot go on.
 //!
 //! | | |
 //! |---|---|
@@ -8,10 +9,11 @@
 //! | `voices.rs` | what comes in: made up, or from files |
 //! | `g711.rs`, `wav.rs` | how speech is coded, and kept |
 //!
-//! The program is that of the thesis on scheduling in OCaml by which the policies here are judged: a softswitch with a thread for each
-//! call leg and one for each conference. The figure is the share of breaches: frames that were older than the deadline when they
-//! were mixed. With a pace of 0 there is no clock, and throughput is the figure. What was mixed and sent must be what a sequential
-//! pass mixes and sends, bit by bit.
+//! The program is that of the thesis on scheduling in OCaml by which the policies here are judged: a
+//! softswitch with a thread for each call leg and one for each conference. The figure is the share of
+//! breaches: frames that were older than the deadline when they were mixed. With a pace of 0 there is no
+//! clock, and throughput is the figure. What was mixed and sent must be what a sequential pass mixes and
+//! sends, bit by bit.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -119,7 +121,8 @@ impl Audio {
         self.wavs.is_empty() && self.mix.is_none()
     }
 
-    /// Checks the files before anything is run, and sets what follows from them. `said` are the parameters that were asked for.
+    /// Checks the files before anything is run, and sets what follows from them. `said` are the parameters
+    /// that were asked for.
     pub(crate) fn settle(&self, params: &mut Params, said: impl Fn(&str) -> bool) -> Result<(), LabError> {
         let seats = self.wavs.len() as u64;
         if seats > 0 {

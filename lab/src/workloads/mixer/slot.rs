@@ -1,12 +1,12 @@
-//! A slot: room for one thing, handed over from one task to one other. Nobody waits for it: who finds it full, or empty, does
-//! something else.
+//! A slot: room for one thing, handed over from one task to one other. Nobody waits for it: who finds it
+//! full, or empty, does something else.
 //!
 //! ```text
 //!   who fills it ── put, if it is empty ──▶ [ full? | place ] ── take, if it is full ──▶ who empties it
 //! ```
 //!
-//! Only who fills it sets `full`, only who empties it clears it, so what either sees of its own turn stays true until it acts; the lock
-//! around the place is there for the compiler and is never contended.
+//! Only who fills it sets `full`, only who empties it clears it, so what either sees of its own turn stays
+//! true until it acts; the lock around the place is there for the compiler and is never contended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};

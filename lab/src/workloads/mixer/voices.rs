@@ -1,7 +1,8 @@
 //! What comes in: for each participant frames of coded speech, made up or from files.
 //!
-//! Made-up voices are whole numbers all the way, so that they are the same everywhere: a sawtooth of the voice's own pitch, with
-//! some noise, in spurts. Four of them at once are loud enough to saturate now and then.
+//! Made-up voices are whole numbers all the way, so that they are the same everywhere: a sawtooth of the
+//! voice's own pitch, with some noise, in spurts. Four of them at once are loud enough to saturate now and
+//! then.
 
 use std::path::PathBuf;
 

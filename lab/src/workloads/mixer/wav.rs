@@ -1,10 +1,12 @@
-//! WAV files as a telephone has them: one channel, 8000 samples a second, as 16-bit numbers or in one of the laws of G.711.
+//! WAV files as a telephone has them: one channel, 8000 samples a second, as 16-bit numbers or in one of the
+//! laws of G.711.
 //!
 //! ```text
 //!   "RIFF" size "WAVE"   then chunks:   "fmt " size tag channels rate … bits      "data" size samples
 //! ```
 //!
-//! Whatever else a file holds is refused, and the error says what it is and what would be right. Chunks that are not known are skipped.
+//! Whatever else a file holds is refused, and the error says what it is and what would be right. Chunks that
+//! are not known are skipped.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,13 +1,15 @@
-//! *options*: thirty thousand European options, priced on binomial lattices; each step in time is a task of its own, which spawns the next.
+//! *options*: thirty thousand European options, priced on binomial lattices; each step in time is a task of
+//! its own, which spawns the next.
 //!
 //! ```text
 //!  light   leaves ─▶ step ─▶ … 20 …   ─▶ step: the price
 //!  heavy   leaves ─▶ step ─▶ … 2000 … ─▶ step: the price
 //! ```
 //!
-//! One option in two hundred has a lattice of 2000 steps, an exact, shuffled count; no task of it is long, so that it need not stall
-//! the others, and whether it does is the policy's affair. The two kinds are timed apart. Each price is checked against the closed form
-//! (Modelski, *Using effect handlers for efficient parallel scheduling*, 2022, section 5.5).
+//! One option in two hundred has a lattice of 2000 steps, an exact, shuffled count; no task of it is long, so
+//! that it need not stall the others, and whether it does is the policy's affair. The two kinds are timed
+//! apart. Each price is checked against the closed form (Modelski, *Using effect handlers for efficient
+//! parallel scheduling*, 2022, section 5.5).
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! What a European option is worth: in closed form (Black and Scholes), and on a binomial lattice (Cox, Ross and Rubinstein), which
-//! comes nearer to it the more steps it has.
+//! What a European option is worth: in closed form (Black and Scholes), and on a binomial lattice (Cox, Ross
+//! and Rubinstein), which comes nearer to it the more steps it has.
 
 use std::f64::consts::PI;
 
@@ -48,21 +48,24 @@ impl Quote {
         self.volatility * self.years.sqrt()
     }
 
-    /// How far the price of a lattice of so many steps may be off: 2 / `steps` of the price, which is a thousandth with 2000 steps and
-    /// a tenth with 20. It holds where a strike is within a deviation of the forward price.
+    /// How far the price of a lattice of so many steps may be off: 2 / `steps` of the price, which is a
+    /// thousandth with 2000 steps and a tenth with 20. It holds where a strike is within a deviation of the
+    /// forward price.
     pub(super) fn tolerance(&self, steps: u32) -> f64 {
         self.black_scholes() * 2.0 / f64::from(steps)
     }
 
-    /// The same for any strike. An option far from the money is worth next to nothing, while the lattice's error falls more slowly: it
-    /// may be that share of more than half of what the option would be worth at the money; and of more where interest outruns the deviation.
+    /// The same for any strike. An option far from the money is worth next to nothing, while the lattice's
+    /// error falls more slowly: it may be that share of more than half of what the option would be worth at
+    /// the money; and of more where interest outruns the deviation.
     pub(super) fn wide_tolerance(&self, steps: u32) -> f64 {
         let drift = self.rate * self.years / self.deviation();
         let near_the_money = self.spot * self.deviation() / 4.0 * (1.0 + drift * drift);
         self.tolerance(steps).max(near_the_money * 2.0 / f64::from(steps))
     }
 
-    /// Whether the lattice has probabilities: in one of so many steps, interest must earn less than the price may rise.
+    /// Whether the lattice has probabilities: in one of so many steps, interest must earn less than the price
+    /// may rise.
     pub(super) fn has_lattice(&self, steps: u32) -> bool {
         self.rate * (self.years / f64::from(steps)).sqrt() < self.volatility
     }
@@ -117,7 +120,8 @@ impl Lattice {
             .collect()
     }
 
-    /// One step back in time: each value is what may be expected of its two successors. The last of them goes.
+    /// One step back in time: each value is what may be expected of its two successors. The last of them
+    /// goes.
     #[inline]
     pub(super) fn back(&self, values: &mut Vec<f64>) {
         for at in 1..values.len() {

@@ -6,9 +6,10 @@
 //!  put,100,95,0.03,0.27,0.5
 //! ```
 //!
-//! The first line names the columns, in any order and whatever else there is beside them; `rate` and `volatility` are per year, 0.03 is
-//! 3 %. A file with anything missing, negative or not a number is refused with the line and the column, and so is what no lattice can
-//! price: a deviation (volatility × √years) that is next to nothing, or so large that the steps would be too coarse.
+//! The first line names the columns, in any order and whatever else there is beside them; `rate` and
+//! `volatility` are per year, 0.03 is 3 %. A file with anything missing, negative or not a number is refused
+//! with the line and the column, and so is what no lattice can price: a deviation (volatility × √years) that
+//! is next to nothing, or so large that the steps would be too coarse.
 
 use std::fs::File;
 use std::io::Read;

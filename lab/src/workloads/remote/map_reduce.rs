@@ -8,15 +8,18 @@
 //!       ⋯  item: wait ─▶ fib(30), in parallel ─▶ modulo 1 000 000 000
 //! ```
 //!
-//! The limit is *ideal + wait*: ideal is the same work with nothing to wait for, on the same contestant, measured in the same run before and
-//! after (the mean of both, because the machine's pace drifts). Whoever waits with a worker in hand needs n × wait ÷ workers more.
+//! The limit is *ideal + wait*: ideal is the same work with nothing to wait for, on the same contestant,
+//! measured in the same run before and after (the mean of both, because the machine's pace drifts). Whoever
+//! waits with a worker in hand needs n × wait ÷ workers more.
 //!
 //! *Speed-up* is over the classic with one worker, which takes n × wait and the whole work, ideal × workers.
 //!
-//! The skewed form has a few items that compute as much as all others together. Who cannot split an item (tokio alone) would have
-//! that in an ideal of its own as well. So the limit of that form is the same for all contestants: *T₁ ÷ P + wait + the longest item's
-//! span*. T₁ is the work of all items in plain calls, at the pace of plain calls of this program on this machine just then, P the
-//! workers, as far as there are processors for them, and the span of an item what is left of it when all that can be split is: its base case.
+//! The skewed form has a few items that compute as much as all others together. Who cannot split an item
+//! (tokio alone) would have that in an ideal of its own as well. So the limit of that form is the same for
+//! all contestants: *T₁ ÷ P + wait + the longest item's span*. T₁ is the work of all items in plain calls, at
+//! the pace of plain calls of this program on this machine just then, P the workers, as far as there are
+//! processors for them, and the span of an item what is left of it when all that can be split is: its base
+//! case.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -268,7 +271,8 @@ impl Plan {
         Ok(self.judged(outcome))
     }
 
-    /// Where items differ: the ratio to the limit that is the same for all contestants instead of that to their own.
+    /// Where items differ: the ratio to the limit that is the same for all contestants instead of that to
+    /// their own.
     pub(crate) fn judged(&self, outcome: Outcome) -> Outcome {
         let skewed = self.items.which.contains(&true) && self.items.heavy.n != self.items.fib.n;
         if !skewed || (self.wait.is_zero() && !self.tcp) {

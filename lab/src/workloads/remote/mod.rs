@@ -5,7 +5,8 @@
 //! | `map_reduce.rs`: mapreducefib, overhead | waits, by a timer or for a server (`wire.rs`), then computes a Fibonacci number in parallel |
 //! | `sweep.rs` | waits, or holds its worker as if it computed |
 //!
-//! Programs and sizes are those by which Rayon-LH was measured, so that its published figures can be compared with.
+//! Programs and sizes are those by which Rayon-LH was measured, so that its published figures can be compared
+//! with.
 
 pub(super) mod map_reduce;
 pub(super) mod sweep;

@@ -1,8 +1,9 @@
-//! *sweep*: naive parallel fib(14) whose every leaf takes some milliseconds: a share of the leaves waits, and that can be hidden; the others hold
-//! their worker, as if they computed.
+//! *sweep*: naive parallel fib(14) whose every leaf takes some milliseconds: a share of the leaves waits, and
+//! that can be hidden; the others hold their worker, as if they computed.
 //!
-//! The measure is the ratio to the classic, where nothing can be hidden: leaves × work ÷ workers, which no run of it goes below. At a
-//! share of 0 the two are the same program. Who hides latency must not be slower at any point of the grid work × share.
+//! The measure is the ratio to the classic, where nothing can be hidden: leaves × work ÷ workers, which no
+//! run of it goes below. At a share of 0 the two are the same program. Who hides latency must not be slower
+//! at any point of the grid work × share.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -5,7 +5,8 @@
 //!   item ◀── its number ───────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The server is the same for everybody. What it takes of the machine, some 10 µs per item, it takes from every contestant alike.
+//! The server is the same for everybody. What it takes of the machine, some 10 µs per item, it takes from
+//! every contestant alike.
 
 use std::net::TcpStream;
 use std::sync::{Mutex, PoisonError};
@@ -41,7 +42,8 @@ impl Server {
             .map_err(|error| broken(&format!("no server: {error}")))?;
         let mut ends = Vec::new();
         for (server, item) in connect(items as usize)? {
-            // Closed without a rest: thousands of connections that linger would use up the ports of the next runs.
+            // Closed without a rest: thousands of connections that linger would use up the ports of the next
+            // runs.
             set_socket_linger(&item, Some(Duration::ZERO)).map_err(|error| broken(&error.to_string()))?;
             item.set_nonblocking(true)
                 .map_err(|error| broken(&error.to_string()))?;

@@ -1,7 +1,7 @@
 //! What goes before a worker's own tasks, where there are priorities.
 
-use super::{Local, Shared, come_home};
-use crate::order::{Lane, Order};
+use super::{Local, Shared, take_affine};
+use crate::order::{LocalQueue, Order};
 use crate::stealing::Stealing;
 use crate::{Cx, Policy};
 use warpweft_task::TaskRef;
@@ -10,7 +10,7 @@ impl<O: Order> Shared<O> {
     /// What waits outside of the lanes and is more urgent than `limit`, as the lane of this worker is not.
     fn take_above(&self, limit: usize, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let turn = local.pick();
-        self.queues.take_above(limit, turn, &mut local.lane, cx)
+        self.queues.take_above(limit, turn, &mut local.queue, cx)
     }
 }
 
@@ -20,7 +20,8 @@ pub(super) enum Ahead {
     Own,
     /// This one, which waited elsewhere and is more urgent.
     Other(TaskRef),
-    /// Nothing is in its lane. What waits elsewhere is for [`poll_global`](Policy::overdue): the loop asks that of workers that share only.
+    /// Nothing is in its lane. What waits elsewhere is for [`poll_global`](Policy::overdue): the loop asks
+    /// that of workers that share only.
     Nothing,
 }
 
@@ -28,12 +29,12 @@ pub(super) enum Ahead {
 #[inline]
 pub(super) fn compare<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Ahead {
     if shared.to_last {
-        come_home(shared, local, cx.tally());
+        take_affine(shared, local, cx.tally());
     }
     let Some(class) = shared.queues.first() else {
         return Ahead::Own;
     };
-    let own = local.lane.first_level();
+    let own = local.queue.first_level();
     local.ran_dry = own == usize::MAX;
     if local.ran_dry {
         return Ahead::Nothing;
@@ -45,7 +46,8 @@ pub(super) fn compare<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &C
     other.map_or(Ahead::Own, Ahead::Other)
 }
 
-/// A worker whose lane is empty takes the most urgent task that waits elsewhere. As often as others look by turns, so does this one.
+/// A worker whose lane is empty takes the most urgent task that waits elsewhere. As often as others look by
+/// turns, so does this one.
 pub(super) fn most_urgent<O: Order>(
     shared: &Shared<O>,
     local: &mut Local<O>,

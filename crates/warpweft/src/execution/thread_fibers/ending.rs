@@ -19,14 +19,16 @@ impl ThreadFibers {
         }
     }
 
-    /// The pool closes, and this thread has no worker: unwinds its fibers. Those that others work on wait for them first.
+    /// The pool closes, and this thread has no worker: unwinds its fibers. Those that others work on wait for
+    /// them first.
     pub(crate) fn unwind_all(&self, base: &StackContext) {
         while !self.unwind_ready(base) {
             self.thread_handle.wait_for_ready();
         }
     }
 
-    /// Unwinds those of them that others do not work on, as far as that goes without waiting. Whether none is left.
+    /// Unwinds those of them that others do not work on, as far as that goes without waiting. Whether none is
+    /// left.
     pub(crate) fn unwind_ready(&self, base: &StackContext) -> bool {
         // A thread without a worker takes none in, so there will be no others.
         while let Some(task) = self.beside.take() {
@@ -39,7 +41,8 @@ impl ThreadFibers {
             let mut went_on = false;
             self.clear_line();
             for fiber in waiting {
-                // SAFETY: it was in the table, and those that end meanwhile are warm, or were resumed below, alone.
+                // SAFETY: it was in the table, and those that end meanwhile are warm, or were resumed below,
+                // alone.
                 let it = unsafe { fiber.as_ref() };
                 if it.may_be_unwound() {
                     it.begin_unwinding();

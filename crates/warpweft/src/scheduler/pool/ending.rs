@@ -31,8 +31,8 @@ impl<P: Policy> Pool<P> {
         let shared = self.shared.get();
         // Unwind: what the policy's `Drop` does wrong must not keep tasks from ending.
         let _ = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: all workers have left and no external thread reaches it, so we have it alone; this runs once, as the
-            // last `leave` is the last only once.
+            // SAFETY: all workers have left and no external thread reaches it, so we have it alone; this runs
+            // once, as the last `leave` is the last only once.
             unsafe { shared.cast::<P::Shared>().drop_in_place() };
         }));
         end_child_if(self.core.is_forked());
@@ -48,8 +48,8 @@ impl<P: Policy> Pool<P> {
             }
         }
         let held = self.handed_out() - taken;
-        // Sleeping tasks are ended here. A task whose token is elsewhere is about to be pushed by a external thread, who will
-        // end it; or the policy keeps it, perhaps for ever.
+        // Sleeping tasks are ended here. A task whose token is elsewhere is about to be pushed by a external
+        // thread, who will end it; or the policy keeps it, perhaps for ever.
         while self.core.owned_tasks.len() != 0 {
             let sleeping = self.core.owned_tasks.reclaim(1024);
             if sleeping.is_empty() {
@@ -68,7 +68,8 @@ impl<P: Policy> Pool<P> {
         self.settle(held, keep);
     }
 
-    /// The pool has ended, and is kept by `keep`: for as long as its policy holds tasks, of which it had `held`.
+    /// The pool has ended, and is kept by `keep`: for as long as its policy holds tasks, of which it had
+    /// `held`.
     fn settle(&self, held: i64, keep: Arc<Self>) {
         let kept = self.core.ledger.remaining(held);
         if self.core.ledger.settle(held, self.core.owned_tasks.orphan()) == 0 {
@@ -89,7 +90,8 @@ impl<P: Policy> Pool<P> {
         let _ = self.core.fault.set(fault);
     }
 
-    /// How many tasks the policy was given and workers have not taken. Exact when the workers have left and no external thread is inside.
+    /// How many tasks the policy was given and workers have not taken. Exact when the workers have left and
+    /// no external thread is inside.
     fn handed_out(&self) -> i64 {
         const PUSHED: [Count; 5] = [
             Count::Spawned,
@@ -115,7 +117,8 @@ impl<P: Policy> Pool<P> {
         (held % Lifecycle::MODULUS) as i64
     }
 
-    /// One token, or one shard of the register, is not waited for any more. The caller does not touch the pool afterwards.
+    /// One token, or one shard of the register, is not waited for any more. The caller does not touch the
+    /// pool afterwards.
     ///
     /// # Safety
     ///
@@ -161,7 +164,8 @@ impl<P: Policy> Pool<P> {
         self.core.lost.pop()
     }
 
-    /// Ends a task that the policy dropped. What it holds may wait as it is dropped: a worker's thread may carry another worker afterwards.
+    /// Ends a task that the policy dropped. What it holds may wait as it is dropped: a worker's thread may
+    /// carry another worker afterwards.
     #[cold]
     #[inline(never)]
     pub(crate) fn end_one_lost(&self, task: Runnable) {
@@ -183,8 +187,8 @@ impl<P: Policy> Pool<P> {
         drop(keep);
     }
 
-    /// A step is over and the thread has no worker any more. A token that gave it away has ended; a task that came back from
-    /// a wait without a worker, because the pool closes, cannot go on.
+    /// A step is over and the thread has no worker any more. A token that gave it away has ended; a task that
+    /// came back from a wait without a worker, because the pool closes, cannot go on.
     #[cold]
     pub(crate) fn detached(&self, ran: Ran, policy_word: u64) {
         match ran {

@@ -10,8 +10,8 @@ use warpweft_platform::sync::Arc;
 
 /// The values of a channel as a [`Stream`], which ends when the channel does. See [`Receiver::into_stream`].
 ///
-/// Its place in the line of receivers stays between polls, so it is a type of its own: what a stream has been given it
-/// gives back when it is dropped, or turned into a receiver again.
+/// Its place in the line of receivers stays between polls, so it is a type of its own: what a stream has been
+/// given it gives back when it is dropped, or turned into a receiver again.
 pub struct Incoming<T> {
     /// Dropped first: it gives back what it was given.
     wait: Option<Suspend<Receiving<Arc<Shared<T>>>>>,

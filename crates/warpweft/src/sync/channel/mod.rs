@@ -22,15 +22,16 @@
 //!
 //! # What is promised
 //!
-//! - Values arrive in the order in which they were sent, and receivers are served in the order in which they came. So are
-//!   senders that wait because the channel is full.
+//! - Values arrive in the order in which they were sent, and receivers are served in the order in which they
+//!   came. So are senders that wait because the channel is full.
 //! - With capacity 0 a value goes from hand to hand: `send` is over when somebody has got it.
-//! - When the last sender is dropped, or somebody calls `close`, receivers get what was sent before, and then [`Closed`].
-//!   When the last receiver is dropped, senders get their values back, and what nobody received is dropped.
-//! - A `send` that is dropped before it is ready drops its value, unless the channel has taken it. A `recv` that is dropped after
-//!   it was given a value gives it to the next receiver, before those that are still in the channel. (With several
-//!   receivers, another may have got a later value by then.) Until a value that was given is taken or given back, others do not hear
-//!   that the channel is closed: it may be theirs.
+//! - When the last sender is dropped, or somebody calls `close`, receivers get what was sent before, and then
+//!   [`Closed`]. When the last receiver is dropped, senders get their values back, and what nobody received
+//!   is dropped.
+//! - A `send` that is dropped before it is ready drops its value, unless the channel has taken it. A `recv`
+//!   that is dropped after it was given a value gives it to the next receiver, before those that are still in
+//!   the channel. (With several receivers, another may have got a later value by then.) Until a value that
+//!   was given is taken or given back, others do not hear that the channel is closed: it may be theirs.
 
 pub(crate) mod incoming;
 pub(crate) mod shared;
@@ -86,7 +87,8 @@ impl<T> Sender<T> {
         self.0.try_send(value)
     }
 
-    /// Nothing more can be sent. Receivers get what is there, and then [`Closed`]; senders that wait get their values back.
+    /// Nothing more can be sent. Receivers get what is there, and then [`Closed`]; senders that wait get
+    /// their values back.
     ///
     /// Returns whether it was open.
     pub fn close(&self) -> bool {

@@ -6,10 +6,11 @@
 //!
 //! - If a receiver is in line, nothing is in the queue and no sender is in line.
 //! - If a sender is in line, the queue is full, and its value is in its place.
-//! - If it is closed, no sender is in line, and a receiver only while a value is `in_hand`: it may be given back.
+//! - If it is closed, no sender is in line, and a receiver only while a value is `in_hand`: it may be given
+//!   back.
 //!
-//! Who is granted finds in its place what became of its value: a sender nothing, or its value back; a receiver a value, or
-//! nothing, if there will be none.
+//! Who is granted finds in its place what became of its value: a sender nothing, or its value back; a
+//! receiver a value, or nothing, if there will be none.
 
 use crate::sync::error::{Closed, SendError, TryRecvError, TrySendError};
 use crate::sync::suspend::WaitOp;
@@ -23,8 +24,8 @@ use warpweft_platform::sync::Mutex;
 
 pub(crate) struct Shared<T> {
     state: Mutex<State<T>>,
-    /// Whether receiving would wait. A hint, written under the lock and read without: it spares receivers a first look
-    /// that is in vain; the second look decides.
+    /// Whether receiving would wait. A hint, written under the lock and read without: it spares receivers a
+    /// first look that is in vain; the second look decides.
     empty: AtomicBool,
     /// The same for senders.
     full: AtomicBool,
@@ -167,8 +168,8 @@ impl<T> State<T> {
 
     fn receive(&mut self, wakers: &mut Wakers) -> Result<T, TryRecvError> {
         let first = self.queue.pop_front();
-        // Whoever waits to send has room now; without a buffer its value is the first. (No room, if a value had been given
-        // back, and there was one too many.)
+        // Whoever waits to send has room now; without a buffer its value is the first. (No room, if a value
+        // had been given back, and there was one too many.)
         let room = first.is_none() || self.queue.len() < self.capacity;
         let sender = room.then(|| self.sending.grant_front()).flatten();
         let sent = sender.and_then(|(place, waker)| {

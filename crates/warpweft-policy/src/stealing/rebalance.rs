@@ -1,0 +1,306 @@
+//! Levelling: a worker that has tasks takes of one that has clearly more, so that the tasks of both wait
+//! alike.
+//!
+//! ```text
+//!   61 steps ─▶ overdue ─▶ … ─▶ every Nth ─▶ look at one other, by turns ─┬▶ it has clearly more: run its oldest, and look again at the next but one overdue
+//!                                                                        └▶ it has not: next time at the next one
+//! ```
+//!
+//! It is the poorer who looks and takes: so only his look costs, and what exists is enough, a thief's one
+//! compare-and-swap.
+//!
+//! # Rules
+//!
+//! - One at a time, and it is run at once: each task that changes its worker has its turn by that, and none
+//!   loses its place. What was taken by the half would lie behind the taker's own; where queues are a
+//!   backlog, that turns them over.
+//! - As long as there is a clear difference it becomes smaller, and then nothing happens: nothing goes to and
+//!   fro.
+
+use super::Rebalance;
+use super::thief::steal;
+use super::victims::VictimOrder;
+use crate::order::{LocalQueue, LocalQueueThief};
+use crate::{Count, Cx};
+use warpweft_queue::Amount;
+use warpweft_task::TaskRef;
+
+/// After one that has found something: each other time, since what is overdue has its turns, too.
+const SOON: usize = 2;
+/// A difference of fewer tasks is none: queues of tasks that come and go differ by some.
+const LEAST: usize = 4;
+/// Nor is one of less than this part of the shorter queue.
+const PART: usize = 16;
+
+/// When a worker looks at whose queue.
+pub(super) struct Rebalancer {
+    /// The most there is: never.
+    every: usize,
+    /// Looks after what is overdue until then.
+    left: usize,
+    turn: usize,
+}
+
+impl Rebalancer {
+    pub(super) fn new(level: Rebalance, me: usize) -> Self {
+        let every = match level {
+            Rebalance::Every(looks) => looks.get(),
+            Rebalance::Off => usize::MAX,
+        };
+        // In step, no two look at the same one.
+        Self {
+            every,
+            left: every,
+            turn: me,
+        }
+    }
+
+    /// There is one more look after what is overdue.
+    #[inline]
+    pub(super) fn tick(&mut self) {
+        self.left = self.left.saturating_sub(1);
+    }
+
+    /// Whether it is time to look at another's queue.
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        self.left == 0
+    }
+
+    /// The oldest task of the one whose turn it is, if that has clearly more than worker `me`, whose lane
+    /// this is.
+    #[cold]
+    pub(super) fn take<L: LocalQueue>(
+        &mut self,
+        me: usize,
+        victims: &VictimOrder,
+        queues: &[L::Thief],
+        local_queue: &mut L,
+        cx: &Cx<'_>,
+    ) -> Option<TaskRef> {
+        self.left = self.every;
+        let other = victims.by_turns(self.turn)?;
+        // Both as thieves see them, who may overlook a slot.
+        let [mine, theirs] = [me, other].map(|worker| queues[worker].glance().len);
+        if theirs.saturating_sub(mine) < LEAST.max(mine / PART) {
+            self.turn = self.turn.wrapping_add(1);
+            return None;
+        }
+        let task = steal(&queues[other], local_queue, Amount::One, cx)?;
+        cx.count(Count::Levelled, 1);
+        self.left = SOON;
+        Some(task)
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::super::hooks::Local;
+    use super::super::{Fifo, Lifo, Stealing};
+    use super::*;
+    use crate::Policy;
+    use crate::order::{ChainOrder, FifoOrder, Order, PriorityOrder, SlotOrder};
+    use crate::testing::{Pool, next_step};
+    use proptest::prelude::*;
+    use std::num::NonZeroUsize;
+    use warpweft_task::Why;
+    use warpweft_task::probe::number;
+
+    fn n(number: usize) -> NonZeroUsize {
+        NonZeroUsize::new(number).expect("not 0")
+    }
+
+    /// Workers that are never idle: each of their tasks gives way, or is woken at once, over and over.
+    struct Mill<O: Order> {
+        pool: Pool<Stealing<O>>,
+        why: Why,
+        steps: u64,
+        turns: Vec<u64>,
+    }
+
+    impl<O: Order> Mill<O> {
+        fn new(policy: &Stealing<O>, queues: &[usize], why: Why) -> Self {
+            let mut pool = Pool::new(policy, queues.len());
+            let mut tasks = 0;
+            for (worker, &queue) in queues.iter().enumerate() {
+                pool.spawn(worker, tasks..tasks + queue);
+                tasks += queue;
+            }
+            Self {
+                pool,
+                why,
+                steps: 0,
+                turns: vec![0; tasks],
+            }
+        }
+
+        /// So many steps of each worker.
+        fn run(&mut self, steps: usize) {
+            for _ in 0..steps {
+                self.steps += 1;
+                for worker in 0..self.pool.locals.len() {
+                    let Some(task) = next_step(&mut self.pool, worker, self.steps) else {
+                        continue;
+                    };
+                    self.turns[number(&task).expect("a task of the probe")] += 1;
+                    let _ = self.pool.push(worker, task, self.why);
+                }
+            }
+        }
+
+        fn queues(&self) -> Vec<usize> {
+            self.pool.locals.iter().map(Local::len).collect()
+        }
+
+        fn levelled(&self) -> u64 {
+            self.pool.counters.get(Count::Levelled)
+        }
+
+        /// What the least served task has of the mean, in so many steps from now on.
+        fn least(&mut self, steps: usize) -> f64 {
+            self.turns.fill(0);
+            self.run(steps);
+            let mean = self.turns.iter().sum::<u64>() as f64 / self.turns.len() as f64;
+            let least = self.turns.iter().min().copied().unwrap_or_default();
+            least as f64 / mean
+        }
+    }
+
+    impl<O: Order> Drop for Mill<O> {
+        fn drop(&mut self) {
+            if !std::thread::panicking() {
+                self.pool.end_all();
+            }
+        }
+    }
+
+    /// Nobody has clearly more than somebody.
+    fn is_level(queues: &[usize]) -> bool {
+        let [Some(&least), Some(&most)] = [queues.iter().min(), queues.iter().max()] else {
+            return true;
+        };
+        most - least < LEAST.max(least / PART)
+    }
+
+    /// Within so many steps of each worker two queues are level that differ by so much; the first look comes
+    /// when one has gone round to it.
+    fn bound(workers: usize, every: usize, difference: usize) -> usize {
+        61 * (every * (workers - 1) + difference)
+    }
+
+    /// Whatever the queues were, they are level soon, stay so, and then each task has its share.
+    fn levels<O: Order>(order: O, queues: &[usize], every: usize, why: Why, capacity: usize) {
+        let policy = Stealing::with_order(order)
+            .level(Rebalance::Every(n(every)))
+            .capacity(capacity);
+        let (workers, tasks) = (queues.len(), queues.iter().sum::<usize>());
+        let mut mill = Mill::new(&policy, queues, why);
+        let difference = queues.iter().max().expect("two") - queues.iter().min().expect("two");
+        // More than two are in each other's way: who has taken of one looks at the next.
+        mill.run(bound(workers, every, difference) * if workers > 2 { 2 } else { 1 });
+        assert!(is_level(&mill.queues()), "{:?}", mill.queues());
+        let mean = tasks / workers;
+        let (levelled, before) = (mill.levelled(), mill.queues());
+        // As many turns as are enough to tell one more from a larger share.
+        let least = mill.least(40 * mean);
+        assert_eq!(mill.levelled(), levelled, "nothing goes to and fro");
+        assert_eq!(mill.queues(), before);
+        if mean > 12 * LEAST {
+            assert!(least >= 0.9, "{least} of the mean, queues of {before:?}");
+        }
+    }
+
+    fn queues(workers: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<usize>> {
+        proptest::collection::vec(1..400usize, workers)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn queues_of_workers_that_are_never_idle_become_level_and_stay_so(
+            queues in queues(2..=6),
+            every in 1..20usize,
+            yields in any::<bool>(),
+            capacity in 1..600usize,
+        ) {
+            let why = if yields { Why::Yielded } else { Why::Woken };
+            levels(FifoOrder, &queues, every, why, capacity);
+            levels(ChainOrder, &queues, every, why, capacity);
+            levels(PriorityOrder::new(FifoOrder, n(3)), &queues, every, why, capacity);
+            // Not woken: what wakes itself keeps the slot for three turns of four.
+            levels(SlotOrder::new(FifoOrder, n(3)), &queues, every, Why::Yielded, capacity);
+        }
+    }
+
+    #[test]
+    fn what_is_nearly_level_is_left_alone() {
+        for queues in [[1, LEAST], [50, 50 + LEAST - 1], [320, 339], [3, 2]] {
+            let mut mill = Mill::new(&Fifo::new().level(Rebalance::Every(n(1))), &queues, Why::Yielded);
+            mill.run(10_000);
+            assert_eq!((mill.levelled(), mill.queues()), (0, queues.to_vec()));
+        }
+    }
+
+    #[test]
+    fn who_is_not_told_to_never_levels() {
+        let mut off = Mill::new(&Fifo::new().level(Rebalance::Off), &[10, 300], Why::Yielded);
+        off.run(50_000);
+        assert_eq!(off.queues(), [10, 300]);
+        let mut usual = Mill::new(&Fifo::new(), &[10, 300], Why::Yielded);
+        usual.run(50_000);
+        assert_eq!((usual.levelled(), usual.queues()), (0, vec![10, 300]));
+        let mut asked = Mill::new(&Lifo::new().level(Rebalance::Every(n(1))), &[10, 300], Why::Woken);
+        asked.run(50_000);
+        assert!(is_level(&asked.queues()), "{:?}", asked.queues());
+    }
+
+    /// It is the oldest of the other one, it runs at once, and what lies here stays as it is; and what is
+    /// overdue has every other turn.
+    #[test]
+    fn what_is_taken_runs_at_once_beside_what_comes_from_outside() {
+        let mut pool = Pool::new(&Fifo::new().level(Rebalance::Every(n(1))), 2);
+        pool.spawn(0, 0..100);
+        pool.spawn(1, 100..110);
+        let poll_global = |pool: &mut Pool<Fifo>| pool.run(1, Fifo::poll_global);
+        assert_eq!(
+            [(); 4].map(|()| poll_global(&mut pool)),
+            [Some(0), None, Some(1), None]
+        );
+        for number in 200..220 {
+            let _ = pool.push_from_outside(pool.task(number, 0));
+        }
+        let ran: Vec<_> = (0..24).filter_map(|_| poll_global(&mut pool)).collect();
+        assert!(
+            ran.iter().filter(|&&number| number >= 200).count() >= 12,
+            "{ran:?}"
+        );
+        assert!(ran.iter().any(|&number| number < 100), "{ran:?}");
+        assert_eq!(pool.all(1)[..10], (100..110).collect::<Vec<_>>());
+        pool.end_all();
+    }
+
+    /// It is not overdue, for a worker that has nothing; the search that follows takes more.
+    #[test]
+    fn who_has_nothing_does_not_level() {
+        let mut pool = Pool::new(&Fifo::new().level(Rebalance::Every(n(5))), 2);
+        pool.spawn(0, 0..100);
+        pool.spawn(1, [100]);
+        // The time comes while it has something, and something from outside has its turn.
+        for number in 101..106 {
+            let _ = pool.push_from_outside(pool.task(number, 0));
+            assert_eq!(pool.run(1, Fifo::poll_global), Some(number));
+        }
+        assert_eq!(pool.all(1), [100]);
+        assert_eq!(pool.run(1, Fifo::poll_global), None);
+        assert_eq!(pool.run(1, Fifo::search), Some(0));
+        pool.end_all();
+    }
+
+    #[test]
+    fn a_lone_worker_has_nobody_to_level_with() {
+        let mut mill = Mill::new(&Fifo::new().level(Rebalance::Every(n(1))), &[300], Why::Yielded);
+        mill.run(1_000);
+        assert_eq!(mill.levelled(), 0);
+    }
+}
