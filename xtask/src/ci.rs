@@ -2,7 +2,7 @@
 
 use crate::models::{self, Checker};
 use crate::repo::Repo;
-use crate::{asm, check, mutants, rules, run};
+use crate::{asm, check, mutants, publish, rules, run};
 use anyhow::{Result, ensure};
 use std::time::Instant;
 
@@ -100,6 +100,15 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
     step("documentation", &mut || {
         (String::new(), check::documentation(repo))
     });
+    for (name, work) in [
+        ("packages", publish::package as fn(&Repo) -> Result<String>),
+        ("oldest rustc", publish::msrv),
+    ] {
+        step(name, &mut || match work(repo) {
+            Ok(count) => (count, Ok(())),
+            Err(error) => (String::new(), Err(error)),
+        });
+    }
     step("rules", &mut || (String::new(), rules::run(repo)));
     for checker in [Checker::Loom, Checker::Shuttle] {
         step(

@@ -10,6 +10,7 @@
 //!  text       code, strings, comments   words    words that are retired
 //!  widths     lines that are too wide
 //!  adversary  hostile programs under sanitizers
+//!  publish    the packages, and the oldest compiler that builds them
 //!  ci, deep   all of it, short and long
 //! ```
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ mod deep;
 mod graph;
 mod models;
 mod mutants;
+mod publish;
 mod repo;
 mod rooms;
 mod rules;
@@ -73,10 +75,13 @@ enum Command {
     Rooms(rooms::Options),
     /// Print the inventory of `unsafe`: blocks, functions, impls and traits, by crate and file.
     Size,
+    /// Build the package of each crate that may be published, and compile it from there.
+    Package,
+    /// Check the published crates with the oldest compiler that they promise; without that toolchain, say so.
+    Msrv,
     /// Count the uses of each word that `xtask/words.toml` retires, and the lines of prose that are too wide.
     Words(words::Options),
-    /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all mutants
-    /// bugs.
+    /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all mutants.
     ///
     /// `--only asan` and the like run one of them.
     Deep(deep::Options),
@@ -107,6 +112,8 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Rooms(options) => rooms::run(&repo, &options),
         Command::Words(options) => words::run(&repo, &options),
         Command::Size => size::run(&repo),
+        Command::Package => publish::package(&repo).map(|count| println!("{count}")),
+        Command::Msrv => publish::msrv(&repo).map(|outcome| println!("{outcome}")),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),
     }

@@ -12,8 +12,8 @@
 //!
 //! A server. The handler runs in the task of its connection, where it may [`join`](warpweft::join),
 //! [`block_on`](warpweft::block_on) and lock as anywhere else in the pool; a panic in it ends its connection
-//! and no other. `examples/server.rs` has the whole of it, with a graceful end; `examples/client.rs` is the
-//! other side.
+//! and no other. The repository's examples `http_server`, which ends gracefully, and `http_client`
+//! are complete programs.
 //!
 //! ```
 //! use bytes::Bytes;

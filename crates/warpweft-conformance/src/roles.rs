@@ -160,7 +160,7 @@ pub fn owner_and_thieves_within<P: Policy>(preemptions: usize, name: &'static st
             let play = loom::thread::Builder::new()
                 .stack_size(STACK)
                 .spawn(move || play(name, &*policy, scene));
-            play.and_then(|play| Ok(play.join()))
+            play.map(loom::thread::JoinHandle::join)
                 .unwrap_or_else(|error| panic!("{name}: a thread of the model: {error}"))
                 .unwrap_or_else(|payload| std::panic::resume_unwind(payload));
         });

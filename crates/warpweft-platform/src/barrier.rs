@@ -78,7 +78,7 @@ impl Asymmetric {
         if membarrier::is_wide() {
             std::sync::atomic::compiler_fence(Ordering::SeqCst);
         } else {
-            std::hint::cold_path();
+            crate::hint::cold_path();
             fence(Ordering::SeqCst);
         }
     }

@@ -30,6 +30,7 @@ pub mod cell;
 pub mod clock;
 pub mod counter;
 pub mod delay;
+pub mod hint;
 pub mod park;
 pub mod prefetch;
 pub mod process;

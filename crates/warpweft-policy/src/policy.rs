@@ -53,6 +53,7 @@ impl PoolEnv {
 
 /// Why a policy could not be built.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum PolicyError {
     /// A queue of the asked capacity cannot be had.
     Capacity(CapacityError),

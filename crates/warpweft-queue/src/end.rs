@@ -130,6 +130,7 @@ impl<T> error::Error for Full<T> {}
 
 /// A capacity that cannot be had. The queue, if there was one, is as before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CapacityError {
     /// A capacity of zero.
     Zero,

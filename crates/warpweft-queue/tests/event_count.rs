@@ -144,7 +144,7 @@ impl Pool {
         self.work.iter().any(|lane| {
             lane.load(Ordering::Relaxed) > 0
                 && lane
-                    .try_update(Ordering::Acquire, Ordering::Relaxed, |n| n.checked_sub(1))
+                    .fetch_update(Ordering::Acquire, Ordering::Relaxed, |n| n.checked_sub(1))
                     .is_ok()
         })
     }

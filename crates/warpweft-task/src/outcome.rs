@@ -6,6 +6,7 @@ use std::io;
 use warpweft_platform::process::note_panic;
 
 /// Why a task has no result.
+#[non_exhaustive]
 pub enum JoinError {
     /// It panicked; this is what it panicked with.
     Panicked(Box<dyn Any + Send>),

@@ -26,8 +26,8 @@
 //! - The reference count never reaches zero on an unfinished task: the last reference turns into a token that
 //!   cancels it.
 
-use std::hint::cold_path;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
+use warpweft_platform::hint::cold_path;
 
 /// A token is in a queue, or on its way there.
 const QUEUED: u64 = 1 << 0;

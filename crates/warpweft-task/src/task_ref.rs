@@ -43,7 +43,9 @@ unsafe impl Sync for TaskRef {}
 unsafe impl Word for TaskRef {
     #[inline]
     fn into_word(self) -> NonZeroUsize {
-        ManuallyDrop::new(self).0.expose_provenance()
+        let header = ManuallyDrop::new(self).0;
+        let _exposed = header.as_ptr().expose_provenance();
+        header.addr()
     }
 
     #[inline]

@@ -175,7 +175,10 @@ fn a_broadcast_loses_nothing_without_saying_so() {
                             counted += 1;
                         }
                         Err(RecvError::Lagged(missed)) => counted += missed,
-                        Err(RecvError::Closed) => return counted,
+                        Err(error) => {
+                            assert_eq!(error, RecvError::Closed);
+                            return counted;
+                        }
                     }
                 }
             })

@@ -1,12 +1,13 @@
 //! A scheduling policy of one's own: the power of two choices.
 //!
-//! Each worker has a queue. A task that becomes ready looks at the queues of two workers, chosen by chance, and goes to the shorter one,
-//! whose worker is woken for it. So work is spread when it comes, and stealing is for the rest: a classic of load balancing
-//! (Mitzenmacher 2001), and not among the policies that Warpweft brings along.
+//! Each worker has a queue. A task that becomes ready looks at the queues of two workers, chosen by chance,
+//! and goes to the shorter one, whose worker is woken for it. So work is spread when it comes, and stealing
+//! is for the rest: a classic of load balancing (Mitzenmacher 2001), and not among the policies that
+//! Warpweft brings along.
 //!
 //! ```text
-//!   push ──▶ the shorter of two ──▶ [queue of worker 0] ──▶ next        search: the longest queue
-//!                              └──▶ [queue of worker 1] ──▶ next        overdue: another's queue, each by turns
+//!   push ──▶ the shorter of two ──▶ [queue of worker 0] ──▶ next      search: the longest queue
+//!                              └──▶ [queue of worker 1] ──▶ next      overdue: another's queue, by turns
 //! ```
 //!
 //! `cargo test` holds it to the duties of a policy; `cargo run --example compare` sets it beside FIFO.
@@ -44,7 +45,7 @@ impl Policy for TwoChoices {
         Ok((Shared(queues), locals.collect()))
     }
 
-    /// A task that gives way stays where it is, behind all others; every other one goes where less is to be done.
+    /// A task that gives way stays behind all others where it is; every other one goes to the shorter queue.
     fn push(shared: &Shared, local: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
         let workers = shared.0.len();
         let worker = match (local, why) {

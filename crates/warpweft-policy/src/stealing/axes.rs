@@ -27,6 +27,7 @@ pub enum Overflow {
 
 /// Where a task goes that gives way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum YieldTo {
     /// Into its worker's own queue (EBSL's soft yield). With FIFO that is behind all others; with LIFO behind
     /// the newest, so that it gives way to one task, the one whose data is still in the cache.
@@ -38,6 +39,7 @@ pub enum YieldTo {
 
 /// Where a task goes that was woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Woken {
     /// To the worker whose task has woken it: what it will read was just written there.
     Waker,
@@ -68,6 +70,7 @@ pub enum Victims {
 
 /// How much a thief takes at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StealAmount {
     /// That much.
     Fixed(Amount),
@@ -101,6 +104,7 @@ pub enum Help {
 /// Without it nobody balances a pool in which nobody is idle: who happens to have half as many tasks gives
 /// each of them twice as many turns, for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Rebalance {
     /// It does not: a worker takes of others when it has nothing.
     Off,

@@ -15,7 +15,7 @@
 //! gets the effect and the rest of the body, a [`Continuation`], which is used once: it is
 //! [answered](Continuation::resume), kept for later, or [discontinued](Continuation::discontinue). What is
 //! answered is a [`Coroutine`] again: a handler runs it, this one or another. So a scheduler is a handler and
-//! a queue of coroutines; `examples/effect_fifo.rs` and `effect_lifo.rs` are two, in some forty lines each.
+//! a queue of coroutines. The example `effects` of the repository is one, in forty lines.
 //!
 //! A generator is a handler that leaves with each value:
 //!

@@ -4,6 +4,7 @@ use warpweft_policy::CounterSet;
 
 /// The counters of a pool at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PoolCounters {
     /// One set for each worker that was asked for.
     pub workers: Vec<CounterSet>,

@@ -60,7 +60,7 @@ impl Slot {
     fn encode(self) -> usize {
         match self {
             Self::Vacant(next) => next << 1 | 1,
-            Self::Task(task) => task.expose_provenance().get(),
+            Self::Task(task) => task.as_ptr().expose_provenance(),
         }
     }
 

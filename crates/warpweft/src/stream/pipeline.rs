@@ -22,6 +22,7 @@ use crate::fork_join::abort_on_drop::AbortOnDrop;
 use crate::sync::channel;
 use crate::sync::channel::incoming::Incoming;
 use futures_core::Stream;
+use std::convert::identity;
 use std::fmt;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -207,7 +208,7 @@ where
             let (sender, receiver) = channel::bounded(1);
             let driver = async move {
                 while let Some(item) = next(&mut items).await {
-                    let mut sending = pin!(async { sender.send(item.flatten()).await });
+                    let mut sending = pin!(async { sender.send(item.and_then(identity)).await });
                     // While the place is taken, the room behind it is filled.
                     let sent = poll_fn(|cx| {
                         items.fill(cx);

@@ -67,6 +67,7 @@ struct State<T> {
 
 /// Why nothing was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RecvError {
     /// So many values were missed: they are not kept any more. The next call gives the oldest that is.
     Lagged(u64),

@@ -17,6 +17,7 @@ impl Error for Closed {}
 
 /// Why nothing was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TryRecvError {
     /// There is nothing now.
     Empty,
@@ -55,6 +56,7 @@ impl<T> Error for SendError<T> {}
 
 /// Why a value was not sent; it comes back.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TrySendError<T> {
     /// The channel is full; without a buffer: nobody waits to receive.
     Full(T),

@@ -56,6 +56,7 @@ pub(crate) struct Claim {
 
 /// Why permits were not given at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TryAcquireError {
     /// There are fewer, or others wait for them.
     NoPermits,

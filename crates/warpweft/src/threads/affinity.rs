@@ -20,6 +20,7 @@ use warpweft_platform::topology::{Cpu, Place, Topology};
 /// # Ok::<(), warpweft::BuildError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Pin {
     /// The system decides where threads run, and moves them as it likes.
     #[default]

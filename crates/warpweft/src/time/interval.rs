@@ -10,6 +10,7 @@ use warpweft_platform::clock;
 
 /// What an [`Interval`] does when nobody asked for its ticks in time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MissedTicks {
     /// They come at once, one after the other, until it has caught up: the number of ticks is right.
     #[default]

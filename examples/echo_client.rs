@@ -1,9 +1,10 @@
-//! Many connections to an echo server, each with one message under way at a time; prints round trips per
-//! second.
+//! Many connections to an echo server, one message at a time on each; prints the round trips per second.
 //!
 //! ```text
-//! cargo run --release --example echo_client -- 127.0.0.1:7000 100 1000      (address, connections, messages on each)
+//! cargo run --release --bin echo_client -- 127.0.0.1:7000 100 1000
 //! ```
+//!
+//! The arguments are the address, the number of connections, and the messages on each.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
-//! Gets pages over one connection, one after the other.
+//! An HTTP client by hyper that gets pages over one connection, one after the other.
 //!
 //! ```text
-//! cargo run --release -p warpweft-tokio --example client -- http://127.0.0.1:7080/ /sum/1000 /sum/x
+//! cargo run --release --bin http_client -- http://127.0.0.1:7080/ /sum/1000 /sum/x
 //! ```
 
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use warpweft::net::TcpStream;
 use warpweft::time::timeout;
 use warpweft_tokio::Io;
 
-/// A server that takes longer to answer is given up.
+/// The client waits this long for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -30,13 +30,15 @@ async fn get(uri: &Uri, more: &[String]) -> Result<(), Error> {
 
     let stream = TcpStream::connect_timeout(address, PATIENCE).await?;
     let (mut sender, connection) = http1::handshake(Io::vectored(stream)).await?;
-    // It moves the bytes while requests wait for their responses.
+    // This task moves the bytes while requests wait for their responses.
     let moving = warpweft::spawn(connection);
     let first = uri.path_and_query().map_or("/", |path| path.as_str());
     for path in std::iter::once(first).chain(more.iter().map(String::as_str)) {
         let request = Request::get(path)
             .header(HOST, authority.as_str())
             .body(Empty::<Bytes>::new())?;
+        // The task of the connection may not have seen the end of the answer before.
+        timeout(PATIENCE, sender.ready()).await??;
         let response = timeout(PATIENCE, sender.send_request(request)).await??;
         let status = response.status();
         let body = timeout(PATIENCE, response.into_body().collect())
@@ -53,7 +55,7 @@ fn main() -> Result<(), Error> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let (uri, more) = words
         .split_first()
-        .ok_or("usage: client http://ADDRESS/PATH [PATH …]")?;
+        .ok_or("usage: http_client http://ADDRESS/PATH [PATH …]")?;
     let uri: Uri = uri.parse()?;
     warpweft::Runtime::builder()
         .workers(1)

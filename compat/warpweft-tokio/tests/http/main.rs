@@ -1,6 +1,5 @@
-//! The server of the examples under clients of all manners, with 1, 2 and 4 workers.
+//! A server with a graceful end under clients of all manners, with 1, 2 and 4 workers.
 
-#[path = "../examples/server/serve.rs"]
 mod serve;
 
 use bytes::Bytes;

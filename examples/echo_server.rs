@@ -1,10 +1,11 @@
-//! Echoes what its clients send, until Ctrl-C.
+//! An echo server that sends back what its clients send, until Ctrl-C.
 //!
 //! ```text
-//! cargo run --release --example echo_server -- 127.0.0.1:7000
-//! cargo run --release --example echo_client -- 127.0.0.1:7000 100 1000
+//! cargo run --release --bin echo_server -- 127.0.0.1:7000
+//! cargo run --release --bin echo_client -- 127.0.0.1:7000 100 1000
 //! ```
 
+use futures_lite::future::or;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use warpweft::net::{TcpListener, TcpStream};
 use warpweft::time::{sleep, timeout};
 use warpweft::{Runtime, signal, spawn};
 
-/// A client that says nothing for so long is let go.
+/// The server closes a connection that is silent for this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn serve(stream: TcpStream) -> io::Result<()> {
@@ -26,7 +27,7 @@ async fn serve(stream: TcpStream) -> io::Result<()> {
     }
 }
 
-async fn accept(listener: TcpListener) {
+async fn accept(listener: TcpListener) -> io::Result<()> {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => spawn(async move {
@@ -36,7 +37,7 @@ async fn accept(listener: TcpListener) {
             })
             .detach(),
             Err(error) => {
-                // Perhaps there is no descriptor left: some client will leave.
+                // If no descriptor is left, a client that leaves gives one back.
                 eprintln!("accept: {error}");
                 sleep(Duration::from_millis(100)).await;
             }
@@ -51,8 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     runtime.block_on(async {
         let listener = TcpListener::bind(address)?;
         println!("listening at {}; Ctrl-C ends", listener.local_addr()?);
-        spawn(accept(listener)).detach();
-        signal::ctrl_c().await
+        or(signal::ctrl_c(), accept(listener)).await
     })?;
     println!("{:#?}", runtime.counters().total());
     Ok(())

@@ -1,0 +1,210 @@
+//! Each example runs as a user runs it, and prints what it is said to print.
+
+use std::io::{BufRead as _, BufReader, Lines};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// A program that takes longer hangs. The machine may be busy.
+const LIMIT: Duration = Duration::from_secs(300);
+
+macro_rules! program {
+    ($name:literal $($argument:expr)*) => {
+        Program::start(env!(concat!("CARGO_BIN_EXE_", $name)), &[$($argument),*])
+    };
+}
+
+/// A program under way.
+struct Program {
+    id: u32,
+    lines: Lines<BufReader<ChildStdout>>,
+    end: JoinHandle<ExitStatus>,
+}
+
+impl Program {
+    fn start(path: &str, arguments: &[&str]) -> Self {
+        let mut command = Command::new(path);
+        let mut child = command
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let output = child.stdout.take().expect("the output is piped");
+        Self {
+            id: child.id(),
+            lines: BufReader::new(output).lines(),
+            end: thread::spawn(move || wait(child)),
+        }
+    }
+
+    fn line(&mut self) -> String {
+        self.lines.next().expect("one more line").expect("text")
+    }
+
+    /// The address of a server, from its first line.
+    fn address(&mut self) -> String {
+        let line = self.line();
+        let address = line
+            .strip_prefix("listening at ")
+            .and_then(|rest| rest.split(';').next());
+        address.expect("an address").to_owned()
+    }
+
+    /// As the keys Ctrl-C do.
+    fn interrupt(&self) {
+        let sent = Command::new("kill").args(["-INT", &self.id.to_string()]).status();
+        assert!(sent.expect("`kill` starts").success());
+    }
+
+    /// The rest of its output, when it has ended well.
+    fn rest(self) -> Vec<String> {
+        let rest = self.lines.map(|line| line.expect("text")).collect();
+        let status = self.end.join().expect("the child is waited for");
+        assert!(status.success(), "{status}, after {rest:?}");
+        rest
+    }
+}
+
+fn wait(mut child: Child) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("it is a child") {
+            return status;
+        }
+        if start.elapsed() > LIMIT {
+            child.kill().expect("it is a child");
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The number in front of a word.
+fn number_before(line: &str, word: &str) -> usize {
+    let words: Vec<_> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+    let place = words.iter().position(|&there| there == word).expect(word);
+    words[place - 1].parse().expect("a number")
+}
+
+#[test]
+fn hello() {
+    assert_eq!(
+        program!("hello").rest(),
+        ["hello from a task, fibonacci(20) = 6765"]
+    );
+}
+
+#[test]
+fn echo() {
+    let mut server = program!("echo_server" "127.0.0.1:0");
+    let client = program!("echo_client" &server.address() "4" "25").rest();
+    assert!(client[0].starts_with("100 round trips in "), "{client:?}");
+    server.interrupt();
+    assert!(!server.rest().is_empty());
+}
+
+#[test]
+fn http() {
+    let mut server = program!("http_server" "127.0.0.1:0");
+    let address = server.address();
+    let client = program!("http_client" &format!("{address}/") "/sum/100000" "/sum/x").rest();
+    let answers = [
+        "/: 200 OK, Hello, World!",
+        "/sum/100000: 200 OK, 5000050000",
+        "/sum/x: 404 Not Found, there are / and /sum/N",
+    ];
+    assert_eq!(client, answers);
+    server.interrupt();
+    assert_eq!(server.rest(), ["all requests are answered"]);
+}
+
+#[test]
+fn crawler() {
+    let [line] = &program!("crawler" "5").rest()[..] else {
+        panic!("one line")
+    };
+    assert_eq!(number_before(line, "pages"), 63);
+    assert!((1..=5).contains(&number_before(line, "requests")), "{line}");
+}
+
+#[test]
+fn image() {
+    let path = std::env::temp_dir().join(format!("warpweft-image-{}.pgm", std::process::id()));
+    let said = program!("image" "48" path.to_str().expect("text")).rest();
+    assert_eq!(said, ["72 x 48 pixels, 22 % in the set"]);
+    let file = std::fs::read(&path).expect("the picture");
+    std::fs::remove_file(&path).expect("the picture");
+    assert!(file.starts_with(b"P5 72 48 255\n"));
+    assert_eq!(file.len(), b"P5 72 48 255\n".len() + 72 * 48);
+}
+
+#[test]
+fn stages() {
+    let [line] = &program!("stages").rest()[..] else {
+        panic!("one line")
+    };
+    assert_eq!(number_before(line, "words"), 600);
+    // As many as the stages have places: 8 and 2.
+    let most = line.split_once("at most").expect("the most").1;
+    assert!((1..=10).contains(&number_before(most, "lines")), "{line}");
+}
+
+#[test]
+fn priorities() {
+    let order = ["urgent", "normal", "background"].map(|name| [name; 3].join(", "));
+    assert_eq!(program!("priorities").rest(), [order.join(", ")]);
+}
+
+#[test]
+fn cancellation() {
+    let lines = [
+        "a future that waits: cancelled",
+        "a closure that computes: cancelled",
+        "a scope of tasks: late true, 3 of 3 dropped",
+    ];
+    assert_eq!(program!("cancellation").rest(), lines);
+}
+
+#[test]
+fn graceful_end() {
+    let mut program = program!("graceful_end");
+    assert_eq!(program.line(), "taking orders; Ctrl-C ends");
+    program.interrupt();
+    let [line] = &program.rest()[..] else {
+        panic!("one line")
+    };
+    let numbers: Vec<_> = line
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|text| !text.is_empty())
+        .collect();
+    assert!(
+        numbers.len() == 2 && numbers[0] == numbers[1] && numbers[0] != "0",
+        "{line}"
+    );
+}
+
+#[test]
+fn effects() {
+    let fifo = ["a begins", "main has forked", "b", "a ends", "main ends"];
+    assert_eq!(program!("effects" "fifo").rest(), fifo);
+    let lifo = ["a begins", "b", "main has forked", "a ends", "main ends"];
+    assert_eq!(program!("effects" "lifo").rest(), lifo);
+}
+
+#[test]
+fn from_rayon() {
+    let lines = program!("from_rayon" "3000").rest();
+    assert_eq!(lines[0], "3000 numbers, sorted: true");
+    let sums: Vec<_> = lines[1]
+        .split(", ")
+        .filter_map(|part| part.split(' ').nth(1))
+        .collect();
+    assert!(sums.len() == 2 && sums[0] == sums[1], "{lines:?}");
+}
+
+#[test]
+fn from_tokio() {
+    assert_eq!(
+        program!("from_tokio").rest(),
+        ["tokio: 5 bytes, Warpweft: 5 bytes"]
+    );
+}
