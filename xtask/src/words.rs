@@ -179,7 +179,7 @@ impl<'a> Index<'a> {
         }
         // The words of prose that follow each other, over the ends of lines.
         let mut said: Vec<(usize, Word<'_>)> = Vec::new();
-        let is_table = |line: &str| place.path == Path::new(CHANGES) && line.starts_with('|');
+        let is_table = |line: &str| place.path == Path::new(CHANGES) && line.trim_start().starts_with('|');
         let skipped: Vec<bool> = text.lines().map(is_table).collect();
         for piece in text::pieces(place.path, text) {
             if skipped[piece.line - 1] {

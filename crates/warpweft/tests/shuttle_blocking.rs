@@ -1,5 +1,5 @@
 //! Closures that may block: the worker goes, another thread carries it, the frame comes back. See
-//! `docs/THREADS.md`.
+//! `threads/README.md`.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]

@@ -8,7 +8,7 @@
 //!     └── gave its worker to a blocked thread whose token it ran ─────────────────────────┘
 //! ```
 //!
-//! The whole story, with the reasons, is in `docs/THREADS.md`.
+//! The whole story, with the reasons, is in `threads/README.md`.
 //!
 //! # Invariants
 //!
