@@ -20,7 +20,7 @@ pub enum Duty {
     /// A push says [`Wake::None`](warpweft_policy::Wake::None) only if the pushing worker itself will find
     /// the task, and [`Wake::Worker`](warpweft_policy::Wake::Worker) only of a worker that exists.
     HonestWake,
-    /// `alone` is true only if neither `next` nor `poll_global` has anything.
+    /// `is_only_ready` is true only if neither `next` nor `poll_global` has anything.
     HonestAlone,
     /// What is said of short ways is true: [`keeps`](warpweft_policy::Policy::keeps) does not change its
     /// mind, [`push_local`](warpweft_policy::Policy::push_own) keeps the task or gives it back as it was, and
@@ -41,7 +41,7 @@ impl fmt::Display for Duty {
             Self::UrgentFirst => "what is more urgent goes first",
             Self::ExhaustiveScan => "`scan` is exhaustive",
             Self::HonestWake => "the answer of `push` is honest",
-            Self::HonestAlone => "`alone` is honest",
+            Self::HonestAlone => "`is_only_ready` is honest",
             Self::HonestShortWays => "the short ways are honest",
             Self::Build => "`build` makes one local state per worker",
             Self::CleanPanic => "a panic ends the pool cleanly",

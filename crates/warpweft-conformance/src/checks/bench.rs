@@ -19,7 +19,7 @@ impl Hook {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Next => "next",
-            Self::PollGlobal => "overdue",
+            Self::PollGlobal => "poll_global",
             Self::Search => "search",
             Self::Scan => "scan",
         }
@@ -120,7 +120,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         self.held.insert(number);
         if P::is_fast_path(&self.shared, why) != self.keeps[why as usize] {
             let how = format!(
-                "`keeps({why:?})` was {} at first, and now is not.",
+                "`is_fast_path({why:?})` was {} at first, and now is not.",
                 self.keeps[why as usize]
             );
             return Err(self.violation(Duty::HonestShortWays, how));
@@ -173,7 +173,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         }
         let (number, word) = (self.number_of(&task)?, task.policy_word());
         let left = P::push_local(&mut self.seats[worker].local, task);
-        self.nothing_dropped("push_own")?;
+        self.nothing_dropped("push_local")?;
         let Err(task) = left else { return Ok(None) };
         let (back, now) = (self.number_of(&task)?, task.policy_word());
         if (back, now) != (number, word) {
@@ -239,7 +239,7 @@ impl<'n, P: Policy> Bench<'n, P> {
             P::completed(&self.shared, &mut self.seats[worker].local, task.policy_word());
         }
         task.set_policy_word(0);
-        self.nothing_dropped("retired")
+        self.nothing_dropped("completed")
     }
 
     /// Runs a task to its end, on a worker.
@@ -250,7 +250,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         probe::run(task);
         if P::WATCHES_COMPLETIONS {
             P::completed(&self.shared, &mut self.seats[worker].local, word);
-            self.nothing_dropped("retired")?;
+            self.nothing_dropped("completed")?;
         }
         if self.probe.runs(number) != 1 {
             let how = format!("Task {number} ran {} times.", self.probe.runs(number));

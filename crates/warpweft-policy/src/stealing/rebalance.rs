@@ -87,7 +87,7 @@ impl Rebalancer {
             return None;
         }
         let task = steal(&queues[other], local_queue, Amount::One, cx)?;
-        cx.count(Count::Levelled, 1);
+        cx.count(Count::Rebalanced, 1);
         self.left = SOON;
         Some(task)
     }
@@ -153,7 +153,7 @@ mod tests {
         }
 
         fn levelled(&self) -> u64 {
-            self.pool.counters.get(Count::Levelled)
+            self.pool.counters.get(Count::Rebalanced)
         }
 
         /// What the least served task has of the mean, in so many steps from now on.

@@ -55,7 +55,7 @@ fn each_hook_panics() {
 fn keeps_panics_while_the_pool_is_built() {
     program!(|world| {
         let panics = Panics {
-            hook: "keeps",
+            hook: "is_fast_path",
             calls: AtomicUsize::new(0),
             at: 0,
             armed: AtomicBool::new(true),

@@ -61,20 +61,20 @@ pub(crate) trait Hooks: Send + Sync + 'static {
 /// The names of all hooks that take or give tasks, for programs that try each.
 pub(crate) const ALL: [&str; 15] = [
     "push",
-    "keeps",
-    "push_own",
+    "is_fast_path",
+    "push_local",
     "yielded",
     "watches_waits",
     "suspended",
     "next",
-    "overdue",
+    "poll_global",
     "search",
-    "relieve",
+    "steal_from_stuck",
     "scan",
-    "leftover",
-    "alone",
+    "drain",
+    "is_only_ready",
     "evict",
-    "retired",
+    "completed",
 ];
 
 pub(crate) type Queue = Locked<TaskRef>;

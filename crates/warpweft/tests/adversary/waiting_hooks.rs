@@ -128,13 +128,13 @@ fn wait_in(world: World, hooks: &[&'static str]) {
 /// Expected: the pool closes with a panic that says why, or the wait is harmless; nothing hangs.
 #[test]
 fn the_hooks_that_push_wait() {
-    program!(|world| wait_in(world, &["push", "push_own", "yielded"]));
+    program!(|world| wait_in(world, &["push", "push_local", "yielded"]));
 }
 
 /// Tries: all ways to wait in the questions that a policy is asked. Expected: as above.
 #[test]
 fn the_questions_wait() {
-    program!(|world| wait_in(world, &["keeps", "watches_waits", "alone"]));
+    program!(|world| wait_in(world, &["is_fast_path", "watches_waits", "is_only_ready"]));
 }
 
 /// Tries: all ways to wait in the hooks that give out tasks. Expected: as above.
@@ -142,14 +142,14 @@ fn the_questions_wait() {
 fn the_hooks_that_give_out_tasks_wait() {
     program!(|world| wait_in(
         world,
-        &["next", "overdue", "search", "relieve", "scan", "leftover"]
+        &["next", "poll_global", "search", "steal_from_stuck", "scan", "drain"]
     ));
 }
 
 /// Tries: all ways to wait in the hooks that only listen. Expected: as above.
 #[test]
 fn the_hooks_that_listen_wait() {
-    program!(|world| wait_in(world, &["suspended", "evict", "retired"]));
+    program!(|world| wait_in(world, &["suspended", "evict", "completed"]));
 }
 
 /// Tries: `watches_waits` and `keeps` that wait while many tasks suspend and are pushed, so that another
@@ -166,7 +166,7 @@ fn a_question_that_waits_does_not_share_the_workers_state() {
     }
     impl Hooks for Naps {
         fn is_fast_path(&self, _: Why) -> bool {
-            self.timed_park("keeps");
+            self.timed_park("is_fast_path");
             true
         }
         fn watches_waits(&self) -> bool {
@@ -183,7 +183,7 @@ fn a_question_that_waits_does_not_share_the_workers_state() {
         }
     }
     program!(|world| {
-        for hook in ["watches_waits", "keeps"] {
+        for hook in ["watches_waits", "is_fast_path"] {
             let (policy, _) = Hostile::new(Naps(hook, AtomicUsize::new(0)));
             let built = std::panic::catch_unwind(|| world.builder().policy(policy).build());
             let Ok(Ok(runtime)) = built else { continue };
@@ -297,7 +297,7 @@ fn end_in_hooks(world: World, shuts_down: bool) {
         });
         *hooks.0.0.lock().expect("a lock") = Some(runtime);
         if let Ok(handles) = inside.wait() {
-            if hook == "relieve" || hook == "leftover" {
+            if hook == "steal_from_stuck" || hook == "drain" {
                 // These may never be called: then this thread ends the runtime.
                 take(&hooks.0);
             }
