@@ -15,56 +15,77 @@ use std::{env, fs, io};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{HttpPool, not_built};
-use crate::error::LabError;
-use crate::harness::latency::empty_histogram;
-use crate::harness::record::Outcome;
-use crate::workloads::http::backend::Addresses;
-use crate::workloads::{Program, Request};
+use harness::{LabError, Outcome, Peer, Request, empty_histogram};
 
-/// The program.
-const SOURCE: &str = include_str!("../../peers/go/main.go");
-/// The part of it with chains of which a few take long.
-const BIMODAL: &str = include_str!("../../peers/go/bimodal.go");
-/// The part of it that prices options.
-const OPTIONS: &str = include_str!("../../peers/go/options.go");
-/// The part of it whose goroutines wait.
-const WAITS: &str = include_str!("../../peers/go/waits.go");
-/// The part of it whose goroutines wait and compute.
-const REMOTE: &str = include_str!("../../peers/go/remote.go");
-/// The part whose goroutines switch.
-const MICRO: &str = include_str!("../../peers/go/micro.go");
-/// The part that serves.
-const HTTP: &str = include_str!("../../peers/go/http.go");
-/// The part that sorts for who asks.
-const MIXED: &str = include_str!("../../peers/go/mixed.go");
-/// The part whose goroutines confer.
-const MIXER: &str = include_str!("../../peers/go/mixer.go");
-/// The part whose goroutines are actors.
-const APPS: &str = include_str!("../../peers/go/apps.go");
-/// The part whose goroutines only compute.
-const COMPUTE: &str = include_str!("../../peers/go/compute.go");
-/// Its module file.
-const MODULE: &str = include_str!("../../peers/go/go.mod");
-/// All of it, by the names of the files.
+use super::Contestant;
+use crate::idioms::{HttpPool, Idiom};
+use crate::kit::backends::Addresses;
+use crate::program::Program;
+
+/// Go.
+pub(crate) struct Go;
+
+impl Peer for Go {
+    fn name(&self) -> &'static str {
+        "go"
+    }
+
+    fn about(&self) -> &'static str {
+        "Go, a program of its own, built when it is first asked for"
+    }
+
+    fn missing(&self) -> Option<String> {
+        missing()
+    }
+
+    fn prepare(&self) -> Result<(), LabError> {
+        program().map(drop)
+    }
+}
+
+impl Contestant for Go {
+    fn lacks(&self, idiom: Idiom) -> Option<&'static str> {
+        Some(match idiom {
+            Idiom::Forks => "it has no join, only goroutines and channels",
+            Idiom::Scope => "it has no scope, only goroutines and channels",
+            _ => "it has no program for this workload",
+        })
+    }
+
+    fn play<P: Program>(&self, request: &Request, program: &P) -> Result<Outcome, LabError> {
+        let idiom = P::idiom(&request.params);
+        if matches!(idiom, Idiom::Http | Idiom::Mixed) {
+            let server = Server::new(request);
+            let mut outcome = match idiom {
+                Idiom::Http => program.http(&server)?,
+                _ => program.at(server.serve(None).map_err(|error| request.failed(error))?)?,
+            };
+            outcome.remarks.extend(server.version.get().cloned());
+            return Ok(outcome);
+        }
+        Ok(program.judged(answered(request)?))
+    }
+}
+
+/// The program, by the names of its files.
 const FILES: &[(&str, &str)] = &[
-    ("main.go", SOURCE),
-    ("bimodal.go", BIMODAL),
-    ("options.go", OPTIONS),
-    ("waits.go", WAITS),
-    ("remote.go", REMOTE),
-    ("micro.go", MICRO),
-    ("http.go", HTTP),
-    ("mixed.go", MIXED),
-    ("mixer.go", MIXER),
-    ("apps.go", APPS),
-    ("compute.go", COMPUTE),
-    ("go.mod", MODULE),
+    ("main.go", include_str!("../../peers/go/main.go")),
+    ("bimodal.go", include_str!("../../peers/go/bimodal.go")),
+    ("options.go", include_str!("../../peers/go/options.go")),
+    ("waits.go", include_str!("../../peers/go/waits.go")),
+    ("remote.go", include_str!("../../peers/go/remote.go")),
+    ("micro.go", include_str!("../../peers/go/micro.go")),
+    ("http.go", include_str!("../../peers/go/http.go")),
+    ("mixed.go", include_str!("../../peers/go/mixed.go")),
+    ("mixer.go", include_str!("../../peers/go/mixer.go")),
+    ("apps.go", include_str!("../../peers/go/apps.go")),
+    ("compute.go", include_str!("../../peers/go/compute.go")),
+    ("go.mod", include_str!("../../peers/go/go.mod")),
 ];
 
 /// What the program answers.
 #[derive(Deserialize)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     version: String,
     operations: u64,
     nanos: u64,
@@ -74,7 +95,7 @@ pub(super) struct Answer {
 }
 
 /// Why there is no Go here, if so.
-pub(super) fn missing() -> Option<String> {
+fn missing() -> Option<String> {
     static FOUND: OnceLock<bool> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
         let version = Command::new("go")
@@ -88,7 +109,7 @@ pub(super) fn missing() -> Option<String> {
 }
 
 /// The built program; builds it if there is none of this source yet.
-pub(super) fn program() -> Result<PathBuf, LabError> {
+fn program() -> Result<PathBuf, LabError> {
     let mut hasher = DefaultHasher::new();
     FILES.hash(&mut hasher);
     let own = env::current_exe()
@@ -123,37 +144,21 @@ fn build(folder: &Path, program: &Path) -> Result<(), io::Error> {
 }
 
 /// Runs a request in the Go program.
-pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
-    let failed = |reason: String| not_built(request, &reason);
-    if matches!(program, Program::Http(_) | Program::Mixed(_)) {
-        let server = Server::new(request);
-        let mut outcome = match program {
-            Program::Http(_) => program.run_http(&server)?,
-            _ => program.run_at(server.serve(None).map_err(|error| failed(error.to_string()))?)?,
-        };
-        outcome.remarks.extend(server.version.get().cloned());
-        return Ok(outcome);
-    }
-    let question = serde_json::to_value(request).map_err(|error| failed(error.to_string()))?;
-    let (child, pipe) = ask(&question).map_err(|error| failed(error.to_string()))?;
-    let output = child
-        .wait_with_output()
-        .map_err(|error| failed(error.to_string()))?;
+fn answered(request: &Request) -> Result<Outcome, LabError> {
+    let question = serde_json::to_value(request).map_err(|error| request.failed(error))?;
+    let (child, pipe) = ask(&question).map_err(|error| request.failed(error))?;
+    let output = child.wait_with_output().map_err(|error| request.failed(error))?;
     drop(pipe);
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
-        return Err(failed(format!(
+        return Err(request.failed(format!(
             "the Go program ended with {}: {}",
             output.status,
             complaint.lines().next().unwrap_or_default()
         )));
     }
-    let answer: Answer = serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))?;
-    let outcome = outcome(answer);
-    Ok(match program {
-        Program::MapReduce(plan) => plan.judged(outcome),
-        _ => outcome,
-    })
+    let answer: Answer = serde_json::from_slice(&output.stdout).map_err(|error| request.failed(error))?;
+    Ok(outcome(answer))
 }
 
 /// Starts the program with a question. The pipe stays open as long as it is to live: it ends when that is closed.
@@ -231,7 +236,7 @@ impl Drop for Server<'_> {
     }
 }
 
-pub(super) fn outcome(answer: Answer) -> Outcome {
+pub(crate) fn outcome(answer: Answer) -> Outcome {
     let histogram = |latencies: &Option<BTreeMap<String, u64>>| {
         let mut histogram = empty_histogram();
         for (nanos, count) in latencies.iter().flatten() {

@@ -9,44 +9,62 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::{env, fs, io};
 
-use super::{go, not_built};
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::workloads::spec::Kind;
-use crate::workloads::{Request, micro};
+use harness::{LabError, Outcome, Peer, Request};
 
-/// The program: a request, an answer, and which part it is for.
-const LAB: &str = include_str!("../../peers/java/Lab.java");
-/// The part whose threads switch.
-const MICRO: &str = include_str!("../../peers/java/Micro.java");
-/// The part whose threads are actors.
-const APPS: &str = include_str!("../../peers/java/Apps.java");
-/// The part whose threads only compute.
-const COMPUTE: &str = include_str!("../../peers/java/Compute.java");
-/// All of it, by the names of the files.
+use super::{Contestant, go};
+use crate::idioms::Idiom;
+use crate::program::Program;
+
+/// The JVM's virtual threads.
+pub(crate) struct Java;
+
+impl Peer for Java {
+    fn name(&self) -> &'static str {
+        "java"
+    }
+
+    fn about(&self) -> &'static str {
+        "the JVM's virtual threads, a program of its own, for tasks that switch and wait; as many carriers as workers"
+    }
+
+    fn missing(&self) -> Option<String> {
+        missing()
+    }
+
+    fn prepare(&self) -> Result<(), LabError> {
+        program().map(drop)
+    }
+}
+
+impl Contestant for Java {
+    fn lacks(&self, _: Idiom) -> Option<&'static str> {
+        Some(NO_PROGRAM)
+    }
+
+    fn play<P: Program>(&self, request: &Request, _: &P) -> Result<Outcome, LabError> {
+        run(request)
+    }
+}
+
+/// The program, by the names of its files.
 const FILES: &[(&str, &str)] = &[
-    ("Lab.java", LAB),
-    ("Micro.java", MICRO),
-    ("Apps.java", APPS),
-    ("Compute.java", COMPUTE),
+    ("Lab.java", include_str!("../../peers/java/Lab.java")),
+    ("Micro.java", include_str!("../../peers/java/Micro.java")),
+    ("Apps.java", include_str!("../../peers/java/Apps.java")),
+    ("Compute.java", include_str!("../../peers/java/Compute.java")),
 ];
 /// What has `main`.
 const MAIN: &str = "lab.Lab";
 /// What the virtual machine calls its compiler.
 const COMPILER: &str = "jdk.compiler/com.sun.tools.javac.Main";
 /// Why it does not run the other workloads.
-pub(crate) const NO_PROGRAM: &str = "its programs are those whose tasks switch and wait for each other: see cycle, yield, churn, locality, \
+const NO_PROGRAM: &str = "its programs are those whose tasks switch and wait for each other: see cycle, yield, churn, locality, \
      transfer, lock, and from create to token-ring";
 
 /// The first version whose virtual threads are no preview.
 const LEAST_VERSION: u32 = 21;
 /// Where systems keep the versions that are not on the path.
 const KEPT: &str = "/usr/lib/jvm";
-
-/// Whether there is a program for it.
-pub(crate) fn has_program(kind: Kind) -> bool {
-    micro::is_micro(kind) || matches!(kind, Kind::App(_) | Kind::Lock)
-}
 
 /// The virtual machine: the one that `JAVA_HOME` names, that on the path, or one that the system keeps, the first that is new enough.
 fn java() -> Option<&'static Path> {
@@ -86,7 +104,7 @@ fn major(text: &str) -> Option<u32> {
 }
 
 /// Why there is no JVM here, if so.
-pub(super) fn missing() -> Option<String> {
+fn missing() -> Option<String> {
     let text = format!(
         "not installed: there is no `java` of version {LEAST_VERSION} or later, neither in JAVA_HOME, nor on the path, nor in {KEPT}"
     );
@@ -94,7 +112,7 @@ pub(super) fn missing() -> Option<String> {
 }
 
 /// The folder with the compiled program; compiles it if there is none of this source yet.
-pub(super) fn program() -> Result<PathBuf, LabError> {
+fn program() -> Result<PathBuf, LabError> {
     let mut hasher = DefaultHasher::new();
     FILES.hash(&mut hasher);
     let own = env::current_exe()
@@ -135,11 +153,10 @@ fn build(folder: &Path, classes: &Path) -> io::Result<()> {
 }
 
 /// Runs a request in a virtual machine.
-pub(super) fn run(request: &Request) -> Result<Outcome, LabError> {
-    let failed = |reason: &str| not_built(request, reason);
+fn run(request: &Request) -> Result<Outcome, LabError> {
+    let failed = |reason: &str| request.failed(reason);
     let java = java().ok_or_else(|| failed("there is no `java`"))?;
     let classes = program()?;
-    let kind = serde_json::to_value(request.kind).map_err(|error| failed(&error.to_string()))?;
     let mut command = Command::new(java);
     for property in ["parallelism", "maxPoolSize"] {
         command.arg(format!(
@@ -151,7 +168,7 @@ pub(super) fn run(request: &Request) -> Result<Outcome, LabError> {
         .arg("--class-path")
         .arg(classes)
         .arg(MAIN)
-        .arg(format!("kind={}", kind.as_str().unwrap_or_default()))
+        .arg(format!("kind={}", request.kind))
         .arg(format!("workers={}", request.workers));
     command.args(
         request

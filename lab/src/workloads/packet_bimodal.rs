@@ -18,86 +18,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::burn::burn;
-use super::chain::{self, Departures, Journey, Launch, OfJobs, OfTasks, heavy_ones};
-use super::check;
-use super::lane::{Landed, Lane};
-use super::listener::Listening;
 use super::packet_cache::{Journeying, Reading};
-use super::packets::Packets;
-use super::params::{Domain, Param, Params, Variant};
-use super::spec::{self, Kind, Workload};
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::waits::Sleeps;
-use crate::peers::{JobPool, Part, TaskPool};
-
-/// The workload as users see it.
-pub(super) const WORKLOAD: Workload = Workload {
-    name: "packet-bimodal",
-    kind: Kind::PacketBimodal,
-    about: "chains of three tasks per packet; one packet in a thousand spawns two more that take 20 ms: do the others wait?",
-    unit: "packets",
-    latency: Some("from spawn to the end of the chain; of a heavy packet, to the end of both that take long"),
-    params: &[
-        spec::count("100k", "packets", 1 << 32),
-        spec::window("0"),
-        spec::spawners("10"),
-        Param {
-            name: "form",
-            about: "what takes long: compute spins for as much of a CPU's time, network waits asynchronously, blocking sleeps and holds its thread",
-            domain: Domain::Word(&["compute", "network", "blocking"]),
-            default: "compute",
-        },
-        Param {
-            name: "heavy",
-            about: "heavy packets of a thousand; at least one packet is heavy unless it is 0",
-            domain: Domain::Number { least: 0, most: 1000 },
-            default: "1",
-        },
-        Param {
-            name: "take",
-            about: "milliseconds that each of the two takes",
-            domain: Domain::Number {
-                least: 1,
-                most: 10_000,
-            },
-            default: "20",
-        },
-        spec::HANDLERS,
-        super::WATCH,
-    ],
-    variants: &[
-        Variant {
-            name: "compute",
-            about: "what takes long spins (the default)",
-            set: &[],
-        },
-        Variant {
-            name: "network",
-            about: "it waits asynchronously",
-            set: &[("form", "network")],
-        },
-        Variant {
-            name: "blocking",
-            about: "it sleeps and holds its thread",
-            set: &[("form", "blocking")],
-        },
-        Variant {
-            name: "spawners1",
-            about: "one spawner",
-            set: &[("spawners", "1")],
-        },
-        Variant {
-            name: "bounded",
-            about: "1024 packets under way at most",
-            set: &[("window", "1024")],
-        },
-        super::UNWATCHED,
-        spec::NULL,
-    ],
-    smoke: &[("n", "2000"), ("take", "2")],
-};
+use crate::kit::burn::burn;
+use crate::kit::chain::{Item, Launch, Listening, OfJobs, OfTasks, Source, heavy_ones};
+use crate::kit::lane::{Landed, Lane};
+use crate::kit::packets::Packets;
+use crate::prelude::*;
 
 /// Tasks of a packet, before the two.
 const CHAIN: u64 = 3;
@@ -111,11 +37,6 @@ enum Form {
     Network,
     /// It sleeps and holds its thread.
     Blocking,
-}
-
-/// Whether what takes long waits asynchronously.
-pub(super) fn waits(params: &Params) -> bool {
-    params.is("form", "network")
 }
 
 /// The workload, ready to run.
@@ -213,20 +134,19 @@ struct Packet<S> {
     heavy: Option<S>,
 }
 
-impl<S: Start> Departures for Bimodal<S> {
-    type Journey = Packet<S>;
+impl<S: Start> Source for Bimodal<S> {
+    type Item = Packet<S>;
 
-    #[inline]
-    fn depart(self, lane: &Lane, spawner: u64, number: u64) -> Packet<S> {
-        let place = spawner * self.plan.listening.share() + number;
-        Packet {
-            journey: self.plan.reading.depart(lane, spawner, number),
-            heavy: self.plan.heavy[place as usize].then_some(self.start),
+    fn items(self, spawner: u64) -> impl FnMut(&Lane, u64) -> Packet<S> + Send + 'static {
+        let first = spawner * self.plan.listening.share();
+        move |lane, number| Packet {
+            journey: self.plan.reading.item(lane, spawner, number),
+            heavy: self.plan.heavy[(first + number) as usize].then_some(self.start),
         }
     }
 }
 
-impl<S: Start> Journey for Packet<S> {
+impl<S: Start> Item for Packet<S> {
     #[inline]
     fn step(&mut self) -> bool {
         self.journey.step()
@@ -252,11 +172,66 @@ impl<S: Start> Journey for Packet<S> {
     }
 }
 
-impl Plan {
-    /// Reads the parameters, makes the packets and chooses the heavy ones.
-    pub(super) fn new(params: &Params) -> Self {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "packet-bimodal",
+        about: "chains of three tasks per packet; one packet in a thousand spawns two more that take 20 ms: do the others wait?",
+        unit: "packets",
+        latency: Some(
+            "from spawn to the end of the chain; of a heavy packet, to the end of both that take long",
+        ),
+        params: params! {
+            count("100k", "packets", 1 << 32);
+            window("0");
+            spawners("10");
+            Param::word("form", "compute", &["compute", "network", "blocking"],
+                "what takes long: compute spins for as much of a CPU's time, network waits asynchronously, \
+                 blocking sleeps and holds its thread");
+            Param::number("heavy", "1", 0, 1000,
+                "heavy packets of a thousand; at least one packet is heavy unless it is 0");
+            Param::number("take", "20", 1, 10_000, "milliseconds that each of the two takes");
+            HANDLERS;
+            WATCH;
+        },
+        variants: variants! {
+            Variant::new("compute", &[], "what takes long spins (the default)");
+            Variant::new("network", &[("form", "network")], "it waits asynchronously");
+            Variant::new("blocking", &[("form", "blocking")], "it sleeps and holds its thread");
+            Variant::new("spawners1", &[("spawners", "1")], "one spawner");
+            Variant::new("bounded", &[("window", "1024")], "1024 packets under way at most");
+            UNWATCHED;
+            NULL;
+        },
+        smoke: &[("n", "2000"), ("take", "2")],
+        explored: MANY_JOBS,
+        ..About::NEW
+    };
+
+    fn also(_: &Params) -> &'static [&'static str] {
+        &["go", "steal-one"]
+    }
+
+    const PARTS: Parts = Parts::Stages;
+
+    fn idiom(params: &Params) -> Idiom {
+        if params.is("form", "network") {
+            Idiom::Sleeps
+        } else {
+            Idiom::Tasks
+        }
+    }
+
+    fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
+        let closures = ["rayon", "rayon-fifo", "steal-one"].contains(&request.runtime.as_str());
+        let waits = Self::idiom(&request.params) == Idiom::Sleeps;
+        Ok((waits && closures)
+            .then_some("its jobs cannot wait without holding a worker: see packet-bimodal/blocking"))
+    }
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
         let listening = Listening::new(params);
-        Self {
+        Ok(Self {
             listening,
             reading: Reading {
                 chain: CHAIN,
@@ -269,59 +244,40 @@ impl Plan {
             },
             take: Duration::from_millis(params.number("take")),
             heavy: heavy_ones(listening.total(), params.number("heavy")).leak(),
-        }
+        })
     }
 
-    /// The part that is not measured, of which the first packet is heavy.
-    pub(super) fn warm_up(&self) -> Self {
+    fn warm_up(&self) -> Option<Self> {
         let listening = self.listening.warm_up();
         let mut heavy = vec![false; listening.total() as usize];
         heavy[0] = self.heavy.contains(&true);
-        Self {
+        Some(Self {
             listening,
             heavy: heavy.leak(),
             ..*self
-        }
+        })
     }
 
-    /// Whether what takes long waits asynchronously.
-    pub(crate) fn waits(&self) -> bool {
-        self.form == Form::Network
-    }
-
-    /// Runs with tasks that are futures, and nothing waits.
-    pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        if self.waits() {
-            return Err(super::not_for("tasks that cannot sleep"));
-        }
+    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let start = self.closure(OfTasks(pool.at(Part::Last, 0)));
-        self.outcome(&chain::tasks(
-            self.listening,
-            pool,
-            Bimodal { plan: *self, start },
-        ))
+        self.outcome(&self.listening.tasks(pool, Bimodal { plan: *self, start }))
     }
 
-    /// Runs with tasks that are futures; the heavy ones wait.
-    pub(super) fn timers<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn sleeps<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P) -> Result<Outcome, LabError> {
         let start = Waiting {
             tasks: pool.at(Part::Last, 0),
             take: self.take,
         };
-        self.outcome(&chain::tasks(
-            self.listening,
-            pool,
-            Bimodal { plan: *self, start },
-        ))
+        self.outcome(&self.listening.tasks(pool, Bimodal { plan: *self, start }))
     }
 
-    /// Runs with tasks that are closures. Where each has a thread of its own, to sleep is to wait asynchronously; the others are
-    /// refused before they come to it.
-    pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let start = self.closure(OfJobs(pool.jobs()));
-        self.outcome(&chain::jobs(self.listening, pool, Bimodal { plan: *self, start }))
+        self.outcome(&self.listening.jobs(pool, Bimodal { plan: *self, start }))
     }
+}
 
+impl Plan {
     fn closure<L>(&self, launch: L) -> Closure<L> {
         Closure {
             launch,
@@ -375,7 +331,7 @@ mod tests {
         children.end(true);
         assert_eq!(lane.done(), 0);
         children.end(false);
-        let landed = super::super::lane::land(&[lane], 1);
+        let landed = crate::kit::lane::land(&[lane], 1);
         assert_eq!(landed.tally, [7, 2, 1, 0]);
         assert_eq!((landed.histogram.len(), landed.heavy.len()), (0, 1));
     }

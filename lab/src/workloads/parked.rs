@@ -10,31 +10,11 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::check;
-use super::gate::{Gate, Wait};
-use super::lane::Lane;
-use super::params::{Params, Variant};
-use super::spec::{Kind, Workload, count};
-use crate::error::LabError;
-use crate::harness::machine::resident_bytes;
-use crate::harness::record::Outcome;
-use crate::peers::{JobPool, Jobs, TaskPool, Tasks};
+use harness::resident_bytes;
 
-/// The workload as users see it.
-pub(super) const WORKLOAD: Workload = Workload {
-    name: "parked",
-    kind: Kind::Parked,
-    about: "tasks that wait for one event: bytes per task, and the time to create and to wake all",
-    unit: "tasks",
-    latency: None,
-    params: &[count("1m", "tasks", 20_000_000)],
-    variants: &[Variant {
-        name: "10m",
-        about: "ten million tasks",
-        set: &[("n", "10m")],
-    }],
-    smoke: &[("n", "2000")],
-};
+use crate::kit::gate::{Gate, Wait};
+use crate::kit::lane::Lane;
+use crate::prelude::*;
 
 /// The workload, ready to run.
 #[derive(Clone, Copy)]
@@ -55,20 +35,42 @@ struct Stages {
     bytes: Option<u64>,
 }
 
-impl Plan {
-    /// Reads the parameters.
-    pub(super) fn new(params: &Params) -> Self {
-        Self {
-            n: params.number("n"),
-        }
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "parked",
+        about: "tasks that wait for one event: bytes per task, and the time to create and to wake all",
+        unit: "tasks",
+        params: params! {
+            count("1m", "tasks", 20_000_000);
+        },
+        variants: variants! {
+            Variant::new("10m", &[("n", "10m")], "ten million tasks");
+        },
+        smoke: &[("n", "2000")],
+        ..About::NEW
+    };
+
+    fn also(_: &Params) -> &'static [&'static str] {
+        &["go"]
     }
 
-    /// Runs with tasks that are futures.
-    pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
+        let jobs = ["rayon", "rayon-fifo"].contains(&request.runtime.as_str());
+        Ok(jobs.then_some("its jobs cannot wait without holding a worker"))
+    }
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
+        Ok(Self {
+            n: params.number("n"),
+        })
+    }
+
+    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let (tasks, n) = (pool.tasks(), self.n);
         // Gate and lane live as long as the process: the tasks hold plain references.
         let gate: &'static Gate = Box::leak(Box::new(Gate::for_waiters(n as usize)));
-        let lane = Lane::leaked(super::base(), 0);
+        let lane = Lane::leaked(base(), 0);
         wake_once(pool);
 
         let before = resident_bytes();
@@ -88,11 +90,10 @@ impl Plan {
         self.outcome(&Stages { create, wake, bytes }, lane.done())
     }
 
-    /// Runs with tasks that are closures; only threads can wait.
-    pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let (jobs, n) = (pool.jobs(), self.n);
         let bell: &'static Bell = Box::leak(Box::new(Bell::default()));
-        let lane = Lane::leaked(super::base(), 0);
+        let lane = Lane::leaked(base(), 0);
 
         let before = resident_bytes();
         let start = Instant::now();
@@ -112,7 +113,9 @@ impl Plan {
         let wake = until(start, || lane.done() == n);
         self.outcome(&Stages { create, wake, bytes }, lane.done())
     }
+}
 
+impl Plan {
     fn outcome(&self, stages: &Stages, ended: u64) -> Result<Outcome, LabError> {
         check("tasks that ended", &ended, &self.n)?;
         let each = |duration: Duration| duration.as_nanos() as f64 / self.n as f64;
@@ -129,7 +132,7 @@ impl Plan {
 /// Lets every part of the pool run once before memory is looked at: its threads' stacks are touched, its queues there.
 fn wake_once<P: TaskPool>(pool: &P) {
     let tasks = pool.tasks();
-    let lane = Lane::leaked(super::base(), 0);
+    let lane = Lane::leaked(base(), 0);
     pool.start(async move {
         for _ in 0..64 {
             tasks.launch(async move {

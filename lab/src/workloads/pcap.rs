@@ -9,14 +9,10 @@ use std::path::Path;
 
 use etherparse::{SlicedPacket, TransportSlice};
 
-use super::capture::Capture;
-use super::check;
-use super::lane::{Landed, TALLIES, Tally};
-use super::listener::{Feed, Listening};
-use super::params::Params;
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::{JobPool, TaskPool};
+use crate::kit::capture::{BUNDLED_NAME, Capture};
+use crate::kit::chain::{Feed, Listening};
+use crate::kit::lane::{Landed, TALLIES, Tally};
+use crate::prelude::*;
 
 /// Headers that a head may have; one with more is not counted.
 const HEADERS: usize = 64;
@@ -41,19 +37,23 @@ struct Replay {
 }
 
 impl Feed for Replay {
-    type Picker = Laps;
-
-    fn picker(self, spawner: u64) -> Laps {
-        // Spawners start at different places, so that they do not send the same packet at the same time.
-        Laps {
-            frames: self.frames,
-            at: (spawner as usize * 7919) % self.frames.len(),
-        }
+    fn packets(self, spawner: u64) -> impl Iterator<Item = &'static [u8]> + Send + 'static {
+        self.laps(spawner)
     }
 
     #[inline]
     fn handle(self, packet: &[u8]) -> Tally {
         parse(packet)
+    }
+}
+
+impl Replay {
+    fn laps(self, spawner: u64) -> Laps {
+        // Spawners start at different places, so that they do not send the same packet at the same time.
+        Laps {
+            frames: self.frames,
+            at: (spawner as usize * 7919) % self.frames.len(),
+        }
     }
 }
 
@@ -105,9 +105,55 @@ fn parse(frame: &[u8]) -> Tally {
     tally
 }
 
-impl Plan {
-    /// Reads the parameters and the capture.
-    pub(super) fn new(params: &Params, capture: Option<&Path>) -> Result<Self, LabError> {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "pcap",
+        about: "a capture is replayed; the handler of each packet parses Ethernet, IP, TCP and HTTP (--pcap FILE)",
+        unit: "packets",
+        latency: Some("from spawn to the end of the handler"),
+        params: params! {
+            count("300k", "packets, the capture repeated as often as needed", 1 << 32);
+            WINDOW;
+            spawners("1");
+            HANDLERS;
+        },
+        variants: variants! {
+            NULL;
+        },
+        smoke: &[("n", "2000")],
+        files: &[FileFlag {
+            name: "pcap",
+            about: "The capture that the workload `pcap` replays, pcap or pcapng with Ethernet frames [default: the bundled one]",
+            many: false,
+            recorded: true,
+        }],
+        ..About::NEW
+    };
+
+    fn settle(asked: &mut Asked<'_>) -> Result<(), LabError> {
+        // A file that is no capture is refused now, not by every run.
+        asked
+            .files
+            .one("pcap")
+            .map_or(Ok(()), |path| Capture::load(Some(path)).map(drop))
+    }
+
+    fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
+        let go = request.runtime == "go";
+        Ok(go.then_some("the handler's parsers are Rust libraries"))
+    }
+
+    fn facts(request: &Request) -> Vec<(&'static str, String)> {
+        let path = request
+            .files
+            .one("pcap")
+            .map_or(BUNDLED_NAME.into(), Path::to_string_lossy);
+        vec![("capture", path.into_owned())]
+    }
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
+        let capture = request.files.one("pcap");
         let frames = Capture::load(capture)?.frames.leak();
         Ok(Self {
             listening: Listening::new(params),
@@ -115,14 +161,23 @@ impl Plan {
         })
     }
 
-    /// The part that is not measured.
-    pub(super) fn warm_up(&self) -> Self {
-        Self {
+    fn warm_up(&self) -> Option<Self> {
+        Some(Self {
             listening: self.listening.warm_up(),
             ..*self
-        }
+        })
     }
 
+    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        self.outcome(&self.listening.tasks(pool, self.replay))
+    }
+
+    fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        self.outcome(&self.listening.jobs(pool, self.replay))
+    }
+}
+
+impl Plan {
     /// What a sequential pass over the same packets finds.
     fn expected(&self) -> Tally {
         if !self.listening.handlers {
@@ -132,7 +187,7 @@ impl Plan {
         let frames = of_frame.len() as u64;
         let mut sum = [0; TALLIES];
         for spawner in 0..self.listening.spawners {
-            let first = self.replay.picker(spawner).at;
+            let first = self.replay.laps(spawner).at;
             for (at, tally) in of_frame.iter().enumerate() {
                 // How often this frame comes among the packets of the spawner.
                 let place = (at + of_frame.len() - first) as u64 % frames;
@@ -144,16 +199,6 @@ impl Plan {
             }
         }
         sum
-    }
-
-    /// Runs with tasks that are futures.
-    pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&self.listening.tasks(pool, self.replay))
-    }
-
-    /// Runs with tasks that are closures.
-    pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&self.listening.jobs(pool, self.replay))
     }
 
     fn outcome(&self, landed: &Landed) -> Result<Outcome, LabError> {
@@ -174,7 +219,6 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workloads::spec;
 
     #[test]
     fn the_bundled_capture_has_requests_responses_and_what_lies_between() {
@@ -197,11 +241,11 @@ mod tests {
     fn the_expected_counts_are_those_of_a_replay() {
         for (n, spawners) in [("1", "1"), ("777", "1"), ("5000", "3")] {
             let settings = [format!("n={n}"), format!("spawners={spawners}")];
-            let params = spec::parse("pcap", false, &settings).unwrap().params;
-            let plan = Plan::new(&params, None).unwrap();
+            let request = crate::kit::request("pcap", &settings.each_ref().map(String::as_str));
+            let plan = Plan::load(&request).unwrap();
             let mut replayed = [0; TALLIES];
             for spawner in 0..plan.listening.spawners {
-                for frame in plan.replay.picker(spawner).take(plan.listening.share() as usize) {
+                for frame in plan.replay.packets(spawner).take(plan.listening.share() as usize) {
                     replayed
                         .iter_mut()
                         .zip(parse(frame))

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::LabError;
-use crate::harness::machine::Usage;
-use crate::harness::record::Outcome;
-use crate::peers::mixed::MixedPool;
-use crate::workloads::check;
-use crate::workloads::lane::{Landed, Lane, land};
+use crate::idioms::mixed::MixedPool;
+use crate::kit::check::check;
+use crate::kit::lane::{Landed, Lane, land};
+use harness::LabError;
+use harness::Outcome;
+use harness::Usage;
 
 use super::clients::{ask, broken, client, connect, hang_up, listen};
 use super::server::{Between, Chain, Input, Load, answer};
@@ -74,7 +74,7 @@ impl Plan {
             wakes: lanes(),
             trips: lanes(),
         };
-        let (verbs, load) = (pool.verbs(), Load::leaked(self.input));
+        let (verbs, load) = (pool.api(), Load::leaked(self.input));
         let mut streams: Vec<Arc<TcpStream>> = Vec::new();
         let mut listeners = Vec::new();
         for (server, ours) in connect(self.connections)? {

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::mixed::MixedPool;
-use crate::workloads::check;
-use crate::workloads::lane::{Lane, land};
+use crate::idioms::mixed::MixedPool;
+use crate::kit::check::check;
+use crate::kit::lane::{Lane, land};
+use harness::{LabError, Outcome};
 
 use super::clients::{Message, broken, client, connect, hang_up, question};
 use super::server::{Between, Input, answer};
@@ -26,7 +25,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// Runs it.
     pub(super) fn run<P: MixedPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let verbs = pool.verbs();
+        let verbs = pool.api();
         self.twice(|| {
             let ends = connect(self.connections)?.into_iter();
             Ok(ends

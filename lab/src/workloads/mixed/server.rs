@@ -3,10 +3,10 @@
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::peers::forks::{Branch, Fork};
-use crate::peers::mixed::{Mixed, Wire};
+use crate::idioms::forks::{Branch, Fork};
+use crate::idioms::mixed::{Mixed, Wire};
+use crate::kit::lane::Lane;
 use crate::workloads::fork_join::sorts::{Quicksort, checksum, numbers};
-use crate::workloads::lane::Lane;
 
 use super::clients::{BYTES, Message};
 

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::SAMPLES;
 use super::slot::Slot;
 use super::voices::Voices;
-use crate::peers::{Jobs, Tasks};
-use crate::workloads::lane::{Lane, TALLIES};
+use crate::idioms::{JobApi, SpawnApi};
+use crate::kit::lane::{Lane, TALLIES};
 use crate::workloads::packet_cache::scramble;
 
 /// A frame of linear samples.
@@ -67,7 +67,7 @@ pub(super) struct Hall {
 impl Hall {
     /// A hall in which nobody has begun.
     pub(super) fn new(size: Size, voices: &'static Voices, tape: bool) -> Self {
-        let base = crate::workloads::base();
+        let base = crate::kit::check::base();
         Self {
             size,
             voices,
@@ -191,7 +191,7 @@ impl Person {
     }
 
     /// Its life as a future.
-    pub(super) async fn live<T: Tasks>(mut self, tasks: T) {
+    pub(super) async fn live<T: SpawnApi>(mut self, tasks: T) {
         loop {
             match self.step() {
                 Step::Moved => {}
@@ -202,7 +202,7 @@ impl Person {
     }
 
     /// Its life as a closure.
-    pub(super) fn work<J: Jobs>(mut self, jobs: J) {
+    pub(super) fn work<J: JobApi>(mut self, jobs: J) {
         loop {
             match self.step() {
                 Step::Moved => {}
@@ -465,7 +465,7 @@ mod tests {
         while !people.is_empty() {
             people.retain_mut(|person| person.step() != Step::Done);
         }
-        let landed = crate::workloads::lane::land(&[hall.mixed, hall.sent], size.frames());
+        let landed = crate::kit::lane::land(&[hall.mixed, hall.sent], size.frames());
         assert_eq!((landed.tally[MIXED], landed.tally[SENT]), expected(&size, voices));
         assert_eq!(landed.histogram.len(), size.frames());
         let tape = hall.tape.as_ref().unwrap().lock().unwrap();

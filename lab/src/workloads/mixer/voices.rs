@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use super::g711::Law;
 use super::wav::{self, Wav};
 use super::{RATE, SAMPLES};
-use crate::error::LabError;
 use crate::workloads::packet_cache::scramble;
+use harness::LabError;
 
 /// Made-up voices. A conference takes some of them.
 const VOICES: u64 = 16;

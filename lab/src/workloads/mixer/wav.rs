@@ -12,7 +12,7 @@ use std::path::Path;
 
 use super::RATE;
 use super::g711::Law;
-use crate::error::LabError;
+use harness::LabError;
 
 /// The tags of the formats that are read.
 const PCM: u16 = 1;

@@ -1,0 +1,146 @@
+//! A gate: tasks wait before it until somebody opens it. Written here so that it is the same for every runtime.
+//!
+//! The waiting future is one pointer. The wakers lie in chunks that are allocated, and touched, before anybody
+//! waits, so that the memory of waiting tasks is the runtime's alone.
+//!
+//! No waiter is lost: it looks at `open` while it holds the lock of its shard; the opener sets `open` first and then
+//! takes every lock. Either the waiter sees the gate open, or its waker is in the shard when the opener comes.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::lane::thread_number;
+
+/// Shards of the list of wakers, so that registering does not queue up.
+const SHARDS: usize = 16;
+/// Wakers per chunk.
+const CHUNK: usize = 4096;
+
+/// Nothing here can panic while a lock is held, so a poisoned lock holds what it should.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A gate; see the module.
+pub(crate) struct Gate {
+    open: AtomicBool,
+    waiting: AtomicUsize,
+    spare: Mutex<Vec<Vec<Waker>>>,
+    shards: [Mutex<Vec<Vec<Waker>>>; SHARDS],
+}
+
+impl Gate {
+    /// A closed gate with room for `expected` waiters. More may come; their wakers are allocated when they do.
+    pub(crate) fn for_waiters(expected: usize) -> Self {
+        // Each shard may leave one chunk half empty.
+        let chunks = expected.div_ceil(CHUNK) + SHARDS;
+        let touched = || {
+            let mut chunk = vec![Waker::noop().clone(); CHUNK];
+            chunk.clear();
+            chunk
+        };
+        Self {
+            open: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
+            spare: Mutex::new((0..chunks).map(|_| touched()).collect()),
+            shards: std::array::from_fn(|_| Mutex::new(Vec::with_capacity(chunks))),
+        }
+    }
+
+    /// How many are waiting.
+    pub(crate) fn waiting(&self) -> usize {
+        // Acquire, partner of the release in `register`: who sees them waiting sees all they did before.
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    /// A future that ends when the gate is open.
+    pub(crate) fn wait(&'static self) -> Wait {
+        Wait(self)
+    }
+
+    /// Opens the gate and wakes all who wait.
+    pub(crate) fn open(&self) {
+        // Release, partner of the acquire in `poll`. The locks order it before every later look under a lock.
+        self.open.store(true, Ordering::Release);
+        for shard in &self.shards {
+            let chunks = std::mem::take(&mut *lock(shard));
+            for waker in chunks.into_iter().flatten() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Adds a waker; false if the gate is open already.
+    fn register(&self, waker: &Waker) -> bool {
+        let mut chunks = lock(&self.shards[thread_number() % SHARDS]);
+        if self.open.load(Ordering::Acquire) {
+            return false;
+        }
+        if chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
+            chunks.push(
+                lock(&self.spare)
+                    .pop()
+                    .unwrap_or_else(|| Vec::with_capacity(CHUNK)),
+            );
+        }
+        chunks
+            .last_mut()
+            .expect("a chunk was pushed if there was none")
+            .push(waker.clone());
+        drop(chunks);
+        // Release, partner of `waiting`.
+        self.waiting.fetch_add(1, Ordering::Release);
+        true
+    }
+}
+
+/// Waits for the gate. It registers at every poll that finds it closed: the runtimes here poll a task only when it
+/// was woken, so that is once.
+pub(crate) struct Wait(&'static Gate);
+
+impl Future for Wait {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        // Acquire, partner of the release in `open`.
+        if self.0.open.load(Ordering::Acquire) || !self.0.register(context.waker()) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn all_who_wait_pass_when_it_opens() {
+        let gate: &'static Gate = Box::leak(Box::new(Gate::for_waiters(4)));
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| futures_lite::future::block_on(gate.wait()));
+            }
+            while gate.waiting() < 8 {
+                thread::yield_now();
+            }
+            gate.open();
+        });
+        futures_lite::future::block_on(gate.wait());
+    }
+
+    #[test]
+    fn opening_while_they_come_loses_nobody() {
+        for _ in 0..200 {
+            let gate: &'static Gate = Box::leak(Box::new(Gate::for_waiters(2)));
+            thread::scope(|scope| {
+                scope.spawn(|| futures_lite::future::block_on(gate.wait()));
+                scope.spawn(|| gate.open());
+            });
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! A hall with a seat for each task: who has his turn, how often, and how long he waited for it.
+//!
+//! ```text
+//!  root      spawns all ──▶ parks until the last has entered ──▶ unparks those who begin ──▶ waits for all
+//!  tasks         enter, park ················································▶ turn, turn, turn … until told to stop
+//!  outside                                    sleeps an eighth │ counts │ sleeps │ counts, says stop
+//! ```
+//!
+//! The figures are what was counted between two looks from a thread outside of the pool, which sleeps meanwhile.
+//!
+//! Invariants
+//! - Only the task of a seat writes its counts, so a plain load and store counts.
+//! - A seat has a line, and a neighbour line, of its own.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::idioms::parks::{Parks, Place};
+use crate::idioms::{SpawnApi, TaskPool};
+use harness::LabError;
+use harness::Params;
+use harness::{Counters, Outcome};
+
+/// The place and the counts of one task.
+#[repr(align(128))]
+#[derive(Default)]
+pub(crate) struct Seat<P> {
+    pub(crate) place: P,
+    turns: AtomicU64,
+    /// When the last turn was, in nanoseconds since the beginning; with a clock only.
+    last: AtomicU64,
+    /// The longest time between two turns.
+    longest: AtomicU64,
+    /// What it was given by who unparked it, in the workloads where something is handed over.
+    pub(crate) gift: AtomicUsize,
+}
+
+impl<P> Seat<P> {
+    /// The task of this seat has its turn number `turns`.
+    #[inline]
+    pub(crate) fn turn(&self, turns: u64, hall: &Hall<P>) {
+        self.turns.store(turns, Ordering::Relaxed);
+        if let Some(time_zero) = hall.clock {
+            let now = time_zero.elapsed().as_nanos() as u64;
+            let waited = now.saturating_sub(self.last.load(Ordering::Relaxed));
+            if waited > self.longest.load(Ordering::Relaxed) {
+                self.longest.store(waited, Ordering::Relaxed);
+            }
+            self.last.store(now, Ordering::Relaxed);
+        }
+    }
+
+    fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
+    }
+}
+
+/// Something on a line of its own.
+#[repr(align(128))]
+#[derive(Default)]
+pub(crate) struct Apart<T>(pub(crate) T);
+
+/// All seats, and what their tasks share.
+pub(crate) struct Hall<P> {
+    pub(crate) seats: Box<[Seat<P>]>,
+    stopped: Apart<AtomicBool>,
+    /// How many have not entered.
+    missing: Apart<AtomicUsize>,
+    /// Where the root waits for them.
+    root: P,
+    clock: Option<Instant>,
+}
+
+impl<P: Place> Hall<P> {
+    /// The calling task takes this seat. Returns when all have theirs and it is unparked for the first time.
+    pub(crate) async fn enter(&self, seat: usize) -> &Seat<P> {
+        let own = &self.seats[seat];
+        own.place.enter().await;
+        // Ordering: AcqRel: who is last has seen all others enter, and so does the root that it unparks.
+        if self.missing.0.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.root.unpark();
+        }
+        own.place.park().await;
+        own
+    }
+
+    /// Whether it is time to end.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.stopped.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How much longer than asked a window may be, if nobody had a turn in it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How a run is measured.
+#[derive(Clone, Copy)]
+pub(crate) struct Window {
+    length: Duration,
+    clock: bool,
+    workers: usize,
+}
+
+/// What was counted.
+pub(crate) struct Counted {
+    /// Turns within the window, seat by seat.
+    turns: Vec<u64>,
+    /// All turns, seat by seat, when all had ended.
+    pub(crate) all: Vec<u64>,
+    /// The longest wait.
+    longest: Option<Duration>,
+    elapsed: Duration,
+    counters: Option<Counters>,
+    workers: usize,
+}
+
+impl Window {
+    /// Reads the parameters.
+    pub(crate) fn new(params: &Params, workers: usize) -> Self {
+        Self {
+            length: Duration::from_millis(params.number("ms")),
+            clock: params.is("clock", "on"),
+            workers,
+        }
+    }
+
+    /// Runs so many tasks and counts their turns. Those that are among the `first` have theirs without being unparked by another.
+    pub(crate) fn count<P, F>(
+        self,
+        pool: &P,
+        seats: usize,
+        first: impl Fn(usize) -> bool + Send + 'static,
+        task: impl Fn(Arc<Hall<PlaceOf<P>>>, usize) -> F + Send + Sync + 'static,
+    ) -> Result<Counted, LabError>
+    where
+        P: TaskPool<Tasks: Parks>,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.count_in_groups(pool, seats, 1, first, task)
+    }
+
+    /// The same where so many neighbours are started together: a leader as usual, who starts them beside itself and ends.
+    pub(crate) fn count_in_groups<P, F>(
+        self,
+        pool: &P,
+        seats: usize,
+        group: usize,
+        first: impl Fn(usize) -> bool + Send + 'static,
+        task: impl Fn(Arc<Hall<PlaceOf<P>>>, usize) -> F + Send + Sync + 'static,
+    ) -> Result<Counted, LabError>
+    where
+        P: TaskPool<Tasks: Parks>,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let time_zero = Instant::now();
+        let hall = Arc::new(Hall::<PlaceOf<P>> {
+            seats: (0..seats).map(|_| Seat::default()).collect(),
+            stopped: Apart::default(),
+            missing: Apart(AtomicUsize::new(seats)),
+            root: PlaceOf::<P>::default(),
+            clock: self.clock.then_some(time_zero),
+        });
+        let ((begun, begins), (ended, ends)) = (mpsc::channel(), mpsc::channel());
+        pool.start({
+            let (tasks, hall) = (pool.tasks(), Arc::clone(&hall));
+            async move {
+                hall.root.enter().await;
+                let mut handles = Vec::with_capacity(seats);
+                if group == 1 {
+                    handles.extend((0..seats).map(|seat| tasks.spawn(task(Arc::clone(&hall), seat))));
+                } else {
+                    let task = Arc::new(task);
+                    let lead = |first: usize| {
+                        let (task, hall) = (Arc::clone(&task), Arc::clone(&hall));
+                        tasks.spawn(async move {
+                            let beside = |seat| tasks.spawn_beside(task(Arc::clone(&hall), seat));
+                            (first..first + group).map(beside).collect::<Vec<_>>()
+                        })
+                    };
+                    let leaders: Vec<_> = (0..seats).step_by(group).map(lead).collect();
+                    for leader in leaders {
+                        handles.extend(leader.await);
+                    }
+                }
+                hall.root.park().await;
+                // The receivers are there: they wait for exactly this.
+                begun.send(()).ok();
+                for seat in (0..seats).filter(|seat| first(*seat)) {
+                    hall.seats[seat].place.unpark();
+                }
+                for handle in handles {
+                    handle.await;
+                }
+                ended.send(()).ok();
+            }
+        });
+        begins.recv().map_err(|_| dropped())?;
+        let now = time_zero.elapsed().as_nanos() as u64;
+        for seat in &hall.seats {
+            // A task that is never served has waited since now. One that was in the meantime has the later time.
+            seat.last.fetch_max(now, Ordering::Relaxed);
+            seat.longest.store(0, Ordering::Relaxed);
+        }
+        thread::sleep(self.length / 8);
+        let (start, before, counters) = (Instant::now(), look(&hall), pool.counters());
+        thread::sleep(self.length);
+        // A machine that pauses may let a short window pass without a single turn, which would say nothing.
+        while look(&hall) == before && start.elapsed() < self.length + PATIENCE {
+            thread::sleep(self.length);
+        }
+        let (elapsed, after) = (start.elapsed(), look(&hall));
+        let counters = pool
+            .counters()
+            .map(|after| after.since(&counters.unwrap_or_default()));
+        let longest = self.clock.then(|| longest(&hall, time_zero.elapsed()));
+        hall.stopped.0.store(true, Ordering::Relaxed);
+        ends.recv().map_err(|_| dropped())?;
+        Ok(Counted {
+            turns: after
+                .iter()
+                .zip(&before)
+                .map(|(after, before)| after - before)
+                .collect(),
+            all: look(&hall),
+            longest,
+            elapsed,
+            counters,
+            workers: self.workers,
+        })
+    }
+}
+
+/// Where the tasks of a pool park.
+pub(crate) type PlaceOf<P> = <<P as TaskPool>::Tasks as Parks>::Place;
+
+fn look<P>(hall: &Hall<P>) -> Vec<u64> {
+    hall.seats.iter().map(Seat::turns).collect()
+}
+
+/// The longest wait of anybody, those included that are not over.
+fn longest<P>(hall: &Hall<P>, now: Duration) -> Duration {
+    let waits = hall.seats.iter().map(|seat| {
+        let last = Duration::from_nanos(seat.last.load(Ordering::Relaxed));
+        let longest = Duration::from_nanos(seat.longest.load(Ordering::Relaxed));
+        longest.max(now.saturating_sub(last))
+    });
+    waits.max().unwrap_or_default()
+}
+
+pub(crate) fn dropped() -> LabError {
+    LabError::Wrong(String::from("a task was dropped before its end"))
+}
+
+impl Counted {
+    /// The figures, where `together` neighbours are served together: a ring.
+    pub(crate) fn outcome(self, together: usize) -> Outcome {
+        let served: Vec<u64> = self
+            .turns
+            .chunks(together)
+            .map(|turns| turns.iter().sum())
+            .collect();
+        let all: u64 = served.iter().sum();
+        let mean = all as f64 / served.len() as f64;
+        let least = served.iter().min().map_or(0.0, |least| *least as f64);
+        let nanos = self.elapsed.as_nanos() as f64 * self.workers as f64;
+        let mut outcome = Outcome::new(all, self.elapsed)
+            .with_measure("least", least / mean.max(1.0))
+            .with_measure("workers_over_throughput_ns", nanos / (all as f64).max(1.0));
+        if let Some(longest) = self.longest {
+            outcome = outcome.with_measure("longest_wait_us", longest.as_secs_f64() * 1e6);
+        }
+        outcome.counters = self.counters;
+        outcome
+    }
+}
