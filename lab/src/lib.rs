@@ -51,7 +51,8 @@ pub fn lab(further: impl IntoIterator<Item = &'static dyn Workload>) -> Lab {
         peers: peers::all(),
         usual: "pcap",
         comparisons: comparisons::LINES,
-        allocator: allocator(),
+        allocator: ALLOCATED_BY,
+        lock: include_str!("../../Cargo.lock"),
     };
     lab.sorted()
 }
@@ -61,10 +62,9 @@ pub fn lab(further: impl IntoIterator<Item = &'static dyn Workload>) -> Lab {
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn allocator() -> String {
-    if cfg!(all(feature = "mimalloc", not(feature = "system-alloc"))) {
-        format!("mimalloc {}", peers::locked("mimalloc"))
-    } else {
-        String::from("system")
-    }
-}
+/// The package of the allocator; none if it is the system's.
+const ALLOCATED_BY: Option<&str> = if cfg!(all(feature = "mimalloc", not(feature = "system-alloc"))) {
+    Some("mimalloc")
+} else {
+    None
+};

@@ -36,14 +36,21 @@ pub trait Program: Sized + 'static {
     /// A file cannot be read.
     fn load(request: &Request) -> Result<Self, LabError>;
 
-    /// The idiom that it needs with these parameters.
-    fn idiom(_params: &Params) -> Idiom {
-        Idiom::Tasks
-    }
+    /// The idiom that it needs.
+    const IDIOM: Idiom = Idiom::Tasks;
 
     /// The contestants that have not all programs of the idiom, but this one: those in other languages, and a few more.
-    fn also(_params: &Params) -> &'static [&'static str] {
-        &[]
+    const ALSO: &[&str] = &[];
+
+    /// What a reader of these contestants' figures must know.
+    const CAVEATS: &[(&str, Caveat)] = &[];
+
+    /// The contestants that cannot run it, besides those that lack the idiom, and why.
+    const REFUSALS: &[(&str, &str)] = &[];
+
+    /// The idiom that it needs with these parameters, where that depends on them.
+    fn idiom(_params: &Params) -> Idiom {
+        Self::IDIOM
     }
 
     /// The parts that may have their own pools.
@@ -66,7 +73,7 @@ pub trait Program: Sized + 'static {
     /// See [`Workload::fit`].
     fn fit(_request: &mut Request) {}
 
-    /// Why this contestant cannot run it, besides what the contestant itself says; see [`Workload::refusal`].
+    /// Why this contestant cannot run it, where that depends on more than its name; see [`Workload::refusal`].
     ///
     /// # Errors
     ///
@@ -75,9 +82,9 @@ pub trait Program: Sized + 'static {
         Ok(None)
     }
 
-    /// See [`Workload::caveat`].
-    fn caveat(_request: &Request) -> Option<Caveat> {
-        None
+    /// See [`Workload::caveat`]; those of [`Program::CAVEATS`], unless it depends on more.
+    fn caveat(request: &Request) -> Option<Caveat> {
+        of(Self::CAVEATS, &request.runtime)
     }
 
     /// See [`Workload::facts`].
@@ -95,109 +102,61 @@ pub trait Program: Sized + 'static {
     }
 
     /// Runs with tasks that are closures.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::tasks`].
     fn jobs<P: JobPool>(&self, _pool: &P) -> Result<Outcome, LabError> {
         Err(not_for("jobs without handles"))
     }
 
     /// Runs with tasks that are closures and may wait for two.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::tasks`].
     fn joining_jobs<P: JobPool<Jobs: JoinApi>>(&self, pool: &P) -> Result<Outcome, LabError> {
         self.jobs(pool)
     }
 
     /// Runs with tasks that wait for each other.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::tasks`].
     fn waits<P: TaskPool<Tasks: Promises>>(&self, _pool: &P) -> Result<Outcome, LabError> {
         Err(not_for("tasks that wait for each other"))
     }
 
     /// Runs with tasks that sleep.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::tasks`].
     fn sleeps<P: TaskPool<Tasks: Sleeps>>(&self, _pool: &P) -> Result<Outcome, LabError> {
         Err(not_for("tasks that sleep"))
     }
 
     /// Runs with tasks that park.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::tasks`].
     fn parks<P: TaskPool<Tasks: Parks>>(&self, _pool: &P) -> Result<Outcome, LabError> {
         Err(not_for("tasks that park"))
     }
 
     /// Runs with tasks that are actors.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::tasks`].
     fn actors<P: TaskPool<Tasks: Actors>>(&self, _pool: &P) -> Result<Outcome, LabError> {
         Err(not_for("actors"))
     }
 
     /// Runs on a pool that joins.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::tasks`].
     fn forks<P: ForkPool>(&self, _pool: &P) -> Result<Outcome, LabError> {
         Err(not_for("joins"))
     }
 
     /// Runs on a pool with scopes.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::tasks`].
     fn scope<P: ScopePool>(&self, _pool: &P) -> Result<Outcome, LabError> {
         Err(not_for("scopes"))
     }
 
     /// Runs on a pool that serves HTTP.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::tasks`].
     fn http<P: HttpPool>(&self, _pool: &P) -> Result<Outcome, LabError> {
         Err(not_for("servers"))
     }
 
     /// Runs on a pool whose work waits for what is remote.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::tasks`].
     fn remote<P: RemotePool>(&self, _pool: &P) -> Result<Outcome, LabError> {
         Err(not_for("work that waits and computes"))
     }
 
     /// Runs on what serves and computes.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::tasks`].
     fn mixed<P: MixedPool>(&self, _pool: &P) -> Result<Outcome, LabError> {
         Err(not_for("sockets and joins together"))
     }
 
     /// Runs with a server of another process.
-    ///
-    /// # Errors
-    ///
-    /// As [`Program::tasks`].
     fn at(&self, _address: SocketAddr) -> Result<Outcome, LabError> {
         Err(not_for("a server of another process"))
     }
@@ -206,6 +165,14 @@ pub trait Program: Sized + 'static {
     fn judged(&self, outcome: Outcome) -> Outcome {
         outcome
     }
+}
+
+/// What a table says of a contestant.
+pub(crate) fn of<T: Copy>(table: &[(&str, T)], runtime: &str) -> Option<T> {
+    table
+        .iter()
+        .find(|(name, _)| *name == runtime)
+        .map(|(_, entry)| *entry)
 }
 
 /// A program in an idiom in which it is not written. A refusal keeps it from coming to this.
@@ -258,7 +225,7 @@ impl<P: Program> Workload for Registered<P> {
     }
 
     fn refusal(&self, request: &Request) -> Result<Option<String>, LabError> {
-        if let Some(reason) = P::refusal(request)? {
+        if let Some(reason) = P::refusal(request)?.or_else(|| of(P::REFUSALS, &request.runtime)) {
             return Ok(Some(reason.to_owned()));
         }
         let Some(peer) = peers::named(&request.runtime) else {
@@ -268,10 +235,8 @@ impl<P: Program> Workload for Registered<P> {
             return Ok(Some(reason));
         }
         let lacks = || peer.lacks(P::idiom(&request.params)).map(str::to_owned);
-        Ok(match P::also(&request.params).contains(&peer.name()) {
-            true => peer.missing(),
-            false => lacks().or_else(|| peer.missing()),
-        })
+        let plays = P::ALSO.contains(&peer.info().name) && P::idiom(&request.params) != Idiom::Scope;
+        Ok(if plays { None } else { lacks() }.or_else(|| peer.missing()))
     }
 
     fn caveat(&self, request: &Request) -> Option<Caveat> {

@@ -36,7 +36,8 @@ pub use params::{Domain, Param, Params, Value, Variant};
 pub use record::{Counters, Outcome};
 pub use session::{Cell, Pace};
 pub use workload::{
-    About, Asked, Caveat, Chosen, FileFlag, Files, Lab, MOST_WORKERS, Peer, Policies, Request, Workload,
+    About, Asked, Caveat, Chosen, FileFlag, Files, Lab, MOST_WORKERS, Peer, PeerInfo, Policies, Request,
+    Workload,
 };
 
 impl Lab {

@@ -45,7 +45,10 @@ pub(crate) fn run(lab: &Lab) -> Result<(), LabError> {
             .missing()
             .map(|reason| format!(" ({reason})"))
             .unwrap_or_default();
-        table.row(vec![peer.name().to_owned(), format!("{}{missing}", peer.about())]);
+        table.row(vec![
+            peer.info().name.to_owned(),
+            format!("{}{missing}", peer.info().about),
+        ]);
     }
     table.print(&mut output)?;
     let Some((name, policies)) = lab.home() else {

@@ -6,7 +6,7 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-use crate::workload::{Lab, Peer};
+use crate::workload::{Lab, PeerInfo};
 
 /// The machine on which a run was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -141,14 +141,32 @@ pub(crate) struct Versions {
 impl Versions {
     /// What this program was built with.
     pub(crate) fn here(lab: &Lab) -> Self {
-        let version = |peer: &&dyn Peer| Some((peer.name().replace('-', "_"), peer.version()?));
+        let peers = lab
+            .peers
+            .iter()
+            .map(|peer| peer.info())
+            .filter(|peer| !peer.packages.is_empty());
         Self {
             rustc: env!("LAB_RUSTC_VERSION").to_owned(),
             profile: env!("LAB_PROFILE").to_owned(),
-            allocator: lab.allocator.clone(),
-            peers: lab.peers.iter().filter_map(version).collect(),
+            allocator: match lab.allocator {
+                Some(package) => format!("{package} {}", lab.version(package)),
+                None => String::from("system"),
+            },
+            peers: peers
+                .map(|peer| (peer.name.replace('-', "_"), versions(lab, peer)))
+                .collect(),
         }
     }
+}
+
+/// The version of a contestant; a package of another name is named.
+fn versions(lab: &Lab, peer: PeerInfo) -> String {
+    let packages = peer.packages.iter().map(|package| match lab.version(package) {
+        version if *package == peer.name => version.to_owned(),
+        version => format!("{package} {version}"),
+    });
+    packages.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -190,6 +208,9 @@ mod tests {
         assert!(machine.cpus >= 1 && !machine.architecture.is_empty());
         let versions = Versions::here(crate::testing::lab());
         assert!(versions.rustc.starts_with("rustc "), "{}", versions.rustc);
-        assert_eq!(versions.peers["rayon"], "1.2.3", "{versions:?}");
+        assert_eq!(
+            versions.peers["rayon"], "1.2.3, rayon-core unknown",
+            "{versions:?}"
+        );
     }
 }

@@ -7,7 +7,7 @@ use crate::compare::plan::Line;
 use crate::error::LabError;
 use crate::params::{Domain, Param, Variant};
 use crate::record::Outcome;
-use crate::workload::{About, Chosen, FileFlag, Files, Lab, Peer, Policies, Request, Workload};
+use crate::workload::{About, Chosen, FileFlag, Files, Lab, Peer, PeerInfo, Policies, Request, Workload};
 
 /// The laboratory.
 pub(crate) fn lab() -> &'static Lab {
@@ -21,7 +21,8 @@ pub(crate) fn lab() -> &'static Lab {
             peers,
             usual: "packet",
             comparisons: LINES,
-            allocator: String::from("system"),
+            allocator: None,
+            lock: "name = \"rayon\"\nversion = \"1.2.3\"\n",
         };
         lab.sorted()
     });
@@ -39,7 +40,7 @@ const fn number(name: &'static str, default: &'static str) -> Param {
         name,
         about: "a number",
         domain: Domain::Number {
-            least: 1,
+            least: 0,
             most: 10_000_000,
         },
         default,
@@ -137,16 +138,16 @@ impl Workload for Nothing {
 struct Named(&'static str);
 
 impl Peer for Named {
-    fn name(&self) -> &'static str {
-        self.0
-    }
-
-    fn about(&self) -> &'static str {
-        "a name"
-    }
-
-    fn version(&self) -> Option<String> {
-        Some(String::from("1.2.3"))
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: self.0,
+            about: "a name",
+            packages: if self.0 == "rayon" {
+                &["rayon", "rayon-core"]
+            } else {
+                &[]
+            },
+        }
     }
 }
 
@@ -154,12 +155,12 @@ impl Peer for Named {
 struct Home;
 
 impl Peer for Home {
-    fn name(&self) -> &'static str {
-        "home"
-    }
-
-    fn about(&self) -> &'static str {
-        "has policies"
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "home",
+            about: "has policies",
+            packages: &[],
+        }
     }
 
     fn policies(&self) -> Option<&dyn Policies> {

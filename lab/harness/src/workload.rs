@@ -233,13 +233,21 @@ pub trait Workload: Sync {
     }
 }
 
+/// What users read about a contestant.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerInfo {
+    /// Its name on the command line and in the records.
+    pub name: &'static str,
+    /// One line for the list.
+    pub about: &'static str,
+    /// The packages whose versions are in the records.
+    pub packages: &'static [&'static str],
+}
+
 /// A contestant: a runtime.
 pub trait Peer: Sync {
-    /// Its name on the command line and in the records.
-    fn name(&self) -> &'static str;
-
-    /// One line for the list.
-    fn about(&self) -> &'static str;
+    /// What users read about it.
+    fn info(&self) -> PeerInfo;
 
     /// Why it cannot run here at all, if so.
     fn missing(&self) -> Option<String> {
@@ -253,11 +261,6 @@ pub trait Peer: Sync {
     /// It cannot be built.
     fn prepare(&self) -> Result<(), LabError> {
         Ok(())
-    }
-
-    /// Its version, for the records.
-    fn version(&self) -> Option<String> {
-        None
     }
 
     /// Its scheduling policies, if it has any. One contestant at most has.
@@ -306,8 +309,10 @@ pub struct Lab {
     pub usual: &'static str,
     /// What `compare` compares.
     pub comparisons: &'static [Line],
-    /// The allocator of all contestants, for the records.
-    pub allocator: String,
+    /// The package of the allocator of all contestants; none if it is the system's.
+    pub allocator: Option<&'static str>,
+    /// The lock file of the build, for the versions of packages in the records.
+    pub lock: &'static str,
 }
 
 impl Lab {
@@ -344,15 +349,25 @@ impl Lab {
     ///
     /// There is none; the message lists all.
     pub fn peer(&self, name: &str) -> Result<&'static dyn Peer, LabError> {
-        let names: Vec<&str> = self.peers.iter().map(|peer| peer.name()).collect();
+        let names: Vec<&str> = self.peers.iter().map(|peer| peer.info().name).collect();
         Ok(self.peers[choose("runtimes", name, &names)?])
+    }
+
+    /// The version of a package as it was built.
+    pub(crate) fn version(&self, package: &str) -> &'static str {
+        let name = format!("name = \"{package}\"");
+        let mut lines = self.lock.lines().skip_while(|line| *line != name).skip(1);
+        let version = lines
+            .next()
+            .and_then(|line| line.strip_prefix("version = \"")?.strip_suffix('"'));
+        version.unwrap_or("unknown")
     }
 
     /// The contestant that has policies, with them.
     pub(crate) fn home(&self) -> Option<(&'static str, &'static dyn Policies)> {
         self.peers
             .iter()
-            .find_map(|peer| Some((peer.name(), peer.policies()?)))
+            .find_map(|peer| Some((peer.info().name, peer.policies()?)))
     }
 
     /// Checks the text of a policy.
@@ -529,7 +544,7 @@ mod tests {
     #[test]
     fn every_runtime_is_found_by_its_name() {
         for peer in &lab().peers {
-            assert_eq!(lab().peer(peer.name()).unwrap().name(), peer.name());
+            assert_eq!(lab().peer(peer.info().name).unwrap().info().name, peer.info().name);
         }
         let text = lab()
             .peer("tokyo")

@@ -24,6 +24,7 @@ use std::time::Duration;
 use harness::cpus;
 
 use crate::prelude::*;
+use crate::program::of;
 
 /// Actors of one program at most: each may be a thread of the system.
 pub(crate) const MOST_ACTORS: u64 = 20_000;
@@ -36,6 +37,9 @@ pub(crate) const JAVA_QUEUES: &str =
 /// What tokio pays for.
 pub(crate) const TOKIO_MUTEX: &str = "its own mutex, which is dearer than the standard library's";
 
+/// Why contestants that only join have no part in this.
+const NONE: &str = "it has no tasks that wait for each other";
+
 /// A program of actors. It is a [`Program`] in this idiom alone.
 pub trait ActorProgram: Clone + Send + 'static {
     /// See [`Program::ABOUT`].
@@ -46,6 +50,9 @@ pub trait ActorProgram: Clone + Send + 'static {
 
     /// Reads the parameters.
     fn load(request: &Request) -> Self;
+
+    /// See [`Program::CAVEATS`].
+    const CAVEATS: &[(&str, Caveat)] = &[];
 
     /// See [`Program::caveat`].
     fn caveat(_request: &Request) -> Option<Caveat> {
@@ -75,13 +82,10 @@ impl<T: ActorProgram> Program for T {
         ..<T as ActorProgram>::ABOUT
     };
 
-    fn idiom(_: &Params) -> Idiom {
-        Idiom::Actors
-    }
-
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go", "java"]
-    }
+    const IDIOM: Idiom = Idiom::Actors;
+    const CAVEATS: &[(&str, Caveat)] = <T as ActorProgram>::CAVEATS;
+    const ALSO: &[&str] = &["go", "java"];
+    const REFUSALS: &[(&str, &str)] = &[("chili", NONE), ("forte", NONE), ("sequential", NONE)];
 
     fn load(request: &Request) -> Result<Self, LabError> {
         Ok(<T as ActorProgram>::load(request))
@@ -91,13 +95,8 @@ impl<T: ActorProgram> Program for T {
         <T as ActorProgram>::fit(request);
     }
 
-    fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
-        let joins = ["chili", "forte", "sequential"].contains(&request.runtime.as_str());
-        Ok(joins.then_some("it has no tasks that wait for each other"))
-    }
-
     fn caveat(request: &Request) -> Option<Caveat> {
-        <T as ActorProgram>::caveat(request)
+        <T as ActorProgram>::caveat(request).or_else(|| of(Self::CAVEATS, &request.runtime))
     }
 
     fn warm_up(&self) -> Option<Self> {

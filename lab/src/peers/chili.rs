@@ -6,9 +6,9 @@
 use std::num::NonZero;
 
 use ::chili::{Config, Scope, ThreadPool};
-use harness::{Caveat, LabError, Outcome, Peer, Request};
+use harness::{Caveat, LabError, Outcome, Peer, PeerInfo, Request};
 
-use super::{Contestant, locked};
+use super::Contestant;
 use crate::idioms::Idiom;
 use crate::idioms::forks::{Branch, Fork, ForkPool};
 use crate::program::{Program, measured};
@@ -17,16 +17,12 @@ use crate::program::{Program, measured};
 pub(crate) struct Chili;
 
 impl Peer for Chili {
-    fn name(&self) -> &'static str {
-        "chili"
-    }
-
-    fn about(&self) -> &'static str {
-        "chili, for fork-join: joins shared on a heartbeat; the caller is one of the workers"
-    }
-
-    fn version(&self) -> Option<String> {
-        Some(locked("chili").to_owned())
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "chili",
+            about: "chili, for fork-join: joins shared on a heartbeat; the caller is one of the workers",
+            packages: &["chili"],
+        }
     }
 }
 

@@ -7,9 +7,9 @@
 use std::time::{Duration, Instant};
 
 use ::forte::{ThreadPool, Worker};
-use harness::{Caveat, LabError, Outcome, Peer, Request};
+use harness::{Caveat, LabError, Outcome, Peer, PeerInfo, Request};
 
-use super::{Contestant, locked};
+use super::Contestant;
 use crate::idioms::Idiom;
 use crate::idioms::forks::{Branch, Fork, ForkPool, ScopePool};
 use crate::program::{Program, measured};
@@ -18,16 +18,12 @@ use crate::program::{Program, measured};
 pub(crate) struct Forte;
 
 impl Peer for Forte {
-    fn name(&self) -> &'static str {
-        "forte"
-    }
-
-    fn about(&self) -> &'static str {
-        "forte, for fork-join and scopes: shared on a heartbeat; the caller is one of the workers"
-    }
-
-    fn version(&self) -> Option<String> {
-        Some(locked("forte").to_owned())
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "forte",
+            about: "forte, for fork-join and scopes: shared on a heartbeat; the caller is one of the workers",
+            packages: &["forte"],
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use std::{env, fs, io};
 use serde::Deserialize;
 use serde_json::Value;
 
-use harness::{LabError, Outcome, Peer, Request, empty_histogram};
+use harness::{LabError, Outcome, Peer, PeerInfo, Request, empty_histogram};
 
 use super::Contestant;
 use crate::idioms::{HttpPool, Idiom};
@@ -26,12 +26,12 @@ use crate::program::Program;
 pub(crate) struct Go;
 
 impl Peer for Go {
-    fn name(&self) -> &'static str {
-        "go"
-    }
-
-    fn about(&self) -> &'static str {
-        "Go, a program of its own, built when it is first asked for"
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "go",
+            about: "Go, a program of its own, built when it is first asked for",
+            packages: &[],
+        }
     }
 
     fn missing(&self) -> Option<String> {

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::{env, fs, io};
 
-use harness::{LabError, Outcome, Peer, Request};
+use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 
 use super::{Contestant, go};
 use crate::idioms::Idiom;
@@ -19,12 +19,12 @@ use crate::program::Program;
 pub(crate) struct Java;
 
 impl Peer for Java {
-    fn name(&self) -> &'static str {
-        "java"
-    }
-
-    fn about(&self) -> &'static str {
-        "the JVM's virtual threads, a program of its own, for tasks that switch and wait; as many carriers as workers"
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "java",
+            about: "the JVM's virtual threads, a program of its own, for tasks that switch and wait; as many carriers as workers",
+            packages: &[],
+        }
     }
 
     fn missing(&self) -> Option<String> {

@@ -7,12 +7,12 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use harness::{LabError, Outcome, Peer, Request};
+use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 use may::coroutine::{self, Coroutine, JoinHandle};
 use may::go;
 use may::sync::{Mutex, Semphore, mpmc, mpsc};
 
-use super::{Contestant, locked};
+use super::Contestant;
 use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Sleeps, Store, Unit};
 use crate::idioms::direct::{NoPool, direct};
 use crate::idioms::parks::{DirectPlace, Parker, Parks};
@@ -24,16 +24,12 @@ use crate::program::{Program, measured};
 pub(crate) struct May;
 
 impl Peer for May {
-    fn name(&self) -> &'static str {
-        "may"
-    }
-
-    fn about(&self) -> &'static str {
-        "may, for tasks that wait: coroutines with stacks of 64 KiB, in direct style"
-    }
-
-    fn version(&self) -> Option<String> {
-        Some(locked("may").to_owned())
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "may",
+            about: "may, for tasks that wait: coroutines with stacks of 64 KiB, in direct style",
+            packages: &["may"],
+        }
     }
 }
 

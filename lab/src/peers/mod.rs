@@ -56,14 +56,14 @@ pub(crate) fn all() -> Vec<&'static dyn harness::Peer> {
 
 /// The contestant of that name.
 pub(crate) fn named(name: &str) -> Option<&'static dyn Contestant> {
-    ALL.iter().find(|peer| peer.name() == name).copied()
+    ALL.iter().find(|peer| peer.info().name == name).copied()
 }
 
 /// Runs a program on the contestant that the request names.
 pub(crate) fn play<P: Program>(request: &Request, program: &P) -> Result<Outcome, LabError> {
     macro_rules! play {
         ($($module:ident :: $peer:ident),*) => {
-            $(if harness::Peer::name(&$module::$peer) == request.runtime {
+            $(if harness::Peer::info(&$module::$peer).name == request.runtime {
                 return $module::$peer.play(request, program);
             })*
         };
@@ -73,34 +73,4 @@ pub(crate) fn play<P: Program>(request: &Request, program: &P) -> Result<Outcome
         "there is no runtime `{}`",
         request.runtime
     )))
-}
-
-/// The version of a package as it was built, from the lock file.
-pub(crate) fn locked(package: &str) -> &'static str {
-    const LOCK: &str = include_str!("../../../Cargo.lock");
-    let name = format!("name = \"{package}\"");
-    let mut lines = LOCK.lines().skip_while(|line| *line != name).skip(1);
-    let version = lines
-        .next()
-        .and_then(|line| line.strip_prefix("version = \"")?.strip_suffix('"'));
-    version.unwrap_or("unknown")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_those_that_were_built() {
-        assert!(locked("rayon").starts_with(|digit: char| digit.is_ascii_digit()));
-        assert_eq!(locked("no-such-package"), "unknown");
-        for peer in ALL {
-            let version = peer.version();
-            assert!(
-                version.is_none_or(|text| !text.contains("unknown")),
-                "{}",
-                peer.name()
-            );
-        }
-    }
 }

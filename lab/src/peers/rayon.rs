@@ -5,10 +5,10 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use harness::{LabError, Outcome, Peer, Request};
+use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 use rayon::ThreadPool;
 
-use super::{Contestant, locked};
+use super::Contestant;
 use crate::idioms::direct::direct;
 use crate::idioms::forks::{Branch, Fork, ForkPool, ScopePool};
 use crate::idioms::mixed::Wire;
@@ -23,26 +23,22 @@ pub(crate) struct Rayon;
 pub(crate) struct RayonFifo;
 
 impl Peer for Rayon {
-    fn name(&self) -> &'static str {
-        "rayon"
-    }
-
-    fn about(&self) -> &'static str {
-        "rayon's spawn: newest first, closures without handles"
-    }
-
-    fn version(&self) -> Option<String> {
-        Some(format!("{} (core {})", locked("rayon"), locked("rayon-core")))
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "rayon",
+            about: "rayon's spawn: newest first, closures without handles",
+            packages: &["rayon", "rayon-core"],
+        }
     }
 }
 
 impl Peer for RayonFifo {
-    fn name(&self) -> &'static str {
-        "rayon-fifo"
-    }
-
-    fn about(&self) -> &'static str {
-        "rayon's spawn_fifo: oldest first"
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "rayon-fifo",
+            about: "rayon's spawn_fifo: oldest first",
+            packages: &[],
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! No runtime at all: a join is two calls. What a runtime's joins cost is the distance to this.
 
-use harness::{Caveat, LabError, Outcome, Peer, Request};
+use harness::{Caveat, LabError, Outcome, Peer, PeerInfo, Request};
 
 use super::Contestant;
 use crate::idioms::Idiom;
@@ -11,12 +11,12 @@ use crate::program::{Parts, Program, measured};
 pub(crate) struct Sequential;
 
 impl Peer for Sequential {
-    fn name(&self) -> &'static str {
-        "sequential"
-    }
-
-    fn about(&self) -> &'static str {
-        "no runtime, for fork-join: a join is two calls; one worker"
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "sequential",
+            about: "no runtime, for fork-join: a join is two calls; one worker",
+            packages: &[],
+        }
     }
 }
 

@@ -7,9 +7,9 @@ use async_channel::Sender;
 use async_executor::{Executor, Task};
 use async_lock::{Mutex, Semaphore};
 use futures_lite::future;
-use harness::{LabError, Outcome, Peer, Request};
+use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 
-use super::{Contestant, locked};
+use super::Contestant;
 use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Store, Unit};
 use crate::idioms::parks::{Parks, WakerPlace};
 use crate::idioms::{Idiom, SpawnApi, TaskPool, textbook};
@@ -19,19 +19,12 @@ use crate::program::{Program, measured};
 pub(crate) struct Smol;
 
 impl Peer for Smol {
-    fn name(&self) -> &'static str {
-        "smol"
-    }
-
-    fn about(&self) -> &'static str {
-        "async-executor, the executor of smol, driven by as many threads as workers"
-    }
-
-    fn version(&self) -> Option<String> {
-        let [executor, channel, lock] = ["async-executor", "async-channel", "async-lock"].map(locked);
-        Some(format!(
-            "async-executor {executor}, async-channel {channel}, async-lock {lock}"
-        ))
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "smol",
+            about: "async-executor, the executor of smol, driven by as many threads as workers",
+            packages: &["async-executor", "async-channel", "async-lock"],
+        }
     }
 }
 

@@ -17,9 +17,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use crossbeam_deque::{Injector, Steal, Stealer, Worker};
-use harness::{LabError, Outcome, Peer, Request};
+use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 
-use super::{Contestant, locked};
+use super::Contestant;
 use crate::idioms::{Idiom, JobApi, JobPool};
 use crate::program::{Program, measured};
 
@@ -27,16 +27,12 @@ use crate::program::{Program, measured};
 pub(crate) struct StealOne;
 
 impl Peer for StealOne {
-    fn name(&self) -> &'static str {
-        "steal-one"
-    }
-
-    fn about(&self) -> &'static str {
-        "for packets: a Chase-Lev deque per worker, newest first, thieves take one, as OCaml's domainslib"
-    }
-
-    fn version(&self) -> Option<String> {
-        Some(format!("crossbeam-deque {}", locked("crossbeam-deque")))
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "steal-one",
+            about: "for packets: a Chase-Lev deque per worker, newest first, thieves take one, as OCaml's domainslib",
+            packages: &["crossbeam-deque"],
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle, Thread};
 
-use harness::{Caveat, LabError, Outcome, Peer, Request};
+use harness::{Caveat, LabError, Outcome, Peer, PeerInfo, Request};
 
 use super::Contestant;
 use crate::idioms::channels::{Actors, Channels, Unit};
@@ -24,12 +24,12 @@ use crate::program::{Program, measured};
 pub(crate) struct Threads;
 
 impl Peer for Threads {
-    fn name(&self) -> &'static str {
-        "threads"
-    }
-
-    fn about(&self) -> &'static str {
-        "a thread of the system per task, 64 KiB stacks; one worker means one core"
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "threads",
+            about: "a thread of the system per task, 64 KiB stacks; one worker means one core",
+            packages: &[],
+        }
     }
 }
 

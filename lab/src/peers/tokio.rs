@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use harness::{Caveat, LabError, Outcome, Peer, Request};
+use harness::{Caveat, LabError, Outcome, Peer, PeerInfo, Request};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -17,8 +17,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use super::Contestant;
 use super::sequential::Calls;
-use super::{Contestant, locked};
 use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Sleeps, Unit};
 use crate::idioms::forks::Branch;
 use crate::idioms::mixed::Wire;
@@ -35,16 +35,12 @@ use crate::program::{Program, measured};
 pub(crate) struct Tokio;
 
 impl Peer for Tokio {
-    fn name(&self) -> &'static str {
-        "tokio"
-    }
-
-    fn about(&self) -> &'static str {
-        "tokio, multi_thread"
-    }
-
-    fn version(&self) -> Option<String> {
-        Some(locked("tokio").to_owned())
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "tokio",
+            about: "tokio, multi_thread",
+            packages: &["tokio"],
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use ::rayon::ThreadPool;
 use ::tokio::net::TcpStream;
 use ::tokio::runtime::Runtime;
 use ::tokio::sync::oneshot;
-use harness::{Caveat, LabError, Outcome, Peer, Request};
+use harness::{Caveat, LabError, Outcome, Peer, PeerInfo, Request};
 
 use super::rayon::Context;
 use super::{Contestant, rayon, tokio};
@@ -26,12 +26,12 @@ use crate::program::{Program, measured};
 pub(crate) struct TokioRayon;
 
 impl Peer for TokioRayon {
-    fn name(&self) -> &'static str {
-        "tokio+rayon"
-    }
-
-    fn about(&self) -> &'static str {
-        "two pools, tokio for what waits and rayon for what computes, as people glue them"
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "tokio+rayon",
+            about: "two pools, tokio for what waits and rayon for what computes, as people glue them",
+            packages: &[],
+        }
     }
 }
 

@@ -68,6 +68,11 @@ impl ActorProgram for Plan {
         ..About::NEW
     };
 
+    const CAVEATS: &[(&str, Caveat)] = &[
+        ("go", Caveat::same(GO_CHANNELS)),
+        ("tokio", Caveat::same(TOKIO_MUTEX)),
+    ];
+
     /// Units of power that were used, and of water.
     type Tally = (u64, u64);
 
@@ -78,14 +83,6 @@ impl ActorProgram for Plan {
             units: params.number("units"),
             room: params.number("room") as usize,
         }
-    }
-
-    fn caveat(request: &Request) -> Option<Caveat> {
-        Some(match request.runtime.as_str() {
-            "go" => Caveat::same(GO_CHANNELS),
-            "tokio" => Caveat::same(TOKIO_MUTEX),
-            _ => return None,
-        })
     }
 
     fn warm_up(&self) -> Self {

@@ -51,6 +51,15 @@ impl ActorProgram for Plan {
         ..About::NEW
     };
 
+    const CAVEATS: &[(&str, Caveat)] = &[
+        ("threads", Caveat::other("a thread per task; n is bounded")),
+        ("may", Caveat::other("two mappings per task; n is bounded")),
+        (
+            "java",
+            Caveat::same("its bytes are also those that its collector has not freed yet"),
+        ),
+    ];
+
     type Tally = Created;
 
     fn load(request: &Request) -> Self {
@@ -59,15 +68,6 @@ impl ActorProgram for Plan {
             tasks: params.number("n"),
             all: params.word("outstanding") == "all",
         }
-    }
-
-    fn caveat(request: &Request) -> Option<Caveat> {
-        Some(match request.runtime.as_str() {
-            "threads" => Caveat::other("a thread per task; n is bounded"),
-            "may" => Caveat::other("two mappings per task; n is bounded"),
-            "java" => Caveat::same("its bytes are also those that its collector has not freed yet"),
-            _ => return None,
-        })
     }
 
     /// One at a time these could, but a task takes them 10 to 100 us.

@@ -49,13 +49,8 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn idiom(_: &Params) -> Idiom {
-        Idiom::Parks
-    }
-
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go", "java"]
-    }
+    const IDIOM: Idiom = Idiom::Parks;
+    const ALSO: &[&str] = &["go", "java"];
 
     fn load(request: &Request) -> Result<Self, LabError> {
         let params = &request.params;

@@ -67,6 +67,11 @@ impl ActorProgram for Plan {
         ..About::NEW
     };
 
+    const CAVEATS: &[(&str, Caveat)] = &[
+        ("go", Caveat::same(GO_CHANNELS)),
+        ("java", Caveat::same(JAVA_QUEUES)),
+    ];
+
     type Tally = Primes;
 
     fn load(request: &Request) -> Self {
@@ -75,14 +80,6 @@ impl ActorProgram for Plan {
             last: params.number("n"),
             room: params.number("room") as usize,
         }
-    }
-
-    fn caveat(request: &Request) -> Option<Caveat> {
-        Some(match request.runtime.as_str() {
-            "go" => Caveat::same(GO_CHANNELS),
-            "java" => Caveat::same(JAVA_QUEUES),
-            _ => return None,
-        })
     }
 
     fn warm_up(&self) -> Self {

@@ -85,18 +85,15 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go"]
-    }
+    const ALSO: &[&str] = &["go"];
+    const CAVEATS: &[(&str, Caveat)] = &[
+        ("rayon", Caveat::other("no promises: join stands for them")),
+        ("rayon-fifo", Caveat::other("no promises: join stands for them")),
+    ];
 
     fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
         let many = request.runtime == "threads" && request.params.number("n") > MOST_THREAD_FIB;
         Ok(many.then_some("a thread per call: n is 15 at most"))
-    }
-
-    fn caveat(request: &Request) -> Option<Caveat> {
-        let jobs = ["rayon", "rayon-fifo"].contains(&request.runtime.as_str());
-        jobs.then_some(Caveat::other("no promises: join stands for them"))
     }
 
     fn load(request: &Request) -> Result<Self, LabError> {

@@ -52,13 +52,8 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn idiom(_: &Params) -> Idiom {
-        Idiom::Waits
-    }
-
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go", "java"]
-    }
+    const IDIOM: Idiom = Idiom::Waits;
+    const ALSO: &[&str] = &["go", "java"];
 
     fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
         Ok(match request.runtime.as_str() {

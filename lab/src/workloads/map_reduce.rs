@@ -157,13 +157,8 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn idiom(_: &Params) -> Idiom {
-        Idiom::Remote
-    }
-
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go"]
-    }
+    const IDIOM: Idiom = Idiom::Remote;
+    const ALSO: &[&str] = &["go"];
 
     fn fit(request: &mut Request) {
         if request.runtime == "rayon" {
@@ -329,13 +324,8 @@ impl Program for Overhead {
         ..About::NEW
     };
 
-    fn idiom(params: &Params) -> Idiom {
-        Plan::idiom(params)
-    }
-
-    fn also(params: &Params) -> &'static [&'static str] {
-        Plan::also(params)
-    }
+    const IDIOM: Idiom = Plan::IDIOM;
+    const ALSO: &[&str] = Plan::ALSO;
 
     fn fit(request: &mut Request) {
         request.kind = String::from(Plan::ABOUT.name);

@@ -58,6 +58,11 @@ impl ActorProgram for Plan {
         ..About::NEW
     };
 
+    const CAVEATS: &[(&str, Caveat)] = &[
+        ("go", Caveat::same(GO_CHANNELS)),
+        ("java", Caveat::same(JAVA_QUEUES)),
+    ];
+
     type Tally = Read;
 
     fn load(request: &Request) -> Self {
@@ -68,14 +73,6 @@ impl ActorProgram for Plan {
             messages: params.number("messages"),
             room: params.number("room") as usize,
         }
-    }
-
-    fn caveat(request: &Request) -> Option<Caveat> {
-        Some(match request.runtime.as_str() {
-            "go" => Caveat::same(GO_CHANNELS),
-            "java" => Caveat::same(JAVA_QUEUES),
-            _ => return None,
-        })
     }
 
     fn warm_up(&self) -> Self {

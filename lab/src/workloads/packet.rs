@@ -96,9 +96,7 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go", "steal-one"]
-    }
+    const ALSO: &[&str] = &["go", "steal-one"];
 
     fn load(request: &Request) -> Result<Self, LabError> {
         let params = &request.params;

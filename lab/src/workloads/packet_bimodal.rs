@@ -207,9 +207,7 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go", "steal-one"]
-    }
+    const ALSO: &[&str] = &["go", "steal-one"];
 
     const PARTS: Parts = Parts::Stages;
 

@@ -50,14 +50,11 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go"]
-    }
-
-    fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
-        let jobs = ["rayon", "rayon-fifo"].contains(&request.runtime.as_str());
-        Ok(jobs.then_some("its jobs cannot wait without holding a worker"))
-    }
+    const ALSO: &[&str] = &["go"];
+    const REFUSALS: &[(&str, &str)] = &[
+        ("rayon", "its jobs cannot wait without holding a worker"),
+        ("rayon-fifo", "its jobs cannot wait without holding a worker"),
+    ];
 
     fn load(request: &Request) -> Result<Self, LabError> {
         let params = &request.params;

@@ -130,17 +130,14 @@ impl Program for Plan {
         ..About::NEW
     };
 
+    const REFUSALS: &[(&str, &str)] = &[("go", "the handler's parsers are Rust libraries")];
+
     fn settle(asked: &mut Asked<'_>) -> Result<(), LabError> {
         // A file that is no capture is refused now, not by every run.
         asked
             .files
             .one("pcap")
             .map_or(Ok(()), |path| Capture::load(Some(path)).map(drop))
-    }
-
-    fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
-        let go = request.runtime == "go";
-        Ok(go.then_some("the handler's parsers are Rust libraries"))
     }
 
     fn facts(request: &Request) -> Vec<(&'static str, String)> {

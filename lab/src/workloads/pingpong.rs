@@ -53,13 +53,8 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn idiom(_: &Params) -> Idiom {
-        Idiom::Waits
-    }
-
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go"]
-    }
+    const IDIOM: Idiom = Idiom::Waits;
+    const ALSO: &[&str] = &["go"];
 
     fn caveat(request: &Request) -> Option<Caveat> {
         let oneshot = request.params.word("form") == "oneshot";

@@ -49,6 +49,12 @@ impl ActorProgram for Plan {
         ..About::NEW
     };
 
+    const CAVEATS: &[(&str, Caveat)] = &[
+        ("go", Caveat::same(GO_CHANNELS)),
+        ("java", Caveat::same("a blocking queue is its buffer")),
+        ("tokio", Caveat::same(TOKIO_MUTEX)),
+    ];
+
     /// How many units were consumed, and their sum.
     type Tally = (u64, u64);
 
@@ -59,15 +65,6 @@ impl ActorProgram for Plan {
             pairs: params.number("pairs"),
             room: params.number("room") as usize,
         }
-    }
-
-    fn caveat(request: &Request) -> Option<Caveat> {
-        Some(match request.runtime.as_str() {
-            "go" => Caveat::same(GO_CHANNELS),
-            "java" => Caveat::same("a blocking queue is its buffer"),
-            "tokio" => Caveat::same(TOKIO_MUTEX),
-            _ => return None,
-        })
     }
 
     fn warm_up(&self) -> Self {

@@ -72,21 +72,18 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn idiom(_: &Params) -> Idiom {
-        Idiom::Remote
-    }
-
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go"]
-    }
-
-    fn caveat(request: &Request) -> Option<Caveat> {
-        match request.runtime.as_str() {
-            "go" => Some(Caveat::other("a goroutine that sleeps holds no worker: it spins")),
-            "rayon" => Some(Caveat::same("the classic: who waits holds a worker")),
-            _ => None,
-        }
-    }
+    const IDIOM: Idiom = Idiom::Remote;
+    const ALSO: &[&str] = &["go"];
+    const CAVEATS: &[(&str, Caveat)] = &[
+        (
+            "go",
+            Caveat::other("a goroutine that sleeps holds no worker: it spins"),
+        ),
+        (
+            "rayon",
+            Caveat::same("the classic: a worker is held by what it waits for"),
+        ),
+    ];
 
     fn load(request: &Request) -> Result<Self, LabError> {
         let params = &request.params;

@@ -78,21 +78,12 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn idiom(_: &Params) -> Idiom {
-        Idiom::Sleeps
-    }
-
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go"]
-    }
-
-    fn caveat(request: &Request) -> Option<Caveat> {
-        match request.runtime.as_str() {
-            "may" => Some(Caveat::other("two mappings per task; n is bounded")),
-            "tokio" => Some(Caveat::same("its timers tick in whole milliseconds")),
-            _ => None,
-        }
-    }
+    const IDIOM: Idiom = Idiom::Sleeps;
+    const ALSO: &[&str] = &["go"];
+    const CAVEATS: &[(&str, Caveat)] = &[
+        ("may", Caveat::other("two mappings per task; n is bounded")),
+        ("tokio", Caveat::same("its timers tick in whole milliseconds")),
+    ];
 
     fn load(request: &Request) -> Result<Self, LabError> {
         let params = &request.params;

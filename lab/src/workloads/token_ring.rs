@@ -47,6 +47,11 @@ impl ActorProgram for Plan {
         ..About::NEW
     };
 
+    const CAVEATS: &[(&str, Caveat)] = &[
+        ("go", Caveat::same(GO_CHANNELS)),
+        ("java", Caveat::same("blocking queues are its mailboxes")),
+    ];
+
     type Tally = Vec<Seen>;
 
     fn load(request: &Request) -> Self {
@@ -55,14 +60,6 @@ impl ActorProgram for Plan {
             players: params.number("n"),
             rounds: params.number("rounds"),
         }
-    }
-
-    fn caveat(request: &Request) -> Option<Caveat> {
-        Some(match request.runtime.as_str() {
-            "go" => Caveat::same(GO_CHANNELS),
-            "java" => Caveat::same("blocking queues are its mailboxes"),
-            _ => return None,
-        })
     }
 
     fn warm_up(&self) -> Self {

@@ -119,13 +119,8 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn idiom(_: &Params) -> Idiom {
-        Idiom::Parks
-    }
-
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go", "java"]
-    }
+    const IDIOM: Idiom = Idiom::Parks;
+    const ALSO: &[&str] = &["go", "java"];
 
     fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
         tasks(&request.params, request.workers).map(|_| None)

@@ -68,7 +68,7 @@ impl CompareArgs {
         let asked: Vec<&str> = self
             .runtimes
             .iter()
-            .map(|name| Ok(lab.peer(name)?.name()))
+            .map(|name| Ok(lab.peer(name)?.info().name))
             .collect::<Result<_, LabError>>()?;
         let mut jobs = Vec::new();
         for line in plan::chosen(lab.comparisons, &self.names)? {

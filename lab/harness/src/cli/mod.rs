@@ -191,9 +191,10 @@ fn command(lab: &Lab) -> clap::Command {
         command
     };
     let command = Cli::command().name(lab.name).bin_name(lab.name);
-    command
-        .mut_subcommand("bench", flags)
-        .mut_subcommand("explore", flags)
+    command.mut_subcommands(|one| match one.get_name() {
+        "bench" | "explore" => flags(one),
+        _ => one,
+    })
 }
 
 /// The files that were named.
@@ -324,7 +325,7 @@ enum Usual {
 
 impl Usual {
     fn runtimes(self, lab: &Lab, about: &About) -> Vec<&'static str> {
-        let all = lab.peers.iter().map(|peer| peer.name());
+        let all = lab.peers.iter().map(|peer| peer.info().name);
         match self {
             Self::First => all.take(1).collect(),
             Self::Explored if !about.explored.is_empty() => about.explored.to_vec(),
@@ -412,7 +413,7 @@ impl Selection {
             [] => usual,
             names if names.iter().any(|name| name == "all") => Usual::All.runtimes(lab, about),
             names => {
-                let named = |name: &String| Ok(lab.peer(name)?.name());
+                let named = |name: &String| Ok(lab.peer(name)?.info().name);
                 names.iter().map(named).collect::<Result<_, LabError>>()?
             }
         };

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use ::warpweft::net::{TcpListener, TcpStream};
 use ::warpweft::{Builder, ForkCx, Io, JoinHandle, PoolCounters, Runtime, TaskBuilder};
-use harness::{Counters, LabError, Outcome, Peer, Policies, Request};
+use harness::{Counters, LabError, Outcome, Peer, PeerInfo, Policies, Request};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use serde_json::{Map, Value};
 use warpweft_tokio::Io as HyperIo;
 
-use super::{Contestant, locked};
+use super::Contestant;
 use crate::idioms::forks::{Branch, Fork, ForkPool, ScopePool};
 use crate::idioms::{HttpPool, Idiom, SpawnApi, TaskPool};
 use crate::kit::answer::{Asks, Inline, answer};
@@ -35,16 +35,12 @@ use policies::{USUAL, one_policy};
 pub(crate) struct Warpweft;
 
 impl Peer for Warpweft {
-    fn name(&self) -> &'static str {
-        "warpweft"
-    }
-
-    fn about(&self) -> &'static str {
-        "this runtime, under each of its policies"
-    }
-
-    fn version(&self) -> Option<String> {
-        Some(locked("warpweft").to_owned())
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "warpweft",
+            about: "this runtime, under each of its policies",
+            packages: &["warpweft"],
+        }
     }
 
     fn policies(&self) -> Option<&dyn Policies> {

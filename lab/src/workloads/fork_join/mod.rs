@@ -48,9 +48,7 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn idiom(_: &Params) -> Idiom {
-        Idiom::Forks
-    }
+    const IDIOM: Idiom = Idiom::Forks;
 
     fn settle(asked: &mut Asked<'_>) -> Result<(), LabError> {
         *asked.unit = programs::settle(asked.params, asked.smoke)?;

@@ -129,18 +129,12 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn idiom(_: &Params) -> Idiom {
-        Idiom::Http
-    }
-
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go"]
-    }
-
-    fn caveat(request: &Request) -> Option<Caveat> {
-        let go = Caveat::same("net/http in a process of its own, for hyper in that of the clients");
-        (request.runtime == "go").then_some(go)
-    }
+    const IDIOM: Idiom = Idiom::Http;
+    const ALSO: &[&str] = &["go"];
+    const CAVEATS: &[(&str, Caveat)] = &[(
+        "go",
+        Caveat::same("net/http in a process of its own, for hyper in that of the clients"),
+    )];
 
     fn load(request: &Request) -> Result<Self, LabError> {
         let params = &request.params;

@@ -81,13 +81,12 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn idiom(_: &Params) -> Idiom {
-        Idiom::Mixed
-    }
-
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go"]
-    }
+    const IDIOM: Idiom = Idiom::Mixed;
+    const ALSO: &[&str] = &["go"];
+    const CAVEATS: &[(&str, Caveat)] = &[(
+        "go",
+        Caveat::same("in a process of its own; a goroutine and a wait group stand for a join"),
+    )];
 
     fn settle(asked: &mut Asked<'_>) -> Result<(), LabError> {
         if asks_for_sorts(asked.params) {
@@ -99,11 +98,6 @@ impl Program for Plan {
     fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
         let clock = request.runtime == "go" && !asks_for_sorts(&request.params);
         Ok(clock.then_some("its clock is that of another process: see mixed/request"))
-    }
-
-    fn caveat(request: &Request) -> Option<Caveat> {
-        let go = Caveat::same("in a process of its own; a goroutine and a wait group stand for a join");
-        (request.runtime == "go").then_some(go)
     }
 
     fn load(request: &Request) -> Result<Self, LabError> {

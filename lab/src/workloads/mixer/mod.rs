@@ -135,9 +135,17 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go", "may"]
-    }
+    const ALSO: &[&str] = &["go", "may"];
+    const CAVEATS: &[(&str, Caveat)] = &[
+        (
+            "threads",
+            Caveat::other("a thread per task; conferences are bounded"),
+        ),
+        (
+            "may",
+            Caveat::same("tasks behind one that waits for them may starve; conferences are bounded"),
+        ),
+    ];
 
     const PARTS: Parts = Parts::StagesAndSilos;
 
@@ -159,16 +167,6 @@ impl Program for Plan {
             "go" if !request.files.is_empty() => Some("its program neither reads nor writes WAV files"),
             _ => None,
         })
-    }
-
-    fn caveat(request: &Request) -> Option<Caveat> {
-        match request.runtime.as_str() {
-            "threads" => Some(Caveat::other("a thread per task; conferences are bounded")),
-            "may" => Some(Caveat::same(
-                "tasks behind one that waits for them may starve; conferences are bounded",
-            )),
-            _ => None,
-        }
     }
 
     fn load(request: &Request) -> Result<Self, LabError> {

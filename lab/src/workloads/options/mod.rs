@@ -129,9 +129,7 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    fn also(_: &Params) -> &'static [&'static str] {
-        &["go", "steal-one"]
-    }
+    const ALSO: &[&str] = &["go", "steal-one"];
 
     fn settle(asked: &mut Asked<'_>) -> Result<(), LabError> {
         let check = |path| quotes::read(path, fewest_steps(asked.params)).map(drop);

@@ -69,18 +69,13 @@ impl Program for Plan {
         ..About::NEW
     };
 
+    const ALSO: &[&str] = &["go"];
+
     fn idiom(params: &Params) -> Idiom {
         if params.word("mode") == "scope" {
             Idiom::Scope
         } else {
             Idiom::Tasks
-        }
-    }
-
-    fn also(params: &Params) -> &'static [&'static str] {
-        match Self::idiom(params) {
-            Idiom::Scope => &[],
-            _ => &["go"],
         }
     }
 
