@@ -17,6 +17,7 @@ pub mod kit;
 pub mod peers;
 pub mod program;
 pub mod published;
+pub mod results;
 pub mod workloads;
 
 use harness::{Lab, Workload};
@@ -51,6 +52,7 @@ pub fn lab(further: impl IntoIterator<Item = &'static dyn Workload>) -> Lab {
         peers: peers::all(),
         usual: "pcap",
         comparisons: comparisons::LINES,
+        results: results::MEASUREMENTS,
         allocator: ALLOCATED_BY,
         lock: include_str!("../../Cargo.lock"),
     };

@@ -16,6 +16,7 @@ mod probe;
 mod progress;
 mod record;
 mod report;
+mod results;
 mod session;
 mod stats;
 mod summary;
@@ -34,6 +35,7 @@ pub use machine::{Usage, cpus, resident_bytes};
 pub use output::Pending;
 pub use params::{Domain, Param, Params, Value, Variant};
 pub use record::{Counters, Outcome};
+pub use results::Measurement;
 pub use session::{Cell, Pace};
 pub use workload::{
     About, Asked, Caveat, Chosen, FileFlag, Files, Lab, MOST_WORKERS, Peer, PeerInfo, Policies, Request,

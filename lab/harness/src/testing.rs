@@ -7,6 +7,7 @@ use crate::compare::plan::Line;
 use crate::error::LabError;
 use crate::params::{Domain, Param, Variant};
 use crate::record::Outcome;
+use crate::results::Measurement;
 use crate::workload::{About, Chosen, FileFlag, Files, Lab, Peer, PeerInfo, Policies, Request, Workload};
 
 /// The laboratory.
@@ -21,6 +22,12 @@ pub(crate) fn lab() -> &'static Lab {
             peers,
             usual: "packet",
             comparisons: LINES,
+            results: &[Measurement {
+                name: "packets",
+                line: "packet --runtime home,rayon --workers 1",
+                quick: "n=10",
+                measures: &[],
+            }],
             allocator: None,
             lock: "name = \"rayon\"\nversion = \"1.2.3\"\n",
         };

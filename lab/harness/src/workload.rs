@@ -18,6 +18,7 @@ use crate::compare::plan::Line;
 use crate::error::{LabError, choose};
 use crate::params::{Param, Params, Variant};
 use crate::record::Outcome;
+use crate::results::Measurement;
 
 /// What users read about a workload, and what they can set.
 #[derive(Clone, Copy, Debug)]
@@ -309,6 +310,8 @@ pub struct Lab {
     pub usual: &'static str,
     /// What `compare` compares.
     pub comparisons: &'static [Line],
+    /// What `results` measures.
+    pub results: &'static [Measurement],
     /// The package of the allocator of all contestants; none if it is the system's.
     pub allocator: Option<&'static str>,
     /// The lock file of the build, for the versions of packages in the records.
@@ -544,7 +547,10 @@ mod tests {
     #[test]
     fn every_runtime_is_found_by_its_name() {
         for peer in &lab().peers {
-            assert_eq!(lab().peer(peer.info().name).unwrap().info().name, peer.info().name);
+            assert_eq!(
+                lab().peer(peer.info().name).unwrap().info().name,
+                peer.info().name
+            );
         }
         let text = lab()
             .peer("tokyo")

@@ -38,8 +38,10 @@ pub(crate) mod textbook;
 /// Which idiom a workload needs of a contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idiom {
-    /// Tasks are futures, or closures.
+    /// Tasks are futures.
     Tasks,
+    /// Tasks are futures, or closures without handles.
+    Jobs,
     /// Tasks wait for messages, promises and locks.
     Waits,
     /// Tasks sleep.

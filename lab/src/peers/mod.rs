@@ -42,6 +42,9 @@ pub trait Contestant: harness::Peer {
         Self: Sized;
 }
 
+/// Why a contestant whose tasks are closures has no part in a workload of futures.
+const NO_FUTURES: &str = "its tasks are closures without handles, and the workload is written for futures";
+
 macro_rules! list {
     ($($module:ident :: $peer:ident),*) => { &[$(&$module::$peer),*] };
 }

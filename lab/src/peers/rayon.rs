@@ -45,7 +45,8 @@ impl Peer for RayonFifo {
 impl Contestant for Rayon {
     fn lacks(&self, idiom: Idiom) -> Option<&'static str> {
         Some(match idiom {
-            Idiom::Tasks | Idiom::Forks | Idiom::Scope | Idiom::Remote => return None,
+            Idiom::Jobs | Idiom::Forks | Idiom::Scope | Idiom::Remote => return None,
+            Idiom::Tasks => super::NO_FUTURES,
             Idiom::Http => "its jobs cannot wait for a socket: see tokio+rayon",
             Idiom::Mixed => "its jobs cannot wait for sockets: see tokio+rayon",
             _ => "its jobs cannot wait without holding a worker",

@@ -31,7 +31,7 @@ impl Peer for Smol {
 impl Contestant for Smol {
     fn lacks(&self, idiom: Idiom) -> Option<&'static str> {
         Some(match idiom {
-            Idiom::Tasks | Idiom::Waits | Idiom::Parks | Idiom::Actors => return None,
+            Idiom::Tasks | Idiom::Jobs | Idiom::Waits | Idiom::Parks | Idiom::Actors => return None,
             Idiom::Sleeps | Idiom::Remote => "it has no timers of its own",
             Idiom::Forks => "its tasks cannot borrow from the one that waits for them: there is no join",
             Idiom::Scope => "its tasks cannot borrow from the one that waits for them: there is no scope",

@@ -36,7 +36,8 @@ impl Peer for Threads {
 impl Contestant for Threads {
     fn lacks(&self, idiom: Idiom) -> Option<&'static str> {
         Some(match idiom {
-            Idiom::Tasks | Idiom::Parks | Idiom::Actors => return None,
+            Idiom::Jobs | Idiom::Parks | Idiom::Actors => return None,
+            Idiom::Tasks => super::NO_FUTURES,
             Idiom::Forks => "a thread per join would be millions of threads",
             Idiom::Scope => "the scope of std::thread is one of threads, not of tasks",
             Idiom::Http => "the handler is hyper's: the server is not written for it",
@@ -53,7 +54,7 @@ impl Contestant for Threads {
     }
 
     fn fit(&self, request: &mut Request, idiom: Idiom) {
-        if idiom == Idiom::Tasks {
+        if !matches!(idiom, Idiom::Parks | Idiom::Actors) {
             request.bound("n", MOST_THREADS);
         }
     }

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use harness::{Caveat, LabError, Outcome, Peer, PeerInfo, Request};
+use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -56,10 +56,6 @@ impl Contestant for Tokio {
             Idiom::Mixed => Some("it has nothing to fork and join with: see tokio+rayon"),
             _ => None,
         }
-    }
-
-    fn caveat(&self, idiom: Idiom) -> Option<Caveat> {
-        (idiom == Idiom::Remote).then_some(Caveat::same("it has no join: an item is computed in plain calls"))
     }
 
     fn play<P: Program>(&self, request: &Request, program: &P) -> Result<Outcome, LabError> {

@@ -47,8 +47,7 @@ impl Contestant for TokioRayon {
     }
 
     fn caveat(&self, idiom: Idiom) -> Option<Caveat> {
-        let told = matches!(idiom, Idiom::Remote | Idiom::Mixed);
-        told.then_some(Caveat::same("two pools, each with as many threads as workers"))
+        (idiom == Idiom::Mixed).then_some(TWO_POOLS)
     }
 
     fn play<P: Program>(&self, request: &Request, program: &P) -> Result<Outcome, LabError> {
@@ -67,6 +66,9 @@ impl Contestant for TokioRayon {
         )
     }
 }
+
+/// What a reader must know.
+pub(crate) const TWO_POOLS: Caveat = Caveat::same("two pools, each with as many threads as workers");
 
 /// What a task can call. The rayon pool lives as long as the process, as rayon's own does.
 #[derive(Clone, Copy)]

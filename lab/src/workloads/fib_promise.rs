@@ -85,6 +85,7 @@ impl Program for Plan {
         ..About::NEW
     };
 
+    const IDIOM: Idiom = Idiom::Jobs;
     const ALSO: &[&str] = &["go"];
     const CAVEATS: &[(&str, Caveat)] = &[
         ("rayon", Caveat::other("no promises: join stands for them")),

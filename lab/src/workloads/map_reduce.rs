@@ -27,6 +27,7 @@ use harness::cpus;
 
 use crate::kit::fib::{Fib, chosen, fib, serial};
 use crate::kit::wire::{Ends, Server};
+use crate::peers::tokio_rayon::TWO_POOLS;
 use crate::prelude::*;
 
 const fn fibonacci(name: &'static str, about: &'static str, default: &'static str) -> Param {
@@ -175,9 +176,12 @@ impl Program for Plan {
 
     fn caveat(request: &Request) -> Option<Caveat> {
         let waits = request.params.number("wait") > 0;
-        (request.runtime == "rayon" && waits).then_some(Caveat::other(
-            "a worker is held while an item waits; n is bounded",
-        ))
+        match request.runtime.as_str() {
+            "rayon" if waits => Some(Caveat::other("a worker is held while an item waits; n is bounded")),
+            "tokio" => Some(Caveat::same("it has no join: an item is computed in plain calls")),
+            "tokio+rayon" => Some(TWO_POOLS),
+            _ => None,
+        }
     }
 
     fn load(request: &Request) -> Result<Self, LabError> {

@@ -207,7 +207,11 @@ impl Program for Plan {
         ..About::NEW
     };
 
-    const ALSO: &[&str] = &["go", "steal-one"];
+    const ALSO: &[&str] = &["go", "steal-one", "threads"];
+    const REFUSALS: &[(&str, &str)] = &[(
+        "may",
+        "measured where tasks wait for each other or sleep: see pingpong, lock and timers",
+    )];
 
     const PARTS: Parts = Parts::Stages;
 
@@ -215,7 +219,7 @@ impl Program for Plan {
         if params.is("form", "network") {
             Idiom::Sleeps
         } else {
-            Idiom::Tasks
+            Idiom::Jobs
         }
     }
 

@@ -156,6 +156,7 @@ impl Program for Plan {
         ..About::NEW
     };
 
+    const IDIOM: Idiom = Idiom::Jobs;
     const ALSO: &[&str] = &["go", "steal-one"];
 
     fn load(request: &Request) -> Result<Self, LabError> {

@@ -50,6 +50,7 @@ impl Program for Plan {
         ..About::NEW
     };
 
+    const IDIOM: Idiom = Idiom::Jobs;
     const ALSO: &[&str] = &["go"];
     const REFUSALS: &[(&str, &str)] = &[
         ("rayon", "its jobs cannot wait without holding a worker"),

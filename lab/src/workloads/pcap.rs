@@ -130,6 +130,7 @@ impl Program for Plan {
         ..About::NEW
     };
 
+    const IDIOM: Idiom = Idiom::Jobs;
     const REFUSALS: &[(&str, &str)] = &[("go", "the handler's parsers are Rust libraries")];
 
     fn settle(asked: &mut Asked<'_>) -> Result<(), LabError> {

@@ -16,7 +16,7 @@ use crate::machine::cpus;
 use crate::params::variations;
 use crate::session::{Cell, Pace};
 use crate::workload::{About, Chosen, Files, Lab, Request, check_workers};
-use crate::{bench, explore, list};
+use crate::{bench, explore, list, results};
 
 mod compare;
 
@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Run the whole set of comparisons of schedulers and write one report, with what was published beside it
     Compare(CompareArgs),
+    /// Measure the lines of the results document and write their tables into it
+    Results(ResultsArgs),
     /// List the workloads, their parameters, the runtimes and the policies
     List,
     /// One run, asked for as JSON on standard input: how the others make their runs
@@ -54,7 +56,7 @@ impl Default for Command {
 }
 
 /// The commands that are not hidden.
-const COMMANDS: [&str; 4] = ["explore", "bench", "compare", "list"];
+const COMMANDS: [&str; 5] = ["explore", "bench", "compare", "results", "list"];
 
 /// What is run.
 #[derive(Args, Clone, Debug, Default)]
@@ -147,6 +149,26 @@ pub(crate) struct ExploreArgs {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// `results`.
+#[derive(Args, Debug)]
+pub(crate) struct ResultsArgs {
+    /// Which tables [default: all]
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+
+    /// The sizes and the rounds of a document that is published; without it, smaller ones
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// The document, in which the tables are between two markers
+    #[arg(long, value_name = "FILE", default_value = "docs/RESULTS.md")]
+    pub(crate) file: PathBuf,
+
+    /// All runs in this process; runs then inherit each other's heap
+    #[arg(long, hide = true)]
+    pub(crate) in_process: bool,
+}
+
 /// What a command is to run.
 pub struct Job {
     /// The workload with its parameters.
@@ -170,6 +192,7 @@ pub(crate) fn run(lab: &Lab) -> Result<(), LabError> {
         Command::Explore(arguments) => explore::run(lab, &arguments),
         Command::Bench(arguments) => bench::run(lab, &arguments),
         Command::Compare(arguments) => crate::compare::run(lab, &arguments),
+        Command::Results(arguments) => results::run(lab, &arguments),
         Command::List => list::run(lab),
         Command::RunOne => isolate::answer(lab),
     }

@@ -83,7 +83,7 @@ impl Contestant for Warpweft {
         };
         let pool = Pool(&runtime);
         measured(program, count, |program| match idiom {
-            Idiom::Tasks => program.tasks(&pool),
+            Idiom::Tasks | Idiom::Jobs => program.tasks(&pool),
             Idiom::Waits => program.waits(&pool),
             Idiom::Sleeps => program.sleeps(&pool),
             Idiom::Parks => program.parks(&pool),

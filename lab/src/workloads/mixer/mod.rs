@@ -135,6 +135,7 @@ impl Program for Plan {
         ..About::NEW
     };
 
+    const IDIOM: Idiom = Idiom::Jobs;
     const ALSO: &[&str] = &["go", "may"];
     const CAVEATS: &[(&str, Caveat)] = &[
         (

@@ -129,6 +129,7 @@ impl Program for Plan {
         ..About::NEW
     };
 
+    const IDIOM: Idiom = Idiom::Jobs;
     const ALSO: &[&str] = &["go", "steal-one"];
 
     fn settle(asked: &mut Asked<'_>) -> Result<(), LabError> {

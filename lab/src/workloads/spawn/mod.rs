@@ -75,7 +75,7 @@ impl Program for Plan {
         if params.word("mode") == "scope" {
             Idiom::Scope
         } else {
-            Idiom::Tasks
+            Idiom::Jobs
         }
     }
 
@@ -83,7 +83,7 @@ impl Program for Plan {
         let outside = request.params.word("from") == "outside";
         Ok(match Self::idiom(&request.params) {
             Idiom::Scope if outside => Some("a scope is opened by a task of the pool: from=inside"),
-            Idiom::Tasks if outside && request.runtime == "go" => {
+            Idiom::Jobs if outside && request.runtime == "go" => {
                 Some("all its threads are its own: there is no outside")
             }
             _ => None,
