@@ -45,6 +45,6 @@ mod tests {
                 lab.peer(name).map(drop).unwrap();
             }
         }
-        assert!(lab.workloads.len() >= 34, "{}", lab.workloads.len());
+        assert!(lab.workloads.len() >= 32, "{}", lab.workloads.len());
     }
 }
