@@ -159,9 +159,11 @@ fn markdown(one: &Measurement, session: &Session, rows: &[Row], unit: &str, line
 
 /// Whether this is a peer that is faster than all others with as many workers.
 fn wins(row: &Row, rows: &[Row]) -> bool {
-    let others = rows.iter().filter(|other| other.workers == row.workers);
+    let others = rows
+        .iter()
+        .filter(|other| other.workers == row.workers && other.contestant != row.contestant);
     let best = others.filter_map(Row::median_throughput).fold(0.0, f64::max);
-    !row.is_policy && row.median_throughput().is_some_and(|own| own >= best)
+    !row.is_policy && row.median_throughput().is_some_and(|own| own > best)
 }
 
 /// The date of this day, in the calendar of the Gregorian year.

@@ -319,6 +319,20 @@ pub struct Lab {
 }
 
 impl Lab {
+    /// A laboratory of that name without workloads: `Lab { workloads, peers, ..Lab::named("mine") }`.
+    pub fn named(name: &'static str) -> Self {
+        Self {
+            name,
+            workloads: Vec::new(),
+            peers: Vec::new(),
+            usual: "",
+            comparisons: &[],
+            results: &[],
+            allocator: None,
+            lock: "",
+        }
+    }
+
     /// Brings the lists into their order: all commands rely on it.
     #[must_use]
     pub fn sorted(mut self) -> Self {

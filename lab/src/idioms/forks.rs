@@ -27,7 +27,7 @@ pub trait Branch: Send {
     fn run<F: Fork>(self, cx: F) -> Self::Out;
 }
 
-/// From inside a pool that joins: the one verb of a branch.
+/// From inside a pool that joins: the one call of a branch.
 pub trait Fork: Sized {
     /// Runs both, in parallel if somebody is free, and returns when both have ended.
     fn join<A: Branch, B: Branch>(&mut self, a: A, b: B) -> (A::Out, B::Out);

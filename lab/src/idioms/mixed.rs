@@ -1,6 +1,6 @@
 //! The idiom of a server that computes: tasks that read and write sockets, and work that forks and joins.
 //!
-//! | verb | warpweft | tokio+rayon |
+//! | call | warpweft | tokio+rayon |
 //! |---|---|---|
 //! | start a task that waits | `spawn` | tokio's `spawn` |
 //! | compute, and nobody waits | `spawn_detached`, on the same workers | `spawn` of a rayon pool beside |
@@ -24,7 +24,7 @@ pub trait Wire: Send + 'static {
     fn write_all(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> + Send;
 }
 
-/// From inside: the verbs of a task that waits, and of what computes.
+/// From inside: the calls of a task that waits, and of what computes.
 pub trait Mixed: Copy + Send + Sync + 'static {
     /// One end of a connection.
     type Wire: Wire;
@@ -41,10 +41,10 @@ pub trait Mixed: Copy + Send + Sync + 'static {
 
 /// From outside: what serves and computes.
 pub trait MixedPool {
-    /// The verbs of its tasks.
+    /// What can be called by its tasks.
     type Api: Mixed;
 
-    /// The verbs of its tasks.
+    /// What can be called by its tasks.
     fn api(&self) -> Self::Api;
 
     /// Starts a task that waits.

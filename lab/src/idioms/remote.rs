@@ -1,13 +1,13 @@
 //! The idiom of work that waits for what is remote, and computes: a tree of futures that split in two, wait, and join.
 //!
-//! | verb | warpweft | tokio | tokio+rayon | rayon |
+//! | call | warpweft | tokio | tokio+rayon | rayon |
 //! |---|---|---|---|---|
 //! | both halves | `join_async` | `spawn` the second, await both | the same | `join` |
 //! | wait | `time::sleep` | `time::sleep` | `time::sleep` | `thread::sleep`: the classic, which hides nothing |
 //! | a connection | `net::TcpStream` | `net::TcpStream` | the same | `std::net::TcpStream`, which blocks |
 //! | compute | here, with `join` | here, in plain calls: it has no join | in a rayon pool beside, `oneshot` back | here, with `join` |
 //!
-//! A program is written once, with `await`. For rayon each verb waits before it returns, and no future ever sees anything pending.
+//! A program is written once, with `await`. For rayon each call waits before it returns, and no future ever sees anything pending.
 
 use std::future::Future;
 use std::io;
@@ -18,7 +18,7 @@ use super::forks::Branch;
 use super::mixed::Wire;
 use harness::Counters;
 
-/// From inside: the verbs.
+/// From inside: the calls.
 pub trait Remote: Copy + Send + Sync + 'static {
     /// Both, side by side.
     fn both<A: Send + 'static, B: Send + 'static>(
@@ -42,10 +42,10 @@ pub trait Remote: Copy + Send + Sync + 'static {
 
 /// From outside: a pool for such work.
 pub trait RemotePool {
-    /// The verbs of its tasks.
+    /// What can be called by its tasks.
     type Remote: Remote;
 
-    /// The verbs of its tasks.
+    /// What can be called by its tasks.
     fn remote(&self) -> Self::Remote;
 
     /// Runs the root as a task of the pool and waits for it.

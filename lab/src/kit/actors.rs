@@ -46,7 +46,7 @@ pub trait ActorProgram: Clone + Send + 'static {
     const ABOUT: About;
 
     /// What its actors counted.
-    type Tally: Send + 'static;
+    type Counted: Send + 'static;
 
     /// Reads the parameters.
     fn load(request: &Request) -> Self;
@@ -66,14 +66,14 @@ pub trait ActorProgram: Clone + Send + 'static {
     fn warm_up(&self) -> Self;
 
     /// Plays it; says how long it took.
-    fn play<A: Actors>(self, tasks: A) -> impl Future<Output = (Duration, Self::Tally)> + Send + 'static;
+    fn play<A: Actors>(self, tasks: A) -> impl Future<Output = (Duration, Self::Counted)> + Send + 'static;
 
     /// Checks what was counted.
     ///
     /// # Errors
     ///
     /// It is wrong.
-    fn outcome(&self, elapsed: Duration, tally: Self::Tally) -> Result<Outcome, LabError>;
+    fn outcome(&self, elapsed: Duration, counted: Self::Counted) -> Result<Outcome, LabError>;
 }
 
 impl<T: ActorProgram> Program for T {
@@ -104,8 +104,8 @@ impl<T: ActorProgram> Program for T {
     }
 
     fn actors<P: TaskPool<Tasks: Actors>>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let (elapsed, tally) = inside(pool, self.clone().play(pool.tasks()))?;
-        ActorProgram::outcome(self, elapsed, tally)
+        let (elapsed, counted) = inside(pool, self.clone().play(pool.tasks()))?;
+        ActorProgram::outcome(self, elapsed, counted)
     }
 }
 

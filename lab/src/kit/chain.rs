@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use harness::Params;
 
-use super::lane::{Landed, Lane, TALLIES, Tally, land};
+use super::lane::{COUNTS, Counts, Lane, Recorded, record};
 use crate::idioms::{JobApi, JobPool, SpawnApi, TaskPool};
 
 /// The call of a step, whatever the idiom.
@@ -69,7 +69,7 @@ pub(crate) trait Feed: Copy + Send + Sync + 'static {
     fn packets(self, spawner: u64) -> impl Iterator<Item = &'static [u8]> + Send + 'static;
 
     /// The handler: what it finds in the packet.
-    fn handle(self, packet: &[u8]) -> Tally;
+    fn handle(self, packet: &[u8]) -> Counts;
 }
 
 /// A copy of a packet on its way to its handler.
@@ -100,9 +100,9 @@ impl<F: Feed> Item for Packet<F> {
 
     #[inline]
     fn arrive(self, lane: &'static Lane) {
-        let tally = self.feed.handle(&self.copy);
+        let counts = self.feed.handle(&self.copy);
         drop(self.copy);
-        lane.finish(self.started, tally);
+        lane.finish(self.started, counts);
     }
 }
 
@@ -169,22 +169,22 @@ impl Listening {
     }
 
     /// Sends all items out with tasks that are futures, and waits for their ends.
-    pub(crate) fn tasks<P: TaskPool>(self, pool: &P, source: impl Source) -> Landed {
+    pub(crate) fn tasks<P: TaskPool>(self, pool: &P, source: impl Source) -> Recorded {
         let lanes = self.lanes();
         for (spawner, lane) in (0..).zip(&lanes) {
             pool.start(task(pool.tasks(), lane, source.items(spawner), self));
         }
-        land(&lanes, self.share())
+        record(&lanes, self.share())
     }
 
     /// Sends all items out with tasks that are closures, and waits for their ends.
-    pub(crate) fn jobs<P: JobPool>(self, pool: &P, source: impl Source) -> Landed {
+    pub(crate) fn jobs<P: JobPool>(self, pool: &P, source: impl Source) -> Recorded {
         let lanes = self.lanes();
         for (spawner, lane) in (0..).zip(&lanes) {
             let (jobs, lane, items) = (pool.jobs(), *lane, source.items(spawner));
             pool.start(move || job(jobs, lane, items, self));
         }
-        land(&lanes, self.share())
+        record(&lanes, self.share())
     }
 }
 
@@ -195,10 +195,10 @@ async fn task<T: SpawnApi, I: Item>(
     mut items: impl FnMut(&Lane, u64) -> I + Send,
     listening: Listening,
 ) {
-    let mut gate = lane.gate();
+    let mut window = lane.spawn_window();
     lane.begin();
     for number in 0..listening.share() {
-        while gate.is_full(number) {
+        while window.is_full(number) {
             tasks.yield_now().await;
         }
         let item = items(lane, number);
@@ -219,10 +219,10 @@ fn job<J: JobApi, I: Item>(
     mut items: impl FnMut(&Lane, u64) -> I,
     listening: Listening,
 ) {
-    let mut gate = lane.gate();
+    let mut window = lane.spawn_window();
     lane.begin();
     for number in 0..listening.share() {
-        while gate.is_full(number) {
+        while window.is_full(number) {
             jobs.yield_now();
         }
         let item = items(lane, number);
@@ -237,7 +237,7 @@ fn job<J: JobApi, I: Item>(
 /// The null run: nothing is sent out.
 fn stay<I: Item>(lane: &'static Lane, item: I) {
     drop(black_box(item));
-    lane.finish_untimed([0; TALLIES], 1);
+    lane.finish_untimed([0; COUNTS], 1);
 }
 
 /// Chooses so many of a thousand out of `n`, shuffled, always the same ones: the nearest whole number, and one at least unless

@@ -4,7 +4,7 @@
 //!  spawner ── launches ──▶ tasks ── finish() ──▶ shard of the thread it ran on
 //!     ▲                                            ├ done      how many ended
 //!     └──── window: spawned - done < limit ────────┤ last end  when the last one ended
-//!                                                  ├ tallies   what they counted (checked after the run)
+//!                                                  ├ counts   what they counted (checked after the run)
 //!                                                  └ buckets   how long they took; heavy ones apart, where there are any
 //! ```
 //!
@@ -15,7 +15,7 @@
 //! Invariants
 //! - A thread below [`OWNED`] is the only one that ever writes its shard, so a plain load and store counts; all later
 //!   threads share one shard and count with read-modify-writes.
-//! - `done` is stored last, with release: who has seen all of them done sees the tallies and the buckets.
+//! - `done` is stored last, with release: who has seen all of them done sees the counts and the buckets.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -30,9 +30,9 @@ use harness::{BUCKETS, add_bucket, bucket_of, empty_histogram};
 /// Threads that have a shard of their own.
 const OWNED: usize = 64;
 /// How many things a workload can count.
-pub(crate) const TALLIES: usize = 4;
+pub(crate) const COUNTS: usize = 4;
 /// What one task counted.
-pub(crate) type Tally = [u64; TALLIES];
+pub(crate) type Counts = [u64; COUNTS];
 
 /// How many threads have a number.
 static NUMBERED: AtomicUsize = AtomicUsize::new(0);
@@ -57,7 +57,7 @@ pub(crate) fn thread_number() -> usize {
 struct Shard {
     done: AtomicU64,
     last_end: AtomicU64,
-    tallies: [AtomicU64; TALLIES],
+    counts: [AtomicU64; COUNTS],
     buckets: Buckets,
     heavy: Buckets,
 }
@@ -102,25 +102,25 @@ impl Lane {
         now
     }
 
-    /// A task ends that was launched at `started` and counted `tally`.
+    /// A task ends that was launched at `started` and counted `counts`.
     #[inline]
-    pub(crate) fn finish(&self, started: u64, tally: Tally) {
-        self.finish_at(self.now(), started, tally);
+    pub(crate) fn finish(&self, started: u64, counts: Counts) {
+        self.finish_at(self.now(), started, counts);
     }
 
     /// The same for one that ended at `end`, which is now or was a moment ago.
     #[inline]
-    pub(crate) fn finish_at(&self, end: u64, started: u64, tally: Tally) {
-        self.finish_in(|shard| &shard.buckets, end, started, tally);
+    pub(crate) fn finish_at(&self, end: u64, started: u64, counts: Counts) {
+        self.finish_in(|shard| &shard.buckets, end, started, counts);
     }
 
     /// The same for a task that is much heavier than most: how long those took is reported apart.
-    pub(crate) fn finish_heavy(&self, started: u64, tally: Tally) {
-        self.finish_in(|shard| &shard.heavy, self.now(), started, tally);
+    pub(crate) fn finish_heavy(&self, started: u64, counts: Counts) {
+        self.finish_in(|shard| &shard.heavy, self.now(), started, counts);
     }
 
     #[inline]
-    fn finish_in(&self, buckets: impl Fn(&Shard) -> &Buckets, end: u64, started: u64, tally: Tally) {
+    fn finish_in(&self, buckets: impl Fn(&Shard) -> &Buckets, end: u64, started: u64, counts: Counts) {
         let number = thread_number();
         let shard = &self.shards[number.min(OWNED)];
         let buckets = buckets(shard).get_or_init(|| (0..BUCKETS).map(|_| AtomicU32::new(0)).collect());
@@ -131,26 +131,26 @@ impl Lane {
         } else {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
-        self.leave(shard, number, end, tally, 1);
+        self.leave(shard, number, end, counts, 1);
     }
 
     /// `count` pieces of work ended that are neither timed nor counted.
     #[inline]
-    pub(crate) fn finish_untimed(&self, tally: Tally, count: u64) {
+    pub(crate) fn finish_untimed(&self, counts: Counts, count: u64) {
         let number = thread_number();
-        self.leave(&self.shards[number.min(OWNED)], number, self.now(), tally, count);
+        self.leave(&self.shards[number.min(OWNED)], number, self.now(), counts, count);
     }
 
     /// A task ends that is only counted: without a clock reading.
     #[inline]
     pub(crate) fn count(&self) {
         let number = thread_number();
-        self.leave(&self.shards[number.min(OWNED)], number, 0, [0; TALLIES], 1);
+        self.leave(&self.shards[number.min(OWNED)], number, 0, [0; COUNTS], 1);
     }
 
     #[inline]
-    fn leave(&self, shard: &Shard, number: usize, end: u64, tally: Tally, count: u64) {
-        for (sum, counted) in shard.tallies.iter().zip(tally) {
+    fn leave(&self, shard: &Shard, number: usize, end: u64, counts: Counts, count: u64) {
+        for (sum, counted) in shard.counts.iter().zip(counts) {
             if counted != 0 {
                 if number < OWNED {
                     sum.store(
@@ -186,8 +186,8 @@ impl Lane {
     }
 
     /// The spawner's view of the window.
-    pub(crate) fn gate(&'static self) -> Gate {
-        Gate {
+    pub(crate) fn spawn_window(&'static self) -> SpawnWindow {
+        SpawnWindow {
             lane: self,
             done: 0,
             waits: 0,
@@ -197,13 +197,13 @@ impl Lane {
 
 /// The spawner's end of a lane's window. It remembers how many were done when it last looked, so that it reads other
 /// threads' lines only when the window seems full.
-pub(crate) struct Gate {
+pub(crate) struct SpawnWindow {
     lane: &'static Lane,
     done: u64,
     waits: u64,
 }
 
-impl Gate {
+impl SpawnWindow {
     /// Whether the spawner, having launched `spawned`, must let others run before it launches the next.
     #[inline]
     pub(crate) fn is_full(&mut self, spawned: u64) -> bool {
@@ -222,11 +222,11 @@ impl Gate {
 }
 
 /// What all lanes of a run came to.
-pub(crate) struct Landed {
+pub(crate) struct Recorded {
     /// From the first spawner's start to the last task's end.
     pub(crate) elapsed: Duration,
-    /// The sums of all tallies.
-    pub(crate) tally: Tally,
+    /// The sums of all counts.
+    pub(crate) counts: Counts,
     /// All latencies but those of heavy tasks.
     pub(crate) histogram: Histogram<u64>,
     /// Those.
@@ -238,28 +238,28 @@ pub(crate) struct Landed {
 /// Sleeps until each lane has seen `each` tasks end, and adds up what they left.
 ///
 /// It waits for ever if they do not; the run's time limit is kept by the process that started this one.
-pub(crate) fn land(lanes: &[&'static Lane], each: u64) -> Landed {
+pub(crate) fn record(lanes: &[&'static Lane], each: u64) -> Recorded {
     while lanes.iter().any(|lane| lane.done() < each) {
         thread::sleep(Duration::from_micros(200));
     }
-    let mut landed = Landed {
+    let mut recorded = Recorded {
         elapsed: Duration::ZERO,
-        tally: [0; TALLIES],
+        counts: [0; COUNTS],
         histogram: empty_histogram(),
         heavy: empty_histogram(),
         waits: 0,
     };
     let mut end = 0;
     for lane in lanes {
-        landed.waits += lane.waits.load(Ordering::Relaxed);
+        recorded.waits += lane.waits.load(Ordering::Relaxed);
         for shard in &lane.shards {
             end = end.max(shard.last_end.load(Ordering::Relaxed));
-            for (sum, counted) in landed.tally.iter_mut().zip(&shard.tallies) {
+            for (sum, counted) in recorded.counts.iter_mut().zip(&shard.counts) {
                 *sum = sum.wrapping_add(counted.load(Ordering::Relaxed));
             }
             for (buckets, histogram) in [
-                (&shard.buckets, &mut landed.histogram),
-                (&shard.heavy, &mut landed.heavy),
+                (&shard.buckets, &mut recorded.histogram),
+                (&shard.heavy, &mut recorded.heavy),
             ] {
                 for (bucket, count) in buckets.get().into_iter().flatten().enumerate() {
                     let count = count.load(Ordering::Relaxed);
@@ -275,8 +275,8 @@ pub(crate) fn land(lanes: &[&'static Lane], each: u64) -> Landed {
         .map(|lane| lane.start.load(Ordering::Relaxed))
         .min()
         .unwrap_or(0);
-    landed.elapsed = Duration::from_nanos(end.saturating_sub(start).max(1));
-    landed
+    recorded.elapsed = Duration::from_nanos(end.saturating_sub(start).max(1));
+    recorded
 }
 
 #[cfg(test)]
@@ -298,23 +298,27 @@ mod tests {
             }
         });
         let threads = OWNED as u64 + 20;
-        let landed = land(&[lane], threads * 100);
-        assert_eq!(landed.tally[0], threads * 100);
-        assert_eq!(landed.tally[1], 100 * threads * (threads - 1) / 2);
-        assert_eq!(landed.tally[3], 0_u64.wrapping_sub(threads * 100), "tallies wrap");
-        assert_eq!(landed.histogram.len(), threads * 100);
+        let recorded = record(&[lane], threads * 100);
+        assert_eq!(recorded.counts[0], threads * 100);
+        assert_eq!(recorded.counts[1], 100 * threads * (threads - 1) / 2);
+        assert_eq!(
+            recorded.counts[3],
+            0_u64.wrapping_sub(threads * 100),
+            "counts wrap"
+        );
+        assert_eq!(recorded.histogram.len(), threads * 100);
     }
 
     #[test]
     fn the_window_is_full_until_tasks_end() {
         let lane = Lane::leaked(Instant::now(), 3);
-        let mut gate = lane.gate();
-        assert!(!gate.is_full(2));
-        assert!(gate.is_full(3));
-        lane.finish_untimed([0; TALLIES], 1);
-        assert!(!gate.is_full(3));
-        assert!(gate.is_full(4));
-        assert_eq!(land(&[lane], 1).waits, 2);
+        let mut window = lane.spawn_window();
+        assert!(!window.is_full(2));
+        assert!(window.is_full(3));
+        lane.finish_untimed([0; COUNTS], 1);
+        assert!(!window.is_full(3));
+        assert!(window.is_full(4));
+        assert_eq!(record(&[lane], 1).waits, 2);
     }
 
     #[test]
@@ -322,17 +326,17 @@ mod tests {
         let lane = Lane::leaked(Instant::now(), 2);
         lane.finish(lane.now(), [1, 0, 0, 0]);
         lane.finish_heavy(lane.now(), [2, 0, 0, 0]);
-        assert!(!lane.gate().is_full(3), "both are done");
-        let landed = land(&[lane], 2);
+        assert!(!lane.spawn_window().is_full(3), "both are done");
+        let recorded = record(&[lane], 2);
         assert_eq!(
-            (landed.histogram.len(), landed.heavy.len(), landed.tally[0]),
+            (recorded.histogram.len(), recorded.heavy.len(), recorded.counts[0]),
             (1, 1, 3)
         );
     }
 
     #[test]
     fn no_window_is_never_full() {
-        let mut gate = Lane::leaked(Instant::now(), 0).gate();
-        assert!(!gate.is_full(1 << 40));
+        let mut window = Lane::leaked(Instant::now(), 0).spawn_window();
+        assert!(!window.is_full(1 << 40));
     }
 }

@@ -8,12 +8,12 @@ pub(crate) mod capture;
 pub(crate) mod chain;
 pub mod check;
 pub mod choices;
+pub(crate) mod event;
 pub(crate) mod fib;
-pub(crate) mod gate;
-pub(crate) mod hall;
 pub(crate) mod lane;
 pub(crate) mod packets;
 pub(crate) mod sockets;
+pub(crate) mod task_bench;
 pub(crate) mod wire;
 
 /// More threads than this are never started in one run, nor are more coroutines of may suspended.

@@ -72,13 +72,13 @@ async fn answer(stream: TcpStream, wait: Duration) {
 
 impl Ends {
     /// Asks for an item, and waits for the answer.
-    pub(crate) async fn ask<V: Remote>(self, verbs: V, item: u64) {
+    pub(crate) async fn ask<V: Remote>(self, api: V, item: u64) {
         let end = self.0[item as usize]
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let mut wire = end
-            .and_then(|end| verbs.wire(end).ok())
+            .and_then(|end| api.wire(end).ok())
             .expect("each item has a connection, and asks once");
         let mut answer = [0; 8];
         let asked = wire.write_all(&item.to_le_bytes()).await;

@@ -55,7 +55,7 @@ impl Contestant for Smol {
     }
 }
 
-/// The verbs of a smol task. The executor lives as long as the process, as smol's own does.
+/// What can be called by a smol task. The executor lives as long as the process, as smol's own does.
 #[derive(Clone, Copy)]
 pub(crate) struct Api(&'static Executor<'static>);
 
@@ -90,7 +90,7 @@ impl SpawnApi for Api {
 
 /// The executor with its threads; dropping it ends them.
 struct Pool {
-    verbs: Api,
+    api: Api,
     stop: Sender<()>,
     threads: Vec<thread::JoinHandle<()>>,
 }
@@ -100,7 +100,7 @@ impl Pool {
         let executor: &'static Executor<'static> = Box::leak(Box::new(Executor::new()));
         let (stop, stopped) = async_channel::bounded::<()>(1);
         let mut pool = Self {
-            verbs: Api(executor),
+            api: Api(executor),
             stop,
             threads: Vec::new(),
         };
@@ -130,19 +130,19 @@ impl TaskPool for Pool {
     type Tasks = Api;
 
     fn tasks(&self) -> Api {
-        self.verbs
+        self.api
     }
 
     fn start(&self, root: impl Future<Output = ()> + Send + 'static) {
-        self.verbs.launch(root);
+        self.api.launch(root);
     }
 
     fn submit<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Task<T> {
-        self.verbs.spawn_job(job)
+        self.api.spawn_job(job)
     }
 
     fn submit_and_forget(&self, job: impl FnOnce() + Send + 'static) {
-        self.verbs.launch_job(job);
+        self.api.launch_job(job);
     }
 
     fn block_on<T>(&self, future: impl Future<Output = T>) -> T {

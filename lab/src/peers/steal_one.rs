@@ -40,7 +40,6 @@ impl Contestant for StealOne {
     fn lacks(&self, idiom: Idiom) -> Option<&'static str> {
         Some(match idiom {
             Idiom::Parks | Idiom::Actors => "its jobs cannot wait without holding a worker",
-            Idiom::Scope => "its jobs are not waited for: see packet",
             _ => "measured where packets are handled: see packet, packet-cache, packet-bimodal and options",
         })
     }
@@ -165,7 +164,7 @@ fn one(steal: impl Fn() -> Steal<Job>) -> Option<Job> {
     }
 }
 
-/// The verbs of a job.
+/// What can be called by a job.
 #[derive(Clone, Copy)]
 struct Api;
 

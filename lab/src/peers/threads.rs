@@ -82,7 +82,7 @@ impl Contestant for Threads {
 /// Stack of a task's thread.
 pub(crate) const STACK: usize = 64 << 10;
 
-/// The verbs of a thread.
+/// What can be called by a thread.
 #[derive(Clone, Copy)]
 struct Api;
 

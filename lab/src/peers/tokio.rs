@@ -89,7 +89,7 @@ pub(crate) fn runtime(request: &Request, idiom: Idiom) -> Result<Runtime, LabErr
     builder.build().map_err(|error| request.failed(error))
 }
 
-/// The verbs of a tokio task.
+/// What can be called by a tokio task.
 #[derive(Clone, Copy)]
 pub(crate) struct Api;
 

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::kit::hall::{Apart, Counted, Hall, PlaceOf, Window};
+use crate::kit::task_bench::{Apart, Counted, PlaceOf, TaskBench, Window};
 use crate::prelude::*;
 
 /// How many spots there are.
@@ -53,21 +53,21 @@ impl Spots {
         Self((0..count).map(|_| Apart::default()).collect())
     }
 
-    /// Puts `seat` into a random spot and unparks whom it finds there, with a gift.
+    /// Puts `slot` into a random spot and unparks whom it finds there, with a gift.
     #[inline]
     pub(super) fn push_out<P: Place>(
         &self,
         random: &mut fastrand::Rng,
-        seat: usize,
-        hall: &Hall<P>,
+        slot: usize,
+        bench: &TaskBench<P>,
         gift: usize,
     ) {
         let spot = &self.0[random.usize(..self.0.len())].0;
-        // Ordering: AcqRel: a spot that was cleared after the end was told tells it on; see `clear`. What a seat is given it sees
+        // Ordering: AcqRel: a spot that was cleared after the end was told tells it on; see `clear`. What a slot is given it sees
         // since it is unparked after that.
-        let found = spot.swap(seat + 1, Ordering::AcqRel);
+        let found = spot.swap(slot + 1, Ordering::AcqRel);
         if found != 0 {
-            let found = &hall.seats[found - 1];
+            let found = &bench.slots[found - 1];
             found.gift.store(gift, Ordering::Relaxed);
             found.place.unpark();
         }
@@ -80,11 +80,11 @@ impl Spots {
     }
 
     /// Unparks all, once it is over. Who puts its name into a spot after that has seen that it is over, and does the same.
-    pub(super) fn clear<P: Place>(&self, hall: &Hall<P>) {
+    pub(super) fn clear<P: Place>(&self, bench: &TaskBench<P>) {
         for spot in &self.0 {
             let found = spot.0.swap(0, Ordering::AcqRel);
             if found != 0 {
-                hall.seats[found - 1].place.unpark();
+                bench.slots[found - 1].place.unpark();
             }
         }
     }
@@ -157,22 +157,22 @@ impl Plan {
     fn swap<P: TaskPool<Tasks: Parks>>(&self, pool: &P) -> Result<Counted, LabError> {
         let spots = Arc::new(Spots::new(self.spots));
         let all = Arc::clone(&spots);
-        let task = move |hall: Arc<Hall<PlaceOf<P>>>, seat| {
+        let task = move |bench: Arc<TaskBench<PlaceOf<P>>>, slot| {
             let spots = Arc::clone(&spots);
             async move {
-                let mut random = fastrand::Rng::with_seed(seat as u64);
-                let own = hall.enter(seat).await;
+                let mut random = fastrand::Rng::with_seed(slot as u64);
+                let own = bench.enter(slot).await;
                 let mut turns = 0;
-                while !hall.is_over() {
+                while !bench.is_over() {
                     turns += 1;
-                    own.turn(turns, &hall);
-                    spots.push_out(&mut random, seat, &hall, 0);
-                    if hall.is_over() {
-                        spots.clear(&hall);
+                    own.turn(turns, &bench);
+                    spots.push_out(&mut random, slot, &bench, 0);
+                    if bench.is_over() {
+                        spots.clear(&bench);
                     }
                     own.place.park().await;
                 }
-                spots.clear(&hall);
+                spots.clear(&bench);
             }
         };
         let counted = self.window.count(pool, self.tasks, |_| true, task)?;
@@ -187,18 +187,18 @@ impl Plan {
             pool,
             self.tasks,
             |_| true,
-            move |hall, seat| {
+            move |bench, slot| {
                 let spots = Arc::clone(&spots);
                 async move {
-                    let mut random = fastrand::Rng::with_seed(seat as u64);
-                    let own = hall.enter(seat).await;
+                    let mut random = fastrand::Rng::with_seed(slot as u64);
+                    let own = bench.enter(slot).await;
                     let mut turns = 0;
-                    while !hall.is_over() {
+                    while !bench.is_over() {
                         let spot = &spots[random.usize(..spots.len())].0;
                         P::Tasks::release(spot);
                         P::Tasks::acquire(spot).await;
                         turns += 1;
-                        own.turn(turns, &hall);
+                        own.turn(turns, &bench);
                     }
                     // Whoever ends leaves a permit everywhere: the one who gets it ends as well, and does the same.
                     for spot in spots.iter() {

@@ -74,7 +74,7 @@ impl ActorProgram for Plan {
     ];
 
     /// Units of power that were used, and of water.
-    type Tally = (u64, u64);
+    type Counted = (u64, u64);
 
     fn load(request: &Request) -> Self {
         let params = &request.params;

@@ -60,7 +60,7 @@ impl ActorProgram for Plan {
         ),
     ];
 
-    type Tally = Created;
+    type Counted = Created;
 
     fn load(request: &Request) -> Self {
         let params = &request.params;

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::kit::hall::{Counted, Hall, PlaceOf, Window};
+use crate::kit::task_bench::{Counted, PlaceOf, TaskBench, Window};
 use crate::prelude::*;
 
 /// The workload, ready to run.
@@ -69,25 +69,25 @@ impl Program for Plan {
 
     fn parks<P: TaskPool<Tasks: Parks>>(&self, pool: &P) -> Result<Outcome, LabError> {
         let ring = self.ring;
-        let begins = move |seat: usize| seat.is_multiple_of(ring);
-        let task = move |hall: Arc<Hall<PlaceOf<P>>>, seat: usize| async move {
-            let first = seat - seat % ring;
-            let next = &hall.seats[first + (seat + 1 - first) % ring].place;
-            let own = hall.enter(seat).await;
+        let begins = move |slot: usize| slot.is_multiple_of(ring);
+        let task = move |bench: Arc<TaskBench<PlaceOf<P>>>, slot: usize| async move {
+            let first = slot - slot % ring;
+            let next = &bench.slots[first + (slot + 1 - first) % ring].place;
+            let own = bench.enter(slot).await;
             let mut hops = 0;
-            while !hall.is_over() {
+            while !bench.is_over() {
                 hops += 1;
-                own.turn(hops, &hall);
+                own.turn(hops, &bench);
                 next.unpark();
                 own.place.park().await;
             }
             // The others of the ring are told by the same way: each is unparked once more, and ends.
             next.unpark();
         };
-        let seats = self.rings * ring;
+        let slots = self.rings * ring;
         let counted = self
             .window
-            .count_in_groups(pool, seats, self.group, begins, task)?;
+            .count_in_groups(pool, slots, self.group, begins, task)?;
         self.check(&counted)?;
         Ok(counted.outcome(ring))
     }

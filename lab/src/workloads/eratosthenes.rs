@@ -72,7 +72,7 @@ impl ActorProgram for Plan {
         ("java", Caveat::same(JAVA_QUEUES)),
     ];
 
-    type Tally = Primes;
+    type Counted = Primes;
 
     fn load(request: &Request) -> Self {
         let params = &request.params;

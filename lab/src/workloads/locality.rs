@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::churn::{SPOTS, Spots, spots};
-use crate::kit::hall::{Apart, Window};
+use crate::kit::task_bench::{Apart, Window};
 use crate::prelude::*;
 
 /// The workload, ready to run.
@@ -87,20 +87,20 @@ impl Program for Plan {
             pool,
             self.tasks,
             |_| true,
-            move |hall, seat| {
+            move |bench, slot| {
                 let (spots, arrays) = (Arc::clone(&spots), Arc::clone(&arrays));
                 async move {
-                    let mut random = fastrand::Rng::with_seed(seat as u64);
-                    let mut held = seat;
-                    let own = hall.enter(seat).await;
+                    let mut random = fastrand::Rng::with_seed(slot as u64);
+                    let mut held = slot;
+                    let own = bench.enter(slot).await;
                     let mut turns = 0;
-                    while !hall.is_over() {
+                    while !bench.is_over() {
                         plan.work(&mut random, &arrays[held]);
                         turns += 1;
-                        own.turn(turns, &hall);
-                        spots.push_out(&mut random, seat, &hall, held);
-                        if hall.is_over() {
-                            spots.clear(&hall);
+                        own.turn(turns, &bench);
+                        spots.push_out(&mut random, slot, &bench, held);
+                        if bench.is_over() {
+                            spots.clear(&bench);
                         }
                         own.place.park().await;
                         if plan.shared {
@@ -108,7 +108,7 @@ impl Program for Plan {
                             held = own.gift.load(Ordering::Relaxed);
                         }
                     }
-                    spots.clear(&hall);
+                    spots.clear(&bench);
                 }
             },
         )?;

@@ -91,7 +91,7 @@ impl ActorProgram for Plan {
     };
 
     /// The picture.
-    type Tally = Vec<u16>;
+    type Counted = Vec<u16>;
 
     fn load(request: &Request) -> Self {
         let params = &request.params;

@@ -106,20 +106,20 @@ impl Items {
     }
 
     /// What the items of a range come to.
-    fn reduced<V: Remote>(self, verbs: V, from: u64, to: u64) -> Pin<Box<dyn Future<Output = u64> + Send>> {
+    fn reduced<V: Remote>(self, api: V, from: u64, to: u64) -> Pin<Box<dyn Future<Output = u64> + Send>> {
         Box::pin(async move {
             if to - from > 1 {
                 let middle = from + (to - from) / 2;
-                let halves = (self.reduced(verbs, from, middle), self.reduced(verbs, middle, to));
-                let (left, right) = verbs.both(halves.0, halves.1).await;
+                let halves = (self.reduced(api, from, middle), self.reduced(api, middle, to));
+                let (left, right) = api.both(halves.0, halves.1).await;
                 return (left + right) % MODULUS;
             }
             match self.wait {
                 Wait::Nothing => {}
-                Wait::Timer(wait) => verbs.wait(wait).await,
-                Wait::Answer(ends) => ends.ask(verbs, from).await,
+                Wait::Timer(wait) => api.wait(wait).await,
+                Wait::Answer(ends) => ends.ask(api, from).await,
             }
-            verbs.computed(self.work(from)).await % MODULUS
+            api.computed(self.work(from)).await % MODULUS
         })
     }
 }
@@ -177,7 +177,9 @@ impl Program for Plan {
     fn caveat(request: &Request) -> Option<Caveat> {
         let waits = request.params.number("wait") > 0;
         match request.runtime.as_str() {
-            "rayon" if waits => Some(Caveat::other("a worker is held while an item waits; n is bounded")),
+            "rayon" if waits => Some(Caveat::other(
+                "a worker is held while an item waits; n is bounded",
+            )),
             "tokio" => Some(Caveat::same("it has no join: an item is computed in plain calls")),
             "tokio+rayon" => Some(TWO_POOLS),
             _ => None,
@@ -291,10 +293,10 @@ fn call() -> f64 {
 
 /// How long so many items take, on a worker.
 fn timed<P: RemotePool>(pool: &P, items: Items, n: u64) -> Result<Duration, LabError> {
-    let verbs = pool.remote();
+    let api = pool.remote();
     let (sum, elapsed) = pool.run(async move {
         let start = Instant::now();
-        let sum = items.reduced(verbs, 0, n).await;
+        let sum = items.reduced(api, 0, n).await;
         (sum, start.elapsed())
     });
     let expected = (0..n).fold(0, |sum, item| (sum + fib(items.work(item).n)) % MODULUS);

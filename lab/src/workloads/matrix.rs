@@ -80,7 +80,7 @@ impl ActorProgram for Plan {
     };
 
     /// The cells of the product.
-    type Tally = Vec<f64>;
+    type Counted = Vec<f64>;
 
     fn load(request: &Request) -> Self {
         let params = &request.params;

@@ -63,7 +63,7 @@ impl ActorProgram for Plan {
         ("java", Caveat::same(JAVA_QUEUES)),
     ];
 
-    type Tally = Read;
+    type Counted = Read;
 
     fn load(request: &Request) -> Self {
         let params = &request.params;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use crate::kit::chain::{Feed, Listening};
-use crate::kit::lane::{Landed, Tally};
+use crate::kit::lane::{Counts, Recorded};
 use crate::kit::packets::{Packets, newlines_of};
 use crate::prelude::*;
 
@@ -59,7 +59,7 @@ impl Feed for Scan {
     }
 
     #[inline]
-    fn handle(self, packet: &[u8]) -> Tally {
+    fn handle(self, packet: &[u8]) -> Counts {
         let newlines = newlines_of(packet);
         if !self.spin.is_zero() {
             let start = Instant::now();
@@ -141,10 +141,10 @@ impl Plan {
         (0..self.listening.spawners).map(of_spawner).sum()
     }
 
-    fn outcome(&self, landed: &Landed) -> Result<Outcome, LabError> {
-        check("newlines", &landed.tally[0], &self.expected())?;
-        Ok(Outcome::new(self.listening.total(), landed.elapsed)
-            .with_latency(&landed.histogram)
-            .with_measure("window_full", landed.waits as f64))
+    fn outcome(&self, recorded: &Recorded) -> Result<Outcome, LabError> {
+        check("newlines", &recorded.counts[0], &self.expected())?;
+        Ok(Outcome::new(self.listening.total(), recorded.elapsed)
+            .with_latency(&recorded.histogram)
+            .with_measure("window_full", recorded.waits as f64))
     }
 }

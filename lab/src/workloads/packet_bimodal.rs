@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::packet_cache::{Journeying, Reading};
+use super::packet_cache::{PacketItem, Reading};
 use crate::kit::burn::burn;
 use crate::kit::chain::{Item, Launch, Listening, OfJobs, OfTasks, Source, heavy_ones};
-use crate::kit::lane::{Landed, Lane};
+use crate::kit::lane::{Lane, Recorded};
 use crate::kit::packets::Packets;
 use crate::prelude::*;
 
@@ -115,8 +115,8 @@ impl Children {
         // AcqRel: the last one sees what the other left.
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             let short = self.short.load(Ordering::Relaxed);
-            let tally = [self.state, u64::from(Self::COUNT), u64::from(short), 0];
-            self.lane.finish_heavy(self.started, tally);
+            let counts = [self.state, u64::from(Self::COUNT), u64::from(short), 0];
+            self.lane.finish_heavy(self.started, counts);
         }
     }
 }
@@ -130,7 +130,7 @@ struct Bimodal<S> {
 
 /// A packet on its way.
 struct Packet<S> {
-    journey: Journeying,
+    item: PacketItem,
     heavy: Option<S>,
 }
 
@@ -140,7 +140,7 @@ impl<S: Start> Source for Bimodal<S> {
     fn items(self, spawner: u64) -> impl FnMut(&Lane, u64) -> Packet<S> + Send + 'static {
         let first = spawner * self.plan.listening.share();
         move |lane, number| Packet {
-            journey: self.plan.reading.item(lane, spawner, number),
+            item: self.plan.reading.item(lane, spawner, number),
             heavy: self.plan.heavy[(first + number) as usize].then_some(self.start),
         }
     }
@@ -149,22 +149,22 @@ impl<S: Start> Source for Bimodal<S> {
 impl<S: Start> Item for Packet<S> {
     #[inline]
     fn step(&mut self) -> bool {
-        self.journey.step()
+        self.item.step()
     }
 
     #[inline]
     fn arrive(self, lane: &'static Lane) {
         let Some(start) = self.heavy else {
-            return self.journey.arrive(lane);
+            return self.item.arrive(lane);
         };
         let children = Arc::new(Children {
             lane,
-            started: self.journey.started,
-            state: self.journey.state,
+            started: self.item.started,
+            state: self.item.state,
             left: AtomicU32::new(Children::COUNT),
             short: AtomicU32::new(0),
         });
-        drop(self.journey);
+        drop(self.item);
         for _ in 1..Children::COUNT {
             start.start(Arc::clone(&children));
         }
@@ -288,31 +288,31 @@ impl Plan {
         }
     }
 
-    fn outcome(&self, landed: &Landed) -> Result<Outcome, LabError> {
+    fn outcome(&self, recorded: &Recorded) -> Result<Outcome, LabError> {
         let heavy = match self.listening.handlers {
             true => self.heavy.iter().filter(|heavy| **heavy).count() as u64,
             false => 0,
         };
         check(
             "sum over all chains",
-            &landed.tally[0],
+            &recorded.counts[0],
             &self.reading.expected(self.listening),
         )?;
         check(
             "tasks that take long",
-            &landed.tally[1],
+            &recorded.counts[1],
             &(heavy * u64::from(Children::COUNT)),
         )?;
         check(
             "tasks that did not take as long as they should",
-            &landed.tally[2],
+            &recorded.counts[2],
             &0,
         )?;
-        check("heavy packets", &landed.heavy.len(), &heavy)?;
-        Ok(Outcome::new(self.listening.total(), landed.elapsed)
-            .with_latencies_apart(&landed.histogram, &landed.heavy)
+        check("heavy packets", &recorded.heavy.len(), &heavy)?;
+        Ok(Outcome::new(self.listening.total(), recorded.elapsed)
+            .with_latencies_apart(&recorded.histogram, &recorded.heavy)
             .with_measure("heavy_packets", heavy as f64)
-            .with_measure("window_full", landed.waits as f64))
+            .with_measure("window_full", recorded.waits as f64))
     }
 }
 
@@ -333,8 +333,8 @@ mod tests {
         children.end(true);
         assert_eq!(lane.done(), 0);
         children.end(false);
-        let landed = crate::kit::lane::land(&[lane], 1);
-        assert_eq!(landed.tally, [7, 2, 1, 0]);
-        assert_eq!((landed.histogram.len(), landed.heavy.len()), (0, 1));
+        let recorded = crate::kit::lane::record(&[lane], 1);
+        assert_eq!(recorded.counts, [7, 2, 1, 0]);
+        assert_eq!((recorded.histogram.len(), recorded.heavy.len()), (0, 1));
     }
 }

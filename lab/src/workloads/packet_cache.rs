@@ -5,7 +5,7 @@
 //! number, so the sum over all chains is known beforehand.
 
 use crate::kit::chain::{Item, Listening, Source};
-use crate::kit::lane::{Landed, Lane};
+use crate::kit::lane::{Lane, Recorded};
 use crate::kit::packets::{POOL, Packets};
 use crate::prelude::*;
 
@@ -29,7 +29,7 @@ pub(super) struct Reading {
 }
 
 /// A packet on its way.
-pub(super) struct Journeying {
+pub(super) struct PacketItem {
     /// The copy that is its own.
     packet: Vec<u8>,
     /// What its tasks came to so far.
@@ -74,7 +74,7 @@ fn first_state(spawner: u64, number: u64) -> (usize, u64) {
     ((state % POOL as u64) as usize, state)
 }
 
-impl Item for Journeying {
+impl Item for PacketItem {
     #[inline]
     fn step(&mut self) -> bool {
         self.state = work(&self.packet, self.state);
@@ -96,19 +96,19 @@ impl Item for Journeying {
 }
 
 impl Source for Reading {
-    type Item = Journeying;
+    type Item = PacketItem;
 
-    fn items(self, spawner: u64) -> impl FnMut(&Lane, u64) -> Journeying + Send + 'static {
+    fn items(self, spawner: u64) -> impl FnMut(&Lane, u64) -> PacketItem + Send + 'static {
         move |lane, number| self.item(lane, spawner, number)
     }
 }
 
 impl Reading {
     #[inline]
-    pub(super) fn item(self, lane: &Lane, spawner: u64, number: u64) -> Journeying {
+    pub(super) fn item(self, lane: &Lane, spawner: u64, number: u64) -> PacketItem {
         let (index, state) = first_state(spawner, number);
         let packet = self.packets.packets[index].clone();
-        Journeying {
+        PacketItem {
             packet,
             state,
             left: self.chain,
@@ -187,17 +187,18 @@ impl Program for Plan {
 }
 
 impl Plan {
-    fn outcome(&self, landed: &Landed) -> Result<Outcome, LabError> {
+    fn outcome(&self, recorded: &Recorded) -> Result<Outcome, LabError> {
         check(
             "sum over all chains",
-            &landed.tally[0],
+            &recorded.counts[0],
             &self.reading.expected(self.listening),
         )?;
-        let outcome = Outcome::new(self.listening.total(), landed.elapsed).with_latency(&landed.histogram);
+        let outcome =
+            Outcome::new(self.listening.total(), recorded.elapsed).with_latency(&recorded.histogram);
         let tasks_per_second = outcome.throughput * self.reading.chain as f64;
         Ok(outcome
             .with_measure("tasks_per_second", tasks_per_second)
-            .with_measure("window_full", landed.waits as f64))
+            .with_measure("window_full", recorded.waits as f64))
     }
 }
 

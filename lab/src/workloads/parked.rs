@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use harness::resident_bytes;
 
-use crate::kit::gate::{Gate, Wait};
+use crate::kit::event::{Event, Wait};
 use crate::kit::lane::Lane;
 use crate::prelude::*;
 
@@ -66,8 +66,8 @@ impl Program for Plan {
 
     fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let (tasks, n) = (pool.tasks(), self.n);
-        // Gate and lane live as long as the process: the tasks hold plain references.
-        let gate: &'static Gate = Box::leak(Box::new(Gate::for_waiters(n as usize)));
+        // Event and lane live as long as the process: the tasks hold plain references.
+        let event: &'static Event = Box::leak(Box::new(Event::for_waiters(n as usize)));
         let lane = Lane::leaked(base(), 0);
         wake_once(pool);
 
@@ -75,15 +75,15 @@ impl Program for Plan {
         let start = Instant::now();
         pool.start(async move {
             for _ in 0..n {
-                tasks.launch(parked(gate.wait(), lane));
+                tasks.launch(parked(event.wait(), lane));
             }
         });
-        let create = until(start, || gate.waiting() as u64 == n);
+        let create = until(start, || event.waiting() as u64 == n);
         let bytes = grown(before);
 
         let start = Instant::now();
         // From a task, as one task wakes another.
-        pool.start(async move { gate.open() });
+        pool.start(async move { event.open() });
         let wake = until(start, || lane.done() == n);
         self.outcome(&Stages { create, wake, bytes }, lane.done())
     }
@@ -155,7 +155,7 @@ fn grown(before: Option<u64>) -> Option<u64> {
     Some(resident_bytes()?.saturating_sub(before?))
 }
 
-/// The gate of threads: a condition variable.
+/// The event of threads: a condition variable.
 #[derive(Default)]
 struct Bell {
     state: Mutex<(bool, u64)>,

@@ -11,13 +11,13 @@ use etherparse::{SlicedPacket, TransportSlice};
 
 use crate::kit::capture::{BUNDLED_NAME, Capture};
 use crate::kit::chain::{Feed, Listening};
-use crate::kit::lane::{Landed, TALLIES, Tally};
+use crate::kit::lane::{COUNTS, Counts, Recorded};
 use crate::prelude::*;
 
 /// Headers that a head may have; one with more is not counted.
 const HEADERS: usize = 64;
 
-/// What a handler finds, as indices of its tally.
+/// What a handler finds, as indices of its counts.
 const TCP: usize = 0;
 const REQUEST: usize = 1;
 const RESPONSE: usize = 2;
@@ -42,7 +42,7 @@ impl Feed for Replay {
     }
 
     #[inline]
-    fn handle(self, packet: &[u8]) -> Tally {
+    fn handle(self, packet: &[u8]) -> Counts {
         parse(packet)
     }
 }
@@ -78,31 +78,31 @@ impl Iterator for Laps {
 }
 
 /// Parses a frame: whether it is TCP, begins an HTTP request or response, and how many bytes follow the head.
-fn parse(frame: &[u8]) -> Tally {
-    let mut tally = [0; TALLIES];
+fn parse(frame: &[u8]) -> Counts {
+    let mut counts = [0; COUNTS];
     let Ok(sliced) = SlicedPacket::from_ethernet(frame) else {
-        return tally;
+        return counts;
     };
     let Some(TransportSlice::Tcp(segment)) = sliced.transport else {
-        return tally;
+        return counts;
     };
-    tally[TCP] = 1;
+    counts[TCP] = 1;
     let payload = segment.payload();
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     if payload.starts_with(b"HTTP/") {
         let mut response = httparse::Response::new(&mut headers);
         if let Ok(httparse::Status::Complete(head)) = response.parse(payload) {
-            tally[RESPONSE] = 1;
-            tally[BODY] = (payload.len() - head) as u64;
+            counts[RESPONSE] = 1;
+            counts[BODY] = (payload.len() - head) as u64;
         }
     } else if !payload.is_empty() {
         let mut request = httparse::Request::new(&mut headers);
         if let Ok(httparse::Status::Complete(head)) = request.parse(payload) {
-            tally[REQUEST] = 1;
-            tally[BODY] = (payload.len() - head) as u64;
+            counts[REQUEST] = 1;
+            counts[BODY] = (payload.len() - head) as u64;
         }
     }
-    tally
+    counts
 }
 
 impl Program for Plan {
@@ -177,21 +177,21 @@ impl Program for Plan {
 
 impl Plan {
     /// What a sequential pass over the same packets finds.
-    fn expected(&self) -> Tally {
+    fn expected(&self) -> Counts {
         if !self.listening.handlers {
-            return [0; TALLIES];
+            return [0; COUNTS];
         }
-        let of_frame: Vec<Tally> = self.replay.frames.iter().map(|frame| parse(frame)).collect();
+        let of_frame: Vec<Counts> = self.replay.frames.iter().map(|frame| parse(frame)).collect();
         let frames = of_frame.len() as u64;
-        let mut sum = [0; TALLIES];
+        let mut sum = [0; COUNTS];
         for spawner in 0..self.listening.spawners {
             let first = self.replay.laps(spawner).at;
-            for (at, tally) in of_frame.iter().enumerate() {
+            for (at, counts) in of_frame.iter().enumerate() {
                 // How often this frame comes among the packets of the spawner.
                 let place = (at + of_frame.len() - first) as u64 % frames;
                 let times =
                     self.listening.share() / frames + u64::from(place < self.listening.share() % frames);
-                for (sum, found) in sum.iter_mut().zip(tally) {
+                for (sum, found) in sum.iter_mut().zip(counts) {
                     *sum += found * times;
                 }
             }
@@ -199,18 +199,18 @@ impl Plan {
         sum
     }
 
-    fn outcome(&self, landed: &Landed) -> Result<Outcome, LabError> {
+    fn outcome(&self, recorded: &Recorded) -> Result<Outcome, LabError> {
         check(
             "TCP segments, requests, responses, body bytes",
-            &landed.tally,
+            &recorded.counts,
             &self.expected(),
         )?;
-        Ok(Outcome::new(self.listening.total(), landed.elapsed)
-            .with_latency(&landed.histogram)
-            .with_measure("window_full", landed.waits as f64)
-            .with_measure("tcp_segments", landed.tally[TCP] as f64)
-            .with_measure("http_requests", landed.tally[REQUEST] as f64)
-            .with_measure("http_responses", landed.tally[RESPONSE] as f64))
+        Ok(Outcome::new(self.listening.total(), recorded.elapsed)
+            .with_latency(&recorded.histogram)
+            .with_measure("window_full", recorded.waits as f64)
+            .with_measure("tcp_segments", recorded.counts[TCP] as f64)
+            .with_measure("http_requests", recorded.counts[REQUEST] as f64)
+            .with_measure("http_responses", recorded.counts[RESPONSE] as f64))
     }
 }
 
@@ -224,8 +224,8 @@ mod tests {
         let sum = frames
             .iter()
             .map(|frame| parse(frame))
-            .fold([0; TALLIES], |mut sum, tally| {
-                sum.iter_mut().zip(tally).for_each(|(sum, found)| *sum += found);
+            .fold([0; COUNTS], |mut sum, counts| {
+                sum.iter_mut().zip(counts).for_each(|(sum, found)| *sum += found);
                 sum
             });
         assert!(sum[TCP] > sum[REQUEST] + sum[RESPONSE], "{sum:?}");
@@ -241,7 +241,7 @@ mod tests {
             let settings = [format!("n={n}"), format!("spawners={spawners}")];
             let request = crate::kit::request("pcap", &settings.each_ref().map(String::as_str));
             let plan = Plan::load(&request).unwrap();
-            let mut replayed = [0; TALLIES];
+            let mut replayed = [0; COUNTS];
             for spawner in 0..plan.listening.spawners {
                 for frame in plan.replay.packets(spawner).take(plan.listening.share() as usize) {
                     replayed
@@ -265,6 +265,6 @@ mod tests {
             frame.truncate(random.usize(..=frame.len()));
             parse(&frame);
         }
-        assert_eq!(parse(b""), [0; TALLIES]);
+        assert_eq!(parse(b""), [0; COUNTS]);
     }
 }

@@ -56,7 +56,7 @@ impl ActorProgram for Plan {
     ];
 
     /// How many units were consumed, and their sum.
-    type Tally = (u64, u64);
+    type Counted = (u64, u64);
 
     fn load(request: &Request) -> Self {
         let params = &request.params;

@@ -33,18 +33,18 @@ fn leaves(n: u64) -> u64 {
 
 impl Leaves {
     /// fib(n), the first leaf of which is that one.
-    fn fib<V: Remote>(self, verbs: V, n: u64, first: u64) -> Pin<Box<dyn Future<Output = u64> + Send>> {
+    fn fib<V: Remote>(self, api: V, n: u64, first: u64) -> Pin<Box<dyn Future<Output = u64> + Send>> {
         Box::pin(async move {
             if n >= 2 {
                 let halves = (
-                    self.fib(verbs, n - 1, first),
-                    self.fib(verbs, n - 2, first + leaves(n - 1)),
+                    self.fib(api, n - 1, first),
+                    self.fib(api, n - 2, first + leaves(n - 1)),
                 );
-                let (left, right) = verbs.both(halves.0, halves.1).await;
+                let (left, right) = api.both(halves.0, halves.1).await;
                 return left + right;
             }
             if self.hideable[first as usize] {
-                verbs.wait(self.work).await;
+                api.wait(self.work).await;
             } else {
                 thread::sleep(self.work);
             }
@@ -101,17 +101,17 @@ impl Program for Plan {
     }
 
     fn remote<P: RemotePool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let (verbs, n) = (pool.remote(), self.n);
+        let (api, n) = (pool.remote(), self.n);
         let short = Leaves {
             work: Duration::from_micros(1),
             ..self.leaves
         };
-        pool.run(short.fib(verbs, n.min(8), 0));
+        pool.run(short.fib(api, n.min(8), 0));
         let before = pool.counters().unwrap_or_default();
         let leaves = self.leaves;
         let (result, elapsed) = pool.run(async move {
             let start = Instant::now();
-            (leaves.fib(verbs, n, 0).await, start.elapsed())
+            (leaves.fib(api, n, 0).await, start.elapsed())
         });
         check("fib", &result, &fib(n))?;
         let count = leaves.hideable.len() as u32;

@@ -31,7 +31,7 @@ impl ActorProgram for Plan {
     };
 
     /// How often all of them yielded.
-    type Tally = u64;
+    type Counted = u64;
 
     fn load(request: &Request) -> Self {
         let params = &request.params;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use harness::resident_bytes;
 
-use crate::kit::lane::{Lane, land};
+use crate::kit::lane::{Lane, record};
 use crate::prelude::*;
 
 /// The workload, ready to run.
@@ -127,9 +127,9 @@ impl Program for Plan {
                 2 * self.lead.unwrap_or_default().as_millis()
             )));
         }
-        let landed = land(&[lanes.woken], self.n);
-        check("tasks that woke early", &landed.tally[0], &0)?;
-        let mut outcome = Outcome::new(self.n, landed.elapsed).with_latency(&landed.histogram);
+        let recorded = record(&[lanes.woken], self.n);
+        check("tasks that woke early", &recorded.counts[0], &0)?;
+        let mut outcome = Outcome::new(self.n, recorded.elapsed).with_latency(&recorded.histogram);
         if let Some(bytes) = bytes {
             outcome = outcome
                 .with_measure("bytes_per_task", bytes as f64 / self.n as f64)
@@ -147,7 +147,7 @@ impl Plan {
             ..*self
         };
         few.launch(pool, lanes, n, first);
-        land(&[lanes.woken], n);
+        record(&[lanes.woken], n);
     }
 
     /// Makes `n` tasks from a task of the pool.

@@ -52,7 +52,7 @@ impl ActorProgram for Plan {
         ("java", Caveat::same("blocking queues are its mailboxes")),
     ];
 
-    type Tally = Vec<Seen>;
+    type Counted = Vec<Seen>;
 
     fn load(request: &Request) -> Self {
         let params = &request.params;

@@ -23,7 +23,7 @@ use harness::{Counters, empty_histogram};
 use hdrhistogram::Histogram;
 
 use crate::kit::check::dropped;
-use crate::kit::hall::{Apart, PlaceOf};
+use crate::kit::task_bench::{Apart, PlaceOf};
 use crate::prelude::*;
 
 /// The workload, ready to run.
@@ -199,12 +199,12 @@ impl Protocol {
 
 impl<P: Place> Stage<P> {
     /// Starts the tasks, lets the first one lead, and waits for all. How often somebody saw a leader.
-    async fn root<W: Parks<Place = P>>(self: &Arc<Self>, verbs: W) -> u64 {
+    async fn root<W: Parks<Place = P>>(self: &Arc<Self>, api: W) -> u64 {
         self.root.enter().await;
         let handles: Vec<_> = (0..self.members.len())
             .map(|own| {
                 let stage = Arc::clone(self);
-                verbs.spawn(async move { stage.take_part(own, verbs).await })
+                api.spawn(async move { stage.take_part(own, api).await })
             })
             .collect();
         self.root.park().await;
@@ -230,7 +230,7 @@ impl<P: Place> Stage<P> {
     }
 
     /// One task's life. How often it saw a leader that it was not itself.
-    async fn take_part<W: SpawnApi>(&self, own: usize, verbs: W) -> u64 {
+    async fn take_part<W: SpawnApi>(&self, own: usize, api: W) -> u64 {
         let member = &self.members[own];
         member.place.enter().await;
         // Ordering: AcqRel: the root sees all others enter, by way of the last.
@@ -259,7 +259,7 @@ impl<P: Place> Stage<P> {
             if self.plan.park {
                 member.place.park().await;
             } else {
-                verbs.yield_now().await;
+                api.yield_now().await;
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! With one task per worker there is nothing to give way to; with a hundred, each waits for its turn.
 
-use crate::kit::hall::Window;
+use crate::kit::task_bench::Window;
 use crate::prelude::*;
 
 /// The workload, ready to run.
@@ -46,18 +46,18 @@ impl Program for Plan {
     }
 
     fn parks<P: TaskPool<Tasks: Parks>>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let verbs = pool.tasks();
+        let api = pool.tasks();
         let counted = self.window.count(
             pool,
             self.tasks,
             |_| true,
-            move |hall, seat| async move {
-                let own = hall.enter(seat).await;
+            move |bench, slot| async move {
+                let own = bench.enter(slot).await;
                 let mut turns = 0;
-                while !hall.is_over() {
+                while !bench.is_over() {
                     turns += 1;
-                    own.turn(turns, &hall);
-                    verbs.yield_now().await;
+                    own.turn(turns, &bench);
+                    api.yield_now().await;
                 }
             },
         )?;

@@ -1,4 +1,4 @@
-//! This project's fibers: every verb waits in direct style, by `.wait()`.
+//! This project's fibers: every call waits in direct style, by `.wait()`.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Store, Unit};
 use crate::idioms::parks::{Parks, WakerPlace};
 use crate::idioms::{SpawnApi, TaskPool};
 
-/// The verbs of a fiber.
+/// What can be called by a fiber.
 #[derive(Clone, Copy)]
 pub(crate) struct FiberApi;
 

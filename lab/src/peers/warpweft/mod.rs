@@ -119,7 +119,7 @@ fn runtime(request: &Request, policy: &str) -> Result<Runtime, LabError> {
     runtime.map_err(|error| request.failed(error))
 }
 
-/// The verbs of a task.
+/// What can be called by a task.
 #[derive(Clone, Copy)]
 pub(crate) struct Api;
 

@@ -210,7 +210,7 @@ fn count_of(text: &str, most: usize) -> Option<usize> {
     (1..=most).contains(&count).then_some(count)
 }
 
-/// The verbs of a task, of which those that it starts belong to one pool.
+/// What can be called by a task, of which those that it starts belong to one pool.
 #[derive(Clone, Copy)]
 struct Api(&'static Pool);
 
@@ -261,7 +261,7 @@ impl Sleeps for Api {
 /// The runtime, and which of its pools has which part, or key.
 struct Pools {
     runtime: Runtime,
-    verbs: Vec<Api>,
+    api: Vec<Api>,
     silos: bool,
 }
 
@@ -284,18 +284,14 @@ impl Pools {
                 chain.then(name, pool)
             })
             .build()?;
-        let verbs = runtime
+        let api = runtime
             .pools()
             .iter()
             // A process makes one run.
             .map(|pool| Api(Box::leak(Box::new(pool.clone()))))
             .collect();
         let silos = matches!(shape, Shape::Silos(..));
-        Ok(Self {
-            runtime,
-            verbs,
-            silos,
-        })
+        Ok(Self { runtime, api, silos })
     }
 }
 
@@ -307,8 +303,8 @@ impl TaskPool for Pools {
     }
 
     fn at(&self, part: Part, key: u64) -> Api {
-        let pools = self.verbs.len();
-        self.verbs[match part {
+        let pools = self.api.len();
+        self.api[match part {
             _ if self.silos => (key % pools as u64) as usize,
             Part::Steps => pools - 2,
             Part::Last => pools - 1,

@@ -20,7 +20,7 @@ use std::time::Duration;
 use harness::Pending;
 
 use crate::kit::MOST_THREADS;
-use crate::kit::lane::{Landed, land};
+use crate::kit::lane::{Recorded, record};
 use crate::prelude::*;
 
 mod conference;
@@ -29,7 +29,7 @@ mod slot;
 mod voices;
 mod wav;
 
-use conference::{BREACHES, Hall, MIXED, SENT, Size, expected};
+use conference::{BREACHES, Calls, MIXED, SENT, Size, expected};
 use voices::Voices;
 
 /// Samples per second.
@@ -37,7 +37,7 @@ const RATE: u32 = 8000;
 /// Samples of a frame: 20 ms.
 const SAMPLES: usize = 160;
 /// The most participants of a conference.
-const MOST_SEATS: u64 = 64;
+const MOST_PARTICIPANTS: u64 = 64;
 
 /// What is tried with the file of the mix.
 const WRITE: &str = "write the mix";
@@ -45,15 +45,15 @@ const WRITE: &str = "write the mix";
 /// Checks the files before anything is run, and sets what follows from them.
 fn settle_files(asked: &mut Asked<'_>) -> Result<(), LabError> {
     let wavs = asked.files.all("wav");
-    let seats = wavs.len() as u64;
-    if seats > 0 {
+    let participants = wavs.len() as u64;
+    if participants > 0 {
         let longest = Voices::load(wavs)?.longest();
-        if asked.said.contains("participants") || seats > MOST_SEATS {
+        if asked.said.contains("participants") || participants > MOST_PARTICIPANTS {
             return Err(LabError::Usage(format!(
-                "--wav, {seats} times: each file is a participant, {MOST_SEATS} at most; leave `participants` out"
+                "--wav, {participants} times: each file is a participant, {MOST_PARTICIPANTS} at most; leave `participants` out"
             )));
         }
-        *asked.params = asked.params.with_number("participants", seats);
+        *asked.params = asked.params.with_number("participants", participants);
         if !asked.said.contains("n") {
             *asked.params = asked.params.with_number("n", longest);
         }
@@ -103,7 +103,7 @@ impl Program for Plan {
         params: params! {
             count("100", "frames of each participant; with --wav those of the longest file", 1_000_000);
             Param::number("conferences", "400", 1, 50_000, "conferences, each with a task that mixes");
-            Param::number("participants", "4", 1, MOST_SEATS,
+            Param::number("participants", "4", 1, MOST_PARTICIPANTS,
                 "participants of each conference, a task each; with --wav as many as files");
             Param::number("pace", "20", 0, 1000,
                 "milliseconds from one frame to the next; 0: as fast as they are taken");
@@ -177,7 +177,7 @@ impl Program for Plan {
             size: Size {
                 n: params.number("n"),
                 conferences: params.number("conferences"),
-                seats: params.number("participants"),
+                participants: params.number("participants"),
                 pace: nanos("pace"),
                 deadline: nanos("deadline"),
             },
@@ -198,64 +198,64 @@ impl Program for Plan {
     }
 
     fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let hall = self.hall();
+        let calls = self.calls();
         // Of each conference, those in which its participants and its mixer live.
         let homes: Vec<[P::Tasks; 2]> = (0..self.size.conferences)
             .map(|number| [Part::Steps, Part::Last].map(|part| pool.at(part, number)))
             .collect();
         pool.start({
-            let hall = Arc::clone(&hall);
+            let calls = Arc::clone(&calls);
             async move {
-                for person in Arc::clone(&hall).people() {
+                for person in Arc::clone(&calls).people() {
                     let [participants, mixers] = homes[person.conference() as usize];
                     let tasks = if person.mixes() { mixers } else { participants };
                     tasks.launch(person.live(tasks));
                 }
-                hall.open();
+                calls.open();
             }
         });
-        self.outcome(&hall)
+        self.outcome(&calls)
     }
 
     fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let (hall, jobs) = (self.hall(), pool.jobs());
+        let (calls, jobs) = (self.calls(), pool.jobs());
         pool.start({
-            let hall = Arc::clone(&hall);
+            let calls = Arc::clone(&calls);
             move || {
-                for person in Arc::clone(&hall).people() {
+                for person in Arc::clone(&calls).people() {
                     jobs.launch(move || person.work(jobs));
                 }
-                hall.open();
+                calls.open();
             }
         });
-        self.outcome(&hall)
+        self.outcome(&calls)
     }
 }
 
 impl Plan {
-    fn hall(&self) -> Arc<Hall> {
-        Arc::new(Hall::new(self.size, self.voices, self.mix.is_some()))
+    fn calls(&self) -> Arc<Calls> {
+        Arc::new(Calls::new(self.size, self.voices, self.mix.is_some()))
     }
 
-    fn outcome(&self, hall: &Hall) -> Result<Outcome, LabError> {
+    fn outcome(&self, calls: &Calls) -> Result<Outcome, LabError> {
         let frames = self.size.frames();
-        let Landed {
+        let Recorded {
             elapsed,
-            tally,
+            counts,
             histogram,
             ..
-        } = land(&[hall.mixed, hall.sent], frames);
+        } = record(&[calls.mixed, calls.sent], frames);
         let expected = expected(&self.size, self.voices);
         check(
             "the sum of what was mixed, and sent",
-            &(tally[MIXED], tally[SENT]),
+            &(counts[MIXED], counts[SENT]),
             &expected,
         )?;
-        if let (Some(path), Some(tape)) = (&self.mix, &hall.tape) {
+        if let (Some(path), Some(tape)) = (&self.mix, &calls.tape) {
             let tape = tape.lock().unwrap_or_else(PoisonError::into_inner);
             Pending::open(WRITE, path)?.finish(wav::write(&tape))?;
         }
-        let breaches = tally[BREACHES] as f64 / frames as f64;
+        let breaches = counts[BREACHES] as f64 / frames as f64;
         Ok(Outcome::new(frames, elapsed)
             .with_latency(&histogram)
             .with_measure("breaches_percent", 100.0 * breaches))

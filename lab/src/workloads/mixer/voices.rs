@@ -128,13 +128,13 @@ impl Voices {
     }
 
     /// The voice of a seat of a conference of so many, and the frame at which it begins.
-    pub(super) fn of(&self, conference: u64, seat: u64, seats: u64) -> (&Voice, u64) {
+    pub(super) fn of(&self, conference: u64, seat: u64, participants: u64) -> (&Voice, u64) {
         let count = self.all.len() as u64;
         if self.from_files {
             return (&self.all[(seat % count) as usize], 0);
         }
         // Conferences that have the same voices are at different places of them.
-        let voice = (conference * seats + seat) % count;
+        let voice = (conference * participants + seat) % count;
         (&self.all[voice as usize], scramble(conference) % FRAMES)
     }
 }

@@ -10,7 +10,7 @@
 //! (Modelski, *Using effect handlers for efficient parallel scheduling*, 2022, section 5.5).
 
 use crate::kit::chain::{Item, Listening, Source, heavy_ones};
-use crate::kit::lane::{Landed, Lane};
+use crate::kit::lane::{Lane, Recorded};
 use crate::prelude::*;
 
 mod pricing;
@@ -67,11 +67,11 @@ impl Item for Walk {
         // A price that is no number is wrong, too.
         let wrong = off.is_nan() || off > *tolerance;
         drop(self.values);
-        let tally = [1, u64::from(wrong), u64::from(lattice.steps), 0];
+        let counts = [1, u64::from(wrong), u64::from(lattice.steps), 0];
         if *heavy {
-            lane.finish_heavy(self.started, tally);
+            lane.finish_heavy(self.started, counts);
         } else {
-            lane.finish(self.started, tally);
+            lane.finish(self.started, counts);
         }
     }
 }
@@ -191,7 +191,7 @@ impl Program for Plan {
 }
 
 impl Plan {
-    fn outcome(&self, landed: &Landed) -> Result<Outcome, LabError> {
+    fn outcome(&self, recorded: &Recorded) -> Result<Outcome, LabError> {
         let total = self.listening.total();
         let tasks = match self.listening.handlers {
             true => &self.tasks[..total as usize],
@@ -199,16 +199,16 @@ impl Plan {
         };
         let steps: u64 = tasks.iter().map(|task| u64::from(task.lattice.steps)).sum();
         let heavy = tasks.iter().filter(|task| task.heavy).count() as u64;
-        check("options", &landed.tally[0], &(tasks.len() as u64))?;
-        check("prices too far from the closed form", &landed.tally[1], &0)?;
-        check("steps", &landed.tally[2], &steps)?;
-        check("heavy options", &landed.heavy.len(), &heavy)?;
-        let tasks_per_second = (steps + tasks.len() as u64) as f64 / landed.elapsed.as_secs_f64();
-        Ok(Outcome::new(total, landed.elapsed)
-            .with_latencies_apart(&landed.histogram, &landed.heavy)
+        check("options", &recorded.counts[0], &(tasks.len() as u64))?;
+        check("prices too far from the closed form", &recorded.counts[1], &0)?;
+        check("steps", &recorded.counts[2], &steps)?;
+        check("heavy options", &recorded.heavy.len(), &heavy)?;
+        let tasks_per_second = (steps + tasks.len() as u64) as f64 / recorded.elapsed.as_secs_f64();
+        Ok(Outcome::new(total, recorded.elapsed)
+            .with_latencies_apart(&recorded.histogram, &recorded.heavy)
             .with_measure("heavy_options", heavy as f64)
             .with_measure("tasks_per_second", tasks_per_second)
-            .with_measure("window_full", landed.waits as f64))
+            .with_measure("window_full", recorded.waits as f64))
     }
 }
 
@@ -275,7 +275,7 @@ mod tests {
                 started: 0,
             };
             walk.arrive(lane);
-            assert_eq!(crate::kit::lane::land(&[lane], 1).tally[1], wrong, "{value}");
+            assert_eq!(crate::kit::lane::record(&[lane], 1).counts[1], wrong, "{value}");
         }
     }
 }

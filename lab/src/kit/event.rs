@@ -1,10 +1,10 @@
-//! A gate: tasks wait before it until somebody opens it. Written here so that it is the same for every runtime.
+//! A event: tasks wait before it until somebody opens it. Written here so that it is the same for every runtime.
 //!
 //! The waiting future is one pointer. The wakers lie in chunks that are allocated, and touched, before anybody
 //! waits, so that the memory of waiting tasks is the runtime's alone.
 //!
 //! No waiter is lost: it looks at `open` while it holds the lock of its shard; the opener sets `open` first and then
-//! takes every lock. Either the waiter sees the gate open, or its waker is in the shard when the opener comes.
+//! takes every lock. Either the waiter sees the event open, or its waker is in the shard when the opener comes.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,16 +24,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A gate; see the module.
-pub(crate) struct Gate {
+/// A event; see the module.
+pub(crate) struct Event {
     open: AtomicBool,
     waiting: AtomicUsize,
     spare: Mutex<Vec<Vec<Waker>>>,
     shards: [Mutex<Vec<Vec<Waker>>>; SHARDS],
 }
 
-impl Gate {
-    /// A closed gate with room for `expected` waiters. More may come; their wakers are allocated when they do.
+impl Event {
+    /// A closed event with room for `expected` waiters. More may come; their wakers are allocated when they do.
     pub(crate) fn for_waiters(expected: usize) -> Self {
         // Each shard may leave one chunk half empty.
         let chunks = expected.div_ceil(CHUNK) + SHARDS;
@@ -56,12 +56,12 @@ impl Gate {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// A future that ends when the gate is open.
+    /// A future that ends when the event is open.
     pub(crate) fn wait(&'static self) -> Wait {
         Wait(self)
     }
 
-    /// Opens the gate and wakes all who wait.
+    /// Opens the event and wakes all who wait.
     pub(crate) fn open(&self) {
         // Release, partner of the acquire in `poll`. The locks order it before every later look under a lock.
         self.open.store(true, Ordering::Release);
@@ -73,7 +73,7 @@ impl Gate {
         }
     }
 
-    /// Adds a waker; false if the gate is open already.
+    /// Adds a waker; false if the event is open already.
     fn register(&self, waker: &Waker) -> bool {
         let mut chunks = lock(&self.shards[thread_number() % SHARDS]);
         if self.open.load(Ordering::Acquire) {
@@ -97,9 +97,9 @@ impl Gate {
     }
 }
 
-/// Waits for the gate. It registers at every poll that finds it closed: the runtimes here poll a task only when it
+/// Waits for the event. It registers at every poll that finds it closed: the runtimes here poll a task only when it
 /// was woken, so that is once.
-pub(crate) struct Wait(&'static Gate);
+pub(crate) struct Wait(&'static Event);
 
 impl Future for Wait {
     type Output = ();
@@ -120,26 +120,26 @@ mod tests {
 
     #[test]
     fn all_who_wait_pass_when_it_opens() {
-        let gate: &'static Gate = Box::leak(Box::new(Gate::for_waiters(4)));
+        let event: &'static Event = Box::leak(Box::new(Event::for_waiters(4)));
         thread::scope(|scope| {
             for _ in 0..8 {
-                scope.spawn(|| futures_lite::future::block_on(gate.wait()));
+                scope.spawn(|| futures_lite::future::block_on(event.wait()));
             }
-            while gate.waiting() < 8 {
+            while event.waiting() < 8 {
                 thread::yield_now();
             }
-            gate.open();
+            event.open();
         });
-        futures_lite::future::block_on(gate.wait());
+        futures_lite::future::block_on(event.wait());
     }
 
     #[test]
     fn opening_while_they_come_loses_nobody() {
         for _ in 0..200 {
-            let gate: &'static Gate = Box::leak(Box::new(Gate::for_waiters(2)));
+            let event: &'static Event = Box::leak(Box::new(Event::for_waiters(2)));
             thread::scope(|scope| {
-                scope.spawn(|| futures_lite::future::block_on(gate.wait()));
-                scope.spawn(|| gate.open());
+                scope.spawn(|| futures_lite::future::block_on(event.wait()));
+                scope.spawn(|| event.open());
             });
         }
     }

@@ -1,4 +1,4 @@
-//! A hall with a seat for each task: who has his turn, how often, and how long he waited for it.
+//! A bench with a slot for each task: who has his turn, how often, and how long he waited for it.
 //!
 //! ```text
 //!  root      spawns all ──▶ parks until the last has entered ──▶ unparks those who begin ──▶ waits for all
@@ -9,8 +9,8 @@
 //! The figures are what was counted between two looks from a thread outside of the pool, which sleeps meanwhile.
 //!
 //! Invariants
-//! - Only the task of a seat writes its counts, so a plain load and store counts.
-//! - A seat has a line, and a neighbour line, of its own.
+//! - Only the task of a slot writes its counts, so a plain load and store counts.
+//! - A slot has a line, and a neighbour line, of its own.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ use harness::{Counters, Outcome};
 /// The place and the counts of one task.
 #[repr(align(128))]
 #[derive(Default)]
-pub(crate) struct Seat<P> {
+pub(crate) struct TaskSlot<P> {
     pub(crate) place: P,
     turns: AtomicU64,
     /// When the last turn was, in nanoseconds since the beginning; with a clock only.
@@ -38,12 +38,12 @@ pub(crate) struct Seat<P> {
     pub(crate) gift: AtomicUsize,
 }
 
-impl<P> Seat<P> {
-    /// The task of this seat has its turn number `turns`.
+impl<P> TaskSlot<P> {
+    /// The task of this slot has its turn number `turns`.
     #[inline]
-    pub(crate) fn turn(&self, turns: u64, hall: &Hall<P>) {
+    pub(crate) fn turn(&self, turns: u64, bench: &TaskBench<P>) {
         self.turns.store(turns, Ordering::Relaxed);
-        if let Some(time_zero) = hall.clock {
+        if let Some(time_zero) = bench.clock {
             let now = time_zero.elapsed().as_nanos() as u64;
             let waited = now.saturating_sub(self.last.load(Ordering::Relaxed));
             if waited > self.longest.load(Ordering::Relaxed) {
@@ -63,9 +63,9 @@ impl<P> Seat<P> {
 #[derive(Default)]
 pub(crate) struct Apart<T>(pub(crate) T);
 
-/// All seats, and what their tasks share.
-pub(crate) struct Hall<P> {
-    pub(crate) seats: Box<[Seat<P>]>,
+/// All slots, and what their tasks share.
+pub(crate) struct TaskBench<P> {
+    pub(crate) slots: Box<[TaskSlot<P>]>,
     stopped: Apart<AtomicBool>,
     /// How many have not entered.
     missing: Apart<AtomicUsize>,
@@ -74,10 +74,10 @@ pub(crate) struct Hall<P> {
     clock: Option<Instant>,
 }
 
-impl<P: Place> Hall<P> {
-    /// The calling task takes this seat. Returns when all have theirs and it is unparked for the first time.
-    pub(crate) async fn enter(&self, seat: usize) -> &Seat<P> {
-        let own = &self.seats[seat];
+impl<P: Place> TaskBench<P> {
+    /// The calling task takes this slot. Returns when all have theirs and it is unparked for the first time.
+    pub(crate) async fn enter(&self, slot: usize) -> &TaskSlot<P> {
+        let own = &self.slots[slot];
         own.place.enter().await;
         // Ordering: AcqRel: who is last has seen all others enter, and so does the root that it unparks.
         if self.missing.0.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -107,9 +107,9 @@ pub(crate) struct Window {
 
 /// What was counted.
 pub(crate) struct Counted {
-    /// Turns within the window, seat by seat.
+    /// Turns within the window, slot by slot.
     turns: Vec<u64>,
-    /// All turns, seat by seat, when all had ended.
+    /// All turns, slot by slot, when all had ended.
     pub(crate) all: Vec<u64>,
     /// The longest wait.
     longest: Option<Duration>,
@@ -132,65 +132,65 @@ impl Window {
     pub(crate) fn count<P, F>(
         self,
         pool: &P,
-        seats: usize,
+        slots: usize,
         first: impl Fn(usize) -> bool + Send + 'static,
-        task: impl Fn(Arc<Hall<PlaceOf<P>>>, usize) -> F + Send + Sync + 'static,
+        task: impl Fn(Arc<TaskBench<PlaceOf<P>>>, usize) -> F + Send + Sync + 'static,
     ) -> Result<Counted, LabError>
     where
         P: TaskPool<Tasks: Parks>,
         F: Future<Output = ()> + Send + 'static,
     {
-        self.count_in_groups(pool, seats, 1, first, task)
+        self.count_in_groups(pool, slots, 1, first, task)
     }
 
     /// The same where so many neighbours are started together: a leader as usual, who starts them beside itself and ends.
     pub(crate) fn count_in_groups<P, F>(
         self,
         pool: &P,
-        seats: usize,
+        slots: usize,
         group: usize,
         first: impl Fn(usize) -> bool + Send + 'static,
-        task: impl Fn(Arc<Hall<PlaceOf<P>>>, usize) -> F + Send + Sync + 'static,
+        task: impl Fn(Arc<TaskBench<PlaceOf<P>>>, usize) -> F + Send + Sync + 'static,
     ) -> Result<Counted, LabError>
     where
         P: TaskPool<Tasks: Parks>,
         F: Future<Output = ()> + Send + 'static,
     {
         let time_zero = Instant::now();
-        let hall = Arc::new(Hall::<PlaceOf<P>> {
-            seats: (0..seats).map(|_| Seat::default()).collect(),
+        let bench = Arc::new(TaskBench::<PlaceOf<P>> {
+            slots: (0..slots).map(|_| TaskSlot::default()).collect(),
             stopped: Apart::default(),
-            missing: Apart(AtomicUsize::new(seats)),
+            missing: Apart(AtomicUsize::new(slots)),
             root: PlaceOf::<P>::default(),
             clock: self.clock.then_some(time_zero),
         });
         let ((begun, begins), (ended, ends)) = (mpsc::channel(), mpsc::channel());
         pool.start({
-            let (tasks, hall) = (pool.tasks(), Arc::clone(&hall));
+            let (tasks, bench) = (pool.tasks(), Arc::clone(&bench));
             async move {
-                hall.root.enter().await;
-                let mut handles = Vec::with_capacity(seats);
+                bench.root.enter().await;
+                let mut handles = Vec::with_capacity(slots);
                 if group == 1 {
-                    handles.extend((0..seats).map(|seat| tasks.spawn(task(Arc::clone(&hall), seat))));
+                    handles.extend((0..slots).map(|slot| tasks.spawn(task(Arc::clone(&bench), slot))));
                 } else {
                     let task = Arc::new(task);
                     let lead = |first: usize| {
-                        let (task, hall) = (Arc::clone(&task), Arc::clone(&hall));
+                        let (task, bench) = (Arc::clone(&task), Arc::clone(&bench));
                         tasks.spawn(async move {
-                            let beside = |seat| tasks.spawn_beside(task(Arc::clone(&hall), seat));
+                            let beside = |slot| tasks.spawn_beside(task(Arc::clone(&bench), slot));
                             (first..first + group).map(beside).collect::<Vec<_>>()
                         })
                     };
-                    let leaders: Vec<_> = (0..seats).step_by(group).map(lead).collect();
+                    let leaders: Vec<_> = (0..slots).step_by(group).map(lead).collect();
                     for leader in leaders {
                         handles.extend(leader.await);
                     }
                 }
-                hall.root.park().await;
+                bench.root.park().await;
                 // The receivers are there: they wait for exactly this.
                 begun.send(()).ok();
-                for seat in (0..seats).filter(|seat| first(*seat)) {
-                    hall.seats[seat].place.unpark();
+                for slot in (0..slots).filter(|slot| first(*slot)) {
+                    bench.slots[slot].place.unpark();
                 }
                 for handle in handles {
                     handle.await;
@@ -200,24 +200,24 @@ impl Window {
         });
         begins.recv().map_err(|_| dropped())?;
         let now = time_zero.elapsed().as_nanos() as u64;
-        for seat in &hall.seats {
+        for slot in &bench.slots {
             // A task that is never served has waited since now. One that was in the meantime has the later time.
-            seat.last.fetch_max(now, Ordering::Relaxed);
-            seat.longest.store(0, Ordering::Relaxed);
+            slot.last.fetch_max(now, Ordering::Relaxed);
+            slot.longest.store(0, Ordering::Relaxed);
         }
         thread::sleep(self.length / 8);
-        let (start, before, counters) = (Instant::now(), look(&hall), pool.counters());
+        let (start, before, counters) = (Instant::now(), look(&bench), pool.counters());
         thread::sleep(self.length);
         // A machine that pauses may let a short window pass without a single turn, which would say nothing.
-        while look(&hall) == before && start.elapsed() < self.length + PATIENCE {
+        while look(&bench) == before && start.elapsed() < self.length + PATIENCE {
             thread::sleep(self.length);
         }
-        let (elapsed, after) = (start.elapsed(), look(&hall));
+        let (elapsed, after) = (start.elapsed(), look(&bench));
         let counters = pool
             .counters()
             .map(|after| after.since(&counters.unwrap_or_default()));
-        let longest = self.clock.then(|| longest(&hall, time_zero.elapsed()));
-        hall.stopped.0.store(true, Ordering::Relaxed);
+        let longest = self.clock.then(|| longest(&bench, time_zero.elapsed()));
+        bench.stopped.0.store(true, Ordering::Relaxed);
         ends.recv().map_err(|_| dropped())?;
         Ok(Counted {
             turns: after
@@ -225,7 +225,7 @@ impl Window {
                 .zip(&before)
                 .map(|(after, before)| after - before)
                 .collect(),
-            all: look(&hall),
+            all: look(&bench),
             longest,
             elapsed,
             counters,
@@ -237,15 +237,15 @@ impl Window {
 /// Where the tasks of a pool park.
 pub(crate) type PlaceOf<P> = <<P as TaskPool>::Tasks as Parks>::Place;
 
-fn look<P>(hall: &Hall<P>) -> Vec<u64> {
-    hall.seats.iter().map(Seat::turns).collect()
+fn look<P>(bench: &TaskBench<P>) -> Vec<u64> {
+    bench.slots.iter().map(TaskSlot::turns).collect()
 }
 
 /// The longest wait of anybody, those included that are not over.
-fn longest<P>(hall: &Hall<P>, now: Duration) -> Duration {
-    let waits = hall.seats.iter().map(|seat| {
-        let last = Duration::from_nanos(seat.last.load(Ordering::Relaxed));
-        let longest = Duration::from_nanos(seat.longest.load(Ordering::Relaxed));
+fn longest<P>(bench: &TaskBench<P>, now: Duration) -> Duration {
+    let waits = bench.slots.iter().map(|slot| {
+        let last = Duration::from_nanos(slot.last.load(Ordering::Relaxed));
+        let longest = Duration::from_nanos(slot.longest.load(Ordering::Relaxed));
         longest.max(now.saturating_sub(last))
     });
     waits.max().unwrap_or_default()
