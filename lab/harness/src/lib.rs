@@ -10,6 +10,7 @@ mod isolate;
 mod latency;
 mod list;
 mod machine;
+mod measured;
 mod output;
 mod params;
 mod probe;

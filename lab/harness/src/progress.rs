@@ -1,10 +1,12 @@
-//! Progress on standard error: a bar where somebody may be looking, and now and then a line for whoever reads it later.
+//! Progress on standard error: a bar on a terminal, and now and then a line elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::error::LabError;
+use crate::record::Record;
 use crate::workload::Request;
 
 /// Where there is no terminal, this long is silence.
@@ -13,16 +15,18 @@ const SILENCE: Duration = Duration::from_secs(15);
 /// A bar on a terminal, a line now and then elsewhere.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
+    records: bool,
     start: Instant,
     said: Instant,
 }
 
 impl Progress {
-    /// A bar if standard error is a terminal.
-    pub(crate) fn new() -> Self {
+    /// A bar if standard error is a terminal; with `records` each run is printed as JSON as well.
+    pub(crate) fn new(records: bool) -> Self {
         let start = Instant::now();
         Self {
             bar: io::stderr().is_terminal().then(Self::bar),
+            records,
             start,
             said: start,
         }
@@ -48,6 +52,17 @@ impl Progress {
             let seconds = self.start.elapsed().as_secs();
             self.say(&format!("{done} of about {total} runs in {seconds} s"));
         }
+    }
+
+    /// A run is over.
+    pub(crate) fn ran(&self, record: &Record) -> Result<(), LabError> {
+        if self.records {
+            let line = serde_json::to_string(record).map_err(io::Error::from)?;
+            let mut output = io::stdout().lock();
+            writeln!(output, "{line}")?;
+            output.flush()?;
+        }
+        Ok(())
     }
 
     /// A line above the bar.

@@ -5,13 +5,13 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::cli::{Job, ResultsArgs};
+use crate::cli::ResultsArgs;
 use crate::error::{LabError, choose};
-use crate::explore::{Watcher, table};
+use crate::explore::table;
+use crate::measured::{Measured, prepared};
 use crate::output::Pending;
-use crate::progress::Progress;
-use crate::session::{self, Session};
-use crate::summary::{self, Row};
+use crate::session::Session;
+use crate::summary::Row;
 use crate::text::{nanos, si, times};
 use crate::workload::Lab;
 
@@ -79,27 +79,13 @@ fn measure(lab: &Lab, one: &Measurement, arguments: &ResultsArgs) -> Result<(Str
     };
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let (mut text, mut all) = (String::new(), Vec::new());
-    for Job {
-        chosen,
-        template,
-        cells,
-        mut pace,
-        ..
-    } in lab.plan(&format!("bench {line}"))?
-    {
-        pace.in_process |= arguments.in_process;
-        let (prepared, notes) = session::prepare(lab, &template, cells)?;
-        let mut watcher = Watcher(Progress::new());
-        for note in &notes {
-            watcher.0.say(note);
-        }
-        let session = session::run(lab, prepared, &pace, &mut watcher)?;
-        watcher.0.end();
-        let rows = summary::rows(&session);
-        let mut output = io::stdout().lock();
-        table::print(&mut output, &chosen, &session, &rows)?;
-        text.push_str(&markdown(one, &session, &rows, chosen.unit, &line));
-        all.extend(rows);
+    for mut job in prepared(lab, lab.plan(&format!("bench {line}"))?)? {
+        job.0.pace.in_process |= arguments.in_process;
+        let measured = Measured::of(lab, job, false)?;
+        measured.print(&mut io::stdout().lock())?;
+        let unit = measured.job.chosen.unit;
+        text.push_str(&markdown(one, &measured.session, &measured.rows, unit, &line));
+        all.extend(measured.rows);
     }
     Ok((text, all))
 }
@@ -192,7 +178,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::tests::session;
+    use crate::summary::{self, tests::session};
     use crate::testing::lab;
 
     #[test]

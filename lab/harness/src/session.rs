@@ -18,6 +18,7 @@ use super::machine::{Machine, Usage, Versions};
 use super::probe::Prober;
 use super::record::{Outcome, Record};
 use crate::error::LabError;
+use crate::progress::Progress;
 use crate::workload::{Caveat, Lab, Request};
 
 /// How often a run that began in a slow phase is tried again within its round.
@@ -170,16 +171,6 @@ impl Session {
     }
 }
 
-/// Is told how a session gets on.
-pub(crate) trait Observer {
-    /// A run begins: `done` of about `total` are over.
-    fn begins(&mut self, done: usize, total: usize, request: &Request);
-    /// A run is over.
-    fn ran(&mut self, record: &Record) -> Result<(), LabError>;
-    /// A cell will not be run again.
-    fn failed(&mut self, request: &Request, reason: &str);
-}
-
 /// Prepares the cells of a plan: those that cannot run here are given back as notes.
 pub(crate) fn prepare(
     lab: &Lab,
@@ -240,7 +231,7 @@ pub(crate) fn run(
     lab: &Lab,
     mut cells: Vec<CellRuns>,
     pace: &Pace,
-    observer: &mut dyn Observer,
+    progress: &mut Progress,
 ) -> Result<Session, LabError> {
     for cell in &cells {
         lab.peer(cell.cell.runtime)?.prepare()?;
@@ -264,7 +255,7 @@ pub(crate) fn run(
                 continue;
             }
             for attempt in 0..=RETRIES {
-                observer.begins(rounds * cell_count + place, total, &cell.request);
+                progress.begins(rounds * cell_count + place, total, &cell.request);
                 let probe = if cell.cell.workers > 1 {
                     prober.probe()
                 } else {
@@ -280,7 +271,7 @@ pub(crate) fn run(
                     Ok(outcome) => outcome,
                     Err(error @ (LabError::Run { .. } | LabError::Wrong(_) | LabError::TooLong(_))) => {
                         let reason = error.to_string();
-                        observer.failed(&cell.request, &reason);
+                        progress.say(&format!("did not complete: {reason}"));
                         cell.failure = Some(reason);
                         break;
                     }
@@ -309,7 +300,7 @@ pub(crate) fn run(
                     versions: versions.clone(),
                     machine: machine.clone(),
                 };
-                observer.ran(&record)?;
+                progress.ran(&record)?;
                 let again = pace.rounds > 1
                     && record.kept
                     && record.set_aside.is_some()

@@ -10,7 +10,7 @@ use crate::text::{nanos, si};
 
 /// The whole page.
 pub(crate) fn html(compared: &[Compared], unmeasured: &[&str], command: &str) -> String {
-    let program = compared.first().map_or("lab", |one| one.session.program);
+    let program = compared.first().map_or("lab", |one| one.measured.session.program);
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
@@ -20,7 +20,7 @@ pub(crate) fn html(compared: &[Compared], unmeasured: &[&str], command: &str) ->
     );
     if compared
         .iter()
-        .any(|one| one.session.versions.profile != "release")
+        .any(|one| one.measured.session.versions.profile != "release")
     {
         html.push_str("<p class=\"warning\">This is a debug build: its figures mean nothing.</p>");
     }
@@ -54,7 +54,7 @@ pub(crate) fn html(compared: &[Compared], unmeasured: &[&str], command: &str) ->
          <li>What was published was measured on other machines by its authors.</li></ul><dl>",
     );
     if let Some(first) = compared.first() {
-        machine(&mut html, &first.session);
+        machine(&mut html, &first.measured.session);
     }
     put(
         &mut html,
@@ -73,16 +73,19 @@ fn section(html: &mut String, one: &Compared) {
         format_args!(
             "<section><h2>{}</h2><p>{}.</p><p class=\"params\">",
             escape(one.line.name),
-            escape(one.chosen.workload.about().about)
+            escape(one.measured.job.chosen.workload.about().about)
         ),
     );
-    for (key, value) in one.chosen.params.iter() {
+    for (key, value) in one.measured.job.chosen.params.iter() {
         put(html, format_args!("<code>{} = {value}</code>", escape(key)));
     }
     html.push_str("</p>");
     figures(html, one);
     html.push_str("<p class=\"small\">");
-    for note in footnotes(&one.session, &one.rows).iter().chain(&one.notes) {
+    for note in footnotes(&one.measured.session, &one.measured.rows)
+        .iter()
+        .chain(&one.measured.notes)
+    {
         put(html, format_args!("{} ", escape(note)));
     }
     html.push_str("</p></section>");
@@ -92,7 +95,7 @@ fn section(html: &mut String, one: &Compared) {
 const ELSEWHERE: &str = "workers_over_throughput_ns";
 
 fn figures(html: &mut String, one: &Compared) {
-    let rows = &one.rows;
+    let rows = &one.measured.rows;
     let latency = rows.iter().any(|row| row.latency.is_some());
     let mut measures = shown_measures(rows, latency);
     measures.retain(|name| name != ELSEWHERE);
@@ -101,7 +104,7 @@ fn figures(html: &mut String, one: &Compared) {
         format_args!(
             "<div class=\"wide\"><table><thead><tr><th>contestant<th>workers<th>{}/s<th>quartiles<th>extremes<th>workers ÷ throughput\
              <th>time of a run",
-            escape(one.chosen.unit)
+            escape(one.measured.job.chosen.unit)
         ),
     );
     if latency {
@@ -112,7 +115,7 @@ fn figures(html: &mut String, one: &Compared) {
     }
     html.push_str("<th>runs<th class=\"text\">remarks</thead><tbody>");
     let mut workers = rows.first().map_or(0, |row| row.workers);
-    for (row, cell) in rows.iter().zip(&one.session.cells) {
+    for (row, cell) in rows.iter().zip(&one.measured.session.cells) {
         let gap = if row.workers == workers {
             ""
         } else {

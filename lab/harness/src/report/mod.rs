@@ -10,11 +10,10 @@
 //! ```
 
 use crate::explore::table;
+use crate::measured::Measured;
 use crate::session::Session;
 use crate::summary::Row;
 use crate::text::workers;
-use crate::workload::Chosen;
-use crate::workload::Request;
 
 pub(crate) mod compare;
 mod lines;
@@ -46,24 +45,6 @@ struct Margin {
     right: f64,
     top: f64,
     bottom: f64,
-}
-
-/// Everything the page shows.
-pub(crate) struct Page<'a> {
-    /// The workload and its parameters.
-    pub(crate) chosen: &'a Chosen,
-    /// What all runs had in common.
-    pub(crate) template: &'a Request,
-    /// The runs.
-    pub(crate) session: &'a Session,
-    /// What they came to.
-    pub(crate) rows: &'a [Row],
-    /// The sentence.
-    pub(crate) advice: &'a str,
-    /// What was left out, and why.
-    pub(crate) notes: &'a [String],
-    /// The command line.
-    pub(crate) command: &'a str,
 }
 
 /// A contestant with its colour.
@@ -189,18 +170,18 @@ fn frame(
 }
 
 /// The whole page: a part for each of these, which differ in a setting if there are several.
-pub(crate) fn html(pages: &[Page<'_>]) -> String {
+pub(crate) fn html(pages: &[Measured]) -> String {
     let Some(first) = pages.first() else {
         return String::new();
     };
-    let (name, program) = (escape(&first.chosen.name), first.session.program);
+    let (name, program) = (escape(&first.job.chosen.name), first.session.program);
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <title>{name} · {program} explore</title><style>{}</style></head><body><main>\
          <header><p class=\"over\">{program} explore</p><h1>{name}</h1><p class=\"lead\">{}.</p></header>",
         STYLE,
-        escape(&capitalised(first.chosen.workload.about().about)),
+        escape(&capitalised(first.job.chosen.workload.about().about)),
     );
     over_latency(&mut html, pages);
     for page in pages {
@@ -211,17 +192,17 @@ pub(crate) fn html(pages: &[Page<'_>]) -> String {
 }
 
 /// The charts that need more than one part: what is hidden, by how long it takes.
-fn over_latency(html: &mut String, pages: &[Page<'_>]) {
+fn over_latency(html: &mut String, pages: &[Measured]) {
     let Some(over) = pages
         .first()
-        .and_then(|page| page.chosen.workload.about().speed_up_over)
+        .and_then(|page| page.job.chosen.workload.about().speed_up_over)
     else {
         return;
     };
     if pages.len() < 2 {
         return;
     }
-    let rows = || pages.iter().flat_map(|page| page.rows);
+    let rows = || pages.iter().flat_map(|page| &page.rows);
     let series = Series::of(rows());
     let charts: String = worker_counts(rows())
         .into_iter()
@@ -240,20 +221,20 @@ fn over_latency(html: &mut String, pages: &[Page<'_>]) {
 }
 
 /// Everything about one session.
-fn part(html: &mut String, page: &Page<'_>) {
-    let series = Series::of(page.rows);
+fn part(html: &mut String, page: &Measured) {
+    let series = Series::of(&page.rows);
     html.push_str("<p class=\"params\">");
-    for (key, value) in page.chosen.params.iter() {
+    for (key, value) in page.job.chosen.params.iter() {
         put(html, format_args!("<code>{} = {value}</code>", escape(key)));
     }
-    for (name, value) in page.chosen.workload.facts(page.template) {
+    for (name, value) in page.job.chosen.workload.facts(&page.job.template) {
         put(html, format_args!("<code>{name} = {}</code>", escape(&value)));
     }
     put(
         html,
         format_args!(
             "</p><section class=\"advice\"><p>{}</p></section>",
-            quoted(page.advice)
+            quoted(&page.advice)
         ),
     );
     if page.session.versions.profile != "release" {
@@ -278,17 +259,17 @@ fn part(html: &mut String, page: &Page<'_>) {
             html,
             format_args!(
                 "<section><h2>Scheduler counters</h2><p>Events per thousand {}.</p>{table}</section>",
-                escape(page.chosen.unit)
+                escape(page.job.chosen.unit)
             ),
         );
     }
     how(html, page);
 }
 
-fn charts(html: &mut String, page: &Page<'_>, series: &[Series]) {
-    let unit = page.chosen.unit;
-    let counts = worker_counts(page.rows);
-    if let Some(plane) = plane::plane(page.rows, series, unit) {
+fn charts(html: &mut String, page: &Measured, series: &[Series]) {
+    let unit = page.job.chosen.unit;
+    let counts = worker_counts(&page.rows);
+    if let Some(plane) = plane::plane(&page.rows, series, unit) {
         put(
             html,
             format_args!(
@@ -301,9 +282,9 @@ fn charts(html: &mut String, page: &Page<'_>, series: &[Series]) {
     }
     let curves: Vec<String> = counts
         .iter()
-        .filter_map(|count| lines::percentiles(page.rows, series, *count))
+        .filter_map(|count| lines::percentiles(&page.rows, series, *count))
         .collect();
-    if let (Some(what), false) = (page.chosen.workload.about().latency, curves.is_empty()) {
+    if let (Some(what), false) = (page.job.chosen.workload.about().latency, curves.is_empty()) {
         put(
             html,
             format_args!(
@@ -314,7 +295,7 @@ fn charts(html: &mut String, page: &Page<'_>, series: &[Series]) {
             ),
         );
     }
-    if let Some(chart) = speed_up::over_workers(page.rows, series) {
+    if let Some(chart) = speed_up::over_workers(&page.rows, series) {
         put(
             html,
             format_args!(
@@ -329,7 +310,7 @@ fn charts(html: &mut String, page: &Page<'_>, series: &[Series]) {
         format_args!(
             "<section><h2>Throughput over workers</h2><p>Medians with quartiles.</p>{}{}</section>",
             legend(series, &[]),
-            lines::over_workers(page.rows, series, unit)
+            lines::over_workers(&page.rows, series, unit)
         ),
     );
 }
@@ -368,9 +349,12 @@ fn legend(series: &[Series], counts: &[usize]) -> String {
 }
 
 /// Where, with what, and how it was measured.
-fn how(html: &mut String, page: &Page<'_>) {
+fn how(html: &mut String, page: &Measured) {
     html.push_str("<section class=\"how\"><h2>How this was measured</h2><ul>");
-    for note in table::footnotes(page.session, page.rows).iter().chain(page.notes) {
+    for note in table::footnotes(&page.session, &page.rows)
+        .iter()
+        .chain(&page.notes)
+    {
         put(html, format_args!("<li>{}</li>", escape(note)));
     }
     html.push_str(
@@ -378,12 +362,12 @@ fn how(html: &mut String, page: &Page<'_>) {
          <li>“No difference that this machine can show”: the 95 % interval of the median of the ratios within a round holds 1. \
          “Both”: the smallest loss in the worse of the two, against the best throughput and the best p99 of the policies.</li></ul><dl>",
     );
-    machine(html, page.session);
+    machine(html, &page.session);
     put(
         html,
         format_args!(
             "<dt>command<dd><code>{}</code></dl></section>",
-            escape(page.command)
+            escape(&page.job.command)
         ),
     );
 }
@@ -439,11 +423,14 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::Job;
+    use crate::session::Pace;
     use crate::summary::{
         rows,
         tests::{Contestant, session},
     };
     use crate::testing::chosen;
+    use std::time::Duration;
 
     fn page(workload: &str, contestants: &[Contestant<'_>], strip: bool) -> String {
         let mut session = session(contestants);
@@ -453,14 +440,24 @@ mod tests {
             }
         }
         let chosen = chosen(workload, true, &[]).unwrap();
-        html(&[Page {
-            chosen: &chosen,
-            template: &session.cells[0].request,
-            session: &session,
-            rows: &rows(&session),
-            advice: "Take `lifo` <now>.",
-            notes: &[String::from("go is left out")],
-            command: "warpweft explore \"x\"",
+        let template = session.cells[0].request.clone();
+        html(&[Measured {
+            job: Job {
+                chosen,
+                template,
+                cells: Vec::new(),
+                pace: Pace {
+                    rounds: 1,
+                    budget: None,
+                    limit: Duration::MAX,
+                    in_process: true,
+                },
+                command: String::from("lab explore \"x\""),
+            },
+            rows: rows(&session),
+            session,
+            advice: String::from("Take `lifo` <now>."),
+            notes: vec![String::from("go is left out")],
         }])
     }
 

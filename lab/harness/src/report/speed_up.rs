@@ -2,7 +2,8 @@
 
 use super::places::Places;
 use super::svg::mark;
-use super::{Page, Series, worker_counts};
+use super::{Series, worker_counts};
+use crate::measured::Measured;
 use crate::summary::Row;
 use crate::text::{si, workers};
 
@@ -29,14 +30,14 @@ pub(super) fn over_workers(rows: &[Row], series: &[Series]) -> Option<String> {
 
 /// The same over what each item waited, for this number of workers. Waits of nothing have no speed-up.
 pub(super) fn over_latency(
-    pages: &[Page<'_>],
+    pages: &[Measured],
     over: &str,
     series: &[Series],
     count: usize,
 ) -> Option<String> {
-    let mut waits: Vec<(u64, &Page<'_>)> = pages
+    let mut waits: Vec<(u64, &Measured)> = pages
         .iter()
-        .map(|page| (page.chosen.params.number(over), page))
+        .map(|page| (page.job.chosen.params.number(over), page))
         .filter(|(wait, _)| *wait > 0)
         .collect();
     waits.sort_by_key(|(wait, _)| *wait);

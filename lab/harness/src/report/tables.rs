@@ -1,8 +1,9 @@
 //! The tables of the report.
 
+use super::Series;
 use super::svg::{escape, put};
-use super::{Page, Series};
 use crate::explore::{frontier, table::shown_measures};
+use crate::measured::Measured;
 use crate::stats::Ratio;
 use crate::summary::Row;
 use crate::text::{nanos, si, times};
@@ -11,15 +12,18 @@ use crate::text::{nanos, si, times};
 const P99: usize = 1;
 
 /// The figures of all cells.
-pub(super) fn figures(page: &Page<'_>, series: &[Series]) -> String {
-    let rows = page.rows;
+pub(super) fn figures(page: &Measured, series: &[Series]) -> String {
+    let rows = &page.rows;
     let has_latency = rows.iter().any(|row| row.latency.is_some());
     let front = frontier::of_rows(rows);
     let measures = shown_measures(rows, has_latency);
     let mut html = String::from("<div class=\"wide\"><table><thead><tr><th>contestant<th>workers");
     put(
         &mut html,
-        format_args!("<th>{}/s<th>quartiles<th>× best peer", escape(page.chosen.unit)),
+        format_args!(
+            "<th>{}/s<th>quartiles<th>× best peer",
+            escape(page.job.chosen.unit)
+        ),
     );
     if has_latency {
         html.push_str("<th>p50<th>p99<th>× best peer<th>p99.9<th>p99.99<th>max");
@@ -142,7 +146,7 @@ fn ratio(ratio: Option<Ratio>) -> String {
 }
 
 /// The counters of the policies per thousand operations; nothing if no contestant has any.
-pub(super) fn counters(page: &Page<'_>, series: &[Series]) -> Option<String> {
+pub(super) fn counters(page: &Measured, series: &[Series]) -> Option<String> {
     let counted: Vec<&Row> = page.rows.iter().filter(|row| !row.counters.is_empty()).collect();
     // A counter that nobody ever moved has no column.
     let mut names: Vec<&str> = Vec::new();
