@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use crate::cli::BenchArgs;
 use crate::error::LabError;
 use crate::explore::table;
+use crate::lab::Lab;
 use crate::measured::{Measured, prepared};
-use crate::workload::Lab;
 
 /// Runs the benchmark.
 pub(crate) fn run(lab: &Lab, arguments: &BenchArgs) -> Result<(), LabError> {

@@ -24,7 +24,8 @@ use serde::{Deserialize, Serialize};
 
 use super::record::Outcome;
 use crate::error::LabError;
-use crate::workload::{Lab, Request};
+use crate::lab::Lab;
+use crate::workload::Request;
 
 /// The hidden command of the child.
 pub(crate) const COMMAND: &str = "run-one";
@@ -41,7 +42,7 @@ enum Answer {
 
 /// Makes a run in a process of its own.
 pub(crate) fn run_apart(request: &Request, limit: Duration) -> Result<Outcome, LabError> {
-    let failed = |reason: String| request.failed(reason);
+    let failed = |reason: String| request.failed(&reason);
     let own = env::current_exe()
         .map_err(|error| LabError::file("find the program", Path::new("this command"), &error))?;
     let mut child = Command::new(&own)

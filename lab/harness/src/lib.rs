@@ -7,6 +7,7 @@ mod compare;
 mod error;
 mod explore;
 mod isolate;
+mod lab;
 mod latency;
 mod list;
 mod machine;
@@ -31,6 +32,7 @@ use std::process::ExitCode;
 pub use cli::Job;
 pub use compare::plan::{Line, Published};
 pub use error::LabError;
+pub use lab::{Chosen, Lab, MOST_WORKERS};
 pub use latency::{BUCKETS, Latency, add_bucket, bucket_of, empty_histogram, middle_of};
 pub use machine::{Usage, cpus, resident_bytes};
 pub use output::Pending;
@@ -38,10 +40,7 @@ pub use params::{Domain, Param, Params, Value, Variant};
 pub use record::{Counters, Outcome};
 pub use results::Measurement;
 pub use session::{Cell, Pace};
-pub use workload::{
-    About, Asked, Caveat, Chosen, FileFlag, Files, Lab, MOST_WORKERS, Peer, PeerInfo, Policies, Request,
-    Workload,
-};
+pub use workload::{About, Asked, Caveat, FileFlag, Files, Peer, PeerInfo, Policies, Request, Workload};
 
 impl Lab {
     /// Does what the command line of this process says: explores, benchmarks, compares or lists.

@@ -3,9 +3,9 @@
 use std::io::{self, BufWriter, Write};
 
 use crate::error::LabError;
+use crate::lab::Lab;
 use crate::params::Domain;
 use crate::text::Table;
-use crate::workload::Lab;
 
 /// Prints workloads, runtimes and policies.
 pub(crate) fn run(lab: &Lab) -> Result<(), LabError> {

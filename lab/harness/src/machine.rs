@@ -6,7 +6,8 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-use crate::workload::{Lab, PeerInfo};
+use crate::lab::Lab;
+use crate::workload::PeerInfo;
 
 /// The machine on which a run was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -8,12 +8,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::cli::ResultsArgs;
 use crate::error::{LabError, choose};
 use crate::explore::table;
+use crate::lab::Lab;
 use crate::measured::{Measured, prepared};
 use crate::output::Pending;
 use crate::session::Session;
 use crate::summary::Row;
 use crate::text::{nanos, si, times};
-use crate::workload::Lab;
 
 /// A table of the results document.
 #[derive(Clone, Copy, Debug)]

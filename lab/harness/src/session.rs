@@ -18,8 +18,9 @@ use super::machine::{Machine, Usage, Versions};
 use super::probe::Prober;
 use super::record::{Outcome, Record};
 use crate::error::LabError;
+use crate::lab::Lab;
 use crate::progress::Progress;
-use crate::workload::{Caveat, Lab, Request};
+use crate::workload::{Caveat, Request};
 
 /// How often a run that began in a slow phase is tried again within its round.
 const RETRIES: usize = 2;

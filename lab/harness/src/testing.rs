@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use crate::compare::plan::Line;
 use crate::error::LabError;
+use crate::lab::{Chosen, Lab};
 use crate::params::{Domain, Param, Variant};
 use crate::record::Outcome;
 use crate::results::Measurement;
-use crate::workload::{About, Chosen, FileFlag, Files, Lab, Peer, PeerInfo, Policies, Request, Workload};
+use crate::workload::{About, FileFlag, Files, Peer, PeerInfo, Policies, Request, Workload};
 
 /// The laboratory.
 pub(crate) fn lab() -> &'static Lab {

@@ -58,7 +58,7 @@ impl Contestant for Go {
             let server = Server::new(request);
             let mut outcome = match idiom {
                 Idiom::Http => program.http(&server)?,
-                _ => program.at(server.serve(None).map_err(|error| request.failed(error))?)?,
+                _ => program.at(server.serve(None).map_err(|error| request.failed(&error))?)?,
             };
             outcome.remarks.extend(server.version.get().cloned());
             return Ok(outcome);
@@ -145,19 +145,19 @@ fn build(folder: &Path, program: &Path) -> Result<(), io::Error> {
 
 /// Runs a request in the Go program.
 fn answered(request: &Request) -> Result<Outcome, LabError> {
-    let question = serde_json::to_value(request).map_err(|error| request.failed(error))?;
-    let (child, pipe) = ask(&question).map_err(|error| request.failed(error))?;
-    let output = child.wait_with_output().map_err(|error| request.failed(error))?;
+    let question = serde_json::to_value(request).map_err(|error| request.failed(&error))?;
+    let (child, pipe) = ask(&question).map_err(|error| request.failed(&error))?;
+    let output = child.wait_with_output().map_err(|error| request.failed(&error))?;
     drop(pipe);
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
-        return Err(request.failed(format!(
+        return Err(request.failed(&format!(
             "the Go program ended with {}: {}",
             output.status,
             complaint.lines().next().unwrap_or_default()
         )));
     }
-    let answer: Answer = serde_json::from_slice(&output.stdout).map_err(|error| request.failed(error))?;
+    let answer: Answer = serde_json::from_slice(&output.stdout).map_err(|error| request.failed(&error))?;
     Ok(outcome(answer))
 }
 

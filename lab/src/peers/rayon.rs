@@ -86,7 +86,7 @@ impl Contestant for RayonFifo {
 /// A fresh pool.
 pub(crate) fn pool(request: &Request) -> Result<ThreadPool, LabError> {
     let builder = rayon::ThreadPoolBuilder::new().num_threads(request.workers);
-    builder.build().map_err(|error| request.failed(error))
+    builder.build().map_err(|error| request.failed(&error))
 }
 
 /// What a job can call; a worker takes its newest job, or with `FIFO` its oldest.

@@ -41,7 +41,7 @@ impl Contestant for Smol {
     }
 
     fn play<P: Program>(&self, request: &Request, program: &P) -> Result<Outcome, LabError> {
-        let pool = Pool::new(request.workers).map_err(|error| request.failed(error))?;
+        let pool = Pool::new(request.workers).map_err(|error| request.failed(&error))?;
         measured(
             program,
             || None,

@@ -86,7 +86,7 @@ pub(crate) fn runtime(request: &Request, idiom: Idiom) -> Result<Runtime, LabErr
         Idiom::Remote => builder.enable_all(),
         _ => &mut builder,
     };
-    builder.build().map_err(|error| request.failed(error))
+    builder.build().map_err(|error| request.failed(&error))
 }
 
 /// What can be called by a tokio task.

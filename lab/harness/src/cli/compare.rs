@@ -8,7 +8,7 @@ use clap::Args;
 use super::{Defaults, Job, Selection, Usual};
 use crate::compare::plan::{self, Line};
 use crate::error::LabError;
-use crate::workload::Lab;
+use crate::lab::Lab;
 
 /// `compare`.
 #[derive(Args, Debug)]

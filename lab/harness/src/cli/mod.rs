@@ -12,10 +12,11 @@ use clap::{
 
 use crate::error::{LabError, choose};
 use crate::isolate;
+use crate::lab::{Chosen, Lab, check_workers};
 use crate::machine::cpus;
 use crate::params::variations;
 use crate::session::{Cell, Pace};
-use crate::workload::{About, Chosen, Files, Lab, Request, check_workers};
+use crate::workload::{About, Files, Request};
 use crate::{bench, explore, list, results};
 
 mod compare;

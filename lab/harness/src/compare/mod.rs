@@ -21,10 +21,10 @@ use serde_json::{Value, json};
 use crate::cli::CompareArgs;
 use crate::error::LabError;
 use crate::explore::table;
+use crate::lab::Lab;
 use crate::measured::{Measured, Papers, prepared};
 use crate::report::compare as page;
 use crate::summary::Row;
-use crate::workload::Lab;
 use plan::Line;
 
 /// A line that was measured.

@@ -4,12 +4,12 @@
 //! its own best worker count, is then compared with it in pairs, round by round. A policy whose interval holds 1
 //! cannot be told from the best, and the sentence says so.
 
+use crate::lab::Chosen;
 use crate::record::Outcome;
 use crate::session::{CellRuns, Session};
 use crate::stats::{PAIRS_NEEDED, Ratio, median, paired_ratio};
 use crate::summary::{Row, p99, throughput};
 use crate::text::{list, nanos, si, times, workers};
-use crate::workload::Chosen;
 
 /// What one wants.
 #[derive(Clone, Copy)]

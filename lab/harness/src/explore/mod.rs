@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::cli::ExploreArgs;
 use crate::error::LabError;
+use crate::lab::Lab;
 use crate::measured::{Measured, Papers, prepared};
 use crate::report;
 use crate::summary::Row;
-use crate::workload::Lab;
 
 /// Explores: measures, prints the table and the advice, writes the report.
 pub(crate) fn run(lab: &Lab, arguments: &ExploreArgs) -> Result<(), LabError> {

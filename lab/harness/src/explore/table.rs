@@ -3,11 +3,11 @@
 use std::io::Write;
 
 use crate::error::LabError;
+use crate::lab::Chosen;
 use crate::session::{CellRuns, Session};
 use crate::stats::Ratio;
 use crate::summary::Row;
 use crate::text::{Table, nanos, si, times};
-use crate::workload::Chosen;
 
 /// A machine of which others use more than this share is not quiet.
 const DISTURBED: f64 = 0.05;

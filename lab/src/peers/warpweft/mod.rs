@@ -116,7 +116,7 @@ fn runtime(request: &Request, policy: &str) -> Result<Runtime, LabError> {
     };
     let builder = builder(request).workers(request.workers).name("bench").io(io);
     let runtime = builder.policy_spec(one_policy(policy)?).build();
-    runtime.map_err(|error| request.failed(error))
+    runtime.map_err(|error| request.failed(&error))
 }
 
 /// What can be called by a task.

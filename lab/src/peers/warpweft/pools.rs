@@ -340,7 +340,7 @@ impl TaskPool for Pools {
 pub(crate) fn run<P: Program>(request: &Request, program: &P, policy: &str) -> Result<Outcome, LabError> {
     let shape = Shape::parse(policy)?;
     let shares = shape.shares(request.workers).map_err(LabError::Usage)?;
-    let pools = Pools::new(&shape, &shares, || builder(request)).map_err(|error| request.failed(error))?;
+    let pools = Pools::new(&shape, &shares, || builder(request)).map_err(|error| request.failed(&error))?;
     let outcome = measured(
         program,
         || pools.counters(),
