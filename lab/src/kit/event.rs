@@ -1,10 +1,10 @@
-//! A event: tasks wait before it until somebody opens it. Written here so that it is the same for every runtime.
+//! An event: tasks wait for it until it is set. It is written here so that it is the same for every runtime.
 //!
-//! The waiting future is one pointer. The wakers lie in chunks that are allocated, and touched, before anybody
-//! waits, so that the memory of waiting tasks is the runtime's alone.
+//! The waiting future is one pointer. The wakers are in chunks that are allocated, and touched, before any task waits.
+//! So the memory of waiting tasks is the runtime's alone.
 //!
-//! No waiter is lost: it looks at `open` while it holds the lock of its shard; the opener sets `open` first and then
-//! takes every lock. Either the waiter sees the event open, or its waker is in the shard when the opener comes.
+//! No waiter is lost: it looks at `set` while it holds the lock of its shard. The task that sets the event sets the flag
+//! first and then takes every lock. Either the waiter sees the flag, or its waker is in the shard when that task comes.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,16 +24,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A event; see the module.
+/// An event; see the module.
 pub(crate) struct Event {
-    open: AtomicBool,
+    set: AtomicBool,
     waiting: AtomicUsize,
     spare: Mutex<Vec<Vec<Waker>>>,
     shards: [Mutex<Vec<Vec<Waker>>>; SHARDS],
 }
 
 impl Event {
-    /// A closed event with room for `expected` waiters. More may come; their wakers are allocated when they do.
+    /// An event that is not set, with room for `expected` waiters. More may come; their wakers are allocated when they do.
     pub(crate) fn for_waiters(expected: usize) -> Self {
         // Each shard may leave one chunk half empty.
         let chunks = expected.div_ceil(CHUNK) + SHARDS;
@@ -43,7 +43,7 @@ impl Event {
             chunk
         };
         Self {
-            open: AtomicBool::new(false),
+            set: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
             spare: Mutex::new((0..chunks).map(|_| touched()).collect()),
             shards: std::array::from_fn(|_| Mutex::new(Vec::with_capacity(chunks))),
@@ -56,15 +56,15 @@ impl Event {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// A future that ends when the event is open.
+    /// A future that ends when the event is set.
     pub(crate) fn wait(&'static self) -> Wait {
         Wait(self)
     }
 
-    /// Opens the event and wakes all who wait.
-    pub(crate) fn open(&self) {
+    /// Sets the event and wakes all that wait.
+    pub(crate) fn set(&self) {
         // Release, partner of the acquire in `poll`. The locks order it before every later look under a lock.
-        self.open.store(true, Ordering::Release);
+        self.set.store(true, Ordering::Release);
         for shard in &self.shards {
             let chunks = std::mem::take(&mut *lock(shard));
             for waker in chunks.into_iter().flatten() {
@@ -73,10 +73,10 @@ impl Event {
         }
     }
 
-    /// Adds a waker; false if the event is open already.
+    /// Adds a waker; false if the event is set already.
     fn register(&self, waker: &Waker) -> bool {
         let mut chunks = lock(&self.shards[thread_number() % SHARDS]);
-        if self.open.load(Ordering::Acquire) {
+        if self.set.load(Ordering::Acquire) {
             return false;
         }
         if chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
@@ -97,7 +97,7 @@ impl Event {
     }
 }
 
-/// Waits for the event. It registers at every poll that finds it closed: the runtimes here poll a task only when it
+/// Waits for the event. It registers at every poll that finds it not set: the runtimes here poll a task only when it
 /// was woken, so that is once.
 pub(crate) struct Wait(&'static Event);
 
@@ -105,8 +105,8 @@ impl Future for Wait {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        // Acquire, partner of the release in `open`.
-        if self.0.open.load(Ordering::Acquire) || !self.0.register(context.waker()) {
+        // Acquire, partner of the release in `set`.
+        if self.0.set.load(Ordering::Acquire) || !self.0.register(context.waker()) {
             return Poll::Ready(());
         }
         Poll::Pending
@@ -128,7 +128,7 @@ mod tests {
             while event.waiting() < 8 {
                 thread::yield_now();
             }
-            event.open();
+            event.set();
         });
         futures_lite::future::block_on(event.wait());
     }
@@ -139,7 +139,7 @@ mod tests {
             let event: &'static Event = Box::leak(Box::new(Event::for_waiters(2)));
             thread::scope(|scope| {
                 scope.spawn(|| futures_lite::future::block_on(event.wait()));
-                scope.spawn(|| event.open());
+                scope.spawn(|| event.set());
             });
         }
     }

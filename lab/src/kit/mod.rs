@@ -10,6 +10,7 @@ pub mod check;
 pub mod choices;
 pub(crate) mod event;
 pub(crate) mod fib;
+pub(crate) mod foreign;
 pub(crate) mod lane;
 pub(crate) mod packets;
 pub(crate) mod sockets;

@@ -1,7 +1,7 @@
-//! A bench with a slot for each task: who has his turn, how often, and how long he waited for it.
+//! A bench with a slot for each task: how often a task has its turn, and how long it waited for it.
 //!
 //! ```text
-//!  root      spawns all ──▶ parks until the last has entered ──▶ unparks those who begin ──▶ waits for all
+//!  root      spawns all ──▶ parks until the last has entered ──▶ unparks those that begin ──▶ waits for all
 //!  tasks         enter, park ················································▶ turn, turn, turn … until told to stop
 //!  outside                                    sleeps an eighth │ counts │ sleeps │ counts, says stop
 //! ```
@@ -10,7 +10,7 @@
 //!
 //! Invariants
 //! - Only the task of a slot writes its counts, so a plain load and store counts.
-//! - A slot has a line, and a neighbour line, of its own.
+//! - No two slots share a cache line, or a pair of neighbour lines.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -1,25 +1,19 @@
 //! Go: a program of its own, `lab/peers/go`, built when it is first asked for and kept beside this one.
 
 use std::cell::{Cell, OnceCell};
-use std::collections::BTreeMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
-use std::{env, fs, io};
 
+use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 use serde::Deserialize;
 use serde_json::Value;
-
-use harness::{LabError, Outcome, Peer, PeerInfo, Request, empty_histogram};
 
 use super::Contestant;
 use crate::idioms::{HttpPool, Idiom};
 use crate::kit::backends::Addresses;
+use crate::kit::foreign::{Foreign, answered};
 use crate::program::Program;
 
 /// Go.
@@ -39,7 +33,7 @@ impl Peer for Go {
     }
 
     fn prepare(&self) -> Result<(), LabError> {
-        program().map(drop)
+        PROGRAM.built().map(drop)
     }
 }
 
@@ -63,7 +57,9 @@ impl Contestant for Go {
             outcome.remarks.extend(server.version.get().cloned());
             return Ok(outcome);
         }
-        Ok(program.judged(answered(request)?))
+        let question = serde_json::to_value(request).map_err(|error| request.failed(&error))?;
+        let child = ask(&question).map_err(|error| request.failed(&error))?;
+        Ok(program.judged(answered(request, child)?))
     }
 }
 
@@ -83,16 +79,17 @@ const FILES: &[(&str, &str)] = &[
     ("go.mod", include_str!("../../peers/go/go.mod")),
 ];
 
-/// What the program answers.
-#[derive(Deserialize)]
-pub(crate) struct Answer {
-    version: String,
-    operations: u64,
-    nanos: u64,
-    latencies: Option<BTreeMap<String, u64>>,
-    heavy: Option<BTreeMap<String, u64>>,
-    measures: BTreeMap<String, f64>,
-}
+/// How the program is made.
+static PROGRAM: Foreign = Foreign {
+    language: "go",
+    files: FILES,
+    product: "peer",
+    compiler: || {
+        let mut compiler = Command::new("go");
+        compiler.args(["build", "-o", "peer", "."]);
+        Ok(compiler)
+    },
+};
 
 /// Why there is no Go here, if so.
 fn missing() -> Option<String> {
@@ -108,80 +105,26 @@ fn missing() -> Option<String> {
     (!found).then(|| String::from("not installed: there is no `go` on the path"))
 }
 
-/// The built program; builds it if there is none of this source yet.
-fn program() -> Result<PathBuf, LabError> {
-    let mut hasher = DefaultHasher::new();
-    FILES.hash(&mut hasher);
-    let own = env::current_exe()
-        .map_err(|error| LabError::file("find the program", Path::new("warpweft"), &error))?;
-    let folder = own.with_file_name(format!("go-peer-{:016x}", hasher.finish()));
-    let program = folder.join("peer");
-    if !program.exists() {
-        build(&folder, &program)
-            .map_err(|error| LabError::file("build the Go program in", &folder, &error))?;
-    }
-    Ok(program)
-}
-
-/// Builds under a name of this process, then renames: two processes may build at the same time.
-fn build(folder: &Path, program: &Path) -> Result<(), io::Error> {
-    let workshop = folder.join(format!("build-{}", std::process::id()));
-    fs::create_dir_all(&workshop)?;
-    for (name, text) in FILES {
-        fs::write(workshop.join(name), text)?;
-    }
-    let output = Command::new("go")
-        .args(["build", "-o", "peer", "."])
-        .current_dir(&workshop)
-        .output()?;
-    if !output.status.success() {
-        return Err(io::Error::other(
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        ));
-    }
-    fs::rename(workshop.join("peer"), program)?;
-    fs::remove_dir_all(&workshop)
-}
-
-/// Runs a request in the Go program.
-fn answered(request: &Request) -> Result<Outcome, LabError> {
-    let question = serde_json::to_value(request).map_err(|error| request.failed(&error))?;
-    let (child, pipe) = ask(&question).map_err(|error| request.failed(&error))?;
-    let output = child.wait_with_output().map_err(|error| request.failed(&error))?;
-    drop(pipe);
-    if !output.status.success() {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        return Err(request.failed(&format!(
-            "the Go program ended with {}: {}",
-            output.status,
-            complaint.lines().next().unwrap_or_default()
-        )));
-    }
-    let answer: Answer = serde_json::from_slice(&output.stdout).map_err(|error| request.failed(&error))?;
-    Ok(outcome(answer))
-}
-
-/// Starts the program with a question. The pipe stays open as long as it is to live: it ends when that is closed.
-fn ask(question: &Value) -> io::Result<(Child, Option<ChildStdin>)> {
-    let program = program().map_err(io::Error::other)?;
+/// Starts the program with a question. It ends when its standard input is closed.
+fn ask(question: &Value) -> io::Result<Child> {
+    let program = PROGRAM.built().map_err(io::Error::other)?;
     let mut child = Command::new(program)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let mut pipe = child.stdin.take();
-    if let Some(pipe) = &mut pipe {
+    if let Some(pipe) = &mut child.stdin {
         // A program that has ended already says why, and that is what counts.
         drop(serde_json::to_writer(&mut *pipe, question).map(|()| pipe.flush()));
     }
-    Ok((child, pipe))
+    Ok(child)
 }
 
 /// The program as a server.
 struct Server<'a> {
     request: &'a Request,
-    /// The running program, with the pipe that keeps it alive.
-    running: Cell<Option<(Child, Option<ChildStdin>)>>,
+    /// The running program.
+    running: Cell<Option<Child>>,
     version: OnceCell<String>,
 }
 
@@ -206,7 +149,7 @@ impl HttpPool for Server<'_> {
     fn serve(&self, backends: Option<Addresses>) -> io::Result<SocketAddr> {
         let mut question = serde_json::to_value(self.request)?;
         question["backends"] = serde_json::to_value(backends)?;
-        let (mut child, pipe) = ask(&question)?;
+        let mut child = ask(&question)?;
         let mut said = String::new();
         if let Some(output) = child.stdout.take() {
             BufReader::new(output).read_line(&mut said)?;
@@ -215,7 +158,7 @@ impl HttpPool for Server<'_> {
         if let (true, Some(mut output)) = (said.is_empty(), child.stderr.take()) {
             output.read_to_string(&mut complaint)?;
         }
-        self.running.set(Some((child, pipe)));
+        self.running.set(Some(child));
         let serves: Serves = serde_json::from_str(&said).map_err(|_| {
             let words = complaint.lines().next().unwrap_or_else(|| said.trim());
             io::Error::other(format!("the Go program says `{words}`"))
@@ -228,43 +171,9 @@ impl HttpPool for Server<'_> {
 
 impl Drop for Server<'_> {
     fn drop(&mut self) {
-        if let Some((mut child, pipe)) = self.running.take() {
-            drop(pipe);
-            // It fails if the program has ended before: then it is waited for already.
+        if let Some(mut child) = self.running.take() {
+            // Waiting closes the standard input, which ends the program. It fails if that has ended before.
             drop(child.wait());
         }
-    }
-}
-
-pub(crate) fn outcome(answer: Answer) -> Outcome {
-    let histogram = |latencies: &Option<BTreeMap<String, u64>>| {
-        let mut histogram = empty_histogram();
-        for (nanos, count) in latencies.iter().flatten() {
-            histogram.saturating_record_n(nanos.parse().unwrap_or(u64::MAX), *count);
-        }
-        histogram
-    };
-    let mut outcome = Outcome::new(answer.operations, Duration::from_nanos(answer.nanos.max(1)))
-        .with_latencies_apart(&histogram(&answer.latencies), &histogram(&answer.heavy));
-    outcome.measures.extend(answer.measures);
-    outcome.remarks.push(answer.version);
-    outcome
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_becomes_an_outcome() {
-        let answer: Answer = serde_json::from_str(
-            r#"{"version":"go1","operations":3,"nanos":1000,"latencies":{"100":2},"heavy":{"900":1},"measures":{"x":1.5}}"#,
-        )
-        .unwrap();
-        let outcome = outcome(answer);
-        let latency = outcome.latency.unwrap();
-        assert_eq!((latency.count, latency.p50, latency.max), (3, 100, 900));
-        assert!((outcome.throughput - 3e6).abs() < 1.0 && outcome.measures["x"] == 1.5);
-        assert_eq!(outcome.measures["light_p99_us"], 0.1);
     }
 }

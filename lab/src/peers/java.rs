@@ -2,8 +2,6 @@
 //!
 //! It reads the request as words, KEY=VALUE, and answers as Go's program does.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -11,8 +9,9 @@ use std::{env, fs, io};
 
 use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 
-use super::{Contestant, go};
+use super::Contestant;
 use crate::idioms::Idiom;
+use crate::kit::foreign::{Foreign, answered};
 use crate::program::Program;
 
 /// The JVM's virtual threads.
@@ -32,7 +31,7 @@ impl Peer for Java {
     }
 
     fn prepare(&self) -> Result<(), LabError> {
-        program().map(drop)
+        PROGRAM.built().map(drop)
     }
 }
 
@@ -111,52 +110,32 @@ fn missing() -> Option<String> {
     java().is_none().then_some(text)
 }
 
-/// The folder with the compiled program; compiles it if there is none of this source yet.
-fn program() -> Result<PathBuf, LabError> {
-    let mut hasher = DefaultHasher::new();
-    FILES.hash(&mut hasher);
-    let own = env::current_exe()
-        .map_err(|error| LabError::file("find the program", Path::new("warpweft"), &error))?;
-    let folder = own.with_file_name(format!("java-peer-{:016x}", hasher.finish()));
-    let classes = folder.join("classes");
-    if !classes.exists() {
-        build(&folder, &classes)
-            .map_err(|error| LabError::file("compile the Java program in", &folder, &error))?;
-    }
-    Ok(classes)
-}
-
-/// Compiles under a name of this process, then renames: two processes may do so at the same time.
-fn build(folder: &Path, classes: &Path) -> io::Result<()> {
-    let java = java().ok_or_else(|| io::Error::other("there is no `java`"))?;
-    let workshop = folder.join(format!("build-{}", std::process::id()));
-    let draft = workshop.join("classes");
-    fs::create_dir_all(&draft)?;
-    for (name, text) in FILES {
-        fs::write(workshop.join(name), text)?;
-    }
-    let mut command = Command::new(java);
-    command.args(["--module", COMPILER, "--release", &LEAST_VERSION.to_string()]);
-    command.arg("-d").arg(&draft);
-    command.args(FILES.iter().map(|(name, _)| workshop.join(name)));
-    let output = command.stdin(Stdio::null()).output()?;
-    if !output.status.success() {
-        let said = [output.stderr, output.stdout].concat();
-        return Err(io::Error::other(String::from_utf8_lossy(&said).into_owned()));
-    }
-    if let Err(error) = fs::rename(&draft, classes)
-        && !classes.exists()
-    {
-        return Err(error);
-    }
-    fs::remove_dir_all(&workshop)
-}
+/// How the program is made.
+static PROGRAM: Foreign = Foreign {
+    language: "java",
+    files: FILES,
+    product: "classes",
+    compiler: || {
+        let java = java().ok_or_else(|| io::Error::other("there is no `java`"))?;
+        let mut compiler = Command::new(java);
+        compiler.args([
+            "--module",
+            COMPILER,
+            "--release",
+            &LEAST_VERSION.to_string(),
+            "-d",
+            "classes",
+        ]);
+        compiler.args(FILES.iter().map(|(name, _)| name));
+        Ok(compiler)
+    },
+};
 
 /// Runs a request in a virtual machine.
 fn run(request: &Request) -> Result<Outcome, LabError> {
     let failed = |reason: &str| request.failed(reason);
     let java = java().ok_or_else(|| failed("there is no `java`"))?;
-    let classes = program()?;
+    let classes = PROGRAM.built()?;
     let mut command = Command::new(java);
     for property in ["parallelism", "maxPoolSize"] {
         command.arg(format!(
@@ -181,23 +160,7 @@ fn run(request: &Request) -> Result<Outcome, LabError> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let mut child = ran.map_err(|error| failed(&error.to_string()))?;
-    // It lives as long as the pipe is open.
-    let pipe = child.stdin.take();
-    let output: io::Result<_> = child.wait_with_output();
-    drop(pipe);
-    let output = output.map_err(|error| failed(&error.to_string()))?;
-    if !output.status.success() {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        return Err(failed(
-            complaint
-                .lines()
-                .next()
-                .unwrap_or("the Java program failed and said nothing"),
-        ));
-    }
-    let answer = serde_json::from_slice(&output.stdout).map_err(|error| failed(&error.to_string()))?;
-    Ok(go::outcome(answer))
+    answered(request, ran.map_err(|error| request.failed(&error))?)
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ struct Api;
 
 impl JobApi for Api {
     fn launch(self, job: impl FnOnce() + Send + 'static) {
-        // A panic here ends the run's process with this message; see `harness::isolate`.
+        // A panic here ends the run's process with this message: each run is a process.
         thread::Builder::new()
             .stack_size(STACK)
             .spawn(job)
@@ -156,7 +156,7 @@ impl SpawnApi for ActorApi {
     }
 
     fn spawn_job<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Handle<T> {
-        // A panic here ends the run's process with this message; see `harness::isolate`.
+        // A panic here ends the run's process with this message: each run is a process.
         let thread = thread::Builder::new().stack_size(STACK).spawn(job);
         Handle(Some(thread.expect(
             "the system refuses to start more threads: fewer tasks are needed",

@@ -83,7 +83,7 @@ impl Program for Plan {
 
         let start = Instant::now();
         // From a task, as one task wakes another.
-        pool.start(async move { event.open() });
+        pool.start(async move { event.set() });
         let wake = until(start, || lane.done() == n);
         self.outcome(&Stages { create, wake, bytes }, lane.done())
     }

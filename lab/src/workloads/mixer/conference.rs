@@ -65,7 +65,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// A calls in which nobody has begun.
+    /// Calls that have not begun.
     pub(super) fn new(size: Size, voices: &'static Voices, tape: bool) -> Self {
         let base = crate::kit::check::base();
         Self {
@@ -85,7 +85,7 @@ impl Calls {
             let room = Arc::new(Room::new(Arc::clone(&calls), number));
             let participants = (0..calls.size.participants).map({
                 let room = Arc::clone(&room);
-                move |seat| Person::Participant(Participant::new(Arc::clone(&room), seat))
+                move |place| Person::Participant(Participant::new(Arc::clone(&room), place))
             });
             std::iter::once(Person::Mixer(Mixer::new(room))).chain(participants)
         })
@@ -284,7 +284,7 @@ impl Mixer {
 /// Who decodes what comes in, and encodes what goes out.
 pub(super) struct Participant {
     room: Arc<Room>,
-    seat: usize,
+    place: usize,
     /// The frame at which its voice begins.
     from: u64,
     heard: u64,
@@ -294,14 +294,14 @@ pub(super) struct Participant {
 }
 
 impl Participant {
-    fn new(room: Arc<Room>, seat: u64) -> Self {
+    fn new(room: Arc<Room>, place: u64) -> Self {
         let (_, from) = room
             .calls
             .voices
-            .of(room.number, seat, room.calls.size.participants);
+            .of(room.number, place, room.calls.size.participants);
         Self {
             room,
-            seat: seat as usize,
+            place: place as usize,
             from,
             heard: 0,
             sent: 0,
@@ -313,14 +313,14 @@ impl Participant {
         let Room {
             calls, heard, back, ..
         } = &*self.room;
-        let seat = self.seat as u64;
-        let (voice, _) = calls.voices.of(self.room.number, seat, calls.size.participants);
+        let place = self.place as u64;
+        let (voice, _) = calls.voices.of(self.room.number, place, calls.size.participants);
         let mut step = Step::Stuck;
-        let slot = &back[self.seat];
+        let slot = &back[self.place];
         if slot.is_full() {
             let coded = slot.take(|mix| voice.encode(mix));
             self.sum = self.sum.wrapping_add(stamp(
-                self.room.number ^ (seat + 1) << 32,
+                self.room.number ^ (place + 1) << 32,
                 self.sent,
                 digest(&coded),
             ));
@@ -333,7 +333,7 @@ impl Participant {
             }
             step = Step::Moved;
         }
-        let slot = &heard[self.seat];
+        let slot = &heard[self.place];
         if self.heard < calls.size.n
             && !slot.is_full()
             && let Some(arrived) = calls.arrived(self.room.phase, self.heard)
@@ -386,7 +386,7 @@ fn digest<T: Copy + Into<i64>>(frame: &[T; SAMPLES]) -> u64 {
     sum as u64
 }
 
-/// A digest as that of this frame, of this conference or seat, and no other.
+/// A digest as that of this frame, of this conference or place, and no other.
 #[inline]
 fn stamp(whose: u64, number: u64, digest: u64) -> u64 {
     scramble(scramble(scramble(whose) ^ number) ^ digest)
@@ -399,17 +399,17 @@ pub(super) fn expected(size: &Size, voices: &Voices) -> (u64, u64) {
     for conference in 0..size.conferences {
         for number in 0..size.n {
             let mut sum = Sum::default();
-            for seat in 0..size.participants {
-                let (voice, from) = voices.of(conference, seat, size.participants);
+            for place in 0..size.participants {
+                let (voice, from) = voices.of(conference, place, size.participants);
                 voice.decode(from + number, &mut samples);
                 sum.add(&samples);
             }
             let mix = sum.saturated();
             mixed = mixed.wrapping_add(stamp(conference, number, digest(&mix)));
-            for seat in 0..size.participants {
-                let (voice, _) = voices.of(conference, seat, size.participants);
+            for place in 0..size.participants {
+                let (voice, _) = voices.of(conference, place, size.participants);
                 let coded = digest(&voice.encode(&mix));
-                sent = sent.wrapping_add(stamp(conference ^ (seat + 1) << 32, number, coded));
+                sent = sent.wrapping_add(stamp(conference ^ (place + 1) << 32, number, coded));
             }
         }
     }
@@ -478,8 +478,8 @@ mod tests {
         assert_eq!(tape.len(), 7 * SAMPLES);
         let first: Linear = tape[..SAMPLES].try_into().unwrap();
         let mut sum = Sum::default();
-        for seat in 0..3 {
-            let (voice, from) = voices.of(0, seat, 3);
+        for place in 0..3 {
+            let (voice, from) = voices.of(0, place, 3);
             let mut samples = [0; SAMPLES];
             voice.decode(from, &mut samples);
             sum.add(&samples);
