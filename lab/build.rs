@@ -1,54 +1,63 @@
-//! Hands the versions of the compiler and of the peers to the program, so that every record names them.
-//!
-//! The peers' versions are read from the lock file: what was built, not what was asked for.
+//! Lists what registers itself: each file or folder of `src/workloads` and of `src/peers` becomes a module, and each
+//! `impl Program for …` and `impl Contestant for …` in it an entry of the list.
 
-use std::process::Command;
-use std::{env, fs, path::PathBuf};
-
-/// The packages whose versions stand in every record.
-const PEERS: [(&str, &str); 12] = [
-    ("rayon", "LAB_RAYON_VERSION"),
-    ("rayon-core", "LAB_RAYON_CORE_VERSION"),
-    ("tokio", "LAB_TOKIO_VERSION"),
-    ("async-executor", "LAB_SMOL_VERSION"),
-    ("async-channel", "LAB_ASYNC_CHANNEL_VERSION"),
-    ("async-lock", "LAB_ASYNC_LOCK_VERSION"),
-    ("crossbeam-deque", "LAB_CROSSBEAM_DEQUE_VERSION"),
-    ("may", "LAB_MAY_VERSION"),
-    ("chili", "LAB_CHILI_VERSION"),
-    ("forte", "LAB_FORTE_VERSION"),
-    ("mimalloc", "LAB_MIMALLOC_VERSION"),
-    ("warpweft", "LAB_WARPWEFT_VERSION"),
-];
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
-    let lock = manifest.join("../Cargo.lock");
-    println!("cargo::rerun-if-changed={}", lock.display());
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     println!("cargo::rerun-if-changed=build.rs");
-    let text = fs::read_to_string(&lock).unwrap_or_default();
-    for (package, variable) in PEERS {
-        let version = locked_version(&text, package).unwrap_or("unknown");
-        println!("cargo::rustc-env={variable}={version}");
+    for (folder, headers, list) in [
+        (
+            "workloads",
+            &["impl Program for ", "impl ActorProgram for "][..],
+            "workloads",
+        ),
+        ("peers", &["impl Contestant for "], "contestants"),
+    ] {
+        let text = registry(&manifest.join("src").join(folder), headers, list);
+        fs::write(out.join(format!("{folder}.rs")), text).expect("OUT_DIR takes files");
     }
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let version = Command::new(rustc)
-        .arg("--version")
-        .output()
-        .ok()
-        .and_then(|output| String::from_utf8(output.stdout).ok())
-        .unwrap_or_else(|| String::from("rustc, version unknown"));
-    println!("cargo::rustc-env=LAB_RUSTC_VERSION={}", version.trim());
-    println!(
-        "cargo::rustc-env=LAB_PROFILE={}",
-        env::var("PROFILE").unwrap_or_default()
-    );
 }
 
-/// The version of `package` in the text of a lock file: `name = "…"` is followed by `version = "…"`.
-fn locked_version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
-    let mut lines = lock.lines();
-    let name = format!("name = \"{package}\"");
-    lines.find(|line| *line == name)?;
-    lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')
+/// The modules of a folder, and a macro `list` that hands all that register themselves to another one.
+fn registry(folder: &Path, headers: &[&str], list: &str) -> String {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let (mut modules, mut entries) = (String::new(), Vec::new());
+    for path in files(folder) {
+        let stem = path
+            .file_stem()
+            .expect("a file has a name")
+            .to_string_lossy()
+            .into_owned();
+        let file = if path.is_dir() { path.join("mod.rs") } else { path };
+        if stem == "mod" || !file.exists() {
+            continue;
+        }
+        println!("cargo::rerun-if-changed={}", file.display());
+        modules.push_str(&format!("#[path = {file:?}]\npub(crate) mod {stem};\n"));
+        let text = fs::read_to_string(&file).expect("a source is text");
+        let name = |line: &'_ str| {
+            headers
+                .iter()
+                .find_map(|header| line.strip_prefix(header))
+                .map(str::to_owned)
+        };
+        let names = text.lines().filter_map(name);
+        entries.extend(names.filter_map(|name| Some(format!("{stem}::{}", name.strip_suffix(" {")?))));
+    }
+    let entries = entries.join(", ");
+    format!(
+        "{modules}\n/// Hands all of them to a macro.\nmacro_rules! {list} {{\n    ($take:ident) => {{ $take!({entries}) }};\n}}\n"
+    )
+}
+
+/// What is in a folder, by name.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder is there");
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.retain(|path| path.is_dir() || path.extension().is_some_and(|ending| ending == "rs"));
+    paths
 }

@@ -14,7 +14,7 @@ fn wrong_names_list_the_right_ones_and_the_nearest() {
     assert!(workload.contains("did you mean `packet`?"), "{workload}");
     assert!(
         workload.contains(
-            "pcap, packet, packet-cache, packet-bimodal, options, fib-promise, spawn, parked, pingpong, lock, timers, mixed, fork-join, http, mapreducefib, overhead, sweep"
+            "churn, city, create, cycle, eratosthenes, fib-promise, fork-join, http, locality, lock, mandelbrot, mapreducefib, matrix, mixed, mixer"
         ),
         "{workload}"
     );
@@ -31,7 +31,7 @@ fn wrong_names_list_the_right_ones_and_the_nearest() {
     assert!(complaint("bench packet n=lots").contains("whole number"));
     assert!(complaint("bench spawn mode=twice").contains("batch, one, fire, backlog, scope"));
     assert!(complaint("banch").contains("did you mean `bench`?"));
-    assert!(complaint("foo").contains("commands: explore, bench, compare, list"));
+    assert!(complaint("foo").contains("commands: explore, bench, compare, results, list"));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn what_cannot_run_says_why() {
         assert!(text.contains(reason), "{words}: {text}");
     }
     assert!(complaint("bench packet --runtime rayon --policy fifo").contains("leaves that out"));
-    assert!(complaint("bench packet --pcap some.pcap").contains("read by the workload pcap"));
+    assert!(complaint("bench packet --pcap some.pcap").contains("is for the workload pcap"));
 }
 
 #[test]

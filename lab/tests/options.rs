@@ -93,7 +93,7 @@ fn files_that_are_wrong_are_refused_with_line_and_column() {
         "{missing}"
     );
     let elsewhere = complaint(folder.path(), &format!("bench packet --csv {CHAIN}"), 2);
-    assert!(elsewhere.contains("read by the workload options"), "{elsewhere}");
+    assert!(elsewhere.contains("is for the workload options"), "{elsewhere}");
     for (words, reason) in [
         ("options steps=0", "from 1 to"),
         ("options heavy-steps=1m", "from 1 to 100000"),

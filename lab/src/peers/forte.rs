@@ -8,12 +8,49 @@
 use std::time::{Duration, Instant};
 
 use ::forte::{ThreadPool, Worker};
+use harness::{Caveat, LabError, Outcome, Peer, PeerInfo, Request};
 
-use super::forks::{Branch, Fork, ForkPool, ScopePool};
-use super::not_built;
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::workloads::{Program, Request};
+use super::Contestant;
+use crate::idioms::Idiom;
+use crate::idioms::forks::{Branch, Fork, ForkPool, ScopePool};
+use crate::program::{Program, measured};
+
+/// forte.
+pub(crate) struct Forte;
+
+impl Peer for Forte {
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "forte",
+            about: "forte, for fork-join and scopes: shared on a heartbeat; the caller is one of the workers",
+            packages: &["forte"],
+        }
+    }
+}
+
+impl Contestant for Forte {
+    fn lacks(&self, idiom: Idiom) -> Option<&'static str> {
+        let has = matches!(idiom, Idiom::Forks | Idiom::Scope);
+        (!has).then_some("measured where closures borrow: see fork-join and spawn/scope")
+    }
+
+    fn caveat(&self, _: Idiom) -> Option<Caveat> {
+        Some(Caveat::same("the caller is one of the workers"))
+    }
+
+    fn play<P: Program>(&self, request: &Request, program: &P) -> Result<Outcome, LabError> {
+        let pool = Pool::new(request.workers - 1)
+            .ok_or_else(|| request.failed("the pool started fewer threads than it was asked for"))?;
+        measured(
+            program,
+            || None,
+            |program| match P::idiom(&request.params) {
+                Idiom::Scope => program.scope(&pool),
+                _ => program.forks(&pool),
+            },
+        )
+    }
+}
 
 /// A branch's way to fork.
 struct Context<'a>(&'a Worker);
@@ -53,15 +90,5 @@ impl ScopePool for Pool {
             });
             start.elapsed()
         })
-    }
-}
-
-/// Runs a request on a fresh pool.
-pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
-    let pool = Pool::new(request.workers - 1)
-        .ok_or_else(|| not_built(request, "the pool started fewer threads than it was asked for"))?;
-    match program {
-        Program::Scope(_) => program.run_scope(&pool),
-        _ => program.run_forks(&pool),
     }
 }

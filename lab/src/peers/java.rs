@@ -3,51 +3,68 @@
 //!
 //! It reads the request as words, KEY=VALUE, and answers as Go's program does.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::{env, fs, io};
 
-use super::{go, not_built};
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::workloads::spec::Kind;
-use crate::workloads::{Request, micro};
+use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 
-/// The program: a request, an answer, and which part it is for.
-const LAB: &str = include_str!("../../peers/java/Lab.java");
-/// The part whose threads switch.
-const MICRO: &str = include_str!("../../peers/java/Micro.java");
-/// The part whose threads are actors.
-const APPS: &str = include_str!("../../peers/java/Apps.java");
-/// The part whose threads only compute.
-const COMPUTE: &str = include_str!("../../peers/java/Compute.java");
-/// All of it, by the names of the files.
+use super::Contestant;
+use crate::idioms::Idiom;
+use crate::kit::foreign::{Foreign, answered};
+use crate::program::Program;
+
+/// The JVM's virtual threads.
+pub(crate) struct Java;
+
+impl Peer for Java {
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "java",
+            about: "the JVM's virtual threads, a program of its own, for tasks that switch and wait; as many carriers as workers",
+            packages: &[],
+        }
+    }
+
+    fn missing(&self) -> Option<String> {
+        missing()
+    }
+
+    fn prepare(&self) -> Result<(), LabError> {
+        PROGRAM.built().map(drop)
+    }
+}
+
+impl Contestant for Java {
+    fn lacks(&self, _: Idiom) -> Option<&'static str> {
+        Some(NO_PROGRAM)
+    }
+
+    fn play<P: Program>(&self, request: &Request, _: &P) -> Result<Outcome, LabError> {
+        run(request)
+    }
+}
+
+/// The program, by the names of its files.
 const FILES: &[(&str, &str)] = &[
-    ("Lab.java", LAB),
-    ("Micro.java", MICRO),
-    ("Apps.java", APPS),
-    ("Compute.java", COMPUTE),
+    ("Lab.java", include_str!("../../peers/java/Lab.java")),
+    ("Micro.java", include_str!("../../peers/java/Micro.java")),
+    ("Apps.java", include_str!("../../peers/java/Apps.java")),
+    ("Compute.java", include_str!("../../peers/java/Compute.java")),
 ];
 /// What has `main`.
 const MAIN: &str = "lab.Lab";
 /// What the virtual machine calls its compiler.
 const COMPILER: &str = "jdk.compiler/com.sun.tools.javac.Main";
 /// Why it does not run the other workloads.
-pub(crate) const NO_PROGRAM: &str = "its programs are those whose tasks switch and wait for each other: see cycle, yield, churn, locality, \
+const NO_PROGRAM: &str = "its programs are those whose tasks switch and wait for each other: see cycle, yield, churn, locality, \
      transfer, lock, and from create to token-ring";
 
 /// The first version whose virtual threads are no preview.
 const LEAST_VERSION: u32 = 21;
 /// Where systems keep the versions that are not on the path.
 const KEPT: &str = "/usr/lib/jvm";
-
-/// Whether there is a program for it.
-pub(crate) fn has_program(kind: Kind) -> bool {
-    micro::is_micro(kind) || matches!(kind, Kind::App(_) | Kind::Lock)
-}
 
 /// The virtual machine: the one that `JAVA_HOME` names, that on the path, or one that the system keeps, the
 /// first that is new enough.
@@ -88,60 +105,39 @@ fn major(text: &str) -> Option<u32> {
 }
 
 /// Why there is no JVM here, if so.
-pub(super) fn missing() -> Option<String> {
+fn missing() -> Option<String> {
     let text = format!(
         "not installed: there is no `java` of version {LEAST_VERSION} or later, neither in JAVA_HOME, nor on the path, nor in {KEPT}"
     );
     java().is_none().then_some(text)
 }
 
-/// The folder with the compiled program; compiles it if there is none of this source yet.
-pub(super) fn program() -> Result<PathBuf, LabError> {
-    let mut hasher = DefaultHasher::new();
-    FILES.hash(&mut hasher);
-    let own = env::current_exe()
-        .map_err(|error| LabError::file("find the program", Path::new("warpweft"), &error))?;
-    let folder = own.with_file_name(format!("java-peer-{:016x}", hasher.finish()));
-    let classes = folder.join("classes");
-    if !classes.exists() {
-        build(&folder, &classes)
-            .map_err(|error| LabError::file("compile the Java program in", &folder, &error))?;
-    }
-    Ok(classes)
-}
-
-/// Compiles under a name of this process, then renames: two processes may do so at the same time.
-fn build(folder: &Path, classes: &Path) -> io::Result<()> {
-    let java = java().ok_or_else(|| io::Error::other("there is no `java`"))?;
-    let workshop = folder.join(format!("build-{}", std::process::id()));
-    let draft = workshop.join("classes");
-    fs::create_dir_all(&draft)?;
-    for (name, text) in FILES {
-        fs::write(workshop.join(name), text)?;
-    }
-    let mut command = Command::new(java);
-    command.args(["--module", COMPILER, "--release", &LEAST_VERSION.to_string()]);
-    command.arg("-d").arg(&draft);
-    command.args(FILES.iter().map(|(name, _)| workshop.join(name)));
-    let output = command.stdin(Stdio::null()).output()?;
-    if !output.status.success() {
-        let said = [output.stderr, output.stdout].concat();
-        return Err(io::Error::other(String::from_utf8_lossy(&said).into_owned()));
-    }
-    if let Err(error) = fs::rename(&draft, classes)
-        && !classes.exists()
-    {
-        return Err(error);
-    }
-    fs::remove_dir_all(&workshop)
-}
+/// How the program is made.
+static PROGRAM: Foreign = Foreign {
+    language: "java",
+    files: FILES,
+    product: "classes",
+    compiler: || {
+        let java = java().ok_or_else(|| io::Error::other("there is no `java`"))?;
+        let mut compiler = Command::new(java);
+        compiler.args([
+            "--module",
+            COMPILER,
+            "--release",
+            &LEAST_VERSION.to_string(),
+            "-d",
+            "classes",
+        ]);
+        compiler.args(FILES.iter().map(|(name, _)| name));
+        Ok(compiler)
+    },
+};
 
 /// Runs a request in a virtual machine.
-pub(super) fn run(request: &Request) -> Result<Outcome, LabError> {
-    let failed = |reason: &str| not_built(request, reason);
+fn run(request: &Request) -> Result<Outcome, LabError> {
+    let failed = |reason: &str| request.failed(reason);
     let java = java().ok_or_else(|| failed("there is no `java`"))?;
-    let classes = program()?;
-    let kind = serde_json::to_value(request.kind).map_err(|error| failed(&error.to_string()))?;
+    let classes = PROGRAM.built()?;
     let mut command = Command::new(java);
     for property in ["parallelism", "maxPoolSize"] {
         command.arg(format!(
@@ -153,7 +149,7 @@ pub(super) fn run(request: &Request) -> Result<Outcome, LabError> {
         .arg("--class-path")
         .arg(classes)
         .arg(MAIN)
-        .arg(format!("kind={}", kind.as_str().unwrap_or_default()))
+        .arg(format!("kind={}", request.kind))
         .arg(format!("workers={}", request.workers));
     command.args(
         request
@@ -166,23 +162,7 @@ pub(super) fn run(request: &Request) -> Result<Outcome, LabError> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let mut child = ran.map_err(|error| failed(&error.to_string()))?;
-    // It lives as long as the pipe is open.
-    let pipe = child.stdin.take();
-    let output: io::Result<_> = child.wait_with_output();
-    drop(pipe);
-    let output = output.map_err(|error| failed(&error.to_string()))?;
-    if !output.status.success() {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        return Err(failed(
-            complaint
-                .lines()
-                .next()
-                .unwrap_or("the Java program failed and said nothing"),
-        ));
-    }
-    let answer = serde_json::from_slice(&output.stdout).map_err(|error| failed(&error.to_string()))?;
-    Ok(go::outcome(answer))
+    answered(request, ran.map_err(|error| request.failed(&error))?)
 }
 
 #[cfg(test)]

@@ -1,49 +1,116 @@
 //! rayon's pool, with `spawn` (newest first) and with `spawn_fifo` (oldest first); `join` is the same in
 //! both.
 
+use std::future::Future;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use harness::{LabError, Outcome, Peer, PeerInfo, Request};
+use rayon::ThreadPool;
 
-use super::forks::{Branch, Fork, ForkPool, ScopePool};
-use super::remote::rayon::Classic;
-use super::{JobPool, Jobs, JoiningJobs, not_built, waits_and_computes};
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::workloads::{Program, Request};
+use super::Contestant;
+use crate::idioms::direct::direct;
+use crate::idioms::forks::{Branch, Fork, ForkPool, ScopePool};
+use crate::idioms::mixed::Wire;
+use crate::idioms::remote::{Remote, RemotePool};
+use crate::idioms::{Idiom, JobApi, JobPool, JoinApi};
+use crate::program::{Program, measured};
 
-/// Which of the two spawns.
-pub(super) trait Order: JoiningJobs + Default {
-    /// Starts a job from outside.
-    fn start_in(pool: &ThreadPool, job: impl FnOnce() + Send + 'static);
+/// rayon, newest job first.
+pub(crate) struct Rayon;
+
+/// rayon, oldest job first.
+pub(crate) struct RayonFifo;
+
+impl Peer for Rayon {
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "rayon",
+            about: "rayon's spawn: newest first, closures without handles",
+            packages: &["rayon", "rayon-core"],
+        }
+    }
 }
 
-/// `spawn`: a worker takes its newest job.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Lifo;
-
-/// `spawn_fifo`: a worker takes its oldest job.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Fifo;
-
-/// Lets a worker run another job; from a worker only.
-fn yield_now() {
-    rayon::yield_now();
+impl Peer for RayonFifo {
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "rayon-fifo",
+            about: "rayon's spawn_fifo: oldest first",
+            packages: &[],
+        }
+    }
 }
 
-impl Jobs for Lifo {
+impl Contestant for Rayon {
+    fn lacks(&self, idiom: Idiom) -> Option<&'static str> {
+        Some(match idiom {
+            Idiom::Jobs | Idiom::Forks | Idiom::Scope | Idiom::Remote => return None,
+            Idiom::Tasks => super::NO_FUTURES,
+            Idiom::Http => "its jobs cannot wait for a socket: see tokio+rayon",
+            Idiom::Mixed => "its jobs cannot wait for sockets: see tokio+rayon",
+            _ => "its jobs cannot wait without holding a worker",
+        })
+    }
+
+    fn play<P: Program>(&self, request: &Request, program: &P) -> Result<Outcome, LabError> {
+        let pool = Pool::<false>(pool(request)?);
+        measured(
+            program,
+            || None,
+            |program| match P::idiom(&request.params) {
+                Idiom::Forks => program.forks(&pool),
+                Idiom::Scope => program.scope(&pool),
+                Idiom::Remote => program.remote(&pool),
+                _ => program.joining_jobs(&pool),
+            },
+        )
+    }
+}
+
+impl Contestant for RayonFifo {
+    fn lacks(&self, idiom: Idiom) -> Option<&'static str> {
+        match idiom {
+            Idiom::Forks | Idiom::Remote => Some("rayon's join is the same whatever the order: see rayon"),
+            Idiom::Scope => Some("rayon's scope is measured newest first: see rayon"),
+            _ => Rayon.lacks(idiom),
+        }
+    }
+
+    fn play<P: Program>(&self, request: &Request, program: &P) -> Result<Outcome, LabError> {
+        let pool = Pool::<true>(pool(request)?);
+        measured(program, || None, |program| program.joining_jobs(&pool))
+    }
+}
+
+/// A fresh pool.
+pub(crate) fn pool(request: &Request) -> Result<ThreadPool, LabError> {
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(request.workers);
+    builder.build().map_err(|error| request.failed(&error))
+}
+
+/// What a job can call; a worker takes its newest job, or with `FIFO` its oldest.
+#[derive(Clone, Copy)]
+struct Api<const FIFO: bool>;
+
+impl<const FIFO: bool> JobApi for Api<FIFO> {
     #[inline]
     fn launch(self, job: impl FnOnce() + Send + 'static) {
-        rayon::spawn(job);
+        if FIFO {
+            rayon::spawn_fifo(job);
+        } else {
+            rayon::spawn(job);
+        }
     }
 
     #[inline]
     fn yield_now(self) {
-        yield_now();
+        rayon::yield_now();
     }
 }
 
-impl JoiningJobs for Lifo {
+impl<const FIFO: bool> JoinApi for Api<FIFO> {
     #[inline]
     fn both<A: Send, B: Send>(
         self,
@@ -51,64 +118,30 @@ impl JoiningJobs for Lifo {
         second: impl FnOnce() -> B + Send,
     ) -> (A, B) {
         rayon::join(first, second)
-    }
-}
-
-impl Order for Lifo {
-    fn start_in(pool: &ThreadPool, job: impl FnOnce() + Send + 'static) {
-        pool.spawn(job);
-    }
-}
-
-impl Jobs for Fifo {
-    #[inline]
-    fn launch(self, job: impl FnOnce() + Send + 'static) {
-        rayon::spawn_fifo(job);
-    }
-
-    #[inline]
-    fn yield_now(self) {
-        yield_now();
-    }
-}
-
-impl JoiningJobs for Fifo {
-    #[inline]
-    fn both<A: Send, B: Send>(
-        self,
-        first: impl FnOnce() -> A + Send,
-        second: impl FnOnce() -> B + Send,
-    ) -> (A, B) {
-        rayon::join(first, second)
-    }
-}
-
-impl Order for Fifo {
-    fn start_in(pool: &ThreadPool, job: impl FnOnce() + Send + 'static) {
-        pool.spawn_fifo(job);
     }
 }
 
 /// The pool, seen from outside.
-struct Pool<O> {
-    pool: ThreadPool,
-    order: O,
-}
+struct Pool<const FIFO: bool>(ThreadPool);
 
-impl<O: Order> JobPool for Pool<O> {
-    type Jobs = O;
+impl<const FIFO: bool> JobPool for Pool<FIFO> {
+    type Jobs = Api<FIFO>;
 
-    fn jobs(&self) -> O {
-        self.order
+    fn jobs(&self) -> Api<FIFO> {
+        Api
     }
 
     fn start(&self, job: impl FnOnce() + Send + 'static) {
-        O::start_in(&self.pool, job);
+        if FIFO {
+            self.0.spawn_fifo(job);
+        } else {
+            self.0.spawn(job);
+        }
     }
 }
 
 /// A branch's way to fork: rayon finds the worker by itself.
-pub(super) struct Context;
+pub(crate) struct Context;
 
 impl Fork for Context {
     #[inline]
@@ -117,15 +150,15 @@ impl Fork for Context {
     }
 }
 
-impl<O> ForkPool for Pool<O> {
+impl ForkPool for Pool<false> {
     fn run<R: Branch>(&self, root: R) -> R::Out {
-        self.pool.install(|| root.run(Context))
+        self.0.install(|| root.run(Context))
     }
 }
 
-impl<O: Order> ScopePool for Pool<O> {
+impl ScopePool for Pool<false> {
     fn scope(&self, n: u64, job: impl Fn() + Copy + Send + Sync) -> Duration {
-        self.pool.install(|| {
+        self.0.install(|| {
             let start = Instant::now();
             rayon::scope(|scope| {
                 for _ in 0..n {
@@ -137,22 +170,56 @@ impl<O: Order> ScopePool for Pool<O> {
     }
 }
 
-/// Runs a request on a fresh pool.
-pub(super) fn run<O: Order>(request: &Request, program: &Program) -> Result<Outcome, LabError> {
-    let pool = ThreadPoolBuilder::new()
-        .num_threads(request.workers)
-        .build()
-        .map_err(|error| not_built(request, &error))?;
-    if waits_and_computes(program) {
-        return program.run_remote(&Classic(pool));
+/// What work can call that waits and computes: to wait is to hold a worker.
+#[derive(Clone, Copy)]
+pub(crate) struct Blocks;
+
+/// A connection that blocks.
+pub(crate) struct Blocking(TcpStream);
+
+impl Wire for Blocking {
+    async fn read_exact(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact(buffer)
     }
-    let pool = Pool {
-        pool,
-        order: O::default(),
-    };
-    match program {
-        Program::ForkJoin(_) => program.run_forks(&pool),
-        Program::Scope(_) => program.run_scope(&pool),
-        _ => program.run_joining_jobs(&pool),
+
+    async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+}
+
+impl Remote for Blocks {
+    async fn both<A: Send + 'static, B: Send + 'static>(
+        self,
+        first: impl Future<Output = A> + Send + 'static,
+        second: impl Future<Output = B> + Send + 'static,
+    ) -> (A, B) {
+        rayon::join(|| direct(first), || direct(second))
+    }
+
+    async fn wait(self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    type Wire = Blocking;
+
+    fn wire(self, stream: TcpStream) -> io::Result<Blocking> {
+        stream.set_nonblocking(false)?;
+        Ok(Blocking(stream))
+    }
+
+    async fn computed<R: Branch<Out: 'static> + 'static>(self, work: R) -> R::Out {
+        work.run(Context)
+    }
+}
+
+impl RemotePool for Pool<false> {
+    type Remote = Blocks;
+
+    fn remote(&self) -> Blocks {
+        Blocks
+    }
+
+    fn run<T: Send + 'static>(&self, root: impl Future<Output = T> + Send + 'static) -> T {
+        self.0.install(|| direct(root))
     }
 }

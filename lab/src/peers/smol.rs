@@ -5,18 +5,61 @@ use std::thread;
 
 use async_channel::Sender;
 use async_executor::{Executor, Task};
+use async_lock::{Mutex, Semaphore};
 use futures_lite::future;
+use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 
-use super::{TaskPool, Tasks, not_built};
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::workloads::{Program, Request};
+use super::Contestant;
+use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Store, Unit};
+use crate::idioms::parks::{Parks, WakerPlace};
+use crate::idioms::{Idiom, SpawnApi, TaskPool, textbook};
+use crate::program::{Program, measured};
 
-/// The verbs of a smol task. The executor lives as long as the process, as smol's own does.
+/// async-executor, with the channels and locks that belong to it.
+pub(crate) struct Smol;
+
+impl Peer for Smol {
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "smol",
+            about: "async-executor, the executor of smol, driven by as many threads as workers",
+            packages: &["async-executor", "async-channel", "async-lock"],
+        }
+    }
+}
+
+impl Contestant for Smol {
+    fn lacks(&self, idiom: Idiom) -> Option<&'static str> {
+        Some(match idiom {
+            Idiom::Tasks | Idiom::Jobs | Idiom::Waits | Idiom::Parks | Idiom::Actors => return None,
+            Idiom::Sleeps | Idiom::Remote => "it has no timers of its own",
+            Idiom::Forks => "its tasks cannot borrow from the one that waits for them: there is no join",
+            Idiom::Scope => "its tasks cannot borrow from the one that waits for them: there is no scope",
+            Idiom::Http => "the handler is hyper's: the server is not written for it",
+            Idiom::Mixed => "it has nothing to fork and join with: see tokio+rayon",
+        })
+    }
+
+    fn play<P: Program>(&self, request: &Request, program: &P) -> Result<Outcome, LabError> {
+        let pool = Pool::new(request.workers).map_err(|error| request.failed(&error))?;
+        measured(
+            program,
+            || None,
+            |program| match P::idiom(&request.params) {
+                Idiom::Waits => program.waits(&pool),
+                Idiom::Actors => program.actors(&pool),
+                Idiom::Parks => program.parks(&pool),
+                _ => program.tasks(&pool),
+            },
+        )
+    }
+}
+
+/// What can be called by a smol task. The executor lives as long as the process, as smol's own does.
 #[derive(Clone, Copy)]
-pub(super) struct Verbs(&'static Executor<'static>);
+pub(crate) struct Api(&'static Executor<'static>);
 
-impl Tasks for Verbs {
+impl SpawnApi for Api {
     type Handle<T: Send + 'static> = Task<T>;
 
     #[inline]
@@ -47,7 +90,7 @@ impl Tasks for Verbs {
 
 /// The executor with its threads; dropping it ends them.
 struct Pool {
-    verbs: Verbs,
+    api: Api,
     stop: Sender<()>,
     threads: Vec<thread::JoinHandle<()>>,
 }
@@ -57,7 +100,7 @@ impl Pool {
         let executor: &'static Executor<'static> = Box::leak(Box::new(Executor::new()));
         let (stop, stopped) = async_channel::bounded::<()>(1);
         let mut pool = Self {
-            verbs: Verbs(executor),
+            api: Api(executor),
             stop,
             threads: Vec::new(),
         };
@@ -84,22 +127,22 @@ impl Drop for Pool {
 }
 
 impl TaskPool for Pool {
-    type Tasks = Verbs;
+    type Tasks = Api;
 
-    fn tasks(&self) -> Verbs {
-        self.verbs
+    fn tasks(&self) -> Api {
+        self.api
     }
 
     fn start(&self, root: impl Future<Output = ()> + Send + 'static) {
-        self.verbs.launch(root);
+        self.api.launch(root);
     }
 
     fn submit<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Task<T> {
-        self.verbs.spawn_job(job)
+        self.api.spawn_job(job)
     }
 
     fn submit_and_forget(&self, job: impl FnOnce() + Send + 'static) {
-        self.verbs.launch_job(job);
+        self.api.launch_job(job);
     }
 
     fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
@@ -107,13 +150,108 @@ impl TaskPool for Pool {
     }
 }
 
-/// Runs a request on a fresh executor.
-pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
-    let pool = Pool::new(request.workers).map_err(|error| not_built(request, &error))?;
-    match program {
-        Program::Pingpong(_) | Program::Lock(_) => program.run_waits(&pool),
-        Program::App(_) => program.run_apps(&pool),
-        Program::Micro(_) => program.run_parks(&pool),
-        _ => program.run_tasks(&pool),
+/// Whichever is faster: two semaphores can count units without a value in half of the time that a channel
+/// takes.
+pub(crate) enum Buffer<T: Unit> {
+    Channel(Sender<T>, async_channel::Receiver<T>),
+    Semaphores(textbook::Buffer<Api, T>),
+}
+
+impl<T: Unit> Store<T> for Buffer<T> {
+    fn with_room(room: usize) -> Self {
+        if size_of::<T>() == 0 {
+            return Self::Semaphores(textbook::Buffer::with_room(room));
+        }
+        let (sender, receiver) = async_channel::bounded(room);
+        Self::Channel(sender, receiver)
     }
+
+    #[inline]
+    async fn put(&self, unit: T) {
+        match self {
+            Self::Channel(goods, _) => goods.send(unit).await.expect(OPEN),
+            Self::Semaphores(buffer) => buffer.put(unit).await,
+        }
+    }
+
+    #[inline]
+    async fn take(&self) -> T {
+        match self {
+            Self::Channel(_, goods) => goods.recv().await.expect(OPEN),
+            Self::Semaphores(buffer) => buffer.take().await,
+        }
+    }
+}
+
+impl Channels for Api {
+    type Sender<T: Send + 'static> = Sender<T>;
+    type Receiver<T: Send + 'static> = async_channel::Receiver<T>;
+    type Lock<T: Send + 'static> = Mutex<T>;
+
+    fn channel<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>) {
+        async_channel::bounded(room)
+    }
+
+    #[inline]
+    async fn send<T: Send + 'static>(to: &Self::Sender<T>, value: T) -> bool {
+        to.send(value).await.is_ok()
+    }
+
+    #[inline]
+    async fn recv<T: Send + 'static>(from: &mut Self::Receiver<T>) -> Option<T> {
+        from.recv().await.ok()
+    }
+
+    fn lock<T: Send + 'static>(value: T) -> Mutex<T> {
+        Mutex::new(value)
+    }
+
+    #[inline]
+    async fn with<T: Send + 'static, R: Send>(lock: &Mutex<T>, change: impl FnOnce(&mut T) -> R + Send) -> R {
+        change(&mut *lock.lock().await)
+    }
+}
+
+impl Promises for Api {
+    type Promise = Sender<u64>;
+    type Promised = async_channel::Receiver<u64>;
+
+    #[inline]
+    fn promise() -> (Self::Promise, Self::Promised) {
+        async_channel::bounded(1)
+    }
+
+    #[inline]
+    fn keep(promise: Self::Promise, number: u64) {
+        // The task that asked waits for exactly this.
+        promise.try_send(number).unwrap_or_default();
+    }
+
+    #[inline]
+    async fn promised(promised: Self::Promised) -> Option<u64> {
+        promised.recv().await.ok()
+    }
+}
+
+impl Actors for Api {
+    type Semaphore = Semaphore;
+    type Buffer<T: Unit> = Buffer<T>;
+
+    fn semaphore(permits: usize) -> Semaphore {
+        Semaphore::new(permits)
+    }
+
+    #[inline]
+    async fn acquire(semaphore: &Semaphore) {
+        semaphore.acquire().await.forget();
+    }
+
+    #[inline]
+    fn release(semaphore: &Semaphore) {
+        semaphore.add_permits(1);
+    }
+}
+
+impl Parks for Api {
+    type Place = WakerPlace;
 }

@@ -18,11 +18,38 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use crossbeam_deque::{Injector, Steal, Stealer, Worker};
+use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 
-use super::{JobPool, Jobs, not_built};
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::workloads::{Program, Request};
+use super::Contestant;
+use crate::idioms::{Idiom, JobApi, JobPool};
+use crate::program::{Program, measured};
+
+/// A deque per worker.
+pub(crate) struct StealOne;
+
+impl Peer for StealOne {
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "steal-one",
+            about: "for packets: a Chase-Lev deque per worker, newest first, thieves take one, as OCaml's domainslib",
+            packages: &["crossbeam-deque"],
+        }
+    }
+}
+
+impl Contestant for StealOne {
+    fn lacks(&self, idiom: Idiom) -> Option<&'static str> {
+        Some(match idiom {
+            Idiom::Parks | Idiom::Actors => "its jobs cannot wait without holding a worker",
+            _ => "measured where packets are handled: see packet, packet-cache, packet-bimodal and options",
+        })
+    }
+
+    fn play<P: Program>(&self, request: &Request, program: &P) -> Result<Outcome, LabError> {
+        let pool = Pool::new(request.workers).map_err(|error| request.failed(&error))?;
+        measured(program, || None, |program| program.jobs(&pool))
+    }
+}
 
 /// A task.
 type Job = Box<dyn FnOnce() + Send>;
@@ -139,16 +166,16 @@ fn one(steal: impl Fn() -> Steal<Job>) -> Option<Job> {
     }
 }
 
-/// The verbs of a job.
+/// What can be called by a job.
 #[derive(Clone, Copy)]
-struct Verbs;
+struct Api;
 
 /// Jobs launch and yield on the pool's own threads.
 fn own<T>(then: impl FnOnce(&Own) -> T) -> T {
     OWN.with(|own| then(own.get().expect("jobs run on workers")))
 }
 
-impl Jobs for Verbs {
+impl JobApi for Api {
     #[inline]
     fn launch(self, job: impl FnOnce() + Send + 'static) {
         own(|own| {
@@ -221,22 +248,16 @@ impl Drop for Pool {
 }
 
 impl JobPool for Pool {
-    type Jobs = Verbs;
+    type Jobs = Api;
 
-    fn jobs(&self) -> Verbs {
-        Verbs
+    fn jobs(&self) -> Api {
+        Api
     }
 
     fn start(&self, job: impl FnOnce() + Send + 'static) {
         self.shared.outside.push(Box::new(job));
         self.shared.pushed();
     }
-}
-
-/// Runs a request on a fresh pool.
-pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
-    let pool = Pool::new(request.workers).map_err(|error| not_built(request, &error))?;
-    program.run_jobs(&pool)
 }
 
 #[cfg(test)]
@@ -255,7 +276,7 @@ mod tests {
                 pool.start(move || {
                     for number in 0..100 {
                         let sender = sender.clone();
-                        Verbs.launch(move || sender.send(round * 100 + number).unwrap());
+                        Api.launch(move || sender.send(round * 100 + number).unwrap());
                     }
                 });
                 if round % 10 == 0 {
@@ -277,9 +298,9 @@ mod tests {
         pool.start(move || {
             for number in 0..3 {
                 let sender = sender.clone();
-                Verbs.launch(move || sender.send(number).unwrap());
+                Api.launch(move || sender.send(number).unwrap());
             }
-            Verbs.yield_now();
+            Api.yield_now();
             sender.send(9).unwrap();
         });
         assert_eq!(receiver.iter().collect::<Vec<_>>(), [2, 9, 1, 0]);

@@ -4,30 +4,97 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
+use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::oneshot;
+use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::{HttpPool, TaskPool, Tasks, listener, not_built};
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::workloads::http::answer::{Asks, Compute, Inline, answer, digest};
-use crate::workloads::http::backend::Addresses;
-use crate::workloads::{Program, Request};
+use super::Contestant;
+use super::sequential::Calls;
+use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Sleeps, Unit};
+use crate::idioms::forks::Branch;
+use crate::idioms::mixed::Wire;
+use crate::idioms::parks::{Parks, WakerPlace};
+use crate::idioms::remote::{Remote, RemotePool};
+use crate::idioms::textbook::Buffer;
+use crate::idioms::{HttpPool, Idiom, SpawnApi, TaskPool};
+use crate::kit::answer::{Asks, Compute, Inline, answer};
+use crate::kit::backends::Addresses;
+use crate::kit::sockets::listener;
+use crate::program::{Program, measured};
 
-/// The verbs of a tokio task.
+/// tokio.
+pub(crate) struct Tokio;
+
+impl Peer for Tokio {
+    fn info(&self) -> PeerInfo {
+        PeerInfo {
+            name: "tokio",
+            about: "tokio, multi_thread",
+            packages: &["tokio"],
+        }
+    }
+}
+
+impl Contestant for Tokio {
+    fn lacks(&self, idiom: Idiom) -> Option<&'static str> {
+        match idiom {
+            Idiom::Forks => {
+                Some("its tasks cannot borrow from the one that waits for them: there is no join")
+            }
+            Idiom::Scope => {
+                Some("its tasks cannot borrow from the one that waits for them: there is no scope")
+            }
+            Idiom::Mixed => Some("it has nothing to fork and join with: see tokio+rayon"),
+            _ => None,
+        }
+    }
+
+    fn play<P: Program>(&self, request: &Request, program: &P) -> Result<Outcome, LabError> {
+        let pool = Pool(runtime(request, P::idiom(&request.params))?);
+        measured(
+            program,
+            || None,
+            |program| match P::idiom(&request.params) {
+                Idiom::Http => program.http(&pool),
+                Idiom::Waits => program.waits(&pool),
+                Idiom::Actors => program.actors(&pool),
+                Idiom::Parks => program.parks(&pool),
+                Idiom::Sleeps => program.sleeps(&pool),
+                Idiom::Remote => program.remote(&pool),
+                _ => program.tasks(&pool),
+            },
+        )
+    }
+}
+
+/// A fresh runtime, with the drivers that the idiom needs and no others.
+pub(crate) fn runtime(request: &Request, idiom: Idiom) -> Result<Runtime, LabError> {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(request.workers);
+    match idiom {
+        Idiom::Http | Idiom::Mixed => builder.enable_io(),
+        Idiom::Sleeps => builder.enable_time(),
+        Idiom::Remote => builder.enable_all(),
+        _ => &mut builder,
+    };
+    builder.build().map_err(|error| request.failed(&error))
+}
+
+/// What can be called by a tokio task.
 #[derive(Clone, Copy)]
-pub(super) struct Verbs;
+pub(crate) struct Api;
 
 /// A join handle whose output is the task's value; the task's panic is passed on.
-pub(super) struct Handle<T>(JoinHandle<T>);
+pub(crate) struct Handle<T>(JoinHandle<T>);
 
 impl<T> Future for Handle<T> {
     type Output = T;
@@ -38,7 +105,7 @@ impl<T> Future for Handle<T> {
     }
 }
 
-impl Tasks for Verbs {
+impl SpawnApi for Api {
     type Handle<T: Send + 'static> = Handle<T>;
 
     #[inline]
@@ -71,10 +138,10 @@ impl Tasks for Verbs {
 struct Pool(Runtime);
 
 impl TaskPool for Pool {
-    type Tasks = Verbs;
+    type Tasks = Api;
 
-    fn tasks(&self) -> Verbs {
-        Verbs
+    fn tasks(&self) -> Api {
+        Api
     }
 
     fn start(&self, root: impl Future<Output = ()> + Send + 'static) {
@@ -94,91 +161,178 @@ impl TaskPool for Pool {
     }
 }
 
-/// A server, whose handler computes here or elsewhere.
-struct Server<C> {
-    runtime: Runtime,
-    compute: C,
+impl Channels for Api {
+    type Sender<T: Send + 'static> = mpsc::Sender<T>;
+    type Receiver<T: Send + 'static> = mpsc::Receiver<T>;
+    type Lock<T: Send + 'static> = Mutex<T>;
+
+    fn channel<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>) {
+        mpsc::channel(room)
+    }
+
+    #[inline]
+    async fn send<T: Send + 'static>(to: &Self::Sender<T>, value: T) -> bool {
+        to.send(value).await.is_ok()
+    }
+
+    #[inline]
+    async fn recv<T: Send + 'static>(from: &mut Self::Receiver<T>) -> Option<T> {
+        from.recv().await
+    }
+
+    fn lock<T: Send + 'static>(value: T) -> Mutex<T> {
+        Mutex::new(value)
+    }
+
+    #[inline]
+    async fn with<T: Send + 'static, R: Send>(lock: &Mutex<T>, change: impl FnOnce(&mut T) -> R + Send) -> R {
+        change(&mut *lock.lock().await)
+    }
 }
 
-impl<C: Compute + Sync> HttpPool for Server<C> {
+impl Promises for Api {
+    type Promise = oneshot::Sender<u64>;
+    type Promised = oneshot::Receiver<u64>;
+
+    #[inline]
+    fn promise() -> (Self::Promise, Self::Promised) {
+        oneshot::channel()
+    }
+
+    #[inline]
+    fn keep(promise: Self::Promise, number: u64) {
+        // The task that asked waits for exactly this.
+        promise.send(number).unwrap_or_default();
+    }
+
+    #[inline]
+    async fn promised(promised: Self::Promised) -> Option<u64> {
+        promised.await.ok()
+    }
+}
+
+impl Actors for Api {
+    type Semaphore = Semaphore;
+    type Buffer<T: Unit> = Buffer<Self, T>;
+
+    fn semaphore(permits: usize) -> Semaphore {
+        Semaphore::new(permits)
+    }
+
+    #[inline]
+    async fn acquire(semaphore: &Semaphore) {
+        semaphore.acquire().await.expect(OPEN).forget();
+    }
+
+    #[inline]
+    fn release(semaphore: &Semaphore) {
+        semaphore.add_permits(1);
+    }
+}
+
+impl Sleeps for Api {
+    fn sleep_until(deadline: Instant) -> impl Future<Output = ()> + Send {
+        ::tokio::time::sleep_until(deadline.into())
+    }
+}
+
+impl Parks for Api {
+    type Place = WakerPlace;
+}
+
+impl HttpPool for Pool {
     fn serve(&self, backends: Option<Addresses>) -> io::Result<SocketAddr> {
-        let (listener, address) = listener()?;
-        let _context = self.runtime.enter();
-        let listener = TcpListener::from_std(listener)?;
-        let compute = self.compute.clone();
-        self.runtime.spawn(async move {
-            // The listener's own errors end it, and the clients find that out.
-            while let Ok((stream, _)) = listener.accept().await {
-                let compute = compute.clone();
-                tokio::spawn(async move {
-                    // A connection that ends early is its client's error to report.
-                    let _ = stream.set_nodelay(true);
-                    let Ok(asks) = Asks::connect(backends, TcpStream::connect).await else {
-                        return;
-                    };
-                    let handler = service_fn(|request| answer(request, compute.clone(), &asks));
-                    let _ = http1::Builder::new()
-                        .serve_connection(TokioIo::new(stream), handler)
-                        .await;
-                });
-            }
-        });
-        Ok(address)
+        serve(&self.0, Inline, backends)
     }
 }
 
-/// On rayon's threads; the task waits for the answer in a channel.
-#[derive(Clone)]
-struct OnRayon(Arc<rayon::ThreadPool>);
-
-impl Compute for OnRayon {
-    async fn compute(&self, rounds: u64) -> u64 {
-        let (sender, receiver) = oneshot::channel();
-        self.0.spawn(move || {
-            // If the connection is gone nobody wants it.
-            let _ = sender.send(digest(rounds));
-        });
-        receiver.await.expect("rayon runs what it is given")
-    }
-}
-
-/// Runs a request on a fresh tokio runtime.
-pub(super) fn run(request: &Request, program: &Program) -> Result<Outcome, LabError> {
-    let mut builder = builder(request);
-    match program {
-        Program::Http(_) => program.run_http(&Server {
-            runtime: built(builder.enable_io(), request)?,
-            compute: Inline,
-        }),
-        Program::Pingpong(_) | Program::Lock(_) => program.run_waits(&Pool(built(&mut builder, request)?)),
-        Program::App(_) => program.run_apps(&Pool(built(&mut builder, request)?)),
-        Program::Micro(_) => program.run_parks(&Pool(built(&mut builder, request)?)),
-        Program::Timers(_) => program.run_timers(&Pool(built(builder.enable_time(), request)?)),
-        Program::PacketBimodal(plan) if plan.waits() => {
-            program.run_timers(&Pool(built(builder.enable_time(), request)?))
+/// Serves; the handler computes here or elsewhere.
+pub(crate) fn serve(
+    runtime: &Runtime,
+    compute: impl Compute + Sync,
+    backends: Option<Addresses>,
+) -> io::Result<SocketAddr> {
+    let (listener, address) = listener()?;
+    let _context = runtime.enter();
+    let listener = TcpListener::from_std(listener)?;
+    runtime.spawn(async move {
+        // The listener's own errors end it, and the clients find that out.
+        while let Ok((stream, _)) = listener.accept().await {
+            let compute = compute.clone();
+            tokio::spawn(async move {
+                // A connection that ends early is its client's error to report.
+                let _ = stream.set_nodelay(true);
+                let Ok(asks) = Asks::connect(backends, TcpStream::connect).await else {
+                    return;
+                };
+                let handler = service_fn(|request| answer(request, compute.clone(), &asks));
+                let _ = http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), handler)
+                    .await;
+            });
         }
-        _ => program.run_tasks(&Pool(built(&mut builder, request)?)),
+    });
+    Ok(address)
+}
+
+impl Wire for TcpStream {
+    async fn read_exact(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        AsyncReadExt::read_exact(self, buffer).await.map(|_| ())
+    }
+
+    async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        AsyncWriteExt::write_all(self, bytes).await
     }
 }
 
-/// Runs a request on a fresh tokio runtime and a fresh pool of rayon's.
-pub(super) fn run_with_rayon(request: &Request, program: &Program) -> Result<Outcome, LabError> {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(request.workers)
-        .build()
-        .map_err(|error| not_built(request, &error))?;
-    program.run_http(&Server {
-        runtime: built(builder(request).enable_io(), request)?,
-        compute: OnRayon(Arc::new(pool)),
-    })
+/// Both halves: the second is a task.
+pub(crate) async fn both<A: Send + 'static, B: Send + 'static>(
+    first: impl Future<Output = A> + Send + 'static,
+    second: impl Future<Output = B> + Send + 'static,
+) -> (A, B) {
+    let second = tokio::spawn(second);
+    let first = first.await;
+    (first, second.await.expect("a task of the workload panicked"))
 }
 
-fn builder(request: &Request) -> Builder {
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(request.workers);
-    builder
+/// Runs the root as a task and waits for it.
+pub(crate) fn run<T: Send + 'static>(runtime: &Runtime, root: impl Future<Output = T> + Send + 'static) -> T {
+    let root = runtime.spawn(root);
+    runtime.block_on(root).expect("a task of the workload panicked")
 }
 
-fn built(builder: &mut Builder, request: &Request) -> Result<Runtime, LabError> {
-    builder.build().map_err(|error| not_built(request, &error))
+impl Remote for Api {
+    fn both<A: Send + 'static, B: Send + 'static>(
+        self,
+        first: impl Future<Output = A> + Send + 'static,
+        second: impl Future<Output = B> + Send + 'static,
+    ) -> impl Future<Output = (A, B)> + Send {
+        both(first, second)
+    }
+
+    fn wait(self, wait: Duration) -> impl Future<Output = ()> + Send {
+        tokio::time::sleep(wait)
+    }
+
+    type Wire = TcpStream;
+
+    fn wire(self, stream: std::net::TcpStream) -> io::Result<TcpStream> {
+        TcpStream::from_std(stream)
+    }
+
+    async fn computed<R: Branch<Out: 'static> + 'static>(self, work: R) -> R::Out {
+        work.run(Calls)
+    }
+}
+
+impl RemotePool for Pool {
+    type Remote = Api;
+
+    fn remote(&self) -> Api {
+        Api
+    }
+
+    fn run<T: Send + 'static>(&self, root: impl Future<Output = T> + Send + 'static) -> T {
+        run(&self.0, root)
+    }
 }

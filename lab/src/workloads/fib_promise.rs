@@ -10,11 +10,7 @@ use std::sync::mpsc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use super::check;
-use super::params::Params;
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::{JobPool, JoiningJobs, TaskPool, Tasks};
+use crate::prelude::*;
 
 /// The workload, ready to run.
 #[derive(Clone, Copy)]
@@ -23,7 +19,7 @@ pub(crate) struct Plan {
 }
 
 /// A call of fib as a task.
-enum Call<T: Tasks> {
+enum Call<T: SpawnApi> {
     /// Not polled yet.
     Start(T, u64),
     /// Both halves are scheduled; the first is awaited, then the second.
@@ -34,7 +30,7 @@ enum Call<T: Tasks> {
     },
 }
 
-impl<T: Tasks> Future for Call<T> {
+impl<T: SpawnApi> Future for Call<T> {
     type Output = u64;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u64> {
@@ -62,7 +58,7 @@ impl<T: Tasks> Future for Call<T> {
 }
 
 /// A call of fib as a job: `both` stands for the two promises.
-fn call<J: JoiningJobs>(jobs: J, n: u64) -> u64 {
+fn call<J: JoinApi>(jobs: J, n: u64) -> u64 {
     if n < 2 {
         return n;
     }
@@ -75,28 +71,47 @@ fn fib(n: u64) -> u64 {
     (0..n).fold((0, 1), |(a, b), _| (b, a + b)).0
 }
 
-impl Plan {
-    /// Reads the parameters.
-    pub(super) fn new(params: &Params) -> Self {
-        Self {
+/// The threads of fib double with each step of n; fib(15) starts 986 of them.
+const MOST_THREAD_FIB: u64 = 15;
+
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "fib-promise",
+        about: "fib(n) awaits fib(n-1) and fib(n-2), each a task with a promise; no cut-off",
+        unit: "tasks",
+        params: params! {
+            count("22", "which Fibonacci number", 32);
+        },
+        smoke: &[("n", "12")],
+        ..About::NEW
+    };
+
+    const IDIOM: Idiom = Idiom::Jobs;
+    const ALSO: &[&str] = &["go"];
+    const CAVEATS: &[(&str, Caveat)] = &[
+        ("rayon", Caveat::other("no promises: join stands for them")),
+        ("rayon-fifo", Caveat::other("no promises: join stands for them")),
+    ];
+
+    fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
+        let many = request.runtime == "threads" && request.params.number("n") > MOST_THREAD_FIB;
+        Ok(many.then_some("a thread per call: n is 15 at most"))
+    }
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
+        Ok(Self {
             n: params.number("n"),
-        }
+        })
     }
 
-    /// The part that is not measured: a twelfth of the calls or so.
-    pub(super) fn warm_up(&self) -> Self {
-        Self {
+    fn warm_up(&self) -> Option<Self> {
+        Some(Self {
             n: self.n.saturating_sub(5).clamp(1, 20),
-        }
+        })
     }
 
-    /// Calls of fib that fib(n) makes, itself included; each is a task.
-    fn calls(&self) -> u64 {
-        2 * fib(self.n + 1) - 1
-    }
-
-    /// Runs with tasks that are futures.
-    pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let (tasks, n) = (pool.tasks(), self.n);
         self.time(|done| {
             pool.start(async move {
@@ -108,8 +123,7 @@ impl Plan {
         })
     }
 
-    /// Runs with tasks that are closures.
-    pub(super) fn jobs<P: JobPool<Jobs: JoiningJobs>>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn joining_jobs<P: JobPool<Jobs: JoinApi>>(&self, pool: &P) -> Result<Outcome, LabError> {
         let (jobs, n) = (pool.jobs(), self.n);
         self.time(|done| {
             pool.start(move || {
@@ -118,6 +132,13 @@ impl Plan {
                 done.send((result, start.elapsed())).ok();
             });
         })
+    }
+}
+
+impl Plan {
+    /// Calls of fib that fib(n) makes, itself included; each is a task.
+    fn calls(&self) -> u64 {
+        2 * fib(self.n + 1) - 1
     }
 
     fn time(

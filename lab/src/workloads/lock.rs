@@ -7,80 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::params::{Domain, Param, Params, Variant};
-use super::spec::{Kind, Workload};
-use super::{check, inside};
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::waits::Waits;
-use crate::peers::{TaskPool, Tasks};
-
-/// The workload as users see it.
-pub(super) const WORKLOAD: Workload = Workload {
-    name: "lock",
-    kind: Kind::Lock,
-    about: "tasks that lock, add one and unlock: each its own lock, or one for all",
-    unit: "operations",
-    latency: None,
-    params: &[
-        Param {
-            name: "n",
-            about: "operations of all tasks together, at least one each",
-            domain: Domain::Number {
-                least: 1,
-                most: 10_000_000_000,
-            },
-            default: "10m",
-        },
-        Param {
-            name: "tasks",
-            about: "tasks that lock",
-            domain: Domain::Number {
-                least: 1,
-                most: 100_000,
-            },
-            default: "100",
-        },
-        Param {
-            name: "locks",
-            about: "local: a lock for each task; global: one for all",
-            domain: Domain::Word(&["local", "global"]),
-            default: "local",
-        },
-        Param {
-            name: "mutex",
-            about: "own: that of the runtime, whose waiters suspend; std: that of the standard library, whose waiters \
-                    block their worker",
-            domain: Domain::Word(&["own", "std"]),
-            default: "own",
-        },
-        super::STYLE,
-    ],
-    variants: &[
-        Variant {
-            name: "local",
-            about: "a lock for each task (the default)",
-            set: &[],
-        },
-        Variant {
-            name: "global",
-            about: "one lock for all",
-            set: &[("locks", "global")],
-        },
-        Variant {
-            name: "std-local",
-            about: "the standard library's mutex, one for each task",
-            set: &[("mutex", "std")],
-        },
-        Variant {
-            name: "std-global",
-            about: "the standard library's mutex, one for all",
-            set: &[("mutex", "std"), ("locks", "global")],
-        },
-        super::FIBERS,
-    ],
-    smoke: &[("n", "5000")],
-};
+use crate::prelude::*;
 
 /// The workload, ready to run.
 #[derive(Clone, Copy)]
@@ -98,28 +25,69 @@ struct Apart<T>(T);
 
 type Locks<M> = Vec<Arc<Apart<M>>>;
 
-impl Plan {
-    /// Reads the parameters.
-    pub(super) fn new(params: &Params) -> Self {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "lock",
+        about: "tasks that lock, add one and unlock: each its own lock, or one for all",
+        unit: "operations",
+        params: params! {
+            Param::number("n", "10m", 1, 10_000_000_000, "operations of all tasks together, at least one each");
+            Param::number("tasks", "100", 1, 100_000, "tasks that lock");
+            Param::word("locks", "local", &["local", "global"],
+                "local: a lock for each task; global: one for all");
+            Param::word("mutex", "own", &["own", "std"],
+                "own: that of the runtime, whose waiters suspend; std: that of the standard library, whose \
+                 waiters block their worker");
+            STYLE;
+        },
+        variants: variants! {
+            Variant::new("local", &[], "a lock for each task (the default)");
+            Variant::new("global", &[("locks", "global")], "one lock for all");
+            Variant::new("std-local", &[("mutex", "std")], "the standard library's mutex, one for each task");
+            Variant::new("std-global", &[("mutex", "std"), ("locks", "global")],
+                "the standard library's mutex, one for all");
+            FIBERS;
+        },
+        smoke: &[("n", "5000")],
+        explored: WAITING,
+        ..About::NEW
+    };
+
+    const IDIOM: Idiom = Idiom::Waits;
+    const ALSO: &[&str] = &["go", "java"];
+
+    fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
+        Ok(match request.runtime.as_str() {
+            "rayon" | "rayon-fifo" => Some("it has no mutex of its own"),
+            "go" | "java" if uses_std(&request.params) => Some("Rust's standard library is not its own"),
+            _ => None,
+        })
+    }
+
+    fn caveat(request: &Request) -> Option<Caveat> {
+        let counts = request.runtime == "tokio" && !uses_std(&request.params);
+        counts.then_some(Caveat::same("a task yields after 128 operations"))
+    }
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
         let tasks = params.number("tasks");
-        Self {
+        Ok(Self {
             each: (params.number("n") / tasks).max(1),
             tasks,
             global: params.word("locks") == "global",
             std: uses_std(params),
-        }
+        })
     }
 
-    /// The part that is not measured.
-    pub(super) fn warm_up(&self) -> Self {
-        Self {
+    fn warm_up(&self) -> Option<Self> {
+        Some(Self {
             each: (self.each / 10).max(1),
             ..*self
-        }
+        })
     }
 
-    /// Runs it.
-    pub(super) fn run<P: TaskPool<Tasks: Waits>>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn waits<P: TaskPool<Tasks: Promises>>(&self, pool: &P) -> Result<Outcome, LabError> {
         let (tasks, plan) = (pool.tasks(), *self);
         let (elapsed, counts) = if self.std {
             inside(pool, async move { plan.std(tasks).await })?
@@ -133,7 +101,9 @@ impl Plan {
         let nanos = elapsed.as_nanos() as f64 / n as f64;
         Ok(Outcome::new(n, elapsed).with_measure("ns_per_operation", nanos))
     }
+}
 
+impl Plan {
     /// The locks, and which of them each task takes.
     fn locks<M>(&self, new: impl Fn() -> M) -> (Locks<M>, Locks<M>) {
         let count = if self.global { 1 } else { self.tasks };
@@ -142,15 +112,15 @@ impl Plan {
         (locks, taken)
     }
 
-    async fn own<W: Waits>(self, tasks: W) -> (Duration, Vec<u64>) {
-        let (locks, taken) = self.locks(W::mutex);
+    async fn own<W: Promises>(self, tasks: W) -> (Duration, Vec<u64>) {
+        let (locks, taken) = self.locks(|| W::lock(0));
         let start = Instant::now();
         let handles: Vec<_> = taken
             .into_iter()
             .map(|lock| {
                 tasks.spawn(async move {
                     for _ in 0..self.each {
-                        W::add(&lock.0).await;
+                        W::with(&lock.0, |count| *count += 1).await;
                     }
                 })
             })
@@ -161,12 +131,12 @@ impl Plan {
         let elapsed = start.elapsed();
         let mut counts = Vec::new();
         for lock in &locks {
-            counts.push(W::total(&lock.0).await);
+            counts.push(W::with(&lock.0, |count| *count).await);
         }
         (elapsed, counts)
     }
 
-    async fn std<T: Tasks>(self, tasks: T) -> (Duration, Vec<u64>) {
+    async fn std<T: SpawnApi>(self, tasks: T) -> (Duration, Vec<u64>) {
         let (locks, taken) = self.locks(|| Mutex::new(0_u64));
         let start = Instant::now();
         let handles: Vec<_> = taken

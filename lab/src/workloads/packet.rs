@@ -5,14 +5,10 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-use super::check;
-use super::lane::{Landed, Tally};
-use super::listener::{Feed, Listening};
-use super::packets::{Packets, newlines_of};
-use super::params::Params;
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::{JobPool, TaskPool};
+use crate::kit::chain::{Feed, Listening};
+use crate::kit::lane::{Counts, Recorded};
+use crate::kit::packets::{Packets, newlines_of};
+use crate::prelude::*;
 
 /// The workload, ready to run.
 #[derive(Clone, Copy)]
@@ -58,14 +54,12 @@ impl Iterator for Picker {
 }
 
 impl Feed for Scan {
-    type Picker = Picker;
-
-    fn picker(self, spawner: u64) -> Picker {
+    fn packets(self, spawner: u64) -> impl Iterator<Item = &'static [u8]> + Send + 'static {
         Picker::new(self.packets, spawner)
     }
 
     #[inline]
-    fn handle(self, packet: &[u8]) -> Tally {
+    fn handle(self, packet: &[u8]) -> Counts {
         let newlines = newlines_of(packet);
         if !self.spin.is_zero() {
             let start = Instant::now();
@@ -77,26 +71,62 @@ impl Feed for Scan {
     }
 }
 
-impl Plan {
-    /// Reads the parameters and makes the packets.
-    pub(super) fn new(params: &Params) -> Self {
-        Self {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "packet",
+        about: "a listener copies one of 100 packets (2-3 KiB) and spawns a handler that scans it for newlines",
+        unit: "packets",
+        latency: Some("from spawn to the end of the handler"),
+        params: params! {
+            count("50k", "packets", 1 << 32);
+            WINDOW;
+            spawners("1");
+            Param::number("spin", "0", 0, 1_000_000_000, "nanoseconds of further work in each handler");
+            HANDLERS;
+        },
+        variants: variants! {
+            Variant::new("burst", &[], "as fast as it can, 50k packets (the default)");
+            Variant::new("heavier", &[("spin", "500")], "500 ns more in each handler");
+            Variant::new("spawners4", &[("spawners", "4"), ("n", "200k")], "four listeners");
+            Variant::new("1m", &[("n", "1m")], "a million packets");
+            Variant::new("10m", &[("n", "10m")], "ten million packets");
+            NULL;
+        },
+        smoke: &[("n", "2000")],
+        ..About::NEW
+    };
+
+    const IDIOM: Idiom = Idiom::Jobs;
+    const ALSO: &[&str] = &["go", "steal-one"];
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
+        Ok(Self {
             listening: Listening::new(params),
             scan: Scan {
                 packets: Packets::new(),
                 spin: Duration::from_nanos(params.number("spin")),
             },
-        }
+        })
     }
 
-    /// The part that is not measured.
-    pub(super) fn warm_up(&self) -> Self {
-        Self {
+    fn warm_up(&self) -> Option<Self> {
+        Some(Self {
             listening: self.listening.warm_up(),
             ..*self
-        }
+        })
     }
 
+    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        self.outcome(&self.listening.tasks(pool, self.scan))
+    }
+
+    fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        self.outcome(&self.listening.jobs(pool, self.scan))
+    }
+}
+
+impl Plan {
     /// The newlines of all packets that will be picked.
     fn expected(&self) -> u64 {
         if !self.listening.handlers {
@@ -111,20 +141,10 @@ impl Plan {
         (0..self.listening.spawners).map(of_spawner).sum()
     }
 
-    /// Runs with tasks that are futures.
-    pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&self.listening.tasks(pool, self.scan))
-    }
-
-    /// Runs with tasks that are closures.
-    pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&self.listening.jobs(pool, self.scan))
-    }
-
-    fn outcome(&self, landed: &Landed) -> Result<Outcome, LabError> {
-        check("newlines", &landed.tally[0], &self.expected())?;
-        Ok(Outcome::new(self.listening.total(), landed.elapsed)
-            .with_latency(&landed.histogram)
-            .with_measure("window_full", landed.waits as f64))
+    fn outcome(&self, recorded: &Recorded) -> Result<Outcome, LabError> {
+        check("newlines", &recorded.counts[0], &self.expected())?;
+        Ok(Outcome::new(self.listening.total(), recorded.elapsed)
+            .with_latency(&recorded.histogram)
+            .with_measure("window_full", recorded.waits as f64))
     }
 }

@@ -20,86 +20,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::burn::burn;
-use super::chain::{self, Departures, Journey, Launch, OfJobs, OfTasks, heavy_ones};
-use super::check;
-use super::lane::{Landed, Lane};
-use super::listener::Listening;
-use super::packet_cache::{Journeying, Reading};
-use super::packets::Packets;
-use super::params::{Domain, Param, Params, Variant};
-use super::spec::{self, Kind, Workload};
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::waits::Sleeps;
-use crate::peers::{JobPool, Part, TaskPool};
-
-/// The workload as users see it.
-pub(super) const WORKLOAD: Workload = Workload {
-    name: "packet-bimodal",
-    kind: Kind::PacketBimodal,
-    about: "chains of three tasks per packet; one packet in a thousand spawns two more that take 20 ms: do the others wait?",
-    unit: "packets",
-    latency: Some("from spawn to the end of the chain; of a heavy packet, to the end of both that take long"),
-    params: &[
-        spec::count("100k", "packets", 1 << 32),
-        spec::window("0"),
-        spec::spawners("10"),
-        Param {
-            name: "form",
-            about: "what takes long: compute spins for as much of a CPU's time, network waits asynchronously, blocking sleeps and holds its thread",
-            domain: Domain::Word(&["compute", "network", "blocking"]),
-            default: "compute",
-        },
-        Param {
-            name: "heavy",
-            about: "heavy packets of a thousand; at least one packet is heavy unless it is 0",
-            domain: Domain::Number { least: 0, most: 1000 },
-            default: "1",
-        },
-        Param {
-            name: "take",
-            about: "milliseconds that each of the two takes",
-            domain: Domain::Number {
-                least: 1,
-                most: 10_000,
-            },
-            default: "20",
-        },
-        spec::HANDLERS,
-        super::WATCH,
-    ],
-    variants: &[
-        Variant {
-            name: "compute",
-            about: "what takes long spins (the default)",
-            set: &[],
-        },
-        Variant {
-            name: "network",
-            about: "it waits asynchronously",
-            set: &[("form", "network")],
-        },
-        Variant {
-            name: "blocking",
-            about: "it sleeps and holds its thread",
-            set: &[("form", "blocking")],
-        },
-        Variant {
-            name: "spawners1",
-            about: "one spawner",
-            set: &[("spawners", "1")],
-        },
-        Variant {
-            name: "bounded",
-            about: "1024 packets under way at most",
-            set: &[("window", "1024")],
-        },
-        super::UNWATCHED,
-        spec::NULL,
-    ],
-    smoke: &[("n", "2000"), ("take", "2")],
-};
+use super::packet_cache::{PacketItem, Reading};
+use crate::kit::burn::burn;
+use crate::kit::chain::{Item, Launch, Listening, OfJobs, OfTasks, Source, heavy_ones};
+use crate::kit::lane::{Lane, Recorded};
+use crate::kit::packets::Packets;
+use crate::prelude::*;
 
 /// Tasks of a packet, before the two.
 const CHAIN: u64 = 3;
@@ -113,11 +39,6 @@ enum Form {
     Network,
     /// It sleeps and holds its thread.
     Blocking,
-}
-
-/// Whether what takes long waits asynchronously.
-pub(super) fn waits(params: &Params) -> bool {
-    params.is("form", "network")
 }
 
 /// The workload, ready to run.
@@ -196,8 +117,8 @@ impl Children {
         // AcqRel: the last one sees what the other left.
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             let short = self.short.load(Ordering::Relaxed);
-            let tally = [self.state, u64::from(Self::COUNT), u64::from(short), 0];
-            self.lane.finish_heavy(self.started, tally);
+            let counts = [self.state, u64::from(Self::COUNT), u64::from(short), 0];
+            self.lane.finish_heavy(self.started, counts);
         }
     }
 }
@@ -211,42 +132,41 @@ struct Bimodal<S> {
 
 /// A packet on its way.
 struct Packet<S> {
-    journey: Journeying,
+    item: PacketItem,
     heavy: Option<S>,
 }
 
-impl<S: Start> Departures for Bimodal<S> {
-    type Journey = Packet<S>;
+impl<S: Start> Source for Bimodal<S> {
+    type Item = Packet<S>;
 
-    #[inline]
-    fn depart(self, lane: &Lane, spawner: u64, number: u64) -> Packet<S> {
-        let place = spawner * self.plan.listening.share() + number;
-        Packet {
-            journey: self.plan.reading.depart(lane, spawner, number),
-            heavy: self.plan.heavy[place as usize].then_some(self.start),
+    fn items(self, spawner: u64) -> impl FnMut(&Lane, u64) -> Packet<S> + Send + 'static {
+        let first = spawner * self.plan.listening.share();
+        move |lane, number| Packet {
+            item: self.plan.reading.item(lane, spawner, number),
+            heavy: self.plan.heavy[(first + number) as usize].then_some(self.start),
         }
     }
 }
 
-impl<S: Start> Journey for Packet<S> {
+impl<S: Start> Item for Packet<S> {
     #[inline]
     fn step(&mut self) -> bool {
-        self.journey.step()
+        self.item.step()
     }
 
     #[inline]
     fn arrive(self, lane: &'static Lane) {
         let Some(start) = self.heavy else {
-            return self.journey.arrive(lane);
+            return self.item.arrive(lane);
         };
         let children = Arc::new(Children {
             lane,
-            started: self.journey.started,
-            state: self.journey.state,
+            started: self.item.started,
+            state: self.item.state,
             left: AtomicU32::new(Children::COUNT),
             short: AtomicU32::new(0),
         });
-        drop(self.journey);
+        drop(self.item);
         for _ in 1..Children::COUNT {
             start.start(Arc::clone(&children));
         }
@@ -254,11 +174,68 @@ impl<S: Start> Journey for Packet<S> {
     }
 }
 
-impl Plan {
-    /// Reads the parameters, makes the packets and chooses the heavy ones.
-    pub(super) fn new(params: &Params) -> Self {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "packet-bimodal",
+        about: "chains of three tasks per packet; one packet in a thousand spawns two more that take 20 ms: do the others wait?",
+        unit: "packets",
+        latency: Some(
+            "from spawn to the end of the chain; of a heavy packet, to the end of both that take long",
+        ),
+        params: params! {
+            count("100k", "packets", 1 << 32);
+            window("0");
+            spawners("10");
+            Param::word("form", "compute", &["compute", "network", "blocking"],
+                "what takes long: compute spins for as much of a CPU's time, network waits asynchronously, \
+                 blocking sleeps and holds its thread");
+            Param::number("heavy", "1", 0, 1000,
+                "heavy packets of a thousand; at least one packet is heavy unless it is 0");
+            Param::number("take", "20", 1, 10_000, "milliseconds that each of the two takes");
+            HANDLERS;
+            WATCH;
+        },
+        variants: variants! {
+            Variant::new("compute", &[], "what takes long spins (the default)");
+            Variant::new("network", &[("form", "network")], "it waits asynchronously");
+            Variant::new("blocking", &[("form", "blocking")], "it sleeps and holds its thread");
+            Variant::new("spawners1", &[("spawners", "1")], "one spawner");
+            Variant::new("bounded", &[("window", "1024")], "1024 packets under way at most");
+            UNWATCHED;
+            NULL;
+        },
+        smoke: &[("n", "2000"), ("take", "2")],
+        explored: MANY_JOBS,
+        ..About::NEW
+    };
+
+    const ALSO: &[&str] = &["go", "steal-one", "threads"];
+    const REFUSALS: &[(&str, &str)] = &[(
+        "may",
+        "measured where tasks wait for each other or sleep: see pingpong, lock and timers",
+    )];
+
+    const PARTS: Parts = Parts::Stages;
+
+    fn idiom(params: &Params) -> Idiom {
+        if params.is("form", "network") {
+            Idiom::Sleeps
+        } else {
+            Idiom::Jobs
+        }
+    }
+
+    fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
+        let closures = ["rayon", "rayon-fifo", "steal-one"].contains(&request.runtime.as_str());
+        let waits = Self::idiom(&request.params) == Idiom::Sleeps;
+        Ok((waits && closures)
+            .then_some("its jobs cannot wait without holding a worker: see packet-bimodal/blocking"))
+    }
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
         let listening = Listening::new(params);
-        Self {
+        Ok(Self {
             listening,
             reading: Reading {
                 chain: CHAIN,
@@ -271,59 +248,40 @@ impl Plan {
             },
             take: Duration::from_millis(params.number("take")),
             heavy: heavy_ones(listening.total(), params.number("heavy")).leak(),
-        }
+        })
     }
 
-    /// The part that is not measured, of which the first packet is heavy.
-    pub(super) fn warm_up(&self) -> Self {
+    fn warm_up(&self) -> Option<Self> {
         let listening = self.listening.warm_up();
         let mut heavy = vec![false; listening.total() as usize];
         heavy[0] = self.heavy.contains(&true);
-        Self {
+        Some(Self {
             listening,
             heavy: heavy.leak(),
             ..*self
-        }
+        })
     }
 
-    /// Whether what takes long waits asynchronously.
-    pub(crate) fn waits(&self) -> bool {
-        self.form == Form::Network
-    }
-
-    /// Runs with tasks that are futures, and nothing waits.
-    pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        if self.waits() {
-            return Err(super::not_for("tasks that cannot sleep"));
-        }
+    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let start = self.closure(OfTasks(pool.at(Part::Last, 0)));
-        self.outcome(&chain::tasks(
-            self.listening,
-            pool,
-            Bimodal { plan: *self, start },
-        ))
+        self.outcome(&self.listening.tasks(pool, Bimodal { plan: *self, start }))
     }
 
-    /// Runs with tasks that are futures; the heavy ones wait.
-    pub(super) fn timers<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn sleeps<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P) -> Result<Outcome, LabError> {
         let start = Waiting {
             tasks: pool.at(Part::Last, 0),
             take: self.take,
         };
-        self.outcome(&chain::tasks(
-            self.listening,
-            pool,
-            Bimodal { plan: *self, start },
-        ))
+        self.outcome(&self.listening.tasks(pool, Bimodal { plan: *self, start }))
     }
 
-    /// Runs with tasks that are closures. Where each has a thread of its own, to sleep is to wait
-    /// asynchronously; the others are refused before they come to it.
-    pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let start = self.closure(OfJobs(pool.jobs()));
-        self.outcome(&chain::jobs(self.listening, pool, Bimodal { plan: *self, start }))
+        self.outcome(&self.listening.jobs(pool, Bimodal { plan: *self, start }))
     }
+}
 
+impl Plan {
     fn closure<L>(&self, launch: L) -> Closure<L> {
         Closure {
             launch,
@@ -332,31 +290,31 @@ impl Plan {
         }
     }
 
-    fn outcome(&self, landed: &Landed) -> Result<Outcome, LabError> {
+    fn outcome(&self, recorded: &Recorded) -> Result<Outcome, LabError> {
         let heavy = match self.listening.handlers {
             true => self.heavy.iter().filter(|heavy| **heavy).count() as u64,
             false => 0,
         };
         check(
             "sum over all chains",
-            &landed.tally[0],
+            &recorded.counts[0],
             &self.reading.expected(self.listening),
         )?;
         check(
             "tasks that take long",
-            &landed.tally[1],
+            &recorded.counts[1],
             &(heavy * u64::from(Children::COUNT)),
         )?;
         check(
             "tasks that did not take as long as they should",
-            &landed.tally[2],
+            &recorded.counts[2],
             &0,
         )?;
-        check("heavy packets", &landed.heavy.len(), &heavy)?;
-        Ok(Outcome::new(self.listening.total(), landed.elapsed)
-            .with_latencies_apart(&landed.histogram, &landed.heavy)
+        check("heavy packets", &recorded.heavy.len(), &heavy)?;
+        Ok(Outcome::new(self.listening.total(), recorded.elapsed)
+            .with_latencies_apart(&recorded.histogram, &recorded.heavy)
             .with_measure("heavy_packets", heavy as f64)
-            .with_measure("window_full", landed.waits as f64))
+            .with_measure("window_full", recorded.waits as f64))
     }
 }
 
@@ -377,8 +335,8 @@ mod tests {
         children.end(true);
         assert_eq!(lane.done(), 0);
         children.end(false);
-        let landed = super::super::lane::land(&[lane], 1);
-        assert_eq!(landed.tally, [7, 2, 1, 0]);
-        assert_eq!((landed.histogram.len(), landed.heavy.len()), (0, 1));
+        let recorded = crate::kit::lane::record(&[lane], 1);
+        assert_eq!(recorded.counts, [7, 2, 1, 0]);
+        assert_eq!((recorded.histogram.len(), recorded.heavy.len()), (0, 1));
     }
 }

@@ -4,15 +4,10 @@
 //! with the packet says, and then spawns its successor. The result of a chain depends on nothing but the
 //! packet and its number, so the sum over all chains is known beforehand.
 
-use super::chain::{self, Departures, Journey};
-use super::check;
-use super::lane::{Landed, Lane};
-use super::listener::Listening;
-use super::packets::{POOL, Packets};
-use super::params::Params;
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::{JobPool, TaskPool};
+use crate::kit::chain::{Item, Listening, Source};
+use crate::kit::lane::{Lane, Recorded};
+use crate::kit::packets::{POOL, Packets};
+use crate::prelude::*;
 
 /// Bytes that a light task reads.
 const READS: usize = 20;
@@ -34,7 +29,7 @@ pub(super) struct Reading {
 }
 
 /// A packet on its way.
-pub(super) struct Journeying {
+pub(super) struct PacketItem {
     /// The copy that is its own.
     packet: Vec<u8>,
     /// What its tasks came to so far.
@@ -79,7 +74,7 @@ fn first_state(spawner: u64, number: u64) -> (usize, u64) {
     ((state % POOL as u64) as usize, state)
 }
 
-impl Journey for Journeying {
+impl Item for PacketItem {
     #[inline]
     fn step(&mut self) -> bool {
         self.state = work(&self.packet, self.state);
@@ -100,23 +95,27 @@ impl Journey for Journeying {
     }
 }
 
-impl Departures for Reading {
-    type Journey = Journeying;
+impl Source for Reading {
+    type Item = PacketItem;
 
+    fn items(self, spawner: u64) -> impl FnMut(&Lane, u64) -> PacketItem + Send + 'static {
+        move |lane, number| self.item(lane, spawner, number)
+    }
+}
+
+impl Reading {
     #[inline]
-    fn depart(self, lane: &Lane, spawner: u64, number: u64) -> Journeying {
+    pub(super) fn item(self, lane: &Lane, spawner: u64, number: u64) -> PacketItem {
         let (index, state) = first_state(spawner, number);
         let packet = self.packets.packets[index].clone();
-        Journeying {
+        PacketItem {
             packet,
             state,
             left: self.chain,
             started: lane.now(),
         }
     }
-}
 
-impl Reading {
     /// The sum of the last states of all chains, computed one after the other.
     pub(super) fn expected(self, listening: Listening) -> u64 {
         if !listening.handlers {
@@ -136,47 +135,70 @@ impl Reading {
     }
 }
 
-impl Plan {
-    /// Reads the parameters and makes the packets.
-    pub(super) fn new(params: &Params) -> Self {
-        Self {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "packet-cache",
+        about: "each packet goes through a chain of tasks that read 20 bytes of it or sum it up: locality pays",
+        unit: "packets",
+        latency: Some("from spawn to the end of the chain"),
+        params: params! {
+            count("50k", "packets", 1 << 32);
+            WINDOW;
+            spawners("5");
+            Param::number("chain", "10", 1, 10_000, "tasks per packet");
+            HANDLERS;
+        },
+        variants: variants! {
+            Variant::new("spawners10", &[("spawners", "10")], "ten spawners");
+            NULL;
+        },
+        smoke: &[("n", "500")],
+        ..About::NEW
+    };
+
+    const IDIOM: Idiom = Idiom::Jobs;
+    const ALSO: &[&str] = &["go", "steal-one"];
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
+        Ok(Self {
             listening: Listening::new(params),
             reading: Reading {
                 chain: params.number("chain"),
                 packets: Packets::new(),
             },
-        }
+        })
     }
 
-    /// The part that is not measured.
-    pub(super) fn warm_up(&self) -> Self {
-        Self {
+    fn warm_up(&self) -> Option<Self> {
+        Some(Self {
             listening: self.listening.warm_up(),
             ..*self
-        }
+        })
     }
 
-    /// Runs with tasks that are futures.
-    pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&chain::tasks(self.listening, pool, self.reading))
+    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        self.outcome(&self.listening.tasks(pool, self.reading))
     }
 
-    /// Runs with tasks that are closures.
-    pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&chain::jobs(self.listening, pool, self.reading))
+    fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        self.outcome(&self.listening.jobs(pool, self.reading))
     }
+}
 
-    fn outcome(&self, landed: &Landed) -> Result<Outcome, LabError> {
+impl Plan {
+    fn outcome(&self, recorded: &Recorded) -> Result<Outcome, LabError> {
         check(
             "sum over all chains",
-            &landed.tally[0],
+            &recorded.counts[0],
             &self.reading.expected(self.listening),
         )?;
-        let outcome = Outcome::new(self.listening.total(), landed.elapsed).with_latency(&landed.histogram);
+        let outcome =
+            Outcome::new(self.listening.total(), recorded.elapsed).with_latency(&recorded.histogram);
         let tasks_per_second = outcome.throughput * self.reading.chain as f64;
         Ok(outcome
             .with_measure("tasks_per_second", tasks_per_second)
-            .with_measure("window_full", landed.waits as f64))
+            .with_measure("window_full", recorded.waits as f64))
     }
 }
 

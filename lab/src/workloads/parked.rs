@@ -10,31 +10,11 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::check;
-use super::gate::{Gate, Wait};
-use super::lane::Lane;
-use super::params::{Params, Variant};
-use super::spec::{Kind, Workload, count};
-use crate::error::LabError;
-use crate::harness::machine::resident_bytes;
-use crate::harness::record::Outcome;
-use crate::peers::{JobPool, Jobs, TaskPool, Tasks};
+use harness::resident_bytes;
 
-/// The workload as users see it.
-pub(super) const WORKLOAD: Workload = Workload {
-    name: "parked",
-    kind: Kind::Parked,
-    about: "tasks that wait for one event: bytes per task, and the time to create and to wake all",
-    unit: "tasks",
-    latency: None,
-    params: &[count("1m", "tasks", 20_000_000)],
-    variants: &[Variant {
-        name: "10m",
-        about: "ten million tasks",
-        set: &[("n", "10m")],
-    }],
-    smoke: &[("n", "2000")],
-};
+use crate::kit::event::{Event, Wait};
+use crate::kit::lane::Lane;
+use crate::prelude::*;
 
 /// The workload, ready to run.
 #[derive(Clone, Copy)]
@@ -55,44 +35,63 @@ struct Stages {
     bytes: Option<u64>,
 }
 
-impl Plan {
-    /// Reads the parameters.
-    pub(super) fn new(params: &Params) -> Self {
-        Self {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "parked",
+        about: "tasks that wait for one event: bytes per task, and the time to create and to wake all",
+        unit: "tasks",
+        params: params! {
+            count("1m", "tasks", 20_000_000);
+        },
+        variants: variants! {
+            Variant::new("10m", &[("n", "10m")], "ten million tasks");
+        },
+        smoke: &[("n", "2000")],
+        ..About::NEW
+    };
+
+    const IDIOM: Idiom = Idiom::Jobs;
+    const ALSO: &[&str] = &["go"];
+    const REFUSALS: &[(&str, &str)] = &[
+        ("rayon", "its jobs cannot wait without holding a worker"),
+        ("rayon-fifo", "its jobs cannot wait without holding a worker"),
+    ];
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
+        Ok(Self {
             n: params.number("n"),
-        }
+        })
     }
 
-    /// Runs with tasks that are futures.
-    pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let (tasks, n) = (pool.tasks(), self.n);
-        // Gate and lane live as long as the process: the tasks hold plain references.
-        let gate: &'static Gate = Box::leak(Box::new(Gate::for_waiters(n as usize)));
-        let lane = Lane::leaked(super::base(), 0);
+        // Event and lane live as long as the process: the tasks hold plain references.
+        let event: &'static Event = Box::leak(Box::new(Event::for_waiters(n as usize)));
+        let lane = Lane::leaked(base(), 0);
         wake_once(pool);
 
         let before = resident_bytes();
         let start = Instant::now();
         pool.start(async move {
             for _ in 0..n {
-                tasks.launch(parked(gate.wait(), lane));
+                tasks.launch(parked(event.wait(), lane));
             }
         });
-        let create = until(start, || gate.waiting() as u64 == n);
+        let create = until(start, || event.waiting() as u64 == n);
         let bytes = grown(before);
 
         let start = Instant::now();
         // From a task, as one task wakes another.
-        pool.start(async move { gate.open() });
+        pool.start(async move { event.set() });
         let wake = until(start, || lane.done() == n);
         self.outcome(&Stages { create, wake, bytes }, lane.done())
     }
 
-    /// Runs with tasks that are closures; only threads can wait.
-    pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let (jobs, n) = (pool.jobs(), self.n);
         let bell: &'static Bell = Box::leak(Box::new(Bell::default()));
-        let lane = Lane::leaked(super::base(), 0);
+        let lane = Lane::leaked(base(), 0);
 
         let before = resident_bytes();
         let start = Instant::now();
@@ -112,7 +111,9 @@ impl Plan {
         let wake = until(start, || lane.done() == n);
         self.outcome(&Stages { create, wake, bytes }, lane.done())
     }
+}
 
+impl Plan {
     fn outcome(&self, stages: &Stages, ended: u64) -> Result<Outcome, LabError> {
         check("tasks that ended", &ended, &self.n)?;
         let each = |duration: Duration| duration.as_nanos() as f64 / self.n as f64;
@@ -130,7 +131,7 @@ impl Plan {
 /// queues there.
 fn wake_once<P: TaskPool>(pool: &P) {
     let tasks = pool.tasks();
-    let lane = Lane::leaked(super::base(), 0);
+    let lane = Lane::leaked(base(), 0);
     pool.start(async move {
         for _ in 0..64 {
             tasks.launch(async move {
@@ -155,7 +156,7 @@ fn grown(before: Option<u64>) -> Option<u64> {
     Some(resident_bytes()?.saturating_sub(before?))
 }
 
-/// The gate of threads: a condition variable.
+/// The event of threads: a condition variable.
 #[derive(Default)]
 struct Bell {
     state: Mutex<(bool, u64)>,

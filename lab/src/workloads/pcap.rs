@@ -9,19 +9,15 @@ use std::path::Path;
 
 use etherparse::{SlicedPacket, TransportSlice};
 
-use super::capture::Capture;
-use super::check;
-use super::lane::{Landed, TALLIES, Tally};
-use super::listener::{Feed, Listening};
-use super::params::Params;
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::{JobPool, TaskPool};
+use crate::kit::capture::{BUNDLED_NAME, Capture};
+use crate::kit::chain::{Feed, Listening};
+use crate::kit::lane::{COUNTS, Counts, Recorded};
+use crate::prelude::*;
 
 /// Headers that a head may have; one with more is not counted.
 const HEADERS: usize = 64;
 
-/// What a handler finds, as indices of its tally.
+/// What a handler finds, as indices of its counts.
 const TCP: usize = 0;
 const REQUEST: usize = 1;
 const RESPONSE: usize = 2;
@@ -41,19 +37,23 @@ struct Replay {
 }
 
 impl Feed for Replay {
-    type Picker = Laps;
+    fn packets(self, spawner: u64) -> impl Iterator<Item = &'static [u8]> + Send + 'static {
+        self.laps(spawner)
+    }
 
-    fn picker(self, spawner: u64) -> Laps {
+    #[inline]
+    fn handle(self, packet: &[u8]) -> Counts {
+        parse(packet)
+    }
+}
+
+impl Replay {
+    fn laps(self, spawner: u64) -> Laps {
         // Spawners start at different places, so that they do not send the same packet at the same time.
         Laps {
             frames: self.frames,
             at: (spawner as usize * 7919) % self.frames.len(),
         }
-    }
-
-    #[inline]
-    fn handle(self, packet: &[u8]) -> Tally {
-        parse(packet)
     }
 }
 
@@ -78,36 +78,80 @@ impl Iterator for Laps {
 }
 
 /// Parses a frame: whether it is TCP, begins an HTTP request or response, and how many bytes follow the head.
-fn parse(frame: &[u8]) -> Tally {
-    let mut tally = [0; TALLIES];
+fn parse(frame: &[u8]) -> Counts {
+    let mut counts = [0; COUNTS];
     let Ok(sliced) = SlicedPacket::from_ethernet(frame) else {
-        return tally;
+        return counts;
     };
     let Some(TransportSlice::Tcp(segment)) = sliced.transport else {
-        return tally;
+        return counts;
     };
-    tally[TCP] = 1;
+    counts[TCP] = 1;
     let payload = segment.payload();
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     if payload.starts_with(b"HTTP/") {
         let mut response = httparse::Response::new(&mut headers);
         if let Ok(httparse::Status::Complete(head)) = response.parse(payload) {
-            tally[RESPONSE] = 1;
-            tally[BODY] = (payload.len() - head) as u64;
+            counts[RESPONSE] = 1;
+            counts[BODY] = (payload.len() - head) as u64;
         }
     } else if !payload.is_empty() {
         let mut request = httparse::Request::new(&mut headers);
         if let Ok(httparse::Status::Complete(head)) = request.parse(payload) {
-            tally[REQUEST] = 1;
-            tally[BODY] = (payload.len() - head) as u64;
+            counts[REQUEST] = 1;
+            counts[BODY] = (payload.len() - head) as u64;
         }
     }
-    tally
+    counts
 }
 
-impl Plan {
-    /// Reads the parameters and the capture.
-    pub(super) fn new(params: &Params, capture: Option<&Path>) -> Result<Self, LabError> {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "pcap",
+        about: "a capture is replayed; the handler of each packet parses Ethernet, IP, TCP and HTTP (--pcap FILE)",
+        unit: "packets",
+        latency: Some("from spawn to the end of the handler"),
+        params: params! {
+            count("300k", "packets, the capture repeated as often as needed", 1 << 32);
+            WINDOW;
+            spawners("1");
+            HANDLERS;
+        },
+        variants: variants! {
+            NULL;
+        },
+        smoke: &[("n", "2000")],
+        files: &[FileFlag {
+            name: "pcap",
+            about: "The capture that the workload `pcap` replays, pcap or pcapng with Ethernet frames [default: the bundled one]",
+            many: false,
+            recorded: true,
+        }],
+        ..About::NEW
+    };
+
+    const IDIOM: Idiom = Idiom::Jobs;
+    const REFUSALS: &[(&str, &str)] = &[("go", "the handler's parsers are Rust libraries")];
+
+    fn settle(asked: &mut Asked<'_>) -> Result<(), LabError> {
+        // A file that is no capture is refused now, not by every run.
+        asked
+            .files
+            .one("pcap")
+            .map_or(Ok(()), |path| Capture::load(Some(path)).map(drop))
+    }
+
+    fn facts(request: &Request) -> Vec<(&'static str, String)> {
+        let path = request
+            .files
+            .one("pcap")
+            .map_or(BUNDLED_NAME.into(), Path::to_string_lossy);
+        vec![("capture", path.into_owned())]
+    }
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
+        let capture = request.files.one("pcap");
         let frames = Capture::load(capture)?.frames.leak();
         Ok(Self {
             listening: Listening::new(params),
@@ -115,30 +159,39 @@ impl Plan {
         })
     }
 
-    /// The part that is not measured.
-    pub(super) fn warm_up(&self) -> Self {
-        Self {
+    fn warm_up(&self) -> Option<Self> {
+        Some(Self {
             listening: self.listening.warm_up(),
             ..*self
-        }
+        })
     }
 
+    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        self.outcome(&self.listening.tasks(pool, self.replay))
+    }
+
+    fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        self.outcome(&self.listening.jobs(pool, self.replay))
+    }
+}
+
+impl Plan {
     /// What a sequential pass over the same packets finds.
-    fn expected(&self) -> Tally {
+    fn expected(&self) -> Counts {
         if !self.listening.handlers {
-            return [0; TALLIES];
+            return [0; COUNTS];
         }
-        let of_frame: Vec<Tally> = self.replay.frames.iter().map(|frame| parse(frame)).collect();
+        let of_frame: Vec<Counts> = self.replay.frames.iter().map(|frame| parse(frame)).collect();
         let frames = of_frame.len() as u64;
-        let mut sum = [0; TALLIES];
+        let mut sum = [0; COUNTS];
         for spawner in 0..self.listening.spawners {
-            let first = self.replay.picker(spawner).at;
-            for (at, tally) in of_frame.iter().enumerate() {
+            let first = self.replay.laps(spawner).at;
+            for (at, counts) in of_frame.iter().enumerate() {
                 // How often this frame comes among the packets of the spawner.
                 let place = (at + of_frame.len() - first) as u64 % frames;
                 let times =
                     self.listening.share() / frames + u64::from(place < self.listening.share() % frames);
-                for (sum, found) in sum.iter_mut().zip(tally) {
+                for (sum, found) in sum.iter_mut().zip(counts) {
                     *sum += found * times;
                 }
             }
@@ -146,35 +199,24 @@ impl Plan {
         sum
     }
 
-    /// Runs with tasks that are futures.
-    pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&self.listening.tasks(pool, self.replay))
-    }
-
-    /// Runs with tasks that are closures.
-    pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&self.listening.jobs(pool, self.replay))
-    }
-
-    fn outcome(&self, landed: &Landed) -> Result<Outcome, LabError> {
+    fn outcome(&self, recorded: &Recorded) -> Result<Outcome, LabError> {
         check(
             "TCP segments, requests, responses, body bytes",
-            &landed.tally,
+            &recorded.counts,
             &self.expected(),
         )?;
-        Ok(Outcome::new(self.listening.total(), landed.elapsed)
-            .with_latency(&landed.histogram)
-            .with_measure("window_full", landed.waits as f64)
-            .with_measure("tcp_segments", landed.tally[TCP] as f64)
-            .with_measure("http_requests", landed.tally[REQUEST] as f64)
-            .with_measure("http_responses", landed.tally[RESPONSE] as f64))
+        Ok(Outcome::new(self.listening.total(), recorded.elapsed)
+            .with_latency(&recorded.histogram)
+            .with_measure("window_full", recorded.waits as f64)
+            .with_measure("tcp_segments", recorded.counts[TCP] as f64)
+            .with_measure("http_requests", recorded.counts[REQUEST] as f64)
+            .with_measure("http_responses", recorded.counts[RESPONSE] as f64))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workloads::spec;
 
     #[test]
     fn the_bundled_capture_has_requests_responses_and_what_lies_between() {
@@ -182,8 +224,8 @@ mod tests {
         let sum = frames
             .iter()
             .map(|frame| parse(frame))
-            .fold([0; TALLIES], |mut sum, tally| {
-                sum.iter_mut().zip(tally).for_each(|(sum, found)| *sum += found);
+            .fold([0; COUNTS], |mut sum, counts| {
+                sum.iter_mut().zip(counts).for_each(|(sum, found)| *sum += found);
                 sum
             });
         assert!(sum[TCP] > sum[REQUEST] + sum[RESPONSE], "{sum:?}");
@@ -197,11 +239,11 @@ mod tests {
     fn the_expected_counts_are_those_of_a_replay() {
         for (n, spawners) in [("1", "1"), ("777", "1"), ("5000", "3")] {
             let settings = [format!("n={n}"), format!("spawners={spawners}")];
-            let params = spec::parse("pcap", false, &settings).unwrap().params;
-            let plan = Plan::new(&params, None).unwrap();
-            let mut replayed = [0; TALLIES];
+            let request = crate::kit::request("pcap", &settings.each_ref().map(String::as_str));
+            let plan = Plan::load(&request).unwrap();
+            let mut replayed = [0; COUNTS];
             for spawner in 0..plan.listening.spawners {
-                for frame in plan.replay.picker(spawner).take(plan.listening.share() as usize) {
+                for frame in plan.replay.packets(spawner).take(plan.listening.share() as usize) {
                     replayed
                         .iter_mut()
                         .zip(parse(frame))
@@ -223,6 +265,6 @@ mod tests {
             frame.truncate(random.usize(..=frame.len()));
             parse(&frame);
         }
-        assert_eq!(parse(b""), [0; TALLIES]);
+        assert_eq!(parse(b""), [0; COUNTS]);
     }
 }

@@ -12,70 +12,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::params::{Domain, Param, Params, Variant};
-use super::spec::{Kind, Workload};
-use super::{check, inside};
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::TaskPool;
-use crate::peers::waits::Waits;
-
-/// The workload as users see it.
-pub(super) const WORKLOAD: Workload = Workload {
-    name: "pingpong",
-    kind: Kind::Pingpong,
-    about: "tasks that wait for each other's messages, one round trip at a time",
-    unit: "round trips",
-    latency: None,
-    params: &[
-        Param {
-            name: "n",
-            about: "round trips",
-            domain: Domain::Number {
-                least: 1,
-                most: 1_000_000_000,
-            },
-            default: "1m",
-        },
-        Param {
-            name: "form",
-            about: "channel: there and back over two channels; oneshot: the answer through a promise that goes with \
-                    the question; fan: one task to `fan` others, each over its own channel, and back over one for all",
-            domain: Domain::Word(&["channel", "oneshot", "fan"]),
-            default: "channel",
-        },
-        Param {
-            name: "capacity",
-            about: "values that a channel has room for",
-            domain: Domain::Number {
-                least: 1,
-                most: 1 << 20,
-            },
-            default: "1",
-        },
-        Param {
-            name: "fan",
-            about: "tasks that answer, in the form fan",
-            domain: Domain::Number { least: 1, most: 4096 },
-            default: "8",
-        },
-        super::STYLE,
-    ],
-    variants: &[
-        Variant {
-            name: "oneshot",
-            about: "question over a channel, answer through a promise",
-            set: &[("form", "oneshot")],
-        },
-        Variant {
-            name: "fan",
-            about: "one task to eight, and eight to one",
-            set: &[("form", "fan"), ("n", "100k")],
-        },
-        super::FIBERS,
-    ],
-    smoke: &[("n", "500")],
-};
+use crate::prelude::*;
 
 #[derive(Clone, Copy)]
 enum Form {
@@ -93,10 +30,47 @@ pub(crate) struct Plan {
     fan: u64,
 }
 
-impl Plan {
-    /// Reads the parameters.
-    pub(super) fn new(params: &Params) -> Self {
-        Self {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "pingpong",
+        about: "tasks that wait for each other's messages, one round trip at a time",
+        unit: "round trips",
+        params: params! {
+            Param::number("n", "1m", 1, 1_000_000_000, "round trips");
+            Param::word("form", "channel", &["channel", "oneshot", "fan"],
+                "channel: there and back over two channels; oneshot: the answer through a promise that goes with \
+                 the question; fan: one task to `fan` others, each over its own channel, and back over one for \
+                 all");
+            Param::number("capacity", "1", 1, 1 << 20, "values that a channel has room for");
+            Param::number("fan", "8", 1, 4096, "tasks that answer, in the form fan");
+            STYLE;
+        },
+        variants: variants! {
+            Variant::new("oneshot", &[("form", "oneshot")], "question over a channel, answer through a promise");
+            Variant::new("fan", &[("form", "fan"), ("n", "100k")], "one task to eight, and eight to one");
+            FIBERS;
+        },
+        smoke: &[("n", "500")],
+        explored: WAITING,
+        ..About::NEW
+    };
+
+    const IDIOM: Idiom = Idiom::Waits;
+    const ALSO: &[&str] = &["go"];
+
+    fn caveat(request: &Request) -> Option<Caveat> {
+        let oneshot = request.params.word("form") == "oneshot";
+        Some(match request.runtime.as_str() {
+            "may" if oneshot => Caveat::other("no promises: a channel stands for them"),
+            "may" => Caveat::same("its channels have no bound"),
+            "smol" if oneshot => Caveat::other("no promises: a channel of one place stands for them"),
+            _ => return None,
+        })
+    }
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
+        Ok(Self {
             n: params.number("n"),
             form: match params.word("form") {
                 "oneshot" => Form::Oneshot,
@@ -105,19 +79,17 @@ impl Plan {
             },
             capacity: params.number("capacity") as usize,
             fan: params.number("fan"),
-        }
+        })
     }
 
-    /// The part that is not measured.
-    pub(super) fn warm_up(&self) -> Self {
-        Self {
+    fn warm_up(&self) -> Option<Self> {
+        Some(Self {
             n: (self.n / 10).max(1),
             ..*self
-        }
+        })
     }
 
-    /// Runs it.
-    pub(super) fn run<P: TaskPool<Tasks: Waits>>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn waits<P: TaskPool<Tasks: Promises>>(&self, pool: &P) -> Result<Outcome, LabError> {
         let tasks = pool.tasks();
         let messages = match self.form {
             Form::Fan => self.fan,
@@ -140,7 +112,7 @@ impl Plan {
 /// How long it took, and the sum of the answers: if somebody went away in the middle, it shows.
 type Answers = (Duration, u64);
 
-async fn channel<W: Waits>(tasks: W, n: u64, capacity: usize) -> Answers {
+async fn channel<W: Promises>(tasks: W, n: u64, capacity: usize) -> Answers {
     let (ping, mut asked) = W::channel(capacity);
     let (answer, mut pong) = W::channel(capacity);
     let other = tasks.spawn(async move {
@@ -162,7 +134,7 @@ async fn channel<W: Waits>(tasks: W, n: u64, capacity: usize) -> Answers {
     (elapsed, sum)
 }
 
-async fn oneshot<W: Waits>(tasks: W, n: u64, capacity: usize) -> Answers {
+async fn oneshot<W: Promises>(tasks: W, n: u64, capacity: usize) -> Answers {
     let (ping, mut asked) = W::channel::<(u64, W::Promise)>(capacity);
     let other = tasks.spawn(async move {
         while let Some((number, promise)) = W::recv(&mut asked).await {
@@ -182,7 +154,7 @@ async fn oneshot<W: Waits>(tasks: W, n: u64, capacity: usize) -> Answers {
     (elapsed, sum)
 }
 
-async fn fan<W: Waits>(tasks: W, n: u64, fan: u64, capacity: usize) -> Answers {
+async fn fan<W: Promises>(tasks: W, n: u64, fan: u64, capacity: usize) -> Answers {
     let (answer, mut answers) = W::channel(capacity);
     let mut pings = Vec::new();
     let mut others = Vec::new();

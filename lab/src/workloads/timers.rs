@@ -17,73 +17,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::check;
-use super::lane::{Lane, land};
-use super::params::{Domain, Param, Params, Variant};
-use super::spec::{Kind, Workload};
-use crate::error::LabError;
-use crate::harness::machine::resident_bytes;
-use crate::harness::record::Outcome;
-use crate::peers::waits::Sleeps;
-use crate::peers::{TaskPool, Tasks};
+use harness::resident_bytes;
 
-/// The workload as users see it.
-pub(super) const WORKLOAD: Workload = Workload {
-    name: "timers",
-    kind: Kind::Timers,
-    about: "tasks that sleep until moments that are spread over a second: how late they wake, and bytes per task",
-    unit: "sleeps",
-    latency: Some("from the deadline to when the task runs"),
-    params: &[
-        Param {
-            name: "n",
-            about: "tasks that sleep",
-            domain: Domain::Number {
-                least: 1,
-                most: 20_000_000,
-            },
-            default: "1m",
-        },
-        Param {
-            name: "spread",
-            about: "milliseconds over which the deadlines are spread; the first is after 1 ms",
-            domain: Domain::Number {
-                least: 1,
-                most: 60_000,
-            },
-            default: "1000",
-        },
-        Param {
-            name: "lead",
-            about: "milliseconds for all to fall asleep before; 0: each sleeps from when it begins",
-            domain: Domain::Number {
-                least: 0,
-                most: 60_000,
-            },
-            default: "4000",
-        },
-        super::IO,
-    ],
-    variants: &[
-        Variant {
-            name: "100k",
-            about: "a tenth of that",
-            set: &[("n", "100k"), ("lead", "500")],
-        },
-        Variant {
-            name: "10k",
-            about: "a hundredth of it",
-            set: &[("n", "10k"), ("lead", "100")],
-        },
-        Variant {
-            name: "at-once",
-            about: "each sleeps from when it begins, while others are made",
-            set: &[("lead", "0")],
-        },
-        super::IO_THREAD,
-    ],
-    smoke: &[("n", "1000"), ("spread", "100"), ("lead", "500")],
-};
+use crate::kit::lane::{Lane, record};
+use crate::prelude::*;
 
 /// The workload, ready to run.
 #[derive(Clone, Copy)]
@@ -119,20 +56,50 @@ impl Lanes {
     }
 }
 
-impl Plan {
-    /// Reads the parameters.
-    pub(super) fn new(params: &Params) -> Self {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "timers",
+        about: "tasks that sleep until moments that are spread over a second: how late they wake, and bytes per task",
+        unit: "sleeps",
+        latency: Some("from the deadline to when the task runs"),
+        params: params! {
+            Param::number("n", "1m", 1, 20_000_000, "tasks that sleep");
+            Param::number("spread", "1000", 1, 60_000,
+                "milliseconds over which the deadlines are spread; the first is after 1 ms");
+            Param::number("lead", "4000", 0, 60_000,
+                "milliseconds for all to fall asleep before; 0: each sleeps from when it begins");
+            IO;
+        },
+        variants: variants! {
+            Variant::new("100k", &[("n", "100k"), ("lead", "500")], "a tenth of that");
+            Variant::new("10k", &[("n", "10k"), ("lead", "100")], "a hundredth of it");
+            Variant::new("at-once", &[("lead", "0")], "each sleeps from when it begins, while others are made");
+            IO_THREAD;
+        },
+        smoke: &[("n", "1000"), ("spread", "100"), ("lead", "500")],
+        explored: &["warpweft", "tokio", "go"],
+        ..About::NEW
+    };
+
+    const IDIOM: Idiom = Idiom::Sleeps;
+    const ALSO: &[&str] = &["go"];
+    const CAVEATS: &[(&str, Caveat)] = &[
+        ("may", Caveat::other("two mappings per task; n is bounded")),
+        ("tokio", Caveat::same("its timers tick in whole milliseconds")),
+    ];
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
         let lead = Duration::from_millis(params.number("lead"));
-        Self {
+        Ok(Self {
             n: params.number("n"),
             spread: Duration::from_millis(params.number("spread")),
             lead: (!lead.is_zero()).then_some(lead),
-        }
+        })
     }
 
-    /// Runs it.
-    pub(super) fn run<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let time_zero = super::base();
+    fn sleeps<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let time_zero = base();
         let lanes = || Lanes {
             asleep: Lane::leaked(time_zero, 0),
             woken: Lane::leaked(time_zero, 0),
@@ -163,9 +130,9 @@ impl Plan {
                 2 * self.lead.unwrap_or_default().as_millis()
             )));
         }
-        let landed = land(&[lanes.woken], self.n);
-        check("tasks that woke early", &landed.tally[0], &0)?;
-        let mut outcome = Outcome::new(self.n, landed.elapsed).with_latency(&landed.histogram);
+        let recorded = record(&[lanes.woken], self.n);
+        check("tasks that woke early", &recorded.counts[0], &0)?;
+        let mut outcome = Outcome::new(self.n, recorded.elapsed).with_latency(&recorded.histogram);
         if let Some(bytes) = bytes {
             outcome = outcome
                 .with_measure("bytes_per_task", bytes as f64 / self.n as f64)
@@ -173,7 +140,9 @@ impl Plan {
         }
         Ok(outcome)
     }
+}
 
+impl Plan {
     /// Runs a few tasks to their end.
     fn start<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P, lanes: Lanes, n: u64, first: Option<Instant>) {
         let few = Self {
@@ -181,7 +150,7 @@ impl Plan {
             ..*self
         };
         few.launch(pool, lanes, n, first);
-        land(&[lanes.woken], n);
+        record(&[lanes.woken], n);
     }
 
     /// Makes `n` tasks from a task of the pool.

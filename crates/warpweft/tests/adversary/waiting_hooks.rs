@@ -142,7 +142,14 @@ fn the_questions_wait() {
 fn the_hooks_that_give_out_tasks_wait() {
     program!(|world| wait_in(
         world,
-        &["next", "poll_global", "search", "steal_from_stuck", "scan", "drain"]
+        &[
+            "next",
+            "poll_global",
+            "search",
+            "steal_from_stuck",
+            "scan",
+            "drain"
+        ]
     ));
 }
 

@@ -1,11 +1,7 @@
 //! *fib*: fib(n) = fib(n-1) + fib(n-2), both halves of a join at every call. Nothing but the price of a join.
 
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::forks::{Branch, Fork, ForkPool};
-use crate::workloads::check;
-
 use super::{Timed, nanos_each};
+use crate::prelude::*;
 
 /// A call.
 struct Call(u64);

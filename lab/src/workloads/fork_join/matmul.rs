@@ -16,12 +16,8 @@
 
 use fastrand::Rng;
 
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::forks::{Branch, Fork, ForkPool};
-use crate::workloads::check;
-
 use super::Timed;
+use crate::prelude::*;
 
 /// Blocks with no side longer than this are not split.
 const BASE: usize = 64;

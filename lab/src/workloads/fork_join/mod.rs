@@ -24,13 +24,9 @@ mod treesum;
 
 use std::time::{Duration, Instant};
 
-use super::params::Params;
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::forks::{Branch, Fork, ForkPool};
+use crate::prelude::*;
 
 use programs::Which;
-pub(super) use programs::{PARAMS, VARIANTS, settle};
 
 /// The workload, ready to run.
 #[derive(Clone, Copy)]
@@ -40,18 +36,35 @@ pub(crate) struct Plan {
     sums: u64,
 }
 
-impl Plan {
-    /// Reads the parameters.
-    pub(super) fn new(params: &Params) -> Self {
-        Self {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "fork-join",
+        about: "programs that split in two and go on when both halves have ended; no tasks, no handles",
+        unit: "joins",
+        params: programs::PARAMS,
+        variants: programs::VARIANTS,
+        smoke: &[("sums", "5")],
+        explored: &["warpweft", "rayon", "chili", "forte", "sequential"],
+        ..About::NEW
+    };
+
+    const IDIOM: Idiom = Idiom::Forks;
+
+    fn settle(asked: &mut Asked<'_>) -> Result<(), LabError> {
+        *asked.unit = programs::settle(asked.params, asked.smoke)?;
+        Ok(())
+    }
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
+        Ok(Self {
             which: programs::named(params).which,
             n: params.number("n"),
             sums: params.number("sums"),
-        }
+        })
     }
 
-    /// The part that is not measured: about a tenth of the work.
-    pub(super) fn warm_up(&self) -> Self {
+    fn warm_up(&self) -> Option<Self> {
         let n = match self.which {
             // A step multiplies the calls by 1.6, and the work of a product grows with the third power.
             Which::Fib => self.n.saturating_sub(5).max(2),
@@ -60,15 +73,14 @@ impl Plan {
             Which::Quicksort | Which::Mergesort => (self.n / 10).max(1),
             Which::Treesum => self.n,
         };
-        Self {
+        Some(Self {
             n,
             sums: (self.sums / 10).max(1),
             ..*self
-        }
+        })
     }
 
-    /// Runs it on a pool that joins.
-    pub(super) fn run<P: ForkPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn forks<P: ForkPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let n = self.n as usize;
         match self.which {
             Which::Fib => fib::run(pool, self.n),
@@ -103,40 +115,24 @@ fn nanos_each(elapsed: Duration, count: u64) -> f64 {
 mod tests {
     use super::programs::PROGRAMS;
     use super::*;
-    use crate::peers;
-    use crate::workloads::{Program, Request, mixer, spec};
+    use crate::kit::request;
 
     /// Runs a program on every runtime that joins, and says how many operations each counted.
     fn operations(workload: &str, settings: &str) -> Vec<u64> {
-        let settings: Vec<String> = settings.split_whitespace().map(str::to_owned).collect();
-        let chosen = spec::parse(workload, true, &settings).unwrap();
-        let request = |runtime: &str, workers| Request {
-            workload: chosen.name.clone(),
-            kind: chosen.workload.kind,
-            params: chosen.params.clone(),
-            capture: None,
-            runtime: runtime.to_owned(),
-            policy: None,
-            workers,
-            audio: mixer::Audio::default(),
+        let settings: Vec<&str> = settings.split_whitespace().collect();
+        let contestants = ["warpweft", "rayon", "chili", "forte"];
+        let both = contestants
+            .into_iter()
+            .flat_map(|runtime| [(runtime, 1), (runtime, 3)]);
+        let run = |(runtime, workers): (&str, usize)| {
+            let request = Request {
+                runtime: runtime.to_owned(),
+                workers,
+                ..request(workload, &settings)
+            };
+            crate::lab([]).run(&request).unwrap().operations
         };
-        [
-            ("sequential", 1),
-            ("warpweft", 1),
-            ("warpweft", 3),
-            ("rayon", 1),
-            ("rayon", 3),
-            ("chili", 1),
-            ("chili", 3),
-            ("forte", 1),
-            ("forte", 3),
-        ]
-        .map(|(runtime, workers)| request(runtime, workers))
-        .map(|request| {
-            let program = Program::load(&request).unwrap();
-            peers::run(&request, &program).unwrap().operations
-        })
-        .to_vec()
+        [("sequential", 1)].into_iter().chain(both).map(run).collect()
     }
 
     #[test]
@@ -176,7 +172,7 @@ mod tests {
                     n,
                     sums: 1,
                 };
-                let before = plan.warm_up();
+                let before = plan.warm_up().unwrap();
                 assert!((entry.least..=n).contains(&before.n) && before.sums == 1);
             }
         }

@@ -3,12 +3,8 @@
 
 use fastrand::Rng;
 
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::forks::{Branch, Fork, ForkPool};
-use crate::workloads::check;
-
 use super::{Timed, nanos_each};
+use crate::prelude::*;
 
 /// So many bodies are not halved any more.
 const LEAF: usize = 16;

@@ -1,8 +1,7 @@
 //! Which programs there are: their sizes and what an operation of each is.
 
 use super::treesum;
-use crate::error::LabError;
-use crate::workloads::params::{Domain, Param, Params, Variant};
+use crate::prelude::*;
 
 /// Which program it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,138 +40,88 @@ pub(super) struct Entry {
     smoke: u64,
 }
 
-/// The programs, the default one first.
+impl Entry {
+    const fn new(
+        which: Which,
+        name: &'static str,
+        [unit, size]: [&'static str; 2],
+        [least, most, usual, smoke]: [u64; 4],
+    ) -> Self {
+        Self {
+            which,
+            name,
+            unit,
+            size,
+            least,
+            most,
+            usual,
+            smoke,
+        }
+    }
+}
+
+/// The programs, the default one first: unit and size; least, most, usual and smallest `n`.
 pub(super) const PROGRAMS: [Entry; 6] = [
-    Entry {
-        which: Which::Fib,
-        name: "fib",
-        unit: "joins",
-        size: "which Fibonacci number",
-        least: 2,
-        most: 50,
-        usual: 34,
-        smoke: 18,
-    },
-    Entry {
-        which: Which::Quicksort,
-        name: "quicksort",
-        unit: "elements",
-        size: "elements",
-        least: 1,
-        most: 100_000_000,
-        usual: 1_000_000,
-        smoke: 20_000,
-    },
-    Entry {
-        which: Which::Mergesort,
-        name: "mergesort",
-        unit: "elements",
-        size: "elements",
-        least: 1,
-        most: 100_000_000,
-        usual: 1_000_000,
-        smoke: 20_000,
-    },
-    Entry {
-        which: Which::Matmul,
-        name: "matmul",
-        unit: "multiply-adds",
-        size: "rows and columns",
-        least: 1,
-        most: 4096,
-        usual: 512,
-        smoke: 100,
-    },
-    Entry {
-        which: Which::Nbody,
-        name: "nbody",
-        unit: "pairs",
-        size: "bodies",
-        least: 1,
-        most: 50_000,
-        usual: 4000,
-        smoke: 200,
-    },
-    Entry {
-        which: Which::Treesum,
-        name: "treesum",
-        unit: "nodes",
-        size: "nodes",
-        least: 1,
-        most: 10_000_000,
-        usual: 100_000,
-        smoke: 1000,
-    },
+    Entry::new(
+        Which::Fib,
+        "fib",
+        ["joins", "which Fibonacci number"],
+        [2, 50, 34, 18],
+    ),
+    Entry::new(
+        Which::Quicksort,
+        "quicksort",
+        ["elements", "elements"],
+        [1, 100_000_000, 1_000_000, 20_000],
+    ),
+    Entry::new(
+        Which::Mergesort,
+        "mergesort",
+        ["elements", "elements"],
+        [1, 100_000_000, 1_000_000, 20_000],
+    ),
+    Entry::new(
+        Which::Matmul,
+        "matmul",
+        ["multiply-adds", "rows and columns"],
+        [1, 4096, 512, 100],
+    ),
+    Entry::new(Which::Nbody, "nbody", ["pairs", "bodies"], [1, 50_000, 4000, 200]),
+    Entry::new(
+        Which::Treesum,
+        "treesum",
+        ["nodes", "nodes"],
+        [1, 10_000_000, 100_000, 1000],
+    ),
 ];
 
 /// The parameters.
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: "program",
-        about: "what is run",
-        domain: Domain::Word(&["fib", "quicksort", "mergesort", "matmul", "nbody", "treesum"]),
-        default: "fib",
-    },
-    Param {
-        name: "n",
-        about: "size of the problem; 0: the usual one of the program",
-        domain: Domain::Number {
-            least: 0,
-            most: 100_000_000,
-        },
-        default: "0",
-    },
-    Param {
-        name: "sums",
-        about: "treesum: how often the tree is summed up in a run; 0: as often as makes 20m nodes",
-        domain: Domain::Number {
-            least: 0,
-            most: 100_000_000,
-        },
-        default: "0",
-    },
-    Param {
-        name: "form",
-        about: "warpweft: whether branches hand the right to fork down (cx) or each join looks for it, as rayon's does \
-                (free); nobody else has both",
-        domain: Domain::Word(&["cx", "free"]),
-        default: "cx",
-    },
-];
+pub(crate) const PARAMS: &[Param] = params! {
+    Param::word("program", "fib", &["fib", "quicksort", "mergesort", "matmul", "nbody", "treesum"],
+        "what is run");
+    Param::number("n", "0", 0, 100_000_000, "size of the problem; 0: the usual one of the program");
+    Param::number("sums", "0", 0, 100_000_000,
+        "treesum: how often the tree is summed up in a run; 0: as often as makes 20m nodes");
+    Param::word("form", "cx", &["cx", "free"],
+        "warpweft: whether branches hand the right to fork down (cx) or each join looks for it, as rayon's \
+         does (free); nobody else has both");
+};
 
 /// The variants: the programs.
-pub(crate) const VARIANTS: &[Variant] = &[
-    Variant {
-        name: "fib",
-        about: "fib(n) with a join at every call, n = 34; no cut-off (the default)",
-        set: &[("program", "fib")],
-    },
-    Variant {
-        name: "quicksort",
-        about: "n = 1m random u64 in place, ranges up to 1024 by sort_unstable",
-        set: &[("program", "quicksort")],
-    },
-    Variant {
-        name: "mergesort",
-        about: "n = 1m random u64 with a buffer, ranges up to 1024 by sort_unstable; merges are sequential",
-        set: &[("program", "mergesort")],
-    },
-    Variant {
-        name: "matmul",
-        about: "product of two n x n matrices of f64, n = 512, halved down to 64 x 64",
-        set: &[("program", "matmul")],
-    },
-    Variant {
-        name: "nbody",
-        about: "the forces between n = 4000 bodies, halved down to 16, each against all",
-        set: &[("program", "nbody")],
-    },
-    Variant {
-        name: "treesum",
-        about: "sum over a sparse tree of n = 100k nodes with a join at every node, again and again",
-        set: &[("program", "treesum")],
-    },
-];
+pub(crate) const VARIANTS: &[Variant] = variants! {
+    Variant::new("fib", &[("program", "fib")],
+        "fib(n) with a join at every call, n = 34; no cut-off (the default)");
+    Variant::new("quicksort", &[("program", "quicksort")],
+        "n = 1m random u64 in place, ranges up to 1024 by sort_unstable");
+    Variant::new("mergesort", &[("program", "mergesort")],
+        "n = 1m random u64 with a buffer, ranges up to 1024 by sort_unstable; merges are sequential");
+    Variant::new("matmul", &[("program", "matmul")],
+        "product of two n x n matrices of f64, n = 512, halved down to 64 x 64");
+    Variant::new("nbody", &[("program", "nbody")],
+        "the forces between n = 4000 bodies, halved down to 16, each against all");
+    Variant::new("treesum", &[("program", "treesum")],
+        "sum over a sparse tree of n = 100k nodes with a join at every node, again and again");
+};
 
 /// Fills in what depends on the program, and refuses sizes that do not fit it. Gives back what an operation
 /// is.
@@ -216,7 +165,12 @@ pub(super) fn named(params: &Params) -> &'static Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workloads::spec;
+    use harness::{Chosen, Domain, Files};
+    use std::time::Duration;
+
+    fn choose(text: &str, smoke: bool, settings: &[String]) -> Result<Chosen, LabError> {
+        crate::lab([]).choose(text, smoke, settings, &Files::default(), Duration::MAX)
+    }
 
     #[test]
     fn every_program_is_a_word_and_a_variant() {
@@ -237,9 +191,8 @@ mod tests {
     #[test]
     fn sizes_units_and_repetitions_are_those_of_the_program() {
         for (index, entry) in PROGRAMS.iter().enumerate() {
-            let parse = |smoke, settings: &[String]| {
-                spec::parse(&format!("fork-join/{}", entry.name), smoke, settings)
-            };
+            let parse =
+                |smoke, settings: &[String]| choose(&format!("fork-join/{}", entry.name), smoke, settings);
             let chosen = parse(false, &[]).unwrap();
             assert_eq!(
                 (chosen.params.number("n"), chosen.unit),
@@ -255,7 +208,7 @@ mod tests {
             assert!(text.contains(&format!("to {}", entry.most)), "{text}");
         }
         let sums = |settings: &[String]| {
-            let chosen = spec::parse("fork-join/treesum", false, settings).unwrap();
+            let chosen = choose("fork-join/treesum", false, settings).unwrap();
             chosen.params.number("sums")
         };
         assert_eq!(sums(&[]), 200);

@@ -5,19 +5,15 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::forks::{Branch, Fork, ForkPool};
-use crate::workloads::check;
-
 use super::{Timed, nanos_each};
+use crate::prelude::*;
 
 /// Ranges up to this long are not split.
 const CUT_OFF: usize = 1024;
 
 /// Sorts a range in place: what is not greater than a pivot to the left, what is not less to the right, then
 /// both.
-pub(in crate::workloads) struct Quicksort<'a>(pub(in crate::workloads) &'a mut [u64]);
+pub(crate) struct Quicksort<'a>(pub(crate) &'a mut [u64]);
 
 impl Branch for Quicksort<'_> {
     type Out = ();
@@ -122,13 +118,13 @@ fn leaf(range: &mut [u64]) {
 }
 
 /// Always the same numbers.
-pub(in crate::workloads) fn numbers(n: usize) -> Vec<u64> {
+pub(crate) fn numbers(n: usize) -> Vec<u64> {
     let mut random = Rng::with_seed(0x50f7);
     (0..n).map(|_| random.u64(..)).collect()
 }
 
 /// A figure that does not depend on the order: other numbers have, as good as always, another one.
-pub(in crate::workloads) fn checksum(numbers: &[u64]) -> u64 {
+pub(crate) fn checksum(numbers: &[u64]) -> u64 {
     let mixed = |number: &u64| {
         let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

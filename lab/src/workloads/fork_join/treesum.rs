@@ -7,12 +7,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::forks::{Branch, Fork, ForkPool};
-use crate::workloads::check;
-
 use super::{Timed, nanos_each};
+use crate::prelude::*;
 
 /// Nodes that a run visits when nothing else is said: some 20 ms of plain calls, at least.
 const VISITS: u64 = 20_000_000;

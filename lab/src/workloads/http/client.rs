@@ -7,8 +7,8 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Measured, Requests, Script};
-use crate::error::LabError;
-use crate::harness::latency::{add_bucket, bucket_of};
+use harness::LabError;
+use harness::{add_bucket, bucket_of};
 
 /// A server that sends nothing for so long hangs.
 const PATIENCE: Timespec = Timespec {

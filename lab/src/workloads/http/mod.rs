@@ -19,97 +19,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use harness::empty_histogram;
 use hdrhistogram::Histogram;
 
-use super::check;
-use super::params::{Domain, Param, Params, Variant};
-use super::spec::{self, Kind, Workload};
-use crate::error::LabError;
-use crate::harness::latency::empty_histogram;
-use crate::harness::record::Outcome;
-use crate::peers::HttpPool;
+use crate::kit::answer::{HELLO, digest, fanned_out};
+use crate::kit::backends::Backends;
+use crate::prelude::*;
 
-pub(crate) mod answer;
-pub(crate) mod backend;
 mod client;
-
-use answer::{HELLO, digest, fanned_out};
-use backend::Backends;
-
-/// The workload as users see it.
-pub(super) const WORKLOAD: Workload = Workload {
-    name: "http",
-    kind: Kind::Http,
-    about: "an HTTP server (hyper) and clients that keep their connections, on the same processors",
-    unit: "requests",
-    latency: Some("from sending a request to the end of its answer"),
-    params: &[
-        spec::count("200k", "requests", 1 << 28),
-        Param {
-            name: "connections",
-            about: "connections, a request under way on each",
-            domain: Domain::Number {
-                least: 1,
-                most: 10_000,
-            },
-            default: "50",
-        },
-        Param {
-            name: "clients",
-            about: "threads that share the connections",
-            domain: Domain::Number { least: 1, most: 64 },
-            default: "2",
-        },
-        Param {
-            name: "heavy",
-            about: "percent of the requests that compute",
-            domain: Domain::Number { least: 0, most: 100 },
-            default: "0",
-        },
-        Param {
-            name: "compute",
-            about: "microseconds for which such a request computes",
-            domain: Domain::Number {
-                least: 1,
-                most: 1_000_000,
-            },
-            default: "200",
-        },
-        Param {
-            name: "light",
-            about: "hello: the others are answered at once; fan-out: each of them asks three backends first",
-            domain: Domain::Word(&["hello", "fan-out"]),
-            default: "hello",
-        },
-        Param {
-            name: "delay",
-            about: "microseconds that a backend takes",
-            domain: Domain::Number {
-                least: 0,
-                most: 1_000_000,
-            },
-            default: "5000",
-        },
-    ],
-    variants: &[
-        Variant {
-            name: "hello",
-            about: "thirteen bytes for each request (the default)",
-            set: &[],
-        },
-        Variant {
-            name: "compute",
-            about: "one request in twenty computes for 200 us",
-            set: &[("heavy", "5")],
-        },
-        Variant {
-            name: "fan-out",
-            about: "each request asks three backends that take 5 ms",
-            set: &[("light", "fan-out"), ("connections", "100"), ("n", "40k")],
-        },
-    ],
-    smoke: &[("n", "1000")],
-};
 
 /// The workload, ready to run.
 pub(crate) struct Plan {
@@ -186,9 +103,42 @@ impl Requests<'_> {
     }
 }
 
-impl Plan {
-    /// Reads the parameters; finds out how many rounds take as long as a request is to compute.
-    pub(super) fn new(params: &Params) -> Self {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "http",
+        about: "an HTTP server (hyper) and clients that keep their connections, on the same processors",
+        unit: "requests",
+        latency: Some("from sending a request to the end of its answer"),
+        params: params! {
+            count("200k", "requests", 1 << 28);
+            Param::number("connections", "50", 1, 10_000, "connections, a request under way on each");
+            Param::number("clients", "2", 1, 64, "threads that share the connections");
+            Param::number("heavy", "0", 0, 100, "percent of the requests that compute");
+            Param::number("compute", "200", 1, 1_000_000, "microseconds for which such a request computes");
+            Param::word("light", "hello", &["hello", "fan-out"],
+                "hello: the others are answered at once; fan-out: each of them asks three backends first");
+            Param::number("delay", "5000", 0, 1_000_000, "microseconds that a backend takes");
+        },
+        variants: variants! {
+            Variant::new("hello", &[], "thirteen bytes for each request (the default)");
+            Variant::new("compute", &[("heavy", "5")], "one request in twenty computes for 200 us");
+            Variant::new("fan-out", &[("light", "fan-out"), ("connections", "100"), ("n", "40k")],
+                "each request asks three backends that take 5 ms");
+        },
+        smoke: &[("n", "1000")],
+        explored: &["warpweft", "tokio", "tokio+rayon", "go"],
+        ..About::NEW
+    };
+
+    const IDIOM: Idiom = Idiom::Http;
+    const ALSO: &[&str] = &["go"];
+    const CAVEATS: &[(&str, Caveat)] = &[(
+        "go",
+        Caveat::same("net/http in a process of its own, for hyper in that of the clients"),
+    )];
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
         let n = params.number("n") as usize;
         let heavy = n * params.number("heavy") as usize / 100;
         let mut computes = vec![false; n];
@@ -199,7 +149,7 @@ impl Plan {
             _ => rounds_in(Duration::from_micros(params.number("compute"))),
         };
         let connections = params.number("connections") as usize;
-        Self {
+        Ok(Self {
             computes,
             connections,
             clients: (params.number("clients") as usize).min(connections),
@@ -207,24 +157,24 @@ impl Plan {
             backends: params
                 .is("light", "fan-out")
                 .then(|| Duration::from_micros(params.number("delay"))),
-        }
+        })
     }
 
-    /// Starts the server, warms it up, measures.
-    pub(super) fn run<P: HttpPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn http<P: HttpPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let broken = |error: std::io::Error| LabError::Wrong(format!("the server: {error}"));
         let backends = self.backends.map(Backends::start).transpose().map_err(broken)?;
         let address = pool
             .serve(backends.as_ref().map(Backends::addresses))
             .map_err(broken)?;
-        let tenth = &self.computes[..self.computes.len().div_ceil(10)];
-        super::measured(
-            || pool.counters(),
-            || self.load(address, tenth),
-            || self.load(address, &self.computes),
-        )
+        self.requests(address, &self.computes[..self.computes.len().div_ceil(10)])?;
+        let before = pool.counters().unwrap_or_default();
+        let mut outcome = self.requests(address, &self.computes)?;
+        outcome.counters = pool.counters().map(|after| after.since(&before));
+        Ok(outcome)
     }
+}
 
+impl Plan {
     fn script(&self) -> Script {
         Script {
             light: match self.backends {
@@ -239,7 +189,7 @@ impl Plan {
     }
 
     /// Sends all of these requests, and waits for the answers.
-    fn load(&self, address: SocketAddr, computes: &[bool]) -> Result<Outcome, LabError> {
+    fn requests(&self, address: SocketAddr, computes: &[bool]) -> Result<Outcome, LabError> {
         let requests = Requests {
             computes,
             next: AtomicUsize::new(0),
@@ -300,12 +250,10 @@ fn rounds_in(time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workloads::spec;
 
     #[test]
     fn the_heavy_ones_are_an_exact_count_and_spread() {
-        let chosen = spec::parse("http/compute", false, &[String::from("n=1000")]).unwrap();
-        let plan = Plan::new(&chosen.params);
+        let plan = Plan::load(&crate::kit::request("http/compute", &["n=1000"])).unwrap();
         assert_eq!(plan.computes.iter().filter(|computes| **computes).count(), 50);
         let first_half = plan.computes[..500].iter().filter(|computes| **computes).count();
         assert!((10..40).contains(&first_half), "{first_half}");

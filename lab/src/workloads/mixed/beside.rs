@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::LabError;
-use crate::harness::machine::Usage;
-use crate::harness::record::Outcome;
-use crate::peers::mixed::MixedPool;
-use crate::workloads::check;
-use crate::workloads::lane::{Landed, Lane, land};
+use crate::idioms::mixed::MixedPool;
+use crate::kit::check::check;
+use crate::kit::lane::{Lane, Recorded, record};
+use harness::LabError;
+use harness::Outcome;
+use harness::Usage;
 
 use super::clients::{ask, broken, client, connect, hang_up, listen};
 use super::server::{Between, Chain, Input, Load, answer};
@@ -74,11 +74,11 @@ impl Plan {
             wakes: lanes(),
             trips: lanes(),
         };
-        let (verbs, load) = (pool.verbs(), Load::leaked(self.input));
+        let (api, load) = (pool.api(), Load::leaked(self.input));
         let mut streams: Vec<Arc<TcpStream>> = Vec::new();
         let mut listeners = Vec::new();
         for (server, ours) in connect(self.connections)? {
-            pool.serve(answer(verbs, server, Between::Note(noted.wakes)));
+            pool.serve(answer(api, server, Between::Note(noted.wakes)));
             let ours = Arc::new(ours);
             streams.push(Arc::clone(&ours));
             listeners.push(client(move || listen(&ours, noted.trips))?);
@@ -89,15 +89,15 @@ impl Plan {
         };
 
         for _ in 0..self.chains {
-            pool.compute(Chain { verbs, load });
+            pool.compute(Chain { api, load });
         }
         let warmed = echoes(WARM_UP, self.phase / 4)?;
-        self.landed(&noted, WARM_UP, warmed);
+        self.recorded(&noted, WARM_UP, warmed);
         let usage = Usage::now();
         let ((), alone) = meanwhile(load, || thread::sleep(self.phase));
         let sorts_share = share(usage);
         let (sent, beside) = meanwhile(load, || echoes(BESIDE, self.phase));
-        let (wakes, trips) = self.landed(&noted, BESIDE, sent?);
+        let (wakes, trips) = self.recorded(&noted, BESIDE, sent?);
         load.stop();
         while load.ended() < self.chains {
             thread::sleep(Duration::from_millis(1));
@@ -106,7 +106,7 @@ impl Plan {
         let usage = Usage::now();
         let sent = echoes(ALONE, self.phase)?;
         let io_share = share(usage);
-        let (wakes_alone, trips_alone) = self.landed(&noted, ALONE, sent);
+        let (wakes_alone, trips_alone) = self.recorded(&noted, ALONE, sent);
 
         for end in &ends {
             hang_up(end);
@@ -125,19 +125,19 @@ impl Plan {
                 "not one sort ended in its phase: ask for more millis or fewer numbers",
             ));
         }
-        let micros = |landed: &Landed, share| landed.histogram.value_at_quantile(share) as f64 / 1e3;
+        let micros = |recorded: &Recorded, share| recorded.histogram.value_at_quantile(share) as f64 / 1e3;
         let mut outcome = Outcome::new(beside.sorts, beside.elapsed)
             .with_latency(&wakes.histogram)
             .with_measure("cpu_kept", beside.per_second() / alone.per_second())
             .with_measure("sorts_per_s_alone", alone.per_second());
-        for (name, landed) in [
+        for (name, recorded) in [
             ("wake_alone", &wakes_alone),
             ("trip", &trips),
             ("trip_alone", &trips_alone),
         ] {
             outcome = outcome
-                .with_measure(&format!("{name}_p99_us"), micros(landed, 0.99))
-                .with_measure(&format!("{name}_max_us"), micros(landed, 1.0));
+                .with_measure(&format!("{name}_p99_us"), micros(recorded, 0.99))
+                .with_measure(&format!("{name}_max_us"), micros(recorded, 1.0));
         }
         for (name, share) in [("io_cpu_share", io_share), ("sorts_cpu_share", sorts_share)] {
             if let Some(share) = share {
@@ -148,9 +148,9 @@ impl Plan {
     }
 
     /// Waits until all messages of a phase were read and answered, and gives what was noted of either.
-    fn landed(&self, noted: &Noted, phase: u64, sent: u64) -> (Landed, Landed) {
+    fn recorded(&self, noted: &Noted, phase: u64, sent: u64) -> (Recorded, Recorded) {
         let lane = phase as usize;
-        let trips = land(&[noted.trips[lane]], sent);
-        (land(&[noted.wakes[lane]], sent), trips)
+        let trips = record(&[noted.trips[lane]], sent);
+        (record(&[noted.wakes[lane]], sent), trips)
     }
 }

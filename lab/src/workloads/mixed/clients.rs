@@ -9,8 +9,8 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::LabError;
-use crate::workloads::lane::Lane;
+use crate::kit::lane::Lane;
+use harness::LabError;
 
 /// The stack of a client's thread.
 const STACK: usize = 64 << 10;
@@ -52,7 +52,7 @@ impl Message {
 }
 
 /// Both ends of so many connections, the server's first, which do not block.
-pub(in crate::workloads) fn connect(count: usize) -> Result<Vec<(TcpStream, TcpStream)>, LabError> {
+pub(crate) fn connect(count: usize) -> Result<Vec<(TcpStream, TcpStream)>, LabError> {
     let opened = || -> io::Result<Vec<(TcpStream, TcpStream)>> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
@@ -76,7 +76,7 @@ pub(in crate::workloads) fn connect(count: usize) -> Result<Vec<(TcpStream, TcpS
 }
 
 /// The clients could not do their part.
-pub(in crate::workloads) fn broken(reason: &str) -> LabError {
+pub(crate) fn broken(reason: &str) -> LabError {
     LabError::Wrong(reason.to_owned())
 }
 

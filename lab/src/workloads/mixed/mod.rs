@@ -26,113 +26,10 @@ mod server;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::params::{Domain, Param, Params, Variant};
-use super::spec::{Kind, Workload};
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::mixed::MixedPool;
+use crate::prelude::*;
+use crate::program::not_for;
 
-pub(super) use clients::{broken, connect};
-
-/// The workload as users see it.
-pub(super) const WORKLOAD: Workload = Workload {
-    name: "mixed",
-    kind: Kind::Mixed,
-    about: "sockets and fork-join on one machine: echoes beside sorts that saturate it, or a sort for each request",
-    unit: "sorts",
-    latency: Some("beside: from sending to when the task that reads runs; request: from question to answer"),
-    params: &[
-        Param {
-            name: "form",
-            about: "beside: echoes at a set rate while sorts saturate the workers; request: each request is sorted for",
-            domain: Domain::Word(&["beside", "request"]),
-            default: "beside",
-        },
-        Param {
-            name: "n",
-            about: "requests, in the form request",
-            domain: Domain::Number {
-                least: 1,
-                most: 100_000_000,
-            },
-            default: "1000",
-        },
-        Param {
-            name: "numbers",
-            about: "numbers that each sort sorts",
-            domain: Domain::Number {
-                least: 1,
-                most: 10_000_000,
-            },
-            default: "100k",
-        },
-        Param {
-            name: "connections",
-            about: "connections; in the form request as many requests are under way",
-            domain: Domain::Number { least: 1, most: 2000 },
-            default: "16",
-        },
-        Param {
-            name: "rate",
-            about: "echoes per second over all connections, in the form beside",
-            domain: Domain::Number {
-                least: 1,
-                most: 1_000_000,
-            },
-            default: "5000",
-        },
-        Param {
-            name: "chains",
-            about: "sorts under way, in the form beside: when one ends, the next begins",
-            domain: Domain::Number { least: 1, most: 4096 },
-            default: "4",
-        },
-        Param {
-            name: "millis",
-            about: "length of each phase, in the form beside",
-            domain: Domain::Number {
-                least: 10,
-                most: 60_000,
-            },
-            default: "1000",
-        },
-        super::IO,
-    ],
-    variants: &[
-        Variant {
-            name: "small",
-            about: "sorts of 10k numbers: tasks that compute for less than a millisecond",
-            set: &[("numbers", "10k")],
-        },
-        Variant {
-            name: "request",
-            about: "64 clients, and a sort for each of their requests",
-            set: &[("form", "request"), ("connections", "64")],
-        },
-        Variant {
-            name: "request1000",
-            about: "1000 clients",
-            set: &[("form", "request"), ("connections", "1000"), ("n", "4000")],
-        },
-        super::IO_THREAD,
-    ],
-    smoke: &[
-        ("n", "20"),
-        ("numbers", "2000"),
-        ("connections", "4"),
-        ("rate", "1000"),
-        ("millis", "50"),
-    ],
-};
-
-/// What an operation is.
-pub(super) fn unit(params: &Params) -> &'static str {
-    if asks_for_sorts(params) {
-        "requests"
-    } else {
-        "sorts"
-    }
-}
+pub(crate) use clients::{broken, connect};
 
 /// The workload, ready to run.
 #[derive(Clone, Copy)]
@@ -143,29 +40,89 @@ pub(crate) enum Plan {
     Request(request::Plan),
 }
 
-impl Plan {
-    /// Reads the parameters.
-    pub(super) fn new(params: &Params) -> Self {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "mixed",
+        about: "sockets and fork-join on one machine: echoes beside sorts that saturate it, or a sort for each request",
+        unit: "sorts",
+        latency: Some(
+            "beside: from sending to when the task that reads runs; request: from question to answer",
+        ),
+        params: params! {
+            Param::word("form", "beside", &["beside", "request"],
+                "beside: echoes at a set rate while sorts saturate the workers; request: each request is sorted \
+                 for");
+            Param::number("n", "1000", 1, 100_000_000, "requests, in the form request");
+            Param::number("numbers", "100k", 1, 10_000_000, "numbers that each sort sorts");
+            Param::number("connections", "16", 1, 2000,
+                "connections; in the form request as many requests are under way");
+            Param::number("rate", "5000", 1, 1_000_000,
+                "echoes per second over all connections, in the form beside");
+            Param::number("chains", "4", 1, 4096,
+                "sorts under way, in the form beside: when one ends, the next begins");
+            Param::number("millis", "1000", 10, 60_000, "length of each phase, in the form beside");
+            IO;
+        },
+        variants: variants! {
+            Variant::new("small", &[("numbers", "10k")],
+                "sorts of 10k numbers: tasks that compute for less than a millisecond");
+            Variant::new("request", &[("form", "request"), ("connections", "64")],
+                "64 clients, and a sort for each of their requests");
+            Variant::new("request1000", &[("form", "request"), ("connections", "1000"), ("n", "4000")],
+                "1000 clients");
+            IO_THREAD;
+        },
+        smoke: &[
+            ("n", "20"),
+            ("numbers", "2000"),
+            ("connections", "4"),
+            ("rate", "1000"),
+            ("millis", "50"),
+        ],
+        explored: &["warpweft", "tokio+rayon", "go"],
+        ..About::NEW
+    };
+
+    const IDIOM: Idiom = Idiom::Mixed;
+    const ALSO: &[&str] = &["go"];
+    const CAVEATS: &[(&str, Caveat)] = &[(
+        "go",
+        Caveat::same("in a process of its own; a goroutine and a wait group stand for a join"),
+    )];
+
+    fn settle(asked: &mut Asked<'_>) -> Result<(), LabError> {
+        if asks_for_sorts(asked.params) {
+            *asked.unit = "requests";
+        }
+        Ok(())
+    }
+
+    fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
+        let clock = request.runtime == "go" && !asks_for_sorts(&request.params);
+        Ok(clock.then_some("its clock is that of another process: see mixed/request"))
+    }
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
         let connections = params.number("connections") as usize;
         let input = server::input(params.number("numbers") as usize);
         if asks_for_sorts(params) {
-            return Self::Request(request::Plan {
+            return Ok(Self::Request(request::Plan {
                 n: params.number("n"),
                 connections,
                 input,
-            });
+            }));
         }
-        Self::Beside(beside::Plan {
+        Ok(Self::Beside(beside::Plan {
             connections,
             input,
             rate: params.number("rate"),
             chains: params.number("chains"),
             phase: Duration::from_millis(params.number("millis")),
-        })
+        }))
     }
 
-    /// Runs it.
-    pub(super) fn run<P: MixedPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+    fn mixed<P: MixedPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let mut outcome = match self {
             Self::Beside(plan) => plan.run(pool),
             Self::Request(plan) => plan.run(pool),
@@ -173,16 +130,16 @@ impl Plan {
         outcome.counters = pool.counters();
         Ok(outcome)
     }
-    /// Runs it with a server of another process, which answers requests.
-    pub(super) fn run_at(&self, address: SocketAddr) -> Result<Outcome, LabError> {
+
+    fn at(&self, address: SocketAddr) -> Result<Outcome, LabError> {
         match self {
             Self::Request(plan) => plan.run_at(address),
-            Self::Beside(_) => Err(super::not_for("a server of another process")),
+            Self::Beside(_) => Err(not_for("a server of another process")),
         }
     }
 }
 
 /// Whether each request is sorted for.
-pub(super) fn asks_for_sorts(params: &Params) -> bool {
+fn asks_for_sorts(params: &Params) -> bool {
     params.word("form") == "request"
 }

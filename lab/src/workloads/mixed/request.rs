@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::mixed::MixedPool;
-use crate::workloads::check;
-use crate::workloads::lane::{Lane, land};
+use crate::idioms::mixed::MixedPool;
+use crate::kit::check::check;
+use crate::kit::lane::{Lane, record};
+use harness::{LabError, Outcome};
 
 use super::clients::{Message, broken, client, connect, hang_up, question};
 use super::server::{Between, Input, answer};
@@ -26,12 +25,12 @@ pub(crate) struct Plan {
 impl Plan {
     /// Runs it.
     pub(super) fn run<P: MixedPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let verbs = pool.verbs();
+        let api = pool.api();
         self.twice(|| {
             let ends = connect(self.connections)?.into_iter();
             Ok(ends
                 .map(|(server, ours)| {
-                    pool.serve(answer(verbs, server, Between::Sort(self.input)));
+                    pool.serve(answer(api, server, Between::Sort(self.input)));
                     ours
                 })
                 .collect())
@@ -94,7 +93,7 @@ fn requests(connections: Vec<TcpStream>, n: u64) -> Result<Outcome, LabError> {
         right &= client.join().map_err(|_| broken("a client panicked"))?;
     }
     check("every request was answered, and every sort right", &right, &true)?;
-    let landed = land(&[lane], n);
-    let elapsed = landed.elapsed.max(Duration::from_nanos(1));
-    Ok(Outcome::new(n, elapsed).with_latency(&landed.histogram))
+    let recorded = record(&[lane], n);
+    let elapsed = recorded.elapsed.max(Duration::from_nanos(1));
+    Ok(Outcome::new(n, elapsed).with_latency(&recorded.histogram))
 }

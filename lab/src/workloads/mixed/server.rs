@@ -3,10 +3,10 @@
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::peers::forks::{Branch, Fork};
-use crate::peers::mixed::{Mixed, Wire};
+use crate::idioms::forks::{Branch, Fork};
+use crate::idioms::mixed::{Mixed, Wire};
+use crate::kit::lane::Lane;
 use crate::workloads::fork_join::sorts::{Quicksort, checksum, numbers};
-use crate::workloads::lane::Lane;
 
 use super::clients::{BYTES, Message};
 
@@ -86,7 +86,7 @@ impl Load {
 
 /// A sort, which starts the next one when it has ended.
 pub(super) struct Chain<M> {
-    pub(super) verbs: M,
+    pub(super) api: M,
     pub(super) load: &'static Load,
 }
 
@@ -94,7 +94,7 @@ impl<M: Mixed> Branch for Chain<M> {
     type Out = ();
 
     fn run<F: Fork>(self, cx: F) {
-        let Self { verbs, load } = self;
+        let Self { api, load } = self;
         let right = Sort(load.input).run(cx);
         load.wrong.fetch_add(u64::from(!right), Ordering::Relaxed);
         load.sorted.fetch_add(1, Ordering::Relaxed);
@@ -102,7 +102,7 @@ impl<M: Mixed> Branch for Chain<M> {
             // Release, partner of the acquire in `ended`.
             load.ended.fetch_add(1, Ordering::Release);
         } else {
-            verbs.compute(Chain { verbs, load });
+            api.compute(Chain { api, load });
         }
     }
 }
@@ -118,8 +118,8 @@ pub(super) enum Between {
 
 /// Answers a connection's messages until the client closes it. An answer is its question; one that is wrong
 /// within is not given, which the client will find.
-pub(super) async fn answer<M: Mixed>(verbs: M, stream: TcpStream, between: Between) {
-    let Ok(mut wire) = verbs.wire(stream) else { return };
+pub(super) async fn answer<M: Mixed>(api: M, stream: TcpStream, between: Between) {
+    let Ok(mut wire) = api.wire(stream) else { return };
     let mut bytes = [0; BYTES];
     while wire.read_exact(&mut bytes).await.is_ok() {
         match between {
@@ -128,7 +128,7 @@ pub(super) async fn answer<M: Mixed>(verbs: M, stream: TcpStream, between: Betwe
                 lanes[message.phase as usize % lanes.len()].finish(message.sent, Default::default());
             }
             Between::Sort(input) => {
-                if !verbs.computed(Sort(input)).await {
+                if !api.computed(Sort(input)).await {
                     return;
                 }
             }

@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::SAMPLES;
 use super::slot::Slot;
 use super::voices::Voices;
-use crate::peers::{Jobs, Tasks};
-use crate::workloads::lane::{Lane, TALLIES};
+use crate::idioms::{JobApi, SpawnApi};
+use crate::kit::lane::{COUNTS, Lane};
 use crate::workloads::packet_cache::scramble;
 
 /// A frame of linear samples.
@@ -39,7 +39,7 @@ pub(super) struct Size {
     pub(super) n: u64,
     pub(super) conferences: u64,
     /// Participants of each.
-    pub(super) seats: u64,
+    pub(super) participants: u64,
     /// Nanoseconds from one frame to the next; 0: as fast as they are taken.
     pub(super) pace: u64,
     /// Nanoseconds after which a frame is too old.
@@ -49,12 +49,12 @@ pub(super) struct Size {
 impl Size {
     /// Frames of all.
     pub(super) fn frames(&self) -> u64 {
-        self.n * self.conferences * self.seats
+        self.n * self.conferences * self.participants
     }
 }
 
 /// What all conferences of a run share.
-pub(super) struct Hall {
+pub(super) struct Calls {
     pub(super) size: Size,
     voices: &'static Voices,
     /// Where mixers note how old frames are.
@@ -66,10 +66,10 @@ pub(super) struct Hall {
     pub(super) tape: Option<Mutex<Vec<i16>>>,
 }
 
-impl Hall {
-    /// A hall in which nobody has begun.
+impl Calls {
+    /// Calls that have not begun.
     pub(super) fn new(size: Size, voices: &'static Voices, tape: bool) -> Self {
-        let base = crate::workloads::base();
+        let base = crate::kit::check::base();
         Self {
             size,
             voices,
@@ -82,14 +82,14 @@ impl Hall {
 
     /// Everybody who takes part, in the order in which they are started.
     pub(super) fn people(self: Arc<Self>) -> impl Iterator<Item = Person> + Send + 'static {
-        let hall = Arc::clone(&self);
-        (0..hall.size.conferences).flat_map(move |number| {
-            let room = Arc::new(Room::new(Arc::clone(&hall), number));
-            let seats = (0..hall.size.seats).map({
+        let calls = Arc::clone(&self);
+        (0..calls.size.conferences).flat_map(move |number| {
+            let room = Arc::new(Room::new(Arc::clone(&calls), number));
+            let participants = (0..calls.size.participants).map({
                 let room = Arc::clone(&room);
-                move |seat| Person::Participant(Participant::new(Arc::clone(&room), seat))
+                move |place| Person::Participant(Participant::new(Arc::clone(&room), place))
             });
-            std::iter::once(Person::Mixer(Mixer::new(room))).chain(seats)
+            std::iter::once(Person::Mixer(Mixer::new(room))).chain(participants)
         })
     }
 
@@ -125,7 +125,7 @@ struct Heard {
 
 /// A conference.
 struct Room {
-    hall: Arc<Hall>,
+    calls: Arc<Calls>,
     number: u64,
     /// When its first frames arrive, after the start.
     phase: u64,
@@ -136,18 +136,18 @@ struct Room {
 }
 
 impl Room {
-    fn new(hall: Arc<Hall>, number: u64) -> Self {
+    fn new(calls: Arc<Calls>, number: u64) -> Self {
         let heard = || Heard {
             arrived: 0,
             samples: [0; SAMPLES],
         };
-        let seats = hall.size.seats;
+        let participants = calls.size.participants;
         Self {
             number,
-            phase: scramble(number) % hall.size.pace.max(1),
-            heard: (0..seats).map(|_| Slot::around(heard())).collect(),
-            back: (0..seats).map(|_| Slot::around([0; SAMPLES])).collect(),
-            hall,
+            phase: scramble(number) % calls.size.pace.max(1),
+            heard: (0..participants).map(|_| Slot::around(heard())).collect(),
+            back: (0..participants).map(|_| Slot::around([0; SAMPLES])).collect(),
+            calls,
         }
     }
 }
@@ -193,7 +193,7 @@ impl Person {
     }
 
     /// Its life as a future.
-    pub(super) async fn live<T: Tasks>(mut self, tasks: T) {
+    pub(super) async fn live<T: SpawnApi>(mut self, tasks: T) {
         loop {
             match self.step() {
                 Step::Moved => {}
@@ -204,7 +204,7 @@ impl Person {
     }
 
     /// Its life as a closure.
-    pub(super) fn work<J: Jobs>(mut self, jobs: J) {
+    pub(super) fn work<J: JobApi>(mut self, jobs: J) {
         loop {
             match self.step() {
                 Step::Moved => {}
@@ -219,7 +219,8 @@ impl Person {
 pub(super) struct Mixer {
     room: Arc<Room>,
     mixed: u64,
-    /// So many seats, from the first, are known to have a frame for it, and to have fetched the last mix.
+    /// So many participants, from the first, are known to have a frame for it, and to have fetched the last
+    /// mix.
     ready: usize,
     /// When the frames at hand arrived.
     arrivals: Vec<u64>,
@@ -229,8 +230,8 @@ pub(super) struct Mixer {
 
 impl Mixer {
     fn new(room: Arc<Room>) -> Self {
-        let wanted = room.number == 0 && room.hall.tape.is_some();
-        let samples = room.hall.size.n as usize * SAMPLES;
+        let wanted = room.number == 0 && room.calls.tape.is_some();
+        let samples = room.calls.size.n as usize * SAMPLES;
         Self {
             mixed: 0,
             ready: 0,
@@ -242,7 +243,7 @@ impl Mixer {
 
     fn step(&mut self) -> Step {
         let Room {
-            hall, heard, back, ..
+            calls, heard, back, ..
         } = &*self.room;
         while let Some(slot) = heard.get(self.ready) {
             if !slot.is_full() || back[self.ready].is_full() {
@@ -259,20 +260,20 @@ impl Mixer {
             });
         }
         let mix = sum.saturated();
-        let now = hall.mixed.now();
-        let mut tally = [0; TALLIES];
-        tally[MIXED] = stamp(self.room.number, self.mixed, digest(&mix));
+        let now = calls.mixed.now();
+        let mut counts = [0; COUNTS];
+        counts[MIXED] = stamp(self.room.number, self.mixed, digest(&mix));
         for arrival in &self.arrivals {
-            tally[BREACHES] = u64::from(now.saturating_sub(*arrival) > hall.size.deadline);
-            hall.mixed.finish_at(now, *arrival, tally);
-            tally[MIXED] = 0;
+            counts[BREACHES] = u64::from(now.saturating_sub(*arrival) > calls.size.deadline);
+            calls.mixed.finish_at(now, *arrival, counts);
+            counts[MIXED] = 0;
         }
         self.mixed += 1;
         if let Some(tape) = &mut self.tape {
             tape.extend_from_slice(&mix);
         }
-        let done = self.mixed == hall.size.n;
-        if let (true, Some(shelf), Some(tape)) = (done, &hall.tape, self.tape.take_if(|_| done)) {
+        let done = self.mixed == calls.size.n;
+        if let (true, Some(shelf), Some(tape)) = (done, &calls.tape, self.tape.take_if(|_| done)) {
             *shelf.lock().unwrap_or_else(PoisonError::into_inner) = tape;
         }
         // Handed back last: when all that was sent is counted, all of the above is seen.
@@ -286,7 +287,7 @@ impl Mixer {
 /// Who decodes what comes in, and encodes what goes out.
 pub(super) struct Participant {
     room: Arc<Room>,
-    seat: usize,
+    place: usize,
     /// The frame at which its voice begins.
     from: u64,
     heard: u64,
@@ -296,11 +297,14 @@ pub(super) struct Participant {
 }
 
 impl Participant {
-    fn new(room: Arc<Room>, seat: u64) -> Self {
-        let (_, from) = room.hall.voices.of(room.number, seat, room.hall.size.seats);
+    fn new(room: Arc<Room>, place: u64) -> Self {
+        let (_, from) = room
+            .calls
+            .voices
+            .of(room.number, place, room.calls.size.participants);
         Self {
             room,
-            seat: seat as usize,
+            place: place as usize,
             from,
             heard: 0,
             sent: 0,
@@ -310,32 +314,32 @@ impl Participant {
 
     fn step(&mut self) -> Step {
         let Room {
-            hall, heard, back, ..
+            calls, heard, back, ..
         } = &*self.room;
-        let seat = self.seat as u64;
-        let (voice, _) = hall.voices.of(self.room.number, seat, hall.size.seats);
+        let place = self.place as u64;
+        let (voice, _) = calls.voices.of(self.room.number, place, calls.size.participants);
         let mut step = Step::Stuck;
-        let slot = &back[self.seat];
+        let slot = &back[self.place];
         if slot.is_full() {
             let coded = slot.take(|mix| voice.encode(mix));
             self.sum = self.sum.wrapping_add(stamp(
-                self.room.number ^ (seat + 1) << 32,
+                self.room.number ^ (place + 1) << 32,
                 self.sent,
                 digest(&coded),
             ));
             self.sent += 1;
-            if self.sent == hall.size.n {
-                let mut tally = [0; TALLIES];
-                tally[SENT] = self.sum;
-                hall.sent.finish_untimed(tally, self.sent);
+            if self.sent == calls.size.n {
+                let mut counts = [0; COUNTS];
+                counts[SENT] = self.sum;
+                calls.sent.finish_untimed(counts, self.sent);
                 return Step::Done;
             }
             step = Step::Moved;
         }
-        let slot = &heard[self.seat];
-        if self.heard < hall.size.n
+        let slot = &heard[self.place];
+        if self.heard < calls.size.n
             && !slot.is_full()
-            && let Some(arrived) = hall.arrived(self.room.phase, self.heard)
+            && let Some(arrived) = calls.arrived(self.room.phase, self.heard)
         {
             slot.put(|frame| {
                 frame.arrived = arrived;
@@ -385,7 +389,7 @@ fn digest<T: Copy + Into<i64>>(frame: &[T; SAMPLES]) -> u64 {
     sum as u64
 }
 
-/// A digest as that of this frame, of this conference or seat, and no other.
+/// A digest as that of this frame, of this conference or place, and no other.
 #[inline]
 fn stamp(whose: u64, number: u64, digest: u64) -> u64 {
     scramble(scramble(scramble(whose) ^ number) ^ digest)
@@ -398,17 +402,17 @@ pub(super) fn expected(size: &Size, voices: &Voices) -> (u64, u64) {
     for conference in 0..size.conferences {
         for number in 0..size.n {
             let mut sum = Sum::default();
-            for seat in 0..size.seats {
-                let (voice, from) = voices.of(conference, seat, size.seats);
+            for place in 0..size.participants {
+                let (voice, from) = voices.of(conference, place, size.participants);
                 voice.decode(from + number, &mut samples);
                 sum.add(&samples);
             }
             let mix = sum.saturated();
             mixed = mixed.wrapping_add(stamp(conference, number, digest(&mix)));
-            for seat in 0..size.seats {
-                let (voice, _) = voices.of(conference, seat, size.seats);
+            for place in 0..size.participants {
+                let (voice, _) = voices.of(conference, place, size.participants);
                 let coded = digest(&voice.encode(&mix));
-                sent = sent.wrapping_add(stamp(conference ^ (seat + 1) << 32, number, coded));
+                sent = sent.wrapping_add(stamp(conference ^ (place + 1) << 32, number, coded));
             }
         }
     }
@@ -451,31 +455,34 @@ mod tests {
         let size = Size {
             n: 7,
             conferences: 2,
-            seats: 3,
+            participants: 3,
             pace: 0,
             deadline: u64::MAX,
         };
         let voices: &'static Voices = Box::leak(Box::new(Voices::load(&[]).unwrap()));
-        let hall = Arc::new(Hall::new(size, voices, true));
-        let mut people: Vec<_> = Arc::clone(&hall).people().collect();
+        let calls = Arc::new(Calls::new(size, voices, true));
+        let mut people: Vec<_> = Arc::clone(&calls).people().collect();
         assert_eq!(people.len(), 2 * (1 + 3));
         assert!(
             people.iter_mut().all(|person| person.step() == Step::Stuck),
             "nothing has arrived"
         );
-        hall.open();
+        calls.open();
         while !people.is_empty() {
             people.retain_mut(|person| person.step() != Step::Done);
         }
-        let landed = crate::workloads::lane::land(&[hall.mixed, hall.sent], size.frames());
-        assert_eq!((landed.tally[MIXED], landed.tally[SENT]), expected(&size, voices));
-        assert_eq!(landed.histogram.len(), size.frames());
-        let tape = hall.tape.as_ref().unwrap().lock().unwrap();
+        let recorded = crate::kit::lane::record(&[calls.mixed, calls.sent], size.frames());
+        assert_eq!(
+            (recorded.counts[MIXED], recorded.counts[SENT]),
+            expected(&size, voices)
+        );
+        assert_eq!(recorded.histogram.len(), size.frames());
+        let tape = calls.tape.as_ref().unwrap().lock().unwrap();
         assert_eq!(tape.len(), 7 * SAMPLES);
         let first: Linear = tape[..SAMPLES].try_into().unwrap();
         let mut sum = Sum::default();
-        for seat in 0..3 {
-            let (voice, from) = voices.of(0, seat, 3);
+        for place in 0..3 {
+            let (voice, from) = voices.of(0, place, 3);
             let mut samples = [0; SAMPLES];
             voice.decode(from, &mut samples);
             sum.add(&samples);

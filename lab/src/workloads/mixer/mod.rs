@@ -15,20 +15,15 @@
 //! clock, and throughput is the figure. What was mixed and sent must be what a sequential pass mixes and
 //! sends, bit by bit.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use harness::Pending;
 
-use super::check;
-use super::lane::{Landed, land};
-use super::params::{Domain, Param, Params, Variant};
-use super::spec::{Kind, Workload};
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::output::Pending;
-use crate::peers::{JobPool, Jobs, Part, TaskPool, Tasks};
+use crate::kit::MOST_THREADS;
+use crate::kit::lane::{Recorded, record};
+use crate::prelude::*;
 
 mod conference;
 mod g711;
@@ -36,7 +31,7 @@ mod slot;
 mod voices;
 mod wav;
 
-use conference::{BREACHES, Hall, MIXED, SENT, Size, expected};
+use conference::{BREACHES, Calls, MIXED, SENT, Size, expected};
 use voices::Voices;
 
 /// Samples per second.
@@ -44,117 +39,41 @@ const RATE: u32 = 8000;
 /// Samples of a frame: 20 ms.
 const SAMPLES: usize = 160;
 /// The most participants of a conference.
-const MOST_SEATS: u64 = 64;
-
-/// The workload as users see it.
-pub(super) const WORKLOAD: Workload = Workload {
-    name: "mixer",
-    kind: Kind::Mixer,
-    about: "conference calls, decoded, mixed and encoded (G.711) by tasks that yield when they cannot go on: frames that \
-            come too late (--wav FILE)",
-    unit: "frames",
-    latency: Some("from when a frame arrives to when it is mixed"),
-    params: &[
-        super::spec::count(
-            "100",
-            "frames of each participant; with --wav those of the longest file",
-            1_000_000,
-        ),
-        Param {
-            name: "conferences",
-            about: "conferences, each with a task that mixes",
-            domain: Domain::Number {
-                least: 1,
-                most: 50_000,
-            },
-            default: "400",
-        },
-        Param {
-            name: "participants",
-            about: "participants of each conference, a task each; with --wav as many as files",
-            domain: Domain::Number {
-                least: 1,
-                most: MOST_SEATS,
-            },
-            default: "4",
-        },
-        Param {
-            name: "pace",
-            about: "milliseconds from one frame to the next; 0: as fast as they are taken",
-            domain: Domain::Number { least: 0, most: 1000 },
-            default: "20",
-        },
-        Param {
-            name: "deadline",
-            about: "milliseconds after which a frame is too old to be mixed: a breach, counted",
-            domain: Domain::Number {
-                least: 1,
-                most: 10_000,
-            },
-            default: "10",
-        },
-        super::STYLE,
-    ],
-    variants: &[
-        Variant {
-            name: "flat-out",
-            about: "frames come as fast as they are taken",
-            set: &[("pace", "0")],
-        },
-        super::FIBERS,
-    ],
-    smoke: &[("n", "5"), ("conferences", "3"), ("pace", "2")],
-};
-
-/// Files that are read and written.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Audio {
-    /// What the participants say, a file each; none: voices are made up.
-    pub(crate) wavs: Vec<PathBuf>,
-    /// Where the mix of the first conference goes.
-    pub(crate) mix: Option<PathBuf>,
-}
-
-impl Audio {
-    /// Whether no file is read or written.
-    pub(crate) fn is_none(&self) -> bool {
-        self.wavs.is_empty() && self.mix.is_none()
-    }
-
-    /// Checks the files before anything is run, and sets what follows from them. `said` are the parameters
-    /// that were asked for.
-    pub(crate) fn settle(&self, params: &mut Params, said: impl Fn(&str) -> bool) -> Result<(), LabError> {
-        let seats = self.wavs.len() as u64;
-        if seats > 0 {
-            let longest = Voices::load(&self.wavs)?.longest();
-            if said("participants") || seats > MOST_SEATS {
-                return Err(LabError::Usage(format!(
-                    "--wav, {seats} times: each file is a participant, {MOST_SEATS} at most; leave `participants` out"
-                )));
-            }
-            *params = params.with_number("participants", seats);
-            if !said("n") {
-                *params = params.with_number("n", longest);
-            }
-        }
-        if let Some(mix) = &self.mix {
-            if self.wavs.contains(mix) {
-                return Err(LabError::Usage(format!(
-                    "--mix {}: that is one of the files that are mixed; name another",
-                    mix.display()
-                )));
-            }
-            Pending::open(WRITE, mix)?;
-        }
-        Ok(())
-    }
-}
+const MOST_PARTICIPANTS: u64 = 64;
 
 /// What is tried with the file of the mix.
 const WRITE: &str = "write the mix";
 
+/// Checks the files before anything is run, and sets what follows from them.
+fn settle_files(asked: &mut Asked<'_>) -> Result<(), LabError> {
+    let wavs = asked.files.all("wav");
+    let participants = wavs.len() as u64;
+    if participants > 0 {
+        let longest = Voices::load(wavs)?.longest();
+        if asked.said.contains("participants") || participants > MOST_PARTICIPANTS {
+            return Err(LabError::Usage(format!(
+                "--wav, {participants} times: each file is a participant, {MOST_PARTICIPANTS} at most; leave `participants` out"
+            )));
+        }
+        *asked.params = asked.params.with_number("participants", participants);
+        if !asked.said.contains("n") {
+            *asked.params = asked.params.with_number("n", longest);
+        }
+    }
+    if let Some(mix) = asked.files.one("mix") {
+        if wavs.iter().any(|wav| wav == mix) {
+            return Err(LabError::Usage(format!(
+                "--mix {}: that is one of the files that are mixed; name another",
+                mix.display()
+            )));
+        }
+        Pending::open(WRITE, mix)?;
+    }
+    Ok(())
+}
+
 /// Checks that the frames come within the time that a run may take, whatever the runtime.
-pub(crate) fn check_length(params: &Params, limit: Duration) -> Result<(), LabError> {
+fn check_length(params: &Params, limit: Duration) -> Result<(), LabError> {
     let (n, pace) = (params.number("n"), params.number("pace"));
     let lasts = Duration::from_millis(n * pace);
     if lasts < limit {
@@ -176,94 +95,169 @@ pub(crate) struct Plan {
     mix: Option<PathBuf>,
 }
 
-impl Plan {
-    /// Reads the parameters and the files.
-    pub(super) fn new(params: &Params, audio: &Audio) -> Result<Self, LabError> {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "mixer",
+        about: "conference calls, decoded, mixed and encoded (G.711) by tasks that yield when they cannot go on: frames that \
+                come too late (--wav FILE)",
+        unit: "frames",
+        latency: Some("from when a frame arrives to when it is mixed"),
+        params: params! {
+            count("100", "frames of each participant; with --wav those of the longest file", 1_000_000);
+            Param::number("conferences", "400", 1, 50_000, "conferences, each with a task that mixes");
+            Param::number("participants", "4", 1, MOST_PARTICIPANTS,
+                "participants of each conference, a task each; with --wav as many as files");
+            Param::number("pace", "20", 0, 1000,
+                "milliseconds from one frame to the next; 0: as fast as they are taken");
+            Param::number("deadline", "10", 1, 10_000,
+                "milliseconds after which a frame is too old to be mixed: a breach, counted");
+            STYLE;
+        },
+        variants: variants! {
+            Variant::new("flat-out", &[("pace", "0")], "frames come as fast as they are taken");
+            FIBERS;
+        },
+        smoke: &[("n", "5"), ("conferences", "3"), ("pace", "2")],
+        files: &[
+            FileFlag {
+                name: "wav",
+                about: "What a participant of the workload `mixer` says: 8000 samples per second, mono, 16-bit or G.711; \
+                        once per participant",
+                many: true,
+                recorded: false,
+            },
+            FileFlag {
+                name: "mix",
+                about: "Where the workload `mixer` writes the mix of its first conference, as a WAV file",
+                many: false,
+                recorded: false,
+            },
+        ],
+        explored: &["warpweft", "tokio", "smol", "go"],
+        ..About::NEW
+    };
+
+    const IDIOM: Idiom = Idiom::Jobs;
+    const ALSO: &[&str] = &["go", "may"];
+    const CAVEATS: &[(&str, Caveat)] = &[
+        (
+            "threads",
+            Caveat::other("a thread per task; conferences are bounded"),
+        ),
+        (
+            "may",
+            Caveat::same("tasks behind one that waits for them may starve; conferences are bounded"),
+        ),
+    ];
+
+    const PARTS: Parts = Parts::StagesAndSilos;
+
+    fn settle(asked: &mut Asked<'_>) -> Result<(), LabError> {
+        settle_files(asked)?;
+        check_length(asked.params, asked.limit)
+    }
+
+    fn fit(request: &mut Request) {
+        if ["threads", "may"].contains(&request.runtime.as_str()) {
+            let each = request.params.number("participants") + 1;
+            request.bound("conferences", MOST_THREADS / each);
+        }
+    }
+
+    fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
+        Ok(match request.runtime.as_str() {
+            "rayon" | "rayon-fifo" => Some("its jobs cannot yield and come back later"),
+            "go" if !request.files.is_empty() => Some("its program neither reads nor writes WAV files"),
+            _ => None,
+        })
+    }
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
         let nanos = |name| params.number(name) * 1_000_000;
         Ok(Self {
             size: Size {
                 n: params.number("n"),
                 conferences: params.number("conferences"),
-                seats: params.number("participants"),
+                participants: params.number("participants"),
                 pace: nanos("pace"),
                 deadline: nanos("deadline"),
             },
-            voices: Box::leak(Box::new(Voices::load(&audio.wavs)?)),
-            mix: audio.mix.clone(),
+            voices: Box::leak(Box::new(Voices::load(request.files.all("wav"))?)),
+            mix: request.files.one("mix").map(Path::to_path_buf),
         })
     }
 
-    /// The part that is not measured.
-    pub(super) fn warm_up(&self) -> Self {
-        Self {
+    fn warm_up(&self) -> Option<Self> {
+        Some(Self {
             size: Size {
                 n: (self.size.n / 10).clamp(1, 5),
                 ..self.size
             },
             mix: None,
             ..*self
-        }
+        })
     }
 
-    fn hall(&self) -> Arc<Hall> {
-        Arc::new(Hall::new(self.size, self.voices, self.mix.is_some()))
-    }
-
-    /// Runs with tasks that are futures.
-    pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let hall = self.hall();
+    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let calls = self.calls();
         // Of each conference, those in which its participants and its mixer live.
         let homes: Vec<[P::Tasks; 2]> = (0..self.size.conferences)
             .map(|number| [Part::Steps, Part::Last].map(|part| pool.at(part, number)))
             .collect();
         pool.start({
-            let hall = Arc::clone(&hall);
+            let calls = Arc::clone(&calls);
             async move {
-                for person in Arc::clone(&hall).people() {
+                for person in Arc::clone(&calls).people() {
                     let [participants, mixers] = homes[person.conference() as usize];
                     let tasks = if person.mixes() { mixers } else { participants };
                     tasks.launch(person.live(tasks));
                 }
-                hall.open();
+                calls.open();
             }
         });
-        self.outcome(&hall)
+        self.outcome(&calls)
     }
 
-    /// Runs with tasks that are closures.
-    pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let (hall, jobs) = (self.hall(), pool.jobs());
+    fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let (calls, jobs) = (self.calls(), pool.jobs());
         pool.start({
-            let hall = Arc::clone(&hall);
+            let calls = Arc::clone(&calls);
             move || {
-                for person in Arc::clone(&hall).people() {
+                for person in Arc::clone(&calls).people() {
                     jobs.launch(move || person.work(jobs));
                 }
-                hall.open();
+                calls.open();
             }
         });
-        self.outcome(&hall)
+        self.outcome(&calls)
+    }
+}
+
+impl Plan {
+    fn calls(&self) -> Arc<Calls> {
+        Arc::new(Calls::new(self.size, self.voices, self.mix.is_some()))
     }
 
-    fn outcome(&self, hall: &Hall) -> Result<Outcome, LabError> {
+    fn outcome(&self, calls: &Calls) -> Result<Outcome, LabError> {
         let frames = self.size.frames();
-        let Landed {
+        let Recorded {
             elapsed,
-            tally,
+            counts,
             histogram,
             ..
-        } = land(&[hall.mixed, hall.sent], frames);
+        } = record(&[calls.mixed, calls.sent], frames);
         let expected = expected(&self.size, self.voices);
         check(
             "the sum of what was mixed, and sent",
-            &(tally[MIXED], tally[SENT]),
+            &(counts[MIXED], counts[SENT]),
             &expected,
         )?;
-        if let (Some(path), Some(tape)) = (&self.mix, &hall.tape) {
+        if let (Some(path), Some(tape)) = (&self.mix, &calls.tape) {
             let tape = tape.lock().unwrap_or_else(PoisonError::into_inner);
             Pending::open(WRITE, path)?.finish(wav::write(&tape))?;
         }
-        let breaches = tally[BREACHES] as f64 / frames as f64;
+        let breaches = counts[BREACHES] as f64 / frames as f64;
         Ok(Outcome::new(frames, elapsed)
             .with_latency(&histogram)
             .with_measure("breaches_percent", 100.0 * breaches))

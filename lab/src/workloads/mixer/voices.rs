@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use super::g711::Law;
 use super::wav::{self, Wav};
 use super::{RATE, SAMPLES};
-use crate::error::LabError;
 use crate::workloads::packet_cache::scramble;
+use harness::LabError;
 
 /// Made-up voices. A conference takes some of them.
 const VOICES: u64 = 16;
@@ -99,7 +99,7 @@ fn sample(voice: u64, at: u64) -> i16 {
 #[derive(Debug)]
 pub(super) struct Voices {
     all: Vec<Voice>,
-    /// From files: seat for seat. Else the conferences take turns.
+    /// From files: place for place. Else the conferences take turns.
     from_files: bool,
 }
 
@@ -128,14 +128,14 @@ impl Voices {
         self.all.iter().map(|voice| voice.frames.len()).max().unwrap_or(0) as u64
     }
 
-    /// The voice of a seat of a conference of so many, and the frame at which it begins.
-    pub(super) fn of(&self, conference: u64, seat: u64, seats: u64) -> (&Voice, u64) {
+    /// The voice of a place of a conference of so many, and the frame at which it begins.
+    pub(super) fn of(&self, conference: u64, place: u64, participants: u64) -> (&Voice, u64) {
         let count = self.all.len() as u64;
         if self.from_files {
-            return (&self.all[(seat % count) as usize], 0);
+            return (&self.all[(place % count) as usize], 0);
         }
         // Conferences that have the same voices are at different places of them.
-        let voice = (conference * seats + seat) % count;
+        let voice = (conference * participants + place) % count;
         (&self.all[voice as usize], scramble(conference) % FRAMES)
     }
 }

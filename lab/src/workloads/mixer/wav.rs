@@ -9,12 +9,14 @@
 //! are not known are skipped.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::Path;
+
+use harness::LabError;
+use hound::{SampleFormat, WavSpec, WavWriter};
 
 use super::RATE;
 use super::g711::Law;
-use crate::error::LabError;
 
 /// The tags of the formats that are read.
 const PCM: u16 = 1;
@@ -162,31 +164,26 @@ fn samples(law: Option<Law>, data: &[u8]) -> Result<Wav, String> {
 
 /// A file of 16-bit samples.
 pub(super) fn write(samples: &[i16]) -> Vec<u8> {
-    let size = 2 * samples.len() as u32;
-    let mut bytes = Vec::with_capacity(44 + size as usize);
-    bytes.extend(b"RIFF");
-    bytes.extend((36 + size).to_le_bytes());
-    bytes.extend(b"WAVEfmt ");
-    bytes.extend(16_u32.to_le_bytes());
-    for short in [PCM, 1] {
-        bytes.extend(short.to_le_bytes());
-    }
-    for long in [RATE, 2 * RATE] {
-        bytes.extend(long.to_le_bytes());
-    }
-    for short in [2_u16, 16] {
-        bytes.extend(short.to_le_bytes());
-    }
-    bytes.extend(b"data");
-    bytes.extend(size.to_le_bytes());
-    bytes.extend(samples.iter().flat_map(|sample| sample.to_le_bytes()));
-    bytes
+    let spec = WavSpec {
+        channels: 1,
+        sample_rate: RATE,
+        bits_per_sample: 16,
+        sample_format: SampleFormat::Int,
+    };
+    let mut bytes = Cursor::new(Vec::new());
+    let whole = WavWriter::new(&mut bytes, spec).and_then(|mut writer| {
+        samples
+            .iter()
+            .try_for_each(|sample| writer.write_sample(*sample))?;
+        writer.finalize()
+    });
+    whole.expect("memory takes all that is written");
+    bytes.into_inner()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Cursor;
 
     /// A file with such a format and such samples.
     fn file(tag: u16, channels: u16, rate: u32, bits: u16, data: &[u8]) -> Vec<u8> {
@@ -211,15 +208,6 @@ mod tests {
         let bytes = write(&samples);
         assert_eq!(parse(&bytes), Ok(Wav::Linear(samples.to_vec())));
         let mut reader = hound::WavReader::new(Cursor::new(&bytes)).unwrap();
-        assert_eq!(
-            reader.spec(),
-            hound::WavSpec {
-                channels: 1,
-                sample_rate: RATE,
-                bits_per_sample: 16,
-                sample_format: hound::SampleFormat::Int,
-            }
-        );
         let read: Vec<i16> = reader.samples().map(Result::unwrap).collect();
         assert_eq!(read, samples);
     }
@@ -228,30 +216,30 @@ mod tests {
     fn what_others_write_is_read_or_refused_for_what_it_is() {
         let written = |channels, sample_rate, bits_per_sample, sample_format| {
             let mut bytes = Cursor::new(Vec::new());
-            let spec = hound::WavSpec {
+            let spec = WavSpec {
                 channels,
                 sample_rate,
                 bits_per_sample,
                 sample_format,
             };
-            let mut writer = hound::WavWriter::new(&mut bytes, spec).unwrap();
+            let mut writer = WavWriter::new(&mut bytes, spec).unwrap();
             for _ in 0..12 {
                 match sample_format {
-                    hound::SampleFormat::Int => writer.write_sample(-5_i16).unwrap(),
-                    hound::SampleFormat::Float => writer.write_sample(0.5_f32).unwrap(),
+                    SampleFormat::Int => writer.write_sample(-5_i16).unwrap(),
+                    SampleFormat::Float => writer.write_sample(0.5_f32).unwrap(),
                 }
             }
             writer.finalize().unwrap();
             bytes.into_inner()
         };
-        let int = hound::SampleFormat::Int;
+        let int = SampleFormat::Int;
         assert_eq!(parse(&written(1, RATE, 16, int)), Ok(Wav::Linear(vec![-5; 12])));
         assert!(reason(&written(2, RATE, 16, int)).contains("2 channels"));
         assert!(reason(&written(1, 44_100, 16, int)).contains("44100 samples per second"));
         assert!(reason(&written(1, RATE, 8, int)).contains("8 bits"));
         // 24 bits are written in the extensible form.
         assert!(reason(&written(1, RATE, 24, int)).contains("24 bits"));
-        let float = written(1, RATE, 32, hound::SampleFormat::Float);
+        let float = written(1, RATE, 32, SampleFormat::Float);
         assert!(
             reason(&float).contains("format 3 (floating point)"),
             "{}",

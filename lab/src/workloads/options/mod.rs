@@ -11,89 +11,14 @@
 //! apart. Each price is checked against the closed form (Modelski, *Using effect handlers for efficient
 //! parallel scheduling*, 2022, section 5.5).
 
-use std::path::Path;
-
-use super::chain::{self, Departures, Journey, heavy_ones};
-use super::check;
-use super::lane::{Landed, Lane};
-use super::listener::Listening;
-use super::params::{Domain, Param, Params, Variant};
-use super::spec::{self, Kind, Workload};
-use crate::error::LabError;
-use crate::harness::record::Outcome;
-use crate::peers::{JobPool, TaskPool};
+use crate::kit::chain::{Item, Listening, Source, heavy_ones};
+use crate::kit::lane::{Lane, Recorded};
+use crate::prelude::*;
 
 mod pricing;
 mod quotes;
 
 use pricing::Lattice;
-
-/// The workload as users see it.
-pub(super) const WORKLOAD: Workload = Workload {
-    name: "options",
-    kind: Kind::Options,
-    about: "European options on binomial lattices, each step in time a task; one option in 200 has a hundred times the steps (--csv FILE)",
-    unit: "options",
-    latency: Some("from spawn to the price"),
-    params: &[
-        spec::count(
-            "30k",
-            "options, those of a file repeated as often as needed",
-            1 << 28,
-        ),
-        spec::window("0"),
-        spec::spawners("1"),
-        Param {
-            name: "steps",
-            about: "steps of a lattice",
-            domain: Domain::Number {
-                least: 1,
-                most: MOST_STEPS,
-            },
-            default: "20",
-        },
-        Param {
-            name: "heavy",
-            about: "heavy options of a thousand; at least one option is heavy unless it is 0",
-            domain: Domain::Number { least: 0, most: 1000 },
-            default: "5",
-        },
-        Param {
-            name: "heavy-steps",
-            about: "steps of a heavy option's lattice",
-            domain: Domain::Number {
-                least: 1,
-                most: MOST_STEPS,
-            },
-            default: "2000",
-        },
-        spec::HANDLERS,
-    ],
-    variants: &[
-        Variant {
-            name: "spawners1",
-            about: "one spawner (the default)",
-            set: &[],
-        },
-        Variant {
-            name: "spawners2",
-            about: "two spawners",
-            set: &[("spawners", "2")],
-        },
-        Variant {
-            name: "spawners4",
-            about: "four spawners",
-            set: &[("spawners", "4")],
-        },
-        Variant {
-            name: "bounded",
-            about: "1024 options under way at most",
-            set: &[("window", "1024")],
-        },
-        spec::NULL,
-    ],
-    smoke: &[("n", "300"), ("heavy-steps", "200")],
-};
 
 /// Lattices have at most so many steps: their work grows with the square.
 const MOST_STEPS: u64 = 100_000;
@@ -116,13 +41,13 @@ struct Task {
 }
 
 /// A lattice on its way back in time.
-pub(super) struct Walk {
+pub(crate) struct Walk {
     task: &'static Task,
     values: Vec<f64>,
     started: u64,
 }
 
-impl Journey for Walk {
+impl Item for Walk {
     #[inline]
     fn step(&mut self) -> bool {
         if self.values.is_empty() {
@@ -144,32 +69,26 @@ impl Journey for Walk {
         // A price that is no number is wrong, too.
         let wrong = off.is_nan() || off > *tolerance;
         drop(self.values);
-        let tally = [1, u64::from(wrong), u64::from(lattice.steps), 0];
+        let counts = [1, u64::from(wrong), u64::from(lattice.steps), 0];
         if *heavy {
-            lane.finish_heavy(self.started, tally);
+            lane.finish_heavy(self.started, counts);
         } else {
-            lane.finish(self.started, tally);
+            lane.finish(self.started, counts);
         }
     }
 }
 
-impl Departures for Plan {
-    type Journey = Walk;
+impl Source for Plan {
+    type Item = Walk;
 
-    #[inline]
-    fn depart(self, lane: &Lane, spawner: u64, number: u64) -> Walk {
-        let place = spawner * self.listening.share() + number;
-        Walk {
-            task: &self.tasks[place as usize],
+    fn items(self, spawner: u64) -> impl FnMut(&Lane, u64) -> Walk + Send + 'static {
+        let first = spawner * self.listening.share();
+        move |lane, number| Walk {
+            task: &self.tasks[(first + number) as usize],
             values: Vec::new(),
             started: lane.now(),
         }
     }
-}
-
-/// Refuses a file that is no chain of options for these lattices.
-pub(crate) fn check_file(params: &Params, path: &Path) -> Result<(), LabError> {
-    quotes::read(path, fewest_steps(params)).map(|_| ())
 }
 
 fn fewest_steps(params: &Params) -> u32 {
@@ -177,9 +96,57 @@ fn fewest_steps(params: &Params) -> u32 {
     params.number("steps").min(params.number("heavy-steps")) as u32
 }
 
-impl Plan {
-    /// Reads the parameters and the file, or draws the options; prices them in closed form.
-    pub(super) fn new(params: &Params, file: Option<&Path>) -> Result<Self, LabError> {
+impl Program for Plan {
+    const ABOUT: About = About {
+        name: "options",
+        about: "European options on binomial lattices, each step in time a task; one option in 200 has a hundred times the steps (--csv FILE)",
+        unit: "options",
+        latency: Some("from spawn to the price"),
+        params: params! {
+            count("30k", "options, those of a file repeated as often as needed", 1 << 28);
+            window("0");
+            spawners("1");
+            Param::number("steps", "20", 1, MOST_STEPS, "steps of a lattice");
+            Param::number("heavy", "5", 0, 1000,
+                "heavy options of a thousand; at least one option is heavy unless it is 0");
+            Param::number("heavy-steps", "2000", 1, MOST_STEPS, "steps of a heavy option's lattice");
+            HANDLERS;
+        },
+        variants: variants! {
+            Variant::new("spawners1", &[], "one spawner (the default)");
+            Variant::new("spawners2", &[("spawners", "2")], "two spawners");
+            Variant::new("spawners4", &[("spawners", "4")], "four spawners");
+            Variant::new("bounded", &[("window", "1024")], "1024 options under way at most");
+            NULL;
+        },
+        smoke: &[("n", "300"), ("heavy-steps", "200")],
+        explored: MANY_JOBS,
+        files: &[FileFlag {
+            name: "csv",
+            about: "The options that the workload `options` prices: a line for each, with the columns kind, spot, strike, \
+                    rate, volatility, years [default: drawn at random, always the same ones]",
+            many: false,
+            recorded: true,
+        }],
+        ..About::NEW
+    };
+
+    const IDIOM: Idiom = Idiom::Jobs;
+    const ALSO: &[&str] = &["go", "steal-one"];
+
+    fn settle(asked: &mut Asked<'_>) -> Result<(), LabError> {
+        let check = |path| quotes::read(path, fewest_steps(asked.params)).map(drop);
+        asked.files.one("csv").map_or(Ok(()), check)
+    }
+
+    fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
+        let go = request.runtime == "go" && !request.files.is_empty();
+        Ok(go.then_some("its program reads no files"))
+    }
+
+    fn load(request: &Request) -> Result<Self, LabError> {
+        let params = &request.params;
+        let file = request.files.one("csv");
         let listening = Listening::new(params);
         let quotes = match file {
             Some(path) => quotes::read(path, fewest_steps(params))?,
@@ -209,25 +176,24 @@ impl Plan {
         })
     }
 
-    /// The part that is not measured.
-    pub(super) fn warm_up(&self) -> Self {
-        Self {
+    fn warm_up(&self) -> Option<Self> {
+        Some(Self {
             listening: self.listening.warm_up(),
             ..*self
-        }
+        })
     }
 
-    /// Runs with tasks that are futures.
-    pub(super) fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&chain::tasks(self.listening, pool, *self))
+    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        self.outcome(&self.listening.tasks(pool, *self))
     }
 
-    /// Runs with tasks that are closures.
-    pub(super) fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&chain::jobs(self.listening, pool, *self))
+    fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+        self.outcome(&self.listening.jobs(pool, *self))
     }
+}
 
-    fn outcome(&self, landed: &Landed) -> Result<Outcome, LabError> {
+impl Plan {
+    fn outcome(&self, recorded: &Recorded) -> Result<Outcome, LabError> {
         let total = self.listening.total();
         let tasks = match self.listening.handlers {
             true => &self.tasks[..total as usize],
@@ -235,16 +201,16 @@ impl Plan {
         };
         let steps: u64 = tasks.iter().map(|task| u64::from(task.lattice.steps)).sum();
         let heavy = tasks.iter().filter(|task| task.heavy).count() as u64;
-        check("options", &landed.tally[0], &(tasks.len() as u64))?;
-        check("prices too far from the closed form", &landed.tally[1], &0)?;
-        check("steps", &landed.tally[2], &steps)?;
-        check("heavy options", &landed.heavy.len(), &heavy)?;
-        let tasks_per_second = (steps + tasks.len() as u64) as f64 / landed.elapsed.as_secs_f64();
-        Ok(Outcome::new(total, landed.elapsed)
-            .with_latencies_apart(&landed.histogram, &landed.heavy)
+        check("options", &recorded.counts[0], &(tasks.len() as u64))?;
+        check("prices too far from the closed form", &recorded.counts[1], &0)?;
+        check("steps", &recorded.counts[2], &steps)?;
+        check("heavy options", &recorded.heavy.len(), &heavy)?;
+        let tasks_per_second = (steps + tasks.len() as u64) as f64 / recorded.elapsed.as_secs_f64();
+        Ok(Outcome::new(total, recorded.elapsed)
+            .with_latencies_apart(&recorded.histogram, &recorded.heavy)
             .with_measure("heavy_options", heavy as f64)
             .with_measure("tasks_per_second", tasks_per_second)
-            .with_measure("window_full", landed.waits as f64))
+            .with_measure("window_full", recorded.waits as f64))
     }
 }
 
@@ -253,9 +219,7 @@ mod tests {
     use super::*;
 
     fn plan(settings: &[&str]) -> Plan {
-        let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
-        let chosen = spec::parse("options", false, &settings).unwrap();
-        Plan::new(&chosen.params, None).unwrap()
+        Plan::load(&crate::kit::request("options", settings)).unwrap()
     }
 
     #[test]
@@ -306,14 +270,14 @@ mod tests {
     fn a_wrong_price_is_counted() {
         let plan = plan(&["n=1", "heavy=0", "steps=1"]);
         for (value, wrong) in [(plan.tasks[0].known, 0), (f64::NAN, 1), (1e9, 1)] {
-            let lane = Lane::leaked(super::super::base(), 0);
+            let lane = Lane::leaked(base(), 0);
             let walk = Walk {
                 task: &plan.tasks[0],
                 values: vec![value],
                 started: 0,
             };
             walk.arrive(lane);
-            assert_eq!(super::super::lane::land(&[lane], 1).tally[1], wrong, "{value}");
+            assert_eq!(crate::kit::lane::record(&[lane], 1).counts[1], wrong, "{value}");
         }
     }
 }

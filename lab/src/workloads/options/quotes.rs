@@ -20,7 +20,7 @@ use csv::{ReaderBuilder, StringRecord, Trim};
 use fastrand::Rng;
 
 use super::pricing::{Quote, Side};
-use crate::error::LabError;
+use harness::LabError;
 
 /// The columns, in the order of [`Quote`].
 const COLUMNS: [&str; 6] = ["kind", "spot", "strike", "rate", "volatility", "years"];

@@ -1,0 +1,124 @@
+//! What is compared: workload × settings × contestants × workers, one line each, with what was published
+//! beside it.
+//!
+//! A further workload is a further line here.
+
+use std::collections::BTreeSet;
+
+use crate::error::{LabError, choose};
+use crate::machine::cpus;
+
+/// Figures of others.
+#[derive(Debug)]
+pub struct Published {
+    /// Whose, and where they are.
+    pub source: &'static str,
+    /// What they say in words, if the figures were drawn and not written.
+    pub said: &'static str,
+    /// The columns of their table; none if there is no table.
+    pub columns: &'static [&'static str],
+    /// Its rows: a name, and a figure for each column.
+    pub rows: &'static [(&'static str, &'static [&'static str])],
+}
+
+/// One comparison.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// What it is called on the page and on the command line.
+    pub name: &'static str,
+    /// The workload, with a variant.
+    pub workload: &'static str,
+    /// Further settings.
+    pub settings: &'static [&'static str],
+    /// What `--quick` sets instead, or as well.
+    pub quick: &'static [&'static str],
+    /// Who takes part.
+    pub runtimes: &'static [&'static str],
+    /// Which policies besides those that are in every line, if none are asked for: those that were made for
+    /// such a workload.
+    pub policies: &'static [&'static str],
+    /// Whether there are more workers than processors as well.
+    pub crowded: bool,
+    /// Whether contestants are known not to complete: that is a figure, not an error.
+    pub may_not_complete: bool,
+    /// What others found.
+    pub published: Option<&'static Published>,
+}
+
+impl Line {
+    /// A comparison of nobody on nothing, to begin with.
+    pub const NEW: Self = Self {
+        name: "",
+        workload: "",
+        settings: &[],
+        quick: &[],
+        runtimes: &[],
+        policies: &[],
+        crowded: false,
+        may_not_complete: false,
+        published: None,
+    };
+
+    /// The worker counts, if none are asked for.
+    pub(crate) fn workers(&self, quick: bool) -> Vec<usize> {
+        let cpus = cpus();
+        let mut counts = BTreeSet::from([cpus]);
+        if !quick {
+            counts.insert(1);
+        }
+        if self.crowded {
+            counts.insert(4 * cpus);
+        }
+        counts.into_iter().collect()
+    }
+
+    /// All its settings.
+    pub(crate) fn settings(&self, quick: bool) -> Vec<String> {
+        let further = if quick { self.quick } else { &[] };
+        self.settings
+            .iter()
+            .chain(further)
+            .map(|text| (*text).to_owned())
+            .collect()
+    }
+}
+
+/// The lines of these names, or those whose workload has that name; all if there are none.
+pub(crate) fn chosen(lines: &[Line], names: &[String]) -> Result<Vec<Line>, LabError> {
+    let family = |line: &Line| line.name.split('/').next().unwrap_or_default();
+    let mut valid: Vec<&str> = Vec::new();
+    for line in lines {
+        for name in [family(line), line.name] {
+            if !valid.contains(&name) {
+                valid.push(name);
+            }
+        }
+    }
+    for name in names {
+        choose("comparisons", name, &valid)?;
+    }
+    let wanted =
+        |line: &&Line| names.is_empty() || names.iter().any(|name| name == line.name || name == family(line));
+    Ok(lines.iter().filter(wanted).copied().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::lab;
+
+    #[test]
+    fn lines_are_chosen_one_by_one_or_by_the_family() {
+        let lines = lab().comparisons;
+        let names = |wanted: &[&str]| -> Vec<&str> {
+            let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
+            let chosen = chosen(lines, &wanted).unwrap();
+            chosen.iter().map(|line| line.name).collect()
+        };
+        assert_eq!(names(&["churn/few"]), ["churn/few"]);
+        assert_eq!(names(&["churn"]).len(), 2);
+        assert_eq!(names(&[]).len(), lines.len());
+        let text = chosen(lines, &[String::from("chrun")]).unwrap_err().to_string();
+        assert!(text.contains("did you mean `churn`?"), "{text}");
+    }
+}

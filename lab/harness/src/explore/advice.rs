@@ -1,0 +1,332 @@
+//! One sentence: which policy to take for which objective, and whether the difference is one.
+//!
+//! For each objective the best cell (policy and worker count) is the one with the best median. Every other
+//! *policy*, at its own best worker count, is then compared with it in pairs, round by round. A policy whose
+//! interval holds 1 cannot be told from the best, and the sentence says so.
+
+use crate::lab::Chosen;
+use crate::record::Outcome;
+use crate::session::{CellRuns, Session};
+use crate::stats::{PAIRS_NEEDED, Ratio, median, paired_ratio};
+use crate::summary::{Row, p99, throughput};
+use crate::text::{list, nanos, si, times, workers};
+
+/// What one wants.
+#[derive(Clone, Copy)]
+enum Objective {
+    Throughput,
+    P99,
+    /// The smaller of the two losses against the best of each; holds the best throughput and the best p99.
+    Both(f64, f64),
+}
+
+impl Objective {
+    /// The figure to make large.
+    fn merit(self, outcome: &Outcome) -> Option<f64> {
+        match self {
+            Self::Throughput => throughput(outcome),
+            Self::P99 => p99(outcome).map(|p99| 1.0 / p99.max(1.0)),
+            Self::Both(best_throughput, best_p99) => {
+                let loss =
+                    (best_throughput / throughput(outcome)?.max(1e-9)).max(p99(outcome)? / best_p99.max(1.0));
+                Some(1.0 / loss)
+            }
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::P99 => "p99",
+            Self::Both(..) => "both",
+        }
+    }
+}
+
+/// The best cell for an objective and the other policies beside it.
+struct Verdict<'a> {
+    objective: Objective,
+    best: &'a CellRuns,
+    /// Policies that cannot be told from the best.
+    ties: Vec<String>,
+    /// The best of the others, with best ÷ other.
+    next: Option<(String, Ratio)>,
+}
+
+/// The sentence for the policies of a session.
+pub(crate) fn advise(session: &Session, rows: &[Row], chosen: &Chosen) -> String {
+    let cells: Vec<&CellRuns> = session
+        .cells
+        .iter()
+        .zip(rows)
+        .filter(|(_, row)| row.is_policy)
+        .map(|(cell, _)| cell)
+        .collect();
+    let Some(fastest) = verdict(session, &cells, Objective::Throughput) else {
+        return String::from("No policy was measured, so there is none to advise.");
+    };
+    let quickest = verdict(session, &cells, Objective::P99);
+    if let Some(sentence) = no_difference(session, &fastest, quickest.as_ref(), chosen) {
+        return sentence;
+    }
+    let mut clauses = vec![clause(&fastest, chosen)];
+    if let Some(quickest) = quickest {
+        clauses.push(clause(&quickest, chosen));
+        let best = |cell: &CellRuns, figure: fn(&Outcome) -> Option<f64>| {
+            median(&cell.sample(figure)).unwrap_or(1.0)
+        };
+        let both = Objective::Both(best(fastest.best, throughput), best(quickest.best, p99));
+        clauses.extend(verdict(session, &cells, both).map(|balanced| clause(&balanced, chosen)));
+    }
+    let mut sentence = clauses.join("; ");
+    if let Some(first) = sentence.get(..1).map(str::to_uppercase) {
+        sentence.replace_range(..1, &first);
+    }
+    sentence + "."
+}
+
+/// The best cell, and what can be said about the others.
+fn verdict<'a>(session: &Session, cells: &[&'a CellRuns], objective: Objective) -> Option<Verdict<'a>> {
+    let merit = |cell: &CellRuns| median(&cell.sample(|outcome| objective.merit(outcome)));
+    // Per policy the worker count that serves it best, best policy first.
+    let mut champions: Vec<(f64, &'a CellRuns)> = Vec::new();
+    for cell in cells {
+        let Some(value) = merit(cell) else { continue };
+        match champions
+            .iter_mut()
+            .find(|(_, other)| other.cell.policy == cell.cell.policy)
+        {
+            Some(champion) if champion.0 < value => *champion = (value, cell),
+            Some(_) => {}
+            None => champions.push((value, cell)),
+        }
+    }
+    champions.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (_, best) = *champions.first()?;
+    let by_round = |cell: &CellRuns| cell.by_round(session.rounds, |outcome| objective.merit(outcome));
+    let of_best = by_round(best);
+    let mut ties = Vec::new();
+    let mut next = None;
+    for (_, other) in &champions[1..] {
+        match paired_ratio(&of_best, &by_round(other)) {
+            // A pair that shows the other one ahead contradicts the medians: no difference to speak of
+            // either.
+            Some(ratio) if ratio.is_shown() && ratio.median > 1.0 => {
+                next.get_or_insert((other.cell.contestant(), ratio));
+            }
+            _ => ties.push(other.cell.contestant()),
+        }
+    }
+    Some(Verdict {
+        objective,
+        best,
+        ties,
+        next,
+    })
+}
+
+/// The sentence for when no objective tells any two policies apart.
+fn no_difference(
+    session: &Session,
+    fastest: &Verdict<'_>,
+    quickest: Option<&Verdict<'_>>,
+    chosen: &Chosen,
+) -> Option<String> {
+    let all_tie = |verdict: &Verdict<'_>| verdict.next.is_none() && !verdict.ties.is_empty();
+    if !all_tie(fastest) || !quickest.is_none_or(all_tie) {
+        return None;
+    }
+    let best = |verdict: &Verdict<'_>| {
+        let cell = &verdict.best.cell;
+        format!(
+            "{} with `{}` on {}",
+            figures(verdict, chosen),
+            cell.contestant(),
+            workers(cell.workers)
+        )
+    };
+    let bests: Vec<String> = std::iter::once(fastest).chain(quickest).map(best).collect();
+    let bests = list(&bests);
+    if session.counted_rounds() < PAIRS_NEEDED {
+        return Some(format!(
+            "Nothing can be told apart in so few rounds ({} counted, {PAIRS_NEEDED} are needed; the best medians are {bests}).",
+            session.counted_rounds()
+        ));
+    }
+    let policies: Vec<String> = std::iter::once(fastest.best.cell.contestant())
+        .chain(fastest.ties.clone())
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let what = if quickest.is_some() {
+        "throughput or p99"
+    } else {
+        "throughput"
+    };
+    Some(format!(
+        "Take whichever you like: between {} there is no difference in {what} that this machine can show (the best medians \
+         are {bests}).",
+        list(&policies)
+    ))
+}
+
+/// The figures of the best cell that belong to the objective.
+fn figures(verdict: &Verdict<'_>, chosen: &Chosen) -> String {
+    let cell = verdict.best;
+    let throughput = median(&cell.sample(throughput))
+        .map(|value| format!("{} {}/s", si(value), chosen.unit))
+        .unwrap_or_default();
+    let p99 = median(&cell.sample(p99))
+        .map(|value| format!("p99 {}", nanos(value)))
+        .unwrap_or_default();
+    match verdict.objective {
+        Objective::Throughput => throughput,
+        Objective::P99 => p99,
+        Objective::Both(..) => format!("{throughput} at {p99}"),
+    }
+}
+
+/// "for throughput take `lifo` on 2 workers (1.52 M packets/s, 1.06× the next, `fifo`)".
+fn clause(verdict: &Verdict<'_>, chosen: &Chosen) -> String {
+    let objective = verdict.objective;
+    let cell = verdict.best;
+    let best = format!("`{}` on {}", cell.cell.contestant(), workers(cell.cell.workers));
+    let figures = figures(verdict, chosen);
+    let quoted: Vec<String> = verdict.ties.iter().map(|name| format!("`{name}`")).collect();
+    let wanted = match objective {
+        Objective::Both(..) => String::from("where both count"),
+        other => format!("for {}", other.name()),
+    };
+    let alternatives = list(&quoted);
+    match (&verdict.next, verdict.ties.is_empty()) {
+        (None, true) => format!("{wanted} take {best}, the only policy measured ({figures})"),
+        (None, false) => format!(
+            "{wanted} there is no difference that this machine can show between {best} ({figures}) and {alternatives}"
+        ),
+        (Some((next, ratio)), true) => format!(
+            "{wanted} take {best} ({figures}; {} better than `{next}`, more than the spread)",
+            times(ratio.median)
+        ),
+        (Some((next, ratio)), false) => format!(
+            "{wanted} take {best} ({figures}; no difference to {alternatives} that this machine can show, but {} better \
+             than `{next}`)",
+            times(ratio.median)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::{
+        rows,
+        tests::{Contestant, session},
+    };
+    use crate::testing::chosen;
+
+    const STEADY: [f64; 8] = [1.0e6, 1.01e6, 0.99e6, 1.0e6, 1.02e6, 0.98e6, 1.0e6, 1.0e6];
+
+    fn scaled(factor: f64) -> Vec<f64> {
+        STEADY.iter().map(|value| value * factor).collect()
+    }
+
+    fn sentence(contestants: &[Contestant<'_>]) -> String {
+        let session = session(contestants);
+        advise(&session, &rows(&session), &chosen("packet", true, &[]).unwrap())
+    }
+
+    #[test]
+    fn each_objective_gets_its_policy_with_figures() {
+        let text = sentence(&[
+            ("warpweft", Some("fifo"), 2, &STEADY, 10),
+            ("warpweft", Some("lifo"), 2, &scaled(1.2), 40),
+            ("rayon", None, 2, &scaled(9.0), 1),
+        ]);
+        assert!(text.starts_with("For throughput take `lifo` on 2 workers (1.20 M packets/s; 1.20× better than `fifo`, more than the spread)"), "{text}");
+        assert!(
+            text.contains("; for p99 take `fifo` on 2 workers (p99 10.0 µs; 4.00× better than `lifo`"),
+            "{text}"
+        );
+        assert!(
+            text.contains("; where both count take `fifo` on 2 workers (1.00 M packets/s at p99 10.0 µs"),
+            "{text}"
+        );
+        assert!(!text.contains("rayon"), "peers are no policies: {text}");
+        assert!(
+            text.ends_with('.') && !text.contains(". "),
+            "one sentence: {text}"
+        );
+    }
+
+    #[test]
+    fn noise_is_called_noise() {
+        let noisy: Vec<f64> = STEADY
+            .iter()
+            .enumerate()
+            .map(|(i, v)| v * if i % 2 == 0 { 1.1 } else { 0.92 })
+            .collect();
+        let lifo = |p99| ("warpweft", Some("lifo"), 2, noisy.as_slice(), p99);
+        let text = sentence(&[("warpweft", Some("fifo"), 2, &STEADY, 10), lifo(10)]);
+        assert!(text.starts_with("Take whichever you like: between `"), "{text}");
+        assert!(
+            text.contains("no difference in throughput or p99 that this machine can show"),
+            "{text}"
+        );
+        let text = sentence(&[("warpweft", Some("fifo"), 2, &STEADY, 10), lifo(20)]);
+        assert!(
+            text.starts_with("For throughput there is no difference that this machine can show between"),
+            "{text}"
+        );
+        assert!(text.contains("for p99 take `fifo`"), "{text}");
+    }
+
+    #[test]
+    fn few_rounds_are_called_few() {
+        let text = sentence(&[
+            ("warpweft", Some("fifo"), 2, &STEADY[..4], 10),
+            ("warpweft", Some("lifo"), 2, &STEADY[..4], 90),
+        ]);
+        assert!(
+            text.starts_with("Nothing can be told apart in so few rounds (3 counted, 6 are needed"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_tie_with_one_is_told_from_a_lead_over_another() {
+        let noisy: Vec<f64> = STEADY
+            .iter()
+            .enumerate()
+            .map(|(i, v)| v * if i % 2 == 0 { 1.02 } else { 0.97 })
+            .collect();
+        let text = sentence(&[
+            ("warpweft", Some("fifo"), 2, &STEADY, 10),
+            ("warpweft", Some("lifo"), 2, &noisy, 10),
+            ("warpweft", Some("lifo+steal=one"), 2, &scaled(0.5), 10),
+        ]);
+        assert!(text.contains("no difference to"), "{text}");
+        assert!(text.contains("better than `lifo+steal=one`"), "{text}");
+    }
+
+    #[test]
+    fn the_worker_count_is_chosen_with_the_policy() {
+        let text = sentence(&[
+            ("warpweft", Some("fifo"), 1, &scaled(0.5), 10),
+            ("warpweft", Some("fifo"), 2, &STEADY, 30),
+        ]);
+        assert!(
+            text.contains("for throughput take `fifo` on 2 workers, the only policy measured")
+                || text.contains("For throughput take `fifo` on 2 workers, the only policy measured"),
+            "{text}"
+        );
+        assert!(
+            text.contains("for p99 take `fifo` on 1 worker, the only policy measured"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn without_policies_there_is_no_advice() {
+        let text = sentence(&[("rayon", None, 2, &STEADY, 10)]);
+        assert!(text.contains("No policy was measured"), "{text}");
+    }
+}

@@ -1,0 +1,217 @@
+//! The table on the terminal: what was run, on what, and what it came to.
+
+use std::io::Write;
+
+use crate::error::LabError;
+use crate::lab::Chosen;
+use crate::session::{CellRuns, Session};
+use crate::stats::Ratio;
+use crate::summary::Row;
+use crate::text::{Table, nanos, si, times};
+
+/// A machine of which others use more than this share is not quiet.
+const DISTURBED: f64 = 0.05;
+
+/// Prints the table with its heading and its footnotes.
+pub(crate) fn print(
+    output: &mut dyn Write,
+    chosen: &Chosen,
+    session: &Session,
+    rows: &[Row],
+) -> Result<(), LabError> {
+    let machine = &session.machine;
+    writeln!(output, "\n{}: {}", chosen.name, chosen.params)?;
+    writeln!(
+        output,
+        "{}, {} CPUs, {}; {} ({}), allocator: {}",
+        machine.processor,
+        machine.cpus,
+        machine.system,
+        session.versions.rustc,
+        session.versions.profile,
+        session.versions.allocator
+    )?;
+    if session.versions.profile != "release" {
+        writeln!(
+            output,
+            "This is a {} build: its figures mean nothing.",
+            session.versions.profile
+        )?;
+    }
+    writeln!(output)?;
+    let has_latency = rows.iter().any(|row| row.latency.is_some());
+    let measures = shown_measures(rows, has_latency);
+    figures(rows, chosen.unit, has_latency, &measures).print(output)?;
+    writeln!(output)?;
+    for note in footnotes(session, rows) {
+        writeln!(output, "{note}")?;
+    }
+    Ok(())
+}
+
+/// The measures that have a column also where there are latencies.
+const BESIDE_LATENCY: [&str; 13] = [
+    "breaches_percent",
+    "bytes_per_task",
+    "cpu_kept",
+    "heavy_max_us",
+    "heavy_p99_us",
+    "light_max_us",
+    "light_p50_us",
+    "light_p99_us",
+    "light_p999_us",
+    "sorts_cpu_share",
+    "us_per_leadership",
+    "wake_alone_max_us",
+    "wake_alone_p99_us",
+];
+
+/// The measures that have a column: all where there are no latencies, else few. Their units are in their
+/// names.
+pub(crate) fn shown_measures(rows: &[Row], has_latency: bool) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in rows.iter().flat_map(|row| &row.measures) {
+        let shown = !has_latency || BESIDE_LATENCY.contains(&name.as_str());
+        if shown && !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+fn figures(rows: &[Row], unit: &str, has_latency: bool, measures: &[String]) -> Table {
+    let throughput = format!("{unit}/s");
+    let readable: Vec<String> = measures.iter().map(|name| name.replace('_', " ")).collect();
+    let mut headings = vec!["", "workers", &throughput, "quartiles", "× best peer"];
+    if has_latency {
+        headings.extend(["p50", "p99", "p99.9", "p99.99", "max"]);
+    }
+    let has_policies = rows.iter().any(|row| row.over_best_policy.is_some());
+    if has_policies {
+        headings.push("× best policy");
+        if has_latency {
+            headings.push("× its p99");
+        }
+    }
+    headings.extend(readable.iter().map(String::as_str));
+    headings.extend(["runs", ""]);
+    let mut table = Table::of_figures(&headings);
+    let mut workers = rows.first().map_or(0, |row| row.workers);
+    for row in rows {
+        if row.workers != workers {
+            workers = row.workers;
+            table.gap();
+        }
+        let mut cells = vec![row.title(), row.workers.to_string()];
+        match row.throughput {
+            Some(spread) => {
+                cells.extend([
+                    si(spread.median),
+                    format!("{} – {}", si(spread.low), si(spread.high)),
+                ]);
+            }
+            None => cells.extend([String::from("–"), String::new()]),
+        }
+        cells.push(row.over_best_peer.map_or_else(String::new, ratio));
+        if has_latency {
+            match row.latency {
+                Some(latency) => cells.extend(latency.map(|spread| nanos(spread.median))),
+                None => cells.extend([const { String::new() }; 5]),
+            }
+        }
+        if has_policies {
+            cells.push(row.over_best_policy.map_or_else(String::new, ratio));
+            if has_latency {
+                cells.push(row.p99_over_best_policy.map_or_else(String::new, ratio));
+            }
+        }
+        for measure in measures {
+            let value = row.measures.iter().find(|(name, _)| name == measure);
+            cells.push(value.map_or_else(String::new, |(_, value)| si(*value)));
+        }
+        cells.push(row.runs.to_string());
+        let remarks: Vec<&str> = [
+            row.remark.as_deref(),
+            row.failure.as_ref().map(|_| "did not complete"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        cells.push(remarks.join("; "));
+        table.row(cells);
+    }
+    table
+}
+
+/// A ratio, with a tilde if the pairs do not show that it is not 1.
+fn ratio(ratio: Ratio) -> String {
+    let mark = if ratio.is_shown() { "" } else { "~" };
+    format!("{mark}{}", times(ratio.median))
+}
+
+/// What must be known about the figures.
+pub(crate) fn footnotes(session: &Session, rows: &[Row]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let kept = if session.rounds > 1 {
+        ", the first of them not counted"
+    } else {
+        ""
+    };
+    let early = if session.rounds < session.rounds_asked {
+        format!(" ({} asked for; the time was up)", session.rounds_asked)
+    } else {
+        String::new()
+    };
+    notes.push(format!(
+        "Medians over {} interleaved rounds{kept}{early}, in {:.0} s.",
+        session.rounds,
+        session.elapsed.as_secs_f64()
+    ));
+    if rows.iter().any(|row| row.over_best_peer.is_some()) {
+        notes.push(String::from(
+            "× best peer: median of the ratios within a round to the fastest peer with as many workers; ~ where their 95 % \
+             interval holds 1 (a peer's own row: to the best other peer).",
+        ));
+    }
+    if rows.iter().any(|row| row.over_best_policy.is_some()) {
+        notes.push(String::from(
+            "× best policy: the same for a policy against the best other one (× its p99: against the one with the best \
+             p99): what it loses who always takes this one.",
+        ));
+    }
+    if let Some(usual) = session.probe_usual_ns {
+        let set_aside = session.set_aside();
+        notes.push(format!(
+            "A cache line usually takes {usual:.0} ns to another core and back; {set_aside} of {} runs began in a slow \
+             phase and {} set aside.",
+            session.records().filter(|record| record.probe_ns.is_some()).count(),
+            if set_aside == 1 { "was" } else { "were" }
+        ));
+        if session.cells.iter().any(CellRuns::has_slow_figures) {
+            notes.push(String::from(
+                "Where fewer than two fast runs were left, the slow ones count as well: repeat at another time.",
+            ));
+        }
+    }
+    if let Some(others) = session.others {
+        let doubt = if others > DISTURBED {
+            ": too much for fine differences; repeat on a quiet machine"
+        } else {
+            ""
+        };
+        notes.push(format!(
+            "Other processes used {:.0} % of the machine meanwhile{doubt}.",
+            others * 100.0
+        ));
+    }
+    notes
+}
+
+/// An error if any cell did not complete: the process must not say that all is well.
+pub(crate) fn failures(rows: &[Row]) -> Result<(), LabError> {
+    let failures: Vec<&str> = rows.iter().filter_map(|row| row.failure.as_deref()).collect();
+    if failures.is_empty() {
+        return Ok(());
+    }
+    Err(LabError::Incomplete(failures.join("\n  ")))
+}

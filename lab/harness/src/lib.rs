@@ -1,0 +1,70 @@
+#![forbid(unsafe_code)]
+#![doc = include_str!("../README.md")]
+
+mod bench;
+mod cli;
+mod compare;
+mod error;
+mod explore;
+mod isolate;
+mod lab;
+mod latency;
+mod list;
+mod machine;
+mod measured;
+mod output;
+mod params;
+mod probe;
+mod progress;
+mod record;
+mod report;
+mod results;
+mod session;
+mod stats;
+mod summary;
+#[cfg(test)]
+mod testing;
+mod text;
+mod workload;
+
+use std::process::ExitCode;
+
+pub use cli::Job;
+pub use compare::plan::{Line, Published};
+pub use error::LabError;
+pub use lab::{Chosen, Lab, MOST_WORKERS};
+pub use latency::{BUCKETS, Latency, add_bucket, bucket_of, empty_histogram, middle_of};
+pub use machine::{Usage, cpus, resident_bytes};
+pub use output::Pending;
+pub use params::{Domain, Param, Params, Value, Variant};
+pub use record::{Counters, Outcome};
+pub use results::Measurement;
+pub use session::{Cell, Pace};
+pub use workload::{About, Asked, Caveat, FileFlag, Files, Peer, PeerInfo, Policies, Request, Workload};
+
+impl Lab {
+    /// Does what the command line of this process says: explores, benchmarks, compares or lists.
+    pub fn main(&self) -> ExitCode {
+        match cli::run(self) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+            Err(error) => {
+                // Nothing can be done if standard error is closed too.
+                drop(std::io::Write::write_fmt(
+                    &mut std::io::stderr(),
+                    format_args!("error: {error}\n"),
+                ));
+                ExitCode::from(error.exit_code())
+            }
+        }
+    }
+
+    /// What a command line would run: `lab.plan("bench packet n=10")`.
+    ///
+    /// # Errors
+    ///
+    /// The line is wrong, or asks for nothing that runs.
+    pub fn plan(&self, line: &str) -> Result<Vec<Job>, LabError> {
+        cli::plan(self, line)
+    }
+}

@@ -1,0 +1,484 @@
+//! A session: all cells of a plan (a cell is a contestant with a number of workers), each run several times.
+//!
+//! ```text
+//!  round 0   A B C D      not kept: caches are cold, pages are fresh
+//!  round 1   C A D B      shuffled, the same way in each session: what a run leaves behind (memory that is given back, threads that end)
+//!  round 2   B D A C      does not always meet the same one; and backwards
+//!  round 3   A C B D
+//! ```
+//!
+//! Cells interleave: what happens to the machine for a second happens to all of them. Comparisons are made
+//! within a round. Runs with more than one worker are preceded by a probe; a run that began in a slow phase
+//! is set aside and tried again, a few times.
+
+use std::time::{Duration, Instant};
+
+use super::isolate;
+use super::machine::{Machine, Usage, Versions};
+use super::probe::Prober;
+use super::record::{Outcome, Record};
+use crate::error::LabError;
+use crate::lab::Lab;
+use crate::progress::Progress;
+use crate::workload::{Caveat, Request};
+
+/// How often a run that began in a slow phase is tried again within its round.
+const RETRIES: usize = 2;
+/// Retries of a whole session, per cell.
+const RETRIES_PER_CELL: usize = 4;
+
+/// A contestant with a number of workers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// The runtime.
+    pub runtime: &'static str,
+    /// Its policy, for the one that has policies.
+    pub policy: Option<String>,
+    /// Worker threads.
+    pub workers: usize,
+}
+
+impl Cell {
+    /// Runtime and policy.
+    pub fn contestant(&self) -> String {
+        match &self.policy {
+            Some(policy) => policy.clone(),
+            None => self.runtime.to_owned(),
+        }
+    }
+}
+
+/// How a session goes.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    /// Rounds; the first is not kept unless it is the only one.
+    pub rounds: usize,
+    /// No round is begun that would probably end later than this; at least two are made.
+    pub budget: Option<Duration>,
+    /// A run that takes longer is ended.
+    pub limit: Duration,
+    /// Whether all runs share this process: for profilers.
+    pub in_process: bool,
+}
+
+/// All runs of one cell.
+#[derive(Debug)]
+pub(crate) struct CellRuns {
+    /// The cell.
+    pub(crate) cell: Cell,
+    /// What each run was asked.
+    pub(crate) request: Request,
+    /// What a reader must know.
+    pub(crate) remark: Option<Caveat>,
+    /// The runs, in order.
+    pub(crate) records: Vec<Record>,
+    /// Why there are no more of them.
+    pub(crate) failure: Option<String>,
+}
+
+impl CellRuns {
+    /// The runs that count. Where fewer than two are left because the machine was slow, all of the kept
+    /// rounds are taken rather than none.
+    pub(crate) fn counted(&self) -> Vec<&Record> {
+        let kept: Vec<&Record> = self.records.iter().filter(|record| record.kept).collect();
+        let fast: Vec<&Record> = kept
+            .iter()
+            .copied()
+            .filter(|record| record.set_aside.is_none())
+            .collect();
+        if fast.len() >= 2.min(kept.len()) && !fast.is_empty() {
+            fast
+        } else {
+            kept
+        }
+    }
+
+    /// Whether runs that began in a slow phase count, for want of others.
+    pub(crate) fn has_slow_figures(&self) -> bool {
+        self.counted().iter().any(|record| record.set_aside.is_some())
+    }
+
+    /// One figure of the runs that count.
+    pub(crate) fn sample(&self, figure: impl Fn(&Outcome) -> Option<f64>) -> Vec<f64> {
+        self.counted()
+            .into_iter()
+            .filter_map(|record| figure(&record.outcome))
+            .collect()
+    }
+
+    /// One figure round by round, for pairs; `None` where no run of the round counts.
+    pub(crate) fn by_round(
+        &self,
+        rounds: usize,
+        figure: impl Fn(&Outcome) -> Option<f64>,
+    ) -> Vec<Option<f64>> {
+        let mut values = vec![None; rounds];
+        for record in self.counted() {
+            values[record.round] = figure(&record.outcome);
+        }
+        values
+    }
+
+    /// How many runs were set aside.
+    pub(crate) fn set_aside(&self) -> usize {
+        self.records
+            .iter()
+            .filter(|record| record.set_aside.is_some())
+            .count()
+    }
+}
+
+/// Everything that was measured.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// The name of the command.
+    pub(crate) program: &'static str,
+    /// The cells in the order of the plan.
+    pub(crate) cells: Vec<CellRuns>,
+    /// Rounds begun.
+    pub(crate) rounds: usize,
+    /// Rounds that were asked for.
+    pub(crate) rounds_asked: usize,
+    /// The usual cache-line round trip.
+    pub(crate) probe_usual_ns: Option<f64>,
+    /// The machine.
+    pub(crate) machine: Machine,
+    /// Compiler and contestants.
+    pub(crate) versions: Versions,
+    /// The share of the machine that other processes used meanwhile.
+    pub(crate) others: Option<f64>,
+    /// How long it took.
+    pub(crate) elapsed: Duration,
+}
+
+impl Session {
+    /// Rounds that count.
+    pub(crate) fn counted_rounds(&self) -> usize {
+        if self.rounds > 1 {
+            self.rounds - 1
+        } else {
+            self.rounds
+        }
+    }
+
+    /// All runs, round by round.
+    pub(crate) fn records(&self) -> impl Iterator<Item = &Record> {
+        self.cells.iter().flat_map(|cell| &cell.records)
+    }
+
+    /// How many runs were set aside.
+    pub(crate) fn set_aside(&self) -> usize {
+        self.cells.iter().map(CellRuns::set_aside).sum()
+    }
+}
+
+/// Prepares the cells of a plan: those that cannot run here are given back as notes.
+pub(crate) fn prepare(
+    lab: &Lab,
+    template: &Request,
+    cells: Vec<Cell>,
+) -> Result<(Vec<CellRuns>, Vec<String>), LabError> {
+    let mut prepared = Vec::new();
+    let mut notes = Vec::new();
+    for cell in cells {
+        let workload = lab.workload_of(template)?;
+        let mut request = Request {
+            runtime: cell.runtime.to_owned(),
+            policy: cell.policy.clone(),
+            workers: cell.workers,
+            ..template.clone()
+        };
+        workload.fit(&mut request);
+        if let Some(reason) = workload.refusal(&request)? {
+            let note = format!("{} is left out: {reason}", cell.runtime);
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+            continue;
+        }
+        let remark = workload.caveat(&request);
+        prepared.push(CellRuns {
+            cell,
+            request,
+            remark,
+            records: Vec::new(),
+            failure: None,
+        });
+    }
+    if prepared.is_empty() {
+        return Err(LabError::Usage(format!(
+            "nothing is left to run\n  {}",
+            notes.join("\n  ")
+        )));
+    }
+    Ok((prepared, notes))
+}
+
+/// In which order so many cells run in a round: shuffled, and in the next round the other way about, so that
+/// of two each comes first as often as the other.
+fn order(cells: usize, round: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..cells).collect();
+    if round > 0 {
+        fastrand::Rng::with_seed(round.div_ceil(2) as u64).shuffle(&mut order);
+    }
+    if round > 0 && round.is_multiple_of(2) {
+        order.reverse();
+    }
+    order
+}
+
+/// Runs all cells, round by round.
+pub(crate) fn run(
+    lab: &Lab,
+    mut cells: Vec<CellRuns>,
+    pace: &Pace,
+    progress: &mut Progress,
+) -> Result<Session, LabError> {
+    for cell in &cells {
+        lab.peer(cell.cell.runtime)?.prepare()?;
+    }
+    let start = Instant::now();
+    let usage = Usage::now();
+    let (machine, versions) = (Machine::here(), Versions::here(lab));
+    let mut prober = if cells.iter().any(|cell| cell.cell.workers > 1) {
+        Prober::new()
+    } else {
+        Prober::default()
+    };
+    let mut retries = RETRIES_PER_CELL * cells.len();
+    let total = cells.len() * pace.rounds;
+    let mut rounds = 0;
+    while rounds < pace.rounds {
+        let cell_count = cells.len();
+        for (place, at) in order(cell_count, rounds).into_iter().enumerate() {
+            let cell = &mut cells[at];
+            if cell.failure.is_some() {
+                continue;
+            }
+            for attempt in 0..=RETRIES {
+                progress.begins(rounds * cell_count + place, total, &cell.request);
+                let probe = if cell.cell.workers > 1 {
+                    prober.probe()
+                } else {
+                    None
+                };
+                let slow = probe.filter(|probe| prober.is_slow(*probe));
+                let outcome = if pace.in_process {
+                    lab.run(&cell.request)
+                } else {
+                    isolate::run_apart(&cell.request, pace.limit)
+                };
+                let mut outcome = match outcome {
+                    Ok(outcome) => outcome,
+                    Err(error @ (LabError::Run { .. } | LabError::Wrong(_) | LabError::TooLong(_))) => {
+                        let reason = error.to_string();
+                        progress.say(&format!("did not complete: {reason}"));
+                        cell.failure = Some(reason);
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                };
+                outcome
+                    .remarks
+                    .extend(cell.remark.map(|remark| remark.text.to_owned()));
+                let record = Record {
+                    workload: cell.request.workload.clone(),
+                    parameters: cell.request.params.clone(),
+                    capture: recorded(lab, &cell.request)?,
+                    runtime: cell.request.runtime.clone(),
+                    policy: cell.request.policy.clone(),
+                    workers: cell.request.workers,
+                    round: rounds,
+                    kept: rounds > 0 || pace.rounds == 1,
+                    set_aside: slow.map(|probe| {
+                        format!(
+                            "began in a slow phase: a cache line took {probe:.0} ns to another core and back"
+                        )
+                    }),
+                    probe_ns: probe,
+                    probe_usual_ns: prober.usual(),
+                    outcome,
+                    versions: versions.clone(),
+                    machine: machine.clone(),
+                };
+                progress.ran(&record)?;
+                let again = pace.rounds > 1
+                    && record.kept
+                    && record.set_aside.is_some()
+                    && attempt < RETRIES
+                    && retries > 0;
+                cell.records.push(record);
+                if !again {
+                    break;
+                }
+                retries -= 1;
+            }
+        }
+        rounds += 1;
+        let each = start.elapsed() / u32::try_from(rounds).unwrap_or(u32::MAX);
+        if rounds >= 2 && pace.budget.is_some_and(|budget| start.elapsed() + each > budget) {
+            break;
+        }
+        if cells.iter().all(|cell| cell.failure.is_some()) {
+            break;
+        }
+    }
+    Ok(Session {
+        program: lab.name,
+        cells,
+        rounds,
+        rounds_asked: pace.rounds,
+        probe_usual_ns: prober.usual(),
+        machine,
+        versions,
+        others: usage
+            .zip(Usage::now())
+            .and_then(|(before, after)| after.others_since(&before)),
+        elapsed: start.elapsed(),
+    })
+}
+
+/// The file that records name, if this workload has one and it was named.
+fn recorded(lab: &Lab, request: &Request) -> Result<Option<String>, LabError> {
+    let flags = lab.workload_of(request)?.about().files.iter();
+    let mut paths = flags
+        .filter(|flag| flag.recorded)
+        .filter_map(|flag| request.files.one(flag.name));
+    Ok(paths.next().map(|path| path.display().to_string()))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::testing::{chosen, lab};
+
+    /// A record of one made-up run.
+    pub(crate) fn record(round: usize, kept: bool, slow: bool, throughput: f64) -> Record {
+        Record {
+            workload: String::from("packet"),
+            parameters: Default::default(),
+            capture: None,
+            runtime: String::from("rayon"),
+            policy: None,
+            workers: 2,
+            round,
+            kept,
+            set_aside: slow.then(|| String::from("slow")),
+            probe_ns: Some(60.0),
+            probe_usual_ns: Some(60.0),
+            outcome: Outcome {
+                throughput,
+                ..Outcome::default()
+            },
+            versions: Versions::here(lab()),
+            machine: Machine::here(),
+        }
+    }
+
+    /// A cell of made-up runs.
+    pub(crate) fn cell(
+        runtime: &'static str,
+        policy: Option<&str>,
+        workers: usize,
+        records: Vec<Record>,
+    ) -> CellRuns {
+        let chosen = chosen("packet", true, &[]).unwrap();
+        let request = Request {
+            runtime: runtime.to_owned(),
+            policy: policy.map(str::to_owned),
+            workers,
+            ..chosen.request(Default::default())
+        };
+        let cell = Cell {
+            runtime,
+            policy: policy.map(str::to_owned),
+            workers,
+        };
+        CellRuns {
+            cell,
+            request,
+            remark: None,
+            records,
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn slow_runs_and_the_first_round_do_not_count() {
+        let runs = cell(
+            "rayon",
+            None,
+            2,
+            vec![
+                record(0, false, false, 1.0),
+                record(1, true, true, 2.0),
+                record(1, true, false, 3.0),
+                record(2, true, false, 4.0),
+            ],
+        );
+        assert_eq!(runs.sample(|outcome| Some(outcome.throughput)), [3.0, 4.0]);
+        assert_eq!(
+            runs.by_round(3, |outcome| Some(outcome.throughput)),
+            [None, Some(3.0), Some(4.0)]
+        );
+        assert_eq!(runs.set_aside(), 1);
+        assert!(!runs.has_slow_figures());
+    }
+
+    #[test]
+    fn a_machine_that_is_always_slow_still_gives_figures() {
+        let runs = cell(
+            "rayon",
+            None,
+            2,
+            vec![record(1, true, true, 2.0), record(2, true, true, 3.0)],
+        );
+        assert_eq!(runs.sample(|outcome| Some(outcome.throughput)), [2.0, 3.0]);
+        assert!(runs.has_slow_figures());
+    }
+
+    #[test]
+    fn what_cannot_run_is_left_out_with_a_reason() {
+        let template = cell("rayon", None, 1, Vec::new()).request;
+        let parked = Request {
+            workload: String::from("wait"),
+            ..template
+        };
+        let cells = |runtimes: &[&'static str]| {
+            runtimes
+                .iter()
+                .map(|runtime| Cell {
+                    runtime,
+                    policy: None,
+                    workers: 1,
+                })
+                .collect::<Vec<_>>()
+        };
+        let (prepared, notes) = prepare(lab(), &parked, cells(&["rayon", "tokio"])).unwrap();
+        assert_eq!((prepared.len(), notes.len()), (1, 1));
+        assert!(notes[0].contains("rayon is left out"));
+        let error = prepare(lab(), &parked, cells(&["rayon"]))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("nothing is left to run"), "{error}");
+    }
+
+    #[test]
+    fn nobody_follows_the_same_neighbour_most_of_the_time() {
+        for cells in 2..=16 {
+            let mut follows = std::collections::BTreeMap::new();
+            for round in 1..=16 {
+                let order = order(cells, round);
+                let mut sorted = order.clone();
+                sorted.sort_unstable();
+                assert!(sorted.into_iter().eq(0..cells), "each once: {order:?}");
+                for pair in order.windows(2) {
+                    *follows.entry((pair[0], pair[1])).or_insert(0) += 1;
+                }
+            }
+            let most = follows.values().max().copied().unwrap_or_default();
+            assert!(most <= 8, "{cells} cells: one pair in {most} of 16 rounds");
+        }
+        assert_eq!(order(3, 0), [0, 1, 2]);
+    }
+}

@@ -1,0 +1,113 @@
+//! The idioms of tasks that wait for each other, and for the clock: channels, locks, promises, semaphores,
+//! sleeps.
+//!
+//! | call | warpweft | its fibers | tokio | smol | may | threads |
+//! |---|---|---|---|---|---|---|
+//! | channel | `sync::channel::bounded` | the same, `.wait()` | `mpsc::channel` | `async_channel::bounded` | `mpsc::channel`, unbounded | `sync_channel` |
+//! | mailbox | a channel | a channel | a channel | a channel | a channel and a semaphore for the room in it | a channel |
+//! | lock | `sync::Mutex` | the same, `.wait()` | `sync::Mutex` | `async_lock::Mutex` | `sync::Mutex` | `std::sync::Mutex` |
+//! | promise | `sync::oneshot` | the same, `.wait()` | `sync::oneshot` | a channel of one place | a channel | |
+//! | semaphore | `sync::Semaphore` | the same, `.wait()` | `sync::Semaphore` | `async_lock::Semaphore` | `sync::Semphore` | a mutex and a condition |
+//! | buffer | a channel | a channel | the textbook's | the faster of both | a channel and a semaphore | the textbook's |
+//! | sleep | `time::sleep_until` | | `time::sleep_until` | | `coroutine::sleep` | |
+//!
+//! A workload is written once, with `await`. For fibers, coroutines and threads, which wait in direct style,
+//! each call waits before it returns, and the future that they run never sees anything pending.
+
+use std::future::Future;
+use std::time::Instant;
+
+use super::SpawnApi;
+
+/// From inside a pool whose tasks send to each other, and lock.
+pub trait Channels: SpawnApi {
+    /// The sending end of a channel; several may send.
+    type Sender<T: Send + 'static>: Clone + Send + Sync + 'static;
+    /// The receiving end of a channel; one receives.
+    type Receiver<T: Send + 'static>: Send + 'static;
+    /// A value that one task at a time may change.
+    type Lock<T: Send + 'static>: Send + Sync + 'static;
+
+    /// A channel with room for `room` values, where channels have bounds.
+    fn channel<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>);
+
+    /// A channel with room for `room` values.
+    fn mailbox<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>) {
+        Self::channel(room)
+    }
+
+    /// Sends, once there is room. False if the receiver is gone.
+    fn send<T: Send + 'static>(to: &Self::Sender<T>, value: T) -> impl Future<Output = bool> + Send;
+
+    /// Receives; nothing if all senders are gone.
+    fn recv<T: Send + 'static>(from: &mut Self::Receiver<T>) -> impl Future<Output = Option<T>> + Send;
+
+    /// A lock around a value.
+    fn lock<T: Send + 'static>(value: T) -> Self::Lock<T>;
+
+    /// Locks, changes the value, unlocks.
+    fn with<T: Send + 'static, R: Send>(
+        lock: &Self::Lock<T>,
+        change: impl FnOnce(&mut T) -> R + Send,
+    ) -> impl Future<Output = R> + Send;
+}
+
+/// From inside a pool whose tasks promise each other values.
+pub trait Promises: Channels {
+    /// The end that keeps a promise.
+    type Promise: Send + 'static;
+    /// The end that waits for it.
+    type Promised: Send + 'static;
+
+    /// A promise of one number.
+    fn promise() -> (Self::Promise, Self::Promised);
+
+    /// Keeps a promise.
+    fn keep(promise: Self::Promise, number: u64);
+
+    /// What was promised; nothing if it never comes.
+    fn promised(promised: Self::Promised) -> impl Future<Output = Option<u64>> + Send;
+}
+
+/// From inside a pool whose tasks sleep.
+pub trait Sleeps: SpawnApi {
+    /// Sleeps until then.
+    fn sleep_until(deadline: Instant) -> impl Future<Output = ()> + Send;
+}
+
+/// From inside a pool whose tasks are the actors of a concurrent program.
+pub trait Actors: Channels {
+    /// Permits that tasks wait for.
+    type Semaphore: Send + Sync + 'static;
+    /// What several fill and several empty.
+    type Buffer<T: Unit>: Store<T>;
+
+    /// A semaphore with so many permits.
+    fn semaphore(permits: usize) -> Self::Semaphore;
+
+    /// Waits for a permit and uses it up.
+    fn acquire(semaphore: &Self::Semaphore) -> impl Future<Output = ()> + Send;
+
+    /// Adds a permit.
+    fn release(semaphore: &Self::Semaphore);
+}
+
+/// What several fill and several empty, in the order in which it was filled.
+pub trait Store<T>: Send + Sync + 'static {
+    /// An empty one with room for `room` units.
+    fn with_room(room: usize) -> Self;
+
+    /// Puts a unit into it, once there is room.
+    fn put(&self, unit: T) -> impl Future<Output = ()> + Send;
+
+    /// Takes the oldest unit out of it, once there is one.
+    fn take(&self) -> impl Future<Output = T> + Send;
+}
+
+/// What a buffer holds: numbers, or units of what has no other property.
+pub trait Unit: Copy + Default + Send + 'static {}
+
+impl<T: Copy + Default + Send + 'static> Unit for T {}
+
+/// The semaphores and channels of these programs are never closed.
+pub(crate) const OPEN: &str = "it is never closed";

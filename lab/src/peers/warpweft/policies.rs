@@ -1,0 +1,115 @@
+//! The policies of this project's runtime: which are taken when none is named, and how they are written.
+
+use ::warpweft::PolicySpec;
+use harness::{LabError, Policies};
+
+use super::{Warpweft, pools};
+
+/// The policy that is taken when none is named.
+pub(super) const USUAL: &str = "fifo";
+
+impl Policies for Warpweft {
+    fn usual(&self) -> &'static str {
+        USUAL
+    }
+
+    /// Those that differ most, and the one that learns, to be judged against them.
+    fn explored(&self) -> &'static [&'static str] {
+        &["fifo", "lifo", "fifo-one", "deque", "fifo-locked", "adaptive"]
+    }
+
+    /// The default, and the schedulers of others.
+    fn compared(&self, quick: bool) -> &'static [&'static str] {
+        if quick {
+            return &["fifo", "cforall", "negele"];
+        }
+        &[
+            "fifo",
+            "lifo",
+            "cforall",
+            "negele",
+            "negele-local",
+            "go",
+            "tokio",
+            "libfibre",
+        ]
+    }
+
+    fn named(&self) -> Vec<(&'static str, String)> {
+        let presets = PolicySpec::presets().iter();
+        presets
+            .map(|preset| (preset.name(), format!("{} ({})", preset.about(), preset.source())))
+            .collect()
+    }
+
+    fn grammar(&self) -> &'static str {
+        "POLICY = a name or an order (fifo | chain | lifo | slot:N | alternate:N | stochastic:N | reverse:N | adaptive:N | priority:N), then any of +steal=one|half|atleast:K|adaptive +victims=random|nearest:N|topology|adaptive \
+     +help=none|shed|shed-sticky|tickets +overflow=grow|retry:N|locked|lockfree|multi:K +capacity=N +yield=local|global \
+     +woken=waker|last +rebalance=off|N; for packet-bimodal and mixer also staged:POLICY/POLICY or staged:POLICY/POLICY/POLICY, pools one behind the other (each \
+     POLICY@N for N workers); for mixer also silos:N:POLICY, pools side by side"
+    }
+
+    fn check(&self, text: &str) -> Result<(), LabError> {
+        if pools::are_several(text) {
+            return pools::check(text);
+        }
+        one_policy(text).map(drop)
+    }
+}
+
+/// The policy of one pool.
+pub(super) fn one_policy(text: &str) -> Result<PolicySpec, LabError> {
+    text.parse()
+        .map_err(|error: ::warpweft::ParsePolicyError| LabError::Usage(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_and_all_presets_are_policies() {
+        Warpweft.check(USUAL).unwrap();
+        let presets = PolicySpec::presets();
+        assert!(presets.len() >= 4, "{presets:?}");
+        for preset in presets {
+            Warpweft.check(preset.name()).unwrap();
+            assert!(!preset.about().is_empty() && !preset.source().is_empty());
+        }
+        let compared = [true, false].map(|quick| Warpweft.compared(quick)).concat();
+        for name in Warpweft.explored().iter().chain(&compared) {
+            assert!(presets.iter().any(|preset| preset.name() == *name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_grammar_is_the_one_that_is_understood() {
+        let text = Warpweft
+            .grammar()
+            .replace(":K", ":4")
+            .replace(":N", ":4")
+            .replace("=N", "=64")
+            .replace("|N", "|64");
+        let (orders, options) = text.split_once("), then any of ").unwrap();
+        let (options, _) = options.split_once("; for packet-bimodal").unwrap();
+        let (_, orders) = orders.split_once('(').unwrap();
+        for order in orders.split(" | ") {
+            Warpweft.check(order).unwrap();
+        }
+        let mut understood = 0;
+        for option in options.split(" +") {
+            let (name, values) = option.trim_start_matches('+').split_once('=').unwrap();
+            for value in values.split('|') {
+                Warpweft.check(&format!("fifo+{name}={value}")).unwrap();
+                understood += 1;
+            }
+        }
+        assert!(understood >= 8, "{understood} of {options}");
+    }
+
+    #[test]
+    fn a_wrong_policy_is_told_what_would_be_right() {
+        let text = Warpweft.check("lifo+stael=one").unwrap_err().to_string();
+        assert!(text.contains("steal="), "{text}");
+    }
+}

@@ -1,0 +1,265 @@
+//! A workload of this laboratory: written once for each idiom that can express it.
+
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+
+use harness::{About, Asked, Caveat, Counters, LabError, Outcome, Params, Request, Workload};
+
+use crate::idioms::channels::{Actors, Promises, Sleeps};
+use crate::idioms::forks::{ForkPool, ScopePool};
+use crate::idioms::mixed::MixedPool;
+use crate::idioms::parks::Parks;
+use crate::idioms::remote::RemotePool;
+use crate::idioms::{HttpPool, Idiom, JobPool, JoinApi, TaskPool};
+use crate::peers;
+
+/// Parts of a workload that may have their own pools, where a policy describes several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// It has none.
+    None,
+    /// What takes long may be a stage behind the others.
+    Stages,
+    /// So may what comes last, or a pool takes whole keys; no stage has a bound.
+    StagesAndSilos,
+}
+
+/// A program with its parameters, ready to run. The type is the workload; its methods are the idioms.
+pub trait Program: Sized + 'static {
+    /// What users read about it, and what they can set.
+    const ABOUT: About;
+
+    /// Reads the parameters and the files; computes reference results.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read.
+    fn load(request: &Request) -> Result<Self, LabError>;
+
+    /// The idiom that it needs.
+    const IDIOM: Idiom = Idiom::Tasks;
+
+    /// The contestants that have not all programs of the idiom, but this one: those in other languages, and a
+    /// few more.
+    const ALSO: &[&str] = &[];
+
+    /// What a reader of these contestants' figures must know.
+    const CAVEATS: &[(&str, Caveat)] = &[];
+
+    /// The contestants that cannot run it, besides those that lack the idiom, and why.
+    const REFUSALS: &[(&str, &str)] = &[];
+
+    /// The idiom that it needs with these parameters, where that depends on them.
+    fn idiom(_params: &Params) -> Idiom {
+        Self::IDIOM
+    }
+
+    /// The parts that may have their own pools.
+    const PARTS: Parts = Parts::None;
+
+    /// The part of the work that is done beforehand and not measured, if any.
+    fn warm_up(&self) -> Option<Self> {
+        None
+    }
+
+    /// See [`Workload::settle`].
+    ///
+    /// # Errors
+    ///
+    /// Parameters or files do not fit.
+    fn settle(_asked: &mut Asked<'_>) -> Result<(), LabError> {
+        Ok(())
+    }
+
+    /// See [`Workload::fit`].
+    fn fit(_request: &mut Request) {}
+
+    /// Why this contestant cannot run it, where that depends on more than its name; see
+    /// [`Workload::refusal`].
+    ///
+    /// # Errors
+    ///
+    /// No contestant can.
+    fn refusal(_request: &Request) -> Result<Option<&'static str>, LabError> {
+        Ok(None)
+    }
+
+    /// See [`Workload::caveat`]; those of [`Program::CAVEATS`], unless it depends on more.
+    fn caveat(request: &Request) -> Option<Caveat> {
+        of(Self::CAVEATS, &request.runtime)
+    }
+
+    /// See [`Workload::facts`].
+    fn facts(_request: &Request) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// Runs with tasks that are futures.
+    ///
+    /// # Errors
+    ///
+    /// The result is wrong, or it is not written for this idiom; so for all of the following.
+    fn tasks<P: TaskPool>(&self, _pool: &P) -> Result<Outcome, LabError> {
+        Err(not_for("tasks that are futures"))
+    }
+
+    /// Runs with tasks that are closures.
+    fn jobs<P: JobPool>(&self, _pool: &P) -> Result<Outcome, LabError> {
+        Err(not_for("jobs without handles"))
+    }
+
+    /// Runs with tasks that are closures and may wait for two.
+    fn joining_jobs<P: JobPool<Jobs: JoinApi>>(&self, pool: &P) -> Result<Outcome, LabError> {
+        self.jobs(pool)
+    }
+
+    /// Runs with tasks that wait for each other.
+    fn waits<P: TaskPool<Tasks: Promises>>(&self, _pool: &P) -> Result<Outcome, LabError> {
+        Err(not_for("tasks that wait for each other"))
+    }
+
+    /// Runs with tasks that sleep.
+    fn sleeps<P: TaskPool<Tasks: Sleeps>>(&self, _pool: &P) -> Result<Outcome, LabError> {
+        Err(not_for("tasks that sleep"))
+    }
+
+    /// Runs with tasks that park.
+    fn parks<P: TaskPool<Tasks: Parks>>(&self, _pool: &P) -> Result<Outcome, LabError> {
+        Err(not_for("tasks that park"))
+    }
+
+    /// Runs with tasks that are actors.
+    fn actors<P: TaskPool<Tasks: Actors>>(&self, _pool: &P) -> Result<Outcome, LabError> {
+        Err(not_for("actors"))
+    }
+
+    /// Runs on a pool that joins.
+    fn forks<P: ForkPool>(&self, _pool: &P) -> Result<Outcome, LabError> {
+        Err(not_for("joins"))
+    }
+
+    /// Runs on a pool with scopes.
+    fn scope<P: ScopePool>(&self, _pool: &P) -> Result<Outcome, LabError> {
+        Err(not_for("scopes"))
+    }
+
+    /// Runs on a pool that serves HTTP.
+    fn http<P: HttpPool>(&self, _pool: &P) -> Result<Outcome, LabError> {
+        Err(not_for("servers"))
+    }
+
+    /// Runs on a pool whose work waits for what is remote.
+    fn remote<P: RemotePool>(&self, _pool: &P) -> Result<Outcome, LabError> {
+        Err(not_for("work that waits and computes"))
+    }
+
+    /// Runs on what serves and computes.
+    fn mixed<P: MixedPool>(&self, _pool: &P) -> Result<Outcome, LabError> {
+        Err(not_for("sockets and joins together"))
+    }
+
+    /// Runs with a server of another process.
+    fn at(&self, _address: SocketAddr) -> Result<Outcome, LabError> {
+        Err(not_for("a server of another process"))
+    }
+
+    /// What another process measured, judged as its own runs are.
+    fn judged(&self, outcome: Outcome) -> Outcome {
+        outcome
+    }
+}
+
+/// What a table says of a contestant.
+pub(crate) fn of<T: Copy>(table: &[(&str, T)], runtime: &str) -> Option<T> {
+    table
+        .iter()
+        .find(|(name, _)| *name == runtime)
+        .map(|(_, entry)| *entry)
+}
+
+/// A program in an idiom in which it is not written. A refusal keeps it from coming to this.
+pub(crate) fn not_for(idiom: &str) -> LabError {
+    LabError::Usage(format!("this workload is not written for {idiom}"))
+}
+
+/// Warms up, then measures, and counts over the measured part.
+pub(crate) fn measured<P: Program>(
+    program: &P,
+    counters: impl Fn() -> Option<Counters>,
+    run: impl Fn(&P) -> Result<Outcome, LabError>,
+) -> Result<Outcome, LabError> {
+    let Some(warm_up) = program.warm_up() else {
+        return run(program);
+    };
+    run(&warm_up)?;
+    let before = counters().unwrap_or_default();
+    let mut outcome = run(program)?;
+    outcome.counters = counters().map(|after| after.since(&before));
+    Ok(outcome)
+}
+
+/// A program as the harness sees it.
+struct Registered<P>(PhantomData<fn() -> P>);
+
+/// The program as the harness sees it: what [`crate::lab`] takes.
+pub const fn registered<P: Program>() -> &'static dyn Workload {
+    &Registered::<P>(PhantomData)
+}
+
+impl<P: Program> Workload for Registered<P> {
+    fn about(&self) -> &About {
+        &const { explored(P::ABOUT) }
+    }
+
+    fn run(&self, request: &Request) -> Result<Outcome, LabError> {
+        peers::play(request, &P::load(request)?)
+    }
+
+    fn settle(&self, asked: &mut Asked<'_>) -> Result<(), LabError> {
+        P::settle(asked)
+    }
+
+    fn fit(&self, request: &mut Request) {
+        P::fit(request);
+        if let Some(peer) = peers::named(&request.runtime) {
+            peer.fit(request, P::idiom(&request.params));
+        }
+    }
+
+    fn refusal(&self, request: &Request) -> Result<Option<String>, LabError> {
+        if let Some(reason) = P::refusal(request)?.or_else(|| of(P::REFUSALS, &request.runtime)) {
+            return Ok(Some(reason.to_owned()));
+        }
+        let Some(peer) = peers::named(&request.runtime) else {
+            return Ok(None);
+        };
+        if let Some(reason) = peer.refusal(request, P::idiom(&request.params), P::PARTS)? {
+            return Ok(Some(reason));
+        }
+        let lacks = || peer.lacks(P::idiom(&request.params)).map(str::to_owned);
+        let plays = P::ALSO.contains(&peer.info().name) && P::idiom(&request.params) != Idiom::Scope;
+        Ok(if plays { None } else { lacks() }.or_else(|| peer.missing()))
+    }
+
+    fn caveat(&self, request: &Request) -> Option<Caveat> {
+        let of_peer = || peers::named(&request.runtime)?.caveat(P::idiom(&request.params));
+        P::caveat(request).or_else(of_peer)
+    }
+
+    fn facts(&self, request: &Request) -> Vec<(&'static str, String)> {
+        P::facts(request)
+    }
+}
+
+/// What `explore` measures unless the workload says so: this runtime, and those that one would take instead
+/// of it.
+const fn explored(about: About) -> About {
+    if about.explored.is_empty() {
+        About {
+            explored: &["warpweft", "rayon", "tokio"],
+            ..about
+        }
+    } else {
+        about
+    }
+}
