@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  round 0   A B C D      not kept: caches are cold, pages are fresh
-//!  round 1   C A D B      shuffled, the same way in each session: what a run leaves behind (memory that is given back, threads that end)
+//!  round 1   C A D B      shuffled, alike in each session: what a run leaves behind (memory, threads)
 //!  round 2   B D A C      does not always meet the same one; and backwards
 //!  round 3   A C B D
 //! ```
