@@ -125,7 +125,7 @@ pub(crate) struct Axes {
     pub(crate) capacity: usize,
     pub(crate) yield_to: YieldTo,
     pub(crate) woken: Woken,
-    pub(crate) level: Rebalance,
+    pub(crate) rebalance: Rebalance,
 }
 
 impl fmt::Display for Overflow {
@@ -218,7 +218,7 @@ impl Axes {
             "capacity" => self.capacity.to_string(),
             "yield" => self.yield_to.to_string(),
             "woken" => self.woken.to_string(),
-            "rebalance" => self.level.to_string(),
+            "rebalance" => self.rebalance.to_string(),
             _ => return None,
         })
     }
