@@ -5,6 +5,7 @@
 //!  check      fmt, clippy, docs         rules/   house rules: lengths, doors, imports, links
 //!  models     loom and shuttle          run      child processes, logs, time limits
 //!  mutants    bugs that must be found   source   Rust files as syntax trees
+//!  anchors    places in the code, by the names of items
 //!  asm        the worker loop, checks   size     the inventory of `unsafe`
 //!  graph/     imports, circles          rooms    the import graph as text
 //!  text       code, strings, comments   words    words that are retired
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod adversary;
+mod anchors;
 mod asm;
 mod check;
 mod ci;
@@ -62,7 +64,8 @@ enum Command {
     ///
     /// `WARPWEFT_SHUTTLE_ITERATIONS` overrides the number of schedules.
     Shuttle(models::Options),
-    /// Mutant each bug of `mutants/*.toml` in a copy of the tree and demand that its test finds it.
+    /// Put each bug of `mutants/*.toml` into a copy of the tree and demand that its test finds it.
+    #[command(after_long_help = mutants::HELP)]
     Mutants(mutants::Options),
     /// Count the instructions and the indirect calls of the worker loops in the release binary of the lab.
     Asm(asm::Options),
