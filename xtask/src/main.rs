@@ -9,7 +9,7 @@
 //!  asm        the worker loop, checks   size     the inventory of `unsafe`
 //!  graph/     imports, circles          rooms    the import graph as text
 //!  text       code, strings, comments   words    words that are retired
-//!  widths     lines that are too wide
+//!  widths     lines that are too wide    tests_index  the index of the tests
 //!  adversary  hostile programs under sanitizers
 //!  ci, deep   all of it, short and long
 //! ```
@@ -30,6 +30,7 @@ mod rules;
 mod run;
 mod size;
 mod source;
+mod tests_index;
 mod text;
 mod widths;
 mod words;
@@ -70,12 +71,14 @@ enum Command {
     /// Count the instructions and the indirect calls of the worker loops in the release binary of the lab.
     Asm(asm::Options),
     /// Check the house rules: lengths and widths, retired words, the one door to std and the checkers,
-    /// directions and circles of imports, links, names of files in documents, mutants.
+    /// directions and circles of imports, links, names of files in documents, mutants, the index of tests.
     Rules,
     /// Print the import graph of a crate: its rooms, its floors, its circles, and the arrows that close them.
     Rooms(rooms::Options),
     /// Print the inventory of `unsafe`: blocks, functions, impls and traits, by crate and file.
     Size,
+    /// Write `docs/TESTS.md`: the tests by feature, what they test, and which mutants they find.
+    TestsIndex,
     /// Count the uses of each word that `xtask/words.toml` retires, and the lines of prose that are too wide.
     Words(words::Options),
     /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all mutants
@@ -109,6 +112,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Rules => rules::run(&repo),
         Command::Rooms(options) => rooms::run(&repo, &options),
         Command::Words(options) => words::run(&repo, &options),
+        Command::TestsIndex => tests_index::write(&repo),
         Command::Size => size::run(&repo),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),

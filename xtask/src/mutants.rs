@@ -31,6 +31,13 @@ pub(crate) struct Options {
     pub(crate) sample: Option<usize>,
 }
 
+const ALL: Options = Options {
+    name: None,
+    structure: None,
+    limit: 0,
+    sample: None,
+};
+
 /// A file of mutants.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -147,16 +154,31 @@ fn places(repo: &Repo, mutants: &[Mutant]) -> Result<Vec<Result<Place>>> {
 
 /// Every mutant still has its place in the sources, and its test: what can be said without compiling it.
 pub(crate) fn fit(repo: &Repo) -> Result<Vec<String>> {
-    let all = Options {
-        name: None,
-        structure: None,
-        limit: 0,
-        sample: None,
-    };
-    let places = places(repo, &load(repo, &all)?)?.into_iter();
+    let places = places(repo, &load(repo, &ALL)?)?.into_iter();
     Ok(places
         .filter_map(|place| place.err().map(|e| format!("{e:#}")))
         .collect())
+}
+
+/// The test of a mutant.
+pub(crate) struct Tested {
+    /// The name of the mutant's file, without `.toml`.
+    pub(crate) structure: String,
+    pub(crate) package: String,
+    pub(crate) target: String,
+    pub(crate) test: String,
+}
+
+/// The test of each mutant.
+pub(crate) fn tested(repo: &Repo) -> Result<Vec<Tested>> {
+    let mutants = load(repo, &ALL)?.into_iter();
+    let tested = mutants.map(|mutant| Tested {
+        package: mutant.test_package().to_owned(),
+        structure: mutant.structure,
+        target: mutant.target,
+        test: mutant.test,
+    });
+    Ok(tested.collect())
 }
 
 /// How many bugs were found, and which were not.
