@@ -203,7 +203,14 @@ impl fmt::Display for Rebalance {
 impl Axes {
     /// The options of a policy's text, in the order in which it is printed.
     const OPTIONS: [&str; 8] = [
-        "steal", "victims", "help", "overflow", "capacity", "yield", "woken", "rebalance",
+        "steal",
+        "victims",
+        "help",
+        "overflow",
+        "capacity",
+        "yield",
+        "woken",
+        "rebalance",
     ];
     /// Of these, the ones that are printed whatever they say.
     const ALWAYS: [&str; 4] = ["steal", "overflow", "capacity", "yield"];

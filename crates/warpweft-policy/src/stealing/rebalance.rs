@@ -236,7 +236,11 @@ mod tests {
     #[test]
     fn what_is_nearly_level_is_left_alone() {
         for queues in [[1, LEAST], [50, 50 + LEAST - 1], [320, 339], [3, 2]] {
-            let mut mill = Mill::new(&Fifo::new().rebalance(Rebalance::Every(n(1))), &queues, Why::Yielded);
+            let mut mill = Mill::new(
+                &Fifo::new().rebalance(Rebalance::Every(n(1))),
+                &queues,
+                Why::Yielded,
+            );
             mill.run(10_000);
             assert_eq!((mill.levelled(), mill.queues()), (0, queues.to_vec()));
         }
@@ -250,7 +254,11 @@ mod tests {
         let mut usual = Mill::new(&Fifo::new(), &[10, 300], Why::Yielded);
         usual.run(50_000);
         assert_eq!((usual.levelled(), usual.queues()), (0, vec![10, 300]));
-        let mut asked = Mill::new(&Lifo::new().rebalance(Rebalance::Every(n(1))), &[10, 300], Why::Woken);
+        let mut asked = Mill::new(
+            &Lifo::new().rebalance(Rebalance::Every(n(1))),
+            &[10, 300],
+            Why::Woken,
+        );
         asked.run(50_000);
         assert!(is_level(&asked.queues()), "{:?}", asked.queues());
     }
@@ -299,7 +307,11 @@ mod tests {
 
     #[test]
     fn a_lone_worker_has_nobody_to_level_with() {
-        let mut mill = Mill::new(&Fifo::new().rebalance(Rebalance::Every(n(1))), &[300], Why::Yielded);
+        let mut mill = Mill::new(
+            &Fifo::new().rebalance(Rebalance::Every(n(1))),
+            &[300],
+            Why::Yielded,
+        );
         mill.run(1_000);
         assert_eq!(mill.levelled(), 0);
     }

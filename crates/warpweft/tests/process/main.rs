@@ -1,0 +1,9 @@
+//! Tasks that fork the process.
+#![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+
+#[path = "../support/children.rs"]
+mod children;
+
+mod in_callbacks;
+mod in_child;
+mod in_tasks;
