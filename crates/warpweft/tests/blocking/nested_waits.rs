@@ -7,8 +7,6 @@
 
 use crate::matrix::{ROWS, Wait, builder, within};
 use crate::waits::{round_trip, slowly};
-#[allow(dead_code, reason = "a part of the table is used")]
-#[allow(dead_code, reason = "a part of the table is used")]
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

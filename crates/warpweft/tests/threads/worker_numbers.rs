@@ -7,7 +7,6 @@
 )]
 
 use crate::everywhere::everywhere_with;
-#[allow(dead_code, reason = "one of two forms is used")]
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
