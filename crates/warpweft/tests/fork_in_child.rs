@@ -1,5 +1,9 @@
 //! What a task may do in the child that it forked, and what the parent's runtime answers there.
-#![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+#![cfg(all(
+    feature = "net",
+    target_os = "linux",
+    not(any(warpweft_loom, warpweft_shuttle))
+))]
 #![allow(clippy::disallowed_methods, reason = "threads of the tests sleep")]
 
 #[path = "support/children.rs"]

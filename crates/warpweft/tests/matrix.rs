@@ -1,5 +1,5 @@
 //! Waiting works anywhere: see `support/matrix.rs` for the table.
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![cfg(all(feature = "net", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

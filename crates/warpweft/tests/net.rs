@@ -1,5 +1,5 @@
 //! Sockets: streams both ways, their halves and their ends, datagrams, and what peers do wrong.
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![cfg(all(feature = "net", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

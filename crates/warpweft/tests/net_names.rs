@@ -1,5 +1,5 @@
 //! Sockets beyond addresses: names, streams of connections, datagrams inside the machine.
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![cfg(all(feature = "net", not(any(warpweft_loom, warpweft_shuttle))))]
 
 #[path = "support/inout.rs"]
 mod support;

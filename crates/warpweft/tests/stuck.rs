@@ -1,5 +1,5 @@
 //! A worker that is stuck in one task, and what waits behind it.
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![cfg(all(feature = "net", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(
     clippy::disallowed_methods,
     reason = "what blocks here must not be seen by the runtime"

@@ -1,5 +1,5 @@
 //! Sleeps, intervals and time limits, with both ways of polling; sleeping and computing side by side.
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![cfg(all(feature = "net", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -1,6 +1,7 @@
 //! From text to policy, or to an error that says where, what, and what would be right.
 
-use super::{Kind, PRESETS, PolicySpec};
+use super::presets::PRESETS;
+use super::{Kind, PolicySpec};
 use crate::Stealing;
 use crate::order::{FifoOrder, MOST_LEVELS, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use crate::stealing::{
@@ -52,6 +53,17 @@ const OVERFLOWS: &str = "overflow= takes one of: grow, retry:N, locked, lockfree
 const YIELDS: &str = "yield= takes one of: local, global";
 const WOKENS: &str = "woken= takes one of: waker, last";
 const LEVELS: &str = "rebalance= takes one of: off, or a number of looks, from 1 to 65536";
+/// The first words that need the feature `policies`.
+const PIECES: [&str; 8] = [
+    "cforall",
+    "negele",
+    "negele-local",
+    "go",
+    "tokio",
+    "libfibre",
+    "prows",
+    "parsimonious",
+];
 /// The most looks after what is overdue between two at another worker's queue: some four million tasks.
 const MOST_LOOKS: usize = 1 << 16;
 /// The most times that a spawner may try again: some milliseconds.
@@ -148,12 +160,15 @@ impl<'a> Parser<'a> {
             return Ok((preset.make)());
         }
         if let Some((name, number)) = word.split_once(':')
-            && let Some(kind) = self.order(name.text, number)?
+            && let Some(kind) = self.order(name, number)?
         {
             return Ok(kind);
         }
         let problem = match word.text {
             "" => String::from("the order is missing"),
+            text if Self::needs_feature(word) => {
+                format!("`{text}` needs the feature `policies` of `warpweft`")
+            }
             text => format!("`{text}` is not an order"),
         };
         let names: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
@@ -161,10 +176,15 @@ impl<'a> Parser<'a> {
         Err(self.error(word, problem, valid))
     }
 
+    /// Returns true if the word names a policy that this build leaves out.
+    fn needs_feature(word: Word<'_>) -> bool {
+        cfg!(not(feature = "policies")) && PIECES.contains(&word.named().0)
+    }
+
     /// An order with a number. `None`: there is no such order.
-    fn order(&self, name: &str, number: Word<'_>) -> Parsed<Option<Kind>> {
+    fn order(&self, name: Word<'_>, number: Word<'_>) -> Parsed<Option<Kind>> {
         let every = || self.number(number, "a number of tasks", MOST_CAPACITY);
-        let mix = match name {
+        let mix = match name.text {
             "alternate" => Mix::Alternate(every()?),
             "reverse" => Mix::Reverse(every()?),
             "adaptive" => Mix::Adaptive(every()?),
@@ -181,7 +201,7 @@ impl<'a> Parser<'a> {
                 let order = PriorityOrder::new(FifoOrder, levels);
                 return Ok(Some(Kind::Prioritised(Stealing::with_order(order))));
             }
-            _ => return self.piece(name, number),
+            _ => return Ok(self.piece(name, number)?.map(Kind::Piece)),
         };
         let order = MixedOrder::new(mix).map_err(|error| self.error(number, error.to_string(), ORDERS))?;
         Ok(Some(Kind::Mixed(Stealing::with_order(order))))
@@ -191,8 +211,11 @@ impl<'a> Parser<'a> {
     fn options(&self, words: impl Iterator<Item = Word<'a>>, start: Word<'_>, kind: &mut Kind) -> Parsed<()> {
         let full = kind.to_string();
         let order = full.split('+').next().unwrap_or_default();
+        if let Kind::Piece(piece) = kind {
+            return self.piece_options(words, start, piece);
+        }
         let Some((axes, usual)) = kind.axes_mut() else {
-            return self.piece_options(words, start, kind);
+            return Ok(());
         };
         let mut seen: Vec<Word<'_>> = Vec::new();
         for word in words {
@@ -258,7 +281,7 @@ impl<'a> Parser<'a> {
                     _ => return Err(self.unknown(value, WOKENS)),
                 }
             }
-            "level" => axes.level = self.level(value)?,
+            "rebalance" => axes.level = self.level(value)?,
             other => return Err(self.error(name, format!("`{other}=` is not an option"), OPTIONS)),
         }
         Ok(())
