@@ -1,5 +1,5 @@
 //! Two kinds of waiting that meet: each test is a place where the parts of the runtime touch.
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![cfg(all(feature = "net", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -1,6 +1,6 @@
 //! Joins whose first half panics: the second one runs all the same, as in rayon, unless the stack was told to
 //! end.
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![cfg(all(feature = "macros", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -45,6 +45,7 @@ pub(crate) struct Events(Vec<epoll::Event>);
 unsafe impl Send for Events {}
 
 /// Whether [`Ready::marked`] is told.
+#[cfg(feature = "net")]
 pub(crate) const TELLS_ENDS: bool = true;
 
 /// A source has become ready.
