@@ -144,7 +144,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
     run::complain("of the checks failed", &failed)
 }
 
-/// What the README says, `cargo test`, the tests of the checks themselves, and those of a feature that is off.
+/// What the README says, `cargo test`; the tests of the checks; those of a feature that is off.
 fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
     let mut success = true;
     for arguments in [

@@ -53,7 +53,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Format, clippy, each feature alone, documentation and house rules: seconds once everything is compiled.
+    /// Format, clippy, each feature alone, documentation and house rules: seconds once all is compiled.
     Check,
     /// Explore the loom models (`tests/loom_*.rs`): all interleavings and weak-memory outcomes, within their
     /// bounds.

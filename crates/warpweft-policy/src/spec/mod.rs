@@ -28,9 +28,10 @@
 //!
 //! # A policy more
 //!
-//! One that is one piece is a variant of [`Piece`], with its line in each `match` of `pieces.rs`, a line of
-//! [`PRESETS`], and a name in `no_pieces.rs`. One that is assembled is a line of [`PRESETS`].
+//! One that is one piece is a variant of `Piece`, with its line in each `match` of `pieces.rs`, a line of
+//! [`PRESETS`], and a name in `PIECES` of `parse.rs`. One that is assembled is a line of [`PRESETS`].
 
+mod kind;
 mod parse;
 #[cfg(feature = "policies")]
 mod pieces;
@@ -40,14 +41,22 @@ mod pieces;
 mod presets;
 #[cfg(test)]
 mod tests;
+mod words;
 
-use crate::stealing::Axes;
-use crate::{Chained, Fifo, Lifo, Mixed, Policy, Prioritised, Slotted};
+#[cfg(feature = "policies")]
+use crate::{Cforall, Negele, NegeleLocal};
+use crate::{Chained, Fifo, Lifo, Mixed, Prioritised, Slotted};
+use kind::Kind;
+#[cfg(feature = "policies")]
 use pieces::Piece;
 use presets::PRESETS;
 use std::fmt;
+use std::str::FromStr;
+use words::{Parser, Word};
 
-pub use parse::ParsePolicyError;
+pub use kind::PolicyVisitor;
+pub use presets::Preset;
+pub use words::ParsePolicyError;
 
 /// A policy that was described by a text.
 ///
@@ -63,56 +72,11 @@ pub use parse::ParsePolicyError;
 #[derive(Debug, Clone)]
 pub struct PolicySpec(Kind);
 
-/// The types of policies that a text can name: a worker's loop is compiled for each.
-#[derive(Debug, Clone)]
-enum Kind {
-    Fifo(Fifo),
-    Chained(Chained),
-    Lifo(Lifo),
-    Mixed(Mixed),
-    Slotted(Slotted),
-    Prioritised(Prioritised),
-    Piece(Piece),
-}
-
-impl Kind {
-    /// The axes of a policy that is assembled from parts, and what they are with its order alone; `None` for
-    /// one that is one piece.
-    fn axes_mut(&mut self) -> Option<(&mut Axes, Axes)> {
-        match self {
-            Self::Fifo(policy) => Some((policy.axes_mut(), Fifo::USUAL)),
-            Self::Chained(policy) => Some((policy.axes_mut(), Chained::USUAL)),
-            Self::Lifo(policy) => Some((policy.axes_mut(), Lifo::USUAL)),
-            Self::Mixed(policy) => Some((policy.axes_mut(), Mixed::USUAL)),
-            Self::Slotted(policy) => Some((policy.axes_mut(), Slotted::USUAL)),
-            Self::Prioritised(policy) => Some((policy.axes_mut(), Prioritised::USUAL)),
-            Self::Piece(_) => None,
-        }
-    }
-}
-
-/// Receives the policy of a [`PolicySpec`] as a type of its own.
-pub trait PolicyVisitor {
-    /// What the visit results in.
-    type Output;
-
-    /// Called once, with the policy.
-    fn visit<P: Policy>(self, policy: P) -> Self::Output;
-}
-
 impl PolicySpec {
     /// Calls the visitor with the policy that the text described: one instance of the visitor's code per
     /// policy type, and no indirection afterwards.
     pub fn visit<V: PolicyVisitor>(self, visitor: V) -> V::Output {
-        match self.0 {
-            Kind::Fifo(policy) => visitor.visit(policy),
-            Kind::Chained(policy) => visitor.visit(policy),
-            Kind::Lifo(policy) => visitor.visit(policy),
-            Kind::Mixed(policy) => visitor.visit(policy),
-            Kind::Slotted(policy) => visitor.visit(policy),
-            Kind::Prioritised(policy) => visitor.visit(policy),
-            Kind::Piece(piece) => piece.visit(visitor),
-        }
+        self.0.visit(visitor)
     }
 
     /// The policies worth comparing at first sight.
@@ -122,43 +86,11 @@ impl PolicySpec {
     }
 }
 
-/// A policy that has a name.
-pub struct Preset {
-    name: &'static str,
-    about: &'static str,
-    source: &'static str,
-    make: fn() -> Kind,
-}
-
 impl Preset {
-    /// What it is called: a text that parses.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// What it does, and what it may be good for.
-    #[must_use]
-    pub fn about(&self) -> &'static str {
-        self.about
-    }
-
-    /// Where it comes from.
-    #[must_use]
-    pub fn source(&self) -> &'static str {
-        self.source
-    }
-
     /// The policy.
     #[must_use]
     pub fn spec(&self) -> PolicySpec {
         PolicySpec((self.make)())
-    }
-}
-
-impl fmt::Debug for Preset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Preset").field("name", &self.name).finish()
     }
 }
 
@@ -205,22 +137,45 @@ impl From<Prioritised> for PolicySpec {
     }
 }
 
+#[cfg(feature = "policies")]
+impl From<Negele> for PolicySpec {
+    fn from(policy: Negele) -> Self {
+        Self(Kind::Piece(Piece::Negele(policy)))
+    }
+}
+
+#[cfg(feature = "policies")]
+impl From<NegeleLocal> for PolicySpec {
+    fn from(policy: NegeleLocal) -> Self {
+        Self(Kind::Piece(Piece::NegeleLocal(policy)))
+    }
+}
+
+#[cfg(feature = "policies")]
+impl From<Cforall> for PolicySpec {
+    fn from(policy: Cforall) -> Self {
+        Self(Kind::Piece(Piece::Cforall(policy)))
+    }
+}
+
 impl fmt::Display for PolicySpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fifo(policy) => policy.fmt(f),
-            Self::Chained(policy) => policy.fmt(f),
-            Self::Lifo(policy) => policy.fmt(f),
-            Self::Mixed(policy) => policy.fmt(f),
-            Self::Slotted(policy) => policy.fmt(f),
-            Self::Prioritised(policy) => policy.fmt(f),
-            Self::Piece(piece) => piece.fmt(f),
-        }
+impl FromStr for PolicySpec {
+    type Err = ParsePolicyError;
+
+    fn from_str(text: &str) -> Result<Self, ParsePolicyError> {
+        let parser = Parser(text);
+        let mut words = parser.words();
+        let start = words.next().unwrap_or(Word {
+            text: "",
+            position: 0,
+        });
+        let mut kind = parser.start(start)?;
+        parser.options(words, start, &mut kind)?;
+        Ok(Self(kind))
     }
 }

@@ -1,7 +1,7 @@
 //! The place of `pieces.rs` without the feature `policies`: no text names a policy that is one piece.
 
-use super::PolicyVisitor;
-use super::parse::{Parsed, Parser, Word};
+use super::kind::PolicyVisitor;
+use super::words::{Parsed, Parser, Word};
 use std::fmt;
 
 /// There is none.

@@ -3,8 +3,8 @@
 //!
 //! It needs the feature `policies`; `no_pieces.rs` takes its place without it.
 
-use super::parse::{Parsed, Parser, Word};
-use super::{Kind, PolicySpec, PolicyVisitor};
+use super::kind::PolicyVisitor;
+use super::words::{Parsed, Parser, Word};
 use crate::stealing::MOST_CAPACITY;
 use crate::{Cforall, Go, Libfibre, Negele, NegeleLocal, Parsimonious, PolicyError, ProWs, Tokio};
 use std::fmt;
@@ -58,24 +58,6 @@ impl fmt::Display for Piece {
             Self::ProWs(policy) => policy.fmt(f),
             Self::Parsimonious(policy) => policy.fmt(f),
         }
-    }
-}
-
-impl From<Negele> for PolicySpec {
-    fn from(policy: Negele) -> Self {
-        Self(Kind::Piece(Piece::Negele(policy)))
-    }
-}
-
-impl From<NegeleLocal> for PolicySpec {
-    fn from(policy: NegeleLocal) -> Self {
-        Self(Kind::Piece(Piece::NegeleLocal(policy)))
-    }
-}
-
-impl From<Cforall> for PolicySpec {
-    fn from(policy: Cforall) -> Self {
-        Self(Kind::Piece(Piece::Cforall(policy)))
     }
 }
 

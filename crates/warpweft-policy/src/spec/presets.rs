@@ -1,14 +1,50 @@
 //! The policies that have names.
 
+use super::kind::Kind;
 #[cfg(feature = "policies")]
 use super::pieces::Piece;
-use super::{Kind, Preset};
+
 use crate::order::{FifoOrder, Mix, MixedOrder, PriorityOrder, SlotOrder};
 #[cfg(feature = "policies")]
 use crate::{Cforall, Go, Libfibre, Negele, NegeleLocal, Parsimonious, ProWs, Tokio};
 use crate::{Chained, Fifo, Help, Lifo, Overflow, StealAmount, Stealing, Victims};
+use std::fmt;
 use std::num::NonZeroUsize;
 use warpweft_queue::Amount;
+
+/// A policy that has a name.
+pub struct Preset {
+    pub(super) name: &'static str,
+    about: &'static str,
+    source: &'static str,
+    pub(super) make: fn() -> Kind,
+}
+
+impl Preset {
+    /// What it is called: a text that parses.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it does, and what it may be good for.
+    #[must_use]
+    pub fn about(&self) -> &'static str {
+        self.about
+    }
+
+    /// Where it comes from.
+    #[must_use]
+    pub fn source(&self) -> &'static str {
+        self.source
+    }
+}
+
+impl fmt::Debug for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Preset").field("name", &self.name).finish()
+    }
+}
 
 /// A line of [`PRESETS`].
 const fn preset(name: &'static str, about: &'static str, source: &'static str, make: fn() -> Kind) -> Preset {
