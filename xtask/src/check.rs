@@ -1,4 +1,4 @@
-//! What takes seconds once everything is compiled: format, clippy, documentation, house rules.
+//! What takes seconds once everything is compiled: format, clippy, features, documentation, house rules.
 
 use std::fs;
 
@@ -12,9 +12,10 @@ type Step = (&'static str, fn(&Repo) -> Result<()>);
 
 /// All of them, each also when one before it failed.
 pub(crate) fn all(repo: &Repo) -> Result<()> {
-    let steps: [Step; 4] = [
+    let steps: [Step; 5] = [
         ("format", format),
         ("clippy", clippy),
+        ("features", features),
         ("documentation", documentation),
         ("rules", rules::run),
     ];
@@ -64,6 +65,32 @@ pub(crate) fn clippy(repo: &Repo) -> Result<()> {
             .env("RUSTFLAGS", run::rustflags(checker.cfg()))
             .env("CARGO_TARGET_DIR", repo.target.join(checker.name()));
         run::run(&mut command)?;
+    }
+    Ok(())
+}
+
+/// Each published crate compiles without a warning with none of its features, and with each of them alone.
+///
+/// A crate is checked by itself: in the workspace, the features that one member asks for are there for all.
+pub(crate) fn features(repo: &Repo) -> Result<()> {
+    for package in repo.library().filter(|package| !package.features.is_empty()) {
+        let bare = ["clippy", "-p", &package.name, "--no-default-features"];
+        let strict = ["--", "-D", "warnings"];
+        run::run(
+            run::cargo(&repo.root)
+                .args(bare)
+                .arg("--all-targets")
+                .args(strict),
+        )?;
+        // Each target once more is not needed: tests say which features they want.
+        for feature in package.features.keys().filter(|&feature| feature != "default") {
+            run::run(
+                run::cargo(&repo.root)
+                    .args(bare)
+                    .args(["--features", feature])
+                    .args(strict),
+            )?;
+        }
     }
     Ok(())
 }

@@ -97,6 +97,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
     step("own policy", &mut || (String::new(), check::own_policy(repo)));
     step("format", &mut || (String::new(), check::format(repo)));
     step("clippy", &mut || (String::new(), check::clippy(repo)));
+    step("features", &mut || (String::new(), check::features(repo)));
     step("documentation", &mut || {
         (String::new(), check::documentation(repo))
     });
@@ -143,12 +144,14 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
     run::complain("of the checks failed", &failed)
 }
 
-/// What the README says, `cargo test`, and the tests of the checks themselves.
+/// What the README says, `cargo test`; the tests of the checks; those of a feature that is off.
 fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
     let mut success = true;
     for arguments in [
         ["test", "--no-fail-fast"].as_slice(),
         &["test", "--package", "xtask"],
+        // By itself it is without the feature `policies`, which the lab switches on for the whole workspace.
+        &["test", "--package", "warpweft-policy", "--lib", "spec::"],
     ] {
         let mut command = run::cargo(&repo.root);
         // The hostile programs with each number of workers; `cargo test` alone runs them with 2.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  main       the commands              repo     where things are: packages, targets, files
-//!  check      fmt, clippy, docs         rules/   house rules: lengths, doors, imports, links
+//!  check      fmt, clippy, features     rules/   house rules: lengths, doors, imports, links
 //!  models     loom and shuttle          run      child processes, logs, time limits
 //!  mutants    bugs that must be found   source   Rust files as syntax trees
 //!  anchors    places in the code, by the names of items
@@ -56,7 +56,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Format, clippy, documentation and house rules: what takes seconds once everything is compiled.
+    /// Format, clippy, each feature alone, documentation and house rules: seconds once all is compiled.
     Check,
     /// Explore the loom models (`tests/loom_*.rs`): all interleavings and weak-memory outcomes, within their
     /// bounds.

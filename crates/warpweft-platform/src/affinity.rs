@@ -22,20 +22,42 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
 
 #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 mod imp {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    use std::io;
+    use libc::{CPU_ISSET, CPU_SET, CPU_SETSIZE, cpu_set_t};
+    use std::{io, mem};
+
+    /// As many CPUs as a set has room for.
+    const MOST: usize = CPU_SETSIZE as usize;
+
+    fn none() -> cpu_set_t {
+        // SAFETY: a set is an array of integers, and zeros are the empty one.
+        unsafe { mem::zeroed() }
+    }
 
     pub(super) fn allowed() -> Option<Vec<usize>> {
-        let set = sched_getaffinity(None).ok()?;
-        Some((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+        let mut set = none();
+        // SAFETY: the kernel writes at most as many bytes as the set has, and only during the call. Thread 0 is
+        // the caller.
+        let result = unsafe { libc::sched_getaffinity(0, size_of::<cpu_set_t>(), &raw mut set) };
+        if result != 0 {
+            return None;
+        }
+        // SAFETY: `cpu` is within the set.
+        let is_in = |&cpu: &usize| unsafe { CPU_ISSET(cpu, &set) };
+        Some((0..MOST).filter(is_in).collect())
     }
 
     pub(super) fn pin(cpus: &[usize]) -> io::Result<()> {
-        let mut set = CpuSet::new();
-        cpus.iter()
-            .filter(|&&cpu| cpu < CpuSet::MAX_CPU)
-            .for_each(|&cpu| set.set(cpu));
-        Ok(sched_setaffinity(None, &set)?)
+        let mut set = none();
+        for &cpu in cpus.iter().filter(|&&cpu| cpu < MOST) {
+            // SAFETY: `cpu` is within the set.
+            unsafe { CPU_SET(cpu, &mut set) };
+        }
+        // SAFETY: the kernel reads as many bytes as the set has, and only during the call. Thread 0 is the
+        // caller.
+        match unsafe { libc::sched_setaffinity(0, size_of::<cpu_set_t>(), &raw const set) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 }
 

@@ -186,9 +186,13 @@ mod membarrier {
 
     /// May return early. Not the sleep of `std`, which panics where a sandbox forbids it.
     fn sleep(rest: Duration) {
-        if let Ok(rest) = rustix::time::Timespec::try_from(rest) {
-            let _ = rustix::thread::nanosleep(&rest);
-        }
+        let rest = libc::timespec {
+            tv_sec: libc::time_t::try_from(rest.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_nsec: rest.subsec_nanos().into(),
+        };
+        // SAFETY: it reads one `timespec`, and only during the call; with a null pointer the kernel does not
+        // write what is left after a signal.
+        unsafe { libc::nanosleep(&raw const rest, std::ptr::null_mut()) };
     }
 
     fn lock() -> MutexGuard<'static, ()> {

@@ -39,7 +39,15 @@ pub fn moment(ns: u64) -> Option<Instant> {
 pub fn thread_cpu_ns() -> Option<u64> {
     #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
     {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the kernel writes one `timespec`, and only during the call.
+        let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+        if result != 0 {
+            return None;
+        }
         let (seconds, ns) = (
             u64::try_from(time.tv_sec).ok()?,
             u64::try_from(time.tv_nsec).ok()?,

@@ -26,6 +26,7 @@ compile_error!("warpweft_loom and warpweft_shuttle exclude each other: choose on
 pub mod affinity;
 pub mod atomic;
 pub mod barrier;
+mod cache_padded;
 pub mod cell;
 pub mod clock;
 pub mod counter;
@@ -38,10 +39,12 @@ pub mod random;
 pub mod sync;
 pub mod thread;
 pub mod thread_state;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub mod timer;
 mod tls;
 pub mod topology;
 
-pub use crossbeam_utils::CachePadded;
+pub use cache_padded::CachePadded;
 pub use tls::LocalCell;
 
 #[cfg(warpweft_loom)]

@@ -41,7 +41,11 @@ impl fmt::Display for ThreadState {
 #[must_use]
 pub fn thread() -> Option<u32> {
     #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
-    return u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).ok();
+    {
+        // SAFETY: it takes nothing and touches no memory of ours.
+        let thread = unsafe { libc::gettid() };
+        u32::try_from(thread).ok()
+    }
     #[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle)))))]
     None
 }

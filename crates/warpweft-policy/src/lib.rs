@@ -9,6 +9,10 @@
 //!   values. [`Fifo`] and [`Lifo`] are the two plain ones.
 //! - [`ProWs`] leaves the deques of tasks that wait to thieves; [`Parsimonious`] goes on with its own.
 //! - [`PolicySpec`] is the text form: `lifo+steal=half+overflow=grow`.
+//!
+//! The feature `policies`, off by default, adds the texts of policies that are one piece, such as `go`. Their
+//! types are there without it, and all their functions are `#[inline]`: only a program that names such a type
+//! compiles it.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -43,12 +43,14 @@ pub struct Parsimonious {
 impl Parsimonious {
     /// Deques with room for 256 tasks, which grow in place.
     #[must_use]
+    #[inline]
     pub fn new() -> Self {
         Self { capacity: 256 }
     }
 
     /// The capacity of a worker's deque in tasks, at first: 1 to 16 777 216, rounded up to a power of two.
     #[must_use]
+    #[inline]
     pub fn capacity(mut self, tasks: usize) -> Self {
         self.capacity = tasks;
         self
@@ -56,12 +58,14 @@ impl Parsimonious {
 }
 
 impl Default for Parsimonious {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
 }
 
 impl fmt::Display for Parsimonious {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "parsimonious+capacity={}", self.capacity)
     }
@@ -91,6 +95,7 @@ impl Policy for Parsimonious {
     type Shared = Shared;
     type Local = Local;
 
+    #[inline]
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Local>), PolicyError> {
         let (deques, locals) = Lifo::new()
             .steal(Amount::One)
@@ -122,6 +127,7 @@ impl Policy for Parsimonious {
         Lifo::push(&shared.deques, local.map(|local| &mut local.deque), task, why, cx)
     }
 
+    #[inline]
     fn suspended(_shared: &Shared, local: &mut Local, mut task: Waiting<'_>, _cx: &Cx<'_>) {
         task.set_policy_word(local.me as u64 + 1);
     }
@@ -134,6 +140,7 @@ impl Policy for Parsimonious {
         Lifo::next(&shared.deques, &mut local.deque, cx)
     }
 
+    #[inline]
     fn poll_global(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         local.turn = local.turn.wrapping_add(1);
         let woken = match local.turn % 2 {
@@ -143,6 +150,7 @@ impl Policy for Parsimonious {
         woken.or_else(|| Lifo::poll_global(&shared.deques, &mut local.deque, cx))
     }
 
+    #[inline]
     fn search(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Lifo::search(&shared.deques, &mut local.deque, cx).or_else(|| {
             // A lone one is left to its worker, who was woken for it.
@@ -151,11 +159,13 @@ impl Policy for Parsimonious {
         })
     }
 
+    #[inline]
     fn scan(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Lifo::scan(&shared.deques, &mut local.deque, cx)
             .or_else(|| shared.resumed.iter().find_map(Locked::pop))
     }
 
+    #[inline]
     fn is_only_ready(shared: &Shared, local: &Local) -> bool {
         Lifo::is_only_ready(&shared.deques, &local.deque) && shared.resumed.iter().all(Locked::is_empty)
     }
@@ -163,6 +173,7 @@ impl Policy for Parsimonious {
 
 /// The tasks of this worker that were woken go to the bottom of its deque, the last one lowest.
 #[cold]
+#[inline]
 fn come_back(shared: &Shared, local: &mut Local, cx: &Cx<'_>) {
     shared.resumed[local.me].pop_batch(&mut local.batch, BATCH);
     for task in local.batch.drain(..) {

@@ -89,6 +89,7 @@ pub struct ProWs {
 impl ProWs {
     /// Deques with room for 64 tasks, which grow in place.
     #[must_use]
+    #[inline]
     pub fn new() -> Self {
         Self { capacity: 64 }
     }
@@ -96,6 +97,7 @@ impl ProWs {
     /// The capacity of a new deque in tasks: at least 1, rounded up to a power of two. There may be many
     /// deques: those that wait with tasks in them keep their memory.
     #[must_use]
+    #[inline]
     pub fn capacity(mut self, tasks: usize) -> Self {
         self.capacity = tasks;
         self
@@ -103,12 +105,14 @@ impl ProWs {
 }
 
 impl Default for ProWs {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
 }
 
 impl fmt::Display for ProWs {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "prows+capacity={}", self.capacity)
     }
@@ -126,6 +130,7 @@ impl Shared {
     /// Every deque that there is at this moment, and its state: those with tasks, and the empty ones that are
     /// suspended. In no particular order. For tests and reports: it locks all sets.
     #[must_use]
+    #[inline]
     pub fn states(&self) -> Vec<DequeView> {
         self.deques.census()
     }
@@ -148,6 +153,7 @@ impl Policy for ProWs {
 
     const WATCHES_COMPLETIONS: bool = true;
 
+    #[inline]
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Local>), PolicyError> {
         let (deques, workers) = Deques::new(env.workers, self.capacity)?;
         let shared = Shared {
@@ -182,6 +188,7 @@ impl Policy for ProWs {
         Wake::Any
     }
 
+    #[inline]
     fn suspended(shared: &Shared, local: &mut Local, mut task: Waiting<'_>, cx: &Cx<'_>) {
         if !local.active.is_empty() {
             cx.count(Count::DequesLeft, 1);
@@ -195,6 +202,7 @@ impl Policy for ProWs {
         local.active.pop()
     }
 
+    #[inline]
     fn poll_global(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         local.turn = local.turn.wrapping_add(1);
         let first = local.turn % PLACES;
@@ -213,10 +221,12 @@ impl Policy for ProWs {
         })
     }
 
+    #[inline]
     fn search(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         own_or_pool(shared, local).or_else(|| draw(shared, local, cx))
     }
 
+    #[inline]
     fn scan(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         own_or_pool(shared, local).or_else(|| {
             let (set, steal_from) = shared.deques.find(&mut local.active)?;
@@ -224,6 +234,7 @@ impl Policy for ProWs {
         })
     }
 
+    #[inline]
     fn is_only_ready(shared: &Shared, local: &Local) -> bool {
         local.active.is_empty()
             && shared.outside.is_empty()
@@ -242,6 +253,7 @@ impl Policy for ProWs {
 }
 
 /// A task was woken: if a deque waits for it, it goes there. Otherwise it comes back.
+#[inline]
 fn woken(shared: &Shared, mut task: TaskRef, cx: &Cx<'_>) -> Result<(), TaskRef> {
     let word = task.policy_word();
     if word == 0 {
@@ -251,6 +263,7 @@ fn woken(shared: &Shared, mut task: TaskRef, cx: &Cx<'_>) -> Result<(), TaskRef>
     shared.deques.resume(word, task, cx.random(cx.workers()))
 }
 
+#[inline]
 fn own_or_pool(shared: &Shared, local: &mut Local) -> Option<TaskRef> {
     local
         .active
@@ -261,6 +274,7 @@ fn own_or_pool(shared: &Shared, local: &mut Local) -> Option<TaskRef> {
 
 /// Some attempts, each at a random deque of a random set. A set without deques, such as that of a
 /// compensating worker that nobody carries, costs a load.
+#[inline]
 fn draw(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
     (0..2 * cx.workers()).find_map(|_| {
         let set = cx.random(cx.workers());
@@ -276,6 +290,7 @@ fn draw(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
 }
 
 /// What a thief has got from a set; if the set has lost a deque thereby, it gets another.
+#[inline]
 fn taken(shared: &Shared, set: usize, steal_from: StealOutcome<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
     let (task, lost) = match steal_from {
         StealOutcome::Nothing => return None,

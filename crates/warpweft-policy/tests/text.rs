@@ -4,9 +4,11 @@
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use warpweft_policy::order::{FifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
+#[cfg(feature = "policies")]
+use warpweft_policy::{Cforall, Negele, NegeleLocal};
 use warpweft_policy::{
-    Cforall, Chained, Fifo, Help, Lifo, Negele, NegeleLocal, Overflow, ParsePolicyError, PolicySpec,
-    Rebalance, StealAmount, Stealing, Victims, Woken, YieldTo,
+    Chained, Fifo, Help, Lifo, Overflow, ParsePolicyError, PolicySpec, Rebalance, StealAmount, Stealing,
+    Victims, Woken, YieldTo,
 };
 use warpweft_queue::Amount;
 
@@ -82,16 +84,8 @@ fn with<O: Order>(
         .rebalance(level)
 }
 
-fn policy() -> impl Strategy<Value = PolicySpec> {
-    let mix = prop_oneof![
-        number(1 << 24).prop_map(Mix::Alternate),
-        (1..=99u8).prop_map(Mix::Stochastic),
-        number(1 << 24).prop_map(Mix::Reverse),
-        number(1 << 24).prop_map(Mix::Adaptive),
-    ];
-    let mixed = |mix| Stealing::with_order(MixedOrder::new(mix).expect("possible"));
-    let slotted = |limit| Stealing::with_order(SlotOrder::new(FifoOrder, limit));
-    let prioritised = |levels| Stealing::with_order(PriorityOrder::new(FifoOrder, levels));
+#[cfg(feature = "policies")]
+fn piece() -> impl Strategy<Value = PolicySpec> {
     let constants = (
         1..=16usize,
         2..100u32,
@@ -111,6 +105,20 @@ fn policy() -> impl Strategy<Value = PolicySpec> {
         (2..=32usize, 1..=u32::MAX).prop_map(|(levels, balance)| PolicySpec::from(
             NegeleLocal::new().levels(levels).balance(balance)
         )),
+    ]
+}
+
+fn policy() -> impl Strategy<Value = PolicySpec> {
+    let mix = prop_oneof![
+        number(1 << 24).prop_map(Mix::Alternate),
+        (1..=99u8).prop_map(Mix::Stochastic),
+        number(1 << 24).prop_map(Mix::Reverse),
+        number(1 << 24).prop_map(Mix::Adaptive),
+    ];
+    let mixed = |mix| Stealing::with_order(MixedOrder::new(mix).expect("possible"));
+    let slotted = |limit| Stealing::with_order(SlotOrder::new(FifoOrder, limit));
+    let prioritised = |levels| Stealing::with_order(PriorityOrder::new(FifoOrder, levels));
+    prop_oneof![
         axes().prop_map(|axes| PolicySpec::from(with(Fifo::new(), axes))),
         axes().prop_map(|axes| PolicySpec::from(with(Chained::new(), axes))),
         axes().prop_map(|axes| PolicySpec::from(with(Lifo::new(), axes))),
@@ -121,14 +129,29 @@ fn policy() -> impl Strategy<Value = PolicySpec> {
     ]
 }
 
+/// Fails unless the text of the policy is read as the same policy. `Debug` names the type and all that the
+/// recipe holds.
+fn is_read_as_printed(typed: &PolicySpec) -> Result<(), TestCaseError> {
+    let read: PolicySpec = typed
+        .to_string()
+        .parse()
+        .map_err(|error: ParsePolicyError| TestCaseError::fail(error.to_string()))?;
+    prop_assert_eq!(format!("{:?}", read), format!("{:?}", typed));
+    Ok(())
+}
+
+#[cfg(feature = "policies")]
 proptest! {
-    /// `Debug` names the type and all that the recipe holds.
+    #[test]
+    fn what_is_printed_is_the_piece(typed in piece()) {
+        is_read_as_printed(&typed)?;
+    }
+}
+
+proptest! {
     #[test]
     fn what_is_printed_is_the_policy(typed in policy()) {
-        let read: PolicySpec = typed.to_string().parse().map_err(|error: ParsePolicyError| {
-            TestCaseError::fail(error.to_string())
-        })?;
-        prop_assert_eq!(format!("{:?}", read), format!("{:?}", typed));
+        is_read_as_printed(&typed)?;
     }
 
     /// Whatever is written, nothing panics, and an error points into the text.

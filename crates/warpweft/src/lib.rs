@@ -52,6 +52,17 @@
 //! - A worker that is stuck in one task does not hold up what waits behind it: [`Builder::stuck_after`].
 //! - An idle pool makes no wake-ups: no timer, no polling.
 //!
+//! # Features
+//!
+//! | feature | default | what it adds | what it costs |
+//! |---|---|---|---|
+//! | `macros` | on | the attributes `cooperative`, `main` and `test` | `syn` |
+//! | `net` | on | [`net`], sockets | `socket2` |
+//! | `signal` | on | [`signal`], Ctrl-C | `signal-hook-registry` |
+//! | `policies` | off | texts of the policies that are one piece: `cforall`, `negele`, `negele-local`, `go`, `tokio`, `libfibre`, `prows`, `parsimonious` | code of a pool for each |
+//!
+//! The types of all policies are there without `policies`: `Runtime::builder().policy(policy::Go)`.
+//!
 //! # `fork()`
 //!
 //! A child made by `fork()` has one thread, the one that forked; the workers stay in the parent. In the child
@@ -91,11 +102,13 @@ mod fork_join;
 pub mod fs;
 mod idle;
 pub mod io;
+#[cfg(feature = "net")]
 pub mod net;
 mod observe;
 mod pool;
 mod runtime;
 mod scheduler;
+#[cfg(feature = "signal")]
 pub mod signal;
 pub mod stream;
 pub mod sync;

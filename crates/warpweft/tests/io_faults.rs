@@ -1,7 +1,11 @@
 //! What the system does to a program that waits: no more descriptors, interrupted calls, a forked child. Each
 //! in a child process of its own, because limits, timers and forks are the whole process's.
 #![cfg(target_os = "linux")]
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![cfg(all(
+    feature = "net",
+    feature = "signal",
+    not(any(warpweft_loom, warpweft_shuttle))
+))]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

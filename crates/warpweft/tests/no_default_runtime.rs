@@ -1,7 +1,11 @@
 //! The default runtime cannot be built: each way to it ends in an error or in a panic that is caught here,
 //! with the reason. The program goes on, and finds the runtime when threads can be had again. Alone in its
 //! process.
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![cfg(all(
+    feature = "net",
+    feature = "signal",
+    not(any(warpweft_loom, warpweft_shuttle))
+))]
 #![allow(
     clippy::disallowed_methods,
     reason = "the system's own threads call into the runtime"

@@ -1,7 +1,7 @@
 //! A program that enters a sandbox after its runtimes have started: the kernel's barrier, which was granted
 //! before, is refused. In a child process, because there is no way back.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![cfg(all(feature = "net", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

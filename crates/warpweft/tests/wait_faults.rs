@@ -1,7 +1,7 @@
 //! The matrix, and what else waits, where the system or the tasks misbehave. Signals, refused threads and
 //! forks are the whole process's, so each test has a child process of its own.
 #![cfg(target_os = "linux")]
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![cfg(all(feature = "net", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -8,12 +8,14 @@ use warpweft_task::TaskRef;
 const MOST: usize = 32;
 
 /// The node that travels in this word.
+#[inline]
 pub(super) fn carried(word: u64) -> Carried {
     // The 32 bits of the node; above it is the priority.
     Carried::from_bits(word as u32)
 }
 
 /// The number of levels, if there may be so many.
+#[inline]
 pub(super) fn check(levels: usize) -> Result<u8, PolicyError> {
     match u8::try_from(levels) {
         Ok(number) if (2..=MOST).contains(&levels) => Ok(number),
@@ -24,6 +26,7 @@ pub(super) fn check(levels: usize) -> Result<u8, PolicyError> {
 }
 
 /// Within how many steps of a worker that looks after `levels` levels by turns a task is taken.
+#[inline]
 pub(super) fn steps(levels: usize, interval: u32, ahead: usize) -> u64 {
     (levels as u64 * u64::from(interval)).saturating_mul(ahead as u64 + 1)
 }
@@ -33,6 +36,7 @@ pub(super) fn steps(levels: usize, interval: u32, ahead: usize) -> u64 {
 pub(super) struct Levels(Box<[Linked<TaskRef>]>);
 
 impl Levels {
+    #[inline]
     pub(super) fn new(nodes: &Nodes, levels: usize) -> Self {
         Self((0..levels).map(|_| Linked::new(nodes)).collect())
     }
@@ -74,28 +78,33 @@ impl Levels {
     }
 
     /// A task of level `turn` modulo the levels; if there is none, of the next one that has one.
+    #[inline]
     pub(super) fn pop_by_turns(&self, processor: &Processor, turn: usize) -> Option<TaskRef> {
         let (before, rest) = self.0.split_at(turn % self.0.len());
         rest.iter().chain(before).find_map(|queue| take(queue, processor))
     }
 
     /// A task, if there is one for certain.
+    #[inline]
     pub(super) fn scan(&self, processor: &Processor) -> Option<TaskRef> {
         self.pop_by_turns(processor, 0)
     }
 
     /// The most urgent level that seems to have a task; the number of levels if none has.
+    #[inline]
     pub(super) fn first(&self) -> usize {
         let first = self.0.iter().position(|queue| !queue.seems_empty());
         first.unwrap_or(self.0.len())
     }
 
     /// Whether that many levels are all there are.
+    #[inline]
     pub(super) fn is_beyond(&self, level: usize) -> bool {
         level >= self.0.len()
     }
 
     /// Whether it seems to have more than one task.
+    #[inline]
     pub(super) fn has_several(&self) -> bool {
         let mut busy = self.0.iter().filter(|queue| !queue.seems_empty());
         match (busy.next(), busy.next()) {
@@ -106,6 +115,7 @@ impl Levels {
     }
 
     /// Whether each level was empty at a moment of the call.
+    #[inline]
     pub(super) fn is_empty(&self, processor: &Processor) -> bool {
         self.0
             .iter()

@@ -42,6 +42,7 @@ pub struct NegeleLocal {
 impl NegeleLocal {
     /// Four levels: urgent, normal, low and idle. Balances every 32 tasks.
     #[must_use]
+    #[inline]
     pub fn new() -> Self {
         Self {
             levels: 4,
@@ -51,6 +52,7 @@ impl NegeleLocal {
 
     /// How many levels there are, idle included: 2 to 32. Another number is an error when the pool is built.
     #[must_use]
+    #[inline]
     pub fn levels(mut self, levels: usize) -> Self {
         self.levels = levels;
         self
@@ -58,12 +60,14 @@ impl NegeleLocal {
 
     /// Every how many tasks a worker looks at another one; 0 is an error when the pool is built.
     #[must_use]
+    #[inline]
     pub fn balance(mut self, tasks: u32) -> Self {
         self.balance = tasks;
         self
     }
 
     /// Whether it can be.
+    #[inline]
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         check(self.levels)?;
         if self.balance == 0 {
@@ -75,18 +79,21 @@ impl NegeleLocal {
 
     /// Within how many steps of its worker a task runs that has `ahead` tasks before it in its queue.
     #[must_use]
+    #[inline]
     pub fn steps(&self, ahead: usize) -> u64 {
         levels::steps(2 * self.levels, Self::INTERVAL, ahead)
     }
 }
 
 impl Default for NegeleLocal {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
 }
 
 impl fmt::Display for NegeleLocal {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usual = Self::new();
         f.write_str("negele-local")?;
@@ -110,6 +117,7 @@ pub struct Shared {
 }
 
 impl Shared {
+    #[inline]
     fn outside(&self) -> &Levels {
         &self.affine[self.affine.len() - 1]
     }
@@ -136,10 +144,12 @@ impl Policy for NegeleLocal {
 
     const WATCHES_COMPLETIONS: bool = true;
 
+    #[inline]
     fn priorities(&self) -> u8 {
         check(self.levels).unwrap_or(0)
     }
 
+    #[inline]
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
         self.check()?;
         let (nodes, processors) = Nodes::new(env.workers, VISITORS);
@@ -195,6 +205,7 @@ impl Policy for NegeleLocal {
         outside.or_else(|| home.pop(&own.processor))
     }
 
+    #[inline]
     fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         if std::mem::take(&mut own.ran_dry) && own.in_a_row < Self::INTERVAL {
             own.in_a_row += 1;
@@ -220,6 +231,7 @@ impl Policy for NegeleLocal {
         task
     }
 
+    #[inline]
     fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         let affine = shared.affine.len();
         let first = cx.random(affine);
@@ -229,15 +241,18 @@ impl Policy for NegeleLocal {
             .find_map(|other| share(shared, own, other, cx))
     }
 
+    #[inline]
     fn scan(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
         shared.affine.iter().find_map(|home| home.scan(&own.processor))
     }
 
     /// Without the look whether somebody else has something more urgent.
+    #[inline]
     fn drain(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
         shared.affine[own.home].pop(&own.processor)
     }
 
+    #[inline]
     fn completed(shared: &Shared, _: &mut Own, policy_word: u64) {
         shared.nodes.release(levels::carried(policy_word));
     }
@@ -245,6 +260,7 @@ impl Policy for NegeleLocal {
 
 /// A task of a random other worker that is more urgent than all that this one has.
 #[cold]
+#[inline]
 fn balance(shared: &Shared, own: &Own, cx: &Cx<'_>) -> Option<TaskRef> {
     let other = cx.random(shared.affine.len());
     if other == own.home {
@@ -258,6 +274,7 @@ fn balance(shared: &Shared, own: &Own, cx: &Cx<'_>) -> Option<TaskRef> {
 }
 
 /// The most urgent task of another worker; a few more come along.
+#[inline]
 fn share(shared: &Shared, own: &Own, other: usize, cx: &Cx<'_>) -> Option<TaskRef> {
     cx.count(Count::StealAttempts, 1);
     let (home, other) = (&shared.affine[own.home], &shared.affine[other]);

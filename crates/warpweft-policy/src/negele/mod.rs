@@ -60,36 +60,42 @@ pub struct Negele {
 impl Negele {
     /// Four levels: urgent, normal, low and idle.
     #[must_use]
+    #[inline]
     pub fn new() -> Self {
         Self { levels: 4 }
     }
 
     /// How many levels there are, idle included: 2 to 32. Another number is an error when the pool is built.
     #[must_use]
+    #[inline]
     pub fn levels(mut self, levels: usize) -> Self {
         self.levels = levels;
         self
     }
 
     /// Whether there may be so many levels.
+    #[inline]
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         check(self.levels).map(drop)
     }
 
     /// Within how many steps of the slowest worker a task runs that has `ahead` tasks before it in its level.
     #[must_use]
+    #[inline]
     pub fn steps(&self, ahead: usize) -> u64 {
         levels::steps(self.levels, Self::INTERVAL, ahead)
     }
 }
 
 impl Default for Negele {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
 }
 
 impl fmt::Display for Negele {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("negele")?;
         if self.levels != Self::new().levels {
@@ -120,10 +126,12 @@ impl Policy for Negele {
 
     const WATCHES_COMPLETIONS: bool = true;
 
+    #[inline]
     fn priorities(&self) -> u8 {
         check(self.levels).unwrap_or(0)
     }
 
+    #[inline]
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
         self.check()?;
         let (nodes, processors) = Nodes::new(env.workers, VISITORS);
@@ -150,6 +158,7 @@ impl Policy for Negele {
         shared.levels.pop(&own.processor)
     }
 
+    #[inline]
     fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         own.turn = own.turn.wrapping_add(1);
         let task = shared.levels.pop_by_turns(&own.processor, own.turn);
@@ -157,23 +166,28 @@ impl Policy for Negele {
         task
     }
 
+    #[inline]
     fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::next(shared, own, cx)
     }
 
+    #[inline]
     fn scan(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
         shared.levels.scan(&own.processor)
     }
 
     /// All that is ready lies where everybody finds it.
+    #[inline]
     fn drain(_: &Shared, _: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
         None
     }
 
+    #[inline]
     fn is_only_ready(shared: &Shared, own: &Own) -> bool {
         shared.levels.is_empty(&own.processor)
     }
 
+    #[inline]
     fn completed(shared: &Shared, _: &mut Own, policy_word: u64) {
         shared.nodes.release(levels::carried(policy_word));
     }

@@ -33,12 +33,14 @@ pub struct Go;
 impl Go {
     /// Within how many steps of its worker a task runs when `others` are ready.
     #[must_use]
+    #[inline]
     pub fn steps(others: usize) -> u64 {
         u64::from(2 * Self::INTERVAL).saturating_mul((others + RING + 1) as u64)
     }
 }
 
 impl fmt::Display for Go {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("go")
     }
@@ -63,6 +65,7 @@ impl Policy for Go {
     type Shared = Shared;
     type Local = Own;
 
+    #[inline]
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
         let own = |_| {
             Ok(Own {
@@ -109,6 +112,7 @@ impl Policy for Go {
         own.next.pop().or_else(|| own.ring.pop())
     }
 
+    #[inline]
     fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         own.turn = own.turn.wrapping_add(1);
         let from_ring = own.turn.is_multiple_of(2);
@@ -118,6 +122,7 @@ impl Policy for Go {
         task
     }
 
+    #[inline]
     fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         if let Some(task) = refill(&mut own.ring, &shared.global, cx) {
             return Some(task);
@@ -125,6 +130,7 @@ impl Policy for Go {
         Self::steal_from_stuck(shared, own, cx)
     }
 
+    #[inline]
     fn steal_from_stuck(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         let workers = cx.workers();
         let first = cx.random(workers);
@@ -148,6 +154,7 @@ impl Policy for Go {
         })
     }
 
+    #[inline]
     fn scan(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         let own = own.next.pop().or_else(|| own.ring.pop());
         own.or_else(|| shared.global.pop()).or_else(|| {
@@ -156,6 +163,7 @@ impl Policy for Go {
         })
     }
 
+    #[inline]
     fn is_only_ready(shared: &Shared, own: &Own) -> bool {
         own.next.is_empty() && own.ring.is_empty() && shared.global.is_empty()
     }

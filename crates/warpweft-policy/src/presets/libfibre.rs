@@ -39,12 +39,14 @@ pub struct Libfibre;
 impl Libfibre {
     /// Within how many steps of any worker a task runs when `others` are ready in a pool of so many workers.
     #[must_use]
+    #[inline]
     pub fn steps(others: usize, workers: usize) -> u64 {
         u64::from(Self::INTERVAL * 2).saturating_mul(workers as u64 * (others as u64 + 1))
     }
 
     /// Within how many steps of its own worker a task runs.
     #[must_use]
+    #[inline]
     pub fn own_steps(others: usize) -> u64 {
         // Every 61st step may be somebody else's.
         2 * (others as u64 + 1) + others as u64 / 30 + 1
@@ -52,6 +54,7 @@ impl Libfibre {
 }
 
 impl fmt::Display for Libfibre {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("libfibre")
     }
@@ -81,6 +84,7 @@ impl Policy for Libfibre {
     type Shared = Shared;
     type Local = Own;
 
+    #[inline]
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
         let own = |me| {
             Ok(Own {
@@ -138,6 +142,7 @@ impl Policy for Libfibre {
     }
 
     /// One of another worker, which may be stuck: the others by turns, both halves of each.
+    #[inline]
     fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         own.turn = own.turn.wrapping_add(1);
         let (home, half) = (own.turn / 2 % shared.0.len(), own.turn % 2);
@@ -151,6 +156,7 @@ impl Policy for Libfibre {
         task
     }
 
+    #[inline]
     fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         let victim = cx.random(shared.0.len());
         let home = Some(&shared.0[victim]).filter(|_| victim != own.me)?;
@@ -161,6 +167,7 @@ impl Policy for Libfibre {
         task
     }
 
+    #[inline]
     fn scan(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         own.queue.pop().or_else(|| {
             let affine = shared.0.iter();
@@ -170,6 +177,7 @@ impl Policy for Libfibre {
         })
     }
 
+    #[inline]
     fn is_only_ready(shared: &Shared, own: &Own) -> bool {
         // What others have counts, too: `poll_global` may bring it.
         own.queue.is_empty()
@@ -181,6 +189,7 @@ impl Policy for Libfibre {
 }
 
 #[cold]
+#[inline]
 fn grow(shared: &Shared, own: &mut Own, task: TaskRef, cx: &Cx<'_>) {
     let task = if own.queue.grow().is_ok() {
         cx.count(Count::Grown, 1);

@@ -11,6 +11,7 @@ pub(super) const RING: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     256
 };
 
+#[inline]
 pub(super) fn make() -> Result<Fifo<TaskRef>, CapacityError> {
     Fifo::with_capacity(RING)
 }
@@ -24,6 +25,7 @@ pub(super) fn push(ring: &mut Fifo<TaskRef>, overflow: &Locked<TaskRef>, task: T
 }
 
 #[cold]
+#[inline]
 fn push_half(ring: &mut Fifo<TaskRef>, overflow: &Locked<TaskRef>, task: TaskRef, cx: &Cx<'_>) {
     let half: Vec<_> = std::iter::from_fn(|| ring.pop()).take(RING / 2).collect();
     cx.count(Count::Overflowed, half.len() as u64 + 1);
@@ -32,6 +34,7 @@ fn push_half(ring: &mut Fifo<TaskRef>, overflow: &Locked<TaskRef>, task: TaskRef
 
 /// The oldest task of the pool's queue. To an empty ring comes a fair share of the others, half a ring at
 /// most; to any other none: they might be thrown out again, behind newer ones, for ever.
+#[inline]
 pub(super) fn refill(ring: &mut Fifo<TaskRef>, global: &Locked<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
     let first = global.pop()?;
     if ring.is_empty() {
@@ -45,6 +48,7 @@ pub(super) fn refill(ring: &mut Fifo<TaskRef>, global: &Locked<TaskRef>, cx: &Cx
 }
 
 /// One task, unless there is none for certain.
+#[inline]
 pub(super) fn take_one(ring: &FifoThief<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
     loop {
         match ring.steal_one() {

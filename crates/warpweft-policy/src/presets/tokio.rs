@@ -42,12 +42,14 @@ pub struct Tokio;
 impl Tokio {
     /// Within how many steps of its worker a task runs when `others` are ready.
     #[must_use]
+    #[inline]
     pub fn steps(others: usize) -> u64 {
         u64::from(Self::INTERVAL).saturating_mul((others + RING + 1) as u64)
     }
 }
 
 impl fmt::Display for Tokio {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("tokio")
     }
@@ -78,6 +80,7 @@ pub(super) struct PollInterval {
 }
 
 impl PollInterval {
+    #[inline]
     pub(super) fn new() -> Self {
         Self {
             mean_ns: 0,
@@ -87,6 +90,7 @@ impl PollInterval {
     }
 
     /// `EVENTS` steps are done.
+    #[inline]
     pub(super) fn learn(&mut self, now: u64) {
         if let Some(since) = self.since.replace(now) {
             let step = now.saturating_sub(since) / u64::from(EVENTS);
@@ -105,6 +109,7 @@ impl Policy for Tokio {
     type Shared = Shared;
     type Local = Own;
 
+    #[inline]
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
         let own = |_| {
             Ok(Own {
@@ -172,12 +177,14 @@ impl Policy for Tokio {
         own.ring.pop().or_else(|| own.slot.take())
     }
 
+    #[inline]
     fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         let task = refill(&mut own.ring, &shared.injector, cx);
         cx.count(Count::GlobalPolls, u64::from(task.is_some()));
         task
     }
 
+    #[inline]
     fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         own.pace.since = None;
         if let Some(task) = refill(&mut own.ring, &shared.injector, cx) {
@@ -186,6 +193,7 @@ impl Policy for Tokio {
         Self::steal_from_stuck(shared, own, cx)
     }
 
+    #[inline]
     fn steal_from_stuck(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         let workers = shared.rings.len();
         let first = cx.random(workers);
@@ -201,12 +209,14 @@ impl Policy for Tokio {
         })
     }
 
+    #[inline]
     fn scan(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         let own = own.slot.take().or_else(|| own.ring.pop());
         own.or_else(|| shared.injector.pop())
             .or_else(|| shared.rings.iter().find_map(|ring| take_one(ring, cx)))
     }
 
+    #[inline]
     fn is_only_ready(shared: &Shared, own: &Own) -> bool {
         own.slot.is_none() && own.ring.is_empty() && shared.injector.is_empty()
     }

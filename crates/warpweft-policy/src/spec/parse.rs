@@ -1,46 +1,14 @@
 //! From text to policy, or to an error that says where, what, and what would be right.
 
-use super::{Kind, PRESETS, PolicySpec};
+use super::kind::Kind;
+use super::presets::PRESETS;
+use super::words::{Parsed, Parser, Word};
 use crate::Stealing;
 use crate::order::{FifoOrder, MOST_LEVELS, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use crate::stealing::{
     Axes, Help, MOST_CAPACITY, MOST_QUEUES, Overflow, Rebalance, StealAmount, Victims, Woken, YieldTo,
 };
-use std::fmt;
-use std::num::NonZeroUsize;
-use std::str::FromStr;
 use warpweft_queue::{Amount, MAX_CAPACITY};
-
-/// What is wrong with a policy's text, where, and what would be right.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParsePolicyError {
-    text: String,
-    position: usize,
-    problem: String,
-    valid: String,
-}
-
-impl ParsePolicyError {
-    /// Where the wrong word begins: a byte offset into the text.
-    #[must_use]
-    pub fn position(&self) -> usize {
-        self.position
-    }
-}
-
-impl fmt::Display for ParsePolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            text,
-            position,
-            problem,
-            valid,
-        } = self;
-        write!(f, "policy `{text}`, at position {position}: {problem}; {valid}")
-    }
-}
-
-impl std::error::Error for ParsePolicyError {}
 
 const ORDERS: &str = "an order is one of: fifo, chain, lifo, slot:N, alternate:N, stochastic:PERCENT, reverse:N, adaptive:N, priority:LEVELS";
 const OPTIONS: &str =
@@ -52,6 +20,17 @@ const OVERFLOWS: &str = "overflow= takes one of: grow, retry:N, locked, lockfree
 const YIELDS: &str = "yield= takes one of: local, global";
 const WOKENS: &str = "woken= takes one of: waker, last";
 const LEVELS: &str = "rebalance= takes one of: off, or a number of looks, from 1 to 65536";
+/// The first words that need the feature `policies`.
+const PIECES: [&str; 8] = [
+    "cforall",
+    "negele",
+    "negele-local",
+    "go",
+    "tokio",
+    "libfibre",
+    "prows",
+    "parsimonious",
+];
 /// The most looks after what is overdue between two at another worker's queue: some four million tasks.
 const MOST_LOOKS: usize = 1 << 16;
 /// The most times that a spawner may try again: some milliseconds.
@@ -59,101 +38,22 @@ const MOST_RETRIES: usize = 1_000_000;
 /// The most victims: more than a pool can have.
 const MOST_VICTIMS: usize = 1 << 16;
 
-/// A word of the text and where it begins.
-#[derive(Clone, Copy)]
-pub(super) struct Word<'a> {
-    pub(super) text: &'a str,
-    position: usize,
-}
-
-impl<'a> Word<'a> {
-    /// The word without the spaces around it.
-    fn trimmed(self) -> Self {
-        let start = self.text.trim_start();
-        Self {
-            text: start.trim_end(),
-            position: self.position + (self.text.len() - start.len()),
-        }
-    }
-
-    pub(super) fn split_once(self, at: char) -> Option<(Self, Self)> {
-        let (left, right) = self.text.split_once(at)?;
-        let right = Self {
-            text: right,
-            position: self.position + left.len() + at.len_utf8(),
-        };
-        Some((Self { text: left, ..self }.trimmed(), right.trimmed()))
-    }
-
-    /// `name:number`: the name, and where the number is, or should be.
-    fn named(self) -> (&'a str, Self) {
-        let nothing = Self {
-            text: "",
-            position: self.position + self.text.len(),
-        };
-        match self.split_once(':') {
-            Some((name, number)) => (name.text, number),
-            None => (self.text, nothing),
-        }
-    }
-}
-
-/// Parses the words of one text.
-pub(super) struct Parser<'a>(&'a str);
-
-pub(super) type Parsed<T> = Result<T, ParsePolicyError>;
-
 impl<'a> Parser<'a> {
-    pub(super) fn error(
-        &self,
-        at: Word<'_>,
-        problem: impl Into<String>,
-        valid: impl Into<String>,
-    ) -> ParsePolicyError {
-        ParsePolicyError {
-            text: self.0.to_owned(),
-            position: at.position,
-            problem: problem.into(),
-            valid: valid.into(),
-        }
-    }
-
-    fn unknown(&self, value: Word<'_>, valid: &str) -> ParsePolicyError {
-        self.error(value, format!("`{}` is unknown", value.text), valid)
-    }
-
-    fn words(&self) -> impl Iterator<Item = Word<'a>> {
-        let mut position = 0;
-        self.0.split('+').map(move |text| {
-            let word = Word { text, position };
-            position += text.len() + 1;
-            word.trimmed()
-        })
-    }
-
-    pub(super) fn number(&self, word: Word<'_>, what: &str, limit: usize) -> Parsed<NonZeroUsize> {
-        let valid = || format!("{what} is a number from 1 to {limit}");
-        match word.text.parse::<usize>() {
-            Ok(number) if number <= limit => {
-                NonZeroUsize::new(number).ok_or_else(|| self.error(word, format!("{what} of 0"), valid()))
-            }
-            Ok(number) => Err(self.error(word, format!("{what} of {number} is too large"), valid())),
-            Err(_) => Err(self.error(word, format!("`{}` is not {what}", word.text), valid())),
-        }
-    }
-
     /// The first word: a name, or an order.
-    fn start(&self, word: Word<'_>) -> Parsed<Kind> {
+    pub(super) fn start(&self, word: Word<'_>) -> Parsed<Kind> {
         if let Some(preset) = PRESETS.iter().find(|preset| preset.name == word.text) {
             return Ok((preset.make)());
         }
         if let Some((name, number)) = word.split_once(':')
-            && let Some(kind) = self.order(name.text, number)?
+            && let Some(kind) = self.order(name, number)?
         {
             return Ok(kind);
         }
         let problem = match word.text {
             "" => String::from("the order is missing"),
+            text if Self::needs_feature(word) => {
+                format!("`{text}` needs the feature `policies` of `warpweft`")
+            }
             text => format!("`{text}` is not an order"),
         };
         let names: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
@@ -161,10 +61,15 @@ impl<'a> Parser<'a> {
         Err(self.error(word, problem, valid))
     }
 
+    /// Returns true if the word names a policy that this build leaves out.
+    fn needs_feature(word: Word<'_>) -> bool {
+        cfg!(not(feature = "policies")) && PIECES.contains(&word.named().0)
+    }
+
     /// An order with a number. `None`: there is no such order.
-    fn order(&self, name: &str, number: Word<'_>) -> Parsed<Option<Kind>> {
+    fn order(&self, name: Word<'_>, number: Word<'_>) -> Parsed<Option<Kind>> {
         let every = || self.number(number, "a number of tasks", MOST_CAPACITY);
-        let mix = match name {
+        let mix = match name.text {
             "alternate" => Mix::Alternate(every()?),
             "reverse" => Mix::Reverse(every()?),
             "adaptive" => Mix::Adaptive(every()?),
@@ -181,18 +86,26 @@ impl<'a> Parser<'a> {
                 let order = PriorityOrder::new(FifoOrder, levels);
                 return Ok(Some(Kind::Prioritised(Stealing::with_order(order))));
             }
-            _ => return self.piece(name, number),
+            _ => return Ok(self.piece(name, number)?.map(Kind::Piece)),
         };
         let order = MixedOrder::new(mix).map_err(|error| self.error(number, error.to_string(), ORDERS))?;
         Ok(Some(Kind::Mixed(Stealing::with_order(order))))
     }
 
     /// All other words. `kind` is assembled from parts.
-    fn options(&self, words: impl Iterator<Item = Word<'a>>, start: Word<'_>, kind: &mut Kind) -> Parsed<()> {
+    pub(super) fn options(
+        &self,
+        words: impl Iterator<Item = Word<'a>>,
+        start: Word<'_>,
+        kind: &mut Kind,
+    ) -> Parsed<()> {
         let full = kind.to_string();
         let order = full.split('+').next().unwrap_or_default();
+        if let Kind::Piece(piece) = kind {
+            return self.piece_options(words, start, piece);
+        }
         let Some((axes, usual)) = kind.axes_mut() else {
-            return self.piece_options(words, start, kind);
+            return Ok(());
         };
         let mut seen: Vec<Word<'_>> = Vec::new();
         for word in words {
@@ -311,21 +224,5 @@ impl<'a> Parser<'a> {
             _ if value.text == "lockfree" => Ok(Overflow::LockFree),
             _ => Err(self.unknown(value, OVERFLOWS)),
         }
-    }
-}
-
-impl FromStr for PolicySpec {
-    type Err = ParsePolicyError;
-
-    fn from_str(text: &str) -> Result<Self, ParsePolicyError> {
-        let parser = Parser(text);
-        let mut words = parser.words();
-        let start = words.next().unwrap_or(Word {
-            text: "",
-            position: 0,
-        });
-        let mut kind = parser.start(start)?;
-        parser.options(words, start, &mut kind)?;
-        Ok(Self(kind))
     }
 }

@@ -1,25 +1,80 @@
-//! The options of policies that are one piece. What is possible the policies know themselves: here it is only
-//! said where in the text the impossible stands.
+//! Policies that are one piece, and their options. What is possible the policies know themselves: this file
+//! only adds where in the text the impossible is.
+//!
+//! It needs the feature `policies`; `no_pieces.rs` takes its place without it.
 
-use super::Kind;
-use super::parse::{Parsed, Parser, Word};
+use super::kind::PolicyVisitor;
+use super::words::{Parsed, Parser, Word};
 use crate::stealing::MOST_CAPACITY;
-use crate::{Cforall, Negele, NegeleLocal, PolicyError};
+use crate::{Cforall, Go, Libfibre, Negele, NegeleLocal, Parsimonious, PolicyError, ProWs, Tokio};
+use std::fmt;
+
+/// The policies that are one piece.
+#[derive(Debug, Clone)]
+pub(super) enum Piece {
+    Negele(Negele),
+    NegeleLocal(NegeleLocal),
+    Cforall(Cforall),
+    Go(Go),
+    Tokio(Tokio),
+    Libfibre(Libfibre),
+    ProWs(ProWs),
+    Parsimonious(Parsimonious),
+}
+
+impl Piece {
+    pub(super) fn visit<V: PolicyVisitor>(self, visitor: V) -> V::Output {
+        match self {
+            Self::Negele(policy) => visitor.visit(policy),
+            Self::NegeleLocal(policy) => visitor.visit(policy),
+            Self::Cforall(policy) => visitor.visit(policy),
+            Self::Go(policy) => visitor.visit(policy),
+            Self::Tokio(policy) => visitor.visit(policy),
+            Self::Libfibre(policy) => visitor.visit(policy),
+            Self::ProWs(policy) => visitor.visit(policy),
+            Self::Parsimonious(policy) => visitor.visit(policy),
+        }
+    }
+
+    fn options(&self) -> &'static [&'static str] {
+        match self {
+            Self::ProWs(_) | Self::Parsimonious(_) => &["capacity"],
+            Self::NegeleLocal(_) => &["balance"],
+            Self::Cforall(_) => &["lanes", "every", "age", "far", "weight", "clock", "capacity"],
+            Self::Negele(_) | Self::Go(_) | Self::Tokio(_) | Self::Libfibre(_) => &[],
+        }
+    }
+}
+
+impl fmt::Display for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Negele(policy) => policy.fmt(f),
+            Self::NegeleLocal(policy) => policy.fmt(f),
+            Self::Cforall(policy) => policy.fmt(f),
+            Self::Go(policy) => policy.fmt(f),
+            Self::Tokio(policy) => policy.fmt(f),
+            Self::Libfibre(policy) => policy.fmt(f),
+            Self::ProWs(policy) => policy.fmt(f),
+            Self::Parsimonious(policy) => policy.fmt(f),
+        }
+    }
+}
 
 impl<'a> Parser<'a> {
     /// A piece with a number. `None`: there is no such piece.
-    pub(super) fn piece(&self, name: &str, number: Word<'_>) -> Parsed<Option<Kind>> {
+    pub(super) fn piece(&self, name: Word<'_>, number: Word<'_>) -> Parsed<Option<Piece>> {
         let levels = || self.whole(number, "a number of levels");
-        Ok(Some(match name {
+        Ok(Some(match name.text {
             "negele" => {
                 let policy = Negele::new().levels(levels()?);
                 self.possible(policy.check(), number)?;
-                Kind::Negele(policy)
+                Piece::Negele(policy)
             }
             "negele-local" => {
                 let policy = NegeleLocal::new().levels(levels()?);
                 self.possible(policy.check(), number)?;
-                Kind::NegeleLocal(policy)
+                Piece::NegeleLocal(policy)
             }
             _ => return Ok(None),
         }))
@@ -30,9 +85,9 @@ impl<'a> Parser<'a> {
         &self,
         words: impl Iterator<Item = Word<'a>>,
         start: Word<'_>,
-        kind: &mut Kind,
+        piece: &mut Piece,
     ) -> Parsed<()> {
-        let names = kind.options();
+        let names = piece.options();
         let mut seen = Vec::new();
         for word in words {
             let option = word
@@ -59,24 +114,24 @@ impl<'a> Parser<'a> {
                 return Err(self.error(name, problem, "say each option once"));
             }
             seen.push(name.text);
-            self.set(kind, name.text, value)?;
+            self.set(piece, name.text, value)?;
         }
         Ok(())
     }
 
-    fn set(&self, kind: &mut Kind, name: &str, value: Word<'_>) -> Parsed<()> {
-        match kind {
-            Kind::ProWs(policy) => policy.capacity = self.capacity(value)?,
-            Kind::Parsimonious(policy) => policy.capacity = self.capacity(value)?,
-            Kind::NegeleLocal(policy) => {
+    fn set(&self, piece: &mut Piece, name: &str, value: Word<'_>) -> Parsed<()> {
+        match piece {
+            Piece::ProWs(policy) => policy.capacity = self.capacity(value)?,
+            Piece::Parsimonious(policy) => policy.capacity = self.capacity(value)?,
+            Piece::NegeleLocal(policy) => {
                 *policy = policy.clone().balance(self.small(value, "a number of tasks")?);
                 self.possible(policy.check(), value)?;
             }
-            Kind::Cforall(policy) => {
+            Piece::Cforall(policy) => {
                 *policy = self.constant(policy.clone(), name, value)?;
                 self.possible(policy.check(), value)?;
             }
-            _ => {}
+            Piece::Negele(_) | Piece::Go(_) | Piece::Tokio(_) | Piece::Libfibre(_) => {}
         }
         Ok(())
     }

@@ -67,7 +67,6 @@ fn errors_name_the_place_and_what_would_be_right() {
         ("fifo+rebalance=", 15, "`` is unknown"),
         ("fifo+rebalance=0", 15, "a number of looks of 0"),
         ("lifo+rebalance=65537", 15, "from 1 to 65536"),
-        ("go+rebalance=16", 3, "`go` is one piece"),
         (
             "fifo+speed=9",
             5,
@@ -88,6 +87,16 @@ fn errors_name_the_place_and_what_would_be_right() {
         ("fifo-retry+capacity=64", 11, "which has capacity=128"),
         ("fifo-retry+overflow=retry:7", 11, "which has overflow=retry:1024"),
         ("shed-sticky+help=shed", 12, "which has help=shed-sticky"),
+    ] {
+        fails(text, position, part);
+    }
+}
+
+#[cfg(feature = "policies")]
+#[test]
+fn errors_of_pieces_name_the_place_and_what_would_be_right() {
+    for (text, position, part) in [
+        ("go+rebalance=16", 3, "`go` is one piece"),
         ("go+steal=one", 3, "`go` is one piece, and has no options"),
         ("tokio+capacity=128", 6, "`tokio` is one piece"),
         ("libfibre+lifo", 9, "`libfibre` is one piece"),
@@ -121,11 +130,49 @@ fn errors_name_the_place_and_what_would_be_right() {
         ("prows+steal=one", 6, "capacity="),
         ("prows+capacity=0", 15, "from 1 to"),
         ("parsimonious+capacity=2+capacity=2", 24, "a second time"),
+        ("go:3", 0, "`go:3` is not an order"),
     ] {
-        let error = spec(text).expect_err(text);
-        assert_eq!(error.position(), position, "{error}");
-        assert!(error.to_string().contains(part), "{error}");
+        fails(text, position, part);
     }
+}
+
+#[cfg(not(feature = "policies"))]
+#[test]
+fn a_piece_needs_the_feature() {
+    for (text, name) in [
+        ("cforall+lanes=2", "cforall"),
+        ("negele", "negele"),
+        ("negele:4", "negele:4"),
+        ("negele-local:3 + balance=16", "negele-local:3"),
+        ("go", "go"),
+        (" go ", "go"),
+        ("tokio+steal=one", "tokio"),
+        ("libfibre", "libfibre"),
+        ("prows+capacity=2", "prows"),
+        ("parsimonious", "parsimonious"),
+    ] {
+        let problem =
+            format!("`{name}` needs the feature `policies` of `warpweft`; an order is one of: fifo");
+        fails(text, usize::from(text.starts_with(' ')), &problem);
+        assert!(PolicySpec::presets().iter().all(|preset| preset.name() != name));
+    }
+    for text in [
+        "fifo",
+        "chain",
+        "lifo",
+        "slot",
+        "adaptive",
+        "alternate",
+        "priority:3",
+    ] {
+        spec(text).expect("it is always there");
+    }
+}
+
+fn fails(text: &str, position: usize, part: &str) {
+    let error = spec(text).expect_err(text);
+    assert_eq!(error.position(), position, "{error}");
+    assert!(error.to_string().contains(part), "{error}");
 }
 
 /// What a name says may be said once more.
@@ -156,6 +203,17 @@ fn what_a_name_says_may_be_repeated_and_added_to() -> Result<(), ParsePolicyErro
             "lifo+rebalance=4",
             "lifo+steal=half+overflow=grow+capacity=256+yield=global+rebalance=4",
         ),
+    ] {
+        assert_eq!(spec(text)?.to_string(), full, "{text}");
+        assert_eq!(spec(full)?.to_string(), full);
+    }
+    Ok(())
+}
+
+#[cfg(feature = "policies")]
+#[test]
+fn what_is_usual_for_a_piece_is_not_printed() -> Result<(), ParsePolicyError> {
+    for (text, full) in [
         ("negele:4", "negele"),
         ("negele-local:3 + balance=16", "negele-local:3+balance=16"),
         ("cforall+far=0+lanes=1", "cforall+lanes=1+far=0"),

@@ -13,11 +13,10 @@
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
-use rustix::time::{timerfd_create, timerfd_settime};
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use warpweft_platform::clock;
+use warpweft_platform::timer::Timer;
 
 /// How many events one look takes at most; the rest comes with the next.
 const EVENTS: usize = 1024;
@@ -35,7 +34,7 @@ const LONGEST_MS: u64 = i32::MAX as u64;
 pub(crate) struct Poller {
     epoll: OwnedFd,
     wakeup: OwnedFd,
-    sleep_deadline: OwnedFd,
+    sleep_deadline: Timer,
 }
 
 /// What one look gave.
@@ -46,6 +45,7 @@ pub(crate) struct Events(Vec<epoll::Event>);
 unsafe impl Send for Events {}
 
 /// Whether [`Ready::marked`] is told.
+#[cfg(feature = "net")]
 pub(crate) const TELLS_ENDS: bool = true;
 
 /// A source has become ready.
@@ -95,12 +95,9 @@ impl Poller {
         let poller = Self {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             wakeup: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
-            sleep_deadline: timerfd_create(
-                TimerfdClockId::Monotonic,
-                TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
-            )?,
+            sleep_deadline: Timer::new()?,
         };
-        for own in [&poller.wakeup, &poller.sleep_deadline] {
+        for own in [poller.wakeup.as_fd(), poller.sleep_deadline.as_fd()] {
             let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
             epoll::add(&poller.epoll, own, epoll::EventData::new_u64(OWN), flags)?;
         }
@@ -136,12 +133,7 @@ impl Poller {
             Some(0) => Some(0),
             Some(ns) if ns >= COARSE_NS => Some(coarse_ms(ns)),
             Some(ns) => {
-                let zero = Timespec::default();
-                let once = Itimerspec {
-                    it_interval: zero,
-                    it_value: timespec(ns),
-                };
-                timerfd_settime(&self.sleep_deadline, TimerfdTimerFlags::empty(), &once)?;
+                self.sleep_deadline.set(ns)?;
                 None
             }
         };

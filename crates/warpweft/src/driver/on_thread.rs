@@ -22,6 +22,7 @@ pub(crate) struct Poller {
 pub(crate) struct Events(Vec<Ready>);
 
 /// Whether [`Ready::marked`] is told.
+#[cfg(feature = "net")]
 pub(crate) const TELLS_ENDS: bool = true;
 
 /// A source has become ready.

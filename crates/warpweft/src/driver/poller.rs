@@ -21,6 +21,7 @@ pub(crate) struct Poller(polling::Poller);
 pub(crate) struct Events(polling::Events);
 
 /// Whether [`Ready::marked`] is told: `polling` does not say the end of a stream apart on all systems.
+#[cfg(feature = "net")]
 pub(crate) const TELLS_ENDS: bool = false;
 
 /// A source has become ready.

@@ -1,7 +1,9 @@
 //! Anything with a descriptor that can be waited for.
 
+#[cfg(feature = "net")]
+mod receive;
+
 use crate::driver::core::Driver;
-use crate::driver::poller::TELLS_ENDS;
 use crate::driver::source::{Direction, Source};
 use crate::runtime::current_driver::current_driver;
 use futures_io::{AsyncRead, AsyncWrite};
@@ -145,39 +147,6 @@ impl<T: AsFd> Async<T> {
         poll_fn(|cx| waiter_id.poll(cx, check, || operation(self.get_ref()), |_| false)).await
     }
 
-    /// As [`read_with`](Self::read_with), for a stream of which a read that fills less than `room` leaves
-    /// nothing behind.
-    pub(crate) async fn receive(
-        &self,
-        room: usize,
-        mut operation: impl FnMut(&T) -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        let mut waiter_id = self.source.waiter_id(Direction::In);
-        let check = || self.driver.check();
-        poll_fn(|cx| {
-            waiter_id.poll(
-                cx,
-                check,
-                || operation(self.get_ref()),
-                |read| emptied(*read, room),
-            )
-        })
-        .await
-    }
-
-    /// As [`receive`](Self::receive), for those who poll.
-    pub(crate) fn poll_receive(
-        &self,
-        cx: &mut Context<'_>,
-        room: usize,
-        mut operation: impl FnMut(&T) -> io::Result<usize>,
-    ) -> Poll<io::Result<usize>> {
-        let check = || self.driver.check();
-        let operation = || operation(self.get_ref());
-        self.source
-            .poll_anonymous(Direction::In, cx, check, operation, |read| emptied(*read, room))
-    }
-
     /// One attempt of an operation that reads; if it would block, the task is woken when it may not.
     ///
     /// # Errors
@@ -239,12 +208,6 @@ impl<T: AsFd> Async<T> {
         })
         .await
     }
-}
-
-/// Whether a read of a stream has taken all that was there. Not at its end, which is ready for ever, nor
-/// where the poller does not tell ends from bytes.
-fn emptied(read: usize, room: usize) -> bool {
-    TELLS_ENDS && 0 < read && read < room
 }
 
 fn explain(error: io::Error) -> io::Error {

@@ -29,7 +29,11 @@
 //! Variables: `WARPWEFT_ADVERSARY_SCALE` divides counts, `WARPWEFT_ADVERSARY_LIMIT` is the time limit in
 //! seconds, and `WARPWEFT_ADVERSARY_WRAPPER` is a command that runs each child, such as valgrind with its
 //! options.
-#![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+#![cfg(all(
+    feature = "net",
+    target_os = "linux",
+    not(any(warpweft_loom, warpweft_shuttle))
+))]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -1,4 +1,5 @@
 //! Two kinds of waiting that meet: each test is a place where the parts of the runtime touch.
+#![cfg(feature = "net")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

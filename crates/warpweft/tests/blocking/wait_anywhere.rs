@@ -1,4 +1,5 @@
 //! Waiting works anywhere: see `support/matrix.rs` for the table.
+#![cfg(feature = "net")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

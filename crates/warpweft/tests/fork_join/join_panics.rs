@@ -1,5 +1,6 @@
 //! Joins whose first half panics: the second one runs all the same, as in rayon, unless the stack was told to
 //! end.
+#![cfg(feature = "macros")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

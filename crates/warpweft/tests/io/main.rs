@@ -3,6 +3,7 @@
 
 #[path = "../support/everywhere.rs"]
 mod everywhere;
+#[cfg(feature = "net")]
 #[path = "../support/inout.rs"]
 mod inout;
 

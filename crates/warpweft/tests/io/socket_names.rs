@@ -1,4 +1,5 @@
 //! Sockets beyond addresses: names, streams of connections, datagrams inside the machine.
+#![cfg(feature = "net")]
 
 use crate::inout::both_ways;
 use futures_core::Stream;

@@ -1,4 +1,5 @@
 //! Sockets: streams both ways, their halves and their ends, datagrams, and what peers do wrong.
+#![cfg(feature = "net")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

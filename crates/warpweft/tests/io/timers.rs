@@ -1,4 +1,5 @@
 //! Sleeps, intervals and time limits, with both ways of polling; sleeping and computing side by side.
+#![cfg(feature = "net")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -525,5 +525,5 @@ fn a_child_is_told_from_one_that_hangs() {
             std::thread::sleep(Duration::from_secs(1));
         }
     }
-    assert_eq!(end_of(child), End::Latch(libc::SIGALRM));
+    assert_eq!(end_of(child), End::Signal(libc::SIGALRM));
 }

@@ -11,7 +11,7 @@ const LIMIT: u32 = 60;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Status(i32),
-    Latch(i32),
+    Signal(i32),
 }
 
 /// The status of a child whose task panicked, or could not go on.
@@ -51,10 +51,11 @@ pub(crate) fn end_of(child: libc::pid_t) -> End {
     if libc::WIFEXITED(status) {
         End::Status(libc::WEXITSTATUS(status))
     } else {
-        End::Latch(libc::WTERMSIG(status))
+        End::Signal(libc::WTERMSIG(status))
     }
 }
 
+#[cfg_attr(not(feature = "net"), allow(dead_code, reason = "its tests need sockets"))]
 /// Ends the calling process with 0 if `right`: for children that have no task that could return.
 pub(crate) fn leave(right: bool) -> ! {
     // SAFETY: it takes a number and does not return.

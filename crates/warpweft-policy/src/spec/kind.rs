@@ -1,0 +1,69 @@
+//! The policies that a text can name, as one type.
+
+use super::pieces::Piece;
+use crate::stealing::Axes;
+use crate::{Chained, Fifo, Lifo, Mixed, Policy, Prioritised, Slotted};
+use std::fmt;
+
+/// The types of policies that a text can name: a worker's loop is compiled for each.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    Fifo(Fifo),
+    Chained(Chained),
+    Lifo(Lifo),
+    Mixed(Mixed),
+    Slotted(Slotted),
+    Prioritised(Prioritised),
+    Piece(Piece),
+}
+
+impl Kind {
+    /// The axes of a policy that is assembled from parts, and what they are with its order alone; `None` for
+    /// one that is one piece.
+    pub(super) fn axes_mut(&mut self) -> Option<(&mut Axes, Axes)> {
+        match self {
+            Self::Fifo(policy) => Some((policy.axes_mut(), Fifo::USUAL)),
+            Self::Chained(policy) => Some((policy.axes_mut(), Chained::USUAL)),
+            Self::Lifo(policy) => Some((policy.axes_mut(), Lifo::USUAL)),
+            Self::Mixed(policy) => Some((policy.axes_mut(), Mixed::USUAL)),
+            Self::Slotted(policy) => Some((policy.axes_mut(), Slotted::USUAL)),
+            Self::Prioritised(policy) => Some((policy.axes_mut(), Prioritised::USUAL)),
+            Self::Piece(_) => None,
+        }
+    }
+
+    pub(super) fn visit<V: PolicyVisitor>(self, visitor: V) -> V::Output {
+        match self {
+            Self::Fifo(policy) => visitor.visit(policy),
+            Self::Chained(policy) => visitor.visit(policy),
+            Self::Lifo(policy) => visitor.visit(policy),
+            Self::Mixed(policy) => visitor.visit(policy),
+            Self::Slotted(policy) => visitor.visit(policy),
+            Self::Prioritised(policy) => visitor.visit(policy),
+            Self::Piece(piece) => piece.visit(visitor),
+        }
+    }
+}
+
+/// Receives the policy of a [`PolicySpec`] as a type of its own.
+pub trait PolicyVisitor {
+    /// What the visit results in.
+    type Output;
+
+    /// Called once, with the policy.
+    fn visit<P: Policy>(self, policy: P) -> Self::Output;
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fifo(policy) => policy.fmt(f),
+            Self::Chained(policy) => policy.fmt(f),
+            Self::Lifo(policy) => policy.fmt(f),
+            Self::Mixed(policy) => policy.fmt(f),
+            Self::Slotted(policy) => policy.fmt(f),
+            Self::Prioritised(policy) => policy.fmt(f),
+            Self::Piece(piece) => piece.fmt(f),
+        }
+    }
+}
