@@ -56,7 +56,7 @@ mod pool;
 #[cfg(warpweft_loom)]
 mod roles;
 #[cfg(not(warpweft_shuttle))]
-mod seat;
+mod test_worker;
 
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub use checks::{

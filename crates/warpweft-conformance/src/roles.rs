@@ -5,7 +5,7 @@
 //! lay still.
 
 use crate::duty::{Duty, Violation};
-use crate::seat::{Hook, Seat, build, push_local, suspended};
+use crate::test_worker::{Hook, TestWorker, build, push_local, suspended};
 use std::sync::Arc as StdArc;
 use warpweft_platform::atomic::{Ordering, fence};
 use warpweft_platform::counter::Counter;
@@ -168,7 +168,7 @@ pub fn owner_and_thieves_within<P: Policy>(preemptions: usize, name: &'static st
 }
 
 /// What the threads share.
-struct Cast<P: Policy> {
+struct SceneState<P: Policy> {
     name: &'static str,
     scene: &'static Scene,
     shared: P::Shared,
@@ -183,7 +183,7 @@ struct Cast<P: Policy> {
     private: Counter,
 }
 
-impl<P: Policy> Cast<P> {
+impl<P: Policy> SceneState<P> {
     fn fail(&self, duty: Duty, how: &str) -> ! {
         panic!(
             "{}",
@@ -200,9 +200,9 @@ impl<P: Policy> Cast<P> {
     }
 
     /// The part of a worker.
-    fn work(&self, seat: &mut Seat<P>, acts: &[Act], mut numbers: impl Iterator<Item = usize>) {
-        let worker = seat.worker;
-        let (local, cx) = seat.parts(Clock::Machine);
+    fn work(&self, worker: &mut TestWorker<P>, acts: &[Act], mut numbers: impl Iterator<Item = usize>) {
+        let index = worker.index;
+        let (local, cx) = worker.parts(Clock::Machine);
         for act in acts {
             let hook = match act {
                 Push(why) => {
@@ -224,7 +224,7 @@ impl<P: Policy> Cast<P> {
                 Some(task) => self.end(local, task),
                 None if matches!(act, Find) => {
                     if self.begun.get() == ended && self.private.get() == 0 {
-                        let how = format!("`scan` of worker {worker} said `None` while a task lay still.");
+                        let how = format!("`scan` of worker {index} said `None` while a task lay still.");
                         self.fail(Duty::ExhaustiveScan, &how);
                     }
                     self.excused.add_shared(1);
@@ -269,7 +269,7 @@ fn play<P: Policy>(name: &'static str, policy: &P, scene: &'static Scene) {
         + outside
         + scene.workers.iter().map(|acts| pushes(acts)).sum::<usize>()
         + pushes(scene.outsider);
-    let cast = Arc::new(Cast::<P> {
+    let state = Arc::new(SceneState::<P> {
         name,
         scene,
         shared,
@@ -279,83 +279,83 @@ fn play<P: Policy>(name: &'static str, policy: &P, scene: &'static Scene) {
         excused: Counter::default(),
         private: Counter::default(),
     });
-    let mut seats = Seat::<P>::all(locals, 1).into_iter();
+    let mut workers = TestWorker::<P>::all(locals, 1).into_iter();
     let mut numbers = 0..tasks;
 
-    let mut owner = seats
+    let mut owner = workers
         .next()
         .unwrap_or_else(|| unreachable!("every scene has a worker"));
     let before: Vec<Act> = own.iter().map(|&why| Push(why)).collect();
-    cast.work(&mut owner, &before, numbers.by_ref().take(own.len()));
+    state.work(&mut owner, &before, numbers.by_ref().take(own.len()));
     numbers
         .by_ref()
         .take(outside)
-        .for_each(|number| cast.push_from_outside(cast.probe.task(number), Injected));
+        .for_each(|number| state.push_from_outside(state.probe.task(number), Injected));
     let asleep = if scene.asleep {
-        fall_asleep(&cast, &mut owner)
+        fall_asleep(&state, &mut owner)
     } else {
         None
     };
 
     // The outsider is the thread that we are.
     let parts = std::iter::once(owner)
-        .chain(seats)
+        .chain(workers)
         .zip(scene.workers)
-        .map(|(mut seat, &acts)| {
-            let cast = Arc::clone(&cast);
+        .map(|(mut worker, &acts)| {
+            let state = Arc::clone(&state);
             let own: Vec<usize> = numbers.by_ref().take(pushes(acts)).collect();
             thread::spawn(move || {
-                cast.work(&mut seat, acts, own.into_iter());
-                seat
+                state.work(&mut worker, acts, own.into_iter());
+                worker
             })
         });
     let parts: Vec<_> = parts.collect();
     let mut asleep = asleep;
     for act in scene.outsider {
         match (act, asleep.take()) {
-            (Wake, Some(task)) => cast.push_from_outside(task, Why::Woken),
+            (Wake, Some(task)) => state.push_from_outside(task, Why::Woken),
             (Push(why), sleeper) => {
                 asleep = sleeper;
                 let number = numbers
                     .next()
                     .unwrap_or_else(|| unreachable!("a number for each push"));
-                cast.push_from_outside(cast.probe.task(number), *why);
+                state.push_from_outside(state.probe.task(number), *why);
             }
             (act, _) => unreachable!("an outsider does not {act:?}"),
         }
     }
-    let mut seats: Vec<_> = parts
+    let mut workers: Vec<_> = parts
         .into_iter()
         .map(|part| {
             part.join()
-                .unwrap_or_else(|_| cast.fail(Duty::NothingLost, "A thread panicked."))
+                .unwrap_or_else(|_| state.fail(Duty::NothingLost, "A thread panicked."))
         })
         .collect();
 
-    // Twice round, and each seat until it finds nothing: what is private to one is found by that one.
-    for seat in &mut seats {
-        let (local, cx) = seat.parts(Clock::Machine);
-        while let Some(task) = P::scan(&cast.shared, local, &cx) {
-            cast.end(local, task);
+    // Twice round, and each worker until it finds nothing: what is private to one is found by that one.
+    for worker in &mut workers {
+        let (local, cx) = worker.parts(Clock::Machine);
+        while let Some(task) = P::scan(&state.shared, local, &cx) {
+            state.end(local, task);
         }
     }
     for number in 0..tasks {
-        match (cast.probe.runs(number), cast.probe.lost(number)) {
+        match (state.probe.runs(number), state.probe.lost(number)) {
             (1, 0) => {}
-            (0, 0) => cast.fail(
+            (0, 0) => state.fail(
                 Duty::NothingLost,
                 &format!("Task {number} is in no place that a scan finds."),
             ),
-            (0, _) => cast.fail(Duty::NothingLost, &format!("Task {number} was dropped.")),
-            (runs, _) => cast.fail(Duty::NothingTwice, &format!("Task {number} ran {runs} times.")),
+            (0, _) => state.fail(Duty::NothingLost, &format!("Task {number} was dropped.")),
+            (runs, _) => state.fail(Duty::NothingTwice, &format!("Task {number} ran {runs} times.")),
         }
     }
 }
 
 /// Worker 0 takes a task, which then waits.
-fn fall_asleep<P: Policy>(cast: &Cast<P>, owner: &mut Seat<P>) -> Option<TaskRef> {
+fn fall_asleep<P: Policy>(state: &SceneState<P>, owner: &mut TestWorker<P>) -> Option<TaskRef> {
     let (local, cx) = owner.parts(Clock::Machine);
-    let mut task = P::next(&cast.shared, local, &cx)?;
-    suspended::<P>(&cast.shared, local, &mut task, &cx);
+    let mut task = P::next(&state.shared, local, &cx)?;
+    suspended::<P>(&state.shared, local, &mut task, &cx);
     Some(task)
 }

@@ -1,9 +1,13 @@
 //! What a policy may observe: who it runs for, time, chance, and its counters.
 
-use crate::{Count, Counters, WorkerId};
+use crate::{Count, Counters};
 use std::cell::{Cell, RefCell};
 use warpweft_platform::random::Rng;
 use warpweft_platform::{atomic, clock};
+
+/// The number of a worker in its pool, from 0: below [`PoolEnv::workers`](crate::PoolEnv::workers).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkerId(pub usize);
 
 /// Where a policy's time comes from.
 #[derive(Debug, Clone, Copy)]

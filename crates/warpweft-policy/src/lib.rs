@@ -29,18 +29,18 @@ mod stealing;
 mod testing;
 
 pub use counters::{Count, CounterSet, Counters};
-pub use cx::{Clock, Cx, Tally};
+pub use cx::{Clock, Cx, Tally, WorkerId};
 pub use helping::{Cforall, Helping};
 pub use negele::{Negele, NegeleLocal};
 pub use order::{FifoOrder, LifoOrder, Order};
 pub use parsimonious::Parsimonious;
-pub use policy::{Policy, PolicyError, PoolEnv, Wake, WorkerId};
+pub use policy::{Policy, PolicyError, PoolEnv, Wake, YieldTo};
 pub use presets::{Go, Libfibre, Tokio};
 pub use prows::ProWs;
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor, Preset};
 pub use stealing::{
     Chained, Fifo, Help, Lifo, Mixed, Overflow, Prioritised, Rebalance, Slotted, StealAmount, Stealing,
-    Victims, Woken, YieldTo,
+    Victims, Woken,
 };
 pub use warpweft_platform::topology::Place;
 pub use warpweft_task::{TaskInfo, TaskRef, Waiting, Why};

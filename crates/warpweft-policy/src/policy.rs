@@ -1,14 +1,30 @@
 //! The trait that every scheduler is written against.
 
-use crate::{Cx, YieldTo};
+use crate::{Cx, WorkerId};
 use std::fmt;
 use warpweft_platform::topology::Place;
 use warpweft_queue::CapacityError;
 use warpweft_task::{TaskRef, Waiting, Why};
 
-/// The number of a worker in its pool, from 0: below [`PoolEnv::workers`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct WorkerId(pub usize);
+/// Where a task goes that gives way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum YieldTo {
+    /// Into its worker's own queue (EBSL's soft yield). With FIFO that is behind all others; with LIFO behind
+    /// the newest, so that it gives way to one task, the one whose data is still in the cache.
+    Local,
+    /// Into queues of the pool that workers look at now and then (EBSL's hard yield): one for each two
+    /// workers, eight at most.
+    Global,
+}
+
+impl fmt::Display for YieldTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Local => "local",
+            Self::Global => "global",
+        })
+    }
+}
 
 /// Whom the framework should wake after a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,9 +148,9 @@ impl From<CapacityError> for PolicyError {
 /// use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};
 /// use warpweft_queue::Locked;
 ///
-/// struct Central;
+/// struct OneQueue;
 ///
-/// impl Policy for Central {
+/// impl Policy for OneQueue {
 ///     type Shared = Locked<TaskRef>;
 ///     type Local = ();
 ///

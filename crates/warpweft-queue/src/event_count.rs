@@ -48,7 +48,7 @@ fn wanted(word: u64) -> bool {
 
 /// Where one worker sleeps.
 #[derive(Debug, Default)]
-struct Place {
+struct ParkSlot {
     state: AtomicU32,
     parker: Parker,
 }
@@ -59,7 +59,9 @@ struct UnparkElsewhere(OnceLock<Box<dyn Fn() + Send + Sync>>);
 
 impl fmt::Debug for UnparkElsewhere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Rouse").field(&self.0.get().is_some()).finish()
+        f.debug_tuple("UnparkElsewhere")
+            .field(&self.0.get().is_some())
+            .finish()
     }
 }
 
@@ -100,7 +102,7 @@ impl fmt::Debug for UnparkElsewhere {
 #[derive(Debug)]
 pub struct EventCount {
     word: CachePadded<AtomicU64>,
-    places: Box<[CachePadded<Place>]>,
+    places: Box<[CachePadded<ParkSlot>]>,
     barrier: Asymmetric,
     max_searching: u32,
     unpark_elsewhere: UnparkElsewhere,
@@ -418,7 +420,7 @@ impl EventCount {
     }
 
     /// Waits for the token of the waker that chose this place, and ends the announcement.
-    fn take_token(&self, place: &Place) {
+    fn take_token(&self, place: &ParkSlot) {
         place.parker.park();
         // Ordering: Relaxed. `park` acquired what the waker wrote before the token.
         let state = place.state.load(Ordering::Relaxed);

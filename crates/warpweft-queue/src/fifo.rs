@@ -52,7 +52,7 @@ use warpweft_platform::sync::Arc;
 
 use crate::Word;
 use crate::end::{Amount, CapacityError, Full, Glance, Owner, Steal, Thief};
-use crate::ring::{Claim, Ring, Slots, View};
+use crate::ring::{Ring, RingClaim, Slots, View};
 
 /// How far a growth throws `head`. No queue lives for so many operations, so a locked `head` is never
 /// mistaken for a real one.
@@ -65,13 +65,13 @@ struct Shared<T: Word> {
 }
 
 /// What lies between two indices.
-enum Between {
+enum FifoSpan {
     Locked,
     Nothing,
     Elements(usize),
 }
 
-impl Between {
+impl FifoSpan {
     #[inline]
     fn of(head: u64, tail: u64) -> Self {
         const LOCKED: i64 = -((LOCK / 2) as i64);
@@ -308,16 +308,16 @@ pub struct FifoThief<T: Word> {
 impl<T: Word> FifoThief<T> {
     /// Claims as many of the oldest elements as `want` says of the number that is there.
     #[inline]
-    fn claim(&self, want: impl FnOnce(usize) -> usize) -> Result<Claim, Steal<T>> {
+    fn claim(&self, want: impl FnOnce(usize) -> usize) -> Result<RingClaim, Steal<T>> {
         // Ordering: Acquire; what follows is not older than this head (partners: `pop`, `grow`, and below).
         let head = self.shared.head.load(Ordering::Acquire);
         // Ordering: Acquire, for the words in the slots and the ring of this tail's epoch (partner:
         // `publish`).
         let tail = self.shared.tail.load(Ordering::Acquire);
-        let available = match Between::of(head, tail) {
-            Between::Locked => return Err(Steal::Lost),
-            Between::Nothing => return Err(Steal::Empty),
-            Between::Elements(count) => count,
+        let available = match FifoSpan::of(head, tail) {
+            FifoSpan::Locked => return Err(Steal::Lost),
+            FifoSpan::Nothing => return Err(Steal::Empty),
+            FifoSpan::Elements(count) => count,
         };
         let count = want(available);
         if count == 0 {
@@ -341,7 +341,7 @@ impl<T: Word> FifoThief<T> {
         // SAFETY: the claim has succeeded, so this was the live ring at that moment, and the claimed words in
         // it keep it from being freed.
         let slots = unsafe { &*ring }.view();
-        Ok(Claim {
+        Ok(RingClaim {
             slots,
             start: head as usize,
             count,
@@ -359,10 +359,10 @@ impl<T: Word> Thief<T> for FifoThief<T> {
         let head = self.shared.head.load(Ordering::Acquire);
         // Ordering: Acquire; who sees an element here sees it in a steal that follows.
         let tail = self.shared.tail.load(Ordering::Acquire);
-        let len = match Between::of(head, tail) {
-            Between::Locked => 1,
-            Between::Nothing => 0,
-            Between::Elements(count) => count,
+        let len = match FifoSpan::of(head, tail) {
+            FifoSpan::Locked => 1,
+            FifoSpan::Nothing => 0,
+            FifoSpan::Elements(count) => count,
         };
         Glance { len, mark: head }
     }
@@ -428,7 +428,7 @@ mod tests {
     use crate::growth_tests::{Grows, a_growth_stops_no_thief};
 
     impl Grows for Fifo<std::num::NonZeroUsize> {
-        type Seen = u64;
+        type Bounds = u64;
 
         fn copy(&self, bigger: &Slots) -> u64 {
             self.copy_to(bigger.view())

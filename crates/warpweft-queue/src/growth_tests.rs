@@ -10,13 +10,13 @@ type Element = NonZeroUsize;
 /// The two parts of a growth.
 pub(crate) trait Grows: Owner<Element> {
     /// What the first part tells the second.
-    type Seen;
+    type Bounds;
 
     /// Copies.
-    fn copy(&self, bigger: &Slots) -> Self::Seen;
+    fn copy(&self, bigger: &Slots) -> Self::Bounds;
 
     /// Locks thieves out, and lets them in again.
-    fn switch(&mut self, bigger: Box<Slots>, seen: Self::Seen);
+    fn switch(&mut self, bigger: Box<Slots>, seen: Self::Bounds);
 }
 
 fn element(id: usize) -> Element {

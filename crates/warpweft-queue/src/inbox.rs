@@ -77,17 +77,17 @@ struct Block {
     older: AtomicPtr<Block>,
     /// The owner's own: the way back, once it has walked it.
     newer: AtomicPtr<Block>,
-    slots: [Slot; SLOTS],
+    slots: [InboxSlot; SLOTS],
 }
 
-struct Slot {
+struct InboxSlot {
     state: AtomicU32,
     element: AtomicUsize,
 }
 
 impl Block {
     fn allocate() -> *mut Self {
-        let slot = |_| Slot {
+        let slot = |_| InboxSlot {
             state: AtomicU32::new(EMPTY),
             element: AtomicUsize::new(0),
         };
@@ -169,7 +169,7 @@ impl<T: Word> Core<T> {
         }
     }
 
-    fn reserve(&self) -> &Slot {
+    fn reserve(&self) -> &InboxSlot {
         // Ordering: Relaxed; a block is touched after the Acquire below only.
         let mut tail = self.tail.load(Ordering::Relaxed);
         loop {
@@ -309,7 +309,7 @@ impl<T: Word> Core<T> {
 
 /// Waits a moment for a reserved slot; says whether it is full. If not, its pusher will never fill it.
 #[cold]
-fn wait_or_skip(slot: &Slot) -> bool {
+fn wait_or_skip(slot: &InboxSlot) -> bool {
     let filled = |_| {
         spin_loop();
         // Ordering: Relaxed; the compare-and-swap has the last word.

@@ -51,7 +51,7 @@ use warpweft_platform::sync::Arc;
 
 use crate::Word;
 use crate::end::{Amount, CapacityError, Full, Glance, Owner, Steal, Thief};
-use crate::ring::{Claim, Ring, Slots, View};
+use crate::ring::{Ring, RingClaim, Slots, View};
 
 /// One pop in `word`.
 const POP: u64 = 1 << 32;
@@ -78,13 +78,13 @@ const fn split(word: u64) -> (u32, u32) {
 }
 
 /// What a thief sees.
-enum Between {
+enum LifoSpan {
     Locked,
     Nothing,
     Elements(usize),
 }
 
-impl Between {
+impl LifoSpan {
     #[inline]
     fn of(word: u64, pushes: u32) -> Self {
         const LOCKED: i32 = -((LOCK / 4) as i32);
@@ -322,15 +322,15 @@ pub struct LifoThief<T: Word> {
 impl<T: Word> LifoThief<T> {
     /// Claims as many of the oldest elements as `want` says of the number that is there.
     #[inline]
-    fn claim(&self, want: impl FnOnce(usize) -> usize) -> Result<Claim, Steal<T>> {
+    fn claim(&self, want: impl FnOnce(usize) -> usize) -> Result<RingClaim, Steal<T>> {
         // Ordering: Acquire; what follows is not older than this word (partners: `pop`, `grow`, and below).
         let word = self.shared.word.load(Ordering::Acquire);
         // Ordering: Acquire, for the words in the slots (partner: `publish`).
         let pushes = self.shared.pushes.load(Ordering::Acquire);
-        let available = match Between::of(word, pushes) {
-            Between::Locked => return Err(Steal::Lost),
-            Between::Nothing => return Err(Steal::Empty),
-            Between::Elements(count) => count,
+        let available = match LifoSpan::of(word, pushes) {
+            LifoSpan::Locked => return Err(Steal::Lost),
+            LifoSpan::Nothing => return Err(Steal::Empty),
+            LifoSpan::Elements(count) => count,
         };
         let count = want(available);
         if count == 0 {
@@ -355,7 +355,7 @@ impl<T: Word> LifoThief<T> {
         // SAFETY: the claim has succeeded, so this was the live ring at that moment, and the claimed words in
         // it keep it from being freed.
         let slots = unsafe { &*ring }.view();
-        Ok(Claim {
+        Ok(RingClaim {
             slots,
             start: head as usize,
             count,
@@ -373,10 +373,10 @@ impl<T: Word> Thief<T> for LifoThief<T> {
         let word = self.shared.word.load(Ordering::Acquire);
         // Ordering: Acquire; who sees an element here sees it in a steal that follows.
         let pushes = self.shared.pushes.load(Ordering::Acquire);
-        let len = match Between::of(word, pushes) {
-            Between::Locked => 1,
-            Between::Nothing => 0,
-            Between::Elements(count) => count,
+        let len = match LifoSpan::of(word, pushes) {
+            LifoSpan::Locked => 1,
+            LifoSpan::Nothing => 0,
+            LifoSpan::Elements(count) => count,
         };
         Glance { len, mark: word }
     }
@@ -442,7 +442,7 @@ mod tests {
     use crate::growth_tests::{Grows, a_growth_stops_no_thief};
 
     impl Grows for Lifo<std::num::NonZeroUsize> {
-        type Seen = u32;
+        type Bounds = u32;
 
         fn copy(&self, bigger: &Slots) -> u32 {
             self.copy_to(bigger.view())

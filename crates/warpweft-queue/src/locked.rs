@@ -118,7 +118,7 @@ impl<T: Word> Locked<T> {
     /// The number of elements. One load; other threads may have changed it by the time the caller looks at
     /// it.
     pub fn len(&self) -> usize {
-        // Ordering: Acquire pairs with the Release in `Held::drop`, so that whoever sees elements also sees
+        // Ordering: Acquire pairs with the Release in `RingGuard::drop`, so that whoever sees elements also sees
         // what their pusher did before. Not to overlook a push, Relaxed would do: see the module's
         // invariants.
         self.len.load(Ordering::Acquire)
@@ -130,8 +130,8 @@ impl<T: Word> Locked<T> {
         self.len() == 0
     }
 
-    fn lock(&self) -> Held<'_, T> {
-        Held {
+    fn lock(&self) -> RingGuard<'_, T> {
+        RingGuard {
             queue: self.queue.lock(),
             len: &self.len,
         }
@@ -153,12 +153,12 @@ impl<T: Word> fmt::Debug for Locked<T> {
 }
 
 /// The lock, held. It tells the new length before it is given back, in a panic too.
-struct Held<'a, T> {
+struct RingGuard<'a, T> {
     queue: MutexGuard<'a, VecDeque<T>>,
     len: &'a AtomicUsize,
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for RingGuard<'_, T> {
     fn drop(&mut self) {
         // Ordering: Release pairs with the Acquire in `len`. The lock, still held, orders it among the other
         // stores.
@@ -166,7 +166,7 @@ impl<T> Drop for Held<'_, T> {
     }
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for RingGuard<'_, T> {
     type Target = VecDeque<T>;
 
     fn deref(&self) -> &VecDeque<T> {
@@ -174,7 +174,7 @@ impl<T> Deref for Held<'_, T> {
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for RingGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut VecDeque<T> {
         &mut self.queue
     }

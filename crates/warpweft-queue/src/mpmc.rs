@@ -84,12 +84,12 @@ pub struct Mpmc<T: Word> {
     head: CachePadded<AtomicU64>,
     /// The next ticket for a push.
     tail: CachePadded<AtomicU64>,
-    slots: Box<[Slot]>,
+    slots: Box<[MpmcSlot]>,
     /// Elements go through by value only.
     _elements: PhantomData<fn(T) -> T>,
 }
 
-struct Slot {
+struct MpmcSlot {
     turn: AtomicU64,
     element: AtomicUsize,
 }
@@ -137,7 +137,7 @@ impl<T: Word> Mpmc<T> {
         slots
             .try_reserve_exact(count)
             .map_err(|_| CapacityError::Memory { asked: count })?;
-        slots.resize_with(count, || Slot {
+        slots.resize_with(count, || MpmcSlot {
             turn: AtomicU64::new(0),
             element: AtomicUsize::new(0),
         });
@@ -308,7 +308,7 @@ impl<T: Word> Mpmc<T> {
         filled && self.head.load(Ordering::Relaxed) == head
     }
 
-    fn slot(&self, ticket: u64) -> &Slot {
+    fn slot(&self, ticket: u64) -> &MpmcSlot {
         // The length is a power of two, so that the slots follow each other across the wrap of the ticket.
         &self.slots[ticket as usize & (self.slots.len() - 1)]
     }

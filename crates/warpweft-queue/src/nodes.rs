@@ -83,7 +83,7 @@ pub(crate) struct Node {
 }
 
 /// What one who may be inside a call announces, and the node that was left with it.
-struct Place {
+struct HazardSlot {
     hazard: AtomicU32,
     pool: AtomicU32,
     /// Of a visitor's place: held while somebody is in it.
@@ -138,7 +138,7 @@ struct Table {
     made: AtomicU32,
     /// The free list: a count of changes and the number of the top, `changes:32 | top:32`.
     free: CachePadded<AtomicU64>,
-    places: Box<[CachePadded<Place>]>,
+    places: Box<[CachePadded<HazardSlot>]>,
     /// The places below belong to processors.
     workers: usize,
 }
@@ -150,7 +150,7 @@ impl Nodes {
     #[must_use]
     pub fn new(workers: usize, visitors: usize) -> (Self, Vec<Processor>) {
         let places = (0..workers + visitors.max(1)).map(|_| {
-            CachePadded::new(Place {
+            CachePadded::new(HazardSlot {
                 hazard: AtomicU32::new(NONE),
                 pool: AtomicU32::new(NONE),
                 visited: Mutex::new(()),

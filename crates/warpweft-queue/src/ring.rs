@@ -211,7 +211,7 @@ fn claimed_slot_was_empty() -> ! {
 
 /// The slots that a thief has claimed. It has to empty them all.
 #[must_use]
-pub(crate) struct Claim {
+pub(crate) struct RingClaim {
     /// Where they are.
     pub(crate) slots: View,
     /// The index of the oldest.
@@ -220,7 +220,7 @@ pub(crate) struct Claim {
     pub(crate) count: usize,
 }
 
-impl Claim {
+impl RingClaim {
     /// Empties the slots in order. The first word is returned, the others go to `into` from `index` on; their
     /// publication is left to the caller.
     ///
@@ -247,7 +247,7 @@ impl Claim {
     ///
     /// # Safety
     ///
-    /// As for [`carry`](Claim::carry), and `count` is 1.
+    /// As for [`carry`](RingClaim::carry), and `count` is 1.
     pub(crate) unsafe fn only(self) -> NonZeroUsize {
         debug_assert_eq!(
             self.count, 1,

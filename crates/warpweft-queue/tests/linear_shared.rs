@@ -116,9 +116,9 @@ fn locked() {
 
 /// One place: a push displaces what is there.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Place(Option<usize>);
+struct SlotSpec(Option<usize>);
 
-impl Spec for Place {
+impl Spec for SlotSpec {
     type Op = Op;
     type Ret = Ret;
 
@@ -145,7 +145,7 @@ fn slot() {
             })
         };
         let calls = record(seed, vec![part(10), part(20), part(30)]);
-        linearize(Place(None), &calls).unwrap();
+        linearize(SlotSpec(None), &calls).unwrap();
     });
 }
 

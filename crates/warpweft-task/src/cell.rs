@@ -4,16 +4,43 @@ use crate::header::{Header, Step, TaskVtable, UNREGISTERED};
 use crate::on_stack::OnStackJob;
 use crate::origin::Origin;
 use crate::outcome;
-use crate::spawn::{SpawnInfo, TaskAlloc};
+use crate::pool::PoolHeader;
+use crate::runnable;
 use crate::state::{Completed, End, State};
 use crate::waker;
 use crate::{JoinError, kinds::Work};
 use std::any::Any;
+use std::borrow::Cow;
 use std::mem::{self, ManuallyDrop, MaybeUninit};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
 use warpweft_platform::cell::UnsafeCell;
+
+/// Where a new task comes from and which pool it belongs to.
+#[derive(Debug)]
+pub struct SpawnInfo {
+    /// The pool that its wakers push it to.
+    pub pool: NonNull<PoolHeader>,
+    /// The spawn site.
+    pub location: &'static Location<'static>,
+    /// A name, for [`TaskInfo`](crate::TaskInfo) and for reports of what runs. It costs one allocation more.
+    pub name: Option<Cow<'static, str>>,
+}
+
+/// Who says where a new task comes from. It is asked when the task's memory is there: what it has to look for
+/// need not be kept over the allocation.
+pub trait TaskAlloc {
+    /// Where the task comes from.
+    fn info(self) -> SpawnInfo;
+}
+
+impl TaskAlloc for SpawnInfo {
+    #[inline]
+    fn info(self) -> SpawnInfo {
+        self
+    }
+}
 
 /// A task of one kind. `repr(C)`: a pointer to the header is a pointer to the cell.
 #[repr(C)]
@@ -247,7 +274,7 @@ unsafe fn finish<W: Work>(header: NonNull<Header>, outcome: usize) {
     });
     if place != UNREGISTERED {
         // SAFETY: a registered task's pool waits for it, so it is alive.
-        unsafe { waker::unregister(header, place) };
+        unsafe { runnable::unregister(header, place) };
     }
     match task.state.end() {
         End::Sole => {

@@ -11,7 +11,6 @@ use crate::outcome;
 use crate::pool::PoolHeader;
 use crate::state::{Start, Suspend};
 use crate::task_ref::{TaskRef, Waiting};
-use crate::waker;
 use crate::why::Why;
 use std::mem::ManuallyDrop;
 use std::num::NonZeroUsize;
@@ -262,7 +261,7 @@ impl Pending {
         });
         if place != UNREGISTERED {
             // SAFETY: we hold the token, and the task was registered there until now.
-            unsafe { waker::unregister(header, place) };
+            unsafe { unregister(header, place) };
         }
     }
 
@@ -324,4 +323,19 @@ pub unsafe fn reclaim(entry: NonNull<Header>) -> Option<Runnable> {
     let made_token = unsafe { entry.as_ref() }.state.claim_asleep();
     // SAFETY: `claim_asleep` made the token for us.
     made_token.then(|| unsafe { Runnable::from_header(entry) })
+}
+
+/// # Safety
+///
+/// The caller holds the token of a task that is registered at `place`.
+pub(crate) unsafe fn unregister(header: NonNull<Header>, place: usize) {
+    // SAFETY: the token keeps the task alive.
+    let pool = unsafe { header.as_ref() }.pool.with(|pool| {
+        // SAFETY: the pool field changes only in the hands of the token's holder.
+        unsafe { *pool }
+    });
+    // SAFETY: a pool outlives its registered tasks.
+    let vtable = unsafe { pool.as_ref() }.vtable;
+    // SAFETY: the pool is of this table, alive, and the task is registered at `place`.
+    unsafe { (vtable.unregister)(pool, header, place) };
 }

@@ -1,39 +1,11 @@
 //! Making tasks.
 
 use crate::cell::allocate;
+pub use crate::cell::{SpawnInfo, TaskAlloc};
 use crate::join::JoinHandle;
 use crate::kinds::{Async, Job, OnStack, Work};
 use crate::on_stack::StackRunner;
-use crate::pool::PoolHeader;
 use crate::runnable::Runnable;
-use std::borrow::Cow;
-use std::panic::Location;
-use std::ptr::NonNull;
-
-/// Where a new task comes from and which pool it belongs to.
-#[derive(Debug)]
-pub struct SpawnInfo {
-    /// The pool that its wakers push it to.
-    pub pool: NonNull<PoolHeader>,
-    /// The spawn site.
-    pub location: &'static Location<'static>,
-    /// A name, for [`TaskInfo`](crate::TaskInfo) and for reports of what runs. It costs one allocation more.
-    pub name: Option<Cow<'static, str>>,
-}
-
-/// Who says where a new task comes from. It is asked when the task's memory is there: what it has to look for
-/// need not be kept over the allocation.
-pub trait TaskAlloc {
-    /// Where the task comes from.
-    fn info(self) -> SpawnInfo;
-}
-
-impl TaskAlloc for SpawnInfo {
-    #[inline]
-    fn info(self) -> SpawnInfo {
-        self
-    }
-}
 
 /// A task that calls `closure` once.
 ///

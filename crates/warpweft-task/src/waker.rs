@@ -184,18 +184,3 @@ pub(crate) unsafe fn push(header: NonNull<Header>, why: Why) {
     // SAFETY: the caller passes its token on.
     unsafe { Runnable::from_header(header) }.push(why);
 }
-
-/// # Safety
-///
-/// The caller holds the token of a task that is registered at `place`.
-pub(crate) unsafe fn unregister(header: NonNull<Header>, place: usize) {
-    // SAFETY: the token keeps the task alive.
-    let pool = unsafe { header.as_ref() }.pool.with(|pool| {
-        // SAFETY: the pool field changes only in the hands of the token's holder.
-        unsafe { *pool }
-    });
-    // SAFETY: a pool outlives its registered tasks.
-    let vtable = unsafe { pool.as_ref() }.vtable;
-    // SAFETY: the pool is of this table, alive, and the task is registered at `place`.
-    unsafe { (vtable.unregister)(pool, header, place) };
-}

@@ -1,4 +1,4 @@
-//! A pool without threads: the policy's state, a seat per worker, and a ledger of the tasks inside.
+//! A pool without threads: the policy's state, one `TestWorker` per worker, and a ledger of the tasks inside.
 //!
 //! ```text
 //!   push ──▶ policy ──▶ next, overdue, search, scan
@@ -6,7 +6,7 @@
 //! ```
 
 use crate::duty::{Duty, Verdict, Violation};
-use crate::seat::{Hook, Seat, build};
+use crate::test_worker::{Hook, TestWorker, build};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -30,7 +30,7 @@ impl Hook {
 pub(crate) struct Bench<'n, P: Policy> {
     name: &'n str,
     shared: P::Shared,
-    seats: Vec<Seat<P>>,
+    workers: Vec<TestWorker<P>>,
     outside: Counters,
     now: Cell<u64>,
     probe: Rc<TestTasks>,
@@ -63,7 +63,7 @@ impl<'n, P: Policy> Bench<'n, P> {
             keeps: Why::ALL.map(|why| P::is_fast_path(&shared, why)),
             hooks: 0,
             shared,
-            seats: Seat::all(locals, seed),
+            workers: TestWorker::all(locals, seed),
             outside: Counters::default(),
             now: Cell::new(0),
             probe: Rc::new(TestTasks::new(tasks)),
@@ -86,7 +86,7 @@ impl<'n, P: Policy> Bench<'n, P> {
     }
 
     pub(crate) fn workers(&self) -> usize {
-        self.seats.len()
+        self.workers.len()
     }
 
     /// Numbers of the tasks that the policy holds.
@@ -135,11 +135,11 @@ impl<'n, P: Policy> Bench<'n, P> {
         let clock = Clock::Virtual(&self.now);
         let wake = match by {
             Some(worker) => {
-                let (local, cx) = self.seats[worker].parts(clock);
+                let (local, cx) = self.workers[worker].parts(clock);
                 P::push(&self.shared, Some(local), task, why, &cx)
             }
             None => {
-                let cx = Cx::from_outside(self.seats.len(), &self.outside, clock);
+                let cx = Cx::from_outside(self.workers.len(), &self.outside, clock);
                 P::push(&self.shared, None, task, why, &cx)
             }
         };
@@ -172,7 +172,7 @@ impl<'n, P: Policy> Bench<'n, P> {
             return Ok(Some(task));
         }
         let (number, word) = (self.number_of(&task)?, task.policy_word());
-        let left = P::push_local(&mut self.seats[worker].local, task);
+        let left = P::push_local(&mut self.workers[worker].local, task);
         self.nothing_dropped("push_own")?;
         let Err(task) = left else { return Ok(None) };
         let (back, now) = (self.number_of(&task)?, task.policy_word());
@@ -187,9 +187,9 @@ impl<'n, P: Policy> Bench<'n, P> {
 
     /// Calls a hook of a worker.
     pub(crate) fn take(&mut self, worker: usize, hook: Hook) -> Result<Option<TaskRef>, Violation> {
-        let alone = P::is_only_ready(&self.shared, &self.seats[worker].local);
+        let alone = P::is_only_ready(&self.shared, &self.workers[worker].local);
         let clock = Clock::Virtual(&self.now);
-        let (local, cx) = self.seats[worker].parts(clock);
+        let (local, cx) = self.workers[worker].parts(clock);
         let task = hook.call::<P>(&self.shared, local, &cx);
         self.nothing_dropped(hook.name())?;
         let Some(task) = task else { return Ok(None) };
@@ -221,7 +221,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         // Who need not be told may be told all the same.
         if watches || self.hooks.is_multiple_of(LONG_WAYS) {
             let clock = Clock::Virtual(&self.now);
-            let (local, cx) = self.seats[worker].parts(clock);
+            let (local, cx) = self.workers[worker].parts(clock);
             P::suspended(&self.shared, local, task.waiting(), &cx);
         }
         if !watches && task.policy_word() != word {
@@ -236,7 +236,7 @@ impl<'n, P: Policy> Bench<'n, P> {
     /// no word.
     pub(crate) fn depart(&mut self, worker: usize, task: &mut TaskRef) -> Verdict {
         if P::WATCHES_COMPLETIONS {
-            P::completed(&self.shared, &mut self.seats[worker].local, task.policy_word());
+            P::completed(&self.shared, &mut self.workers[worker].local, task.policy_word());
         }
         task.set_policy_word(0);
         self.nothing_dropped("retired")
@@ -249,7 +249,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         // A probe's task is a closure: it ends in one step.
         probe::run(task);
         if P::WATCHES_COMPLETIONS {
-            P::completed(&self.shared, &mut self.seats[worker].local, word);
+            P::completed(&self.shared, &mut self.workers[worker].local, word);
             self.nothing_dropped("retired")?;
         }
         if self.probe.runs(number) != 1 {

@@ -2,7 +2,7 @@
 
 use super::bench::Bench;
 use crate::duty::{Verdict, Violation};
-use crate::seat::Hook;
+use crate::test_worker::Hook;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
 use std::cell::RefCell;
@@ -49,13 +49,13 @@ fn history() -> impl Strategy<Value = (usize, u64, Vec<Event>)> {
 }
 
 /// A pool in the middle of a history.
-struct Stage<'n, P: Policy> {
+struct HistoryPool<'n, P: Policy> {
     bench: Bench<'n, P>,
     running: Vec<Option<TaskRef>>,
     asleep: Vec<TaskRef>,
 }
 
-impl<P: Policy> Stage<'_, P> {
+impl<P: Policy> HistoryPool<'_, P> {
     fn happen(&mut self, event: Event) -> Verdict {
         match event {
             Event::Push(by, why) => {
@@ -102,17 +102,17 @@ impl<P: Policy> Stage<'_, P> {
 
 fn play<P: Policy>(name: &str, policy: &P, workers: usize, seed: u64, events: &[Event]) -> Verdict {
     let bench = Bench::<P>::new(name, policy, workers, events.len(), seed)?;
-    let mut stage = Stage {
+    let mut pool = HistoryPool {
         bench,
         running: (0..workers).map(|_| None).collect(),
         asleep: Vec::new(),
     };
-    events.iter().try_for_each(|&event| stage.happen(event))?;
-    let Stage {
+    events.iter().try_for_each(|&event| pool.happen(event))?;
+    let HistoryPool {
         mut bench,
         running,
         asleep,
-    } = stage;
+    } = pool;
     for (worker, task) in running.into_iter().enumerate() {
         task.map_or(Ok(()), |task| bench.run(worker, task))?;
     }

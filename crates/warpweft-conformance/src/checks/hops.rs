@@ -11,7 +11,7 @@
 use super::bench::Bench;
 use super::threads;
 use crate::duty::{Verdict, Violation};
-use crate::seat::{Hook, Seat, build};
+use crate::test_worker::{Hook, TestWorker, build};
 use std::panic::resume_unwind;
 use warpweft_platform::random::Rng;
 use warpweft_platform::sync::Arc;
@@ -98,67 +98,67 @@ fn play<P: Policy>(name: &str, policy: &P, seed: u64) -> Verdict {
 }
 
 /// What the threads of both pools share.
-struct Cast<P: Policy> {
+struct PoolPair<P: Policy> {
     pools: [P::Shared; 2],
     probe: TestTasks,
 }
 
 fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
     let (first, second) = (build(name, policy, WORKERS)?, build(name, policy, WORKERS)?);
-    let cast = Arc::new(Cast::<P> {
+    let pair = Arc::new(PoolPair::<P> {
         pools: [first.0, second.0],
         probe: TestTasks::new(TASKS),
     });
     let counters = Counters::default();
     for number in 0..TASKS {
-        inject(&cast, number % 2, cast.probe.task(number), &counters);
+        inject(&pair, number % 2, pair.probe.task(number), &counters);
     }
     let mut parts = Vec::new();
     for (here, locals) in [first.1, second.1].into_iter().enumerate() {
-        for mut seat in Seat::<P>::all(locals, round) {
-            let cast = Arc::clone(&cast);
+        for mut worker in TestWorker::<P>::all(locals, round) {
+            let pair = Arc::clone(&pair);
             parts.push(thread::spawn(move || {
-                work(&cast, here, &mut seat);
-                (here, seat)
+                work(&pair, here, &mut worker);
+                (here, worker)
             }));
         }
     }
-    let seats: Vec<_> = parts
+    let workers: Vec<_> = parts
         .into_iter()
         .map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)))
         .collect();
-    for (here, mut seat) in seats {
-        let (local, cx) = seat.parts(Clock::Machine);
-        while let Some(task) = P::scan(&cast.pools[here], local, &cx) {
-            threads::end::<P>(&cast.pools[here], local, task);
+    for (here, mut worker) in workers {
+        let (local, cx) = worker.parts(Clock::Machine);
+        while let Some(task) = P::scan(&pair.pools[here], local, &cx) {
+            threads::end::<P>(&pair.pools[here], local, task);
         }
     }
-    threads::each_ran_once(name, &cast.probe, TASKS)
+    threads::each_ran_once(name, &pair.probe, TASKS)
 }
 
 /// A worker's life: a fixed number of steps, in which it sends on most of what it takes.
-fn work<P: Policy>(cast: &Cast<P>, here: usize, seat: &mut Seat<P>) {
-    let mut chance = Rng::seeded((2 * seat.worker + here) as u64);
+fn work<P: Policy>(pair: &PoolPair<P>, here: usize, worker: &mut TestWorker<P>) {
+    let mut chance = Rng::seeded((2 * worker.index + here) as u64);
     let counters = Counters::default();
-    let (local, cx) = seat.parts(Clock::Machine);
+    let (local, cx) = worker.parts(Clock::Machine);
     for _ in 0..4 * TASKS {
-        let Some(mut task) = Hook::ALL[chance.below(4)].call::<P>(&cast.pools[here], local, &cx) else {
+        let Some(mut task) = Hook::ALL[chance.below(4)].call::<P>(&pair.pools[here], local, &cx) else {
             continue;
         };
         if chance.below(4) == 0 {
-            threads::end::<P>(&cast.pools[here], local, task);
+            threads::end::<P>(&pair.pools[here], local, task);
             continue;
         }
         let word = task.policy_word();
         if P::WATCHES_COMPLETIONS {
-            P::completed(&cast.pools[here], local, word);
+            P::completed(&pair.pools[here], local, word);
         }
         task.set_policy_word(0);
-        inject(cast, 1 - here, task, &counters);
+        inject(pair, 1 - here, task, &counters);
     }
 }
 
-fn inject<P: Policy>(cast: &Cast<P>, pool: usize, task: TaskRef, counters: &Counters) {
+fn inject<P: Policy>(pair: &PoolPair<P>, pool: usize, task: TaskRef, counters: &Counters) {
     let cx = Cx::from_outside(WORKERS, counters, Clock::Machine);
-    let _ = P::push(&cast.pools[pool], None, task, Why::Injected, &cx);
+    let _ = P::push(&pair.pools[pool], None, task, Why::Injected, &cx);
 }

@@ -23,7 +23,7 @@ const TASKS: usize = 30;
 const CALLS: [usize; 4] = [1, 2, 10, 2 * TASKS];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spot {
+enum HookName {
     Push,
     PushOwn,
     Yielded,
@@ -37,31 +37,31 @@ enum Spot {
     Retired,
 }
 
-const SPOTS: [Spot; 11] = [
-    Spot::Push,
-    Spot::PushOwn,
-    Spot::Yielded,
-    Spot::Suspended,
-    Spot::Next,
-    Spot::PollGlobal,
-    Spot::Search,
-    Spot::Scan,
-    Spot::Evict,
-    Spot::Alone,
-    Spot::Retired,
+const HOOKS: [HookName; 11] = [
+    HookName::Push,
+    HookName::PushOwn,
+    HookName::Yielded,
+    HookName::Suspended,
+    HookName::Next,
+    HookName::PollGlobal,
+    HookName::Search,
+    HookName::Scan,
+    HookName::Evict,
+    HookName::Alone,
+    HookName::Retired,
 ];
 
 /// Where and when to panic, and how often that place was reached.
 struct Fuse {
-    spot: Spot,
+    hook: HookName,
     call: usize,
     calls: AtomicUsize,
 }
 
 impl Fuse {
-    fn reach(&self, spot: Spot) {
+    fn reach(&self, hook: HookName) {
         // Ordering: Relaxed; the count decides alone, and orders nothing.
-        if spot == self.spot && self.calls.fetch_add(1, Ordering::Relaxed) + 1 == self.call {
+        if hook == self.hook && self.calls.fetch_add(1, Ordering::Relaxed) + 1 == self.call {
             // Without the panic hook's report: it is expected.
             resume_unwind(Box::new("the fuse of the conformance kit"));
         }
@@ -96,7 +96,7 @@ impl<P: Policy> Policy for Fused<P> {
         why: Why,
         cx: &Cx<'_>,
     ) -> Wake {
-        fuse.reach(Spot::Push);
+        fuse.reach(HookName::Push);
         P::push(shared, local.map(|(local, _)| local), task, why, cx)
     }
 
@@ -105,7 +105,7 @@ impl<P: Policy> Policy for Fused<P> {
     }
 
     fn push_local((local, fuse): &mut Self::Local, task: TaskRef) -> Result<(), TaskRef> {
-        fuse.reach(Spot::PushOwn);
+        fuse.reach(HookName::PushOwn);
         P::push_local(local, task)
     }
 
@@ -116,7 +116,7 @@ impl<P: Policy> Policy for Fused<P> {
         to: YieldTo,
         cx: &Cx<'_>,
     ) -> Wake {
-        fuse.reach(Spot::Yielded);
+        fuse.reach(HookName::Yielded);
         P::yielded(shared, local, task, to, cx)
     }
 
@@ -126,12 +126,12 @@ impl<P: Policy> Policy for Fused<P> {
         task: Waiting<'_>,
         cx: &Cx<'_>,
     ) {
-        fuse.reach(Spot::Suspended);
+        fuse.reach(HookName::Suspended);
         P::suspended(shared, local, task, cx);
     }
 
     fn next((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        fuse.reach(Spot::Next);
+        fuse.reach(HookName::Next);
         P::next(shared, local, cx)
     }
 
@@ -140,17 +140,17 @@ impl<P: Policy> Policy for Fused<P> {
         (local, _): &mut Self::Local,
         cx: &Cx<'_>,
     ) -> Option<TaskRef> {
-        fuse.reach(Spot::PollGlobal);
+        fuse.reach(HookName::PollGlobal);
         P::poll_global(shared, local, cx)
     }
 
     fn search((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        fuse.reach(Spot::Search);
+        fuse.reach(HookName::Search);
         P::search(shared, local, cx)
     }
 
     fn scan((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        fuse.reach(Spot::Scan);
+        fuse.reach(HookName::Scan);
         P::scan(shared, local, cx)
     }
 
@@ -160,17 +160,17 @@ impl<P: Policy> Policy for Fused<P> {
         cancellations: u64,
         cx: &Cx<'_>,
     ) -> Vec<TaskRef> {
-        fuse.reach(Spot::Evict);
+        fuse.reach(HookName::Evict);
         P::evict(shared, local, cancellations, cx)
     }
 
     fn is_only_ready((shared, fuse): &Self::Shared, (local, _): &Self::Local) -> bool {
-        fuse.reach(Spot::Alone);
+        fuse.reach(HookName::Alone);
         P::is_only_ready(shared, local)
     }
 
     fn completed((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, policy_word: u64) {
-        fuse.reach(Spot::Retired);
+        fuse.reach(HookName::Retired);
         if P::WATCHES_COMPLETIONS {
             P::completed(shared, local, policy_word);
         }
@@ -184,10 +184,10 @@ impl<P: Policy> Policy for Fused<P> {
 ///
 /// The hook after whose panic somebody waited for a minute, got a wrong answer, or could still spawn.
 pub fn panics_end_cleanly<P: Policy>(name: &str, make: impl Fn() -> P) -> Verdict {
-    for spot in SPOTS {
+    for hook in HOOKS {
         for call in CALLS {
             let fuse = Arc::new(Fuse {
-                spot,
+                hook,
                 call,
                 calls: AtomicUsize::new(0),
             });
@@ -207,7 +207,7 @@ pub fn panics_end_cleanly<P: Policy>(name: &str, make: impl Fn() -> P) -> Verdic
                 Some(String::from("somebody waits for ever"))
             };
             if let Some(complaint) = complaint {
-                let how = format!("After a panic in call {call} of {spot:?}: {complaint}.");
+                let how = format!("After a panic in call {call} of {hook:?}: {complaint}.");
                 return Err(Violation::new(name, Duty::CleanPanic, how));
             }
         }

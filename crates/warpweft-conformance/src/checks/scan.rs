@@ -3,7 +3,7 @@
 
 use super::bench::Bench;
 use crate::duty::{Duty, Verdict};
-use crate::seat::Hook;
+use crate::test_worker::Hook;
 use warpweft_policy::{Policy, Wake, Why};
 
 /// How many tasks of one kind: a lone one, few, more than a small queue holds, more than a large one.

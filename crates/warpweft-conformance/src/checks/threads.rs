@@ -1,7 +1,7 @@
 //! Real threads on one policy: nothing lost, nothing twice, when hooks really run at the same time.
 
 use crate::duty::{Duty, Verdict, Violation};
-use crate::seat::{Hook, Seat, build, push_local, suspended};
+use crate::test_worker::{Hook, TestWorker, build, push_local, suspended};
 use std::panic::resume_unwind;
 use warpweft_platform::random::Rng;
 use warpweft_platform::sync::Arc;
@@ -30,13 +30,13 @@ fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
     let (shared, locals) = build(name, policy, WORKERS)?;
     let shared = Arc::new(shared);
     let probe = Arc::new(TestTasks::new((WORKERS + 1) * TASKS));
-    let workers: Vec<_> = Seat::<P>::all(locals, round)
+    let workers: Vec<_> = TestWorker::<P>::all(locals, round)
         .into_iter()
-        .map(|mut seat| {
+        .map(|mut worker| {
             let (shared, probe) = (Arc::clone(&shared), Arc::clone(&probe));
             thread::spawn(move || {
-                work::<P>(&shared, &mut seat, &probe);
-                seat
+                work::<P>(&shared, &mut worker, &probe);
+                worker
             })
         })
         .collect();
@@ -45,14 +45,14 @@ fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
     for number in WORKERS * TASKS..(WORKERS + 1) * TASKS {
         let _ = P::push(&shared, None, probe.task(number), Why::Injected, &cx);
     }
-    let seats = workers
+    let finished = workers
         .into_iter()
         .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
-    let mut seats: Vec<Seat<P>> = seats.collect();
+    let mut finished: Vec<TestWorker<P>> = finished.collect();
     // Nobody else is at work any more. Twice round: what lies where only its pusher finds it, its pusher
     // finds.
-    for seat in &mut seats {
-        let (local, cx) = seat.parts(Clock::Machine);
+    for worker in &mut finished {
+        let (local, cx) = worker.parts(Clock::Machine);
         while let Some(task) = P::scan(&shared, local, &cx) {
             end::<P>(&shared, local, task);
         }
@@ -88,10 +88,10 @@ pub(super) fn each_ran_once(name: &str, probe: &TestTasks, tasks: usize) -> Verd
 }
 
 /// A worker's life: it pushes its tasks one by one, and takes, yields, suspends and wakes in between.
-fn work<P: Policy>(shared: &P::Shared, seat: &mut Seat<P>, probe: &TestTasks) {
-    let first = seat.worker * TASKS;
+fn work<P: Policy>(shared: &P::Shared, worker: &mut TestWorker<P>, probe: &TestTasks) {
+    let first = worker.index * TASKS;
     let mut chance = Rng::seeded(first as u64);
-    let (local, cx) = seat.parts(Clock::Machine);
+    let (local, cx) = worker.parts(Clock::Machine);
     let mut asleep: Vec<TaskRef> = Vec::new();
     for number in first..first + TASKS {
         let why = [Why::Spawned, Why::Forked][chance.below(2)];

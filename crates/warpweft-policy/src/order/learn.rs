@@ -31,14 +31,14 @@ const ONE: i64 = 64;
 
 /// What came of some tasks in one order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct OrderSample {
     /// What a task took, in nanoseconds.
     pace: u64,
     /// By how much the lane grew for each task, in 64ths.
     growth: i64,
 }
 
-impl Seen {
+impl OrderSample {
     /// The average of what was and what is, the latter counting as much as all before.
     fn mixed_with(self, new: Self) -> Self {
         Self {
@@ -69,7 +69,7 @@ enum Verdict {
 #[derive(Debug)]
 pub(super) struct Learner {
     /// Of the oldest, and of the newest.
-    seen: [Option<Seen>; 2],
+    seen: [Option<OrderSample>; 2],
     /// Which one is in force.
     newest: bool,
     verdict: Verdict,
@@ -102,7 +102,7 @@ impl Learner {
     pub(super) fn look(&mut self, now: u64, left: usize, tasks: usize) -> bool {
         if let Some((then, before)) = self.last.replace((now, left)) {
             let tasks = tasks.max(1) as u64;
-            self.learn(Seen {
+            self.learn(OrderSample {
                 pace: now.saturating_sub(then) / tasks,
                 growth: (left as i64 - before as i64).saturating_mul(ONE) / tasks as i64,
             });
@@ -110,7 +110,7 @@ impl Learner {
         self.newest
     }
 
-    fn learn(&mut self, new: Seen) {
+    fn learn(&mut self, new: OrderSample) {
         let of_this = &mut self.seen[usize::from(self.newest)];
         let usual = of_this.is_none_or(|before| new.is_like(before));
         *of_this = Some(of_this.map_or(new, |before| before.mixed_with(new)));

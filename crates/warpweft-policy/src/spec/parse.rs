@@ -1,11 +1,11 @@
 //! From text to policy, or to an error that says where, what, and what would be right.
 
 use super::{Kind, PRESETS, PolicySpec};
-use crate::Stealing;
 use crate::order::{FifoOrder, MOST_LEVELS, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use crate::stealing::{
-    Axes, Help, MOST_CAPACITY, MOST_QUEUES, Overflow, Rebalance, StealAmount, Victims, Woken, YieldTo,
+    Axes, Help, MOST_CAPACITY, MOST_QUEUES, Overflow, Rebalance, StealAmount, Victims, Woken,
 };
+use crate::{Stealing, YieldTo};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;

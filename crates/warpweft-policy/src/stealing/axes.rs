@@ -1,5 +1,6 @@
 //! The cold axes of a stealing policy: values, looked at only where the way of a task is slow already.
 
+use crate::YieldTo;
 use std::fmt;
 use std::num::NonZeroUsize;
 use warpweft_queue::Amount;
@@ -23,17 +24,6 @@ pub enum Overflow {
     /// 384 tasks each) into a locked one. With priorities each level has queues of its own, here and with the
     /// two others; the room is divided among them.
     Multi(NonZeroUsize),
-}
-
-/// Where a task goes that gives way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum YieldTo {
-    /// Into its worker's own queue (EBSL's soft yield). With FIFO that is behind all others; with LIFO behind
-    /// the newest, so that it gives way to one task, the one whose data is still in the cache.
-    Local,
-    /// Into queues of the pool that workers look at now and then (EBSL's hard yield): one for each two
-    /// workers, eight at most.
-    Global,
 }
 
 /// Where a task goes that was woken.
@@ -165,15 +155,6 @@ impl fmt::Display for Help {
             Self::Shed => "shed",
             Self::ShedSticky => "shed-sticky",
             Self::Tickets => "tickets",
-        })
-    }
-}
-
-impl fmt::Display for YieldTo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Local => "local",
-            Self::Global => "global",
         })
     }
 }

@@ -39,13 +39,14 @@ mod tests;
 mod thief;
 mod victims;
 
+use crate::YieldTo;
 use crate::by_class;
 use crate::order::{ChainOrder, FifoOrder, LifoOrder, MixedOrder, Order, PriorityOrder, SlotOrder};
 use std::fmt;
 use warpweft_queue::Amount;
 
 pub(crate) use axes::Axes;
-pub use axes::{Help, Overflow, Rebalance, StealAmount, Victims, Woken, YieldTo};
+pub use axes::{Help, Overflow, Rebalance, StealAmount, Victims, Woken};
 pub(crate) use overflow_queue::MOST_QUEUES;
 
 /// Work stealing with first-in, first-out queues: fair, best at the tail.

@@ -111,14 +111,14 @@ mod tests {
     }
 
     /// Workers that are never idle: each of their tasks gives way, or is woken at once, over and over.
-    struct Mill<O: Order> {
+    struct BusyWorkers<O: Order> {
         pool: Pool<Stealing<O>>,
         why: Why,
         steps: u64,
         turns: Vec<u64>,
     }
 
-    impl<O: Order> Mill<O> {
+    impl<O: Order> BusyWorkers<O> {
         fn new(policy: &Stealing<O>, queues: &[usize], why: Why) -> Self {
             let mut pool = Pool::new(policy, queues.len());
             let mut tasks = 0;
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    impl<O: Order> Drop for Mill<O> {
+    impl<O: Order> Drop for BusyWorkers<O> {
         fn drop(&mut self) {
             if !std::thread::panicking() {
                 self.pool.end_all();
@@ -194,7 +194,7 @@ mod tests {
             .level(Rebalance::Every(n(every)))
             .capacity(capacity);
         let (workers, tasks) = (queues.len(), queues.iter().sum::<usize>());
-        let mut mill = Mill::new(&policy, queues, why);
+        let mut mill = BusyWorkers::new(&policy, queues, why);
         let difference = queues.iter().max().expect("two") - queues.iter().min().expect("two");
         // More than two are in each other's way: who has taken of one looks at the next.
         mill.run(bound(workers, every, difference) * if workers > 2 { 2 } else { 1 });
@@ -236,7 +236,8 @@ mod tests {
     #[test]
     fn what_is_nearly_level_is_left_alone() {
         for queues in [[1, LEAST], [50, 50 + LEAST - 1], [320, 339], [3, 2]] {
-            let mut mill = Mill::new(&Fifo::new().level(Rebalance::Every(n(1))), &queues, Why::Yielded);
+            let mut mill =
+                BusyWorkers::new(&Fifo::new().level(Rebalance::Every(n(1))), &queues, Why::Yielded);
             mill.run(10_000);
             assert_eq!((mill.levelled(), mill.queues()), (0, queues.to_vec()));
         }
@@ -244,13 +245,13 @@ mod tests {
 
     #[test]
     fn who_is_not_told_to_never_levels() {
-        let mut off = Mill::new(&Fifo::new().level(Rebalance::Off), &[10, 300], Why::Yielded);
+        let mut off = BusyWorkers::new(&Fifo::new().level(Rebalance::Off), &[10, 300], Why::Yielded);
         off.run(50_000);
         assert_eq!(off.queues(), [10, 300]);
-        let mut usual = Mill::new(&Fifo::new(), &[10, 300], Why::Yielded);
+        let mut usual = BusyWorkers::new(&Fifo::new(), &[10, 300], Why::Yielded);
         usual.run(50_000);
         assert_eq!((usual.levelled(), usual.queues()), (0, vec![10, 300]));
-        let mut asked = Mill::new(&Lifo::new().level(Rebalance::Every(n(1))), &[10, 300], Why::Woken);
+        let mut asked = BusyWorkers::new(&Lifo::new().level(Rebalance::Every(n(1))), &[10, 300], Why::Woken);
         asked.run(50_000);
         assert!(is_level(&asked.queues()), "{:?}", asked.queues());
     }
@@ -299,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_lone_worker_has_nobody_to_level_with() {
-        let mut mill = Mill::new(&Fifo::new().level(Rebalance::Every(n(1))), &[300], Why::Yielded);
+        let mut mill = BusyWorkers::new(&Fifo::new().level(Rebalance::Every(n(1))), &[300], Why::Yielded);
         mill.run(1_000);
         assert_eq!(mill.levelled(), 0);
     }

@@ -1,7 +1,8 @@
 //! The bound that every policy of the family keeps, whatever its order.
 
 use super::hooks::PLACES;
-use super::{Fifo, Overflow, Rebalance, StealAmount, Stealing, Victims, Woken, YieldTo};
+use super::{Fifo, Overflow, Rebalance, StealAmount, Stealing, Victims, Woken};
+use crate::YieldTo;
 use crate::order::{ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
 use crate::testing::{Busy, Pool, keeps_its_bound, next_step};
 use crate::{Lifo, Policy as _, priority};

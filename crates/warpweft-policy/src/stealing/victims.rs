@@ -16,11 +16,11 @@ const ENOUGH: u32 = 8;
 pub(super) struct VictimOrder {
     /// Nearest level first.
     levels: Box<[Box<[usize]>]>,
-    reach: Option<Reach>,
+    reach: Option<NearSuccess>,
 }
 
 /// What is known of how far one must go.
-struct Reach {
+struct NearSuccess {
     /// All of them, as one level.
     by_chance: Box<[Box<[usize]>]>,
     /// Whether the nearest are worth beginning with.
@@ -64,7 +64,7 @@ impl VictimOrder {
             Victims::Random | Victims::Topology => levels.push(others.collect()),
         }
         levels.retain(|level| !level.is_empty());
-        let reach = (victims == Victims::Adaptive && levels.len() > 1).then(|| Reach {
+        let reach = (victims == Victims::Adaptive && levels.len() > 1).then(|| NearSuccess {
             by_chance: Box::new([levels.concat().into()]),
             near: true,
             successes: OF * OF,

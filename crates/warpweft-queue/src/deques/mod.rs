@@ -48,7 +48,7 @@ pub use steal::StealOutcome;
 
 use crate::{CapacityError, Full, Lifo, Owner, Word};
 use places::{NOWHERE, Places, index};
-use set::{Held, Member, Set, Slot, Standing};
+use set::{LockedSet, Member, Set, SetGuard, Standing};
 use std::fmt;
 use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
@@ -78,7 +78,7 @@ use warpweft_platform::sync::{Mutex, MutexGuard};
 /// # Ok::<(), warpweft_queue::CapacityError>(())
 /// ```
 pub struct Deques<T: Word> {
-    slots: Box<[CachePadded<Slot<T>>]>,
+    slots: Box<[CachePadded<LockedSet<T>>]>,
     /// Who gives out a number keeps the place.
     places: Box<[CachePadded<Mutex<Places>>]>,
     /// How often a deque with tasks changed its set; see [`find`](Self::find).
@@ -102,7 +102,7 @@ impl<T: Word> Deques<T> {
         for _ in 0..workers {
             let mut set = Set::new();
             set.keep(Lifo::with_capacity(capacity)?);
-            slots.push(CachePadded::new(Slot::new(set)));
+            slots.push(CachePadded::new(LockedSet::new(set)));
         }
         let deques = Self {
             slots: slots.into(),
@@ -283,12 +283,12 @@ impl<T: Word> Deques<T> {
         self.moves.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn lock(&self, set: usize) -> Held<'_, T> {
+    fn lock(&self, set: usize) -> SetGuard<'_, T> {
         self.slots[set].lock()
     }
 
     /// Two sets, the lower number first; the second is `None` if they are the same.
-    fn lock_two(&self, first: usize, second: usize) -> (Held<'_, T>, Option<Held<'_, T>>) {
+    fn lock_two(&self, first: usize, second: usize) -> (SetGuard<'_, T>, Option<SetGuard<'_, T>>) {
         if first == second {
             return (self.lock(first), None);
         }

@@ -3,7 +3,7 @@
 //! ```text
 //!   word = generation:32 | index:32          index = own * shards + shard: each worker gives out its own numbers
 //!                             │
-//!   Place { generation, home, at }           home: the set that the deque is in, and `at` which place of it
+//!   DequeEntry { generation, home, at }           home: the set that the deque is in, and `at` which place of it
 //!                                            NOWHERE: it has no tasks, so it is in no set
 //! ```
 //!
@@ -25,7 +25,7 @@ const NONE: u32 = u32::MAX;
 const CHUNK: usize = 256;
 
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct DequeEntry {
     generation: u32,
     /// Which set; [`NOWHERE`] if it is in none.
     pub(super) home: u32,
@@ -35,7 +35,7 @@ pub(super) struct Place {
 
 /// The places that one worker gives out.
 pub(super) struct Places {
-    chunks: Vec<Box<[Place]>>,
+    chunks: Vec<Box<[DequeEntry]>>,
     made: u32,
     free: u32,
     shard: u32,
@@ -82,7 +82,7 @@ impl Places {
             return None;
         }
         if self.made as usize == self.chunks.len() * CHUNK {
-            let free = Place {
+            let free = DequeEntry {
                 generation: 0,
                 home: NOWHERE,
                 at: NONE,
@@ -94,7 +94,7 @@ impl Places {
     }
 
     /// Where the deque of this word is. `None`: it is not suspended any more.
-    pub(super) fn get(&self, word: u64) -> Option<Place> {
+    pub(super) fn get(&self, word: u64) -> Option<DequeEntry> {
         let own = (index(word) / self.shards) as usize;
         let place = *self.chunks.get(own / CHUNK)?.get(own % CHUNK)?;
         (word >> 32 == u64::from(place.generation) && place.generation % 2 == 1).then_some(place)
@@ -174,6 +174,6 @@ mod tests {
     /// What a suspended deque without tasks costs.
     #[test]
     fn a_place_has_12_bytes() {
-        assert_eq!(size_of::<Place>(), 12);
+        assert_eq!(size_of::<DequeEntry>(), 12);
     }
 }

@@ -102,14 +102,14 @@ impl<T: Word> Set<T> {
 }
 
 /// A set and its lock.
-pub(super) struct Slot<T: Word> {
+pub(super) struct LockedSet<T: Word> {
     set: Mutex<Set<T>>,
     /// Twice the number of members, and 1 if the worker has an active deque: written under the lock, read
     /// without.
     glance: AtomicUsize,
 }
 
-impl<T: Word> Slot<T> {
+impl<T: Word> LockedSet<T> {
     pub(super) fn new(set: Set<T>) -> Self {
         Self {
             set: Mutex::new(set),
@@ -128,12 +128,12 @@ impl<T: Word> Slot<T> {
     }
 
     fn glance(&self) -> usize {
-        // Ordering: Acquire pairs with the Release in `Held::drop`.
+        // Ordering: Acquire pairs with the Release in `SetGuard::drop`.
         self.glance.load(Ordering::Acquire)
     }
 
-    pub(super) fn lock(&self) -> Held<'_, T> {
-        Held {
+    pub(super) fn lock(&self) -> SetGuard<'_, T> {
+        SetGuard {
             set: self.set.lock(),
             glance: &self.glance,
         }
@@ -141,21 +141,21 @@ impl<T: Word> Slot<T> {
 }
 
 /// A set, locked. It tells how many deques there are before it is given back.
-pub(super) struct Held<'a, T: Word> {
+pub(super) struct SetGuard<'a, T: Word> {
     set: MutexGuard<'a, Set<T>>,
     glance: &'a AtomicUsize,
 }
 
-impl<T: Word> Drop for Held<'_, T> {
+impl<T: Word> Drop for SetGuard<'_, T> {
     fn drop(&mut self) {
         let glance = 2 * self.set.members.len() + usize::from(self.set.active.is_some());
-        // Ordering: Release pairs with the Acquire in `Slot::glance`. The lock, still held, orders it among
+        // Ordering: Release pairs with the Acquire in `LockedSet::glance`. The lock, still held, orders it among
         // the other stores.
         self.glance.store(glance, Ordering::Release);
     }
 }
 
-impl<T: Word> Deref for Held<'_, T> {
+impl<T: Word> Deref for SetGuard<'_, T> {
     type Target = Set<T>;
 
     fn deref(&self) -> &Set<T> {
@@ -163,7 +163,7 @@ impl<T: Word> Deref for Held<'_, T> {
     }
 }
 
-impl<T: Word> DerefMut for Held<'_, T> {
+impl<T: Word> DerefMut for SetGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut Set<T> {
         &mut self.set
     }

@@ -1,4 +1,4 @@
-//! What a check brings to a policy's hooks: a seat per worker, with its local state, its chance and its
+//! What a check brings to a policy's hooks: one `TestWorker` per worker, with its local state, its chance and its
 //! counters.
 
 use crate::duty::{Duty, Violation};
@@ -77,31 +77,31 @@ pub(crate) fn build<P: Policy>(
 }
 
 /// What a worker brings to a hook besides the shared state.
-pub(crate) struct Seat<P: Policy> {
-    pub(crate) worker: usize,
+pub(crate) struct TestWorker<P: Policy> {
+    pub(crate) index: usize,
     pub(crate) workers: usize,
     pub(crate) local: P::Local,
     pub(crate) counters: Counters,
     pub(crate) random: RefCell<Rng>,
 }
 
-impl<P: Policy> Seat<P> {
+impl<P: Policy> TestWorker<P> {
     pub(crate) fn all(locals: Vec<P::Local>, seed: u64) -> Vec<Self> {
         let workers = locals.len();
-        let seat = |(worker, local)| Self {
-            worker,
+        let worker = |(index, local)| Self {
+            index,
             workers,
             local,
             counters: Counters::default(),
-            random: RefCell::new(Rng::seeded(seed.wrapping_add(worker as u64))),
+            random: RefCell::new(Rng::seeded(seed.wrapping_add(index as u64))),
         };
-        locals.into_iter().enumerate().map(seat).collect()
+        locals.into_iter().enumerate().map(worker).collect()
     }
 
     /// The local state, and the context of a call.
     pub(crate) fn parts<'a>(&'a mut self, clock: Clock<'a>) -> (&'a mut P::Local, Cx<'a>) {
         let Self {
-            worker,
+            index,
             workers,
             local,
             counters,
@@ -109,7 +109,7 @@ impl<P: Policy> Seat<P> {
         } = self;
         (
             local,
-            Cx::for_worker(WorkerId(*worker), *workers, counters, random, clock),
+            Cx::for_worker(WorkerId(*index), *workers, counters, random, clock),
         )
     }
 }
