@@ -1,6 +1,6 @@
 //! A scheduling policy of one's own, and the line that holds it to its duties.
 //!
-//! *Three buckets*: what was woken goes first, for somebody waits for it; then what was spawned; then the
+//! *Three buckets*: what was woken goes first, for a thread waits for it; then what was spawned; then the
 //! rest.
 //!
 //! `cargo run --example own_policy` runs a pool with it, `cargo test --example own_policy` tests it.

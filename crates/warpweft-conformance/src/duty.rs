@@ -15,7 +15,7 @@ pub enum Duty {
     /// Of the tasks of a policy with priorities an urgent one comes out within a bounded number of steps,
     /// wherever it was pushed, however many less urgent ones are ready.
     UrgentFirst,
-    /// `scan` finds a task if one lies anywhere where the worker may take it.
+    /// `scan` finds a task if one is anywhere where the worker may take it.
     ExhaustiveScan,
     /// A push says [`Wake::None`](warpweft_policy::Wake::None) only if the pushing worker itself will find
     /// the task, and [`Wake::Worker`](warpweft_policy::Wake::Worker) only of a worker that exists.

@@ -21,11 +21,11 @@
 //! | `nothing_lost` | random histories of up to four workers: every task comes out, once; `alone` and what is said of short ways tell the truth |
 //! | `nothing_lost_with_threads` | the same with real threads |
 //! | `nothing_lost_in_hops` | the same with tasks that go to and fro between two pools, with and without threads |
-//! | `nothing_starves` | a task runs within `steps` steps while every worker is kept busy for ever |
+//! | `nothing_starves` | a task runs within `steps` steps while every worker is kept busy forever |
 //! | `urgent_comes_first` | with priorities: an urgent task runs within `urgent_steps` steps of each worker, from wherever it was pushed |
-//! | `scan_is_exhaustive` | any single worker's `scan` finds what lies in any place |
+//! | `scan_is_exhaustive` | any single worker's `scan` finds what is in any place |
 //! | `wakes_are_honest` | `push` says `Wake::None` only if the pusher itself will find the task |
-//! | `panics_end_cleanly` | a hook that panics ends the pool, and nobody waits for ever |
+//! | `panics_end_cleanly` | a hook that panics ends the pool, and no thread waits forever |
 //! | `owner_and_thieves` (loom) | nothing lost, nothing twice, nothing overlooked, whatever the interleaving |
 //! | `small_pool` (shuttle) | trees, yields, wakes and spawners come to their end |
 //!

@@ -38,7 +38,7 @@ enum Act {
     Wake,
     Take(Hook),
     /// Takes by `scan`, and must find something: there are more tasks than others can take meanwhile. Unless
-    /// a push was under way that wakes somebody afterwards, or one has put a task where its worker alone
+    /// a push was under way that wakes a thread afterwards, or one has put a task where its worker alone
     /// finds it.
     Find,
 }
@@ -49,7 +49,7 @@ struct Scene {
     name: &'static str,
     /// What worker 0 pushes and the outsider pushes before the threads begin.
     before: (&'static [Why], usize),
-    /// Whether worker 0 takes one task then, which falls asleep.
+    /// True if worker 0 takes one task then, which falls asleep.
     asleep: bool,
     /// What each worker does.
     workers: &'static [&'static [Act]],
@@ -177,7 +177,7 @@ struct SceneState<P: Policy> {
     begun: Counter,
     ended: Counter,
     /// Scans that found nothing while a push was under way. A push may move tasks about, from a slot to a
-    /// queue, and hide one for a moment; then it has to wake somebody.
+    /// queue, and hide one for a moment; then it has to wake a thread.
     excused: Counter,
     /// Pushes that said `Wake::None`: each may have put a task where its worker alone finds it.
     private: Counter,
@@ -234,7 +234,7 @@ impl<P: Policy> SceneState<P> {
         }
     }
 
-    /// The part of somebody outside.
+    /// The part of a thread outside.
     fn push_from_outside(&self, task: TaskRef, why: Why) {
         let counters = Counters::default();
         let cx = Cx::from_outside(self.scene.workers.len(), &counters, Clock::Machine);

@@ -1,5 +1,5 @@
-//! What a check brings to a policy's hooks: one `TestWorker` per worker, with its local state, its chance and its
-//! counters.
+//! What a check brings to a policy's hooks: one `TestWorker` per worker, with its local state, its chance and
+//! its counters.
 
 use crate::duty::{Duty, Violation};
 use std::cell::RefCell;

@@ -274,7 +274,7 @@ fn a_policy_that_starves_outsiders_is_rejected() {
     );
 }
 
-/// Newest first for ever: what lies at the bottom of a worker's stack runs when nothing newer comes any more.
+/// Newest first forever: what is at the bottom of a worker's stack runs when nothing newer comes any more.
 struct LifoForEver;
 
 impl Policy for LifoForEver {
@@ -404,7 +404,7 @@ fn a_policy_whose_scan_gives_up_is_rejected() {
     );
 }
 
-/// Wakes nobody.
+/// Wakes no thread.
 struct Silent;
 
 impl Fault for Silent {
@@ -425,7 +425,7 @@ fn a_policy_that_wakes_nobody_for_an_outsider_is_rejected() {
     );
 }
 
-/// Wakes nobody for a task that it hands to others.
+/// Wakes no thread for a task that it hands to others.
 struct Sly;
 
 impl Fault for Sly {
@@ -454,7 +454,7 @@ fn a_policy_that_wakes_nobody_though_the_pusher_will_not_find_the_task_is_reject
     );
 }
 
-/// Wakes somebody who is not there.
+/// Wakes a thread who is not there.
 struct Dreaming;
 
 impl Fault for Dreaming {

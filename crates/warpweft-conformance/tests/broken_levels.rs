@@ -27,7 +27,7 @@ enum Fault {
     Nothing,
     /// What comes from outside goes into one queue, at which workers look when that is overdue.
     OutsideIsOne,
-    /// The same for what gave way.
+    /// The same for what yielded.
     YieldedIsOne,
     /// The most urgent task goes first, always.
     Strict,

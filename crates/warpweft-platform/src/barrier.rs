@@ -15,7 +15,7 @@
 //! # When the kernel refuses later
 //!
 //! The call can fail although it once succeeded: a seccomp filter is installed after the start, or the kernel
-//! has no memory for a list of CPUs. Then the process falls back to two fences, for ever. One word of the
+//! has no memory for a list of CPUs. Then the process falls back to two fences, forever. One word of the
 //! process says which side pays. It only goes forward:
 //!
 //! ```text
@@ -63,7 +63,7 @@ impl Asymmetric {
         Self(())
     }
 
-    /// Whether `light` is nearly free here. Once false, it stays false.
+    /// Returns true if `light` is nearly free here. Once false, it stays false.
     #[must_use]
     pub fn is_process_wide(self) -> bool {
         membarrier::is_wide()

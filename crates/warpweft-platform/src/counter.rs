@@ -30,8 +30,8 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Counts one thing that the caller has done, by any thread: whoever [observes](Counter::observe) it sees
-    /// what was done.
+    /// Counts one thing that the caller has done, by any thread: the thread that [observes](Counter::observe)
+    /// it sees what was done.
     #[inline]
     pub fn announce(&self) {
         // Ordering: Release pairs with `observe`.

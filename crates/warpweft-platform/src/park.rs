@@ -13,7 +13,8 @@
 //! - A token is never lost and never counted twice: `unpark` before, during or after `park` lets exactly one
 //!   `park` return. There is no time-out that could hide a lost one.
 //! - Everything before `unpark` happens before the return of the `park` that took its token.
-//! - A `Parker` belongs to a *place*, not to a thread: whoever carries that place next may park there.
+//! - A `Parker` belongs to a *place*, not to a thread: the thread that carries that place next may park
+//!   there.
 
 use crate::atomic::{AtomicU32, Ordering};
 use crate::process;
@@ -142,7 +143,7 @@ impl Parker {
 
     /// Leaves a token, and wakes the sleeper if there is one, which does not sleep elsewhere.
     ///
-    /// Costs one atomic swap when nobody sleeps, a system call otherwise.
+    /// Costs one atomic swap when no thread sleeps, a system call otherwise.
     pub fn unpark(&self) {
         self.unpark_or(|| debug_assert!(false, "nobody knows how to rouse a sleeper that left"));
     }

@@ -67,7 +67,7 @@ pub fn watch_forks(in_child: fn()) {
         }
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
-            // SAFETY: the handlers have the right signature and live for ever, and the child's touches only
+            // SAFETY: the handlers have the right signature and live forever, and the child's touches only
             // what the module's first invariant allows. If the system has no room for it, forks go unnoticed,
             // as they would without it.
             unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(handler)) };
@@ -84,7 +84,7 @@ const PATIENCE: u32 = 1000;
 
 /// A thread that starts or ends is in the standard library's own code, which takes a lock of the process; a
 /// fork waits for it, and it for a fork. If the lock were held at the fork, each thread that the child starts
-/// would wait for it for ever.
+/// would wait for it forever.
 #[derive(Debug)]
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub(crate) struct Between(());
@@ -112,8 +112,8 @@ impl Drop for Between {
     }
 }
 
-/// Whether this is a forked child with no other thread than the calling one. False where the system does not
-/// say.
+/// Returns true if this is a forked child with no other thread than the calling one. False where the system
+/// does not say.
 #[must_use]
 pub fn is_alone() -> bool {
     generation() != 0 && threads() == Some(1)
@@ -139,7 +139,7 @@ pub fn note_panic() {
     }
 }
 
-/// The status of a child whose task panicked, or could not go on.
+/// The status of a child whose task panicked, or could not continue.
 pub const FAILED: i32 = 101;
 
 /// Ends a forked child whose task has ended, on the thread of that task: with status 0, or with [`FAILED`] if
@@ -153,8 +153,8 @@ pub fn end_child() -> ! {
     leave(if panicked { FAILED } else { 0 })
 }
 
-/// Ends the process if it is a forked child: to be asked where a thread of a pool of the parent goes on after
-/// a task, a waker or a destructor.
+/// Ends the process if it is a forked child: to be asked where a thread of a pool of the parent continues
+/// after a task, a waker or a destructor.
 #[inline]
 pub fn end_child_if(is_forked: bool) {
     if is_forked {
@@ -162,8 +162,8 @@ pub fn end_child_if(is_forked: bool) {
     }
 }
 
-/// Ends a forked child that cannot go on: writes `why` to the standard error stream, and leaves with status
-/// [`FAILED`].
+/// Ends a forked child that cannot continue: writes `why` to the standard error stream, and leaves with
+/// status [`FAILED`].
 #[cold]
 pub fn fail_child(why: &str) -> ! {
     tell(why);
@@ -206,7 +206,7 @@ fn tell(message: &str) {
     eprintln!("{message}");
 }
 
-/// How the token of one task, a word, comes back to the one thread that goes on with the task in a forked
+/// How the token of one task, a word, comes back to the one thread that continues with the task in a forked
 /// child.
 #[derive(Debug)]
 pub struct Awaited {
@@ -231,8 +231,8 @@ impl Awaited {
         self.wanted.store(word, Ordering::SeqCst);
     }
 
-    /// Leaves `word` for the thread if that one is wanted. From any thread; nobody gives it twice before it
-    /// was taken.
+    /// Leaves `word` for the thread if that one is wanted. From any thread; no thread gives it twice before
+    /// it was taken.
     pub fn give(&self, word: usize) {
         if self.wanted.load(Ordering::SeqCst) == word {
             self.given.store(word, Ordering::SeqCst);
@@ -277,7 +277,7 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 pub struct Listed(&'static AtomicUsize);
 
 impl Listed {
-    /// Enters what lies at `address`, which is not 0 and aligned, as of this process.
+    /// Enters what is at `address`, which is not 0 and aligned, as of this process.
     #[must_use]
     pub fn new(address: usize) -> Self {
         // Ordering: Acquire takes the entry from its last user.
@@ -322,7 +322,7 @@ impl Entry {
     }
 }
 
-/// Whether what lies at `address` was [listed](Listed) by a process that this one was forked from: its
+/// Returns true if what is at `address` was [listed](Listed) by a process that this one was forked from: its
 /// threads stayed there.
 #[must_use]
 pub fn stayed_in_parent(address: usize) -> bool {

@@ -16,7 +16,7 @@ use {
     std::sync::TryLockError,
 };
 
-/// How often somebody who finds a lock taken comes back before asking the system.
+/// How often a thread who finds a lock taken comes back before asking the system.
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 const VISITS: u32 = 4;
 /// How long it keeps away before the first visit, in nanoseconds; twice as long before each other one.
@@ -32,8 +32,8 @@ const LOST_NS: u64 = 2_000_000_000;
 /// A panic inside a critical section does not poison it: the runtime's own sections hold no broken state
 /// across anything that can panic, and user code never runs inside one.
 ///
-/// Locking costs one compare-and-swap; whoever finds it taken keeps away for 1, 2, 4 and 8 µs before the
-/// system's lock is asked.
+/// Locking costs one compare-and-swap; the thread that finds it taken keeps away for 1, 2, 4 and 8 µs before
+/// the system's lock is asked.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(imp::Mutex<T>);
 
@@ -77,8 +77,8 @@ impl<T> Mutex<T> {
     /// Keeps away for a while, longer each time, and only then asks the system's lock, which may put the
     /// thread to sleep.
     ///
-    /// The system's looks at the word all the time: whoever holds the lock has to fetch that line of the
-    /// cache, and then those that the lock protects, back from the other core for each of its next turns.
+    /// The system's looks at the word all the time: the thread that holds the lock has to fetch that line of
+    /// the cache, and then those that the lock protects, back from the other core for each of its next turns.
     /// While the other keeps away, these lines stay where they are.
     #[cold]
     fn lock_contended(&self) -> MutexGuard<'_, T> {
@@ -123,7 +123,7 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// The value, without locking: `&mut self` proves that nobody else has it.
+    /// The value, without locking: `&mut self` proves that no other thread has it.
     pub fn into_inner(self) -> T {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,7 +150,7 @@ impl<T> StaticMutex<T> {
 pub struct Condvar(imp::Condvar);
 
 impl Condvar {
-    /// A condition variable that nobody waits for yet.
+    /// A condition variable that no thread waits for yet.
     #[must_use]
     pub fn new() -> Self {
         Self(imp::Condvar::new())

@@ -38,7 +38,7 @@ pub fn grant(count: Option<usize>) {
     GRANTED.store(count.unwrap_or(UNLIMITED), Ordering::Relaxed);
 }
 
-/// Whether a test wants this thread to be refused.
+/// Returns true if a test wants this thread to be refused.
 fn is_refused() -> bool {
     let less = |count: usize| count.checked_sub(1);
     let take = |word: &AtomicUsize| word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -96,7 +96,7 @@ impl Drop for Ends {
     }
 }
 
-/// Sleeps for `ns` nanoseconds; nobody wakes it. Under the checkers, where no time passes, the others have
+/// Sleeps for `ns` nanoseconds; no thread wakes it. Under the checkers, where no time passes, the others have
 /// their turn.
 pub fn pause(ns: u64) {
     if cfg!(any(warpweft_loom, warpweft_shuttle)) {
@@ -199,7 +199,7 @@ mod slice {
 
         #[test]
         fn a_short_slice_thread_has_short_slices_until_it_is_so_no_more() {
-            // A thread of its own: the others' slices are none of this test's business.
+            // Its own thread: the others' slices are none of this test's business.
             let seen = std::thread::spawn(|| {
                 let usual = get()?;
                 set_short_slice(true);

@@ -10,7 +10,7 @@
 //! Between a core and a last-level cache there is often a second-level cache, of the core alone or of a few.
 //!
 //! Linux tells it in files (`/sys/devices/system`). What cannot be read, or makes no sense, is taken as flat:
-//! a CPU is a core of its own, with a second-level cache of its own, and all share one last-level cache and
+//! a CPU is its own core, with a second-level cache of its own, and all share one last-level cache and
 //! one node. Nothing here fails.
 //!
 //! # Invariants

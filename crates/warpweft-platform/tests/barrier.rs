@@ -131,7 +131,7 @@ fn one_of_two_sides_sees_the_other() {
     each_refused_thread_waits_for_the_end();
 }
 
-/// Several cold threads are refused at the same time: none goes on before the period of grace is over.
+/// Several cold threads are refused at the same time: none continues before the period of grace is over.
 fn each_refused_thread_waits_for_the_end() {
     refuse(false);
     if !Asymmetric::new().is_process_wide() {

@@ -88,7 +88,7 @@ fn fast_cores_come_first() {
 #[test]
 fn second_level_caches_of_one_core_or_of_a_few() {
     let l2_of = |topology: &Topology| -> Vec<_> { topology.cpus().iter().map(|cpu| cpu.place.l2).collect() };
-    // Both threads of a core share it, and nobody else does.
+    // Both threads of a core share it, and no other thread does.
     let topology = all(&machine(include_str!("machines/smt_desktop.txt")));
     assert_eq!(l2_of(&topology), [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]);
     // The efficient cores have one together.

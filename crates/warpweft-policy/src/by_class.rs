@@ -5,9 +5,10 @@
 //!
 //! # Invariants
 //!
-//! - A task lies in the queue of its class. Whoever puts a task there calls [`Marks::insert`] afterwards.
-//! - Marks are hints, from which a worker learns by one load what waits outside of its lane. `scan` looks at
-//!   the queues themselves.
+//! - A task is in the queue of its class. The thread that puts a task there calls [`Marks::insert`]
+//!   afterwards.
+//! - Marks are hints, from which a worker learns by one load what waits outside of its local queue. `scan`
+//!   looks at the queues themselves.
 
 use crate::order::Order;
 use crate::priority;
@@ -114,7 +115,7 @@ impl<O: Order> Marks<O> {
         self.set.first()
     }
 
-    /// Whether nothing waits, as it seems.
+    /// Returns true if nothing waits, as it seems.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.set.is_empty()
@@ -191,7 +192,7 @@ impl<O: Order> Ranked<O> {
         Some(task)
     }
 
-    /// Whether there is nothing of a class.
+    /// Returns true if there is nothing of a class.
     pub(crate) fn has_none(&self, class: usize) -> bool {
         self.queues.of(class).is_empty()
     }
@@ -227,7 +228,7 @@ impl<O: Order> Ranked<O> {
         cancelled
     }
 
-    /// Whether there is nothing, as it seems.
+    /// Returns true if there is nothing, as it seems.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         if O::BY_PRIORITY {

@@ -14,7 +14,7 @@ pub enum Count {
     Forked,
     /// Tasks that were woken.
     Resumptions,
-    /// Tasks that gave way of their own accord.
+    /// Tasks that yielded of their own accord.
     Yields,
     /// Tasks that came from outside the pool.
     Injected,
@@ -63,14 +63,14 @@ pub enum Count {
     DequesLeft,
     /// Deques taken over as a whole.
     Muggings,
-    /// Tasks that went on in another pool.
+    /// Tasks that continued in another pool.
     Transfers,
     /// Nodes of linked queues that were made for tasks: no more than there ever were tasks at a time, and one
     /// for each place at the queues.
     Nodes,
     /// Tasks that a worker with tasks took of one that had clearly more.
     Levelled,
-    /// Turns of fibers: each goes on once. They are no steps of tasks that a policy handed out.
+    /// Turns of fibers: each continues once. They are no steps of tasks that a policy handed out.
     FiberTurns,
     /// Fibers spawned onto the thread of the fiber that spawned them, which no policy sees.
     SpawnedLocal,
@@ -116,8 +116,8 @@ impl Count {
         Self::GivenBack,
     ];
 
-    /// Whether the pool alone counts it. What a policy [adds](crate::Cx::count) to it is ignored: the pool
-    /// tells by some of these counts whether its policy still holds tasks.
+    /// Returns true if the pool alone counts it. What a policy [adds](crate::Cx::count) to it is ignored: the
+    /// pool tells by some of these counts whether its policy still holds tasks.
     #[inline]
     #[must_use]
     pub const fn is_of_pool(self) -> bool {
@@ -185,7 +185,7 @@ impl Count {
     }
 }
 
-/// The counters of one worker, or of everyone outside the pool.
+/// The counters of one worker, or of each thread outside the pool.
 #[derive(Debug)]
 pub struct Counters([Counter; Count::ALL.len()]);
 

@@ -124,7 +124,7 @@ impl<'a> Cx<'a> {
         self.tally().count(count, n);
     }
 
-    /// What this worker has counted so far; outside of the pool, what everybody there has.
+    /// What this worker has counted so far; outside of the pool, what each thread there has.
     #[inline]
     #[must_use]
     pub fn counted(&self, count: Count) -> u64 {

@@ -7,7 +7,7 @@
 //! - [`Policy`] is the trait, [`Cx`] what a policy may observe.
 //! - [`Stealing`] is the family of work-stealing policies: an [`Order`] as its type, and the other axes as
 //!   values. [`Fifo`] and [`Lifo`] are the two plain ones.
-//! - [`ProWs`] leaves the deques of tasks that wait to thieves; [`Parsimonious`] goes on with its own.
+//! - [`ProWs`] leaves the deques of tasks that wait to thieves; [`Parsimonious`] continues with its own.
 //! - [`PolicySpec`] is the text form: `lifo+steal=half+overflow=grow`.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

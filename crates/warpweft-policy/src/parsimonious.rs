@@ -1,8 +1,8 @@
 //! Parsimonious latency hiding (after S. K. Muller and U. A. Acar, *Latency-hiding work stealing*, 2016): the
 //! rival of [`prows`](crate::prows).
 //!
-//! A worker whose task begins to wait sets that task aside and goes on with its deque. When the task is woken
-//! it comes back to the worker on which it was suspended, not to the one whose thread has woken it.
+//! A worker whose task begins to wait sets that task aside and continues with its deque. When the task is
+//! woken it comes back to the worker on which it was suspended, not to the one whose thread has woken it.
 //!
 //! ```text
 //!   a thread that wakes ──▶ resumed (worker 0) ─┐ all at once, when worker 0 takes its next task
@@ -13,7 +13,7 @@
 //! # Invariants
 //!
 //! - The word of a task that sleeps is its worker's number plus 1; that of any other is 0.
-//! - A woken task lies in its worker's `resumed`, or in a deque. Its worker looks there before each task. If
+//! - A woken task is in its worker's `resumed`, or in a deque. Its worker looks there before each task. If
 //!   it does not come to that because it is stuck in one, thieves find the task in `scan`, and in `search`
 //!   where several lie.
 //! - All else is [`Lifo`]'s, with one task per steal.

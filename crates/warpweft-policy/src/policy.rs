@@ -6,11 +6,11 @@ use warpweft_platform::topology::Place;
 use warpweft_queue::CapacityError;
 use warpweft_task::{TaskRef, Waiting, Why};
 
-/// Where a task goes that gives way.
+/// Where a task goes that yields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum YieldTo {
     /// Into its worker's own queue (EBSL's soft yield). With FIFO that is behind all others; with LIFO behind
-    /// the newest, so that it gives way to one task, the one whose data is still in the cache.
+    /// the newest, so that it yields to one task, the one whose data is still in the cache.
     Local,
     /// Into queues of the pool that workers look at now and then (EBSL's hard yield): one for each two
     /// workers, eight at most.
@@ -30,9 +30,9 @@ impl fmt::Display for YieldTo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Wake {
-    /// Nobody: somebody who is awake will find the task for certain.
+    /// No thread: a thread who is awake will find the task for certain.
     None,
-    /// A sleeper, if there is one and nobody is searching.
+    /// A sleeper, if there is one and no thread is searching.
     Any,
     /// That worker, if it sleeps; else as [`Any`](Wake::Any).
     Worker(WorkerId),
@@ -126,8 +126,8 @@ impl From<CapacityError> for PolicyError {
 ///
 /// - *Nothing lost*: a task that was pushed comes out of `next`, `poll_global`, `search` or `scan` of some
 ///   worker, once. A token that a policy drops is cancelled, counted, and reported to its joiner as dropped.
-/// - *Nothing starved*: `poll_global` hands out, oldest first, what the order of `next` may pass over for
-///   ever: tasks from outside, yielded tasks, the bottom of a stack. The framework calls it once in
+/// - *Nothing starved*: `poll_global` hands out, oldest first, what the order of `next` may pass over
+///   forever: tasks from outside, yielded tasks, the bottom of a stack. The framework calls it once in
 ///   [`INTERVAL`](Policy::INTERVAL) tasks and whenever `next` has nothing.
 /// - *What is urgent goes first*, if there are [`priorities`](Policy::priorities): a task with a priority
 ///   runs within one `INTERVAL` of steps of each worker, however many less urgent ones are ready. It does not
@@ -178,7 +178,7 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// Every how many tasks of a worker the framework asks [`poll_global`](Policy::overdue).
     const INTERVAL: u32 = 61;
 
-    /// Whether [`completed`](Policy::retired) wants to be called; it costs a look at every task before it
+    /// True if [`completed`](Policy::retired) wants to be called; it costs a look at every task before it
     /// runs.
     const WATCHES_COMPLETIONS: bool = false;
 
@@ -210,9 +210,9 @@ pub trait Policy: Send + Sync + Sized + 'static {
         cx: &Cx<'_>,
     ) -> Wake;
 
-    /// Whether a task that a worker pushes for this reason belongs in the worker's own half and nowhere else,
-    /// if there is room: [`push_local`](Policy::push_own) puts it there. It is asked when the pool begins,
-    /// and also later: the answer is to stay the same.
+    /// Returns true if a task that a worker pushes for this reason belongs in the worker's own half and
+    /// nowhere else, if there is room: [`push_local`](Policy::push_own) puts it there. It is asked when the
+    /// pool begins, and also later: the answer is to stay the same.
     ///
     /// What is provided says `false`, and [`push`](Policy::push) is called.
     #[inline]
@@ -222,7 +222,7 @@ pub trait Policy: Send + Sync + Sized + 'static {
     }
 
     /// The short way of a push: puts the task into the worker's own half, or gives it back as it was, and
-    /// then [`push`](Policy::push) is called. Where it kept the task, somebody is woken as after
+    /// then [`push`](Policy::push) is called. Where it kept the task, a thread is woken as after
     /// [`Wake::Any`]. Only for reasons that the policy [`keeps`](Policy::keeps).
     ///
     /// It is there for speed alone: as its answer is known and needs neither context nor what is shared, the
@@ -234,7 +234,7 @@ pub trait Policy: Send + Sync + Sized + 'static {
         Err(task)
     }
 
-    /// The running task gives way, and says itself where to: back to this worker (a *soft* yield), or to
+    /// The running task yields, and says itself where to: back to this worker (a *soft* yield), or to
     /// where all workers look now and then (a *hard* one). What is provided pushes it as any task that
     /// yields; a policy that has but one place for them may leave it at that.
     fn yielded(
@@ -248,7 +248,8 @@ pub trait Policy: Send + Sync + Sized + 'static {
         Self::push(shared, Some(local), task, Why::Yielded, cx)
     }
 
-    /// Whether [`suspended`](Policy::suspended) wants to be called. It is asked once, when the pool is built.
+    /// Returns true if [`suspended`](Policy::suspended) wants to be called. It is asked once, when the pool
+    /// is built.
     #[inline]
     fn watches_waits(shared: &Self::Shared) -> bool {
         let _ = shared;
@@ -278,8 +279,8 @@ pub trait Policy: Send + Sync + Sized + 'static {
     }
 
     /// A worker is stuck in a task, and this one, which may have tasks of its own that always yield, looks
-    /// after what lies behind it: something that lies with another worker. Called every other time in place
-    /// of `poll_global`, as long as somebody is stuck; may give up.
+    /// after what is behind it: something that is with another worker. Called every other time in place
+    /// of `poll_global`, as long as a thread is stuck; may give up.
     fn steal_from_stuck(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::search(shared, local, cx)
     }
@@ -291,15 +292,15 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// before it sleeps.
     fn scan(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef>;
 
-    /// A task that lies with this worker, which retires: it was there for one that was stuck. Called until
+    /// A task that is with this worker, which retires: it was there for one that was stuck. Called until
     /// there is none; each is pushed again, as from outside. Where `next` draws on what all workers share
     /// this is to return `None`, or that would be turned over.
     fn drain(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::next(shared, local, cx)
     }
 
-    /// Whether nothing else is ready for this worker, so that a yield may return at once. A hint: `false` is
-    /// always right.
+    /// Returns true if nothing else is ready for this worker, so that a yield may return at once. A hint:
+    /// `false` is always right.
     fn is_only_ready(shared: &Self::Shared, local: &Self::Local) -> bool {
         let _ = (shared, local);
         false
@@ -312,7 +313,7 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// Called when a worker looks up, [`INTERVAL`](Policy::INTERVAL) tasks after the last time, if anything
     /// was cancelled meanwhile in this process: `cancellations` is how many were since the pool began. To
     /// look at everything for each one would be too much; how many are worth it is the policy's to say.
-    /// Whatever it puts back need not be announced: the framework wakes somebody afterwards.
+    /// Whatever it puts back need not be announced: the framework wakes a thread afterwards.
     fn evict(
         shared: &Self::Shared,
         local: &mut Self::Local,

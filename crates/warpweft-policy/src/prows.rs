@@ -1,8 +1,8 @@
 //! Proactive work stealing (K. Singer, Y. Xu and I-T. A. Lee, *Proactive work stealing for futures*, 2019;
 //! with tasks that may be woken any number of times: ProWS-R, N. Weidinger, 2022).
 //!
-//! A worker whose task begins to wait does not go on with its deque, as a *parsimonious* one would: it leaves
-//! the deque behind as it is, and becomes a thief at once. So there are more deques than workers.
+//! A worker whose task begins to wait does not continue with its deque, as a *parsimonious* one would: it
+//! leaves the deque behind as it is, and becomes a thief at once. So there are more deques than workers.
 //!
 //! # States
 //!
@@ -56,7 +56,7 @@
 //!
 //! - *Fairness.* `poll_global` goes by turns to the injector, the yielded tasks, the top of the own deque,
 //!   and the deques without an owner (each of them in its turn, not by chance; it steals and never mugs).
-//!   Without it a task can wait for ever for thieves who choose others. Called out of that turn for a worker
+//!   Without it a task can wait forever for thieves who choose others. Called out of that turn for a worker
 //!   without tasks while there are deques without an owner, it draws like `search`: the steal that follows a
 //!   wait does without the idle protocol.
 //! - *First things first.* `search` and `scan` look at the own deque, the injector and the yielded tasks
@@ -234,7 +234,7 @@ impl Policy for ProWs {
     #[inline]
     fn completed(shared: &Shared, _local: &mut Local, policy_word: u64) {
         // A task that is taken from a deque has the word 0: this one ended when it was about to wait, and
-        // nobody can wake it.
+        // no thread can wake it.
         if policy_word != 0 {
             shared.deques.abandon(policy_word);
         }
@@ -260,7 +260,7 @@ fn own_or_pool(shared: &Shared, local: &mut Local) -> Option<TaskRef> {
 }
 
 /// Some attempts, each at a random deque of a random set. A set without deques, such as that of a
-/// compensating worker that nobody carries, costs a load.
+/// compensating worker that no thread carries, costs a load.
 fn draw(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
     (0..2 * cx.workers()).find_map(|_| {
         let set = cx.random(cx.workers());

@@ -123,7 +123,7 @@ pub(crate) enum Busy {
     Wake,
 }
 
-/// Busy tasks keep the workers busy for ever; one more comes. Whichever workers make steps: within the bound
+/// Busy tasks keep the workers busy forever; one more comes. Whichever workers make steps: within the bound
 /// it runs.
 pub(crate) fn keeps_its_bound<P: Policy>(
     policy: &P,

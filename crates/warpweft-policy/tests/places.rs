@@ -1,4 +1,4 @@
-//! Which task is next, in each order, and where a task lies, on each axis: event by event, with one thread.
+//! Which task is next, in each order, and where a task is, on each axis: event by event, with one thread.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use std::cell::RefCell;
@@ -245,7 +245,7 @@ fn priorities_are_known_however_orders_are_nested() {
     );
 }
 
-/// Homes and time stamps lie in the same word.
+/// Homes and time stamps are in the same word.
 #[test]
 fn a_task_keeps_its_priority_whatever_else_is_noted_of_it() {
     let levels = PriorityOrder::new(FifoOrder, n(3));
@@ -308,7 +308,7 @@ fn what_finds_no_room_is_not_lost() {
     }
 }
 
-/// The lock-free queues have an end, and what is beyond it is not lost either, nor does it wait for ever.
+/// The lock-free queues have an end, and what is beyond it is not lost either, nor does it wait forever.
 #[test]
 fn what_the_lock_free_queues_have_no_room_for_is_served_in_between() {
     let mut bench = Bench::new(&Fifo::new().capacity(1).overflow(Overflow::Multi(n(1))), 1);

@@ -38,7 +38,7 @@ enum End {
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    /// By a worker, so many; by nobody.
+    /// By a worker, so many; by no thread.
     Spawn(usize, usize),
     Inject,
     /// A worker takes a task, which then does that.
@@ -123,7 +123,7 @@ impl Model {
         });
     }
 
-    /// Whether a deque waited for this task.
+    /// Returns true if a deque waited for this task.
     fn resume(&mut self, task: usize, comes: bool) -> bool {
         let waits = self.deques.iter().position(|deque| deque.waits_for == Some(task));
         let Some(deque) = waits.map(|found| &mut self.deques[found]) else {
@@ -351,7 +351,7 @@ proptest! {
             pool.step(op);
             pool.agree();
         }
-        // Everybody wakes up, and one worker finds everything.
+        // Each thread wakes up, and one worker finds everything.
         while let Some(task) = pool.asleep.pop() {
             assert!(pool.model.resume(number(&task).expect("a probe's"), true));
             pool.push(None, task, Why::Woken);

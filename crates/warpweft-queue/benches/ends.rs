@@ -39,7 +39,7 @@ trait Contestant {
 
     fn owner() -> Self::Owner;
     fn thief(owner: &Self::Owner) -> Self::Thief;
-    /// Whether there was room.
+    /// Returns true if there was room.
     fn push(owner: &mut Self::Owner, element: Element) -> bool;
     fn pop(owner: &mut Self::Owner) -> Option<Element>;
     /// Takes half: the oldest to run at once, the others into `own`.

@@ -1,9 +1,9 @@
 //! The pushes that grow a ring, while thieves run, more of them than there are CPUs.
 //!
 //! An owner that had to wait for a preempted thief would wait for a slice of the scheduler, some
-//! milliseconds, now and then. Here it waits for nobody: a stalled thief keeps the old ring alive, and the
-//! owner goes on in the new one. The table shows what that costs, beside threads that only take CPU time from
-//! the owner: each round fills a queue of 4 slots with 4096 elements, so it grows ten times.
+//! milliseconds, now and then. Here it waits for no thread: a stalled thief keeps the old ring alive, and the
+//! owner continues in the new one. The table shows what that costs, beside threads that only take CPU time
+//! from the owner: each round fills a queue of 4 slots with 4096 elements, so it grows ten times.
 //!
 //! And for how long a growth of a large ring stops a thief, who steals one by one: from its first steal that
 //! loses to the next that does not. The owner never pops, so there is nothing else to lose against.

@@ -27,7 +27,7 @@ enum State {
 
 #[derive(Debug, Clone, Copy)]
 enum Op {
-    /// The worker goes on as its state allows; the flag chooses between two ways.
+    /// The worker continues as its state allows; the flag chooses between two ways.
     Step(usize, bool),
     NotifyOne,
     Notify(usize),
@@ -215,10 +215,10 @@ fn voluntary_switches(prefix: &str) -> Option<(usize, u64)> {
     Some(sum)
 }
 
-/// Whether the threads named so spend 300 ms without a single change of context.
+/// Returns true if the threads named so spend 300 ms without a single change of context.
 ///
-/// On a busy machine the last of them may still be on its way to its parker, so there are some tries; whoever
-/// looks around now and then fails all of them.
+/// On a busy machine the last of them may still be on its way to its parker, so there are some tries; the
+/// thread that looks around now and then fails all of them.
 fn falls_silent(prefix: &str, threads: usize) -> bool {
     (0..20).any(|_| {
         // Systems without /proc do not tell.
@@ -293,7 +293,7 @@ fn push_bursts(pool: &Pool, lane: &AtomicUsize, workers: usize) -> usize {
         });
         bursts += 1;
         if bursts % 16 == 0 {
-            // Now and then everybody gets the time to fall asleep.
+            // Now and then each thread gets the time to fall asleep.
             thread::sleep(Duration::from_micros(100));
         }
     }

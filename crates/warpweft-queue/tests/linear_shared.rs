@@ -312,7 +312,7 @@ fn multi() {
     });
 }
 
-/// A deque whose young end belongs to whoever has the claim.
+/// A deque whose young end belongs to the thread that has the claim.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Deque(VecDeque<usize>);
 

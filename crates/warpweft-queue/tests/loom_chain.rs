@@ -128,8 +128,8 @@ fn back_to_the_first_ring() {
     });
 }
 
-/// Whoever is told of an element finds it, wherever it is: no look takes a queue for empty because it has
-/// just got a ring more.
+/// The thread that is told of an element finds it, wherever it is: no look takes a queue for empty because it
+/// has just got a ring more.
 #[test]
 fn a_look_overlooks_nothing() {
     explore(|| {

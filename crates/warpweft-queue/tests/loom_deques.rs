@@ -88,7 +88,7 @@ fn a_wake_while_the_deque_moves() {
     });
 }
 
-/// Whoever wakes a task twice reaches the deque once.
+/// The thread that wakes a task twice reaches the deque once.
 #[test]
 fn a_second_wake_finds_no_deque() {
     model(3, || {

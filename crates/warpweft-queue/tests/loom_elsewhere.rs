@@ -1,5 +1,5 @@
-//! Loom models of a worker that sleeps in a poller: whoever chooses it has to wake it there, and it may wake
-//! by itself meanwhile. The poller is a bell that any thread may ring, before or during the sleep.
+//! Loom models of a worker that sleeps in a poller: the thread that chooses it has to wake it there, and it
+//! may wake by itself meanwhile. The poller is a bell that any thread may ring, before or during the sleep.
 //!
 //! Run: `RUSTFLAGS="--cfg warpweft_loom" cargo test -p warpweft-queue --release --test loom_elsewhere`.
 #![cfg(warpweft_loom)]
@@ -92,7 +92,7 @@ fn a_push_against_a_sleeper_that_wakes_by_itself() {
             let pool = Arc::clone(&pool);
             move || pool.next()
         });
-        // An event, which ends the sleep for a reason of its own.
+        // An event, which ends the sleep for its own reason.
         let event = thread::spawn({
             let bell = Arc::clone(&pool.bell);
             move || bell.unpark()

@@ -1,7 +1,8 @@
 //! Loom models of the idle protocol: every interleaving and every weak-memory outcome of small pools.
 //!
 //! A lost wake-up is a deadlock, which loom reports. A worker of these models takes the work that it is owed
-//! and is then busy for ever: nobody but the protocol can bring anybody else to work that is left behind.
+//! and is then busy forever: no thread but the protocol can bring any other thread to work that is left
+//! behind.
 //!
 //! Run: `RUSTFLAGS="--cfg warpweft_loom" cargo test -p warpweft-queue --release --test loom_event_count`.
 #![cfg(warpweft_loom)]
@@ -110,7 +111,7 @@ fn push_against_searcher_that_gives_up() {
     });
 }
 
-/// Two workers take one item each and are then busy for ever: both must be reached.
+/// Two workers take one item each and are then busy forever: both must be reached.
 #[test]
 fn two_sleepers_one_pusher() {
     check(Some(3), || {
@@ -153,7 +154,7 @@ fn two_pushers_one_sleeper() {
     });
 }
 
-/// A worker cancels while another thread notifies. Its next sleep must end by a wake-up of its own, not by
+/// A worker cancels while another thread notifies. Its next sleep must end by its own wake-up, not by
 /// the token of the first.
 #[test]
 fn cancel_against_notify() {
@@ -250,7 +251,7 @@ fn two_claims_for_one_sleeper() {
 }
 
 /// A claim that is given back must not take a push with it that relied on it. Worker 0 comes and goes while
-/// one thread makes the claim by `wake` and another pushes for anybody; worker 1 goes to sleep.
+/// one thread makes the claim by `wake` and another pushes for any thread; worker 1 goes to sleep.
 fn push_against_claim(wake: fn(&EventCount)) {
     check(Some(3), move || {
         let pool = Pool::<1>::new(2);

@@ -125,7 +125,7 @@ fn order_holds_between_a_pusher_and_a_taker() {
     });
 }
 
-/// A released node is taken for the next fresh one, whoever looks at it.
+/// A released node is taken for the next fresh one, the thread that looks at it.
 #[test]
 fn a_released_node_is_used_again() {
     model(3, || {
@@ -157,8 +157,8 @@ fn visitors_are_not_in_one_place() {
                 let _ = queue.push_from_outside(word(n), Carried::NONE);
             })
         });
-        // The node that is head and tail of the queue becomes the last one elsewhere, while a visitor is
-        // about to link behind it and the other one comes.
+        // The node that is head and tail of the queue becomes the last one elsewhere, while an external thread
+        // is about to link behind it and the other one comes.
         queue.push(&mine, word(3), Carried::NONE);
         let (first, carried) = queue.pop(&mine).unwrap();
         elsewhere.push(&mine, first, carried);

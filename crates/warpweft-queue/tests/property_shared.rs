@@ -121,7 +121,7 @@ proptest! {
             prop_assert_eq!(queue.is_empty(worker), model.is_empty());
             prop_assert_eq!(queue.seems_empty(), model.is_empty());
         }
-        // Nobody looked at anything meanwhile: nothing was left in a pool.
+        // No thread looked at anything meanwhile: nothing was left in a pool.
         prop_assert_eq!(nodes.made(), most + 2);
         while let Some((element, _)) = other.pop(worker) {
             prop_assert_eq!(Some(element), moved.pop_front());
@@ -215,7 +215,7 @@ proptest! {
     }
 }
 
-/// Each operation under a claim of its own, borrowed or owned in turn; a thief takes one now and then.
+/// Each operation under its own claim, borrowed or owned in turn; a thief takes one now and then.
 fn transfer_is_what_it_wraps<O: Owner<NonZeroUsize>>(
     deque: &Transfer<NonZeroUsize, O>,
     ops: &[Op],

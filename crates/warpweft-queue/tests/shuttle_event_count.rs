@@ -28,7 +28,7 @@ fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
 
 struct Pool {
     idle: EventCount,
-    /// Items for anybody, in two lanes, and for one worker each behind them.
+    /// Items for any thread, in two lanes, and for one worker each behind them.
     lanes: Vec<AtomicUsize>,
     left: AtomicUsize,
     all_done: Parker,
@@ -100,7 +100,7 @@ impl Pool {
     }
 }
 
-/// Starts the workers, runs `pushers` beside them, waits until all work is done (for ever, if a wake-up is
+/// Starts the workers, runs `pushers` beside them, waits until all work is done (forever, if a wake-up is
 /// lost), and only then shuts down, so that shutdown cannot make good for a lost wake-up.
 fn life(workers: usize, items: usize, pushers: Vec<fn(&Pool)>) {
     let pool = Pool::new(workers, items);
@@ -127,7 +127,7 @@ fn life(workers: usize, items: usize, pushers: Vec<fn(&Pool)>) {
     assert_eq!(pool.idle.snapshot(), (0, 0));
 }
 
-/// Three workers, two pushers of work for anybody.
+/// Three workers, two pushers of work for any thread.
 #[test]
 fn work_for_anybody() {
     check(|| {
@@ -141,7 +141,7 @@ fn work_for_anybody() {
     });
 }
 
-/// Four workers; one pusher wakes by preference, one for certain workers only, one for anybody.
+/// Four workers; one pusher wakes by preference, one for certain workers only, one for any thread.
 #[test]
 fn work_for_certain_workers() {
     check(|| {

@@ -1,4 +1,4 @@
-//! Making tasks.
+//! Functions that make tasks.
 
 use crate::cell::allocate;
 pub use crate::cell::{SpawnInfo, TaskAlloc};
@@ -20,7 +20,7 @@ where
     with_handle(Job::<_, true>(closure), info)
 }
 
-/// A task that calls `closure` once and tells nobody. Its end costs no atomic read-modify-write.
+/// A task that calls `closure` once and has no handle. Its end costs no atomic read-modify-write.
 ///
 /// # Safety
 ///
@@ -63,7 +63,7 @@ where
     with_handle(OnStack { closure, runner }, info)
 }
 
-/// A [`on_stack_job`] task that tells nobody of its end.
+/// A [`on_stack_job`] task without a handle.
 ///
 /// # Safety
 ///
@@ -79,14 +79,14 @@ where
 
 fn detached<W: Work>(work: W, info: impl TaskAlloc) -> Runnable {
     let header = allocate(work, info, false);
-    // SAFETY: the token of a fresh task is ours.
+    // SAFETY: the runnable of a fresh task is ours.
     unsafe { Runnable::from_header(header) }
 }
 
 fn with_handle<W: Work>(work: W, info: impl TaskAlloc) -> (Runnable, JoinHandle<W::Output>) {
     let header = allocate(work, info, true);
-    // SAFETY: the token of a fresh task is ours.
+    // SAFETY: the runnable of a fresh task is ours.
     let token = unsafe { Runnable::from_header(header) };
-    // SAFETY: so is its handle, which `allocate` counted.
+    // SAFETY: its handle is ours, too: `allocate` counted it.
     (token, unsafe { JoinHandle::from_header(header) })
 }

@@ -156,8 +156,8 @@ fn a_wake_by_reference_against_the_suspension() {
     wake_against_suspend(How::ByRef);
 }
 
-/// Whoever wakes a task runs its next step, too: it finds what the step before wrote after the waker had been
-/// given away.
+/// The thread that wakes a task runs its next step, too: it finds what the step before wrote after the waker
+/// had been given away.
 #[test]
 fn a_step_sees_the_step_before_on_another_thread() {
     model(|| {
@@ -281,7 +281,8 @@ fn a_wake_against_the_drop_of_another_waker() {
     });
 }
 
-/// Nobody can join a task, and the last who could wake it does not: it is cancelled, whenever that happens.
+/// No thread can join a task, and the last who could wake it does not: it is cancelled, whenever that
+/// happens.
 #[test]
 fn the_last_waker_is_dropped_against_the_suspension() {
     model(|| {
@@ -302,7 +303,7 @@ fn the_last_waker_is_dropped_against_the_suspension() {
     });
 }
 
-/// Two wakers are the last references to a sleeper, and both are dropped: one of them leaves a token.
+/// Two wakers are the last references to a sleeper, and both are dropped: one of them leaves a runnable.
 #[test]
 fn the_last_two_wakers_are_dropped_at_once() {
     model(|| {
@@ -365,8 +366,8 @@ fn wait_against_completion() {
 }
 
 /// The handle is polled while the task ends, perhaps spuriously a second time, and then goes away: with
-/// `second`, with another waker than the first time. Whoever is left with the waker drops it; the one left
-/// last is woken.
+/// `second`, with another waker than the first time. The thread that is left with the waker drops it; the one
+/// left last is woken.
 fn poll_against_completion(second: bool) {
     model(move || {
         let pool = Pool::open();
@@ -453,8 +454,8 @@ fn a_polled_handle_dropped_against_completion() {
     drop_against_completion(true);
 }
 
-/// Nobody can wake a task any more, and the last who could join it goes away: it is cancelled, asleep or not
-/// yet.
+/// No thread can wake a task any more, and the last who could join it goes away: it is cancelled, asleep or
+/// not yet.
 #[test]
 fn the_only_handle_is_dropped_against_the_suspension() {
     model(|| {
@@ -521,7 +522,7 @@ fn cancel_and_drop_the_handle_against_a_job() {
     });
 }
 
-/// Cancelling a future in the middle of a step that will wait for ever: it must not fall asleep.
+/// Cancelling a future in the middle of a step that will wait forever: it must not fall asleep.
 #[test]
 fn cancel_against_the_suspension() {
     model(|| {
@@ -546,7 +547,7 @@ fn cancel_against_the_suspension() {
     });
 }
 
-/// Cancel, wake and run at the same time: one token, one end.
+/// Cancel, wake and run at the same time: one runnable, one end.
 #[test]
 fn cancel_against_wake_against_run() {
     model(|| {
@@ -580,8 +581,8 @@ fn cancel_against_wake_against_run() {
     });
 }
 
-/// A pool that shuts down reclaims a registered sleeper while somebody wakes it: one of the two has its
-/// token.
+/// A pool that shuts down reclaims a registered sleeper while a thread wakes it: one of the two has its
+/// runnable.
 #[test]
 fn reclaim_against_wake() {
     model(|| {
@@ -599,7 +600,7 @@ fn reclaim_against_wake() {
         assert!(matches!(pending.suspend(), Suspended::Asleep));
         let waker = bell.waker().unwrap();
         let ringer = thread::spawn(move || waker.wake());
-        // SAFETY: nobody runs the task before the call returns, so it is registered.
+        // SAFETY: no thread runs the task before the call returns, so it is registered.
         let reclaimed = unsafe { reclaim(entry) };
         ringer.join().unwrap();
         let tokens = [reclaimed, pool.take(), pool.take()];

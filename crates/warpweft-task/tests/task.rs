@@ -186,7 +186,7 @@ fn a_panic_in_the_drop_of_a_result_stays_inside() {
     let _alone = alone();
     let (pool, dropped) = (Pool::open(), Count::default());
     let mine = dropped.clone();
-    // Nobody wants the result: its task's runner drops it.
+    // No thread wants the result: its task's runner drops it.
     let (token, handle) = pool.job(move || Mine(mine));
     handle.detach();
     pool.step(token);

@@ -19,13 +19,13 @@ enum Event {
     Push(Option<usize>, Why),
     /// A worker ends its task if it has one, and asks for another.
     Take(usize, Hook),
-    /// A worker's task gives way.
+    /// A worker's task yields.
     Yield(usize),
     /// A worker's task waits.
     Suspend(usize),
     /// A waiting task is woken, from outside if there is no worker. The number chooses which.
     Wake(Option<usize>, usize),
-    /// A waiting task ends without being woken: nobody was left who could.
+    /// A waiting task ends without being woken: no thread was left who could.
     Orphan(usize, usize),
     /// Nanoseconds pass.
     Pass(u64),

@@ -1,5 +1,5 @@
-//! Two pools of one policy, and tasks that go on in the other one: nothing lost, nothing twice, nothing left
-//! behind.
+//! Two pools of one policy, and tasks that continue in the other one: nothing lost, nothing twice, nothing
+//! left behind.
 //!
 //! ```text
 //!   worker of one pool: next … scan ──▶ `completed`, the policy word := 0 ──▶ push(Injected), from outside, to the other pool

@@ -13,7 +13,7 @@ use warpweft_platform::sync::Arc;
 use warpweft_platform::thread::{spawn, yield_now as yield_thread};
 use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why, YieldTo};
 
-/// Whoever waits longer than this waits for ever.
+/// The thread that waits longer than this waits forever.
 const PATIENCE_NS: u64 = 60_000_000_000;
 
 const WORKERS: usize = 2;
@@ -182,7 +182,7 @@ impl<P: Policy> Policy for Fused<P> {
 ///
 /// # Errors
 ///
-/// The hook after whose panic somebody waited for a minute, got a wrong answer, or could still spawn.
+/// The hook after whose panic a thread waited for a minute, got a wrong answer, or could still spawn.
 pub fn panics_end_cleanly<P: Policy>(name: &str, make: impl Fn() -> P) -> Verdict {
     for hook in HOOKS {
         for call in CALLS {
@@ -195,7 +195,7 @@ pub fn panics_end_cleanly<P: Policy>(name: &str, make: impl Fn() -> P) -> Verdic
                 inner: make(),
                 fuse: Arc::clone(&fuse),
             };
-            // On a thread of its own: if it hangs, we do not.
+            // On its own thread: if it hangs, we do not.
             let life = spawn(move || live(policy, &fuse));
             let start = now_ns();
             while !life.is_finished() && now_ns() - start < PATIENCE_NS {

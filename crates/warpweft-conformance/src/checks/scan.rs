@@ -1,4 +1,4 @@
-//! Whether one worker's `scan` finds what lies in any place of a policy, and whether `push` says truly whom
+//! Whether one worker's `scan` finds what is in any place of a policy, and whether `push` says truly whom
 //! to wake.
 
 use super::bench::Bench;
@@ -121,12 +121,12 @@ fn everything_at_once<P: Policy>(name: &str, policy: &P, workers: usize, scanner
     bench.settle()
 }
 
-/// A push that wakes nobody leaves the task where its pusher, who is awake, takes it by `next` or
-/// `poll_global`. From outside, where nobody may be awake, every push wakes somebody.
+/// A push that wakes no thread leaves the task where its pusher, who is awake, takes it by `next` or
+/// `poll_global`. From outside, where no thread may be awake, every push wakes a thread.
 ///
 /// # Errors
 ///
-/// The push whose task nobody who is awake would find.
+/// The push whose task no thread who is awake would find.
 pub fn wakes_are_honest<P: Policy>(name: &str, policy: &P) -> Verdict {
     for workers in 1..=3 {
         for by in everyone(workers) {

@@ -1,4 +1,4 @@
-//! Whether a task runs in bounded time while every worker is kept busy for ever.
+//! Whether a task runs in bounded time while every worker is kept busy forever.
 //!
 //! ```text
 //!   worker 0:  run ─▶ push a successor ─▶ run ─▶ push a successor ─▶ …      a chain that never ends
@@ -41,13 +41,13 @@ enum Busy {
     Spawning,
     /// Each spawns two.
     Multiplying,
-    /// Each gives way, and is run again.
+    /// Each yields, and is run again.
     Yielding,
     /// Each waits, and is woken at once.
     Waking,
-    /// Each spawns its successor, and at every step somebody outside spawns something.
+    /// Each spawns its successor, and at every step a thread outside spawns something.
     SpawningUnderInjection,
-    /// Each spawns its successor, and gives way once.
+    /// Each spawns its successor, and yields once.
     SpawningAndYielding,
 }
 
@@ -76,7 +76,7 @@ const WARM_UP: u64 = 10;
 /// What tasks do that are more urgent than the one that waits.
 const BUSY_AND_URGENT: [Busy; 3] = [Busy::Spawning, Busy::Yielding, Busy::SpawningUnderInjection];
 
-/// While chains of tasks keep every worker busy for ever, a task from outside, one that yielded, was woken,
+/// While chains of tasks keep every worker busy forever, a task from outside, one that yielded, was woken,
 /// or was spawned earlier runs within [`steps`]. If all of those tasks have the highest of several
 /// priorities, and this one has the lowest, it runs within as many times that.
 ///
@@ -141,8 +141,8 @@ fn starve<P: Policy>(
         tick += 1;
         endless.round(&mut bench, tick)?;
     }
-    // In the middle of a step of worker 0: what its task pushes afterwards may pass the victim. A task gives
-    // way at the end of its own step, though.
+    // In the middle of a step of worker 0: what its task pushes afterwards may pass the victim. A task yields
+    // at the end of its own step, though.
     tick += 1;
     let mut running = bench.find(0, false)?;
     if why == Why::Yielded

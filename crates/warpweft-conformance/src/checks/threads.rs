@@ -49,7 +49,7 @@ fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
         .into_iter()
         .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
     let mut finished: Vec<TestWorker<P>> = finished.collect();
-    // Nobody else is at work any more. Twice round: what lies where only its pusher finds it, its pusher
+    // No other thread is at work any more. Twice round: what is where only its pusher finds it, its pusher
     // finds.
     for worker in &mut finished {
         let (local, cx) = worker.parts(Clock::Machine);
@@ -60,7 +60,7 @@ fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
     each_ran_once(name, &probe, (WORKERS + 1) * TASKS)
 }
 
-/// Whether each of so many tasks has run, once.
+/// Returns true if each of so many tasks has run, once.
 pub(super) fn each_ran_once(name: &str, probe: &TestTasks, tasks: usize) -> Verdict {
     for number in 0..tasks {
         let (runs, lost) = (probe.runs(number), probe.lost(number));

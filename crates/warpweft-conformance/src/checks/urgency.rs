@@ -32,7 +32,7 @@ pub fn urgent_steps(interval: u32) -> u64 {
 enum Less {
     /// Each ends.
     Ending,
-    /// Each gives way, and is run again.
+    /// Each yields, and is run again.
     Yielding,
     /// Each waits, and is woken at once.
     Waking,
@@ -59,7 +59,7 @@ const PAUSE: u64 = 3;
 const WARM_UPS: [u64; 2] = [0, 10];
 
 /// While many less urgent tasks wait inside and outside of the pool, urgent ones that come from outside, were
-/// spawned, forked or woken, or gave way run within [`urgent_steps`] of each worker. A policy with fewer than
+/// spawned, forked or woken, or yielded run within [`urgent_steps`] of each worker. A policy with fewer than
 /// two priorities has no such duty.
 ///
 /// # Errors

@@ -10,9 +10,9 @@
 //!
 //! B's own load hides A's: the compare-and-swap is compared with B's load only, and the order in which it
 //! comes before A's load is never tried (loom's open issues 166 and 392). Here each load first stores to a
-//! companion atomic that nobody reads. Loads of one atomic are thereby ordered against each other, the last
-//! access speaks for all, and the companion, being never read, synchronises nothing: all weak-memory outcomes
-//! of the load itself remain.
+//! companion atomic that no thread reads. Loads of one atomic are thereby ordered against each other, the
+//! last access speaks for all, and the companion, being never read, synchronises nothing: all weak-memory
+//! outcomes of the load itself remain.
 //!
 //! It costs executions: loads that commute are now tried in both orders.
 
@@ -81,7 +81,7 @@ impl<A: Atomic> Watched<A> {
 
     #[track_caller]
     pub fn load(&self, order: Ordering) -> A::Value {
-        // Nobody reads it, so its ordering orders nothing but loom's exploration.
+        // No thread reads it, so its ordering orders nothing but loom's exploration.
         self.companion.store(true, Ordering::Relaxed);
         self.atomic.read(order)
     }

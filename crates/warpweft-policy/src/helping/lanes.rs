@@ -1,4 +1,4 @@
-//! A worker's lanes, what others see of them, and the age of what lies there.
+//! A worker's local queues, what others see of them, and the age of what is there.
 
 use super::{Helping, PLACES};
 use crate::by_class::Ranked;
@@ -38,7 +38,7 @@ fn stamp_of<O: Order>(task: &TaskRef) -> u64 {
     }
 }
 
-/// What others see of a lane.
+/// What others see of a local queue.
 pub(super) struct Lane<O: Order> {
     pub(super) thief: <O::LocalQueue as crate::order::LocalQueue>::Thief,
     /// About when its oldest task came.
@@ -56,11 +56,11 @@ pub struct Shared<O: Order> {
 /// A worker's own half of a [`Helping`] pool.
 pub struct Own<O: Order> {
     pub(super) lanes: Box<[OwnLane<O>]>,
-    /// The number of its first lane.
+    /// The number of its first local queue.
     pub(super) first: usize,
-    /// Lanes of others behind the same cache; the injector is near everyone.
+    /// Local queues of others behind the same cache; the injector is near each thread.
     pub(super) near: Box<[usize]>,
-    /// Lanes of all others, and the injector.
+    /// Local queues of all others, and the injector.
     pub(super) all: Box<[usize]>,
     /// Whom it thinks of helping.
     pub(super) target: Option<usize>,
@@ -70,14 +70,14 @@ pub struct Own<O: Order> {
     pub(super) until_choice: u32,
     /// When it last read the clock.
     pub(super) now: u64,
-    /// Which lane it pushed to last.
+    /// Which local queue it pushed to last.
     pub(super) pushed: usize,
-    /// Which lane it popped last.
+    /// Which local queue it popped last.
     pub(super) popped: usize,
     pub(super) turn: u32,
 }
 
-/// The owner's end of a lane.
+/// The owner's end of a local queue.
 pub(super) struct OwnLane<O: Order> {
     pub(super) queue: O::LocalQueue,
     /// How long tasks wait here, as a moving average of log2, in sixteenths.
@@ -106,8 +106,8 @@ impl<O: Order> Own<O> {
         shared.inject(task, self.now);
     }
 
-    /// From its lane whose mark is the oldest; of those that are as old, from the one whose turn it is. With
-    /// levels the most urgent lanes come first.
+    /// From its local queue whose mark is the oldest; of those that are as old, from the one whose turn it
+    /// is. With levels the most urgent local queues come first.
     #[inline]
     pub(super) fn pop(&mut self, shared: &Shared<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let count = self.lanes.len();
@@ -135,7 +135,7 @@ impl<O: Order> Own<O> {
         Some(task)
     }
 
-    /// The oldest of what newer tasks may bury for ever. The lanes take turns.
+    /// The oldest of what newer tasks may bury forever. The local queues take turns.
     pub(super) fn passed_over(&mut self, shared: &Shared<O>) -> Option<TaskRef> {
         let count = self.lanes.len();
         (0..count).find_map(|place| {
@@ -157,7 +157,7 @@ impl<O: Order> Own<O> {
         self.target = Some(lanes[cx.random(lanes.len())]);
     }
 
-    /// Takes one from the lane if it waits much longer than own tasks are used to.
+    /// Takes one from the local queue if it waits much longer than own tasks are used to.
     #[inline]
     pub(super) fn help(&self, shared: &Shared<O>, lane: usize, cx: &Cx<'_>) -> Option<TaskRef> {
         if !shared.has(lane) {
@@ -177,7 +177,7 @@ impl<O: Order> Own<O> {
 }
 
 impl<O: Order> Shared<O> {
-    /// Whether the lane, or the injector behind the last lane, seems to have a task.
+    /// Returns true if the local queue, or the injector behind the last local queue, seems to have a task.
     #[inline]
     pub(super) fn has(&self, lane: usize) -> bool {
         match self.lanes.get(lane) {
@@ -194,7 +194,7 @@ impl<O: Order> Shared<O> {
             .get()
     }
 
-    /// The oldest task of the lane, or of the injector behind the last lane. Tries once.
+    /// The oldest task of the local queue, or of the injector behind the last local queue. Tries once.
     pub(super) fn steal(&self, lane: usize) -> Option<TaskRef> {
         let Some(lane) = self.lanes.get(lane) else {
             return self.take_injected();

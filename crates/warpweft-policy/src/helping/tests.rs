@@ -90,7 +90,7 @@ fn a_lane_is_chosen_at_one_pop_and_tried_at_the_next() {
     let waits = pool.task(0, 0);
     let _ = pool.push(1, waits, Why::Spawned);
     pool.now.set(1 << 40);
-    // One pop of two chooses; which lane is chance, one of three.
+    // One pop of two chooses; which local queue is chance, one of three.
     let mut taken = Vec::new();
     for pop in 1..=200 {
         let own = pool.task(pop, 0);
@@ -130,7 +130,7 @@ fn impossible_constants_are_errors_that_say_what_is_possible() {
     }
 }
 
-/// Tasks that yield for ever keep the workers busy; one more comes. Whichever workers make steps: within the
+/// Tasks that yield forever keep the workers busy; one more comes. Whichever workers make steps: within the
 /// bound it runs.
 fn keeps_its_bound<P: Policy>(
     policy: &P,

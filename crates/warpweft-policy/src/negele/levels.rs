@@ -90,12 +90,12 @@ impl Levels {
         first.unwrap_or(self.0.len())
     }
 
-    /// Whether that many levels are all there are.
+    /// Returns true if that many levels are all there are.
     pub(super) fn is_beyond(&self, level: usize) -> bool {
         level >= self.0.len()
     }
 
-    /// Whether it seems to have more than one task.
+    /// Returns true if it seems to have more than one task.
     pub(super) fn has_several(&self) -> bool {
         let mut busy = self.0.iter().filter(|queue| !queue.seems_empty());
         match (busy.next(), busy.next()) {
@@ -105,7 +105,7 @@ impl Levels {
         }
     }
 
-    /// Whether each level was empty at a moment of the call.
+    /// Returns true if each level was empty at a moment of the call.
     pub(super) fn is_empty(&self, processor: &Processor) -> bool {
         self.0
             .iter()

@@ -63,7 +63,7 @@ impl NegeleLocal {
         self
     }
 
-    /// Whether it can be.
+    /// Returns true if it can be.
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         check(self.levels)?;
         if self.balance == 0 {
@@ -124,7 +124,7 @@ pub struct Own {
     taken: u32,
     /// Which place's turn it is to be overdue.
     turn: usize,
-    /// Whether `next` had nothing, and how often it took the most urgent task from outside since the last
+    /// True if `next` had nothing, and how often it took the most urgent task from outside since the last
     /// look by turns.
     ran_dry: bool,
     in_a_row: u32,
@@ -233,7 +233,7 @@ impl Policy for NegeleLocal {
         shared.affine.iter().find_map(|home| home.scan(&own.processor))
     }
 
-    /// Without the look whether somebody else has something more urgent.
+    /// Without the look whether another thread has something more urgent.
     fn drain(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
         shared.affine[own.home].pop(&own.processor)
     }

@@ -35,7 +35,7 @@ const VISITORS: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 /// One lock-free FIFO queue per priority for all workers; a task goes to the back of its queue whatever the
 /// reason.
 ///
-/// A spawner chooses the priority: level 0 is the most urgent, the last level is *idle*, for what nobody
+/// A spawner chooses the priority: level 0 is the most urgent, the last level is *idle*, for what no thread
 /// needs to be woken for. Without a choice a task is [normal](crate::priority::level): level
 /// `(levels - 1) / 2`.
 ///
@@ -71,7 +71,7 @@ impl Negele {
         self
     }
 
-    /// Whether there may be so many levels.
+    /// Returns true if there may be so many levels.
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         check(self.levels).map(drop)
     }
@@ -165,7 +165,7 @@ impl Policy for Negele {
         shared.levels.scan(&own.processor)
     }
 
-    /// All that is ready lies where everybody finds it.
+    /// All that is ready is where each thread finds it.
     fn drain(_: &Shared, _: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
         None
     }

@@ -8,25 +8,25 @@
 //! What is observed costs no stamp on any task. The time that a task takes is the time between two looks by
 //! the tasks between them: where one order finds its data in the cache and the other one does not, that is
 //! where it shows. How long tasks wait is how many there are times that (Little's law), so what an order does
-//! to the waits shows in how the lane grows under it.
+//! to the waits shows in how the local queue grows under it.
 //!
 //! # Rules
 //!
 //! - The oldest first is fair, so the newest has to be better, and not merely as good.
-//! - It is better if the lane grows under the oldest and not under the newest, as with tasks that spawn
-//!   tasks: breadth first they are all there at once, and all wait.
+//! - It is better if the local queue grows under the oldest and not under the newest, as with tasks that
+//!   spawn tasks: breadth first they are all there at once, and all wait.
 //! - It is better if tasks take a quarter longer under the oldest. But then nothing but time speaks for it,
 //!   and the oldest has every fourth turn all the same.
-//! - What has won is tried against the other one after 16 looks, and ever more seldom as long as it goes on
-//!   winning. If tasks take twice or half as long as they did, or the lane begins to grow or stops, then
-//!   another time has come, and it is tried soon.
+//! - What has won is tried against the other one after 16 looks, and ever more seldom as long as it continues
+//!   winning. If tasks take twice or half as long as they did, or the local queue begins to grow or stops,
+//!   then another time has come, and it is tried soon.
 
 /// After so many looks the other order is tried, at first and at most.
 const SOON: u32 = 16;
 const SELDOM: u32 = 1024;
 /// The newest has so many turns before one of the oldest, where it is merely faster.
 const TURNS: u32 = 3;
-/// One task per task that was run, as the growth of a lane.
+/// One task per task that was run, as the growth of a local queue.
 const ONE: i64 = 64;
 
 /// What came of some tasks in one order.
@@ -34,7 +34,7 @@ const ONE: i64 = 64;
 struct OrderSample {
     /// What a task took, in nanoseconds.
     pace: u64,
-    /// By how much the lane grew for each task, in 64ths.
+    /// By how much the local queue grew for each task, in 64ths.
     growth: i64,
 }
 
@@ -59,7 +59,7 @@ impl OrderSample {
 enum Verdict {
     /// The oldest: it costs nothing.
     Oldest,
-    /// The newest: with the oldest the lane grows.
+    /// The newest: with the oldest the local queue grows.
     NewestGrows,
     /// The newest is faster.
     NewestFaster,
@@ -76,7 +76,8 @@ pub(super) struct Learner {
     /// Looks until the other one is tried.
     until_trial: u32,
     gap: u32,
-    /// The time and the length of the lane at the last look. `None`: what follows is not to be counted.
+    /// The time and the length of the local queue at the last look. `None`: what follows is not to be
+    /// counted.
     last: Option<(u64, usize)>,
 }
 
@@ -93,7 +94,7 @@ impl Learner {
         }
     }
 
-    /// The lane was empty: time goes by with nothing to do, and says nothing of either order.
+    /// The local queue was empty: time goes by with nothing to do, and says nothing of either order.
     pub(super) fn idle(&mut self) {
         self.last = None;
     }
@@ -166,8 +167,8 @@ mod tests {
 
     const TASKS: usize = 64;
 
-    /// A worker whose tasks take so long, and whose lane grows so much for each, under the oldest and under
-    /// the newest.
+    /// A worker whose tasks take so long, and whose local queue grows so much for each, under the oldest and
+    /// under the newest.
     struct World {
         learner: Learner,
         now: u64,
@@ -229,7 +230,8 @@ mod tests {
     fn when_the_times_change_so_does_the_order() {
         let mut world = World::new();
         world.looks(5_000, [100, 100], [0, 0]);
-        // Tasks spawn tasks now: the lane begins to grow, which is noticed at once and not at the next trial.
+        // Tasks spawn tasks now: the local queue begins to grow, which is noticed at once and not at the next
+        // trial.
         let newest = world.looks(50, [100, 100], [1, 0]);
         assert!(newest > 25, "{newest} of 50");
         world.looks(5_000, [100, 100], [1, 0]);

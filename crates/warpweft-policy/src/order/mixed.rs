@@ -25,9 +25,9 @@ pub enum Mix {
     /// reversing the stack would come to, except that a task in the middle is not stuck there, between two
     /// ends that grow.
     Reverse(NonZeroUsize),
-    /// It learns which is better, looking each time after so many tasks: the oldest, unless its lane grows
-    /// under it and not under the newest, as it does where tasks spawn tasks, or tasks take a quarter longer.
-    /// Each worker learns for itself.
+    /// It learns which is better, looking each time after so many tasks: the oldest, unless its local queue
+    /// grows under it and not under the newest, as it does where tasks spawn tasks, or tasks take a quarter
+    /// longer. Each worker learns for itself.
     Adaptive(NonZeroUsize),
 }
 
@@ -94,7 +94,7 @@ impl Order for MixedOrder {
 pub struct MixedLocalQueue {
     mix: Mix,
     stack: LifoLocalQueue<Lifo<TaskRef>>,
-    /// Whether it is the turn of the oldest.
+    /// True if it is the turn of the oldest.
     oldest: bool,
     /// For how many tasks more.
     left: usize,
@@ -103,7 +103,7 @@ pub struct MixedLocalQueue {
 }
 
 impl MixedLocalQueue {
-    /// Whether the next task is to be the oldest one.
+    /// Returns true if the next task is to be the oldest one.
     #[inline]
     fn turn(&mut self, cx: &Cx<'_>) -> bool {
         if let Mix::Stochastic(newest) = self.mix {

@@ -33,14 +33,14 @@ pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
     /// What keeps a worker's tasks in this order.
     type LocalQueue: LocalQueue;
 
-    /// Whether `pop` favours what was pushed last. Then a task that gives way to its own lane goes behind the
-    /// newest other one ([`LocalQueue::pop_newest`]), and not before all; and by default it goes to the
+    /// True if `pop` favours what was pushed last. Then a task that yields to its own local queue goes behind
+    /// the newest other one ([`LocalQueue::pop_newest`]), and not before all; and by default it goes to the
     /// pool's queue.
     const NEWEST_FIRST: bool;
 
-    /// Whether the order looks at the [priority](crate::priority) of a task. Then what waits outside of the
-    /// lanes is kept apart by levels, too, and a worker compares it with [`LocalQueue::first_level`] before
-    /// each task of its own. Without it none of this is compiled.
+    /// True if the order looks at the [priority](crate::priority) of a task. Then what waits outside of the
+    /// local queues is kept apart by levels, too, and a worker compares it with [`LocalQueue::first_level`]
+    /// before each task of its own. Without it none of this is compiled.
     const BY_PRIORITY: bool = false;
 
     /// How many priorities it tells apart; none, unless it says otherwise.
@@ -54,7 +54,7 @@ pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
         1
     }
 
-    /// An empty lane for so many tasks, for the time being.
+    /// An empty local queue for so many tasks, for the time being.
     ///
     /// # Errors
     ///
@@ -64,18 +64,18 @@ pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
 
 /// A worker's own tasks, in the hands of the worker.
 pub trait LocalQueue: Send + Sized + 'static {
-    /// The same lane in the hands of others.
+    /// The same local queue in the hands of others.
     type Thief: LocalQueueThief<Self>;
 
-    /// Whether [`push`](Lane::push) may give back another task than the one that it was given.
+    /// True if [`push`](LocalQueue::push) may give back another task than the one that it was given.
     const DISPLACES: bool = false;
 
     /// Adds a task that is new or was woken.
     ///
     /// # Errors
     ///
-    /// [`Full`] with a task for which there is no room: this one, or, if it [displaces](Lane::DISPLACES), the
-    /// one that it has displaced.
+    /// [`Full`] with a task for which there is no room: this one, or, if it [displaces](LocalQueue::DISPLACES), the one that
+    /// it has displaced.
     fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>>;
 
     /// Adds a task that has waited elsewhere: without the privileges of a new one.
@@ -88,19 +88,20 @@ pub trait LocalQueue: Send + Sized + 'static {
         self.push(task)
     }
 
-    /// Makes room for a task that [`push`](Lane::push) gave back, and adds it as
-    /// [`push_last`](Lane::push_last) does.
+    /// Makes room for a task that [`push`](LocalQueue::push) gave back, and adds it as
+    /// [`push_last`](LocalQueue::push_last) does.
     ///
     /// # Errors
     ///
-    /// [`Full`] with the task if the lane cannot grow.
+    /// [`Full`] with the task if the local queue cannot grow.
     fn push_grown(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>>;
 
     /// The task whose turn it is. `None`: there is none.
     fn pop(&mut self, cx: &Cx<'_>) -> Option<TaskRef>;
 
     /// The level of what `pop` would give, as it seems; [`usize::MAX`] if there is nothing. What waits
-    /// outside of the lane, and is more urgent, goes before it. An order without priorities has one level, 0.
+    /// outside of the local queue, and is more urgent, goes before it. An order without priorities has one
+    /// level, 0.
     fn first_level(&self) -> usize {
         if self.is_empty() { usize::MAX } else { 0 }
     }
@@ -110,20 +111,20 @@ pub trait LocalQueue: Send + Sized + 'static {
         None
     }
 
-    /// The task that `pop` may pass over for ever. `None` also if thieves are at it, and in an order that
+    /// The task that `pop` may pass over forever. `None` also if thieves are at it, and in an order that
     /// passes over nothing.
     fn passed_over(&mut self) -> Option<TaskRef> {
         None
     }
 
-    /// Takes everything out that thieves leave, in the order in which [`push_last`](Lane::push_last) puts it
-    /// back as it was.
+    /// Takes everything out that thieves leave, in the order in which [`push_last`](LocalQueue::push_last)
+    /// puts it back as it was.
     fn drain(&mut self, cx: &Cx<'_>) -> Vec<TaskRef>;
 
     /// How many tasks there are; thieves may have taken some.
     fn len(&self) -> usize;
 
-    /// Whether there is no task. Stays true until the worker pushes or steals.
+    /// Returns true if there is no task. Stays true until the worker pushes or steals.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -135,9 +136,9 @@ pub trait LocalQueue: Send + Sized + 'static {
     fn thief(&self) -> Self::Thief;
 }
 
-/// A lane in the hands of other workers.
+/// A local queue in the hands of other workers.
 pub trait LocalQueueThief<L>: Send + Sync + 'static {
-    /// Looks at the lane. Two equal glances: nobody took a task between them.
+    /// Looks at the local queue. Two equal glances: no thread took a task between them.
     fn glance(&self) -> Glance;
 
     /// Takes the oldest tasks, as many as `amount` says and `into` has room for.

@@ -70,7 +70,7 @@ impl Order for LifoOrder {
     }
 }
 
-/// What thieves see of a lane that is one queue.
+/// What thieves see of a local queue that is one queue.
 #[derive(Debug)]
 pub struct PlainThief<Q: Owner<TaskRef>>(Q::Thief);
 

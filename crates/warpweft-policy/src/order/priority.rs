@@ -1,8 +1,8 @@
 //! Levels of urgency: the highest one first that has a task.
 //!
-//! A task's level is its [priority](crate::priority), which whoever spawns it may choose; level 0 is the
-//! highest, and a task without a priority is on the one in the middle. Strict priorities starve: so what lies
-//! on lower levels counts as passed over, and the levels take turns when the worker looks after that.
+//! A task's level is its [priority](crate::priority), which the thread that spawns it may choose; level 0 is
+//! the highest, and a task without a priority is on the one in the middle. Strict priorities starve: so what
+//! is on lower levels counts as passed over, and the levels take turns when the worker looks after that.
 
 use super::{LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, PolicyError, priority};
@@ -14,7 +14,7 @@ use warpweft_task::TaskRef;
 /// The most levels.
 pub(crate) const MOST_LEVELS: usize = 64;
 
-/// Levels of urgency, each with an order of its own: `priority:3` has 0, 1, which is the normal one, and 2.
+/// Levels of urgency, each with its own order: `priority:3` has 0, 1, which is the normal one, and 2.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -58,7 +58,7 @@ impl<O: Order> Order for PriorityOrder<O> {
     const BY_PRIORITY: bool = true;
 
     fn priorities(&self) -> u8 {
-        // With more there is no lane either.
+        // With more there is no local queue either.
         let levels = self.levels.get();
         if levels > MOST_LEVELS { 0 } else { levels as u8 }
     }
@@ -82,7 +82,7 @@ impl<O: Order> Order for PriorityOrder<O> {
     }
 }
 
-/// A lane for each level.
+/// A local queue for each level.
 pub struct PriorityLocalQueue<L> {
     levels: Box<[L]>,
     turn: usize,

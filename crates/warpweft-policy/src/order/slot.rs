@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The running task wakes or spawns it, so it finds its data in the cache. The limit keeps two tasks that
-//! wake each other from starving the lane. A thief takes what is in the slot if the lane is empty, and it lay
-//! there when the thief looked last: so a worker that is in a long task coroutines nothing.
+//! wake each other from starving the local queue. A thief takes what is in the slot if the local queue is
+//! empty, and it lay there when the thief looked last: so a worker that is in a long task coroutines nothing.
 
 use super::{LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, PolicyError};
@@ -78,7 +78,7 @@ impl<O: Order> Order for SlotOrder<O> {
     }
 }
 
-/// A lane with a slot before it.
+/// A local queue with a slot before it.
 pub struct SlotLocalQueue<L> {
     slot: Arc<Slot<TaskRef>>,
     inner: L,
@@ -86,7 +86,7 @@ pub struct SlotLocalQueue<L> {
     in_a_row: usize,
 }
 
-/// A slot and a lane in the hands of others.
+/// A slot and a local queue in the hands of others.
 pub struct SlotThief<T> {
     slot: Arc<Slot<TaskRef>>,
     inner: T,

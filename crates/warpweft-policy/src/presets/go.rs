@@ -53,7 +53,7 @@ pub struct Shared {
 
 /// A worker's slot and ring.
 pub struct Own {
-    /// Holds one task at most: whoever pushes takes the old one out.
+    /// Holds one task at most: the thread that pushes takes the old one out.
     next: Fifo<TaskRef>,
     ring: Fifo<TaskRef>,
     turn: u32,

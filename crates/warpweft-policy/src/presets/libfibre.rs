@@ -17,9 +17,9 @@ const CAPACITY: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 /// As libfibre schedules fibres: one queue per worker, oldest first. What a task spawns goes to its worker's
 /// queue, and so does what yields; what is woken goes to the worker where it last ran, which is woken for it;
 /// what comes from outside goes to a random worker. A worker without tasks takes one from a random other one.
-/// Whoever yields alone goes on at once.
+/// The thread that yields alone continues at once.
 ///
-/// A worker's queue has two halves here, one that only the worker pushes to and one for everybody else; it
+/// A worker's queue has two halves here, one that only the worker pushes to and one for each thread else; it
 /// takes from both by turns.
 ///
 /// # What is promised
@@ -46,7 +46,7 @@ impl Libfibre {
     /// Within how many steps of its own worker a task runs.
     #[must_use]
     pub fn own_steps(others: usize) -> u64 {
-        // Every 61st step may be somebody else's.
+        // Every 61st step may be another thread's.
         2 * (others as u64 + 1) + others as u64 / 30 + 1
     }
 }
@@ -71,7 +71,7 @@ pub struct Shared(Box<[Home]>);
 pub struct Own {
     me: usize,
     queue: Fifo<TaskRef>,
-    /// Whether what others brought has its turn.
+    /// True if what others brought has its turn.
     brought_first: bool,
     /// Whose turn it is to be overdue.
     turn: usize,

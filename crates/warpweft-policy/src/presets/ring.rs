@@ -31,7 +31,7 @@ fn push_half(ring: &mut Fifo<TaskRef>, overflow: &Locked<TaskRef>, task: TaskRef
 }
 
 /// The oldest task of the pool's queue. To an empty ring comes a fair share of the others, half a ring at
-/// most; to any other none: they might be thrown out again, behind newer ones, for ever.
+/// most; to any other none: they might be thrown out again, behind newer ones, forever.
 pub(super) fn refill(ring: &mut Fifo<TaskRef>, global: &Locked<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
     let first = global.pop()?;
     if ring.is_empty() {
@@ -50,7 +50,7 @@ pub(super) fn take_one(ring: &FifoThief<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef
         match ring.steal_one() {
             Steal::Taken { first, .. } => return Some(first),
             Steal::Empty | Steal::Few(_) => return None,
-            // Somebody else took something: it is not known to be empty.
+            // Another thread took something: it is not known to be empty.
             Steal::Lost => cx.pause(),
         }
     }

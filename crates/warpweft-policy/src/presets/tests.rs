@@ -118,7 +118,7 @@ fn libfibre_brings_a_woken_task_home() {
     let task = pool.call(1, Libfibre::next).expect("at home");
     assert_eq!(pool.push(2, task, Why::Yielded), Wake::Any);
     assert_eq!(pool.run(2, Libfibre::next), Some(7));
-    // A word that is no worker's number is nobody's home.
+    // A word that is no worker's number is no thread's home.
     let stray = pool.task(8, 1_000);
     assert_eq!(pool.push(0, stray, Why::Woken), Wake::Any);
     assert_eq!(pool.run(0, Libfibre::next), Some(8));

@@ -19,7 +19,7 @@ const INTERVALS: (u64, u64) = (2, 127);
 /// ring of 256, half of which overflows into the injector. The slot goes first three times in a row. The
 /// injector gets every 61st step at first; then as many as it takes to look there every 200 µs, by a moving
 /// average of the length of a step (weight of a new one 1/10), 2 to 127. What yields goes to the back of the
-/// ring. Thieves take half of a ring; nobody takes from a slot.
+/// ring. Thieves take half of a ring; no thread takes from a slot.
 ///
 /// # What is promised
 ///
@@ -28,8 +28,8 @@ const INTERVALS: (u64, u64) = (2, 127);
 /// long. tokio itself looks at the injector every 127 steps at the least; here the pool sees to it that it is
 /// every 61.
 ///
-/// A task in the slot waits for as long as the running one does not end its step: nobody else can reach it
-/// (tokio#4730).
+/// A task in the slot waits for as long as the running one does not end its step: no other thread can reach
+/// it (tokio#4730).
 ///
 /// ```
 /// use warpweft_policy::Tokio;
@@ -141,7 +141,7 @@ impl Policy for Tokio {
                 ring::push(&mut own.ring, &shared.injector, task, cx);
                 Wake::Any
             }
-            // Its worker is awake, and nobody else could take it.
+            // Its worker is awake, and no other thread could take it.
             None => Wake::None,
         }
     }

@@ -110,7 +110,7 @@ impl Kind {
     }
 }
 
-/// Receives the policy of a [`PolicySpec`] as a type of its own.
+/// Receives the policy of a [`PolicySpec`] as its own type.
 pub trait PolicyVisitor {
     /// What the visit results in.
     type Output;
@@ -120,8 +120,8 @@ pub trait PolicyVisitor {
 }
 
 impl PolicySpec {
-    /// Calls the visitor with the policy that the text described: one instance of the visitor's code per
-    /// policy type, and no indirection afterwards.
+    /// Calls the external thread with the policy that the text described: one instance of the external
+    /// thread's code per policy type, and no indirection afterwards.
     pub fn visit<V: PolicyVisitor>(self, visitor: V) -> V::Output {
         match self.0 {
             Kind::Fifo(policy) => visitor.visit(policy),
@@ -400,7 +400,7 @@ const PRESETS: &[Preset] = &[
 ];
 
 impl Default for PolicySpec {
-    /// `fifo`: nobody starves, whatever the workload.
+    /// `fifo`: no thread starves, whatever the workload.
     fn default() -> Self {
         Self(Kind::Fifo(Fifo::new()))
     }

@@ -54,12 +54,12 @@ impl<O: Order> AffineQueues<O> {
             .find_map(|preferred| preferred.pop_class(class))
     }
 
-    /// Whether no worker has a task of this class.
+    /// Returns true if no worker has a task of this class.
     pub(super) fn have_none(&self, class: usize) -> bool {
         self.0.iter().all(|preferred| preferred.has_none(class))
     }
 
-    /// Whether nothing has come home to anybody, as it seems.
+    /// Returns true if nothing has come home to any thread, as it seems.
     pub(super) fn are_empty(&self) -> bool {
         self.0.iter().all(Ranked::is_empty)
     }

@@ -13,8 +13,8 @@ pub enum Overflow {
     /// [`ChainOrder`](crate::order::ChainOrder).
     Grow,
     /// The spawner tries again, so often at most, until thieves have made room; each time is counted as
-    /// `retries`. Then, or where there is no other worker, into the locked queue: a spawner that waits for
-    /// ever would be a pool that hangs.
+    /// `retries`. Then, or where there is no other worker, into the locked queue: a spawner that waits
+    /// forever would be a pool that hangs.
     Retry(NonZeroUsize),
     /// Into one locked queue of the pool, as in Go and tokio.
     Locked,
@@ -40,18 +40,18 @@ pub enum Woken {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Victims {
-    /// From anybody, beginning with one chosen by chance.
+    /// From any thread, beginning with one chosen by chance.
     Random,
     /// From those so many whose numbers are nearest to its own: a hierarchy along which tasks move (EBSL
     /// 5.3.1: 15).
     Nearest(NonZeroUsize),
     /// First from those on its core, then from those that share its second-level cache, its last-level one,
     /// its memory node, then the rest; with probability 1/8 it begins one level farther out, with 1/64 two,
-    /// and so on, so that none is out of reach. Where workers are not pinned nobody knows who is near, and it
-    /// is as `Random`.
+    /// and so on, so that none is out of reach. Where workers are not pinned no thread knows who is near, and
+    /// it is as `Random`.
     Topology,
     /// It learns whether those who are near have anything: as [`Topology`](Victims::Topology) while they do
-    /// (where nobody knows who is near, it is the two whose numbers are beside its own), else as
+    /// (where no thread knows who is near, it is the two whose numbers are beside its own), else as
     /// [`Random`](Victims::Random). Each worker learns for itself.
     Adaptive,
 }
@@ -72,7 +72,7 @@ impl From<Amount> for StealAmount {
     }
 }
 
-/// Whether a worker with much to do asks others to take of it.
+/// True if a worker with much to do asks others to take of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Help {
@@ -80,16 +80,16 @@ pub enum Help {
     None,
     /// It chooses another worker, each by turns, which steals from it once, at its next occasion.
     Shed,
-    /// The same; and that worker keeps it as its first victim until somebody else asks.
+    /// The same; and that worker keeps it as its first victim until another thread asks.
     ShedSticky,
-    /// It draws a ticket, which lies in a queue of the pool until a worker without tasks takes it up.
+    /// It draws a ticket, which is in a queue of the pool until a worker without tasks takes it up.
     Tickets,
 }
 
-/// Whether a worker that has tasks takes of one that has clearly more, so that the tasks of both wait alike.
+/// True if a worker that has tasks takes of one that has clearly more, so that the tasks of both wait alike.
 ///
-/// Without it nobody balances a pool in which nobody is idle: who happens to have half as many tasks gives
-/// each of them twice as many turns, for ever.
+/// Without it no thread balances a pool in which no thread is idle: who happens to have half as many tasks
+/// gives each of them twice as many turns, forever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rebalance {
     /// It does not: a worker takes of others when it has nothing.

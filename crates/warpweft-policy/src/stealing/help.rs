@@ -6,7 +6,8 @@
 //!   tickets:  busy worker ──push(its number)──▶ queue of tickets ──pop──▶ a worker that searches steals there first
 //! ```
 //!
-//! They ask where their way is slow already: when their lane is full, and when they look up after some tasks.
+//! They ask where their way is slow already: when their local queue is full, and when they look up after some
+//! tasks.
 
 use super::Help;
 use crate::{Count, PolicyError, Tally, Wake, WorkerId};
@@ -52,7 +53,7 @@ impl HelpRequests {
         match &self.by {
             By::Nobody => Wake::Any,
             By::Slots(slots) => {
-                // Anybody but itself.
+                // Any thread but itself.
                 let other = (me + 1 + pick % (slots.len() - 1)) % slots.len();
                 // What was asked before is forgotten: the last one counts.
                 slots[other].swap(number);
@@ -68,7 +69,7 @@ impl HelpRequests {
     }
 
     /// Whom the worker is to steal from, because he asked for it. `kept` is the one that it keeps until
-    /// somebody else asks.
+    /// another thread asks.
     pub(super) fn asked_by(&self, me: usize, kept: &mut Option<usize>) -> Option<usize> {
         let By::Slots(slots) = &self.by else {
             return None;
@@ -81,7 +82,7 @@ impl HelpRequests {
         *kept
     }
 
-    /// Whether somebody asks this worker.
+    /// Returns true if a thread asks this worker.
     #[inline]
     pub(super) fn is_asked(&self, me: usize) -> bool {
         matches!(&self.by, By::Slots(slots) if !slots[me].is_empty())

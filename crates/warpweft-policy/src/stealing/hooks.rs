@@ -32,11 +32,11 @@ type ThiefOf<O> = <<O as Order>::LocalQueue as LocalQueue>::Thief;
 
 /// What the workers of a [`Stealing`] pool share.
 pub struct Shared<O: Order> {
-    /// For which reasons a worker's push does not go to its own lane: a bit for each [`Why`].
+    /// For which reasons a worker's push does not go to its own local queue: a bit for each [`Why`].
     detours: u8,
-    /// Whether woken tasks go where they ran last.
+    /// True if woken tasks go where they ran last.
     to_last: bool,
-    /// Whether a worker that looks up has more to do than to look: it has a home, or may ask for help.
+    /// True if a worker that looks up has more to do than to look: it has a home, or may ask for help.
     has_errands: bool,
     thieves: Box<[ThiefOf<O>]>,
     queues: PoolQueues<O>,
@@ -62,8 +62,8 @@ pub struct Local<O: Order> {
     kept: Option<usize>,
     /// Picks so far.
     picks: usize,
-    /// Whether its lane was empty when `next` looked there, and how often it took the most urgent task from
-    /// elsewhere since the last look by turns. Only with priorities.
+    /// True if its local queue was empty when `next` looked there, and how often it took the most urgent task
+    /// from elsewhere since the last look by turns. Only with priorities.
     ran_dry: bool,
     in_a_row: u32,
     /// How many tasks had been cancelled when it looked for them last.
@@ -71,13 +71,13 @@ pub struct Local<O: Order> {
 }
 
 impl<O: Order> Local<O> {
-    /// How many tasks lie in its lane.
+    /// How many tasks are in its local queue.
     #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
     pub(super) fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// One of several places of the pool: each worker goes round them, from a beginning of its own.
+    /// One of several places of the pool: each worker goes round them, from its own beginning.
     fn pick(&mut self) -> usize {
         self.picks = self.picks.wrapping_add(1);
         self.picks
@@ -88,7 +88,8 @@ const fn bit(why: Why) -> u8 {
     1 << why as u8
 }
 
-/// Whether a worker's push for this reason does not go to its own lane, or not to where new tasks go there.
+/// Returns true if a worker's push for this reason does not go to its own local queue, or not to where new
+/// tasks go there.
 #[inline]
 fn is_detour<O: Order>(shared: &Shared<O>, why: Why) -> bool {
     shared.detours & bit(why) != 0
@@ -165,7 +166,7 @@ impl<O: Order> Policy for Stealing<O> {
 
     #[inline]
     fn is_fast_path(shared: &Shared<O>, why: Why) -> bool {
-        // A lane that gives another task back than it was given has changed by then.
+        // A local queue that gives another task back than it was given has changed by then.
         !<O::LocalQueue as LocalQueue>::DISPLACES && !is_detour(shared, why)
     }
 
@@ -202,7 +203,7 @@ impl<O: Order> Policy for Stealing<O> {
         local.queue.pop(cx)
     }
 
-    /// Its lane alone: `next` draws on what all workers share where there are priorities.
+    /// Its local queue alone: `next` draws on what all workers share where there are priorities.
     fn drain(_: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         local.queue.pop(cx)
     }
@@ -243,7 +244,7 @@ impl<O: Order> Policy for Stealing<O> {
             return Some(task);
         }
         local.searches = local.searches.wrapping_add(1);
-        // Where fewer than k tasks lie, somebody must run them all the same.
+        // Where fewer than k tasks lie, a thread must run them all the same.
         let amount = if local.searches.is_multiple_of(SMALL_STEALS) {
             Amount::One
         } else {
@@ -255,7 +256,7 @@ impl<O: Order> Policy for Stealing<O> {
     }
 
     /// Half of what is little, and one of what is much: this worker has work of its own, and what it takes
-    /// beyond one task lies behind that. Two that relieved each other of half of all they have would turn
+    /// beyond one task is behind that. Two that relieved each other of half of all they have would turn
     /// first in, first out into a shuffle.
     fn steal_from_stuck(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let amount = |lies| if lies > MUCH { Amount::One } else { Amount::Half };
@@ -278,7 +279,7 @@ impl<O: Order> Policy for Stealing<O> {
                 match local_queue.steal_one() {
                     Steal::Taken { first, .. } => return Some(first),
                     Steal::Empty | Steal::Few(_) => return None,
-                    // Somebody else took something, or the queue grows: it is not known to be empty.
+                    // Another thread took something, or the queue grows: it is not known to be empty.
                     Steal::Lost => cx.pause(),
                 }
             }
@@ -323,7 +324,7 @@ impl<O: Order> Policy for Stealing<O> {
 #[inline(never)]
 fn run_requests<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<'_>) -> bool {
     let came_home = take_affine(shared, local, tally);
-    // Whoever sleeps was woken when the tasks were pushed.
+    // The thread that sleeps was woken when the tasks were pushed.
     let _ = shared
         .help_requests
         .ask(local.me, local.queue.len(), local.pick(), tally);
@@ -341,7 +342,7 @@ fn level<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Opt
         .take(local.me, &local.victims, &shared.thieves, &mut local.queue, cx)
 }
 
-/// Something that is overdue. By turns: as long as one place never runs dry, the others would wait for ever.
+/// Something that is overdue. By turns: as long as one place never runs dry, the others would wait forever.
 #[inline(never)]
 fn by_turns<O: Order>(
     shared: &Shared<O>,
@@ -367,18 +368,18 @@ fn by_turns<O: Order>(
     by_turns.or_else(|| came_home.then(|| local.queue.pop(cx)).flatten())
 }
 
-/// Whether nothing lies outside of the lanes, and nobody has asked this worker to steal. A hint, as each look
-/// is.
+/// Returns true if nothing is outside of the local queues, and no thread has asked this worker to steal. A
+/// hint, as each look is.
 fn is_nothing_shared<O: Order>(shared: &Shared<O>, local: &Local<O>) -> bool {
     shared.queues.is_empty() && (!shared.has_errands || has_no_request(shared, local))
 }
 
-/// Whether nothing has come home to anybody, and nobody has asked this worker to steal.
+/// Returns true if nothing has come home to any thread, and no thread has asked this worker to steal.
 fn has_no_request<O: Order>(shared: &Shared<O>, local: &Local<O>) -> bool {
     shared.queues.affine.are_empty() && local.kept.is_none() && !shared.help_requests.is_asked(local.me)
 }
 
-/// Something of another worker's lane, and how many lay there.
+/// Something of another worker's local queue, and how many lay there.
 fn steal_somewhere<O: Order>(
     shared: &Shared<O>,
     local: &mut Local<O>,
@@ -413,7 +414,7 @@ fn into_local_queue<O: Order>(
     }
 }
 
-/// A task that found its lane full.
+/// A task that found its local queue full.
 #[cold]
 fn no_room<O: Order>(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, tally: Tally<'_>) -> Wake {
     let placed = match shared.full {
@@ -434,7 +435,7 @@ fn no_room<O: Order>(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, ta
         .ask(local.me, local.queue.len(), local.pick(), tally)
 }
 
-/// A push of a worker that does not go to its own lane, or not to where new tasks go there.
+/// A push of a worker that does not go to its own local queue, or not to where new tasks go there.
 #[inline(never)]
 fn detour<O: Order>(
     shared: &Shared<O>,
@@ -475,7 +476,7 @@ fn take_affine<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<
     true
 }
 
-/// A task gives way.
+/// A task yields.
 fn give_way<O: Order>(
     shared: &Shared<O>,
     local: &mut Local<O>,

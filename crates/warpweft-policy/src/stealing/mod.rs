@@ -1,4 +1,5 @@
-//! Work stealing: a lane of tasks per worker, and thieves that take many at once (EBSL chapters 4 and 5).
+//! Work stealing: a local queue of tasks per worker, and thieves that take many at once (EBSL chapters 4 and
+//! 5).
 //!
 //! ```text
 //!   outside ──▶ injector ────────────────┐
@@ -13,16 +14,16 @@
 //! With priorities each of these queues is one for each level, and what waits there and is more urgent than a
 //! worker's own tasks goes before them: `next` looks, too.
 //!
-//! The order of the lanes is a type, for it is asked for every task. Everything else is a value that is
-//! looked at where the way of a task is slow already: a lane is full or empty, a task gives way, a worker
-//! looks up after [`INTERVAL`](crate::Policy::INTERVAL) tasks.
+//! The order of the local queues is a type, for it is asked for every task. Everything else is a value that
+//! is looked at where the way of a task is slow already: a local queue is full or empty, a task yields, a
+//! worker looks up after [`INTERVAL`](crate::Policy::INTERVAL) tasks.
 //!
 //! [`Stealing`] is the recipe; `hooks` is what a worker does; `pool_queues`, `affine`, `spill`, `victims`,
 //! `amount`, `help` and `level` are the parts that it uses.
 //!
 //! # Invariants
 //!
-//! - A task lies in exactly one of: a lane, the injector, the yielded, the overflow, a home.
+//! - A task is in exactly one of: a local queue, the injector, the yielded, the overflow, a home.
 //! - `search` may spare a victim's only task once: its owner is probably about to take it. A second look that
 //!   finds it unmoved takes it. `scan` spares nothing.
 
@@ -87,7 +88,7 @@ pub struct Stealing<O> {
 }
 
 impl<O: Order + Default> Stealing<O> {
-    /// Half per steal, from anybody, queues of 256 tasks that grow in place.
+    /// Half per steal, from any thread, queues of 256 tasks that grow in place.
     #[must_use]
     pub fn new() -> Self {
         Self::with_order(O::default())
@@ -120,7 +121,7 @@ impl<O: Order> Stealing<O> {
     };
 
     /// How many tasks a thief takes at once. Once in eight searches it is one, whatever this says: where
-    /// fewer than [`AtLeast`](Amount::AtLeast) lie, somebody must run them all the same.
+    /// fewer than [`AtLeast`](Amount::AtLeast) lie, a thread must run them all the same.
     #[must_use]
     pub fn steal(mut self, portion: impl Into<StealAmount>) -> Self {
         self.axes.steal = portion.into();
@@ -134,7 +135,7 @@ impl<O: Order> Stealing<O> {
         self
     }
 
-    /// Whether a worker with much to do asks others to take of it.
+    /// Returns true if a worker with much to do asks others to take of it.
     #[must_use]
     pub fn help(mut self, help: Help) -> Self {
         self.axes.help = help;
@@ -155,7 +156,7 @@ impl<O: Order> Stealing<O> {
         self
     }
 
-    /// Where tasks go that give way and do not say themselves where to.
+    /// Where tasks go that yield and do not say themselves where to.
     #[must_use]
     pub fn yield_to(mut self, yield_to: YieldTo) -> Self {
         self.axes.yield_to = yield_to;
@@ -169,7 +170,7 @@ impl<O: Order> Stealing<O> {
         self
     }
 
-    /// Whether a worker that has tasks takes of one that has clearly more. Usually it does not.
+    /// Returns true if a worker that has tasks takes of one that has clearly more. Usually it does not.
     ///
     /// With [`Rebalance::Every`]`(N)`: of two workers that are never idle, and spawn nothing, the one with
     /// fewer tasks has at least as many as the other one, but for 3 or a sixteenth, after 61 × (N + the
@@ -182,17 +183,17 @@ impl<O: Order> Stealing<O> {
         self
     }
 
-    /// Within how many steps of the worker where it lies (of any worker, if it came from outside or gave way
+    /// Within how many steps of the worker where it is (of any worker, if it came from outside or yielded
     /// globally) a ready task runs, with `others` other ready tasks in a pool of so many workers.
     ///
     /// It is 2 × 6 × 61 × `k` × (`others` + 1): six places have their turn at every 61st step, one of which
-    /// is the old end of the worker's own lane; `k` is how many levels, queues or homes take turns within a
-    /// place, queues and homes for each level. Twice, for a task from outside may go on waiting in a lane.
-    /// With polls of `T` at most that takes `T` times as long.
+    /// is the old end of the worker's own local queue; `k` is how many levels, queues or homes take turns
+    /// within a place, queues and homes for each level. Twice, for a task from outside may continue waiting
+    /// in a local queue. With polls of `T` at most that takes `T` times as long.
     ///
     /// Two axes are outside of it. With [`Overflow::LockFree`] and [`Overflow::Multi`] what overflows is
-    /// served by chance: soon, most probably, and nobody can say when. And a worker that is stuck in one task
-    /// makes no steps: what lies in its lane waits until others have nothing and steal it;
+    /// served by chance: soon, most probably, and no thread can say when. And a worker that is stuck in one
+    /// task makes no steps: what is in its local queue waits until others have nothing and steal it;
     /// [`Cforall`](crate::Cforall) helps before that.
     #[must_use]
     pub fn steps(&self, others: usize, workers: usize) -> u64 {

@@ -1,4 +1,5 @@
-//! What all workers share besides their lanes: queues for tasks that came from outside or found no room.
+//! What all workers share besides their local queues: queues for tasks that came from outside or found no
+//! room.
 
 use super::Overflow;
 use crate::order::LocalQueue;
@@ -17,9 +18,9 @@ pub(crate) const MOST_QUEUES: usize = 256;
 /// Beside what a worker takes its share of a queue.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Beside {
-    /// If it has nothing of its own: what came from outside may go to whoever has time.
+    /// If it has nothing of its own: what came from outside may go to the thread that has time.
     Nothing,
-    /// Whatever it has: what found no room is older than that. One at a time behind tasks that give way again
+    /// Whatever it has: what found no room is older than that. One at a time behind tasks that yield again
     /// and again, it would take its time.
     Anything,
 }
@@ -37,8 +38,8 @@ impl OverflowQueue {
         Self { rings: None, locked }
     }
 
-    /// What is behind the lanes with this way to overflow: one of `classes` parts, among which the room of
-    /// the rings is divided.
+    /// What is behind the local queues with this way to overflow: one of `classes` parts, among which the
+    /// room of the rings is divided.
     pub(super) fn of(overflow: Overflow, classes: usize) -> Result<Self, PolicyError> {
         let part = |room: usize| (room / classes).max(2);
         let rings = match overflow {
@@ -110,8 +111,8 @@ impl OverflowQueue {
         batch
     }
 
-    /// One of the oldest. The worker's share of the others comes along into its lane, so that a lock is taken
-    /// once for many. `put_back` is called after some of them found no room there and were put back.
+    /// One of the oldest. The worker's share of the others comes along into its local queue, so that a lock
+    /// is taken once for many. `put_back` is called after some of them found no room there and were put back.
     pub(super) fn take_share(
         &self,
         local_queue: &mut impl LocalQueue,
@@ -138,7 +139,7 @@ impl OverflowQueue {
         Some(first)
     }
 
-    /// Takes out what was cancelled. What lies in the lock-free queues goes round once for it.
+    /// Takes out what was cancelled. What is in the lock-free queues goes round once for it.
     pub(super) fn evict(&self) -> Vec<TaskRef> {
         let mut cancelled = self.locked.extract(TaskRef::is_cancelled);
         for ring in self.rings.iter().flat_map(Multi::parts) {
@@ -166,7 +167,7 @@ impl OverflowQueue {
     }
 }
 
-/// Tries again to add a task to a lane that was full, so many times.
+/// Tries again to add a task to a local queue that was full, so many times.
 pub(super) fn retry<L: LocalQueue>(
     local_queue: &mut L,
     mut task: TaskRef,

@@ -1,12 +1,12 @@
-//! The queues of a pool beside its lanes: for tasks from outside, for those that gave way, for those that
-//! found no room, and for those that were woken and go where they ran last.
+//! The queues of a pool beside its local queues: for tasks from outside, for those that yielded, for those
+//! that found no room, and for those that were woken and go where they ran last.
 //!
 //! # What an order with priorities gets
 //!
 //! - Each queue is one queue for each class. Among what waits here the most urgent comes first, and within a
 //!   class the oldest.
 //! - One word has a mark for each class of which something waits. A worker reads it before it takes a task of
-//!   its lane, and takes what is more urgent here first ([`PoolQueues::take_above`]).
+//!   its local queue, and takes what is more urgent here first ([`PoolQueues::take_above`]).
 //! - What waits for the worker where it ran last is taken by another one that has only what is less urgent.
 //! - What is more urgent than normal comes one at a time, so that whichever worker is the first to end a task
 //!   may run it. Of the rest a worker's share comes along, as without priorities.
@@ -23,22 +23,22 @@ use warpweft_task::TaskRef;
 
 /// How many kinds of queues there are.
 const KINDS: usize = 4;
-/// The most queues of a class for tasks that gave way.
+/// The most queues of a class for tasks that yielded.
 const MOST_YIELDED: usize = 8;
 
-/// How many queues a class has for tasks that gave way.
+/// How many queues a class has for tasks that yielded.
 pub(super) fn yielded_queues(workers: usize) -> usize {
     workers.div_ceil(2).clamp(1, MOST_YIELDED)
 }
 
-/// The queues beside the lanes.
+/// The queues beside the local queues.
 pub(super) struct PoolQueues<O> {
     injector: ByClass<O, OverflowQueue>,
     yielded: ByClass<O, Multi<TaskRef, Locked<TaskRef>>>,
     overflow: ByClass<O, OverflowQueue>,
     /// Of each worker, for tasks that ran there last; none if woken tasks go elsewhere.
     pub(super) affine: AffineQueues<O>,
-    /// The classes of which something lies in one of them.
+    /// The classes of which something is in one of them.
     marks: Marks<O>,
     /// The class of tasks without a priority.
     normal: usize,
@@ -78,7 +78,7 @@ impl<O: Order> PoolQueues<O> {
         self.marks.insert(class);
     }
 
-    /// A task gave way. `pick` chooses among several queues.
+    /// A task yielded. `pick` chooses among several queues.
     pub(super) fn give_way(&self, task: TaskRef, pick: usize) {
         let class = self.yielded.class_of(&task);
         // Locked shards are never full.
@@ -102,16 +102,16 @@ impl<O: Order> PoolQueues<O> {
         Some(tasks)
     }
 
-    /// The most urgent class of which something lies here, as it seems. One load; only for orders with
+    /// The most urgent class of which something is here, as it seems. One load; only for orders with
     /// priorities.
     #[inline]
     pub(super) fn first(&self) -> Option<usize> {
         self.marks.first()
     }
 
-    /// What lies here and is more urgent than `limit`: the most urgent class first. Only for orders with
-    /// priorities, and for a worker whose lane has nothing more urgent than `limit` either. If it has nothing
-    /// at all (`usize::MAX`), what has come home to others is left to them.
+    /// What is here and is more urgent than `limit`: the most urgent class first. Only for orders with
+    /// priorities, and for a worker whose local queue has nothing more urgent than `limit` either. If it has
+    /// nothing at all (`usize::MAX`), what has come home to others is left to them.
     pub(super) fn take_above(
         &self,
         limit: usize,
@@ -174,7 +174,7 @@ impl<O: Order> PoolQueues<O> {
         })
     }
 
-    /// Something that gave way; the classes take turns, and the queues within a class.
+    /// Something that yielded; the classes take turns, and the queues within a class.
     pub(super) fn gave_way(&self, turn: usize) -> Option<TaskRef> {
         let shard = turn / self.yielded.classes();
         self.yielded.by_turns(turn, |class, queue| {
@@ -226,12 +226,12 @@ impl<O: Order> PoolQueues<O> {
         len
     }
 
-    /// Whether nothing of this class lies anywhere here.
+    /// Returns true if nothing of this class is anywhere here.
     fn is_over(&self, class: usize) -> bool {
         self.has_none(class) && self.affine.have_none(class)
     }
 
-    /// Whether nothing lies here, as it seems, but perhaps what has come home.
+    /// Returns true if nothing is here, as it seems, but perhaps what has come home.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         if O::BY_PRIORITY {

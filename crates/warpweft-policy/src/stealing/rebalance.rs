@@ -61,14 +61,14 @@ impl Rebalancer {
         self.left = self.left.saturating_sub(1);
     }
 
-    /// Whether it is time to look at another's queue.
+    /// Returns true if it is time to look at another's queue.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.left == 0
     }
 
-    /// The oldest task of the one whose turn it is, if that has clearly more than worker `me`, whose lane
-    /// this is.
+    /// The oldest task of the one whose turn it is, if that has clearly more than worker `me`, whose local
+    /// queue this is.
     #[cold]
     pub(super) fn take<L: LocalQueue>(
         &mut self,
@@ -110,7 +110,7 @@ mod tests {
         NonZeroUsize::new(number).expect("not 0")
     }
 
-    /// Workers that are never idle: each of their tasks gives way, or is woken at once, over and over.
+    /// Workers that are never idle: each of their tasks yields, or is woken at once, over and over.
     struct BusyWorkers<O: Order> {
         pool: Pool<Stealing<O>>,
         why: Why,
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// Nobody has clearly more than somebody.
+    /// No thread has clearly more than a thread.
     fn is_level(queues: &[usize]) -> bool {
         let [Some(&least), Some(&most)] = [queues.iter().min(), queues.iter().max()] else {
             return true;
@@ -256,7 +256,7 @@ mod tests {
         assert!(is_level(&asked.queues()), "{:?}", asked.queues());
     }
 
-    /// It is the oldest of the other one, it runs at once, and what lies here stays as it is; and what is
+    /// It is the oldest of the other one, it runs at once, and what is here stays as it is; and what is
     /// overdue has every other turn.
     #[test]
     fn what_is_taken_runs_at_once_beside_what_comes_from_outside() {

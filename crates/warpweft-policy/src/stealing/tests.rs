@@ -135,7 +135,7 @@ fn what_found_no_room_does_not_come_back_one_by_one() {
 fn the_bound_is_what_is_said() {
     assert_eq!(Fifo::new().steps(0, 1), 732);
     assert_eq!(Fifo::new().steps(9, 2), 7_320);
-    // Four queues for tasks that gave way; then eight homes, which are more.
+    // Four queues for tasks that yielded; then eight homes, which are more.
     assert_eq!(Fifo::new().steps(0, 8), 4 * 732);
     assert_eq!(Fifo::new().woken(Woken::Last).steps(0, 8), 8 * 732);
     assert_eq!(

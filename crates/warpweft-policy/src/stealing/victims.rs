@@ -23,7 +23,7 @@ pub(super) struct VictimOrder {
 struct NearSuccess {
     /// All of them, as one level.
     by_chance: Box<[Box<[usize]>]>,
-    /// Whether the nearest are worth beginning with.
+    /// True if the nearest are worth beginning with.
     near: bool,
     /// How many of the last successes were of the nearest level: a moving average, in sixteenths of all,
     /// times 16.
@@ -94,7 +94,7 @@ impl VictimOrder {
     /// All of them, each once: mostly those that are near first, each level from another beginning.
     pub(super) fn round(&self, cx: &Cx<'_>) -> impl Iterator<Item = usize> {
         let levels = match &self.reach {
-            // Now and then as before, or nobody would know when the near have something again.
+            // Now and then as before, or no thread would know when the near have something again.
             Some(reach) if !reach.near && cx.random(ESCAPE) != 0 => &reach.by_chance,
             _ => &self.levels,
         };

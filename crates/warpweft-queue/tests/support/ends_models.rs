@@ -72,7 +72,7 @@ pub(crate) fn push_or_grow<Q: Owner<Element>>(queue: &mut Q, id: usize) {
     }
 }
 
-/// Steals into a queue of its own, so often, and says what it got, in order.
+/// Steals into its own queue, so often, and says what it got, in order.
 fn thief<K: Kind>(victim: &K::Queue, tries: usize, amount: Amount) -> JoinHandle<Vec<usize>> {
     let victim = victim.thief();
     spawn(move || {
@@ -93,7 +93,7 @@ fn thief<K: Kind>(victim: &K::Queue, tries: usize, amount: Amount) -> JoinHandle
     })
 }
 
-/// Steals one by one, without a queue of its own.
+/// Steals one by one, without its own queue.
 pub(crate) fn picker<K: Kind>(victim: &K::Queue, tries: usize) -> JoinHandle<Vec<usize>> {
     let victim = victim.thief();
     spawn(move || {
@@ -250,7 +250,7 @@ pub(crate) fn retired_ring_waits_for_thief<K: Kind>() {
     });
 }
 
-/// Two thieves, a growth between their steps, and the owner goes on in the new ring.
+/// Two thieves, a growth between their steps, and the owner continues in the new ring.
 pub(crate) fn two_thieves_and_growth<K: Kind>() {
     explore(|| {
         let mut queue = K::make(2, 0);

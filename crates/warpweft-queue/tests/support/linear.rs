@@ -30,7 +30,7 @@ pub trait Spec: Clone + Eq + Hash {
     /// What it returned.
     type Ret: Debug;
 
-    /// Whether `op`, done now, may return `ret`; if so, the state becomes the one after it.
+    /// Returns true if `op`, done now, may return `ret`; if so, the state becomes the one after it.
     fn step(&mut self, op: &Self::Op, ret: &Self::Ret) -> bool;
 }
 
@@ -98,7 +98,7 @@ struct Search<'a, S: Spec> {
 }
 
 impl<S: Spec> Search<'_, S> {
-    /// Whether the calls that are not in the set `done` can follow.
+    /// Returns true if the calls that are not in the set `done` can follow.
     fn extend(&mut self, done: u64) -> bool {
         if self.order.len() > self.longest.len() {
             self.longest.clone_from(&self.order);
@@ -170,7 +170,7 @@ impl<O, R> Log<'_, O, R> {
 /// The part of one thread in a history.
 pub type Part<'a, O, R> = Box<dyn FnOnce(&mut Log<'_, O, R>) + Send + 'a>;
 
-/// Runs each part in a thread of its own, all released at the same moment; returns what they did.
+/// Runs each part in its own thread, all released at the same moment; returns what they did.
 /// `seed` varies the short delays between the calls of a thread. Panics if a part does.
 pub fn record<O: Send, R: Send>(seed: u64, parts: Vec<Part<'_, O, R>>) -> Vec<Call<O, R>> {
     let clock = AtomicU64::new(0);

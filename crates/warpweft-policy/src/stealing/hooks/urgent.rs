@@ -7,7 +7,8 @@ use crate::{Cx, Policy};
 use warpweft_task::TaskRef;
 
 impl<O: Order> Shared<O> {
-    /// What waits outside of the lanes and is more urgent than `limit`, as the lane of this worker is not.
+    /// What waits outside of the local queues and is more urgent than `limit`, as the local queue of this
+    /// worker is not.
     fn take_above(&self, limit: usize, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let turn = local.pick();
         self.queues.take_above(limit, turn, &mut local.queue, cx)
@@ -16,16 +17,16 @@ impl<O: Order> Shared<O> {
 
 /// Whose turn it is, as a worker with priorities sees it.
 pub(super) enum Ahead {
-    /// The next task of its lane.
+    /// The next task of its local queue.
     Own,
     /// This one, which waited elsewhere and is more urgent.
     Other(TaskRef),
-    /// Nothing is in its lane. What waits elsewhere is for [`poll_global`](Policy::overdue): the loop asks
-    /// that of workers that share only.
+    /// Nothing is in its local queue. What waits elsewhere is for [`poll_global`](Policy::overdue): the loop
+    /// asks that of workers that share only.
     Nothing,
 }
 
-/// Compares what waits outside of the lanes with this worker's lane.
+/// Compares what waits outside of the local queues with this worker's local queue.
 #[inline]
 pub(super) fn compare<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Ahead {
     if shared.to_last {
@@ -46,8 +47,8 @@ pub(super) fn compare<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &C
     other.map_or(Ahead::Own, Ahead::Other)
 }
 
-/// A worker whose lane is empty takes the most urgent task that waits elsewhere. As often as others look by
-/// turns, so does this one.
+/// A worker whose local queue is empty takes the most urgent task that waits elsewhere. As often as others
+/// look by turns, so does this one.
 pub(super) fn most_urgent<O: Order>(
     shared: &Shared<O>,
     local: &mut Local<O>,
