@@ -1,8 +1,8 @@
-//! Owner and thieves on one policy, under every interleaving that loom can think of.
+//! Owner and thieves on one policy, under every interleaving that loom explores.
 //!
-//! Small casts of two or three threads: worker 0 owns what it pushed, the others are thieves or outsiders.
-//! Each does two or three things. Afterwards every task has run once, and no `scan` overlooked a task that
-//! lay still.
+//! There are two or three threads: worker 0 owns what it pushed, the others are thieves or external threads.
+//! Each does two or three things. Afterwards every task has run once, and no `scan` has overlooked a task
+//! that did not move.
 
 use crate::duty::{Duty, Violation};
 use crate::test_worker::{Hook, TestWorker, build, push_local, suspended};
@@ -15,8 +15,8 @@ use warpweft_platform::thread;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Wake as WakeUp, Why};
 use warpweft_task::probe::{self, TestTasks};
 
-/// How many preemptions a schedule may have, unless `LOOM_MAX_PREEMPTIONS` says otherwise. Two find nearly
-/// every bug of a lock-free structure; each one more costs several times as much.
+/// How many preemptions a schedule may have, unless `LOOM_MAX_PREEMPTIONS` is set. Two find nearly every bug
+/// of a lock-free structure; each further one costs several times as much.
 const PREEMPTIONS: usize = 2;
 
 /// Steps of one schedule after which loom suspects an endless loop. A queue of 256 slots takes about a
@@ -30,16 +30,16 @@ const STACK: usize = 256 << 10;
 /// The most threads of a scene: three workers, the one that builds the policy, and loom's first.
 const THREADS: usize = 5;
 
-/// One thing that a thread does.
+/// One step of a thread.
 #[derive(Debug, Clone, Copy)]
 enum Act {
     Push(Why),
     /// Pushes what fell asleep before.
     Wake,
     Take(Hook),
-    /// Takes by `scan`, and must find something: there are more tasks than others can take meanwhile. Unless
-    /// a push was under way that wakes a thread afterwards, or one has put a task where its worker alone
-    /// finds it.
+    /// Takes by `scan`, and must find something: there are more tasks than others can take meanwhile. It is
+    /// excused if a push was under way that wakes a worker afterwards, or if a push put a task where only its
+    /// worker finds it.
     Find,
 }
 
@@ -47,11 +47,11 @@ use Act::{Find, Push, Take, Wake};
 
 struct Scene {
     name: &'static str,
-    /// What worker 0 pushes and the outsider pushes before the threads begin.
+    /// The tasks that worker 0 and the external thread push before the threads begin.
     before: (&'static [Why], usize),
-    /// True if worker 0 takes one task then, which falls asleep.
+    /// True if worker 0 then takes one task, which falls asleep.
     asleep: bool,
-    /// What each worker does.
+    /// The steps of each worker.
     workers: &'static [&'static [Act]],
     outsider: &'static [Act],
 }
@@ -130,19 +130,19 @@ const SCENES: &[Scene] = &[
     },
 ];
 
-/// Plays every scene under loom: all schedules with up to two preemptions (or `LOOM_MAX_PREEMPTIONS`).
+/// Runs every scene under loom: all schedules with up to two preemptions (or `LOOM_MAX_PREEMPTIONS`).
 ///
-/// Give it a policy with small queues: loom's time grows fast with the number of steps.
+/// Use a policy with small queues: loom's time grows fast with the number of steps.
 ///
 /// # Panics
 ///
-/// With the [`Violation`]'s message, in the schedule that shows it; loom says how to play that one again.
+/// With the [`Violation`]'s message, in the schedule that shows it; loom reports how to replay it.
 pub fn owner_and_thieves<P: Policy>(name: &'static str, policy: P) {
     owner_and_thieves_within(PREEMPTIONS, name, policy);
 }
 
-/// The same with so many preemptions in a schedule: one is enough for most bugs, and where a policy has many
-/// places to look at, it takes seconds instead of minutes.
+/// Does the same with this number of preemptions in a schedule. One is enough for most bugs. For a policy
+/// with many places it takes seconds instead of minutes.
 ///
 /// # Panics
 ///
@@ -167,19 +167,19 @@ pub fn owner_and_thieves_within<P: Policy>(preemptions: usize, name: &'static st
     }
 }
 
-/// What the threads share.
+/// The state that the threads of a scene share.
 struct SceneState<P: Policy> {
     name: &'static str,
     scene: &'static Scene,
     shared: P::Shared,
     probe: TestTasks,
-    /// Pushes that have begun, and that have ended; loom does not see these counters, its threads take turns.
+    /// Pushes that have begun, and that have ended. Loom does not see these counters; its threads take turns.
     begun: Counter,
     ended: Counter,
-    /// Scans that found nothing while a push was under way. A push may move tasks about, from a slot to a
-    /// queue, and hide one for a moment; then it has to wake a thread.
+    /// Scans that found nothing while a push was under way. A push may move a task, from a slot to a queue,
+    /// and hide it for a moment; then it must wake a worker.
     excused: Counter,
-    /// Pushes that said `Wake::None`: each may have put a task where its worker alone finds it.
+    /// Pushes that returned `Wake::None`: each may have put a task where only its worker finds it.
     private: Counter,
 }
 
@@ -199,7 +199,7 @@ impl<P: Policy> SceneState<P> {
         }
     }
 
-    /// The part of a worker.
+    /// Runs the steps of a worker.
     fn work(&self, worker: &mut TestWorker<P>, acts: &[Act], mut numbers: impl Iterator<Item = usize>) {
         let index = worker.index;
         let (local, cx) = worker.parts(Clock::Machine);
@@ -217,7 +217,7 @@ impl<P: Policy> SceneState<P> {
                 Find => Hook::Scan,
             };
             // As the idle protocol does between the announcement of sleep and the last look: a push that
-            // ended before is seen, all of it.
+            // ended before is fully visible.
             fence(Ordering::SeqCst);
             let ended = self.ended.get();
             match hook.call::<P>(&self.shared, local, &cx) {
@@ -234,7 +234,7 @@ impl<P: Policy> SceneState<P> {
         }
     }
 
-    /// The part of a thread outside.
+    /// Pushes from outside the pool.
     fn push_from_outside(&self, task: TaskRef, why: Why) {
         let counters = Counters::default();
         let cx = Cx::from_outside(self.scene.workers.len(), &counters, Clock::Machine);
@@ -297,7 +297,7 @@ fn play<P: Policy>(name: &'static str, policy: &P, scene: &'static Scene) {
         None
     };
 
-    // The outsider is the thread that we are.
+    // This thread is the external thread.
     let parts = std::iter::once(owner)
         .chain(workers)
         .zip(scene.workers)
@@ -332,7 +332,7 @@ fn play<P: Policy>(name: &'static str, policy: &P, scene: &'static Scene) {
         })
         .collect();
 
-    // Twice round, and each worker until it finds nothing: what is private to one is found by that one.
+    // Two rounds, and each worker until it finds nothing: only its own worker finds a private task.
     for worker in &mut workers {
         let (local, cx) = worker.parts(Clock::Machine);
         while let Some(task) = P::scan(&state.shared, local, &cx) {

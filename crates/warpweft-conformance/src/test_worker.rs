@@ -1,5 +1,4 @@
-//! What a check brings to a policy's hooks: one `TestWorker` per worker, with its local state, its chance and
-//! its counters.
+//! The worker's arguments of a policy's hooks: its local state, its random numbers and its counters.
 
 use crate::duty::{Duty, Violation};
 use std::cell::RefCell;
@@ -31,7 +30,7 @@ impl Hook {
     }
 }
 
-/// A push by a worker, as the runtime makes it: by the short way, if the policy has one for that reason.
+/// Pushes as a worker of the runtime does: by the fast path, if the policy has one for that reason.
 pub(crate) fn push_local<P: Policy>(
     shared: &P::Shared,
     local: &mut P::Local,
@@ -48,7 +47,7 @@ pub(crate) fn push_local<P: Policy>(
     }
 }
 
-/// The running task waits, and the policy is told if it wants to be.
+/// Reports that the running task waits, if the policy watches waits.
 pub(crate) fn suspended<P: Policy>(
     shared: &P::Shared,
     local: &mut P::Local,
@@ -76,7 +75,7 @@ pub(crate) fn build<P: Policy>(
     Ok((shared, locals))
 }
 
-/// What a worker brings to a hook besides the shared state.
+/// The arguments of a worker's hook besides the shared state.
 pub(crate) struct TestWorker<P: Policy> {
     pub(crate) index: usize,
     pub(crate) workers: usize,
@@ -98,7 +97,7 @@ impl<P: Policy> TestWorker<P> {
         locals.into_iter().enumerate().map(worker).collect()
     }
 
-    /// The local state, and the context of a call.
+    /// Returns the local state, and the context of a call.
     pub(crate) fn parts<'a>(&'a mut self, clock: Clock<'a>) -> (&'a mut P::Local, Cx<'a>) {
         let Self {
             index,

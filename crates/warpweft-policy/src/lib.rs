@@ -1,13 +1,13 @@
-//! Scheduling policies: which task next, from where, and where a ready task is put.
+//! Scheduling policies decide which task runs next, where it comes from, and where a ready task is put.
 //!
-//! A [`Policy`] is the handler of a pool's scheduling events. It decides; it never synchronises: it owns
-//! queues from `warpweft-queue`, but no thread, no lock order, no sleep. The same source runs in the runtime,
-//! under the model checkers and in the conformance kit.
+//! A [`Policy`] handles the scheduling events of a pool. It decides, but never synchronises: it owns queues
+//! from `warpweft-queue`, but no thread, lock order or sleep. The same source runs in the runtime, under the
+//! model checkers and in the conformance kit.
 //!
-//! - [`Policy`] is the trait, [`Cx`] what a policy may observe.
+//! - [`Policy`] is the trait; [`Cx`] is what a policy may observe.
 //! - [`Stealing`] is the family of work-stealing policies: an [`Order`] as its type, and the other axes as
 //!   values. [`Fifo`] and [`Lifo`] are the two plain ones.
-//! - [`ProWs`] leaves the deques of tasks that wait to thieves; [`Parsimonious`] continues with its own.
+//! - [`ProWs`] leaves the deques of waiting tasks to thieves; [`Parsimonious`] continues with its own deque.
 //! - [`PolicySpec`] is the text form: `lifo+steal=half+overflow=grow`.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

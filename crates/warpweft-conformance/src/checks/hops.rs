@@ -1,12 +1,12 @@
-//! Two pools of one policy, and tasks that continue in the other one: nothing lost, nothing twice, nothing
-//! left behind.
+//! Two pools of one policy, and tasks that transfer between them: nothing lost, nothing twice, nothing left
+//! behind.
 //!
 //! ```text
 //!   worker of one pool: next … scan ──▶ `completed`, the policy word := 0 ──▶ push(Injected), from outside, to the other pool
 //! ```
 //!
-//! For the pool that a task leaves it has ended: its word goes to `completed`, as at an end. For the other
-//! one it is a task from outside, without a word.
+//! For the pool that a task leaves the task has ended: its word goes to `completed`, as at an end. For the
+//! other one it is a task from outside, without a word.
 
 use super::bench::Bench;
 use super::threads;
@@ -19,7 +19,7 @@ use warpweft_platform::thread;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Why};
 use warpweft_task::probe::TestTasks;
 
-/// Histories, each with chance of its own.
+/// The number of histories. Each has its own random numbers.
 const HISTORIES: u64 = 128;
 /// Events per history.
 const LENGTH: usize = 300;
@@ -29,8 +29,8 @@ const ROUNDS: usize = 4;
 /// Tasks per round.
 const TASKS: usize = 1_000;
 
-/// Random histories of two pools of up to three workers each, in one thread, in which tasks transfer to and
-/// fro, wait, are woken where they are, and end; then the same with a thread for each worker. Every task
+/// Random histories of two pools of up to three workers each. Tasks transfer between the pools, wait, are
+/// woken in their pool, and end. They run first in one thread, then with a thread for each worker. Every task
 /// comes out of the pool to which it went, once.
 ///
 /// # Errors
@@ -97,7 +97,7 @@ fn play<P: Policy>(name: &str, policy: &P, seed: u64) -> Verdict {
     pools[0].settle()
 }
 
-/// What the threads of both pools share.
+/// The state that the threads of both pools share.
 struct PoolPair<P: Policy> {
     pools: [P::Shared; 2],
     probe: TestTasks,
@@ -136,7 +136,7 @@ fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
     threads::each_ran_once(name, &pair.probe, TASKS)
 }
 
-/// A worker's life: a fixed number of steps, in which it sends on most of what it takes.
+/// Runs a worker: a fixed number of steps, in which it transfers most of the tasks that it takes.
 fn work<P: Policy>(pair: &PoolPair<P>, here: usize, worker: &mut TestWorker<P>) {
     let mut chance = Rng::seeded((2 * worker.index + here) as u64);
     let counters = Counters::default();

@@ -1,8 +1,7 @@
-//! What becomes of a pool whose policy panics.
+//! Tests what happens to a pool whose policy panics.
 //!
-//! The policy under test is wrapped into one that panics in a given call of a given hook. The duty is the
-//! runtime's as much as the policy's: a policy whose own state or `Drop` cannot stand a hook that was cut
-//! short shows here.
+//! A wrapper of the policy under test panics in a given call of a given hook. The duty is both the runtime's
+//! and the policy's: a policy whose state or `Drop` cannot handle an interrupted hook fails here.
 
 use crate::duty::{Duty, Verdict, Violation};
 use std::panic::resume_unwind;
@@ -13,13 +12,13 @@ use warpweft_platform::sync::Arc;
 use warpweft_platform::thread::{spawn, yield_now as yield_thread};
 use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why, YieldTo};
 
-/// The thread that waits longer than this waits forever.
+/// After this time, in nanoseconds, a wait counts as endless.
 const PATIENCE_NS: u64 = 60_000_000_000;
 
 const WORKERS: usize = 2;
 const TASKS: usize = 30;
 
-/// Which call of the hook panics. The last one is a push by a worker, in the middle of a step.
+/// The call of the hook that panics. The last one is a push by a worker, in the middle of a step.
 const CALLS: [usize; 4] = [1, 2, 10, 2 * TASKS];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +50,7 @@ const HOOKS: [HookName; 11] = [
     HookName::Retired,
 ];
 
-/// Where and when to panic, and how often that place was reached.
+/// The hook and the call that panics, and how often the hook was called.
 struct Fuse {
     hook: HookName,
     call: usize,
@@ -62,7 +61,7 @@ impl Fuse {
     fn reach(&self, hook: HookName) {
         // Ordering: Relaxed; the count decides alone, and orders nothing.
         if hook == self.hook && self.calls.fetch_add(1, Ordering::Relaxed) + 1 == self.call {
-            // Without the panic hook's report: it is expected.
+            // Without the panic hook's report, because the panic is expected.
             resume_unwind(Box::new("the fuse of the conformance kit"));
         }
     }
@@ -177,8 +176,8 @@ impl<P: Policy> Policy for Fused<P> {
     }
 }
 
-/// A policy that panics, in any hook, ends its pool: every joiner gets an answer, every thread ends, nothing
-/// hangs.
+/// A policy that panics, in any hook, ends its pool: every joiner gets an answer, every thread ends, no
+/// thread waits forever.
 ///
 /// # Errors
 ///
@@ -195,7 +194,7 @@ pub fn panics_end_cleanly<P: Policy>(name: &str, make: impl Fn() -> P) -> Verdic
                 inner: make(),
                 fuse: Arc::clone(&fuse),
             };
-            // On its own thread: if it hangs, we do not.
+            // On its own thread, so that this test does not wait if it never ends.
             let life = spawn(move || live(policy, &fuse));
             let start = now_ns();
             while !life.is_finished() && now_ns() - start < PATIENCE_NS {
@@ -215,7 +214,7 @@ pub fn panics_end_cleanly<P: Policy>(name: &str, make: impl Fn() -> P) -> Verdic
     Ok(())
 }
 
-/// The life of a runtime with that policy; an error says what went wrong.
+/// Runs a runtime with that policy; an error says what went wrong.
 fn live<P: Policy>(policy: Fused<P>, fuse: &Fuse) -> Result<(), String> {
     let runtime = Runtime::builder()
         .workers(WORKERS)
@@ -236,8 +235,8 @@ fn live<P: Policy>(policy: Fused<P>, fuse: &Fuse) -> Result<(), String> {
     for (number, task) in tasks.into_iter().enumerate() {
         match task.wait().and_then(|inner| inner) {
             Ok(sum) if sum == number => {}
-            // The pool ended before it did; the hook that panicked had its token; the panic went through its
-            // step.
+            // The pool ended before the task did; or the hook that panicked held the task; or the panic
+            // passed through the task's step.
             Err(JoinError::Shutdown | JoinError::Dropped | JoinError::Panicked(_)) if fuse.has_blown() => {}
             wrong => return Err(format!("task {number} gave {wrong:?}")),
         }

@@ -1,11 +1,11 @@
-//! What a thief does to one victim.
+//! Steals from one victim.
 
 use crate::order::{LocalQueue, LocalQueueThief};
 use crate::{Count, Cx};
 use warpweft_queue::{Amount, Glance, Steal};
 use warpweft_task::TaskRef;
 
-/// Steals from one victim, unless its only task is new there. How many lay there.
+/// Steals from one victim, unless its only task is new there. Also returns how many tasks were there.
 pub(super) fn rob<L: LocalQueue>(
     victim: &L::Thief,
     into: &mut L,
