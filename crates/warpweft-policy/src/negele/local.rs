@@ -122,9 +122,9 @@ pub struct Own {
     taken: u32,
     /// The place whose turn it is in `poll_global`.
     turn: usize,
-    /// True if `next` had nothing; below, how often it took the most urgent task from outside since the last
-    /// poll.
+    /// True if `next` had nothing.
     ran_dry: bool,
+    /// How often `next` took the most urgent task from outside since the last poll.
     in_a_row: u32,
 }
 

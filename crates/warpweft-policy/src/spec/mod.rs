@@ -11,22 +11,22 @@
 //!          | "capacity=" N
 //!          | "yield="    ( "local" | "global" )
 //!          | "woken="    ( "waker" | "last" )
-//!          | "rebalance="    ( "off" | N )
+//!          | "rebalance=" ( "off" | N )
 //! piece    = "go" | "tokio" | "libfibre"
 //!          | "negele" [ ":" LEVELS ] | "negele-local" [ ":" LEVELS ] [ "+balance=" N ]
 //!          | "cforall" { "+lanes=" N | "+every=" N | "+age=" LOG2 | "+far=" OF256 | "+weight=" SIXTEENTHS | "+clock=" N | "+capacity=" N }
 //!          | ( "prows" | "parsimonious" ) [ "+capacity=" N ]
 //! ```
 //!
-//! Spaces around words do not matter. What is left out is as the name or the order has it. What a name says
-//! is not taken back by an option: `fifo-one+steal=half` is an error, and `fifo+steal=half` is what was
-//! meant. Options of the axes are for policies that are assembled from parts; a policy that is one piece has
-//! its own, or none.
+//! Spaces around words do not matter. An omitted option has the default of the name or the order. An option
+//! cannot contradict a name: `fifo-one+steal=half` is an error, and `fifo+steal=half` is correct. Options of
+//! the axes are for policies that are assembled from parts; a policy that is one piece has its own options,
+//! or none.
 //!
-//! # A policy more
+//! # Adding a policy
 //!
-//! One that is one piece is a variant of [`Kind`] (with its line in `visit`, `fmt` and `axes_mut`) and a line
-//! of [`PRESETS`]; one that is assembled is a line of [`PRESETS`].
+//! A policy that is one piece is a variant of [`Kind`] (with its line in `visit`, `fmt` and `axes_mut`) and a
+//! line of [`PRESETS`]. An assembled one is a line of [`PRESETS`].
 
 mod parse;
 mod pieces;
@@ -79,8 +79,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// The axes of a policy that is assembled from parts, and what they are with its order alone; `None` for
-    /// one that is one piece.
+    /// Returns the axes of a policy that is assembled from parts, and their defaults with its order; `None`
+    /// for one that is one piece.
     fn axes_mut(&mut self) -> Option<(&mut Axes, Axes)> {
         match self {
             Self::Fifo(policy) => Some((policy.axes_mut(), Fifo::USUAL)),
@@ -99,7 +99,7 @@ impl Kind {
         }
     }
 
-    /// The options of a policy that is one piece.
+    /// Returns the options of a policy that is one piece.
     fn options(&self) -> &'static [&'static str] {
         match self {
             Self::ProWs(_) | Self::Parsimonious(_) => &["capacity"],
@@ -112,7 +112,7 @@ impl Kind {
 
 /// Receives the policy of a [`PolicySpec`] as its own type.
 pub trait PolicyVisitor {
-    /// What the visit results in.
+    /// The result of the visit.
     type Output;
 
     /// Called once, with the policy.
@@ -120,8 +120,8 @@ pub trait PolicyVisitor {
 }
 
 impl PolicySpec {
-    /// Calls the external thread with the policy that the text described: one instance of the external
-    /// thread's code per policy type, and no indirection afterwards.
+    /// Calls the visitor with the policy that the text described. The visitor is compiled once per policy
+    /// type, and there is no indirection afterwards.
     pub fn visit<V: PolicyVisitor>(self, visitor: V) -> V::Output {
         match self.0 {
             Kind::Fifo(policy) => visitor.visit(policy),
@@ -141,7 +141,7 @@ impl PolicySpec {
         }
     }
 
-    /// The policies worth comparing at first sight.
+    /// Returns the named policies.
     #[must_use]
     pub fn presets() -> &'static [Preset] {
         PRESETS
@@ -157,25 +157,25 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// What it is called: a text that parses.
+    /// Returns its name: a text that parses.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What it does, and what it may be good for.
+    /// Returns what it does, and what it may be good for.
     #[must_use]
     pub fn about(&self) -> &'static str {
         self.about
     }
 
-    /// Where it comes from.
+    /// Returns its origin.
     #[must_use]
     pub fn source(&self) -> &'static str {
         self.source
     }
 
-    /// The policy.
+    /// Returns the policy.
     #[must_use]
     pub fn spec(&self) -> PolicySpec {
         PolicySpec((self.make)())
@@ -198,18 +198,18 @@ const fn preset(name: &'static str, about: &'static str, source: &'static str, m
     }
 }
 
-/// A number that is not 0.
+/// Makes a number that is not 0.
 const fn n(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).expect("a preset's number is not 0")
 }
 
-/// A policy with an order between the two.
+/// Makes a policy with an order between newest and oldest first.
 fn mixed(mix: Mix) -> Kind {
     let order = MixedOrder::new(mix).expect("a preset's order is possible");
     Kind::Mixed(Stealing::with_order(order))
 }
 
-/// An order that learns; the distribution does, too.
+/// Makes a policy whose order learns; the distribution of tasks learns, too.
 fn adaptive() -> Kind {
     let order = MixedOrder::new(Mix::Adaptive(n(64))).expect("every number of tasks is possible");
     let policy = Stealing::with_order(order);
@@ -400,7 +400,7 @@ const PRESETS: &[Preset] = &[
 ];
 
 impl Default for PolicySpec {
-    /// `fifo`: no thread starves, whatever the workload.
+    /// Returns `fifo`: it starves no task, whatever the workload.
     fn default() -> Self {
         Self(Kind::Fifo(Fifo::new()))
     }

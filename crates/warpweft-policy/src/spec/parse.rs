@@ -1,4 +1,4 @@
-//! From text to policy, or to an error that says where, what, and what would be right.
+//! Parses a policy's text. An error says where, what, and what would be right.
 
 use super::{Kind, PRESETS, PolicySpec};
 use crate::order::{FifoOrder, MOST_LEVELS, Mix, MixedOrder, PriorityOrder, SlotOrder};
@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 use std::str::FromStr;
 use warpweft_queue::{Amount, MAX_CAPACITY};
 
-/// What is wrong with a policy's text, where, and what would be right.
+/// The mistake in a policy's text, its position, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsePolicyError {
     text: String,
@@ -21,7 +21,7 @@ pub struct ParsePolicyError {
 }
 
 impl ParsePolicyError {
-    /// Where the wrong word begins: a byte offset into the text.
+    /// Returns where the wrong word begins: a byte offset into the text.
     #[must_use]
     pub fn position(&self) -> usize {
         self.position
@@ -52,7 +52,7 @@ const OVERFLOWS: &str = "overflow= takes one of: grow, retry:N, locked, lockfree
 const YIELDS: &str = "yield= takes one of: local, global";
 const WOKENS: &str = "woken= takes one of: waker, last";
 const LEVELS: &str = "rebalance= takes one of: off, or a number of looks, from 1 to 65536";
-/// The most looks after what is overdue between two at another worker's queue: some four million tasks.
+/// The most calls of `poll_global` between two looks at another worker's queue: some four million tasks.
 const MOST_LOOKS: usize = 1 << 16;
 /// The most times that a spawner may try again: some milliseconds.
 const MOST_RETRIES: usize = 1_000_000;
@@ -67,7 +67,7 @@ pub(super) struct Word<'a> {
 }
 
 impl<'a> Word<'a> {
-    /// The word without the spaces around it.
+    /// Removes the spaces around the word.
     fn trimmed(self) -> Self {
         let start = self.text.trim_start();
         Self {
@@ -85,7 +85,7 @@ impl<'a> Word<'a> {
         Some((Self { text: left, ..self }.trimmed(), right.trimmed()))
     }
 
-    /// `name:number`: the name, and where the number is, or should be.
+    /// Splits `name:number` into the name and the number, or the place where the number should be.
     fn named(self) -> (&'a str, Self) {
         let nothing = Self {
             text: "",
@@ -142,7 +142,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The first word: a name, or an order.
+    /// Parses the first word: a name, or an order.
     fn start(&self, word: Word<'_>) -> Parsed<Kind> {
         if let Some(preset) = PRESETS.iter().find(|preset| preset.name == word.text) {
             return Ok((preset.make)());
@@ -161,7 +161,7 @@ impl<'a> Parser<'a> {
         Err(self.error(word, problem, valid))
     }
 
-    /// An order with a number. `None`: there is no such order.
+    /// Parses an order with a number; `None` if there is no such order.
     fn order(&self, name: &str, number: Word<'_>) -> Parsed<Option<Kind>> {
         let every = || self.number(number, "a number of tasks", MOST_CAPACITY);
         let mix = match name {
@@ -187,7 +187,7 @@ impl<'a> Parser<'a> {
         Ok(Some(Kind::Mixed(Stealing::with_order(order))))
     }
 
-    /// All other words. `kind` is assembled from parts.
+    /// Parses all other words. `kind` is assembled from parts.
     fn options(&self, words: impl Iterator<Item = Word<'a>>, start: Word<'_>, kind: &mut Kind) -> Parsed<()> {
         let full = kind.to_string();
         let order = full.split('+').next().unwrap_or_default();
@@ -216,7 +216,7 @@ impl<'a> Parser<'a> {
             seen.push(name);
             let before = axes.value(name.text);
             self.option(name, value, axes)?;
-            // A name that says something of this option cannot say something else.
+            // A name that fixes this option cannot be given another value for it.
             if let Some(before) = before.filter(|before| usual.value(name.text).as_ref() != Some(before))
                 && axes.value(name.text).as_ref() != Some(&before)
             {

@@ -1,5 +1,5 @@
-//! The options of policies that are one piece. What is possible the policies know themselves: here it is only
-//! said where in the text the impossible stands.
+//! The options of policies that are one piece. The policies decide which values are possible; this file only
+//! adds the position in the text.
 
 use super::Kind;
 use super::parse::{Parsed, Parser, Word};
@@ -7,7 +7,7 @@ use crate::stealing::MOST_CAPACITY;
 use crate::{Cforall, Negele, NegeleLocal, PolicyError};
 
 impl<'a> Parser<'a> {
-    /// A piece with a number. `None`: there is no such piece.
+    /// Parses a piece with a number; `None` if there is no such piece.
     pub(super) fn piece(&self, name: &str, number: Word<'_>) -> Parsed<Option<Kind>> {
         let levels = || self.whole(number, "a number of levels");
         Ok(Some(match name {
@@ -25,7 +25,7 @@ impl<'a> Parser<'a> {
         }))
     }
 
-    /// The words after the first one.
+    /// Parses the words after the first one.
     pub(super) fn piece_options(
         &self,
         words: impl Iterator<Item = Word<'a>>,
@@ -81,7 +81,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// One of the constants of C∀.
+    /// Parses one of the constants of C∀.
     fn constant(&self, policy: Cforall, name: &str, value: Word<'_>) -> Parsed<Cforall> {
         Ok(match name {
             "lanes" => policy.lanes(self.whole(value, "a number of lanes")?),
@@ -99,12 +99,12 @@ impl<'a> Parser<'a> {
     }
 
     fn small(&self, value: Word<'_>, what: &str) -> Parsed<u32> {
-        // What is too large for any of them is so for its policy, too.
+        // A value that is too large for any of them is too large for its policy, too.
         self.whole(value, what)
             .map(|number| u32::try_from(number).unwrap_or(u32::MAX))
     }
 
-    /// A number, 0 included.
+    /// Parses a number, 0 included.
     fn whole(&self, value: Word<'_>, what: &str) -> Parsed<usize> {
         let number = value.text.parse();
         number.map_err(|_| {
@@ -113,7 +113,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// What a policy says of itself, as an error of the text.
+    /// Turns a policy's error into an error of the text.
     fn possible(&self, check: Result<(), PolicyError>, value: Word<'_>) -> Parsed<()> {
         check.map_err(|error| {
             let error = error.to_string();

@@ -1,4 +1,4 @@
-//! What a text says, and what is wrong with it.
+//! Texts of policies, and their errors.
 
 use super::{ParsePolicyError, PolicySpec};
 
@@ -128,7 +128,7 @@ fn errors_name_the_place_and_what_would_be_right() {
     }
 }
 
-/// What a name says may be said once more.
+/// An option may repeat what a name fixes.
 #[test]
 fn what_a_name_says_may_be_repeated_and_added_to() -> Result<(), ParsePolicyError> {
     for (text, full) in [
