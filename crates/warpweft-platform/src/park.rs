@@ -146,12 +146,12 @@ impl Parker {
     ///
     /// Costs one atomic swap when no thread sleeps, a system call otherwise.
     pub fn unpark(&self) {
-        self.unpark_or(|| debug_assert!(false, "nobody knows how to rouse a sleeper that left"));
+        self.unpark_or(|| debug_assert!(false, "there is no way to wake a sleeper elsewhere"));
     }
 
-    /// As [`unpark`](Self::unpark), but `rouse` wakes a sleeper that sleeps elsewhere. `rouse` must also end
+    /// As [`unpark`](Self::unpark), but `wake_elsewhere` wakes a sleeper that sleeps elsewhere. `wake_elsewhere` must also end
     /// a sleep that begins a moment later.
-    pub fn unpark_or(&self, rouse: impl FnOnce()) {
+    pub fn unpark_or(&self, wake_elsewhere: impl FnOnce()) {
         // Release publishes what the caller did before. Acquire is not needed, because the caller reads
         // nothing.
         match self.state.swap(NOTIFIED, Ordering::Release) {
@@ -162,7 +162,7 @@ impl Parker {
                 drop(self.lock.lock_unless_lost());
                 self.wake.notify_one();
             }
-            ELSEWHERE => rouse(),
+            ELSEWHERE => wake_elsewhere(),
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The text of a policy and its type are the same policy.
+//! Tests that the text of a policy and its type are the same policy.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use proptest::prelude::*;
@@ -122,7 +122,7 @@ fn policy() -> impl Strategy<Value = PolicySpec> {
 }
 
 proptest! {
-    /// `Debug` names the type and all that the recipe holds.
+    /// `Debug` names the type and all of its settings.
     #[test]
     fn what_is_printed_is_the_policy(typed in policy()) {
         let read: PolicySpec = typed.to_string().parse().map_err(|error: ParsePolicyError| {
@@ -131,7 +131,7 @@ proptest! {
         prop_assert_eq!(format!("{:?}", read), format!("{:?}", typed));
     }
 
-    /// Whatever is written, nothing panics, and an error points into the text.
+    /// Whatever the text, nothing panics, and an error points into the text.
     #[test]
     fn any_text_is_a_policy_or_an_error(text in "(fifo|lifo|chain|slot|cforall|negele|[a-z]{0,4})[:+=a-z0-9 é]{0,24}") {
         if let Err(error) = text.parse::<PolicySpec>() {

@@ -1,6 +1,6 @@
 //! The shared queues against those of crossbeam, under the same load.
 //!
-//! One thread pushes 64 elements and then tries 64 times to take one; 0, 1 or 3 other threads take what they
+//! One thread pushes 64 elements and then tries 64 times to take one. 0, 1 or 3 other threads take what they
 //! can get, all the time. The time is that of the one thread. The thread that takes an element counts it;
 //! none may be lost.
 //!
@@ -10,7 +10,7 @@
     clippy::disallowed_types,
     reason = "outside the checkers the system's own threads and locks are what is tested against"
 )]
-// The model checkers have no benchmarks: nothing is left to compile, a `main` neither.
+// The model checkers have no benchmarks: only an empty `main` is compiled.
 #![cfg_attr(any(warpweft_loom, warpweft_shuttle), no_main)]
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 

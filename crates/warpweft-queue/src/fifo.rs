@@ -52,7 +52,7 @@ use warpweft_platform::sync::Arc;
 
 use crate::Word;
 use crate::end::{Amount, CapacityError, Full, Glance, Owner, Steal, Thief};
-use crate::ring::{Ring, RingClaim, Slots, View};
+use crate::ring::{Ring, RingClaim, Slots, SlotsRef};
 
 /// The distance by which a growth moves `head`. No queue lives for that many operations, so a locked `head`
 /// is never mistaken for a real one.
@@ -126,7 +126,7 @@ impl FifoSpan {
 pub struct Fifo<T: Word> {
     shared: Arc<Shared<T>>,
     /// The live ring; only this owner replaces it.
-    slots: View,
+    slots: SlotsRef,
     /// The same as `shared.tail`, which only this owner writes.
     tail: u64,
     /// Not `Sync`.
@@ -174,7 +174,7 @@ impl<T: Word> Fifo<T> {
 
     /// The long part of a growth: copies the elements to `bigger` while thieves continue taking them. Returns
     /// the index of the first element that it has copied.
-    fn copy_to(&self, bigger: View) -> u64 {
+    fn copy_to(&self, bigger: SlotsRef) -> u64 {
         // Ordering: Relaxed; a stale head is below the true one, so some elements are copied in vain. It is
         // not stale enough for a slot to count twice: the owner has refilled a slot only after `is_free` saw
         // what its claimer did after the swap.

@@ -53,7 +53,7 @@ use warpweft_platform::sync::Arc;
 
 use crate::Word;
 use crate::end::{Amount, CapacityError, Full, Glance, Owner, Steal, Thief};
-use crate::ring::{Ring, RingClaim, Slots, View};
+use crate::ring::{Ring, RingClaim, Slots, SlotsRef};
 
 /// One pop in `word`.
 const POP: u64 = 1 << 32;
@@ -142,7 +142,7 @@ impl LifoSpan {
 pub struct Lifo<T: Word> {
     shared: Arc<Shared<T>>,
     /// The live ring; only this owner replaces it.
-    slots: View,
+    slots: SlotsRef,
     /// The same as `shared.pushes`, which only this owner writes.
     pushes: u32,
     /// The same as in `shared.word`, where only this owner changes it.
@@ -190,7 +190,7 @@ impl<T: Word> Lifo<T> {
 
     /// The long part of a growth: copies the elements to `bigger` while thieves continue taking them. Returns
     /// the index of the first element that it has copied.
-    fn copy_to(&self, bigger: View) -> u32 {
+    fn copy_to(&self, bigger: SlotsRef) -> u32 {
         // Ordering: Relaxed; a stale head is below the true one, so some elements are copied in vain. It is
         // not stale enough for a slot to count twice: the owner has refilled a slot only after `is_free` saw
         // what its claimer did after the swap.

@@ -88,7 +88,7 @@ struct HazardSlot {
     hazard: AtomicU32,
     pool: AtomicU32,
     /// For a shared slot: held while a thread uses it.
-    visited: Mutex<()>,
+    in_use: Mutex<()>,
 }
 
 /// The node that an element carries: [`Linked::pop`](crate::Linked::pop) returns it for the next push of that
@@ -147,15 +147,15 @@ struct Table {
 
 impl Nodes {
     /// Makes a table without nodes, and the processors that may use its queues. All other threads share
-    /// `visitors` hazard slots, at least one. That many threads can push from outside at the same time;
+    /// `external` hazard slots, at least one. That many threads can push from outside at the same time;
     /// others wait.
     #[must_use]
-    pub fn new(workers: usize, visitors: usize) -> (Self, Vec<Processor>) {
-        let places = (0..workers + visitors.max(1)).map(|_| {
+    pub fn new(workers: usize, external: usize) -> (Self, Vec<Processor>) {
+        let places = (0..workers + external.max(1)).map(|_| {
             CachePadded::new(HazardSlot {
                 hazard: AtomicU32::new(NONE),
                 pool: AtomicU32::new(NONE),
-                visited: Mutex::new(()),
+                in_use: Mutex::new(()),
             })
         });
         let nodes = Self(Arc::new(Table {
@@ -352,7 +352,7 @@ impl Nodes {
         let place = workers + Rng::thread_below(places.len() - workers);
         Visit {
             place,
-            _held: places[place].visited.lock(),
+            _held: places[place].in_use.lock(),
         }
     }
 }

@@ -25,7 +25,7 @@
 //! before it stored the 0, and the owner's store comes after that 0 in the slot's modification order.
 //!
 //! Freeing a ring needs an order: everything that thieves did there must come before. So thieves empty slots
-//! with Release, and the owner reads slots with Acquire, both in [`Ring::retire`] and in [`View::is_free`].
+//! with Release, and the owner reads slots with Acquire, both in [`Ring::retire`] and in [`SlotsRef::is_free`].
 //! The latter is necessary because the owner may refill a slot that a thief has emptied, and empty it again.
 //! Then `retire` sees the owner's 0, which is no proof about the thief.
 
@@ -69,10 +69,10 @@ impl Slots {
     }
 
     /// Returns the slots, to be used without this header.
-    pub(crate) fn view(&self) -> View {
+    pub(crate) fn view(&self) -> SlotsRef {
         // SAFETY: the cell is written only when the ring is freed. The holder of `&self` prevents that.
         let slots = self.slots.with(|slots| unsafe { &**slots });
-        View {
+        SlotsRef {
             first: slots.as_ptr(),
             mask: slots.len() - 1,
         }
@@ -81,16 +81,16 @@ impl Slots {
 
 /// A copy of a ring's address and size, for the hot paths.
 #[derive(Clone, Copy)]
-pub(crate) struct View {
+pub(crate) struct SlotsRef {
     first: *const AtomicUsize,
     mask: usize,
 }
 
 // SAFETY: a view is an address. The unsafe functions that follow it state when that is allowed, on any
 // thread.
-unsafe impl Send for View {}
+unsafe impl Send for SlotsRef {}
 
-impl View {
+impl SlotsRef {
     /// The number of slots.
     #[inline]
     pub(crate) fn capacity(self) -> usize {
@@ -128,7 +128,7 @@ impl View {
     ///
     /// # Safety
     ///
-    /// The ring lives; the caller is its owner and found the slot [free](View::is_free).
+    /// The ring lives; the caller is its owner and found the slot [free](SlotsRef::is_free).
     #[inline]
     pub(crate) unsafe fn put(self, index: usize, word: NonZeroUsize) {
         // SAFETY: by this function's contract.
@@ -151,7 +151,7 @@ impl View {
     }
 
     /// Empties the slot of `index`. `ordering` is that of the store of 0. The owner uses Relaxed, because it
-    /// also frees the ring later. A thief uses Release (partners: [`View::is_free`], [`Ring::retire`]).
+    /// also frees the ring later. A thief uses Release (partners: [`SlotsRef::is_free`], [`Ring::retire`]).
     ///
     /// # Safety
     ///
@@ -168,7 +168,7 @@ impl View {
 
     /// Copies the words of `count` slots from `from` on to `new`, from `to` on, while thieves may be emptying
     /// them. A slot that was claimed meanwhile leaves a word or 0 in the copy, which has no owner: the caller
-    /// [clears](View::clear) it.
+    /// [clears](SlotsRef::clear) it.
     ///
     /// # Safety
     ///
@@ -212,7 +212,7 @@ fn claimed_slot_was_empty() -> ! {
 #[must_use]
 pub(crate) struct RingClaim {
     /// The ring of the slots.
-    pub(crate) slots: View,
+    pub(crate) slots: SlotsRef,
     /// The index of the oldest slot.
     pub(crate) start: usize,
     /// The number of slots, at least one.
@@ -226,8 +226,8 @@ impl RingClaim {
     /// # Safety
     ///
     /// The claim was made by a compare-and-swap, `slots` is the ring that was live then. The caller owns the
-    /// ring `into`, which has [room](View::room) for `count - 1` words at `index`.
-    pub(crate) unsafe fn carry(self, into: View, index: usize) -> NonZeroUsize {
+    /// ring `into`, which has [room](SlotsRef::room) for `count - 1` words at `index`.
+    pub(crate) unsafe fn carry(self, into: SlotsRef, index: usize) -> NonZeroUsize {
         // SAFETY: the slot is claimed, so the ring is not freed before it is emptied here.
         let first = unsafe { self.slots.take(self.start, Ordering::Release) };
         for offset in 1..self.count {
@@ -353,7 +353,7 @@ unsafe fn free(ring: *mut Slots) {
 impl<T: Word> Drop for Ring<T> {
     fn drop(&mut self) {
         /// Takes the elements out one by one; if the drop of one panics, the others follow during unwinding.
-        struct Rest<T: Word>(View, usize, PhantomData<fn() -> T>);
+        struct Rest<T: Word>(SlotsRef, usize, PhantomData<fn() -> T>);
         impl<T: Word> Rest<T> {
             fn drop_all(&mut self) {
                 while self.1 < self.0.capacity() {

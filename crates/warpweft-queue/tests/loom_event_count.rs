@@ -1,8 +1,7 @@
 //! Loom models of the idle protocol: every interleaving and every weak-memory outcome of small pools.
 //!
-//! A lost wake-up is a deadlock, which loom reports. A worker of these models takes the work that it is owed
-//! and is then busy forever: no thread but the protocol can bring any other thread to work that is left
-//! behind.
+//! A lost wake-up is a deadlock, which loom reports. A worker of these models takes its work and is then busy
+//! forever. So only the protocol can bring another thread to work that is left behind.
 //!
 //! Run: `RUSTFLAGS="--cfg warpweft_loom" cargo test -p warpweft-queue --release --test loom_event_count`.
 #![cfg(warpweft_loom)]
@@ -18,15 +17,15 @@ use warpweft_queue::EventCount;
 /// No bound: these models are small enough to be explored to the end.
 const ALL: Option<usize> = None;
 
-/// Explores `model` with at most so many preemptions per execution; `LOOM_MAX_PREEMPTIONS` overrides the
-/// bound.
+/// Explores `model` with at most `preemptions` preemptions per execution; `LOOM_MAX_PREEMPTIONS` overrides
+/// the bound.
 fn check(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(preemptions);
     builder.check(model);
 }
 
-/// The idle protocol with a few places where work may lie.
+/// The idle protocol with a few queues of work.
 struct Pool<const N: usize> {
     idle: EventCount,
     work: [AtomicBool; N],
@@ -78,7 +77,7 @@ impl<const N: usize> Pool<N> {
     }
 }
 
-/// The heart: a push against the announcement and the last look of one worker.
+/// The central case: a push against the announcement and the last look of one worker.
 #[test]
 fn push_against_sleep() {
     check(ALL, || {
@@ -94,7 +93,8 @@ fn push_against_sleep() {
     });
 }
 
-/// The same for a worker that is registered as a searcher: the push may rely on it, and must not in vain.
+/// The same for a worker that is registered as a searcher: the push may rely on it, and must not rely in
+/// vain.
 #[test]
 fn push_against_searcher_that_gives_up() {
     check(ALL, || {
@@ -180,7 +180,7 @@ fn cancel_against_notify() {
     });
 }
 
-/// `notify` of a worker that cancels: the claim finds no place and is given back; the other sleeper is not
+/// `notify` of a worker that cancels: the claim finds no slot and is given back; the other sleeper is not
 /// forgotten.
 #[test]
 fn notify_worker_against_cancel() {
@@ -226,7 +226,7 @@ fn notify_only_reaches_its_worker() {
     });
 }
 
-/// `notify_only` and `notify_one` both after one sleeper: two claims, one place.
+/// `notify_only` and `notify_one` both for one sleeper: two claims, one slot.
 #[test]
 fn two_claims_for_one_sleeper() {
     check(Some(3), || {
@@ -250,8 +250,8 @@ fn two_claims_for_one_sleeper() {
     });
 }
 
-/// A claim that is given back must not take a push with it that relied on it. Worker 0 comes and goes while
-/// one thread makes the claim by `wake` and another pushes for any thread; worker 1 goes to sleep.
+/// A claim that is given back must not lose a push that relied on it. Worker 0 announces and cancels while
+/// one thread makes the claim by `wake` and another pushes for any worker. Worker 1 goes to sleep.
 fn push_against_claim(wake: fn(&EventCount)) {
     check(Some(3), move || {
         let pool = Pool::<1>::new(2);
@@ -407,7 +407,7 @@ fn parker_two_unparks() {
     });
 }
 
-/// A place is used again and again, in turns: each `park` takes exactly the token of its round.
+/// A slot is used again and again, in turns: each `park` takes exactly the token of its round.
 #[test]
 fn parker_reuse() {
     check(ALL, || {

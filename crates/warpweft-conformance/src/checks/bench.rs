@@ -40,7 +40,7 @@ pub(crate) struct Bench<'n, P: Policy> {
     /// The workers that pushed with `Wake::None`, and so may have put a task where only they find it.
     private: Vec<usize>,
     /// The first answers of `is_fast_path`.
-    keeps: [bool; Why::ALL.len()],
+    fast_paths: [bool; Why::ALL.len()],
     /// Pushes by workers and suspensions so far. Now and then the fast path is not used.
     hooks: usize,
 }
@@ -60,7 +60,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         let (shared, locals) = build(name, policy, workers)?;
         Ok(Self {
             name,
-            keeps: Why::ALL.map(|why| P::is_fast_path(&shared, why)),
+            fast_paths: Why::ALL.map(|why| P::is_fast_path(&shared, why)),
             hooks: 0,
             shared,
             workers: TestWorker::all(locals, seed),
@@ -118,10 +118,10 @@ impl<'n, P: Policy> Bench<'n, P> {
     pub(crate) fn push_for(&mut self, by: Option<usize>, task: TaskRef, why: Why) -> Result<Wake, Violation> {
         let number = self.number_of(&task)?;
         self.held.insert(number);
-        if P::is_fast_path(&self.shared, why) != self.keeps[why as usize] {
+        if P::is_fast_path(&self.shared, why) != self.fast_paths[why as usize] {
             let how = format!(
-                "`keeps({why:?})` was {} at first, and now is not.",
-                self.keeps[why as usize]
+                "`is_fast_path({why:?})` was {} at first, and now is not.",
+                self.fast_paths[why as usize]
             );
             return Err(self.violation(Duty::HonestShortWays, how));
         }
@@ -168,7 +168,7 @@ impl<'n, P: Policy> Bench<'n, P> {
     /// pushed.
     fn push_local(&mut self, worker: usize, task: TaskRef, why: Why) -> Result<Option<TaskRef>, Violation> {
         self.hooks += 1;
-        if !self.keeps[why as usize] || self.hooks.is_multiple_of(LONG_WAYS) {
+        if !self.fast_paths[why as usize] || self.hooks.is_multiple_of(LONG_WAYS) {
             return Ok(Some(task));
         }
         let (number, word) = (self.number_of(&task)?, task.policy_word());
@@ -187,7 +187,7 @@ impl<'n, P: Policy> Bench<'n, P> {
 
     /// Calls a hook of a worker.
     pub(crate) fn take(&mut self, worker: usize, hook: Hook) -> Result<Option<TaskRef>, Violation> {
-        let alone = P::is_only_ready(&self.shared, &self.workers[worker].local);
+        let only_ready = P::is_only_ready(&self.shared, &self.workers[worker].local);
         let clock = Clock::Virtual(&self.now);
         let (local, cx) = self.workers[worker].parts(clock);
         let task = hook.call::<P>(&self.shared, local, &cx);
@@ -201,7 +201,7 @@ impl<'n, P: Policy> Bench<'n, P> {
             );
             return Err(self.violation(Duty::NothingTwice, how));
         }
-        if alone && matches!(hook, Hook::Next | Hook::PollGlobal) {
+        if only_ready && matches!(hook, Hook::Next | Hook::PollGlobal) {
             let how = format!(
                 "It was true of worker {worker}, and then `{}` had task {number}.",
                 hook.name()

@@ -39,7 +39,7 @@ fn stamp_of<O: Order>(task: &TaskRef) -> u64 {
 }
 
 /// A local queue as others see it.
-pub(super) struct Lane<O: Order> {
+pub(super) struct SharedQueue<O: Order> {
     pub(super) thief: <O::LocalQueue as crate::order::LocalQueue>::Thief,
     /// The approximate time of arrival of its oldest task.
     pub(super) mark: CachePadded<Gauge>,
@@ -47,7 +47,7 @@ pub(super) struct Lane<O: Order> {
 
 /// The shared state of the workers of a [`Helping`] pool.
 pub struct Shared<O: Order> {
-    pub(super) lanes: Box<[Lane<O>]>,
+    pub(super) lanes: Box<[SharedQueue<O>]>,
     pub(super) injector: Ranked<O>,
     pub(super) injected: CachePadded<Gauge>,
     pub(super) config: Helping<O>,
@@ -55,7 +55,7 @@ pub struct Shared<O: Order> {
 
 /// A worker's own half of a [`Helping`] pool.
 pub struct Own<O: Order> {
-    pub(super) lanes: Box<[OwnLane<O>]>,
+    pub(super) lanes: Box<[OwnQueue<O>]>,
     /// The number of its first local queue.
     pub(super) first: usize,
     /// Local queues of others behind the same cache; the injector counts as near.
@@ -78,7 +78,7 @@ pub struct Own<O: Order> {
 }
 
 /// The owner's end of a local queue.
-pub(super) struct OwnLane<O: Order> {
+pub(super) struct OwnQueue<O: Order> {
     pub(super) queue: O::LocalQueue,
     /// How long tasks wait here: a moving average of log2, in sixteenths.
     pub(super) wait: u32,

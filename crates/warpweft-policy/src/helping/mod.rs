@@ -34,7 +34,7 @@ mod lanes;
 use crate::by_class::{self, Ranked};
 use crate::order::{FifoOrder, LocalQueue as _, LocalQueueThief as _, Order};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
-use lanes::{Lane, Own, OwnLane, Shared, stamp};
+use lanes::{Own, OwnQueue, Shared, SharedQueue, stamp};
 use std::fmt;
 use warpweft_platform::CachePadded;
 use warpweft_platform::counter::Gauge;
@@ -260,12 +260,12 @@ impl<O: Order> Policy for Helping<O> {
         self.check()?;
         let lane = |_| {
             let queue = self.order.local_queue(self.capacity)?;
-            Ok(OwnLane { queue, wait: 0 })
+            Ok(OwnQueue { queue, wait: 0 })
         };
         let (mut lanes, mut owns) = (Vec::new(), Vec::new());
         for me in 0..env.workers {
-            let own: Box<[OwnLane<O>]> = (0..self.lanes).map(lane).collect::<Result<_, PolicyError>>()?;
-            lanes.extend(own.iter().map(|lane| Lane {
+            let own: Box<[OwnQueue<O>]> = (0..self.lanes).map(lane).collect::<Result<_, PolicyError>>()?;
+            lanes.extend(own.iter().map(|lane| SharedQueue {
                 thief: lane.queue.thief(),
                 mark: CachePadded::new(Gauge::default()),
             }));

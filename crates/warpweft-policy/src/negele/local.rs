@@ -1,6 +1,6 @@
 //! Negele's scheduler with separate queues for each worker, and lock-free balancing now and then.
 
-use super::VISITORS;
+use super::EXTERNAL_SLOTS;
 use super::levels::{self, Levels, check};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
 use std::fmt;
@@ -140,7 +140,7 @@ impl Policy for NegeleLocal {
 
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
         self.check()?;
-        let (nodes, processors) = Nodes::new(env.workers, VISITORS);
+        let (nodes, processors) = Nodes::new(env.workers, EXTERNAL_SLOTS);
         let affine = (0..=env.workers)
             .map(|_| Levels::new(&nodes, self.levels))
             .collect();

@@ -26,7 +26,7 @@ use warpweft_queue::{Nodes, Processor};
 use warpweft_task::{TaskRef, Why};
 
 /// How many threads can push from outside at the same time without waiting for each other.
-const VISITORS: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+const EXTERNAL_SLOTS: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     1
 } else {
     4
@@ -126,7 +126,7 @@ impl Policy for Negele {
 
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
         self.check()?;
-        let (nodes, processors) = Nodes::new(env.workers, VISITORS);
+        let (nodes, processors) = Nodes::new(env.workers, EXTERNAL_SLOTS);
         let levels = Levels::new(&nodes, self.levels);
         let own = |processor| Own { processor, turn: 0 };
         Ok((

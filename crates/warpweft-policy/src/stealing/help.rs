@@ -23,7 +23,7 @@ pub(super) struct HelpRequests {
 }
 
 enum By {
-    Nobody,
+    NoWorker,
     /// For each worker the number + 1 of the worker that asks it.
     Slots(Box<[Slot<NonZeroUsize>]>),
     Tickets(Box<Mpmc<NonZeroUsize>>),
@@ -36,7 +36,7 @@ impl HelpRequests {
                 By::Slots((0..workers).map(|_| Slot::new()).collect())
             }
             Help::Tickets if workers > 1 => By::Tickets(Box::new(Mpmc::with_capacity(workers)?)),
-            Help::None | Help::Shed | Help::ShedSticky | Help::Tickets => By::Nobody,
+            Help::None | Help::Shed | Help::ShedSticky | Help::Tickets => By::NoWorker,
         };
         let sticky = help == Help::ShedSticky;
         Ok(Self { sticky, by })
@@ -50,7 +50,7 @@ impl HelpRequests {
         }
         let number = NonZeroUsize::MIN.saturating_add(me);
         match &self.by {
-            By::Nobody => Wake::Any,
+            By::NoWorker => Wake::Any,
             By::Slots(slots) => {
                 // Any worker but itself.
                 let other = (me + 1 + pick % (slots.len() - 1)) % slots.len();

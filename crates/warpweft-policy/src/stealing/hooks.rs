@@ -8,7 +8,7 @@ use super::help::HelpRequests;
 use super::overflow_queue::retry;
 use super::pool_queues::PoolQueues;
 use super::rebalance::Rebalancer;
-use super::thief::{rob, steal};
+use super::thief::{steal, steal_unless_new};
 use super::victims::VictimOrder;
 use super::{Help, MOST_CAPACITY, Overflow, Stealing, Woken};
 use crate::by_class::{self, Ranked};
@@ -53,7 +53,7 @@ pub struct Local<O: Order> {
     amount: AdaptiveAmount,
     rebalancer: Rebalancer,
     /// The look of each victim when its only task was left to it.
-    spared: Box<[Option<Glance>]>,
+    declined: Box<[Option<Glance>]>,
     /// The number of searches so far.
     searches: u32,
     /// The place whose turn it is in `poll_global`.
@@ -120,7 +120,7 @@ impl<O: Order> Policy for Stealing<O> {
                 victims: VictimOrder::of(me, axes.victims, env),
                 amount: AdaptiveAmount::new(axes.steal),
                 rebalancer: Rebalancer::new(axes.level, me),
-                spared: vec![None; env.workers].into(),
+                declined: vec![None; env.workers].into(),
                 searches: 0,
                 turn: 0,
                 kept: None,
@@ -389,11 +389,11 @@ fn steal_somewhere<O: Order>(
     let Local {
         queue,
         victims,
-        spared,
+        declined,
         ..
     } = local;
     let robbed = victims.round(cx).find_map(|victim| {
-        let taken = rob(&shared.thieves[victim], queue, &mut spared[victim], &amount, cx);
+        let taken = steal_unless_new(&shared.thieves[victim], queue, &mut declined[victim], &amount, cx);
         taken.map(|(task, lay)| (victim, task, lay))
     });
     let (victim, task, lay) = robbed?;

@@ -1,4 +1,4 @@
-//! The bound that every policy of the family keeps, whatever its order.
+//! The bound that every policy of the family check_bound, whatever its order.
 
 use super::hooks::PLACES;
 use super::{Fifo, Overflow, Rebalance, StealAmount, Stealing, Victims, Woken};
@@ -24,7 +24,7 @@ fn case() -> impl Strategy<Value = Case> {
     (busy, 1..30usize, any::<bool>(), any::<bool>(), 1..40usize, level)
 }
 
-fn keeps<O: Order>(order: O, (busy, most, global, last, capacity, level): Case) {
+fn check_bound<O: Order>(order: O, (busy, most, global, last, capacity, level): Case) {
     let policy = Stealing::with_order(order)
         .yield_to(if global { YieldTo::Global } else { YieldTo::Local })
         .woken(if last { Woken::Last } else { Woken::Waker })
@@ -46,28 +46,28 @@ proptest! {
 
     #[test]
     fn the_plain_orders(case in case()) {
-        keeps(FifoOrder, case);
-        keeps(ChainOrder, case);
-        keeps(LifoOrder, case);
+        check_bound(FifoOrder, case);
+        check_bound(ChainOrder, case);
+        check_bound(LifoOrder, case);
     }
 
     #[test]
     fn what_learns(case in case(), every in 1..100usize) {
-        keeps(mixed(Mix::Adaptive(n(every))), case);
+        check_bound(mixed(Mix::Adaptive(n(every))), case);
     }
 
     #[test]
     fn the_mixed_orders(case in case(), every in 1..300usize, percent in 1..=99u8) {
-        keeps(mixed(Mix::Alternate(n(every))), case);
-        keeps(mixed(Mix::Stochastic(percent)), case);
-        keeps(mixed(Mix::Reverse(n(every))), case);
+        check_bound(mixed(Mix::Alternate(n(every))), case);
+        check_bound(mixed(Mix::Stochastic(percent)), case);
+        check_bound(mixed(Mix::Reverse(n(every))), case);
     }
 
     #[test]
     fn slots_and_levels(case in case(), limit in 1..600usize, levels in 1..8usize) {
-        keeps(SlotOrder::new(FifoOrder, n(limit)), case);
-        keeps(PriorityOrder::new(FifoOrder, n(levels)), case);
-        keeps(PriorityOrder::new(SlotOrder::new(LifoOrder, n(limit)), n(levels)), case);
+        check_bound(SlotOrder::new(FifoOrder, n(limit)), case);
+        check_bound(PriorityOrder::new(FifoOrder, n(levels)), case);
+        check_bound(PriorityOrder::new(SlotOrder::new(LifoOrder, n(limit)), n(levels)), case);
     }
 }
 
