@@ -173,7 +173,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         }
         let (number, word) = (self.number_of(&task)?, task.policy_word());
         let left = P::push_local(&mut self.workers[worker].local, task);
-        self.nothing_dropped("push_own")?;
+        self.nothing_dropped("push_local")?;
         let Err(task) = left else { return Ok(None) };
         let (back, now) = (self.number_of(&task)?, task.policy_word());
         if (back, now) != (number, word) {

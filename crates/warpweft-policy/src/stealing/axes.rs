@@ -179,7 +179,14 @@ impl fmt::Display for Rebalance {
 impl Axes {
     /// The options of a policy's text, in the order in which it is printed.
     const OPTIONS: [&str; 8] = [
-        "steal", "victims", "help", "overflow", "capacity", "yield", "woken", "level",
+        "steal",
+        "victims",
+        "help",
+        "overflow",
+        "capacity",
+        "yield",
+        "woken",
+        "rebalance",
     ];
     /// The options that are always printed.
     const ALWAYS: [&str; 4] = ["steal", "overflow", "capacity", "yield"];
@@ -194,7 +201,7 @@ impl Axes {
             "capacity" => self.capacity.to_string(),
             "yield" => self.yield_to.to_string(),
             "woken" => self.woken.to_string(),
-            "level" => self.level.to_string(),
+            "rebalance" => self.level.to_string(),
             _ => return None,
         })
     }
