@@ -1,7 +1,7 @@
-//! A scheduling policy of one's own, and the line that holds it to its duties.
+//! A complete scheduling policy, and the line that tests its duties.
 //!
-//! *Three buckets*: what was woken goes first, for somebody waits for it; then what was spawned; then the
-//! rest.
+//! *Three buckets*: woken tasks go first, because a thread waits for them; then spawned tasks; then the
+//! others.
 //!
 //! `cargo run --example own_policy` runs a pool with it, `cargo test --example own_policy` tests it.
 
@@ -14,9 +14,9 @@ const BUCKETS: usize = 3;
 struct Buckets;
 
 impl Policy for Buckets {
-    /// Anyone may take from any bucket, so every worker's `scan` sees everything.
+    /// Any worker may take from any bucket, so every worker's `scan` sees everything.
     type Shared = [Locked<TaskRef>; BUCKETS];
-    /// Which bucket's turn it is to be overdue.
+    /// The bucket whose turn it is in `poll_global`.
     type Local = usize;
 
     fn build(&self, env: &PoolEnv) -> Result<(Self::Shared, Vec<usize>), PolicyError> {
@@ -37,7 +37,7 @@ impl Policy for Buckets {
         buckets.iter().find_map(Locked::pop)
     }
 
-    /// By turns: otherwise the later buckets would starve as long as there is something in the first.
+    /// In turn: otherwise the later buckets would starve as long as the first has tasks.
     fn poll_global(buckets: &Self::Shared, turn: &mut usize, _: &Cx<'_>) -> Option<TaskRef> {
         *turn = (*turn + 1) % BUCKETS;
         buckets[*turn..]

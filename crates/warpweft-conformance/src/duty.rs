@@ -1,8 +1,8 @@
-//! What a policy owes, and the report that it failed to.
+//! The duties of a policy, and the report that it broke one.
 
 use std::fmt;
 
-/// Something that the framework relies on a policy for.
+/// A property of a policy on which the framework relies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Duty {
@@ -12,23 +12,24 @@ pub enum Duty {
     NothingTwice,
     /// It comes out within a bounded number of steps, whatever else is ready.
     NothingStarves,
-    /// Of the tasks of a policy with priorities an urgent one comes out within a bounded number of steps,
-    /// wherever it was pushed, however many less urgent ones are ready.
+    /// With priorities, an urgent task comes out within a bounded number of steps, wherever it was pushed,
+    /// and however many less urgent ones are ready.
     UrgentFirst,
-    /// `scan` finds a task if one lies anywhere where the worker may take it.
+    /// `scan` finds a task if there is one that the worker may take.
     ExhaustiveScan,
-    /// A push says [`Wake::None`](warpweft_policy::Wake::None) only if the pushing worker itself will find
-    /// the task, and [`Wake::Worker`](warpweft_policy::Wake::Worker) only of a worker that exists.
+    /// A push returns [`Wake::None`](warpweft_policy::Wake::None) only if the pushing worker itself will find
+    /// the task, and [`Wake::Worker`](warpweft_policy::Wake::Worker) only with a worker that exists.
     HonestWake,
-    /// `is_only_ready` is true only if neither `next` nor `poll_global` has anything.
+    /// `is_only_ready` is true only if neither `next` nor `poll_global` has a task.
     HonestAlone,
-    /// What is said of short ways is true: [`keeps`](warpweft_policy::Policy::keeps) does not change its
-    /// mind, [`push_local`](warpweft_policy::Policy::push_own) keeps the task or gives it back as it was, and
-    /// where [`watches_waits`](warpweft_policy::Policy::watches_waits) says no, `suspended` does nothing.
+    /// The answers about fast paths are true. [`is_fast_path`](warpweft_policy::Policy::is_fast_path) does
+    /// not change its answer. [`push_local`](warpweft_policy::Policy::push_local) keeps the task or returns
+    /// it unchanged. Where [`watches_waits`](warpweft_policy::Policy::watches_waits) is false, `suspended`
+    /// does nothing.
     HonestShortWays,
-    /// `build` makes one local state for each worker, or says why not.
+    /// `build` makes one local state for each worker, or returns an error that says why not.
     Build,
-    /// A hook that panics ends the pool and nothing else: every joiner is told, every thread ends.
+    /// A hook that panics ends the pool and nothing else: every joiner gets an answer, every thread ends.
     CleanPanic,
 }
 
@@ -51,7 +52,7 @@ impl fmt::Display for Duty {
 
 /// A duty that a policy broke, and how.
 ///
-/// Its `Debug` is its message too, so that a test may return it.
+/// Its `Debug` is its message, so that a test may return it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Violation {
     policy: String,
@@ -60,7 +61,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    // Under shuttle the runtime itself fails, with its own words.
+    // Under shuttle the runtime itself fails, with its own message.
     #[cfg(not(warpweft_shuttle))]
     pub(crate) fn new(policy: &str, duty: Duty, how: impl Into<String>) -> Self {
         Self {
@@ -104,5 +105,5 @@ impl fmt::Debug for Violation {
 
 impl std::error::Error for Violation {}
 
-/// What a check comes to.
+/// The result of a check.
 pub type Verdict = Result<(), Violation>;

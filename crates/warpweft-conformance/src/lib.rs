@@ -1,50 +1,50 @@
-//! The tests that every scheduling policy must pass: ours, and yours.
+//! The tests that every scheduling policy must pass.
 //!
-//! The runtime relies on a policy for little, but for that little entirely: a task that is pushed comes out
-//! once, in bounded time, and the last look before sleep overlooks nothing. One line holds a policy to it:
+//! The runtime relies on a policy for little, but relies on that entirely: a pushed task comes out once, in
+//! bounded time, and the last look before sleep overlooks nothing. One line tests a policy for it:
 //!
 //! ```
 //! # use warpweft_policy::Fifo;
 //! warpweft_conformance::conformance!(mod fifo = Fifo::new().capacity(2));
 //! ```
 //!
-//! That is a module of tests. Which ones, the build says:
+//! The line makes a module of tests, which depend on the build:
 //!
 //! | build | tests |
 //! |---|---|
 //! | `cargo test` | all of those below, with threads where they matter |
-//! | `RUSTFLAGS="--cfg warpweft_loom" cargo test --release` | owner, thieves and outsiders in every interleaving |
+//! | `RUSTFLAGS="--cfg warpweft_loom" cargo test --release` | owner, thieves and external threads in every interleaving |
 //! | `RUSTFLAGS="--cfg warpweft_shuttle" cargo test --release` | whole small pools in many random schedules |
 //!
 //! | check | what it demands |
 //! |---|---|
-//! | `nothing_lost` | random histories of up to four workers: every task comes out, once; `alone` and what is said of short ways tell the truth |
+//! | `nothing_lost` | random histories of up to four workers: every task comes out, once; `is_only_ready` and the answers about fast paths are true |
 //! | `nothing_lost_with_threads` | the same with real threads |
-//! | `nothing_lost_in_hops` | the same with tasks that go to and fro between two pools, with and without threads |
-//! | `nothing_starves` | a task runs within `steps` steps while every worker is kept busy for ever |
+//! | `nothing_lost_in_hops` | the same with tasks that transfer between two pools, with and without threads |
+//! | `nothing_starves` | a task runs within `steps` steps while every worker is kept busy forever |
 //! | `urgent_comes_first` | with priorities: an urgent task runs within `urgent_steps` steps of each worker, from wherever it was pushed |
-//! | `scan_is_exhaustive` | any single worker's `scan` finds what lies in any place |
-//! | `wakes_are_honest` | `push` says `Wake::None` only if the pusher itself will find the task |
-//! | `panics_end_cleanly` | a hook that panics ends the pool, and nobody waits for ever |
+//! | `scan_is_exhaustive` | any single worker's `scan` finds the tasks of every place |
+//! | `wakes_are_honest` | `push` returns `Wake::None` only if the pusher itself will find the task |
+//! | `panics_end_cleanly` | a hook that panics ends the pool, and no thread waits forever |
 //! | `owner_and_thieves` (loom) | nothing lost, nothing twice, nothing overlooked, whatever the interleaving |
 //! | `small_pool` (shuttle) | trees, yields, wakes and spawners come to their end |
 //!
 //! A policy that fails gets a [`Violation`], which names the policy, the [`Duty`] and the shortest history
-//! found.
+//! that was found.
 //!
-//! # A policy of your own
+//! # Your own policy
 //!
-//! `examples/own_policy.rs` is a complete one, with its tests, in less than 60 lines:
-//! `cargo test --example own_policy -p warpweft-conformance`. What a policy may and must do says
-//! [`Policy`](warpweft_policy::Policy). Three hints:
+//! `examples/own_policy.rs` is a complete policy with its tests, in less than 60 lines: `cargo test --example
+//! own_policy -p warpweft-conformance`. [`Policy`](warpweft_policy::Policy) lists what a policy may and must
+//! do. Three hints:
 //!
-//! - *Tests and sizes.* Give the kit the policy with small queues too (a capacity of 2): what happens when
-//!   they are full happens then after three pushes, and loom can follow it.
-//! - *A private place*, such as a slot in `Local`, is allowed if the push that puts a task there says
-//!   [`Wake::None`](warpweft_policy::Wake::None): the pusher is awake, and will take it. Every other task
-//!   must be found by the `scan` of every worker.
-//! - *Chance.* Take it from [`Cx::random`](warpweft_policy::Cx::random): a worker's is seeded, so that a
-//!   history that failed fails again.
+//! - *Tests and sizes.* Test the policy with small queues too (a capacity of 2). Then they are full after
+//!   three pushes, and loom can follow what happens.
+//! - *A private place*, such as a slot in `Local`, is allowed if the push that puts a task there returns
+//!   [`Wake::None`](warpweft_policy::Wake::None): the pusher is awake, and will take it. The `scan` of every
+//!   worker must find every other task.
+//! - *Randomness.* Take it from [`Cx::random`](warpweft_policy::Cx::random): a worker's generator is seeded,
+//!   so a history that failed fails again.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -56,7 +56,7 @@ mod pool;
 #[cfg(warpweft_loom)]
 mod roles;
 #[cfg(not(warpweft_shuttle))]
-mod seat;
+mod test_worker;
 
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub use checks::{
@@ -73,10 +73,9 @@ pub use roles::{owner_and_thieves, owner_and_thieves_within};
 /// `conformance!(MyPolicy)` for a module called `conformance`.
 ///
 /// `conformance!(brief mod wide = MyPolicy::new(2))` differs under loom only: there it tries schedules with
-/// one preemption instead of two. It is for a policy with many places to look at, which would take minutes
-/// otherwise.
+/// one preemption instead of two. It is for a policy with many places, which would take minutes otherwise.
 ///
-/// The policy is an expression; it is evaluated once per test, and must make the same policy each time. Its
+/// The policy is an expression. It is evaluated once per test, and must make the same policy each time. Its
 /// text is the name in the messages.
 ///
 /// ```
@@ -172,7 +171,7 @@ macro_rules! __tests {
     };
 }
 
-/// The tests of this build, if there are to be few.
+/// The tests of this build, in the brief form.
 #[cfg(warpweft_loom)]
 #[doc(hidden)]
 #[macro_export]
@@ -185,7 +184,7 @@ macro_rules! __brief_tests {
     };
 }
 
-/// The tests of this build, if there are to be few: it is loom's alone that take long.
+/// The tests of this build, in the brief form: only those of loom take long.
 #[cfg(not(warpweft_loom))]
 #[doc(hidden)]
 #[macro_export]

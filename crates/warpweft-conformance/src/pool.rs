@@ -1,6 +1,6 @@
-//! A small pool under shuttle: the policy in the real runtime, in many random schedules.
+//! Runs a small pool under shuttle: the policy in the real runtime, in many random schedules.
 //!
-//! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 50).
+//! `WARPWEFT_SHUTTLE_ITERATIONS` is the number of schedules of each kind (default 50).
 
 use std::pin::Pin;
 use std::sync::Arc as StdArc;
@@ -12,7 +12,7 @@ use warpweft_platform::sync::{Arc, Mutex};
 use warpweft_platform::thread;
 use warpweft_policy::Policy;
 
-/// Changes of priority in a schedule of probabilistic concurrency testing.
+/// The number of priority changes in a schedule of probabilistic concurrency testing.
 const DEPTH: usize = 3;
 
 fn iterations() -> usize {
@@ -20,14 +20,14 @@ fn iterations() -> usize {
     asked.ok().and_then(|text| text.parse().ok()).unwrap_or(50)
 }
 
-/// Runtimes of two and three workers with this policy: trees of tasks, yields, wakes from outside, spawners
-/// that meet workers on their way to sleep; then the end. Random schedules, and those of probabilistic
-/// concurrency testing.
+/// Tests runtimes of two and three workers with this policy: trees of tasks, yields, wakes from outside,
+/// spawners that race with workers on their way to sleep; then the shutdown. It uses random schedules, and
+/// those of probabilistic concurrency testing.
 ///
 /// # Panics
 ///
-/// A task did not end, which is a deadlock to shuttle, or gave a wrong result; shuttle says how to play the
-/// schedule again.
+/// A task did not end, which is a deadlock to shuttle, or gave a wrong result; shuttle reports how to replay
+/// the schedule.
 pub fn small_pool<P: Policy>(make: impl Fn() -> P + Send + Sync + 'static) {
     let make = StdArc::new(make);
     for scene in [a_tree, yields, wakes, spawners] {
@@ -96,7 +96,7 @@ fn yields(start: &dyn Fn(usize) -> Runtime) {
     runtime.shutdown();
 }
 
-/// Opened once; until then tasks wait in front of it.
+/// Tasks wait here until it is opened, once.
 #[derive(Clone, Default)]
 struct Gate(Arc<Mutex<(bool, Vec<Waker>)>>);
 

@@ -1,11 +1,11 @@
-//! Owner and thieves on one policy, under every interleaving that loom can think of.
+//! Owner and thieves on one policy, under every interleaving that loom explores.
 //!
-//! Small casts of two or three threads: worker 0 owns what it pushed, the others are thieves or outsiders.
-//! Each does two or three things. Afterwards every task has run once, and no `scan` overlooked a task that
-//! lay still.
+//! There are two or three threads: worker 0 owns what it pushed, the others are thieves or external threads.
+//! Each does two or three things. Afterwards every task has run once, and no `scan` has overlooked a task
+//! that did not move.
 
 use crate::duty::{Duty, Violation};
-use crate::seat::{Hook, Seat, build, push_local, suspended};
+use crate::test_worker::{Hook, TestWorker, build, push_local, suspended};
 use std::sync::Arc as StdArc;
 use warpweft_platform::atomic::{Ordering, fence};
 use warpweft_platform::counter::Counter;
@@ -15,8 +15,8 @@ use warpweft_platform::thread;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Wake as WakeUp, Why};
 use warpweft_task::probe::{self, TestTasks};
 
-/// How many preemptions a schedule may have, unless `LOOM_MAX_PREEMPTIONS` says otherwise. Two find nearly
-/// every bug of a lock-free structure; each one more costs several times as much.
+/// How many preemptions a schedule may have, unless `LOOM_MAX_PREEMPTIONS` is set. Two find nearly every bug
+/// of a lock-free structure; each further one costs several times as much.
 const PREEMPTIONS: usize = 2;
 
 /// Steps of one schedule after which loom suspects an endless loop. A queue of 256 slots takes about a
@@ -30,16 +30,16 @@ const STACK: usize = 256 << 10;
 /// The most threads of a scene: three workers, the one that builds the policy, and loom's first.
 const THREADS: usize = 5;
 
-/// One thing that a thread does.
+/// One step of a thread.
 #[derive(Debug, Clone, Copy)]
 enum Act {
     Push(Why),
     /// Pushes what fell asleep before.
     Wake,
     Take(Hook),
-    /// Takes by `scan`, and must find something: there are more tasks than others can take meanwhile. Unless
-    /// a push was under way that wakes somebody afterwards, or one has put a task where its worker alone
-    /// finds it.
+    /// Takes by `scan`, and must find something: there are more tasks than others can take meanwhile. It is
+    /// excused if a push was under way that wakes a worker afterwards, or if a push put a task where only its
+    /// worker finds it.
     Find,
 }
 
@@ -47,11 +47,11 @@ use Act::{Find, Push, Take, Wake};
 
 struct Scene {
     name: &'static str,
-    /// What worker 0 pushes and the outsider pushes before the threads begin.
+    /// The tasks that worker 0 and the external thread push before the threads begin.
     before: (&'static [Why], usize),
-    /// Whether worker 0 takes one task then, which falls asleep.
+    /// True if worker 0 then takes one task, which falls asleep.
     asleep: bool,
-    /// What each worker does.
+    /// The steps of each worker.
     workers: &'static [&'static [Act]],
     outsider: &'static [Act],
 }
@@ -130,19 +130,19 @@ const SCENES: &[Scene] = &[
     },
 ];
 
-/// Plays every scene under loom: all schedules with up to two preemptions (or `LOOM_MAX_PREEMPTIONS`).
+/// Runs every scene under loom: all schedules with up to two preemptions (or `LOOM_MAX_PREEMPTIONS`).
 ///
-/// Give it a policy with small queues: loom's time grows fast with the number of steps.
+/// Use a policy with small queues: loom's time grows fast with the number of steps.
 ///
 /// # Panics
 ///
-/// With the [`Violation`]'s message, in the schedule that shows it; loom says how to play that one again.
+/// With the [`Violation`]'s message, in the schedule that shows it; loom reports how to replay it.
 pub fn owner_and_thieves<P: Policy>(name: &'static str, policy: P) {
     owner_and_thieves_within(PREEMPTIONS, name, policy);
 }
 
-/// The same with so many preemptions in a schedule: one is enough for most bugs, and where a policy has many
-/// places to look at, it takes seconds instead of minutes.
+/// Does the same with this number of preemptions in a schedule. One is enough for most bugs. For a policy
+/// with many places it takes seconds instead of minutes.
 ///
 /// # Panics
 ///
@@ -167,23 +167,23 @@ pub fn owner_and_thieves_within<P: Policy>(preemptions: usize, name: &'static st
     }
 }
 
-/// What the threads share.
-struct Cast<P: Policy> {
+/// The state that the threads of a scene share.
+struct SceneState<P: Policy> {
     name: &'static str,
     scene: &'static Scene,
     shared: P::Shared,
     probe: TestTasks,
-    /// Pushes that have begun, and that have ended; loom does not see these counters, its threads take turns.
+    /// Pushes that have begun, and that have ended. Loom does not see these counters; its threads take turns.
     begun: Counter,
     ended: Counter,
-    /// Scans that found nothing while a push was under way. A push may move tasks about, from a slot to a
-    /// queue, and hide one for a moment; then it has to wake somebody.
+    /// Scans that found nothing while a push was under way. A push may move a task, from a slot to a queue,
+    /// and hide it for a moment; then it must wake a worker.
     excused: Counter,
-    /// Pushes that said `Wake::None`: each may have put a task where its worker alone finds it.
+    /// Pushes that returned `Wake::None`: each may have put a task where only its worker finds it.
     private: Counter,
 }
 
-impl<P: Policy> Cast<P> {
+impl<P: Policy> SceneState<P> {
     fn fail(&self, duty: Duty, how: &str) -> ! {
         panic!(
             "{}",
@@ -199,10 +199,10 @@ impl<P: Policy> Cast<P> {
         }
     }
 
-    /// The part of a worker.
-    fn work(&self, seat: &mut Seat<P>, acts: &[Act], mut numbers: impl Iterator<Item = usize>) {
-        let worker = seat.worker;
-        let (local, cx) = seat.parts(Clock::Machine);
+    /// Runs the steps of a worker.
+    fn work(&self, worker: &mut TestWorker<P>, acts: &[Act], mut numbers: impl Iterator<Item = usize>) {
+        let index = worker.index;
+        let (local, cx) = worker.parts(Clock::Machine);
         for act in acts {
             let hook = match act {
                 Push(why) => {
@@ -217,14 +217,14 @@ impl<P: Policy> Cast<P> {
                 Find => Hook::Scan,
             };
             // As the idle protocol does between the announcement of sleep and the last look: a push that
-            // ended before is seen, all of it.
+            // ended before is fully visible.
             fence(Ordering::SeqCst);
             let ended = self.ended.get();
             match hook.call::<P>(&self.shared, local, &cx) {
                 Some(task) => self.end(local, task),
                 None if matches!(act, Find) => {
                     if self.begun.get() == ended && self.private.get() == 0 {
-                        let how = format!("`scan` of worker {worker} said `None` while a task lay still.");
+                        let how = format!("`scan` of worker {index} said `None` while a task lay still.");
                         self.fail(Duty::ExhaustiveScan, &how);
                     }
                     self.excused.add_shared(1);
@@ -234,7 +234,7 @@ impl<P: Policy> Cast<P> {
         }
     }
 
-    /// The part of somebody outside.
+    /// Pushes from outside the pool.
     fn push_from_outside(&self, task: TaskRef, why: Why) {
         let counters = Counters::default();
         let cx = Cx::from_outside(self.scene.workers.len(), &counters, Clock::Machine);
@@ -269,7 +269,7 @@ fn play<P: Policy>(name: &'static str, policy: &P, scene: &'static Scene) {
         + outside
         + scene.workers.iter().map(|acts| pushes(acts)).sum::<usize>()
         + pushes(scene.outsider);
-    let cast = Arc::new(Cast::<P> {
+    let state = Arc::new(SceneState::<P> {
         name,
         scene,
         shared,
@@ -279,83 +279,83 @@ fn play<P: Policy>(name: &'static str, policy: &P, scene: &'static Scene) {
         excused: Counter::default(),
         private: Counter::default(),
     });
-    let mut seats = Seat::<P>::all(locals, 1).into_iter();
+    let mut workers = TestWorker::<P>::all(locals, 1).into_iter();
     let mut numbers = 0..tasks;
 
-    let mut owner = seats
+    let mut owner = workers
         .next()
         .unwrap_or_else(|| unreachable!("every scene has a worker"));
     let before: Vec<Act> = own.iter().map(|&why| Push(why)).collect();
-    cast.work(&mut owner, &before, numbers.by_ref().take(own.len()));
+    state.work(&mut owner, &before, numbers.by_ref().take(own.len()));
     numbers
         .by_ref()
         .take(outside)
-        .for_each(|number| cast.push_from_outside(cast.probe.task(number), Injected));
+        .for_each(|number| state.push_from_outside(state.probe.task(number), Injected));
     let asleep = if scene.asleep {
-        fall_asleep(&cast, &mut owner)
+        fall_asleep(&state, &mut owner)
     } else {
         None
     };
 
-    // The outsider is the thread that we are.
+    // This thread is the external thread.
     let parts = std::iter::once(owner)
-        .chain(seats)
+        .chain(workers)
         .zip(scene.workers)
-        .map(|(mut seat, &acts)| {
-            let cast = Arc::clone(&cast);
+        .map(|(mut worker, &acts)| {
+            let state = Arc::clone(&state);
             let own: Vec<usize> = numbers.by_ref().take(pushes(acts)).collect();
             thread::spawn(move || {
-                cast.work(&mut seat, acts, own.into_iter());
-                seat
+                state.work(&mut worker, acts, own.into_iter());
+                worker
             })
         });
     let parts: Vec<_> = parts.collect();
     let mut asleep = asleep;
     for act in scene.outsider {
         match (act, asleep.take()) {
-            (Wake, Some(task)) => cast.push_from_outside(task, Why::Woken),
+            (Wake, Some(task)) => state.push_from_outside(task, Why::Woken),
             (Push(why), sleeper) => {
                 asleep = sleeper;
                 let number = numbers
                     .next()
                     .unwrap_or_else(|| unreachable!("a number for each push"));
-                cast.push_from_outside(cast.probe.task(number), *why);
+                state.push_from_outside(state.probe.task(number), *why);
             }
             (act, _) => unreachable!("an outsider does not {act:?}"),
         }
     }
-    let mut seats: Vec<_> = parts
+    let mut workers: Vec<_> = parts
         .into_iter()
         .map(|part| {
             part.join()
-                .unwrap_or_else(|_| cast.fail(Duty::NothingLost, "A thread panicked."))
+                .unwrap_or_else(|_| state.fail(Duty::NothingLost, "A thread panicked."))
         })
         .collect();
 
-    // Twice round, and each seat until it finds nothing: what is private to one is found by that one.
-    for seat in &mut seats {
-        let (local, cx) = seat.parts(Clock::Machine);
-        while let Some(task) = P::scan(&cast.shared, local, &cx) {
-            cast.end(local, task);
+    // Two rounds, and each worker until it finds nothing: only its own worker finds a private task.
+    for worker in &mut workers {
+        let (local, cx) = worker.parts(Clock::Machine);
+        while let Some(task) = P::scan(&state.shared, local, &cx) {
+            state.end(local, task);
         }
     }
     for number in 0..tasks {
-        match (cast.probe.runs(number), cast.probe.lost(number)) {
+        match (state.probe.runs(number), state.probe.lost(number)) {
             (1, 0) => {}
-            (0, 0) => cast.fail(
+            (0, 0) => state.fail(
                 Duty::NothingLost,
                 &format!("Task {number} is in no place that a scan finds."),
             ),
-            (0, _) => cast.fail(Duty::NothingLost, &format!("Task {number} was dropped.")),
-            (runs, _) => cast.fail(Duty::NothingTwice, &format!("Task {number} ran {runs} times.")),
+            (0, _) => state.fail(Duty::NothingLost, &format!("Task {number} was dropped.")),
+            (runs, _) => state.fail(Duty::NothingTwice, &format!("Task {number} ran {runs} times.")),
         }
     }
 }
 
 /// Worker 0 takes a task, which then waits.
-fn fall_asleep<P: Policy>(cast: &Cast<P>, owner: &mut Seat<P>) -> Option<TaskRef> {
+fn fall_asleep<P: Policy>(state: &SceneState<P>, owner: &mut TestWorker<P>) -> Option<TaskRef> {
     let (local, cx) = owner.parts(Clock::Machine);
-    let mut task = P::next(&cast.shared, local, &cx)?;
-    suspended::<P>(&cast.shared, local, &mut task, &cx);
+    let mut task = P::next(&state.shared, local, &cx)?;
+    suspended::<P>(&state.shared, local, &mut task, &cx);
     Some(task)
 }

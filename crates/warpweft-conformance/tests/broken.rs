@@ -1,4 +1,4 @@
-//! The kit rejects broken policies, and says by name which duty each of them breaks.
+//! The kit rejects broken policies, and reports by name which duty each of them breaks.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ use warpweft_task::probe::TestTasks;
 type Shared = <Lifo as Policy>::Shared;
 type Local = <Lifo as Policy>::Local;
 
-/// A deviation from a good policy: whatever it does not say is as in `Lifo`.
+/// A deviation from a good policy. What it does not define is as in `Lifo`.
 trait Fault: Send + Sync + 'static {
     fn workers(env: &PoolEnv) -> usize {
         env.workers
@@ -90,7 +90,7 @@ fn broken<F: Fault>() -> Broken<F> {
     Broken(PhantomData)
 }
 
-/// The check must find this very duty broken, and name policy and duty in its message, which has this in it.
+/// The check must find this duty broken, and its message must contain the policy, the duty, and this text.
 #[track_caller]
 fn rejects(verdict: Verdict, name: &str, duty: Duty, message: &str) {
     let violation = verdict.expect_err("the kit accepted a broken policy");
@@ -106,7 +106,7 @@ fn rejects(verdict: Verdict, name: &str, duty: Duty, message: &str) {
     );
 }
 
-/// Drops a token now and then.
+/// Drops a task now and then.
 struct Forgetful;
 
 impl Fault for Forgetful {
@@ -136,7 +136,7 @@ fn a_policy_that_drops_a_task_is_rejected() {
     );
 }
 
-/// Drops what it should keep, on the short way.
+/// Drops a task that it should keep, on the fast path.
 struct Careless;
 
 impl Fault for Careless {
@@ -163,7 +163,7 @@ fn a_policy_that_drops_a_task_on_the_short_way_is_rejected() {
     );
 }
 
-/// Gives a task back with something written into it.
+/// Returns a task with something written into it.
 struct Scribbler;
 
 impl Fault for Scribbler {
@@ -173,7 +173,7 @@ impl Fault for Scribbler {
     }
 }
 
-/// Does not know what it keeps.
+/// Changes its answer about its fast path.
 struct Undecided;
 
 impl Fault for Undecided {
@@ -184,7 +184,7 @@ impl Fault for Undecided {
     }
 }
 
-/// Need not be told of waits, it says.
+/// Claims that it does not watch waits.
 struct Deaf;
 
 impl Fault for Deaf {
@@ -216,7 +216,7 @@ fn policies_that_lie_about_their_short_ways_are_rejected() {
     );
 }
 
-/// Loses some of what comes from another pool.
+/// Loses some tasks from another pool.
 struct Inhospitable;
 
 impl Fault for Inhospitable {
@@ -254,7 +254,7 @@ fn a_policy_that_hands_out_what_it_was_not_given_is_rejected() {
     rejects(verdict, "Forging", Duty::NothingTwice, "which it did not hold");
 }
 
-/// Never looks at what `next` passes over.
+/// Never polls what `next` passes over.
 struct Favouring;
 
 impl Fault for Favouring {
@@ -274,7 +274,7 @@ fn a_policy_that_starves_outsiders_is_rejected() {
     );
 }
 
-/// Newest first for ever: what lies at the bottom of a worker's stack runs when nothing newer comes any more.
+/// Newest first forever: the bottom of a worker's stack runs only when no newer task comes.
 struct LifoForEver;
 
 impl Policy for LifoForEver {
@@ -332,10 +332,10 @@ fn a_policy_that_is_lifo_for_ever_is_rejected() {
     }
 }
 
-/// As long as tasks come from outside, those that yielded wait: the mistake of a fixed order.
+/// While tasks come from outside, those that yielded wait: the mistake of a fixed order.
 struct FixedOrder;
 
-/// Own tasks, tasks from outside, yielded ones.
+/// The worker's tasks, tasks from outside, yielded ones.
 #[derive(Default)]
 struct Places([Locked<TaskRef>; 3]);
 
@@ -377,12 +377,12 @@ fn a_policy_that_starves_yielders_while_outsiders_come_is_rejected() {
     );
 }
 
-/// Its last look before sleep is a glance.
+/// Its last look before sleep is not exhaustive.
 struct Hasty;
 
 impl Fault for Hasty {
     fn scan(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        // A search spares the only task of a victim.
+        // A search leaves the only task of a victim.
         Lifo::search(shared, local, cx)
     }
 }
@@ -404,7 +404,7 @@ fn a_policy_whose_scan_gives_up_is_rejected() {
     );
 }
 
-/// Wakes nobody.
+/// Wakes no worker.
 struct Silent;
 
 impl Fault for Silent {
@@ -425,7 +425,7 @@ fn a_policy_that_wakes_nobody_for_an_outsider_is_rejected() {
     );
 }
 
-/// Wakes nobody for a task that it hands to others.
+/// Wakes no worker for a task that it hands to others.
 struct Sly;
 
 impl Fault for Sly {
@@ -454,7 +454,7 @@ fn a_policy_that_wakes_nobody_though_the_pusher_will_not_find_the_task_is_reject
     );
 }
 
-/// Wakes somebody who is not there.
+/// Wakes a worker that does not exist.
 struct Dreaming;
 
 impl Fault for Dreaming {
@@ -475,7 +475,7 @@ fn a_policy_that_wakes_a_worker_that_does_not_exist_is_rejected() {
     );
 }
 
-/// Believes that nothing else is ready.
+/// Reports that nothing else is ready although something is.
 struct Lonely;
 
 impl Fault for Lonely {

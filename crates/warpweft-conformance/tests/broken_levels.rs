@@ -1,4 +1,4 @@
-//! The kit rejects policies with priorities that forget them somewhere, or know nothing else.
+//! The kit rejects policies with priorities that forget them somewhere, or follow nothing else.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use warpweft_conformance::{
@@ -21,19 +21,19 @@ fn take(levels: &Levels, turn: usize) -> Option<TaskRef> {
     rest.iter().chain(before).find_map(Locked::pop)
 }
 
-/// What goes wrong.
+/// The mistake.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Nothing,
-    /// What comes from outside goes into one queue, at which workers look when that is overdue.
+    /// Tasks from outside go into one queue, which workers poll only in `poll_global`.
     OutsideIsOne,
-    /// The same for what gave way.
+    /// The same for what yielded.
     YieldedIsOne,
     /// The most urgent task goes first, always.
     Strict,
 }
 
-/// Levels that all workers share, and one queue that knows no levels.
+/// Levels that all workers share, and one queue without levels.
 struct Shared {
     fault: Fault,
     levels: Levels,
@@ -44,7 +44,7 @@ struct Ranks(Fault);
 
 impl Policy for Ranks {
     type Shared = Shared;
-    /// Whose turn it is to be overdue.
+    /// The place whose turn it is in `poll_global`.
     type Local = usize;
 
     fn priorities(&self) -> u8 {
@@ -99,7 +99,7 @@ fn rejects(verdict: Verdict, duty: Duty, message: &str) {
     assert!(violation.how().contains(message), "{violation}");
 }
 
-/// All else is as it should be.
+/// All else is correct.
 #[track_caller]
 fn is_else_sound(policy: &Ranks) {
     for verdict in [

@@ -1,12 +1,12 @@
-//! Policies that are only wrong when two hooks run at the same time: loom finds them, and the kit says what
-//! they break.
+//! Policies that are only wrong when two hooks run at the same time: loom finds them, and the kit reports the
+//! duty that they break.
 #![cfg(warpweft_loom)]
 
 use warpweft_conformance::owner_and_thieves;
 use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};
 use warpweft_queue::{Fifo, FifoThief, Full, Locked, Owner, Thief};
 
-/// Its `next` takes everything out of the common queue, keeps one, and puts the others back: who scans in
+/// Its `next` takes everything out of the common queue, keeps one task, and puts the others back. A `scan` in
 /// between sees nothing.
 struct Juggling;
 
@@ -78,7 +78,7 @@ impl Policy for Discouraged {
         local_queue.pop()
     }
     fn scan(local_queues: &LocalQueues, _: &mut Fifo<TaskRef>, _: &Cx<'_>) -> Option<TaskRef> {
-        // `taken` makes no difference between `Empty` and `Lost`.
+        // `taken` does not distinguish `Empty` and `Lost`.
         local_queues.1.pop().or_else(|| {
             local_queues
                 .0

@@ -1,4 +1,5 @@
-//! The presets of `warpweft-policy` and their options in every interleaving of owner, thieves and outsiders.
+//! The presets of `warpweft-policy` and their options in every interleaving of owner, thieves and external
+//! threads.
 #![cfg(warpweft_loom)]
 
 mod policies;

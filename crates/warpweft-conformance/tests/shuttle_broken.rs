@@ -1,11 +1,12 @@
-//! A policy that is only wrong when a worker is on its way to sleep: shuttle finds the pool asleep on a task.
+//! A policy that is only wrong when a worker is on its way to sleep: shuttle finds the pool asleep with a
+//! task left.
 #![cfg(warpweft_shuttle)]
 
 use warpweft_conformance::small_pool;
 use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};
 use warpweft_queue::Locked;
 
-/// Its last look before sleep looks nowhere.
+/// Its last look before sleep looks at nothing.
 struct Trusting;
 
 impl Policy for Trusting {

@@ -1,21 +1,22 @@
-//! On which CPUs a thread may run.
+//! The CPUs on which a thread may run.
 
 use std::io;
 
-/// The CPUs that the calling thread may use, in ascending order. `None` where the system does not tell.
+/// Returns the CPUs that the calling thread may use, in ascending order; `None` if the system does not report
+/// them.
 #[must_use]
 pub fn allowed() -> Option<Vec<usize>> {
     imp::allowed()
 }
 
-/// From now on the calling thread, and those that it starts, run on one of these CPUs. One system call, about
-/// a microsecond if the thread can stay where it is; with a move to another CPU some more.
+/// Pins the calling thread, and those that it starts, to these CPUs. Costs one system call, about a
+/// microsecond if the thread can stay where it is; a move to another CPU costs more.
 ///
 /// Under the checkers it does nothing.
 ///
 /// # Errors
 ///
-/// What the system says: none of them may be used, or it cannot do that at all.
+/// The system's error: none of them may be used, or pinning is not supported.
 pub fn pin(cpus: &[usize]) -> io::Result<()> {
     imp::pin(cpus)
 }
@@ -94,7 +95,7 @@ mod tests {
         let pinned = std::thread::spawn(move || {
             pin(&[last]).expect("it is allowed");
             let here = allowed();
-            // None of these may be used: it stays where it was.
+            // None of these may be used: the thread stays where it was.
             let error = pin(&[usize::MAX]).expect_err("no such CPU");
             assert_eq!(allowed(), here);
             (here, error.kind())

@@ -1,4 +1,4 @@
-//! Atomic integers, pointers and fences of the build's memory model.
+//! Atomic integers, pointers and fences with the memory model of the present build.
 
 #[cfg(warpweft_loom)]
 mod watched;
@@ -12,7 +12,7 @@ pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU
 #[cfg(warpweft_loom)]
 pub use watched::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
-/// Tells the processor, and a model checker, that the caller spins until another thread moves on.
+/// Reports to the processor, and to a model checker, that the caller spins until another thread proceeds.
 ///
 /// Every retry loop calls it: a checker cannot bound a loop without it.
 #[inline]

@@ -2,21 +2,20 @@
 //!
 //! Two threads that each store to their own word and then read the other's need a full fence each, or both
 //! may read the old value (Dekker). Where one side is hot and the other about to sleep, the cost can be
-//! moved: the hot side calls [`Asymmetric::light`], which only keeps the compiler in order, and the cold side
-//! calls [`Asymmetric::heavy`], which makes the kernel run a full fence on every CPU that runs a thread of
-//! this process (`membarrier`, Linux 4.14). Where that is not to be had, both sides are plain `SeqCst`
-//! fences.
+//! moved. The hot side calls [`Asymmetric::light`], which only constrains the compiler. The cold side calls
+//! [`Asymmetric::heavy`], which makes the kernel run a full fence on every CPU that runs a thread of this
+//! process (`membarrier`, Linux 4.14). Where that is not available, both sides are plain `SeqCst` fences.
 //!
-//! *Why it is right.* For a hot thread H and a cold thread C, the kernel's fence falls at some point of H's
-//! program: either after H's store, which C then sees when it reads; or before it, and then H's later load
-//! sees what C stored before `heavy`. The model checkers see a `SeqCst` fence on both sides, which promises
-//! the same and no more.
+//! *Proof.* For a hot thread H and a cold thread C, the kernel's fence falls at some point of H's program. If
+//! it is after H's store, C sees that store when it reads. If it is before the store, H's later load sees
+//! what C stored before `heavy`. The model checkers see a `SeqCst` fence on both sides, which promises the
+//! same and no more.
 //!
 //! # When the kernel refuses later
 //!
 //! The call can fail although it once succeeded: a seccomp filter is installed after the start, or the kernel
-//! has no memory for a list of CPUs. Then the process falls back to two fences, for ever. One word of the
-//! process says which side pays. It only goes forward:
+//! has no memory for a list of CPUs. Then the process falls back to two fences, forever. One word of the
+//! process records the mode, which only moves forward:
 //!
 //! ```text
 //!   UNASKED ──▶ WIDE ──▶ CHANGING ──▶ FENCES          WIDE: `light` is a compiler fence. Else it is a full fence.
@@ -25,9 +24,9 @@
 //!
 //! The first `heavy` that is refused stores `CHANGING`, waits for the grace period of 10 ms, and stores
 //! `FENCES`. A `heavy` that is refused meanwhile waits for the end of that period. A `heavy` that finds
-//! `FENCES` is a fence and no more.
+//! `FENCES` is only a fence.
 //!
-//! *Why it is right.* The hot side does *store X; load the word; load Y*, the cold side *store Y; refused;
+//! *Proof.* The hot side does *store X; load the word; load Y*, the cold side *store Y; refused;
 //! store `CHANGING`; grace period; load X*. The cold side misses X only if H's store of X is not visible
 //! after the period.
 //!
@@ -51,7 +50,8 @@
 
 use crate::atomic::{Ordering, fence};
 
-/// A pair of fences, of which `light` is for the hot side. All values are alike: the mode is the process's.
+/// A pair of fences, of which `light` is for the hot side. All values are equal: the mode belongs to the
+/// process.
 #[derive(Debug, Clone, Copy)]
 pub struct Asymmetric(());
 
@@ -63,7 +63,7 @@ impl Asymmetric {
         Self(())
     }
 
-    /// Whether `light` is nearly free here. Once false, it stays false.
+    /// Returns true if `light` is nearly free here. Once false, it stays false.
     #[must_use]
     pub fn is_process_wide(self) -> bool {
         membarrier::is_wide()
@@ -73,7 +73,7 @@ impl Asymmetric {
     /// `membarrier`.
     #[inline]
     pub fn light(self) {
-        // The look at the mode stays between the caller's store and its load.
+        // The load of the mode stays between the caller's store and its load.
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
         if membarrier::is_wide() {
             std::sync::atomic::compiler_fence(Ordering::SeqCst);
@@ -98,11 +98,11 @@ impl Default for Asymmetric {
     }
 }
 
-/// While `refused` is set, the kernel's barrier fails in this process, as in a sandbox that forbids it: for
-/// tests of what happens then.
+/// Makes the kernel's barrier fail in this process while `refused` is set, as in a sandbox that forbids it.
+/// For tests of that case.
 ///
-/// Once it is not refused any more, the process asks the kernel anew, as at its start. So no other thread may
-/// be in `light` or `heavy` at that moment.
+/// When it is cleared, the process asks the kernel again, as at its start. So no other thread may be in
+/// `light` or `heavy` at that moment.
 #[doc(hidden)]
 pub fn refuse(refused: bool) {
     membarrier::refuse(refused);
@@ -114,7 +114,7 @@ mod membarrier {
     use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::time::{Duration, Instant};
 
-    /// The kernel was not asked yet.
+    /// The kernel has not been asked yet.
     const UNASKED: u8 = 0;
     /// The kernel runs the fence of the hot side.
     const WIDE: u8 = 1;
@@ -163,8 +163,8 @@ mod membarrier {
         use_fences();
     }
 
-    /// The kernel has refused the barrier. Returns when each `light` that relied on it is over. Never panics:
-    /// it runs on the way to a worker's sleep.
+    /// Changes to fences after the kernel has refused the barrier. Returns when each `light` that relied on
+    /// it is over. It never panics, because it runs on the way to a worker's sleep.
     #[cold]
     fn use_fences() {
         let change = lock();
@@ -176,15 +176,15 @@ mod membarrier {
             while let Some(rest) = GRACE.checked_sub(start.elapsed()).filter(|rest| !rest.is_zero()) {
                 sleep(rest);
             }
-            // Ordering: Release; who reads it knows that the period is over.
+            // Ordering: Release; a thread that reads it knows that the period is over.
             MODE.store(FENCES, Ordering::Release);
         }
         drop(change);
-        // The caller's look comes after the period.
+        // The caller's load comes after the period.
         fence(Ordering::SeqCst);
     }
 
-    /// May return early. Not the sleep of `std`, which panics where a sandbox forbids it.
+    /// Sleeps; may return early. Not the sleep of `std`, which panics where a sandbox forbids it.
     fn sleep(rest: Duration) {
         let rest = libc::timespec {
             tv_sec: libc::time_t::try_from(rest.as_secs()).unwrap_or(libc::time_t::MAX),
@@ -204,7 +204,7 @@ mod membarrier {
             return false;
         }
         // SAFETY: `membarrier` takes a command, flags and a CPU number by value and touches no memory of
-        // ours; an unknown command or a kernel without it returns -1.
+        // ours. An unknown command or a kernel without it returns -1.
         let result = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
         result == 0
     }

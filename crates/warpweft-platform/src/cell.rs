@@ -2,7 +2,7 @@
 
 /// Interior mutability with loom's closure interface: loom reports an access that races with another.
 ///
-/// The closures receive a raw pointer; what may be done with it is the caller's `unsafe` affair.
+/// The closures receive a raw pointer. The caller's `unsafe` code is responsible for its use.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct UnsafeCell<T>(Inner<T>);
@@ -19,7 +19,7 @@ impl<T> UnsafeCell<T> {
         Self(Inner::new(value))
     }
 
-    /// Takes the value out.
+    /// Returns the value.
     #[inline]
     pub fn into_inner(self) -> T {
         self.0.into_inner()

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 static START: OnceLock<Instant> = OnceLock::new();
 
-/// Nanoseconds since the first call in this process; it never goes back.
+/// Returns the nanoseconds since the first call in this process. The value never decreases.
 ///
-/// Costs one `clock_gettime` (about 20–30 ns). Under the model checkers time stands still at 0, because a
+/// Costs one `clock_gettime` (about 20–30 ns). Under the model checkers the time is always 0, because a
 /// schedule must not depend on it.
 #[must_use]
 pub fn now_ns() -> u64 {
@@ -17,15 +17,15 @@ pub fn now_ns() -> u64 {
     ns_at(Instant::now())
 }
 
-/// That moment on the clock of [`now_ns`]: 0 if it was before the first call, `u64::MAX` (in 584 years) if it
-/// is after its end.
+/// Returns that moment on the clock of [`now_ns`]: 0 if it was before the first call, `u64::MAX` (in 584
+/// years) if it is after the clock's end.
 #[must_use]
 pub fn ns_at(moment: Instant) -> u64 {
     let start = *START.get_or_init(Instant::now);
     u64::try_from(moment.saturating_duration_since(start).as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// That moment of the clock of [`now_ns`], if the system's clock can tell it.
+/// Returns that moment of the clock of [`now_ns`] as an `Instant`, if the system's clock can represent it.
 #[must_use]
 pub fn moment(ns: u64) -> Option<Instant> {
     START
@@ -33,8 +33,8 @@ pub fn moment(ns: u64) -> Option<Instant> {
         .checked_add(Duration::from_nanos(ns))
 }
 
-/// For how long the calling thread has had a CPU, in nanoseconds, or `None` where the system does not tell
-/// and under the checkers. A system call on Linux, 0.1 to 0.3 µs.
+/// Returns for how long the calling thread has had a CPU, in nanoseconds; `None` if the system does not
+/// report it and under the checkers. Costs a system call on Linux, 0.1 to 0.3 µs.
 #[must_use]
 pub fn thread_cpu_ns() -> Option<u64> {
     #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]

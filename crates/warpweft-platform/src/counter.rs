@@ -1,44 +1,45 @@
-//! Counters and gauges that cost as good as nothing.
+//! Counters and gauges that cost almost nothing.
 
 // Not the checkers' atomics: counters order nothing and decide nothing, and would only multiply the
 // executions.
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A count that one thread keeps and any thread may read.
+/// A count that one thread updates and any thread may read.
 ///
 /// It synchronises nothing: a reader sees some recent value.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// A count of 0.
+    /// Makes a count of 0.
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    /// Adds `n`; only the thread that keeps the counter calls this. A load and a store, no read-modify-write.
+    /// Adds `n`, by a load and a store without a read-modify-write. Only the thread that updates the counter
+    /// may call it.
     #[inline]
     pub fn add(&self, n: u64) {
         self.0
             .store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
     }
 
-    /// Adds `n` to a counter that several threads keep. One atomic read-modify-write.
+    /// Adds `n` to a counter that several threads update. Costs one atomic read-modify-write.
     #[inline]
     pub fn add_shared(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Counts one thing that the caller has done, by any thread: whoever [observes](Counter::observe) it sees
-    /// what was done.
+    /// Counts one thing that the caller has done. Any thread may call it. A thread that
+    /// [observes](Counter::observe) the count also sees what was done.
     #[inline]
     pub fn announce(&self) {
         // Ordering: Release pairs with `observe`.
         self.0.fetch_add(1, Ordering::Release);
     }
 
-    /// A recent value; what was done before each count in it is seen from here on.
+    /// Returns a recent value. What was done before each announced count in it is visible from here on.
     #[inline]
     #[must_use]
     pub fn observe(&self) -> u64 {
@@ -46,7 +47,7 @@ impl Counter {
         self.0.load(Ordering::Acquire)
     }
 
-    /// A recent value.
+    /// Returns a recent value.
     #[inline]
     #[must_use]
     pub fn get(&self) -> u64 {
@@ -54,19 +55,19 @@ impl Counter {
     }
 }
 
-/// A value that is set now and then and that any thread may read. Like a [`Counter`] it synchronises nothing:
-/// a hint.
+/// A value that is set now and then, and that any thread may read. Like a [`Counter`] it synchronises
+/// nothing: it is a hint.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicU64);
 
 impl Gauge {
-    /// Sets the value. A plain store.
+    /// Sets the value, by a plain store.
     #[inline]
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// A recent value.
+    /// Returns a recent value.
     #[inline]
     #[must_use]
     pub fn get(&self) -> u64 {

@@ -1,11 +1,11 @@
-//! Named delay points: where a preempted thread would hurt most.
+//! Named delay points, where a preempted thread does the most harm.
 //!
 //! A lock-free protocol is most fragile between the store that publishes something and the next access.
-//! `point` marks such places. In the product it is nothing; with `--cfg warpweft_chaos` it now and then
+//! `point` marks such steps. In the product it does nothing. With `--cfg warpweft_chaos` it now and then
 //! yields or sleeps, so that a stress test on two cores meets the interleavings of a machine with two
 //! hundred.
 
-/// Marks a place where a delay is interesting. `name` says which protocol step was just done.
+/// Marks a step where a delay is interesting. `name` is the protocol step that was just done.
 #[inline(always)]
 pub fn point(name: &'static str) {
     #[cfg(warpweft_chaos)]

@@ -1,7 +1,7 @@
-//! The only door of Warpweft to `std`, `loom` and `shuttle`.
+//! The only crate of Warpweft that uses `std`, `loom` and `shuttle` for threads and memory.
 //!
-//! Every atomic, cell, lock, thread and park of the other crates goes through this one, so that the
-//! model checkers see all of them. Three builds exist of the same source:
+//! Every atomic, cell, lock, thread and park of the other crates comes from this one, so that the model
+//! checkers see all of them. There are three builds of the same source:
 //!
 //! | build | chosen by | atomics, cells, threads |
 //! |---|---|---|
@@ -9,7 +9,8 @@
 //! | loom | `--cfg warpweft_loom` | loom: every interleaving and every weak-memory outcome of a small program |
 //! | shuttle | `--cfg warpweft_shuttle` | shuttle: seeded random schedules of a whole pool, sequentially consistent |
 //!
-//! A fourth, `--cfg warpweft_chaos`, is the product with random delays at the [named delay points](delay).
+//! A fourth build, `--cfg warpweft_chaos`, is the product with random delays at the [named delay
+//! points](delay).
 //!
 //! # Invariants
 //!

@@ -4,7 +4,7 @@
 //!            unpark                park
 //!   EMPTY ───────────▶ NOTIFIED ─────────▶ EMPTY        (park returns at once)
 //!   EMPTY ──park─────▶ PARKED ──unpark───▶ NOTIFIED     (the sleeper takes the token, EMPTY again)
-//!   EMPTY ──leave────▶ ELSEWHERE ─unpark─▶ NOTIFIED     (and the waker rouses the sleeper, wherever it is)
+//!   EMPTY ──leave────▶ ELSEWHERE ─unpark─▶ NOTIFIED     (and the waker also wakes the sleeper elsewhere)
 //!                      ELSEWHERE ─return─▶ EMPTY
 //! ```
 //!
@@ -13,7 +13,7 @@
 //! - A token is never lost and never counted twice: `unpark` before, during or after `park` lets exactly one
 //!   `park` return. There is no time-out that could hide a lost one.
 //! - Everything before `unpark` happens before the return of the `park` that took its token.
-//! - A `Parker` belongs to a *place*, not to a thread: whoever carries that place next may park there.
+//! - A `Parker` belongs to a *slot*, not to a thread: the next thread that takes the slot may park there.
 
 use crate::atomic::{AtomicU32, Ordering};
 use crate::process;
@@ -24,10 +24,10 @@ const PARKED: u32 = 1;
 const NOTIFIED: u32 = 2;
 const ELSEWHERE: u32 = 3;
 
-/// How often a sleeper in a forked child looks whether it is the only thread by now, in nanoseconds.
+/// How often, in nanoseconds, a sleeper in a forked child checks whether it is the only thread.
 const ALONE_NS: u64 = 50_000_000;
 
-/// A place where one thread at a time sleeps until [`unpark`](Parker::unpark).
+/// A parker, on which one thread at a time sleeps until [`unpark`](Parker::unpark).
 #[derive(Debug)]
 pub struct Parker {
     state: AtomicU32,
@@ -42,7 +42,7 @@ impl Default for Parker {
 }
 
 impl Parker {
-    /// A place without a token.
+    /// Makes a parker without a token.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -60,8 +60,8 @@ impl Parker {
             return;
         }
         let mut guard = self.lock.lock();
-        // Release is not needed: the sleeper publishes nothing. Acquire on failure pairs with `unpark`'s
-        // swap.
+        // Release is not needed, because the sleeper publishes nothing. Acquire on failure pairs with
+        // `unpark`'s swap.
         if self
             .state
             .compare_exchange(EMPTY, PARKED, Ordering::Relaxed, Ordering::Acquire)
@@ -80,8 +80,8 @@ impl Parker {
         }
     }
 
-    /// As [`park`](Self::park), in a forked child. `false`: the process has no other thread, so there will be
-    /// no token.
+    /// As [`park`](Self::park), in a forked child. Returns `false` if the process has no other thread, so
+    /// there will be no token.
     #[must_use]
     pub fn park_unless_alone(&self) -> bool {
         let mut ns = 0;
@@ -96,8 +96,8 @@ impl Parker {
         true
     }
 
-    /// Sleeps until there is a token, which it leaves, or until about `ns` nanoseconds have passed. Whether
-    /// there is one.
+    /// Sleeps until there is a token, which it leaves, or until about `ns` nanoseconds have passed. Returns
+    /// true if there is a token.
     ///
     /// Under the checkers, where no time passes, it does not sleep.
     #[must_use]
@@ -113,7 +113,7 @@ impl Parker {
             .is_ok()
         {
             drop(self.wake.wait_for(guard, ns));
-            // If a token came after all, it stays: `park` takes it, and acquires what came with it.
+            // A token that came after all stays: `park` takes it, and acquires what came with it.
             let _ = self
                 .state
                 .compare_exchange(PARKED, EMPTY, Ordering::Relaxed, Ordering::Relaxed);
@@ -121,8 +121,9 @@ impl Parker {
         is_notified()
     }
 
-    /// The thread is about to sleep somewhere else, in a poller: from now on [`unpark_or`](Self::unpark_or)
-    /// rouses it there. `false`: there is a token already, and it should not.
+    /// Records that the thread is about to sleep elsewhere, in a poller. From now on
+    /// [`unpark_or`](Self::unpark_or) wakes it there. Returns `false` if there is a token already; then the
+    /// thread should not sleep.
     #[must_use]
     pub fn leave(&self) -> bool {
         // Ordering: Relaxed. The sleeper publishes nothing, and `park` acquires what comes with a token.
@@ -131,7 +132,8 @@ impl Parker {
             .is_ok()
     }
 
-    /// The thread that left is awake again. Whether there is a token; it stays for [`park`](Self::park).
+    /// Records that the thread no longer sleeps elsewhere. Returns true if there is a token, which stays for
+    /// [`park`](Self::park).
     #[must_use]
     pub fn come_back(&self) -> bool {
         // Ordering: Relaxed, as in `leave`.
@@ -140,26 +142,27 @@ impl Parker {
             .is_err()
     }
 
-    /// Leaves a token, and wakes the sleeper if there is one, which does not sleep elsewhere.
+    /// Leaves a token, and wakes the sleeper if there is one. For sleepers that do not sleep elsewhere.
     ///
-    /// Costs one atomic swap when nobody sleeps, a system call otherwise.
+    /// Costs one atomic swap when no thread sleeps, a system call otherwise.
     pub fn unpark(&self) {
-        self.unpark_or(|| debug_assert!(false, "nobody knows how to rouse a sleeper that left"));
+        self.unpark_or(|| debug_assert!(false, "there is no way to wake a sleeper elsewhere"));
     }
 
-    /// As [`unpark`](Self::unpark); a sleeper that sleeps elsewhere is to be woken by `rouse`, which must
-    /// also end a sleep that begins a moment later.
-    pub fn unpark_or(&self, rouse: impl FnOnce()) {
-        // Release publishes what the caller did before; Acquire is not needed, the caller reads nothing.
+    /// As [`unpark`](Self::unpark), but `wake_elsewhere` wakes a sleeper that sleeps elsewhere. `wake_elsewhere` must also end
+    /// a sleep that begins a moment later.
+    pub fn unpark_or(&self, wake_elsewhere: impl FnOnce()) {
+        // Release publishes what the caller did before. Acquire is not needed, because the caller reads
+        // nothing.
         match self.state.swap(NOTIFIED, Ordering::Release) {
             PARKED => {
-                // The sleeper holds the lock from before PARKED until it waits: taking it once means that the
-                // sleeper either waits by now, or has not looked at the state yet. In a forked child the
+                // The sleeper holds the lock from before PARKED until it waits. So after this thread has held
+                // it once, the sleeper either waits, or has not yet read the state. In a forked child the
                 // sleeper may have stayed in the parent, with the lock: then there is nothing to wake.
                 drop(self.lock.lock_unless_lost());
                 self.wake.notify_one();
             }
-            ELSEWHERE => rouse(),
+            ELSEWHERE => wake_elsewhere(),
             _ => {}
         }
     }

@@ -1,13 +1,13 @@
 //! Hints to the cache.
 
-/// Asks the processor to have the line at `address` in its first-level cache soon. A hint: the address may be
-/// anything, nothing is read, and nothing happens where there is no such instruction.
+/// Asks the processor to load the line at `address` into its first-level cache. It is a hint: the address may
+/// be anything, nothing is read, and without such an instruction nothing happens.
 #[inline]
 pub fn prefetch(address: *const u8) {
     hint::<false>(address);
 }
 
-/// The same for a line that will be written to: it is taken from the other caches.
+/// Does the same for a line that will be written to: it is taken from the other caches.
 #[inline]
 pub fn prefetch_to_write(address: *const u8) {
     hint::<true>(address);
@@ -19,8 +19,8 @@ fn hint<const WRITE: bool>(address: *const u8) {
     use core::arch::asm;
     use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     if WRITE {
-        // SAFETY: every x86-64 has it, or takes it for one that does nothing; it does not fault, and touches
-        // nothing that the compiler knows of.
+        // SAFETY: every x86-64 has it, or executes it as a no-op. It does not fault, and touches nothing that
+        // the compiler relies on.
         unsafe { asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) };
     } else {
         // SAFETY: every x86-64 has it, and it does not fault.
@@ -33,7 +33,7 @@ fn hint<const WRITE: bool>(address: *const u8) {
 fn hint<const WRITE: bool>(address: *const u8) {
     use core::arch::asm;
     if WRITE {
-        // SAFETY: every AArch64 has it; it does not fault, and touches nothing that the compiler knows of.
+        // SAFETY: every AArch64 has it. It does not fault, and touches nothing that the compiler relies on.
         unsafe { asm!("prfm pstl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) };
     } else {
         // SAFETY: as above.

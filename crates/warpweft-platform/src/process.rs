@@ -1,15 +1,15 @@
-//! Whether this is still the process that it was.
+//! Detects that this process is a forked child.
 //!
 //! `fork()` copies memory but only one thread. A pool in the child has queues and no workers, so nothing may
-//! wait for it. Each process image has a generation, which changes in a forked child. A pool remembers its
-//! own.
+//! wait for it. Each process image has a generation, which changes in a forked child. A pool remembers the
+//! generation of its process.
 //!
 //! # Invariants
 //!
-//! - The child's handler allocates nothing and takes no lock. It touches atomics, and what belongs to the
-//!   thread that forked.
+//! - The child's handler allocates nothing and takes no lock. It touches atomics, and data of the thread that
+//!   forked.
 //! - The address of a [`Listed`] value is not used again while the value lives. So an address of another
-//!   generation belongs to something that stayed in the parent.
+//!   generation belongs to a value that stayed in the parent.
 
 // Not the checkers' atomics: a model does not fork.
 use std::num::NonZeroUsize;
@@ -20,23 +20,22 @@ use crate::thread_word;
 
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
-/// Called in each forked child, on its thread.
+/// The function that is called in each forked child, on its thread.
 static IN_CHILD: OnceLock<fn()> = OnceLock::new();
 
-/// A number that is the same in one process, and different in a child made by `fork()`, once [`watch_forks`]
-/// was called.
+/// Returns a number that is constant in one process, and different in a child made by `fork()`, once
+/// [`watch_forks`] was called.
 #[inline]
 #[must_use]
 pub fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// From now on a forked child has another [`generation`], and calls `in_child` before `fork()` returns there.
-/// May be called again and again: the first `in_child` counts.
+/// Makes a forked child change its [`generation`] and call `in_child` before `fork()` returns there. It may
+/// be called several times: the first `in_child` counts.
 ///
-/// `in_child` runs in a copy of the process that may have been made in the middle of anything that other
-/// threads did. So it allocates nothing, takes no lock, and touches only atomics and what belongs to its
-/// thread.
+/// The copy of the process may have been made in the middle of anything that other threads did. So `in_child`
+/// allocates nothing, takes no lock, and touches only atomics and its thread's data.
 pub fn watch_forks(in_child: fn()) {
     IN_CHILD.get_or_init(|| in_child);
     #[cfg(unix)]
@@ -44,7 +43,7 @@ pub fn watch_forks(in_child: fn()) {
         use std::sync::Once;
         extern "C" fn before() {
             FORKING.fetch_add(1, Ordering::SeqCst);
-            // Bounded: a thread may be kept from its start by anything.
+            // Bounded: a thread may be delayed at its start by anything.
             for _ in 0..PATIENCE {
                 // Dekker: with `Between::new`, which writes `BETWEEN` and reads `FORKING`.
                 if BETWEEN.load(Ordering::SeqCst) == 0 {
@@ -58,7 +57,7 @@ pub fn watch_forks(in_child: fn()) {
         }
         extern "C" fn handler() {
             GENERATION.fetch_add(1, Ordering::Relaxed);
-            // Of threads that are not here.
+            // It counts threads that are not here.
             FORKING.store(0, Ordering::Relaxed);
             BETWEEN.store(0, Ordering::Relaxed);
             if let Some(in_child) = IN_CHILD.get() {
@@ -67,9 +66,9 @@ pub fn watch_forks(in_child: fn()) {
         }
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
-            // SAFETY: the handlers have the right signature and live for ever, and the child's touches only
-            // what the module's first invariant allows. If the system has no room for it, forks go unnoticed,
-            // as they would without it.
+            // SAFETY: the handlers have the right signature and live forever, and the child's touches only
+            // what the module's first invariant allows. If the system has no memory for it, forks are not
+            // noticed, as without the handlers.
             unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(handler)) };
         });
     }
@@ -79,12 +78,12 @@ pub fn watch_forks(in_child: fn()) {
 static FORKING: AtomicUsize = AtomicUsize::new(0);
 /// How many threads of ours are in the standard library's own code, at their start or end.
 static BETWEEN: AtomicUsize = AtomicUsize::new(0);
-/// How long a fork waits for those, in tenths of a millisecond.
+/// How long a fork waits for those threads, in tenths of a millisecond.
 const PATIENCE: u32 = 1000;
 
-/// A thread that starts or ends is in the standard library's own code, which takes a lock of the process; a
-/// fork waits for it, and it for a fork. If the lock were held at the fork, each thread that the child starts
-/// would wait for it for ever.
+/// Marks a thread that starts or ends. It is in the standard library's code, which takes a lock of the
+/// process, so a fork and such a thread wait for each other. If the lock were held at the fork, each thread
+/// that the child starts would wait for it forever.
 #[derive(Debug)]
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub(crate) struct Between(());
@@ -112,14 +111,14 @@ impl Drop for Between {
     }
 }
 
-/// Whether this is a forked child with no other thread than the calling one. False where the system does not
-/// say.
+/// Returns true if this is a forked child with no other thread than the calling one. Returns false if the
+/// system does not report it.
 #[must_use]
 pub fn is_alone() -> bool {
     generation() != 0 && threads() == Some(1)
 }
 
-/// How many threads the process has.
+/// Returns how many threads the process has.
 fn threads() -> Option<usize> {
     if cfg!(target_os = "linux") {
         std::fs::read_dir("/proc/self/task").ok().map(Iterator::count)
@@ -128,10 +127,11 @@ fn threads() -> Option<usize> {
     }
 }
 
-// Whether a task panicked on this thread, in a forked child.
+// True if a task panicked on this thread, in a forked child.
 thread_word!(static PANICKED: bool = false);
 
-/// A task of this thread has ended by a panic. In a forked child this decides the status of [`end_child`].
+/// Records that a task of this thread has ended by a panic. In a forked child this decides the status of
+/// [`end_child`].
 #[cold]
 pub fn note_panic() {
     if generation() != 0 {
@@ -139,22 +139,21 @@ pub fn note_panic() {
     }
 }
 
-/// The status of a child whose task panicked, or could not go on.
+/// The status of a child whose task panicked, or could not continue.
 pub const FAILED: i32 = 101;
 
 /// Ends a forked child whose task has ended, on the thread of that task: with status 0, or with [`FAILED`] if
 /// the task panicked.
 ///
-/// Nothing of the process is run on the way: no destructor, no exit handler, no flush of a buffer that the
-/// parent has, too.
+/// Nothing else runs: no destructor, no exit handler, no flush of a buffer that the parent has, too.
 #[cold]
 pub fn end_child() -> ! {
     let panicked = PANICKED.with(std::cell::Cell::get);
     leave(if panicked { FAILED } else { 0 })
 }
 
-/// Ends the process if it is a forked child: to be asked where a thread of a pool of the parent goes on after
-/// a task, a waker or a destructor.
+/// Ends the process if it is a forked child. Called where a thread of a pool of the parent continues after a
+/// task, a waker or a destructor.
 #[inline]
 pub fn end_child_if(is_forked: bool) {
     if is_forked {
@@ -162,7 +161,7 @@ pub fn end_child_if(is_forked: bool) {
     }
 }
 
-/// Ends a forked child that cannot go on: writes `why` to the standard error stream, and leaves with status
+/// Ends a forked child that cannot continue: writes `why` to the standard error stream, and exits with status
 /// [`FAILED`].
 #[cold]
 pub fn fail_child(why: &str) -> ! {
@@ -199,25 +198,24 @@ fn leave(status: i32) -> ! {
 fn tell(message: &str) {
     #[cfg(unix)]
     for part in [message, "\n"] {
-        // SAFETY: the system reads `len` bytes of a string that is there. If it fails, the message is lost.
+        // SAFETY: the system reads `len` bytes of a valid string. If it fails, the message is lost.
         let _ = unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
     }
     #[cfg(not(unix))]
     eprintln!("{message}");
 }
 
-/// How the token of one task, a word, comes back to the one thread that goes on with the task in a forked
-/// child.
+/// Passes the word of one task to the one thread that continues with the task in a forked child.
 #[derive(Debug)]
 pub struct Awaited {
-    /// 0: none.
+    /// The wanted word, or 0.
     wanted: AtomicUsize,
-    /// 0: it has not come.
+    /// The word that was given, or 0.
     given: AtomicUsize,
 }
 
 impl Awaited {
-    /// No word is wanted.
+    /// Makes one that wants no word.
     #[must_use]
     pub const fn nothing() -> Self {
         Self {
@@ -226,20 +224,20 @@ impl Awaited {
         }
     }
 
-    /// From now on that word is wanted, which is not 0.
+    /// Sets the wanted word, which is not 0.
     pub fn want(&self, word: usize) {
         self.wanted.store(word, Ordering::SeqCst);
     }
 
-    /// Leaves `word` for the thread if that one is wanted. From any thread; nobody gives it twice before it
-    /// was taken.
+    /// Leaves `word` for the thread if it is the wanted one. Any thread may call it. No thread gives the word
+    /// twice before it was taken.
     pub fn give(&self, word: usize) {
         if self.wanted.load(Ordering::SeqCst) == word {
             self.given.store(word, Ordering::SeqCst);
         }
     }
 
-    /// The word, if it was given: it is not wanted any more then.
+    /// Takes the word, if it was given. Then it is no longer wanted.
     pub fn take(&self) -> Option<NonZeroUsize> {
         let given = NonZeroUsize::new(self.given.swap(0, Ordering::SeqCst));
         if given.is_some() {
@@ -249,17 +247,17 @@ impl Awaited {
     }
 }
 
-/// An entry of the list of what only the threads of one process can serve. Entries are used again and never
-/// freed.
+/// An entry of the list of values that only the threads of one process can serve. Entries are reused and
+/// never freed.
 struct Entry {
-    /// [`VACANT`], [`TAKEN`], or what is listed.
+    /// [`VACANT`], [`TAKEN`], or the listed address.
     address: AtomicUsize,
     generation: AtomicU64,
     next: AtomicPtr<Entry>,
 }
 
 const VACANT: usize = 0;
-/// No address of anything listed: those are aligned.
+/// Not the address of a listed value, because those are aligned.
 const TAKEN: usize = 1;
 
 /// The youngest entry.
@@ -272,12 +270,12 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
     std::iter::successors(entry(&ENTRIES), move |last| entry(&last.next))
 }
 
-/// The address that [`Listed::new`] was given is in the list for as long as the value lives.
+/// Keeps the address that [`Listed::new`] was given in the list while the value lives.
 #[derive(Debug)]
 pub struct Listed(&'static AtomicUsize);
 
 impl Listed {
-    /// Enters what lies at `address`, which is not 0 and aligned, as of this process.
+    /// Lists `address`, which is not 0 and aligned, as one of this process.
     #[must_use]
     pub fn new(address: usize) -> Self {
         // Ordering: Acquire takes the entry from its last user.
@@ -303,7 +301,7 @@ impl Drop for Listed {
 }
 
 impl Entry {
-    /// A new entry in the list, taken.
+    /// Makes a new entry in the list, already taken.
     fn fresh() -> &'static Self {
         let entry = Box::leak(Box::new(Self {
             address: AtomicUsize::new(TAKEN),
@@ -322,8 +320,8 @@ impl Entry {
     }
 }
 
-/// Whether what lies at `address` was [listed](Listed) by a process that this one was forked from: its
-/// threads stayed there.
+/// Returns true if `address` was [listed](Listed) by a process from which this one was forked. The threads of
+/// that process stayed there.
 #[must_use]
 pub fn stayed_in_parent(address: usize) -> bool {
     // Ordering: Acquire pairs with the Release in `Listed::new`.
@@ -338,7 +336,7 @@ mod tests {
 
     static CALLED: AtomicU64 = AtomicU64::new(0);
 
-    /// Forks, and gives what `child` says there.
+    /// Forks, and returns the result of `child` in the child.
     fn in_child(child: impl FnOnce() -> bool) -> bool {
         // SAFETY: the child calls the closure, which takes no lock of another thread, and leaves by `_exit`.
         let pid = unsafe { libc::fork() };

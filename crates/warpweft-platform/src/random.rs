@@ -11,21 +11,21 @@
 pub struct Rng(fastrand::Rng);
 
 impl Rng {
-    /// A generator whose sequence depends on `seed` alone.
+    /// Makes a generator whose sequence depends on `seed` alone.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// A number in `0..bound`; 0 when `bound` is 0.
+    /// Returns a number in `0..bound`; 0 when `bound` is 0.
     #[inline]
     pub fn below(&mut self, bound: usize) -> usize {
         if bound == 0 { 0 } else { self.0.usize(..bound) }
     }
 
-    /// A number in `0..bound` from the calling thread's own generator; 0 when `bound` is 0.
+    /// Returns a number in `0..bound` from the calling thread's generator; 0 when `bound` is 0.
     ///
-    /// For callers that are no worker. Seeded by the system; under the model checkers it is always 0.
+    /// For callers that are not workers. The system seeds it; under the model checkers it is always 0.
     #[inline]
     #[must_use]
     pub fn thread_below(bound: usize) -> usize {
@@ -36,7 +36,7 @@ impl Rng {
         }
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.u64(..)

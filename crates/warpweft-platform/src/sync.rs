@@ -16,24 +16,24 @@ use {
     std::sync::TryLockError,
 };
 
-/// How often somebody who finds a lock taken comes back before asking the system.
+/// How often a thread that finds a lock taken retries before it asks the system.
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 const VISITS: u32 = 4;
-/// How long it keeps away before the first visit, in nanoseconds; twice as long before each other one.
+/// How long it waits before the first retry, in nanoseconds; twice as long before each further one.
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 const AWAY_NS: u64 = 1000;
-/// In a forked child: for how long a lock is held by a thread that is there, at most, in nanoseconds.
-/// Sections take less than a microsecond; the rest is for a holder that does not get a CPU.
+/// The longest time, in nanoseconds, for which a thread of a forked child holds a lock. Sections take less
+/// than a microsecond; the rest is for a holder that does not get a CPU.
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 const LOST_NS: u64 = 2_000_000_000;
 
 /// A mutual exclusion lock for short critical sections off the hot path.
 ///
-/// A panic inside a critical section does not poison it: the runtime's own sections hold no broken state
-/// across anything that can panic, and user code never runs inside one.
+/// A panic inside a critical section does not poison it: the runtime's sections hold no broken state across
+/// anything that can panic, and user code never runs inside one.
 ///
-/// Locking costs one compare-and-swap; whoever finds it taken keeps away for 1, 2, 4 and 8 µs before the
-/// system's lock is asked.
+/// Locking costs one compare-and-swap. A thread that finds the lock taken waits for 1, 2, 4 and 8 µs before
+/// it uses the system's lock.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(imp::Mutex<T>);
 
@@ -47,23 +47,24 @@ impl<T> Mutex<T> {
     ///
     /// # Panics
     ///
-    /// In a forked child, if a thread holds the lock that stayed in the parent: what the lock protects is
+    /// In a forked child, if a thread that stayed in the parent holds the lock: what the lock protects is
     /// lost.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.try_lock().unwrap_or_else(|| self.lock_contended())
     }
 
-    /// As [`lock`](Self::lock). `None`: in a forked child, a thread holds the lock that stayed in the parent.
+    /// As [`lock`](Self::lock). Returns `None` in a forked child if a thread that stayed in the parent holds
+    /// the lock.
     #[inline]
     pub fn lock_unless_lost(&self) -> Option<MutexGuard<'_, T>> {
         self.try_lock().or_else(|| self.lock_or_lose())
     }
 
-    /// The lock, if it is free.
+    /// Takes the lock, if it is free.
     #[inline]
     fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        // A look in vain before each lock would only multiply the checkers' executions.
+        // A failed attempt before each lock would only multiply the checkers' executions.
         #[cfg(any(warpweft_loom, warpweft_shuttle))]
         return None;
         #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
@@ -74,12 +75,12 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Keeps away for a while, longer each time, and only then asks the system's lock, which may put the
-    /// thread to sleep.
+    /// Waits for a while, longer each time, and only then uses the system's lock, which may put the thread to
+    /// sleep.
     ///
-    /// The system's looks at the word all the time: whoever holds the lock has to fetch that line of the
-    /// cache, and then those that the lock protects, back from the other core for each of its next turns.
-    /// While the other keeps away, these lines stay where they are.
+    /// The system's lock reads the word all the time. So the holder would have to fetch that cache line, and
+    /// those that the lock protects, from the other core for each of its next sections. While the other
+    /// thread waits, these lines stay where they are.
     #[cold]
     fn lock_contended(&self) -> MutexGuard<'_, T> {
         self.lock_or_lose().unwrap_or_else(|| {
@@ -87,7 +88,7 @@ impl<T> Mutex<T> {
         })
     }
 
-    /// The same. `None`: the holder stayed in the parent of this forked process.
+    /// Does the same. Returns `None` if the holder stayed in the parent of this forked process.
     #[cold]
     fn lock_or_lose(&self) -> Option<MutexGuard<'_, T>> {
         #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
@@ -107,13 +108,13 @@ impl<T> Mutex<T> {
         Some(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same in a forked child. `None`: the holder is no thread of this process, which has but one; or
-    /// nothing has been heard of the holder for so long that it must be so.
+    /// Does the same in a forked child. Returns `None` if the holder is not a thread of this process: the
+    /// process has only one thread, or the lock was held for too long.
     #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
     fn lock_in_child(&self) -> Option<MutexGuard<'_, T>> {
         let end = now_ns() + LOST_NS;
         loop {
-            // Asked before the lock: a thread that has ended meanwhile gave the lock up before.
+            // Tested before the lock: a thread that has ended meanwhile released the lock before.
             let over = process::is_alone() || now_ns() > end;
             let guard = self.try_lock();
             if guard.is_some() || over {
@@ -123,13 +124,13 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// The value, without locking: `&mut self` proves that nobody else has it.
+    /// Returns the value, without locking: `&mut self` proves that no other thread has it.
     pub fn into_inner(self) -> T {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The system's lock in every build, for statics: nothing happens while it is held that a checker could see.
+/// The system's lock in every build, for statics: nothing happens under it that a checker could see.
 #[derive(Debug)]
 pub struct StaticMutex<T>(std::sync::Mutex<T>);
 
@@ -150,18 +151,18 @@ impl<T> StaticMutex<T> {
 pub struct Condvar(imp::Condvar);
 
 impl Condvar {
-    /// A condition variable that nobody waits for yet.
+    /// Makes a condition variable.
     #[must_use]
     pub fn new() -> Self {
         Self(imp::Condvar::new())
     }
 
-    /// Gives the lock up, sleeps until notified (or spuriously), and takes it again.
+    /// Releases the lock, sleeps until notified (or spuriously), and takes the lock again.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`wait`](Self::wait), for about `ns` nanoseconds at most. Under the checkers no time passes: as
+    /// As [`wait`](Self::wait), for about `ns` nanoseconds at most. Under the checkers no time passes: it is
     /// `wait`.
     pub fn wait_for<'a, T>(&self, guard: MutexGuard<'a, T>, ns: u64) -> MutexGuard<'a, T> {
         #[cfg(any(warpweft_loom, warpweft_shuttle))]
@@ -193,7 +194,7 @@ mod tests {
     use crate::clock::now_ns;
     use crate::thread;
 
-    /// One holds it for longer than the others keep away, and one panics with it.
+    /// One thread holds the lock for longer than the others retry, and one panics with it.
     #[test]
     fn one_at_a_time_also_for_those_who_came_back_in_vain() {
         let lock = Arc::new(Mutex::new((false, 0)));

@@ -1,4 +1,4 @@
-//! Threads of the build's world.
+//! Threads of the present build.
 
 #[cfg(warpweft_loom)]
 use loom::thread as imp;
@@ -23,8 +23,8 @@ use std::time::Duration;
 
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
-/// The next `count` threads of this process are refused by [`spawn_named`], as if the system had no more to
-/// give: for tests of what happens then.
+/// Makes [`spawn_named`] refuse the next `count` threads of this process, as if the system had no more. For
+/// tests of that case.
 pub fn refuse(count: usize) {
     REFUSED.store(count, Ordering::Relaxed);
 }
@@ -32,13 +32,13 @@ pub fn refuse(count: usize) {
 static GRANTED: AtomicUsize = AtomicUsize::new(UNLIMITED);
 const UNLIMITED: usize = usize::MAX;
 
-/// The next `count` threads of this process are had, and [`spawn_named`] refuses those after them; `None`: no
-/// limit. For tests of what is left of something that has got some of its threads.
+/// Makes [`spawn_named`] grant the next `count` threads of this process and refuse those after them; `None`
+/// removes the limit. For tests of code that gets only some of its threads.
 pub fn grant(count: Option<usize>) {
     GRANTED.store(count.unwrap_or(UNLIMITED), Ordering::Relaxed);
 }
 
-/// Whether a test wants this thread to be refused.
+/// Returns true if a test wants this thread to be refused.
 fn is_refused() -> bool {
     let less = |count: usize| count.checked_sub(1);
     let take = |word: &AtomicUsize| word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
@@ -49,14 +49,14 @@ fn is_refused() -> bool {
 ///
 /// # Errors
 ///
-/// What the operating system says when it has no more threads (`EAGAIN`) or memory to give.
+/// The system's error if it has no more threads (`EAGAIN`) or memory.
 pub fn spawn_named<T: Send + 'static>(
     name: &str,
     stack_bytes: Option<usize>,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
     if is_refused() {
-        // What Linux says, in words, as the number is not the same everywhere.
+        // Linux's message, because the number differs between systems.
         return Err(io::Error::new(
             io::ErrorKind::WouldBlock,
             "Resource temporarily unavailable (as a test has asked for)",
@@ -81,11 +81,11 @@ pub fn spawn_named<T: Send + 'static>(
 
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 std::thread_local! {
-    /// Dropped when the standard library has done what it does at a thread's end.
+    /// Dropped after the standard library's code at a thread's end.
     static ENDS: Cell<Option<Between>> = const { Cell::new(None) };
 }
 
-/// What the thread was started for is over when this is dropped.
+/// Dropped when the thread's function has ended.
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 struct Ends;
 
@@ -96,8 +96,8 @@ impl Drop for Ends {
     }
 }
 
-/// Sleeps for `ns` nanoseconds; nobody wakes it. Under the checkers, where no time passes, the others have
-/// their turn.
+/// Sleeps for `ns` nanoseconds; no thread wakes it. Under the checkers, where no time passes, it yields to
+/// the other threads.
 pub fn pause(ns: u64) {
     if cfg!(any(warpweft_loom, warpweft_shuttle)) {
         yield_now();
@@ -106,9 +106,9 @@ pub fn pause(ns: u64) {
     }
 }
 
-/// Calls `sleep`, a short sleep that should end about when it says. Linux otherwise adds up to 50 µs, to wake
-/// several threads at once. Afterwards the thread sleeps as before, and so do threads that it starts.
-/// Elsewhere this only calls `sleep`.
+/// Calls `sleep`, a short sleep that should end on time. Linux otherwise adds up to 50 µs, to wake several
+/// threads at once. Afterwards the thread sleeps as before, and so do threads that it starts. Elsewhere this
+/// only calls `sleep`.
 pub fn sharply<R>(sleep: impl FnOnce() -> R) -> R {
     set_timer_slack(1_000);
     let result = sleep();
@@ -119,7 +119,7 @@ pub fn sharply<R>(sleep: impl FnOnce() -> R) -> R {
 
 #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 fn set_timer_slack(ns: u64) {
-    // SAFETY: it takes numbers by value and sets one of this thread. Where it fails, sleeps are as blunt as
+    // SAFETY: it takes numbers by value and sets one of this thread. If it fails, sleeps are as imprecise as
     // before.
     let _ = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
 }
@@ -129,12 +129,12 @@ fn set_timer_slack(_ns: u64) {}
 
 thread_word!(static SHORT_SLICE: bool = false);
 
-/// While `short_slice` is set the calling thread asks the system for short slices, 0.1 ms, which come sooner:
-/// a thread that sleeps most of the time runs soon after it was woken, though others want to compute.
-/// Afterwards it has slices as the system pleases.
+/// Requests short time slices of 0.1 ms for the calling thread while `short_slice` is set. Short slices come
+/// sooner: a thread that sleeps most of the time runs soon after it was woken, even if others compute. When
+/// cleared, the system chooses the slices again.
 ///
-/// Linux from 6.12 on does that, without privileges; elsewhere and under the checkers nothing comes of it.
-/// Two system calls, about a microsecond, if the thread was not so already.
+/// Linux does this from 6.12 on, without privileges; elsewhere and under the checkers it has no effect. Costs
+/// two system calls, about a microsecond, if the setting changes.
 #[inline]
 pub fn set_short_slice(short_slice: bool) {
     if SHORT_SLICE.with(|word| word.replace(short_slice)) != short_slice {
@@ -144,7 +144,7 @@ pub fn set_short_slice(short_slice: bool) {
 
 #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 mod slice {
-    /// What `sched_getattr` writes and `sched_setattr` reads, in its first form.
+    /// The data that `sched_getattr` writes and `sched_setattr` reads, in its first form.
     #[repr(C)]
     #[derive(Default)]
     struct Attributes {
@@ -153,7 +153,7 @@ mod slice {
         flags: u64,
         nice: i32,
         priority: u32,
-        /// Of the usual policy: how long a slice is, in nanoseconds; 0: as the system pleases.
+        /// For the usual policy: the length of a slice in nanoseconds; 0 lets the system choose.
         runtime: u64,
         deadline: u64,
         period: u64,
@@ -161,7 +161,7 @@ mod slice {
 
     const SIZE: u32 = size_of::<Attributes>() as u32;
 
-    /// The policies of the system of which a slice can be set: usual and batch.
+    /// The system's policies for which a slice can be set: usual and batch.
     const FAIR: [u32; 2] = [libc::SCHED_OTHER as u32, libc::SCHED_BATCH as u32];
 
     fn get() -> Option<Attributes> {
@@ -178,8 +178,8 @@ mod slice {
             return;
         };
         now.runtime = ns;
-        // SAFETY: the system reads the bytes that `size` tells of, which the call above has set. Where it
-        // fails slices stay as they are.
+        // SAFETY: the system reads `size` bytes, which the call above has written. If it fails, slices do not
+        // change.
         let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const now, 0) };
     }
 
@@ -188,7 +188,7 @@ mod slice {
         use super::{Attributes, get};
         use crate::thread::set_short_slice;
 
-        /// Before Linux 6.12 the system keeps no slices, and says 0 for each.
+        /// Before Linux 6.12 the system has no such slices, and reports 0 for each.
         fn keeps_slices() -> bool {
             let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
             let mut numbers = release
@@ -199,7 +199,7 @@ mod slice {
 
         #[test]
         fn a_short_slice_thread_has_short_slices_until_it_is_so_no_more() {
-            // A thread of its own: the others' slices are none of this test's business.
+            // On its own thread, so that other tests keep their slices.
             let seen = std::thread::spawn(|| {
                 let usual = get()?;
                 set_short_slice(true);
@@ -227,9 +227,9 @@ mod slice {
     pub(super) fn set(_ns: u64) {}
 }
 
-/// The number of CPUs that this process may use: its affinity mask and its cgroup quota are respected.
+/// Returns the number of CPUs that this process may use, respecting its affinity mask and its cgroup quota.
 ///
-/// Where the system does not tell, 1.
+/// Returns 1 if the system does not report it.
 #[must_use]
 pub fn available_cpus() -> usize {
     #[cfg(any(warpweft_loom, warpweft_shuttle))]

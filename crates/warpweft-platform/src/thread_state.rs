@@ -1,8 +1,8 @@
-//! What the kernel knows of a thread of this process: for reports. The thread notices nothing.
+//! The kernel's view of a thread of this process, for reports. It does not disturb the thread.
 
 use std::fmt;
 
-/// What a thread did at some moment, as far as the kernel tells.
+/// The state of a thread at one moment, as far as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ThreadState {
@@ -11,10 +11,11 @@ pub struct ThreadState {
     /// The kernel's letter: `R` runs or waits for a CPU, `S` sleeps, `D` sleeps and cannot be woken, as for a
     /// disk.
     pub state: char,
-    /// The number of the system call that it is in. `None`: it is in none, or the kernel does not say.
+    /// The number of the system call that it is in; `None` if it is in none, or the kernel does not report
+    /// it.
     pub system_call: Option<u32>,
-    /// The kernel's functions that it is in, the innermost first. Only for who may know, which is the
-    /// administrator as a rule; for others, and while it is in none, empty.
+    /// The kernel functions that it is in, the innermost first. It is empty while the thread is in none, and
+    /// for users that may not read it; as a rule only the administrator may.
     pub kernel_stack: Vec<String>,
 }
 
@@ -37,7 +38,7 @@ impl fmt::Display for ThreadState {
     }
 }
 
-/// The kernel's number of the calling thread. `None`: it has none here.
+/// Returns the kernel's number of the calling thread; `None` if it has none here.
 #[must_use]
 pub fn thread() -> Option<u32> {
     #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
@@ -50,8 +51,8 @@ pub fn thread() -> Option<u32> {
     None
 }
 
-/// What that thread of this process does. It takes some 20 µs, most of it for the kernel's stack. `None`:
-/// there is no such thread any more, or the kernel does not say.
+/// Returns the state of that thread of this process. It takes some 20 µs, most of it for the kernel's stack.
+/// `None` if there is no such thread any more, or the kernel does not report it.
 #[must_use]
 pub fn of(thread: u32) -> Option<ThreadState> {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/self/task/{thread}/{name}"));
@@ -68,12 +69,12 @@ fn state(stat: &str) -> Option<char> {
     stat.get(stat.rfind(')')? + 1..)?.trim_start().chars().next()
 }
 
-/// `230 0x0 …`, or `running`, or `-1 …` for a thread that sleeps outside of any.
+/// `230 0x0 …`, or `running`, or `-1 …` for a thread that sleeps outside of a system call.
 fn system_call(text: &str) -> Option<u32> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// `[<0>] hrtimer_nanosleep+0x74/0xf0`, a line each.
+/// `[<0>] hrtimer_nanosleep+0x74/0xf0`, one per line.
 fn functions(stack: &str) -> Vec<String> {
     let name = |line: &str| Some(line.split_once("] ")?.1.split('+').next()?.to_owned());
     stack.lines().filter_map(name).collect()
@@ -117,7 +118,7 @@ mod tests {
         while of(its).is_none_or(|found| found.state != 'S') {
             assert!(start.elapsed().as_secs() < 30, "it never sleeps: {:?}", of(its));
         }
-        // This thread runs: it asks.
+        // This thread runs, because it calls this.
         let here = thread().and_then(of).expect("it is here");
         assert_eq!((here.state, here.thread == its), ('R', false));
         drop(end);

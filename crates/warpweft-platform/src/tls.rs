@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-/// What a [`thread_word!`](crate::thread_word) holds: a `Cell` of a `Copy` value.
+/// The content of a [`thread_word!`](crate::thread_word): a `Cell` of a `Copy` value.
 pub type LocalCell<T> = Cell<T>;
 
 /// Declares a thread-local [`Cell`] with a constant initial value, visible to the model checkers.

@@ -1,4 +1,4 @@
-//! Which CPUs this process may use, and what they share: cores, caches, memory.
+//! The CPUs that this process may use, and what they share: cores, caches, memory.
 //!
 //! ```text
 //!   node 0 ┬ cache 0 ┬ core 0 ─ CPU 0, CPU 4      two hardware threads of one core are two CPUs to the system
@@ -9,9 +9,9 @@
 //!
 //! Between a core and a last-level cache there is often a second-level cache, of the core alone or of a few.
 //!
-//! Linux tells it in files (`/sys/devices/system`). What cannot be read, or makes no sense, is taken as flat:
-//! a CPU is a core of its own, with a second-level cache of its own, and all share one last-level cache and
-//! one node. Nothing here fails.
+//! Linux reports this in files (`/sys/devices/system`). If a file cannot be read, or makes no sense, the
+//! machine is taken as flat. Then a CPU is its own core, with its own second-level cache, and all share one
+//! last-level cache and one node. Nothing here fails.
 //!
 //! # Invariants
 //!
@@ -20,7 +20,7 @@
 
 use std::collections::BTreeMap;
 
-/// What a CPU shares with others: equal numbers, shared things.
+/// The parts of the machine that a CPU uses. CPUs with equal numbers share that part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Place {
@@ -35,7 +35,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// A core, its last-level cache, and its memory node. The second-level cache is the core's own.
+    /// Makes the place of a core, its last-level cache, and its memory node. The second-level cache is the
+    /// core's own.
     #[must_use]
     pub fn new(core: usize, cache: usize, node: usize) -> Self {
         let l2 = core;
@@ -47,14 +48,14 @@ impl Place {
         }
     }
 
-    /// The same with another second-level cache.
+    /// Changes the second-level cache.
     #[must_use]
     pub fn with_l2(self, l2: usize) -> Self {
         Self { l2, ..self }
     }
 }
 
-/// A CPU, as the system counts them: a hardware thread.
+/// A CPU in the system's sense: a hardware thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Cpu {
@@ -62,7 +63,7 @@ pub struct Cpu {
     pub number: usize,
     /// Where it is.
     pub place: Place,
-    /// How fast it is among its kind: 1024 for the fastest.
+    /// Its speed among the CPUs of this machine: 1024 for the fastest.
     pub capacity: u32,
 }
 
@@ -70,16 +71,16 @@ pub struct Cpu {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology(Vec<Cpu>);
 
-/// What the fastest CPU has, and one of which nothing is known.
+/// The capacity of the fastest CPU, and of a CPU about which nothing is known.
 const FULL: u32 = 1024;
-/// What an efficient core of an Intel processor is taken for; which of them are, the kernel says, but not how
-/// fast.
+/// The assumed capacity of an efficient core of an Intel processor. The kernel reports which cores are
+/// efficient, but not their speed.
 const ATOM: u32 = 512;
-/// Linux knows no machine with more.
+/// Linux supports no machine with more.
 const MOST_CPUS: usize = 1 << 16;
 
 impl Topology {
-    /// Of this machine, as far as the calling thread's affinity mask allows.
+    /// Reads the topology of this machine, as far as the calling thread's affinity mask allows.
     #[must_use]
     pub fn here() -> Self {
         match crate::affinity::allowed() {
@@ -90,13 +91,13 @@ impl Topology {
         }
     }
 
-    /// Nothing is known of these CPUs but their numbers.
+    /// Makes a topology in which only the numbers of these CPUs are known.
     #[must_use]
     pub fn flat(allowed: &[usize]) -> Self {
         Self::read(allowed, |_| None)
     }
 
-    /// From the files under `/sys/devices`, which `file` reads: `None` where one cannot be read.
+    /// Reads the files under `/sys/devices` through `file`, which returns `None` for one that cannot be read.
     #[must_use]
     pub fn read(allowed: &[usize], file: impl Fn(&str) -> Option<String>) -> Self {
         let list = |name: &str| file(name).and_then(|text| parse_list(&text));
@@ -107,7 +108,7 @@ impl Topology {
             let all = numbers.clone();
             numbers.retain(|number| online.contains(number));
             if numbers.is_empty() {
-                // The mask is what counts.
+                // The affinity mask decides.
                 numbers = all;
             }
         }
@@ -152,20 +153,20 @@ impl Topology {
         Self(cpus.collect())
     }
 
-    /// The CPUs, in ascending order.
+    /// Returns the CPUs, in ascending order.
     #[must_use]
     pub fn cpus(&self) -> &[Cpu] {
         &self.0
     }
 
-    /// The CPU of that number, if it may be used.
+    /// Returns the CPU of that number, if it may be used.
     #[must_use]
     pub fn cpu(&self, number: usize) -> Option<&Cpu> {
         self.0.iter().find(|cpu| cpu.number == number)
     }
 
-    /// The physical cores, the fastest first, otherwise in the order of their first CPU; of each the CPUs
-    /// that may be used.
+    /// Returns the physical cores, the fastest first, otherwise in the order of their first CPU. Each is a
+    /// list of the CPUs that may be used.
     #[must_use]
     pub fn cores(&self) -> Vec<Vec<Cpu>> {
         let mut cores: BTreeMap<usize, Vec<Cpu>> = BTreeMap::new();
@@ -191,7 +192,7 @@ impl Dense {
     }
 }
 
-/// The caches that hold data: of which level each is, and who shares it.
+/// Returns the caches that hold data: the level of each, and the CPUs that share it.
 fn data_caches(
     folder: &str,
     file: impl Fn(&str) -> Option<String>,
@@ -207,7 +208,7 @@ fn data_caches(
     (0..10).filter_map(cache).collect()
 }
 
-/// The kernel's lists of numbers: `0-3,8,10-11`. `None`: it is something else.
+/// Parses the kernel's lists of numbers: `0-3,8,10-11`. Returns `None` for any other text.
 fn parse_list(text: &str) -> Option<Vec<usize>> {
     let text = text.trim();
     if text.is_empty() {

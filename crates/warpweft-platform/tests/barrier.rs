@@ -1,5 +1,5 @@
-//! Dekker's test of the asymmetric barrier. Alone in its process: a refusal changes the barrier of the whole
-//! process.
+//! Dekker's test of the asymmetric barrier. It has its own process, because a refusal changes the barrier of
+//! the whole process.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use warpweft_platform::barrier::{Asymmetric, refuse};
 use warpweft_platform::clock;
 
-/// Both threads begin a round at about the same time: within the length of a store buffer, in some of the
-/// rounds.
+/// Both threads begin a round at about the same time: in some of the rounds within the time of a store
+/// buffer.
 struct Gate {
     arrived: AtomicU32,
     over: AtomicBool,
@@ -22,7 +22,7 @@ impl Gate {
         }
     }
 
-    /// The `n`th meeting, from 1 on. Gives up once the other thread has panicked.
+    /// Waits for the `n`th meeting, from 1 on. Gives up once the other thread has panicked.
     fn meet(&self, n: u32) -> bool {
         self.arrived.fetch_add(1, Ordering::AcqRel);
         let mut looks = 0;
@@ -50,11 +50,11 @@ impl Drop for Over<'_> {
     }
 }
 
-/// A store that has to wait for this line keeps the later ones in the store buffer.
+/// A store that must wait for this line keeps the later ones in the store buffer.
 #[repr(align(128))]
 struct Line(AtomicU32);
 
-/// Dekker's test, many times: both sides reading an old value would be the lost wake-up. In round `refusal`
+/// Dekker's test, many times: if both sides read an old value, that is the lost wake-up. In round `refusal`
 /// the kernel begins to refuse.
 fn dekker(rounds: u32, refusal: Option<u32>) {
     let barrier = Asymmetric::new();
@@ -131,7 +131,7 @@ fn one_of_two_sides_sees_the_other() {
     each_refused_thread_waits_for_the_end();
 }
 
-/// Several cold threads are refused at the same time: none goes on before the period of grace is over.
+/// Several cold threads are refused at the same time: none continues before the period of grace is over.
 fn each_refused_thread_waits_for_the_end() {
     refuse(false);
     if !Asymmetric::new().is_process_wide() {

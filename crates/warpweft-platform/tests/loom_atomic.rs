@@ -1,4 +1,4 @@
-//! What the checker explores: every outcome that exists must be met.
+//! Tests that the checker explores every outcome that exists.
 #![cfg(warpweft_loom)]
 
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use warpweft_platform::atomic::{AtomicU64, Ordering::Relaxed};
 use warpweft_platform::{loom, thread};
 
-/// All values that `reader` returned while `other` ran against it on the same atomic.
+/// Returns all values that `reader` returned while `other` ran against it on the same atomic.
 fn outcomes(
     reader: impl Fn(&AtomicU64) -> u64 + Copy + Send + Sync + 'static,
     other: impl Fn(&AtomicU64) + Copy + Send + Sync + 'static,

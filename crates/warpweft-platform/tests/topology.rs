@@ -1,5 +1,5 @@
-//! Trees of `/sys/devices`, in `machines/`: one line for each file. `kvm_guest` was recorded; the others are
-//! written after how such machines are laid out.
+//! Trees of `/sys/devices`, in `machines/`: one line for each file. `kvm_guest` was recorded; the others
+//! follow the layout of such machines.
 
 use std::collections::HashMap;
 use warpweft_platform::topology::{Place, Topology};
@@ -88,7 +88,7 @@ fn fast_cores_come_first() {
 #[test]
 fn second_level_caches_of_one_core_or_of_a_few() {
     let l2_of = |topology: &Topology| -> Vec<_> { topology.cpus().iter().map(|cpu| cpu.place.l2).collect() };
-    // Both threads of a core share it, and nobody else does.
+    // Both hardware threads of a core share it, and no other CPU does.
     let topology = all(&machine(include_str!("machines/smt_desktop.txt")));
     assert_eq!(l2_of(&topology), [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]);
     // The efficient cores have one together.
@@ -99,7 +99,7 @@ fn second_level_caches_of_one_core_or_of_a_few() {
     let topology = all(&machine(include_str!("machines/big_little.txt")));
     assert_eq!(l2_of(&topology), [0, 0, 0, 0, 1, 1]);
     assert!(topology.cpus().iter().all(|cpu| cpu.place.l2 == cpu.place.cache));
-    // Where nothing is said of the second level, or nonsense, it is the core's.
+    // Where the second level is missing, or nonsense, it is the core's.
     for text in [None, Some("7-3"), Some("0")] {
         let mut files = hybrid.clone();
         files.retain(|name, _| !name.ends_with("index2/shared_cpu_list"));
@@ -115,7 +115,8 @@ fn second_level_caches_of_one_core_or_of_a_few() {
 #[test]
 fn a_container_sees_the_whole_machine_and_may_use_a_part() {
     let files = machine(include_str!("machines/two_sockets.txt"));
-    // Both threads of one core, one of another, and one of the other socket; CPU 3 is allowed, and offline.
+    // Both hardware threads of one core, one of another, and one of the other socket; CPU 3 is allowed, and
+    // offline.
     let topology = read(&files, &[13, 1, 9, 2, 3]);
     assert_eq!(cores(&topology), [vec![1, 9], vec![2], vec![13]]);
     assert_eq!(place(&topology, 13), Place::new(2, 1, 1));
@@ -128,13 +129,13 @@ fn what_cannot_be_read_is_flat() {
     let whole = machine(include_str!("machines/smt_desktop.txt"));
     assert_eq!(cores(&Topology::flat(&[5, 2])), [[2], [5]]);
     assert_eq!(Topology::flat(&[]).cpus().len(), 1);
-    // Without what it says of cores each CPU is one; caches are still known.
+    // Without reports of cores each CPU is one; caches are still known.
     let mut files = whole.clone();
     files.retain(|name, _| !name.contains("thread_siblings"));
     let topology = all(&files);
     assert_eq!(topology.cores().len(), 16);
     assert_eq!(place(&topology, 4).cache, 1);
-    // Without caches those of a socket share one.
+    // Without reports of caches those of a socket share one.
     files.retain(|name, _| !name.contains("cache"));
     assert_eq!(place(&all(&files), 4), Place::new(4, 0, 0));
     files.retain(|name, _| !name.contains("node") && !name.contains("topology"));
@@ -157,7 +158,7 @@ fn nonsense_is_flat() {
         let files = whole.keys().map(|name| (name.clone(), text.to_owned())).collect();
         assert_eq!(read(&files, &allowed), Topology::flat(&allowed), "{text:?}");
     }
-    // A list that its own CPU is not in says nothing.
+    // A list that does not contain its own CPU is ignored.
     let mut files = whole;
     for cpu in [0, 8] {
         let name = format!("system/cpu/cpu{cpu}/topology/thread_siblings_list");

@@ -1,12 +1,12 @@
-//! Queues that all workers share, one for each class of urgency.
+//! Shared queues, one for each class of urgency.
 //!
 //! A *class* is a [level](crate::priority::level) of an order with priorities. An order without them has one
-//! class, and then nothing here costs anything: which it is, is known to the compiler.
+//! class. The compiler knows this, so nothing here costs anything then.
 //!
 //! # Invariants
 //!
-//! - A task lies in the queue of its class. Whoever puts a task there calls [`Marks::insert`] afterwards.
-//! - Marks are hints, from which a worker learns by one load what waits outside of its lane. `scan` looks at
+//! - A task is in the queue of its class. A thread that puts a task there calls [`Marks::insert`] afterwards.
+//! - Marks are hints, by which one load shows a worker what waits outside of its local queue. `scan` looks at
 //!   the queues themselves.
 
 use crate::order::Order;
@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 use warpweft_queue::{ClassSet, Locked};
 use warpweft_task::TaskRef;
 
-/// How many levels an order has; one if it does not look at priorities.
+/// Returns how many levels an order has; one if it ignores priorities.
 pub(crate) fn levels<O: Order>(order: &O) -> usize {
     if O::BY_PRIORITY {
         usize::from(order.priorities()).max(1)
@@ -24,10 +24,10 @@ pub(crate) fn levels<O: Order>(order: &O) -> usize {
     }
 }
 
-/// One of something for each class.
+/// One value for each class.
 pub(crate) struct ByClass<O, T> {
-    /// Of class 0: the only one for orders without priorities, which reach it without a look at how many
-    /// there are.
+    /// The value of class 0. Orders without priorities have only this one, and reach it without a test for
+    /// the number of classes.
     first: T,
     rest: Box<[T]>,
     levels: usize,
@@ -35,7 +35,8 @@ pub(crate) struct ByClass<O, T> {
 }
 
 impl<O: Order, T> ByClass<O, T> {
-    /// For an order with so many levels. Those beyond the number of marks share the last class.
+    /// Makes values for an order with `levels` levels. Levels beyond the number of marks share the last
+    /// class.
     pub(crate) fn new<E>(levels: usize, mut make: impl FnMut() -> Result<T, E>) -> Result<Self, E> {
         let classes = levels.min(ClassSet::CLASSES);
         Ok(Self {
@@ -46,7 +47,7 @@ impl<O: Order, T> ByClass<O, T> {
         })
     }
 
-    /// How many classes there are.
+    /// Returns how many classes there are.
     #[inline]
     pub(crate) fn classes(&self) -> usize {
         if O::BY_PRIORITY { 1 + self.rest.len() } else { 1 }
@@ -62,7 +63,7 @@ impl<O: Order, T> ByClass<O, T> {
         }
     }
 
-    /// What belongs to a class that there is.
+    /// Returns the value of a class.
     #[inline]
     pub(crate) fn of(&self, class: usize) -> &T {
         if O::BY_PRIORITY && class > 0 {
@@ -72,8 +73,8 @@ impl<O: Order, T> ByClass<O, T> {
         }
     }
 
-    /// What `find` has for the class whose turn it is; if that is nothing, for the next one that has
-    /// something.
+    /// Returns what `find` returns for the class whose turn it is; if that is nothing, for the next class for
+    /// which it returns something.
     pub(crate) fn by_turns<R>(&self, turn: usize, mut find: impl FnMut(usize, &T) -> Option<R>) -> Option<R> {
         if !O::BY_PRIORITY {
             return find(0, &self.first);
@@ -86,7 +87,7 @@ impl<O: Order, T> ByClass<O, T> {
     }
 }
 
-/// The classes of which something waits in some queues. Nothing at all for orders without priorities.
+/// The classes of which some queues have tasks. Orders without priorities have no marks.
 pub(crate) struct Marks<O> {
     set: ClassSet,
     order: PhantomData<fn() -> O>,
@@ -100,7 +101,7 @@ impl<O: Order> Marks<O> {
         }
     }
 
-    /// Something of this class was put into a queue.
+    /// Records that a task of this class was put into a queue.
     #[inline]
     pub(crate) fn insert(&self, class: usize) {
         if O::BY_PRIORITY {
@@ -108,27 +109,27 @@ impl<O: Order> Marks<O> {
         }
     }
 
-    /// The most urgent class of which something waits, as it seems.
+    /// Returns the most urgent class that seems to have tasks.
     #[inline]
     pub(crate) fn first(&self) -> Option<usize> {
         self.set.first()
     }
 
-    /// Whether nothing waits, as it seems.
+    /// Returns true if nothing seems to wait.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.set.is_empty()
     }
 
-    /// Strikes a class off if `is_empty` says that nothing is left of it. Looks first: mostly something is.
+    /// Removes a class if `is_empty` returns true. It tests this once before, since mostly something is left.
     pub(crate) fn remove_if(&self, class: usize, is_empty: impl Fn() -> bool) {
         if O::BY_PRIORITY && is_empty() {
             self.set.remove_if(class, is_empty);
         }
     }
 
-    /// What `take` finds in the classes more urgent than `limit`, the most urgent one first. A class where it
-    /// finds nothing is struck off if `is_empty` says so.
+    /// Returns what `take` finds in the classes more urgent than `limit`, the most urgent one first. A class
+    /// where it finds nothing is removed if `is_empty` returns true.
     pub(crate) fn take_above<R>(
         &self,
         limit: usize,
@@ -148,7 +149,7 @@ impl<O: Order> Marks<O> {
     }
 }
 
-/// Locked queues of one place, with their marks.
+/// The locked queues of one place, with their marks.
 pub(crate) struct Ranked<O> {
     queues: ByClass<O, Locked<TaskRef>>,
     marks: Marks<O>,
@@ -171,42 +172,42 @@ impl<O: Order> Ranked<O> {
         class
     }
 
-    /// The most urgent class that has a task, as it seems. Only for orders with priorities.
+    /// Returns the most urgent class that seems to have a task. Only for orders with priorities.
     #[inline]
     pub(crate) fn first(&self) -> Option<usize> {
         self.marks.first()
     }
 
-    /// The oldest task of the most urgent class that has one, and is more urgent than `limit`. Only for
+    /// Takes the oldest task of the most urgent class that has one and is more urgent than `limit`. Only for
     /// orders with priorities.
     pub(crate) fn pop_above(&self, limit: usize) -> Option<TaskRef> {
         self.marks
             .take_above(limit, |class| self.pop_class(class), |class| self.has_none(class))
     }
 
-    /// The oldest task of a class.
+    /// Takes the oldest task of a class.
     pub(crate) fn pop_class(&self, class: usize) -> Option<TaskRef> {
         let task = self.queues.of(class).pop()?;
         self.marks.remove_if(class, || self.has_none(class));
         Some(task)
     }
 
-    /// Whether there is nothing of a class.
+    /// Returns true if there is no task of a class.
     pub(crate) fn has_none(&self, class: usize) -> bool {
         self.queues.of(class).is_empty()
     }
 
-    /// The oldest task of the class whose turn it is; if there is none, of the next one that has one.
+    /// Takes the oldest task of the class whose turn it is; if there is none, of the next class that has one.
     pub(crate) fn pop_by_turns(&self, turn: usize) -> Option<TaskRef> {
         self.queues.by_turns(turn, |class, _| self.pop_class(class))
     }
 
-    /// The oldest task of the most urgent class that has one, if there is one for certain.
+    /// Takes the oldest task of the most urgent class that has one. `None` only if there is none for certain.
     pub(crate) fn pop(&self) -> Option<TaskRef> {
         self.pop_by_turns(0)
     }
 
-    /// Takes all of them, those of a class one after the other.
+    /// Takes all tasks, class by class.
     pub(crate) fn take_all(&self) -> Vec<TaskRef> {
         let mut tasks = Vec::new();
         self.queues.by_turns(0, |class, queue| {
@@ -217,7 +218,7 @@ impl<O: Order> Ranked<O> {
         tasks
     }
 
-    /// Takes out what was cancelled.
+    /// Takes out cancelled tasks.
     pub(crate) fn evict(&self) -> Vec<TaskRef> {
         let mut cancelled = Vec::new();
         self.queues.by_turns(0, |_, queue| {
@@ -227,7 +228,7 @@ impl<O: Order> Ranked<O> {
         cancelled
     }
 
-    /// Whether there is nothing, as it seems.
+    /// Returns true if there seems to be no task.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         if O::BY_PRIORITY {

@@ -1,20 +1,21 @@
-//! What a worker counts. Always compiled: a count is a load and a store on a line that the worker owns.
+//! The counters of a worker. They are always compiled: counting is a load and a store on a line that the
+//! worker owns.
 
 use warpweft_platform::counter::Counter;
 use warpweft_task::Why;
 
-/// Something that is counted.
+/// An event that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Count {
     // The first five are the reasons for a push, in the order of `Why`: see `Counters::pushed`.
     /// Tasks spawned from this worker.
     Spawned,
-    /// Forks of this worker made public as tickets.
+    /// Forks of this worker that were published for thieves.
     Forked,
     /// Tasks that were woken.
     Resumptions,
-    /// Tasks that gave way of their own accord.
+    /// Tasks that yielded.
     Yields,
     /// Tasks that came from outside the pool.
     Injected,
@@ -23,17 +24,17 @@ pub enum Count {
     Ran,
     /// Tasks taken from the worker's own queue.
     LocalPops,
-    /// Tasks taken because they were overdue: from outside, yielded, or at the bottom of a stack.
+    /// Tasks taken by `poll_global`: from outside, yielded, or at the bottom of a stack.
     GlobalPolls,
     /// Attempts to steal from one victim.
     StealAttempts,
-    /// Attempts that brought something.
+    /// Attempts that took a task.
     Steals,
     /// Tasks that changed worker by stealing.
     Stolen,
     /// Attempts that lost a race.
     StealsLost,
-    /// Lone tasks left to an owner who was about to take them.
+    /// Single tasks left to their owner, which was about to take them.
     StealsDeclined,
     /// Times that a queue grew in place.
     Grown,
@@ -41,7 +42,7 @@ pub enum Count {
     Overflowed,
     /// Times that a spawner tried again, because its queue was full.
     Retries,
-    /// Times that a worker with much to do asked others to take of it.
+    /// Times that a worker with many tasks asked others to steal from it.
     HelpRequests,
     /// Tasks that began to wait.
     Suspensions,
@@ -51,11 +52,11 @@ pub enum Count {
     Parks,
     /// Sleepers woken by this worker.
     Wakes,
-    /// Tokens that the policy dropped, and the pool cancelled.
+    /// Tasks that the policy dropped, and the pool cancelled.
     Dropped,
     /// Tasks that were cancelled in a queue, and taken out of it before their turn.
     Evicted,
-    /// Tasks run on top of a frame that waits, because no spare thread could be had.
+    /// Tasks run on top of a waiting frame, because no spare thread was available.
     Stacked,
     /// Forks taken from another worker's offer.
     ForksTaken,
@@ -63,23 +64,23 @@ pub enum Count {
     DequesLeft,
     /// Deques taken over as a whole.
     Muggings,
-    /// Tasks that went on in another pool.
+    /// Tasks that continued in another pool.
     Transfers,
-    /// Nodes of linked queues that were made for tasks: no more than there ever were tasks at a time, and one
-    /// for each place at the queues.
+    /// Nodes of linked queues that were made for tasks: at most the largest number of tasks at one time, and
+    /// one for each processor of the queues.
     Nodes,
-    /// Tasks that a worker with tasks took of one that had clearly more.
+    /// Tasks that a worker with tasks took from one that had clearly more.
     Rebalanced,
-    /// Turns of fibers: each goes on once. They are no steps of tasks that a policy handed out.
+    /// Turns of fibers; a fiber continues once in each. They are not steps of tasks that a policy handed out.
     FiberTurns,
     /// Fibers spawned onto the thread of the fiber that spawned them, which no policy sees.
     SpawnedLocal,
-    /// Tasks that a compensating worker gave back to the pool when it was not needed any more.
+    /// Tasks that a compensating worker gave back to the pool when it was no longer needed.
     GivenBack,
 }
 
 impl Count {
-    /// Everything that is counted, in the order of declaration.
+    /// All counters, in the order of declaration.
     pub const ALL: [Self; 33] = [
         Self::Spawned,
         Self::Forked,
@@ -116,8 +117,8 @@ impl Count {
         Self::GivenBack,
     ];
 
-    /// Whether the pool alone counts it. What a policy [adds](crate::Cx::count) to it is ignored: the pool
-    /// tells by some of these counts whether its policy still holds tasks.
+    /// Returns true if only the pool counts it. What a policy [adds](crate::Cx::count) to it is ignored: with
+    /// some of these counts the pool finds out whether its policy still holds tasks.
     #[inline]
     #[must_use]
     pub const fn is_of_pool(self) -> bool {
@@ -144,7 +145,7 @@ impl Count {
         )
     }
 
-    /// A short name, for tables and JSON.
+    /// Returns a short name, for tables and JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -185,7 +186,7 @@ impl Count {
     }
 }
 
-/// The counters of one worker, or of everyone outside the pool.
+/// The counters of one worker, or of all threads outside the pool together.
 #[derive(Debug)]
 pub struct Counters([Counter; Count::ALL.len()]);
 
@@ -196,38 +197,39 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Counts of 0.
+    /// Makes counters of 0.
     #[must_use]
     pub const fn new() -> Self {
         Self([const { Counter::new() }; Count::ALL.len()])
     }
 
-    /// Adds `n`, as the worker whose counters these are.
+    /// Adds `n`. Only the worker whose counters these are may call it.
     #[inline]
     pub fn add(&self, count: Count, n: u64) {
         self.0[count as usize].add(n);
     }
 
-    /// Counts a push, as the worker whose counters these are: one instruction, without a look at the reason.
+    /// Counts a push, in one instruction without a branch. Only the worker whose counters these are may call
+    /// it.
     #[inline]
     pub fn pushed(&self, why: Why) {
         self.0[why as usize].add(1);
     }
 
-    /// Adds `n` to counters that several threads keep.
+    /// Adds `n` to counters that several threads share.
     #[inline]
     pub fn add_shared(&self, count: Count, n: u64) {
         self.0[count as usize].add_shared(n);
     }
 
-    /// One value of this moment.
+    /// Returns the present value of one counter.
     #[inline]
     #[must_use]
     pub fn get(&self, count: Count) -> u64 {
         self.0[count as usize].get()
     }
 
-    /// The values of this moment; each is exact if the worker stands still.
+    /// Returns the present values. Each is exact if the worker does not run.
     #[must_use]
     pub fn snapshot(&self) -> CounterSet {
         CounterSet(std::array::from_fn(|index| self.0[index].get()))
@@ -245,18 +247,18 @@ impl Default for CounterSet {
 }
 
 impl CounterSet {
-    /// One value.
+    /// Returns one value.
     #[must_use]
     pub fn get(&self, count: Count) -> u64 {
         self.0[count as usize]
     }
 
-    /// Names and values, in the order of [`Count::ALL`].
+    /// Returns names and values, in the order of [`Count::ALL`].
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Count::ALL.iter().map(|&count| (count.name(), self.get(count)))
     }
 
-    /// The sum of two sets.
+    /// Returns the sum of two sets.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|index| {
@@ -264,7 +266,7 @@ impl CounterSet {
         }))
     }
 
-    /// What was counted since `earlier`.
+    /// Returns what was counted since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self(std::array::from_fn(|index| {

@@ -1,11 +1,15 @@
-//! What a policy may observe: who it runs for, time, chance, and its counters.
+//! What a policy may observe: its worker, the time, randomness, and its counters.
 
-use crate::{Count, Counters, WorkerId};
+use crate::{Count, Counters};
 use std::cell::{Cell, RefCell};
 use warpweft_platform::random::Rng;
 use warpweft_platform::{atomic, clock};
 
-/// Where a policy's time comes from.
+/// The number of a worker in its pool, from 0 to [`PoolEnv::workers`](crate::PoolEnv::workers) - 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkerId(pub usize);
+
+/// The source of a policy's time.
 #[derive(Debug, Clone, Copy)]
 pub enum Clock<'a> {
     /// The machine's monotonic clock.
@@ -14,9 +18,9 @@ pub enum Clock<'a> {
     Virtual(&'a Cell<u64>),
 }
 
-/// The part of a context that counts. It is two words, so a hook hands it on by value where its way gets
-/// slow: with a reference to the whole context there, the context would be written to memory also where its
-/// way is fast (13 instructions for each push).
+/// The counting part of a context. It is two words, so a hook passes it by value to its slow path. A
+/// reference to the whole context there would force the context into memory on the fast path, too (13
+/// instructions for each push).
 #[derive(Debug, Clone, Copy)]
 pub struct Tally<'a> {
     counters: &'a Counters,
@@ -24,7 +28,7 @@ pub struct Tally<'a> {
 }
 
 impl Tally<'_> {
-    /// Counts something. What only the [pool counts](Count::is_of_pool) is left as it is.
+    /// Adds `n` to a counter. Counters that [only the pool counts](Count::is_of_pool) do not change.
     #[inline]
     pub fn count(self, count: Count, n: u64) {
         if count.is_of_pool() {
@@ -49,7 +53,7 @@ pub struct Cx<'a> {
 }
 
 impl<'a> Cx<'a> {
-    /// The context of a hook that runs for a worker.
+    /// Makes the context of a hook that runs for a worker.
     #[inline]
     #[must_use]
     pub fn for_worker(
@@ -68,7 +72,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The context of a push from outside the pool. `counters` are kept by all outsiders together.
+    /// Makes the context of a push from outside the pool. All external threads share `counters`.
     #[inline]
     #[must_use]
     pub fn from_outside(workers: usize, counters: &'a Counters, clock: Clock<'a>) -> Self {
@@ -81,21 +85,21 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// The worker that the hook runs for; `None` for a push from outside.
+    /// Returns the worker that the hook runs for; `None` for a push from outside.
     #[inline]
     #[must_use]
     pub fn worker(&self) -> Option<WorkerId> {
         self.worker
     }
 
-    /// How many workers the pool may have at a time: [`PoolEnv::workers`](crate::PoolEnv::workers).
+    /// Returns how many workers the pool may have at a time: [`PoolEnv::workers`](crate::PoolEnv::workers).
     #[inline]
     #[must_use]
     pub fn workers(&self) -> usize {
         self.workers
     }
 
-    /// A random number in `0..bound`; 0 if `bound` is 0.
+    /// Returns a random number in `0..bound`; 0 if `bound` is 0.
     #[inline]
     #[must_use]
     pub fn random(&self, bound: usize) -> usize {
@@ -105,7 +109,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Monotonic time in nanoseconds. On the machine's clock it costs 20–30 ns: not for every push.
+    /// Returns monotonic time in nanoseconds. The machine's clock costs 20–30 ns: too much for every push.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         match self.clock {
@@ -114,20 +118,20 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Counts something. What only the [pool counts](Count::is_of_pool) is left as it is.
+    /// Adds `n` to a counter. Counters that [only the pool counts](Count::is_of_pool) do not change.
     #[inline]
     pub fn count(&self, count: Count, n: u64) {
         self.tally().count(count, n);
     }
 
-    /// What this worker has counted so far; outside of the pool, what everybody there has.
+    /// Returns what this worker has counted so far; outside of the pool, what all external threads have.
     #[inline]
     #[must_use]
     pub fn counted(&self, count: Count) -> u64 {
         self.counters.get(count)
     }
 
-    /// What counts.
+    /// Returns the counting part of this context.
     #[inline]
     #[must_use]
     pub fn tally(&self) -> Tally<'a> {
@@ -137,7 +141,7 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// A short pause inside a retry loop: another thread is about to finish something.
+    /// Pauses briefly inside a retry loop, while another thread finishes a step.
     #[inline]
     pub fn pause(&self) {
         atomic::spin_loop();

@@ -1,13 +1,13 @@
-//! Scheduling policies: which task next, from where, and where a ready task is put.
+//! Scheduling policies decide which task runs next, where it comes from, and where a ready task is put.
 //!
-//! A [`Policy`] is the handler of a pool's scheduling events. It decides; it never synchronises: it owns
-//! queues from `warpweft-queue`, but no thread, no lock order, no sleep. The same source runs in the runtime,
-//! under the model checkers and in the conformance kit.
+//! A [`Policy`] handles the scheduling events of a pool. It decides, but never synchronises: it owns queues
+//! from `warpweft-queue`, but no thread, lock order or sleep. The same source runs in the runtime, under the
+//! model checkers and in the conformance kit.
 //!
-//! - [`Policy`] is the trait, [`Cx`] what a policy may observe.
+//! - [`Policy`] is the trait; [`Cx`] is what a policy may observe.
 //! - [`Stealing`] is the family of work-stealing policies: an [`Order`] as its type, and the other axes as
 //!   values. [`Fifo`] and [`Lifo`] are the two plain ones.
-//! - [`ProWs`] leaves the deques of tasks that wait to thieves; [`Parsimonious`] goes on with its own.
+//! - [`ProWs`] leaves the deques of waiting tasks to thieves; [`Parsimonious`] continues with its own deque.
 //! - [`PolicySpec`] is the text form: `lifo+steal=half+overflow=grow`.
 //!
 //! The feature `policies`, off by default, adds the texts of policies that are one piece, such as `go`. Their
@@ -33,18 +33,18 @@ mod stealing;
 mod testing;
 
 pub use counters::{Count, CounterSet, Counters};
-pub use cx::{Clock, Cx, Tally};
+pub use cx::{Clock, Cx, Tally, WorkerId};
 pub use helping::{Cforall, Helping};
 pub use negele::{Negele, NegeleLocal};
 pub use order::{FifoOrder, LifoOrder, Order};
 pub use parsimonious::Parsimonious;
-pub use policy::{Policy, PolicyError, PoolEnv, Wake, WorkerId};
+pub use policy::{Policy, PolicyError, PoolEnv, Wake, YieldTo};
 pub use presets::{Go, Libfibre, Tokio};
 pub use prows::ProWs;
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor, Preset};
 pub use stealing::{
     Chained, Fifo, Help, Lifo, Mixed, Overflow, Prioritised, Rebalance, Slotted, StealAmount, Stealing,
-    Victims, Woken, YieldTo,
+    Victims, Woken,
 };
 pub use warpweft_platform::topology::Place;
 pub use warpweft_task::{TaskInfo, TaskRef, Waiting, Why};

@@ -1,11 +1,11 @@
-//! Parsimonious latency hiding (after S. K. Muller and U. A. Acar, *Latency-hiding work stealing*, 2016): the
-//! rival of [`prows`](crate::prows).
+//! Parsimonious latency hiding (after S. K. Muller and U. A. Acar, *Latency-hiding work stealing*, 2016). It
+//! is the alternative to [`prows`](crate::prows).
 //!
-//! A worker whose task begins to wait sets that task aside and goes on with its deque. When the task is woken
-//! it comes back to the worker on which it was suspended, not to the one whose thread has woken it.
+//! A worker whose task begins to wait sets that task aside and continues with its deque. A woken task returns
+//! to the worker on which it was suspended, not to the worker that has woken it.
 //!
 //! ```text
-//!   a thread that wakes ──▶ resumed (worker 0) ─┐ all at once, when worker 0 takes its next task
+//!   the waking thread ────▶ resumed (worker 0) ─┐ all at once, when worker 0 takes its next task
 //!                                               ▼
 //!   worker 0:        thieves: oldest ◀── [ · · · deque · · · ] ◀── push, next: newest
 //! ```
@@ -13,14 +13,14 @@
 //! # Invariants
 //!
 //! - The word of a task that sleeps is its worker's number plus 1; that of any other is 0.
-//! - A woken task lies in its worker's `resumed`, or in a deque. Its worker looks there before each task. If
-//!   it does not come to that because it is stuck in one, thieves find the task in `scan`, and in `search`
-//!   where several lie.
-//! - All else is [`Lifo`]'s, with one task per steal.
+//! - A woken task is in its worker's `resumed`, or in a deque. Its worker looks there before each task. If
+//!   the worker is stuck in a task, thieves find the woken task in `scan`, and also in `search` if there are
+//!   several.
+//! - All else is as in [`Lifo`], with one task per steal.
 //!
-//! *Why one deque for each worker.* In the paper a worker has several, because a deque stands where its
-//! suspended tasks were, until the last of them is back. Here a suspended task is in no deque, and comes back
-//! when it is ready; nothing has to be kept for it.
+//! *Why one deque for each worker.* In the paper a worker has several: a deque remains where its suspended
+//! tasks were, until the last of them is back. Here a suspended task is in no deque, and comes back when it
+//! is ready, so nothing has to be kept for it.
 
 use crate::{Cx, Lifo, Policy, PolicyError, PoolEnv, Wake, WorkerId};
 use std::fmt;
@@ -41,14 +41,14 @@ pub struct Parsimonious {
 }
 
 impl Parsimonious {
-    /// Deques with room for 256 tasks, which grow in place.
+    /// Makes deques with room for 256 tasks, which grow in place.
     #[must_use]
     #[inline]
     pub fn new() -> Self {
         Self { capacity: 256 }
     }
 
-    /// The capacity of a worker's deque in tasks, at first: 1 to 16 777 216, rounded up to a power of two.
+    /// Sets the initial capacity of a worker's deque in tasks: 1 to 16 777 216, rounded up to a power of two.
     #[must_use]
     #[inline]
     pub fn capacity(mut self, tasks: usize) -> Self {
@@ -71,7 +71,7 @@ impl fmt::Display for Parsimonious {
     }
 }
 
-/// What the workers of a [`Parsimonious`] pool share.
+/// The shared state of the workers of a [`Parsimonious`] pool.
 pub struct Shared {
     deques: <Lifo as Policy>::Shared,
     /// Tasks that were woken, by the worker on which they were suspended.
@@ -82,9 +82,9 @@ pub struct Shared {
 pub struct Local {
     deque: <Lifo as Policy>::Local,
     me: usize,
-    /// For what comes back at once.
+    /// Scratch space for tasks that come back at once.
     batch: Vec<TaskRef>,
-    /// Whose turn it is to be overdue.
+    /// The place whose turn it is in `poll_global`.
     turn: usize,
 }
 
@@ -153,7 +153,7 @@ impl Policy for Parsimonious {
     #[inline]
     fn search(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Lifo::search(&shared.deques, &mut local.deque, cx).or_else(|| {
-            // A lone one is left to its worker, who was woken for it.
+            // A single one is left to its worker, which was woken for it.
             let resumed = &shared.resumed[cx.random(shared.resumed.len())];
             if resumed.len() > 1 { resumed.pop() } else { None }
         })
@@ -171,13 +171,13 @@ impl Policy for Parsimonious {
     }
 }
 
-/// The tasks of this worker that were woken go to the bottom of its deque, the last one lowest.
+/// Puts the woken tasks of this worker at the bottom of its deque, the last one lowest.
 #[cold]
 #[inline]
 fn come_back(shared: &Shared, local: &mut Local, cx: &Cx<'_>) {
     shared.resumed[local.me].pop_batch(&mut local.batch, BATCH);
     for task in local.batch.drain(..) {
-        // Whom to wake was said when they were woken; thieves are searching already.
+        // The wake-ups were chosen when they were woken; thieves are searching already.
         let _ = Lifo::push(&shared.deques, Some(&mut local.deque), task, Why::Woken, cx);
     }
 }

@@ -1,49 +1,65 @@
-//! The trait that every scheduler is written against.
+//! The trait that every scheduler implements.
 
-use crate::{Cx, YieldTo};
+use crate::{Cx, WorkerId};
 use std::fmt;
 use warpweft_platform::topology::Place;
 use warpweft_queue::CapacityError;
 use warpweft_task::{TaskRef, Waiting, Why};
 
-/// The number of a worker in its pool, from 0: below [`PoolEnv::workers`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct WorkerId(pub usize);
+/// The destination of a task that yields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum YieldTo {
+    /// Its worker's own queue (EBSL's soft yield). With FIFO the task is behind all others. With LIFO it is
+    /// behind the newest only, whose data is still in the cache.
+    Local,
+    /// Queues of the pool that workers look at now and then (EBSL's hard yield): one for each two workers,
+    /// eight at most.
+    Global,
+}
 
-/// Whom the framework should wake after a push.
+impl fmt::Display for YieldTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Local => "local",
+            Self::Global => "global",
+        })
+    }
+}
+
+/// The worker that the framework should wake after a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Wake {
-    /// Nobody: somebody who is awake will find the task for certain.
+    /// None: a worker that is awake will certainly find the task.
     None,
-    /// A sleeper, if there is one and nobody is searching.
+    /// A sleeping worker, if there is one and none is searching.
     Any,
     /// That worker, if it sleeps; else as [`Any`](Wake::Any).
     Worker(WorkerId),
 }
 
-/// What a policy is built for.
+/// The pool for which a policy is built.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PoolEnv {
-    /// How many workers the pool may have at a time; at least 1. The runtime's compensating workers for stuck
-    /// workers are included, and have the highest numbers.
+    /// How many workers the pool may have at a time; at least 1. This includes the runtime's compensating
+    /// workers, which have the highest numbers.
     pub workers: usize,
-    /// Where each worker is, if they are pinned: who is near whom. Empty if they are not. The runtime's
-    /// compensating workers for stuck workers, which come last, run anywhere; they have the places of the
-    /// first workers here.
+    /// The place of each worker, if workers are pinned; otherwise empty. The runtime's compensating workers,
+    /// which come last, run anywhere; they have the places of the first workers here.
     pub places: Vec<Place>,
 }
 
 impl PoolEnv {
-    /// An environment of `workers` workers, which are pinned nowhere.
+    /// Makes an environment of `workers` workers, none of them pinned.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         let places = Vec::new();
         Self { workers, places }
     }
 
-    /// The same with workers at these places: one for each, or none.
+    /// Sets the places of the workers: one for each, or none.
     #[must_use]
     pub fn with_places(mut self, places: Vec<Place>) -> Self {
         self.places = places;
@@ -51,13 +67,13 @@ impl PoolEnv {
     }
 }
 
-/// Why a policy could not be built.
+/// The reason for which a policy could not be built.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PolicyError {
-    /// A queue of the asked capacity cannot be had.
+    /// A queue cannot have the requested capacity.
     Capacity(CapacityError),
-    /// Something else; the text says what was wrong and what would be right.
+    /// Another reason; the text says what was wrong and what would be right.
     Other(String),
 }
 
@@ -85,45 +101,45 @@ impl From<CapacityError> for PolicyError {
     }
 }
 
-/// A scheduling policy: the handler of one pool's scheduling events.
+/// A scheduling policy handles the scheduling events of one pool.
 ///
 /// The framework keeps what no policy may break: the task's state machine, the idle protocol (announce,
-/// fence, [`scan`](Policy::scan), sleep), shutdown, panic containment. A policy that breaks its own duties
+/// fence, [`scan`](Policy::scan), sleep), shutdown, and panic containment. A policy that breaks its duties
 /// can waste time or starve a task; it cannot corrupt memory or lose a wake-up. The conformance kit checks
 /// the duties.
 ///
-/// # What a policy may do with a token
+/// # What a policy may do with a task
 ///
-/// Look at it, set its word, keep it, hand it out, and drop it: a [`TaskRef`] has no other methods in safe
-/// code. So a task runs where its pool's worker runs it, and nowhere else. What a policy does beyond its
-/// duties is refused, or costs it its own pool:
+/// It may look at a [`TaskRef`], set its word, keep it, hand it out, and drop it; safe code has no other
+/// methods. So only a worker of the task's pool runs the task. Anything beyond that is refused, or costs the
+/// policy its pool:
 ///
 /// | a policy | then |
 /// |---|---|
-/// | drops a token | the task is cancelled and counted; its joiner gets `JoinError::Dropped`, or `Shutdown` once the pool closes |
-/// | keeps a token when its pool ends, in a `static` for instance | the pool says so on the standard error stream, and its memory stays until the last such token is dropped. The joiner waits as long |
+/// | drops a task | the task is cancelled and counted; its joiner gets `JoinError::Dropped`, or `Shutdown` once the pool closes |
+/// | keeps a task when its pool ends, in a `static` for instance | the pool reports it on the standard error stream, and its memory stays until the last such task is dropped. The joiner waits as long |
 /// | hands out a task of another pool | that task ends in its own pool as dropped; the policy's pool closes, and its `fault` names the policy |
 /// | panics in a hook | the pool closes, and its `fault` says so |
 /// | counts what [only the pool counts](crate::Count::is_of_pool) | nothing is counted |
-/// | names a worker that is not there in a [`Wake`] | any worker is woken |
+/// | names a worker that does not exist in a [`Wake`] | any worker is woken |
 ///
 /// # Duties
 ///
 /// - *Nothing lost*: a task that was pushed comes out of `next`, `poll_global`, `search` or `scan` of some
-///   worker, once. A token that a policy drops is cancelled, counted, and reported to its joiner as dropped.
-/// - *Nothing starved*: `poll_global` hands out, oldest first, what the order of `next` may pass over for
-///   ever: tasks from outside, yielded tasks, the bottom of a stack. The framework calls it once in
+///   worker, once. A task that a policy drops is cancelled, counted, and reported to its joiner as dropped.
+/// - *Nothing starved*: `poll_global` hands out, oldest first, what the order of `next` may pass over
+///   forever: tasks from outside, yielded tasks, the bottom of a stack. The framework calls it once in
 ///   [`INTERVAL`](Policy::INTERVAL) tasks and whenever `next` has nothing.
-/// - *What is urgent goes first*, if there are [`priorities`](Policy::priorities): a task with a priority
-///   runs within one `INTERVAL` of steps of each worker, however many less urgent ones are ready. It does not
-///   matter where it was pushed: from outside, spawned, woken, having given way. So every place where tasks
-///   wait keeps their priorities, and `next` knows what waits outside of the worker's own half. The less
-///   urgent tasks have their turns in `poll_global`.
-/// - *`scan` is exhaustive*: it returns `None` only if every place where a task could lie was seen empty
+/// - *Urgent tasks first*, if there are [`priorities`](Policy::priorities): a task with a priority runs
+///   within one `INTERVAL` of steps of each worker, however many less urgent ones are ready. It does not
+///   matter how it became ready: from outside, spawned, woken, or by yielding. So every place where tasks
+///   wait keeps their priorities, and `next` also considers what waits outside of the worker's own half. The
+///   less urgent tasks have their turns in `poll_global`.
+/// - *`scan` is exhaustive*: it returns `None` only if every place where a task could be was seen empty
 ///   during the call. It is the last look before sleep; a `scan` that gives up loses wake-ups.
 /// - *Purity*: no thread, no sleeping, no blocking. Hooks run on the hot path; they must be short.
 ///
-/// A hook that panics shuts the pool down: every task ends, joiners get an error, nothing hangs.
+/// A hook that panics shuts the pool down: every task ends, joiners get an error, no thread waits forever.
 ///
 /// # Examples
 ///
@@ -133,9 +149,9 @@ impl From<CapacityError> for PolicyError {
 /// use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};
 /// use warpweft_queue::Locked;
 ///
-/// struct Central;
+/// struct OneQueue;
 ///
-/// impl Policy for Central {
+/// impl Policy for OneQueue {
 ///     type Shared = Locked<TaskRef>;
 ///     type Local = ();
 ///
@@ -155,24 +171,24 @@ impl From<CapacityError> for PolicyError {
 /// }
 /// ```
 pub trait Policy: Send + Sync + Sized + 'static {
-    /// What all workers of a pool share.
+    /// The state that all workers of a pool share.
     type Shared: Send + Sync;
-    /// The owner's half: one per worker.
+    /// The state of one worker.
     type Local: Send;
 
-    /// Every how many tasks of a worker the framework asks [`poll_global`](Policy::overdue).
+    /// How many tasks a worker runs between two calls of [`poll_global`](Policy::poll_global).
     const INTERVAL: u32 = 61;
 
-    /// Whether [`completed`](Policy::retired) wants to be called; it costs a look at every task before it
+    /// True if [`completed`](Policy::completed) is to be called. That costs a look at every task before it
     /// runs.
     const WATCHES_COMPLETIONS: bool = false;
 
-    /// How many priorities a spawner may choose from, 0 being the most urgent one; none, unless a policy says
-    /// otherwise.
+    /// Returns how many priorities a spawner may choose from, where 0 is the most urgent one. The default is
+    /// none.
     ///
     /// A task that is spawned with priority `p` is first pushed with a [policy word](TaskRef::policy_word) of
-    /// [`priority::word(p)`](crate::priority::word), one without a priority with 0. The framework refuses
-    /// priorities beyond.
+    /// [`priority::word(p)`](crate::priority::word); without a priority the word is 0. The framework refuses
+    /// larger priorities.
     fn priorities(&self) -> u8 {
         0
     }
@@ -184,7 +200,7 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// The configuration is impossible, or memory is short. The error says what would be right.
     fn build(&self, env: &PoolEnv) -> Result<(Self::Shared, Vec<Self::Local>), PolicyError>;
 
-    /// A task is runnable: put it somewhere, and say whom to wake.
+    /// Stores a ready task, and returns the worker to wake.
     ///
     /// `local` is the pushing worker's; `None` for a push from outside the pool.
     fn push(
@@ -195,33 +211,34 @@ pub trait Policy: Send + Sync + Sized + 'static {
         cx: &Cx<'_>,
     ) -> Wake;
 
-    /// Whether a task that a worker pushes for this reason belongs in the worker's own half and nowhere else,
-    /// if there is room: [`push_local`](Policy::push_own) puts it there. It is asked when the pool begins,
-    /// and also later: the answer is to stay the same.
+    /// Returns true if a task that a worker pushes for this reason belongs in the worker's own half and
+    /// nowhere else, if there is room. Then [`push_local`](Policy::push_local) puts it there. The framework
+    /// calls it when the pool begins, and also later; the answer must not change.
     ///
-    /// What is provided says `false`, and [`push`](Policy::push) is called.
+    /// By default it returns `false`, and [`push`](Policy::push) is called.
     #[inline]
     fn is_fast_path(shared: &Self::Shared, why: Why) -> bool {
         let _ = (shared, why);
         false
     }
 
-    /// The short way of a push: puts the task into the worker's own half, or gives it back as it was, and
-    /// then [`push`](Policy::push) is called. Where it kept the task, somebody is woken as after
-    /// [`Wake::Any`]. Only for reasons that the policy [`keeps`](Policy::keeps).
+    /// The fast path of a push: puts the task into the worker's own half. If it cannot, it returns the task
+    /// unchanged, and [`push`](Policy::push) is called. If it kept the task, a worker is woken as after
+    /// [`Wake::Any`]. It is called only for reasons for which [`is_fast_path`](Policy::is_fast_path) returns
+    /// true.
     ///
-    /// It is there for speed alone: as its answer is known and needs neither context nor what is shared, the
-    /// rest of a push is out of the way of most tasks. `push` is to put a task where this would: it is called
-    /// without this, too.
+    /// It exists for speed alone. Its answer needs neither the context nor the shared state, so the rest of a
+    /// push is out of the way of most tasks. `push` must put a task at the same place, because it is also
+    /// called without this.
     #[inline]
     fn push_local(local: &mut Self::Local, task: TaskRef) -> Result<(), TaskRef> {
         let _ = local;
         Err(task)
     }
 
-    /// The running task gives way, and says itself where to: back to this worker (a *soft* yield), or to
-    /// where all workers look now and then (a *hard* one). What is provided pushes it as any task that
-    /// yields; a policy that has but one place for them may leave it at that.
+    /// Stores the running task, which yields and names the destination: this worker (a *soft* yield), or
+    /// queues where all workers look now and then (a *hard* one). By default it is pushed with
+    /// `Why::Yielded`; a policy with only one place for such tasks may leave it at that.
     fn yielded(
         shared: &Self::Shared,
         local: &mut Self::Local,
@@ -233,71 +250,73 @@ pub trait Policy: Send + Sync + Sized + 'static {
         Self::push(shared, Some(local), task, Why::Yielded, cx)
     }
 
-    /// Whether [`suspended`](Policy::suspended) wants to be called. It is asked once, when the pool is built.
+    /// Returns true if [`suspended`](Policy::suspended) is to be called. It is called once, when the pool is
+    /// built.
     #[inline]
     fn watches_waits(shared: &Self::Shared) -> bool {
         let _ = shared;
         true
     }
 
-    /// The running task of this worker waits. Only if [`watches_waits`](Policy::watches_waits). Called before
-    /// it can be woken: a wake that came earlier becomes a `push(Woken)` after this returns.
+    /// Reports that the running task of this worker waits. Only if [`watches_waits`](Policy::watches_waits).
+    /// It is called before the task can be woken: a wake that came earlier becomes a `push(Woken)` after this
+    /// returns.
     fn suspended(shared: &Self::Shared, local: &mut Self::Local, task: Waiting<'_>, cx: &Cx<'_>) {
         let _ = (shared, local, task, cx);
     }
 
-    /// The next task of this worker's own; cheap.
+    /// Returns the next task of this worker's own; it must be cheap.
     fn next(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef>;
 
-    /// The oldest of what `next` may pass over: from outside, yielded, at the bottom. Called every
+    /// Returns the oldest of what `next` may pass over: from outside, yielded, at the bottom. Called every
     /// [`INTERVAL`](Policy::INTERVAL) tasks, and when `next` has nothing.
     fn poll_global(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         let _ = (shared, local, cx);
         None
     }
 
-    /// A task of someone else's; may be random, may give up. Called again and again, with growing pauses,
-    /// until the worker's patience ends.
+    /// Returns a task from another worker; it may be random, and may give up. Called again and again, with
+    /// growing pauses, until the worker gives up.
     fn search(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::scan(shared, local, cx)
     }
 
-    /// A worker is stuck in a task, and this one, which may have tasks of its own that always yield, looks
-    /// after what lies behind it: something that lies with another worker. Called every other time in place
-    /// of `poll_global`, as long as somebody is stuck; may give up.
+    /// Returns a task that is with another worker, while a worker is stuck in a task. This worker may have
+    /// tasks that always yield, and so never search. Called every other time in place of `poll_global`, as
+    /// long as a worker is stuck; it may give up.
     fn steal_from_stuck(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::search(shared, local, cx)
     }
 
-    /// The last look before sleep: every place, in a fixed order, whatever it takes.
+    /// Takes the last look before sleep: at every place, in a fixed order, at any cost.
     ///
-    /// The one exception: a place that only its owner can reach, such as a slot for the latest spawn. It may
-    /// be left out where the push into it answered [`Wake::None`], because its owner is awake and looks there
-    /// before it sleeps.
+    /// There is one exception: a place that only its owner can reach, such as a slot for the latest spawn. It
+    /// may be left out if the push into it returned [`Wake::None`], because its owner is awake and looks
+    /// there before it sleeps.
     fn scan(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef>;
 
-    /// A task that lies with this worker, which retires: it was there for one that was stuck. Called until
-    /// there is none; each is pushed again, as from outside. Where `next` draws on what all workers share
-    /// this is to return `None`, or that would be turned over.
+    /// Returns a task of this worker, a compensating worker that is no longer needed. Called until it returns
+    /// `None`; each task is pushed again, as from outside. Where `next` draws on shared queues this must not,
+    /// or their tasks would be moved round.
     fn drain(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::next(shared, local, cx)
     }
 
-    /// Whether nothing else is ready for this worker, so that a yield may return at once. A hint: `false` is
-    /// always right.
+    /// Returns true if nothing else is ready for this worker, so that a yield may return at once. It is a
+    /// hint: `false` is always correct.
     fn is_only_ready(shared: &Self::Shared, local: &Self::Local) -> bool {
         let _ = (shared, local);
         false
     }
 
-    /// Takes out tasks that were cancelled while they lay here, so that what they hold is freed before their
-    /// turn comes. The framework ends what it returns; a policy that returns nothing, as the provided
-    /// function does, lets each task wait for its turn, which is when it is found cancelled.
+    /// Takes out tasks that were cancelled while they were queued, so that what they hold is freed before
+    /// their turn comes. The framework ends what it returns. By default it returns nothing, and each task is
+    /// found cancelled when its turn comes.
     ///
-    /// Called when a worker looks up, [`INTERVAL`](Policy::INTERVAL) tasks after the last time, if anything
-    /// was cancelled meanwhile in this process: `cancellations` is how many were since the pool began. To
-    /// look at everything for each one would be too much; how many are worth it is the policy's to say.
-    /// Whatever it puts back need not be announced: the framework wakes somebody afterwards.
+    /// Called [`INTERVAL`](Policy::INTERVAL) tasks after the last time, if anything was cancelled meanwhile
+    /// in this process. `cancellations` is their number since the pool began. A look at all tasks for each
+    /// cancellation would be too expensive; the policy decides how many are worth it. The policy need not
+    /// announce what it puts back: the framework wakes a worker afterwards.
     fn evict(
         shared: &Self::Shared,
         local: &mut Self::Local,
@@ -308,9 +327,10 @@ pub trait Policy: Send + Sync + Sized + 'static {
         Vec::new()
     }
 
-    /// A task of this pool ended on this worker, having run or been cancelled: take back what travelled with
-    /// it. `policy_word` is what it carried when it was last taken or suspended. Only if
-    /// [`WATCHES_COMPLETIONS`](Policy::WATCHES_ENDS); not for tasks that end with their pool.
+    /// Reports that a task of this pool ended on this worker, after it ran or was cancelled, so that the
+    /// policy can take back what travelled with it. `policy_word` is its word when it was last taken or
+    /// suspended. Only if [`WATCHES_COMPLETIONS`](Policy::WATCHES_COMPLETIONS); not for tasks that end with
+    /// their pool.
     fn completed(shared: &Self::Shared, local: &mut Self::Local, policy_word: u64) {
         let _ = (shared, local, policy_word);
     }

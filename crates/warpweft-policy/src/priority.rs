@@ -1,19 +1,19 @@
-//! Where a task's priority is: in the top byte of its policy word, whichever policy runs.
+//! A task's priority is in the top byte of its policy word, with every policy.
 //!
 //! ```text
-//!   priority + 1, or 0 for none given : 8 │ the policy's own: a node, a home, a time stamp : 56
+//!   priority + 1, or 0 for none given : 8 │ the policy's own: a node, a worker, a time stamp : 56
 //! ```
 //!
-//! A spawner names a priority, the framework checks it against
+//! A spawner names a priority. The framework checks it against
 //! [`Policy::priorities`](crate::Policy::priorities) and writes it before the first push. From then on the
-//! word is the policy's: one that writes into it keeps the top byte ([`keep`]).
+//! word belongs to the policy, which keeps the top byte when it writes ([`keep`]).
 
-/// What is not the priority.
+/// The bits of the word that are not the priority.
 const REST: u64 = u64::MAX >> 8;
 const PRIORITY: u32 = REST.count_ones();
 
-/// The word of a new task with this priority, of which 0 is the most urgent one. There are 255: the last
-/// number is as the last but one.
+/// Returns the word of a new task with this priority, where 0 is the most urgent one. There are 255: the last
+/// number means the same as the last but one.
 ///
 /// ```
 /// use warpweft_policy::priority;
@@ -25,15 +25,15 @@ pub const fn word(priority: u8) -> u64 {
     (priority.saturating_add(1) as u64) << PRIORITY
 }
 
-/// The priority in a task's word. `None`: its spawner gave none.
+/// Returns the priority in a task's word; `None` if its spawner gave none.
 #[must_use]
 pub const fn of(word: u64) -> Option<u8> {
     ((word >> PRIORITY) as u8).checked_sub(1)
 }
 
-/// Which of `levels` levels a task belongs to. Without a priority it is the normal one, in the middle:
-/// `(levels - 1) / 2`; and what is beyond the last level, perhaps from a pool with more of them, is on the
-/// last.
+/// Returns to which of `levels` levels a task belongs. A task without a priority is on the normal level, in
+/// the middle: `(levels - 1) / 2`. A priority beyond the last level, perhaps from a pool with more levels, is
+/// on the last.
 ///
 /// ```
 /// use warpweft_policy::priority::{level, word};
@@ -50,15 +50,14 @@ pub const fn level(word: u64, levels: usize) -> usize {
     }
 }
 
-/// The word with its priority and with `own`, what the policy wants to know of the task, of which it keeps 56
-/// bits.
+/// Returns the word with its priority and with the policy's own part, of which it keeps 56 bits.
 #[inline]
 #[must_use]
 pub const fn keep(word: u64, own: u64) -> u64 {
     word & !REST | own & REST
 }
 
-/// What the policy has written there.
+/// Returns the policy's own part.
 #[inline]
 #[must_use]
 pub const fn own(word: u64) -> u64 {

@@ -1,8 +1,8 @@
 //! Proactive work stealing (K. Singer, Y. Xu and I-T. A. Lee, *Proactive work stealing for futures*, 2019;
 //! with tasks that may be woken any number of times: ProWS-R, N. Weidinger, 2022).
 //!
-//! A worker whose task begins to wait does not go on with its deque, as a *parsimonious* one would: it leaves
-//! the deque behind as it is, and becomes a thief at once. So there are more deques than workers.
+//! A worker whose task begins to wait does not continue with its deque, as a *parsimonious* one would. It
+//! leaves the deque behind as it is, and becomes a thief at once. So there are more deques than workers.
 //!
 //! # States
 //!
@@ -40,33 +40,32 @@
 //!
 //! - Every step is atomic: [`Deques`] does it under the locks of the sets concerned. So a deque with tasks is
 //!   in exactly one set at any time, and one without is in none.
-//! - Each mugging was paid for by a steal from the same deque: there is no way to muggable but step 4. (The
-//!   bound O(T₁/P + T∞ lg P) rests on that.)
-//! - A suspended deque waits for one task that sleeps, and no two for the same. The framework hands a task's
-//!   token to `push` once however often it is woken, and not before `suspended` has returned; so a wake that
+//! - Each takeover was paid for by a steal from the same deque: only step 4 leads to muggable. (The bound
+//!   O(T₁/P + T∞ lg P) depends on that.)
+//! - A suspended deque waits for one task that sleeps, and no two wait for the same. The framework passes a
+//!   task to `push` once however often it is woken, and not before `suspended` has returned. So a wake that
 //!   comes twice, early or late reaches no deque.
 //! - A task that is woken without having been suspended has the word 0, and is pushed like a spawned one.
 //! - After `suspended`, `next` has nothing until the worker has stolen.
+//! - Each push returns [`Wake::Any`], since any worker may take the task.
 //!
-//! - Each push says [`Wake::Any`], since any worker may take the task.
-//!
-//! [`Shared::states`] shows the deques and their states at a moment.
+//! [`Shared::states`] returns the deques and their states at one moment.
 //!
 //! # Beyond the papers
 //!
-//! - *Fairness.* `poll_global` goes by turns to the injector, the yielded tasks, the top of the own deque,
-//!   and the deques without an owner (each of them in its turn, not by chance; it steals and never mugs).
-//!   Without it a task can wait for ever for thieves who choose others. Called out of that turn for a worker
-//!   without tasks while there are deques without an owner, it draws like `search`: the steal that follows a
-//!   wait does without the idle protocol.
-//! - *First things first.* `search` and `scan` look at the own deque, the injector and the yielded tasks
+//! - *Fairness.* `poll_global` takes in turn from the injector, the yielded tasks, the top of the worker's
+//!   deque, and the deques without an owner. Of these each has its turn, and it steals single tasks only.
+//!   Without it a task could wait forever for thieves that choose others. When it is called out of turn for a
+//!   worker without tasks while there are deques without an owner, it draws like `search`: so the steal that
+//!   follows a wait does without the idle protocol.
+//! - *Own tasks first.* `search` and `scan` look at the worker's deque, the injector and the yielded tasks
 //!   before they steal.
-//! - *The last look.* `scan` looks at every set, and again if a deque moved meanwhile: chance may miss the
-//!   one set that has work.
-//! - *Yielded tasks* go to a queue of the pool; into their deque they would come straight back.
+//! - *The last look.* `scan` looks at every set, and again if a deque moved meanwhile: a random choice may
+//!   miss the one set that has work.
+//! - *Yielded tasks* go to a queue of the pool; from their deque they would come straight back.
 //!
-//! What becomes of a pool's fibers and blocked threads is not told to a policy: they stay on their stacks and
-//! suspend no deque.
+//! A policy is not told about a pool's fibers and blocked threads: they stay on their stacks and suspend no
+//! deque.
 
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
 use std::fmt;
@@ -87,15 +86,15 @@ pub struct ProWs {
 }
 
 impl ProWs {
-    /// Deques with room for 64 tasks, which grow in place.
+    /// Makes deques with room for 64 tasks, which grow in place.
     #[must_use]
     #[inline]
     pub fn new() -> Self {
         Self { capacity: 64 }
     }
 
-    /// The capacity of a new deque in tasks: at least 1, rounded up to a power of two. There may be many
-    /// deques: those that wait with tasks in them keep their memory.
+    /// Sets the capacity of a new deque in tasks: at least 1, rounded up to a power of two. There may be many
+    /// deques; waiting deques with tasks keep their memory.
     #[must_use]
     #[inline]
     pub fn capacity(mut self, tasks: usize) -> Self {
@@ -118,7 +117,7 @@ impl fmt::Display for ProWs {
     }
 }
 
-/// What the workers of a [`ProWs`] pool share.
+/// The shared state of the workers of a [`ProWs`] pool.
 #[derive(Debug)]
 pub struct Shared {
     deques: Deques<TaskRef>,
@@ -127,8 +126,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Every deque that there is at this moment, and its state: those with tasks, and the empty ones that are
-    /// suspended. In no particular order. For tests and reports: it locks all sets.
+    /// Returns every deque that there is at this moment, and its state: those with tasks, and the empty ones
+    /// that are suspended. They are in no particular order. For tests and reports: it locks all sets.
     #[must_use]
     #[inline]
     pub fn states(&self) -> Vec<DequeView> {
@@ -140,11 +139,11 @@ impl Shared {
 #[derive(Debug)]
 pub struct Local {
     active: Active<TaskRef>,
-    /// Whose turn it is to be overdue.
+    /// The place whose turn it is in `poll_global`.
     turn: usize,
 }
 
-/// Places where a task can be overdue.
+/// The number of places that `poll_global` polls in turn.
 const PLACES: usize = 4;
 
 impl Policy for ProWs {
@@ -214,8 +213,8 @@ impl Policy for ProWs {
                 let set = local.turn / PLACES % cx.workers();
                 taken(shared, set, shared.deques.sweep(set), cx)
             }
-            // Out of turn: who has just left a deque, or has nothing to do, steals at once, without a word to
-            // those who sleep.
+            // Out of turn: a worker that has just left a deque, or has nothing to do, steals at once, without
+            // the idle protocol.
             _ if local.active.is_empty() && !shared.deques.all_are_active() => draw(shared, local, cx),
             _ => None,
         })
@@ -244,15 +243,16 @@ impl Policy for ProWs {
 
     #[inline]
     fn completed(shared: &Shared, _local: &mut Local, policy_word: u64) {
-        // A task that is taken from a deque has the word 0: this one ended when it was about to wait, and
-        // nobody can wake it.
+        // A task that is taken from a deque has the word 0. So this one ended when it was about to wait, and
+        // no thread can wake it.
         if policy_word != 0 {
             shared.deques.abandon(policy_word);
         }
     }
 }
 
-/// A task was woken: if a deque waits for it, it goes there. Otherwise it comes back.
+/// Resumes the deque that waits for a woken task. Returns the task if there is none.
+
 #[inline]
 fn woken(shared: &Shared, mut task: TaskRef, cx: &Cx<'_>) -> Result<(), TaskRef> {
     let word = task.policy_word();
@@ -272,8 +272,9 @@ fn own_or_pool(shared: &Shared, local: &mut Local) -> Option<TaskRef> {
         .or_else(|| shared.yielded.pop())
 }
 
-/// Some attempts, each at a random deque of a random set. A set without deques, such as that of a
-/// compensating worker that nobody carries, costs a load.
+/// Makes some attempts, each at a random deque of a random set. A set without deques, such as that of an
+/// unused compensating worker, costs a load.
+
 #[inline]
 fn draw(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
     (0..2 * cx.workers()).find_map(|_| {
@@ -289,7 +290,8 @@ fn draw(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
     })
 }
 
-/// What a thief has got from a set; if the set has lost a deque thereby, it gets another.
+/// Returns the task that a thief has taken from a set. If the set lost a deque thereby, it gets another.
+
 #[inline]
 fn taken(shared: &Shared, set: usize, steal_from: StealOutcome<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
     let (task, lost) = match steal_from {

@@ -1,4 +1,4 @@
-//! A pool without threads, for the tests of policies: hooks called one after the other.
+//! A pool without threads, for tests of policies: it calls the hooks one after the other.
 
 use crate::{Clock, Counters, Cx, Policy, PoolEnv, Wake, WorkerId};
 use std::cell::{Cell, RefCell};
@@ -61,7 +61,7 @@ impl<P: Policy> Pool<P> {
         P::push(&self.shared, None, task, Why::Injected, &cx)
     }
 
-    /// Runs a task to its end; its number.
+    /// Runs a task to its end, and returns its number.
     pub(crate) fn end(&mut self, worker: usize, task: TaskRef) -> usize {
         let (number, word) = (number(&task), task.policy_word());
         probe::run(task);
@@ -69,7 +69,7 @@ impl<P: Policy> Pool<P> {
         number.expect("a task of the probe")
     }
 
-    /// The numbers of all that `next` has, in its order.
+    /// Returns the numbers of all tasks that `next` hands out, in its order.
     pub(crate) fn all(&mut self, worker: usize) -> Vec<usize> {
         let mut numbers = Vec::new();
         while let Some(task) = self.call(worker, P::next) {
@@ -86,7 +86,7 @@ impl<P: Policy> Pool<P> {
         }
     }
 
-    /// The number of what a hook hands out, which ends.
+    /// Ends the task that a hook hands out, and returns its number.
     pub(crate) fn run(
         &mut self,
         worker: usize,
@@ -104,7 +104,7 @@ impl<P: Policy> Pool<P> {
     }
 }
 
-/// Every `INTERVAL` steps `poll_global` comes first.
+/// Takes the next task as the framework does: every `INTERVAL` steps `poll_global` comes first.
 pub(crate) fn next_step<P: Policy>(pool: &mut Pool<P>, worker: usize, step: u64) -> Option<TaskRef> {
     let poll_global = |pool: &mut Pool<P>| pool.call(worker, P::poll_global);
     if step.is_multiple_of(u64::from(P::INTERVAL))
@@ -115,16 +115,16 @@ pub(crate) fn next_step<P: Policy>(pool: &mut Pool<P>, worker: usize, step: u64)
     pool.call(worker, P::next).or_else(|| poll_global(pool))
 }
 
-/// What the busy tasks do.
+/// The behaviour of the busy tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Busy {
     Yield,
-    /// They wait, and are woken at once: in the slot, where there is one.
+    /// They wait, and are woken at once: so they use the slot, if there is one.
     Wake,
 }
 
-/// Busy tasks keep the workers busy for ever; one more comes. Whichever workers make steps: within the bound
-/// it runs.
+/// Busy tasks keep the workers busy forever, and one more task comes. Whichever workers make steps, it runs
+/// within the bound.
 pub(crate) fn keeps_its_bound<P: Policy>(
     policy: &P,
     busy_do: Busy,

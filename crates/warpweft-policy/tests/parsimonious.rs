@@ -1,4 +1,4 @@
-//! Where a parsimonious pool puts a task that was woken.
+//! Tests where a parsimonious pool puts a woken task.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use std::cell::{Cell, RefCell};
@@ -134,7 +134,7 @@ fn a_lone_one_is_left_to_its_worker_and_several_are_shared() {
     }
     let stolen = (0..20).find_map(|_| pool.search(1));
     assert_eq!(stolen, Some(0), "the one that has waited longest");
-    // The worker may be stuck in a task: whoever is about to sleep takes the lone one, too.
+    // The worker may be stuck in a task: a thread that is about to sleep takes the single one, too.
     assert_eq!(
         [pool.scan(1), pool.scan(1), pool.scan(1)],
         [Some(1), Some(2), None]

@@ -1,4 +1,5 @@
-//! Which task is next, in each order, and where a task lies, on each axis: event by event, with one thread.
+//! Tests which task is next, in each order, and where a task is, on each axis: event by event, with one
+//! thread.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use std::cell::RefCell;
@@ -73,7 +74,7 @@ impl<O: Order> Bench<Stealing<O>> {
         (0..tasks).for_each(|_| self.push(0, Why::Spawned));
     }
 
-    /// What a hook hands out, run.
+    /// Runs the task that a hook hands out.
     fn take(
         &mut self,
         worker: usize,
@@ -146,8 +147,8 @@ fn by_chance_the_newest_comes_as_often_as_was_said() {
     assert!(MixedOrder::new(Mix::Stochastic(0)).is_err() && MixedOrder::new(Mix::Stochastic(100)).is_err());
 }
 
-/// After three of the newest, as many of the oldest as there are: nothing is stuck in between, whatever comes
-/// meanwhile.
+/// After three of the newest, as many of the oldest as there are. So nothing is stuck in between, whatever
+/// comes meanwhile.
 #[test]
 fn reversing_takes_as_many_of_the_oldest_as_there_were() {
     assert_eq!(order_of(&mixed(Mix::Reverse(n(3))), 6), [5, 4, 3, 0, 1, 2]);
@@ -198,7 +199,7 @@ fn urgent_tasks_go_first_and_others_are_overdue() {
     for level in [2, 0, 1, 0, 9] {
         let _ = bench.push_word(0, Why::Spawned, priority::word(level));
     }
-    // The lowest levels come up when the worker looks after what was passed over, which is once in six times.
+    // The lowest levels have a turn when the worker polls what was passed over, which is once in six times.
     let poll_global: Vec<_> = (0..12)
         .filter_map(|_| bench.take(0, Stealing::poll_global))
         .collect();
@@ -232,7 +233,7 @@ fn urgent_tasks_go_first_and_others_are_overdue() {
     assert_eq!((policy.priorities(), too_many.priorities()), (3, 0));
 }
 
-/// Whatever is around the levels, or in them, says how many there are; the others have none.
+/// Whatever is around the levels, or in them, reports how many there are; the others have none.
 #[test]
 fn priorities_are_known_however_orders_are_nested() {
     let levels = PriorityOrder::new(SlotOrder::new(FifoOrder, n(3)), n(5));
@@ -245,7 +246,7 @@ fn priorities_are_known_however_orders_are_nested() {
     );
 }
 
-/// Homes and time stamps lie in the same word.
+/// The preferred worker and the time stamp are in the same word.
 #[test]
 fn a_task_keeps_its_priority_whatever_else_is_noted_of_it() {
     let levels = PriorityOrder::new(FifoOrder, n(3));
@@ -308,7 +309,7 @@ fn what_finds_no_room_is_not_lost() {
     }
 }
 
-/// The lock-free queues have an end, and what is beyond it is not lost either, nor does it wait for ever.
+/// The lock-free queues are bounded. What is beyond their bound is not lost either, nor does it wait forever.
 #[test]
 fn what_the_lock_free_queues_have_no_room_for_is_served_in_between() {
     let mut bench = Bench::new(&Fifo::new().capacity(1).overflow(Overflow::Multi(n(1))), 1);
@@ -366,7 +367,7 @@ fn a_woken_task_goes_home() {
         (bench.next(0), bench.take(2, Stealing::poll_global)),
         (None, Some(0))
     );
-    // One that slept never is woken where its waker is; and without `last` all are.
+    // A task that never slept is woken where its waker is; and without `last` all are.
     bench.tasks = 1;
     assert_eq!(bench.push_word(0, Why::Woken, 0), Wake::Any);
     assert_eq!(bench.next(0), Some(1));
@@ -380,7 +381,7 @@ fn a_busy_worker_is_helped() {
     for (help, thief) in [(Help::Shed, None), (Help::Tickets, Some(1)), (Help::None, None)] {
         let mut bench = Bench::new(&Fifo::new().help(help).victims(Victims::Nearest(n(1))), 4);
         bench.spawn(40);
-        // It looks up, and asks.
+        // It polls, and asks.
         assert_eq!(bench.take(0, Stealing::poll_global), None);
         let asked = bench.counters.get(Count::HelpRequests);
         assert_eq!(asked, u64::from(help != Help::None), "{help:?}");

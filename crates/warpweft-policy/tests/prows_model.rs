@@ -1,6 +1,6 @@
-//! Proactive work stealing against its table of states: a model that knows nothing of sets and locks says for
-//! each task that comes out from which deque it may have come, what becomes of that deque, and so which
-//! deques there are.
+//! Proactive work stealing against its table of states. The model does not depend on sets and locks. For each
+//! task that comes out it computes from which deque it may have come, what happens to that deque, and so
+//! which deques there are.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use proptest::collection::vec;
@@ -38,7 +38,7 @@ enum End {
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
-    /// By a worker, so many; by nobody.
+    /// By a worker, this many times; or by no thread.
     Spawn(usize, usize),
     Inject,
     /// A worker takes a task, which then does that.
@@ -123,7 +123,7 @@ impl Model {
         });
     }
 
-    /// Whether a deque waited for this task.
+    /// Returns true if a deque waited for this task.
     fn resume(&mut self, task: usize, comes: bool) -> bool {
         let waits = self.deques.iter().position(|deque| deque.waits_for == Some(task));
         let Some(deque) = waits.map(|found| &mut self.deques[found]) else {
@@ -140,7 +140,8 @@ impl Model {
             .retain(|deque| deque.state == Suspended || !deque.tasks.is_empty());
     }
 
-    /// A worker was given this task, with the whole deque or without: from where, by the rules?
+    /// A worker was given this task, with the whole deque or without. By the rules, which deque did it come
+    /// from?
     fn take(&mut self, worker: usize, hook: Hook, task: usize, mugged: bool) {
         let own = self.active(worker);
         if hook != Hook::Next && self.outside.front() == Some(&task) {
@@ -351,7 +352,7 @@ proptest! {
             pool.step(op);
             pool.agree();
         }
-        // Everybody wakes up, and one worker finds everything.
+        // Each worker wakes up, and one finds everything.
         while let Some(task) = pool.asleep.pop() {
             assert!(pool.model.resume(number(&task).expect("a probe's"), true));
             pool.push(None, task, Why::Woken);
@@ -369,8 +370,8 @@ proptest! {
     }
 }
 
-/// Workers who always have work of their own do not steal: the deques without an owner have their turn all
-/// the same.
+/// Workers that always have their own work do not steal: the deques without an owner have their turn all the
+/// same.
 #[test]
 fn a_deque_that_was_left_does_not_starve() {
     let mut pool = Pool::new(1);

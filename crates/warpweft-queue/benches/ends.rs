@@ -1,13 +1,13 @@
 //! The stealable queues against those of `st3` and `crossbeam-deque`, under the same load.
 //!
-//! The owner pushes 64 elements and then pops 64 times; 0, 1 or 3 thieves steal half of what there is all the
-//! time, into a queue of their own, which they empty before they steal again. The time is the owner's.
-//! Elements are one word, and the bounded queues have the same capacity. With thieves, a pop may find
-//! nothing; without, it must not.
+//! The owner pushes 64 elements and then pops 64 times. 0, 1 or 3 thieves steal half of the elements all the
+//! time, into their own queues, which they empty before they steal again. The time is the owner's. Elements
+//! are one word, and the bounded queues have the same capacity. With thieves, a pop may find nothing;
+//! without, it must not.
 //!
 //! `cargo bench -p warpweft-queue --bench ends`
 
-// The model checkers have no benchmarks: nothing is left to compile, a `main` neither.
+// The model checkers have no benchmarks: only an empty `main` is compiled.
 #![cfg_attr(any(warpweft_loom, warpweft_shuttle), no_main)]
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
@@ -39,7 +39,7 @@ trait Contestant {
 
     fn owner() -> Self::Owner;
     fn thief(owner: &Self::Owner) -> Self::Thief;
-    /// Whether there was room.
+    /// Returns true if there was room.
     fn push(owner: &mut Self::Owner, element: Element) -> bool;
     fn pop(owner: &mut Self::Owner) -> Option<Element>;
     /// Takes half: the oldest to run at once, the others into `own`.
@@ -121,7 +121,7 @@ macro_rules! st3 {
 st3!(fifo, "st3 fifo");
 st3!(lifo, "st3 lifo");
 
-/// The queues of `crossbeam-deque`: unbounded, a batch is at most 32.
+/// The queues of `crossbeam-deque`: they are unbounded, and a batch has at most 32 elements.
 struct Crossbeam<const FIFO: bool>;
 
 impl<const FIFO: bool> Contestant for Crossbeam<FIFO> {

@@ -1,16 +1,16 @@
 //! The pushes that grow a ring, while thieves run, more of them than there are CPUs.
 //!
-//! An owner that had to wait for a preempted thief would wait for a slice of the scheduler, some
-//! milliseconds, now and then. Here it waits for nobody: a stalled thief keeps the old ring alive, and the
-//! owner goes on in the new one. The table shows what that costs, beside threads that only take CPU time from
-//! the owner: each round fills a queue of 4 slots with 4096 elements, so it grows ten times.
+//! An owner that had to wait for a preempted thief would sometimes wait for a slice of the scheduler, some
+//! milliseconds. Here it waits for no thread: a stalled thief keeps the old ring alive, and the owner
+//! continues in the new one. The table shows the cost of that, beside threads that only take CPU time from
+//! the owner. Each round fills a queue of 4 slots with 4096 elements, so it grows ten times.
 //!
-//! And for how long a growth of a large ring stops a thief, who steals one by one: from its first steal that
-//! loses to the next that does not. The owner never pops, so there is nothing else to lose against.
+//! It also shows for how long a growth of a large ring stops a thief that steals one by one: from its first
+//! steal that loses to the next that does not. The owner never pops, so the thief loses only to the growth.
 //!
 //! `cargo bench -p warpweft-queue --bench growth`
 
-// The model checkers have no benchmarks: nothing is left to compile, a `main` neither.
+// The model checkers have no benchmarks: only an empty `main` is compiled.
 #![cfg_attr(any(warpweft_loom, warpweft_shuttle), no_main)]
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
@@ -94,7 +94,7 @@ fn row<Q: Owner<NonZeroUsize, Thief: 'static> + 'static>(name: &str) {
 
 /// Elements of the large ring.
 const MANY: usize = 1 << 22;
-/// Times that it is filled.
+/// How often it is filled.
 const FILLINGS: usize = 5;
 
 /// Nanoseconds of each stretch in which the one thief of a queue that grows to [`MANY`] elements got nothing,

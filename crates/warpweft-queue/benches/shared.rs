@@ -1,8 +1,8 @@
 //! The shared queues against those of crossbeam, under the same load.
 //!
-//! One thread pushes 64 elements and then tries 64 times to take one; 0, 1 or 3 other threads take what they
-//! can get, all the time. The time is that of the one thread. Whoever takes an element counts it; none may be
-//! lost.
+//! One thread pushes 64 elements and then tries 64 times to take one. 0, 1 or 3 other threads take what they
+//! can get, all the time. The time is that of the one thread. The thread that takes an element counts it;
+//! none may be lost.
 //!
 //! `cargo bench -p warpweft-queue --bench shared`
 #![allow(
@@ -10,7 +10,7 @@
     clippy::disallowed_types,
     reason = "outside the checkers the system's own threads and locks are what is tested against"
 )]
-// The model checkers have no benchmarks: nothing is left to compile, a `main` neither.
+// The model checkers have no benchmarks: only an empty `main` is compiled.
 #![cfg_attr(any(warpweft_loom, warpweft_shuttle), no_main)]
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
@@ -143,7 +143,7 @@ fn crossbeam(criterion: &mut Criterion) {
     }
 }
 
-/// The inbox has one owner, so nobody else can take.
+/// The inbox has one owner, so no other thread can take.
 fn inbox(criterion: &mut Criterion) {
     let mut owner = InboxOwner::new();
     let sender = owner.sender();

@@ -1,15 +1,15 @@
-//! How to wait for another thread that is in the middle of something short.
+//! Waits for another thread that is in the middle of a short step.
 
 use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::thread::yield_now;
 
-/// Spins a little longer each time; later it gives the CPU away, since the other thread may be without one.
+/// Spins a little longer each time. Later it yields the CPU, since the other thread may have none.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     step: u32,
 }
 
-/// 2^6 spins at most, about a tenth of a microsecond: less than it costs to give the CPU away.
+/// At most 2^6 spins, about a tenth of a microsecond: less than it costs to yield the CPU.
 const SPIN_STEPS: u32 = 6;
 
 impl Backoff {

@@ -1,27 +1,26 @@
-//! A stealable queue that grows by more rings: horizontally, as EBSL says, and not in place.
+//! A stealable queue that grows by adding rings: horizontally, in the words of EBSL, and not in place.
 //!
 //! ```text
 //!             oldest                                          youngest
 //!   pop, steal ◀── [ first ring ] ◀── [ ring 1 ] ◀── [ ring 2 ] ◀── push
-//!                    stays for ever     └── go when they are empty
+//!                    stays forever      └── removed when they are empty
 //! ```
 //!
-//! Nothing is moved when it grows, and what a burst has taken is given back after it. A queue that never was
-//! full is its first ring, and one look more for each thief. Each ring is a [`Fifo`](crate::Fifo) that never
-//! grows; what they promise to a thief that reads an old one need not be said again here. The list of rings
-//! is under a lock: it is taken where a ring is added or dropped, and by thieves while there is more than the
-//! first one.
+//! Growth moves nothing, and the memory that a burst has taken is freed after it. A queue that was never full
+//! is its first ring, and costs each thief one more load. Each ring is a [`Fifo`](crate::Fifo) that never
+//! grows. The list of rings is under a lock. It is taken to add or drop a ring, and by thieves while there is
+//! more than the first ring.
 //!
 //! # Invariants
 //!
-//! - Only the last ring is pushed to. One that has another ring behind it gets no more elements: once a look
-//!   finds it empty, it is so for ever, *if it had a successor before that look*.
+//! - Only the last ring is pushed to. A ring that has another ring behind it gets no more elements: a look
+//!   that finds it empty is final, *if it had a successor before that look*.
 //! - While there are further rings, the first one is not pushed to; so its elements are older than all
 //!   others.
-//! - A ring leaves the list when it was found empty for ever, or, all at once, when the owner finds nothing
-//!   in any; then the first ring is the only one again. An element is in a ring of the list, or claimed.
-//! - Rings have numbers that never come back, so that nobody drops another ring than the one that he has seen
-//!   empty.
+//! - A ring leaves the list when it was found empty for good. Or all leave at once, when the owner finds
+//!   nothing in any; then the first ring is the only one again. An element is in a ring of the list, or
+//!   claimed.
+//! - Rings have numbers that are never used again, so a thread drops only the ring that it has seen empty.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -32,8 +31,8 @@ use warpweft_platform::sync::{Arc, Mutex, MutexGuard};
 use crate::end::{Amount, CapacityError, Full, Glance, Owner, Steal, Thief};
 use crate::{Fifo, FifoThief, Word};
 
-/// Each ring is twice as large as the one before, up to this: so there are few rings, and one that is done is
-/// not much.
+/// Each ring is twice as large as the one before, up to this limit. So there are few rings, and an emptied
+/// ring is not large.
 const LARGEST: usize = 1 << 16;
 
 /// A ring behind the first one.
@@ -42,7 +41,7 @@ struct Link<R> {
     ring: R,
 }
 
-/// What owner and thieves share besides the rings.
+/// The state that owner and thieves share besides the rings.
 struct Shared<T: Word> {
     links: Mutex<VecDeque<Link<FifoThief<T>>>>,
     /// How many links there are, stored under the lock.
@@ -58,12 +57,12 @@ impl<T: Word> Shared<T> {
     fn change(&self, change: impl FnOnce(&mut VecDeque<Link<FifoThief<T>>>)) {
         let mut links = self.lock();
         change(&mut links);
-        // Ordering: Release; who reads that there are links finds them, and what was pushed to the first ring
-        // before (partner: `is_single`).
+        // Ordering: Release; a thread that reads that there are links finds them, and what was pushed to the
+        // first ring before (partner: `is_single`).
         self.count.store(links.len(), Ordering::Release);
     }
 
-    /// Drops the ring of this number, which was found empty for ever, if nobody has yet.
+    /// Drops the ring of this number, which is empty for good, unless another thread has dropped it.
     fn unlink(&self, number: u64) {
         self.change(|links| {
             if links.front().is_some_and(|link| link.number == number) {
@@ -81,8 +80,8 @@ impl<T: Word> Shared<T> {
 
 /// The owner's end of a stealable first-in first-out queue of rings.
 ///
-/// [`grow`](Owner::grow) adds a ring and moves nothing. A thief takes from the oldest ring that has
-/// something, so at most what that one holds.
+/// [`grow`](Owner::grow) adds a ring and moves nothing. A thief takes from the oldest ring that has elements,
+/// and from that one only.
 ///
 /// ```
 /// use warpweft_queue::{Amount, Chain, Full, Owner, Steal, Thief};
@@ -109,7 +108,7 @@ impl<T: Word> Shared<T> {
 /// ```
 pub struct Chain<T: Word> {
     first: Fifo<T>,
-    /// The owner's ends of the rings behind it; some of the oldest may have left the shared list already.
+    /// The owner's ends of the further rings. Some of the oldest may have left the shared list already.
     more: VecDeque<Link<Fifo<T>>>,
     /// The number of the next ring.
     next: u64,
@@ -117,8 +116,8 @@ pub struct Chain<T: Word> {
 }
 
 impl<T: Word> Chain<T> {
-    /// As [`with_capacity`](Owner::with_capacity), with the indices of the first ring starting at `start`:
-    /// for tests of their wrap.
+    /// As [`with_capacity`](Owner::with_capacity), with the indices of the first ring starting at `start`.
+    /// For tests of their wrap.
     #[doc(hidden)]
     pub fn with_start(capacity: usize, start: u64) -> Result<Self, CapacityError> {
         Ok(Self {
@@ -132,7 +131,7 @@ impl<T: Word> Chain<T> {
         })
     }
 
-    /// The last ring: the one that is pushed to.
+    /// The last ring, which is pushed to.
     #[inline]
     fn last(&mut self) -> &mut Fifo<T> {
         match self.more.back_mut() {
@@ -141,7 +140,7 @@ impl<T: Word> Chain<T> {
         }
     }
 
-    /// The first ring is empty, and not the only one.
+    /// Pops from the further rings, after the first ring was found empty.
     #[cold]
     fn pop_further(&mut self) -> Option<T> {
         while let Some(link) = self.more.front_mut() {
@@ -151,7 +150,7 @@ impl<T: Word> Chain<T> {
             }
             let number = link.number;
             if self.more.len() == 1 {
-                // Nothing is left anywhere, and nobody but us pushes.
+                // All rings are empty, and only this thread pushes.
                 self.more.clear();
                 self.shared.change(VecDeque::clear);
             } else {
@@ -242,7 +241,8 @@ impl<T: Word> ChainThief<T> {
 
     #[cold]
     fn steal_further(&self, mut steal: impl FnMut(&FifoThief<T>) -> Steal<T>) -> Steal<T> {
-        // Now that we know of links, we know of what came into the first ring before them: the oldest first.
+        // We have seen further rings, so we also see what came into the first ring before them. It is the
+        // oldest.
         match steal(&self.first) {
             Steal::Empty => {}
             other => return other,
@@ -256,7 +256,7 @@ impl<T: Word> ChainThief<T> {
                 (link.number, link.ring.clone(), links.len() > 1)
             };
             match steal(&ring) {
-                // It had a successor before we looked: it is empty for ever.
+                // It had a successor before we looked, so it is empty for good.
                 Steal::Empty if has_successor => self.shared.unlink(number),
                 other => return other,
             }
@@ -276,8 +276,8 @@ impl<T: Word> Thief<T> for ChainThief<T> {
         let further = links.iter().map(|link| link.ring.glance());
         further.fold(first, |all, one| Glance {
             len: all.len + one.len,
-            // A change of one of them is one of the whole; two that make up for each other are a hint gone
-            // wrong.
+            // A change of one mark changes the whole. Two changes that cancel each other out are a wrong
+            // hint.
             mark: all.mark.rotate_left(1) ^ one.mark,
         })
     }

@@ -1,26 +1,26 @@
-//! A set of classes of which some queue may have elements: one bit for each, in one word.
+//! A set of classes whose queues may have elements: one bit for each class, in one word.
 //!
-//! It stands before queues that are many, so that one load says which of them are worth a look.
+//! It is used in front of many queues, so that one load shows which of them to look at.
 //!
 //! ```text
 //!   push:    element ──▶ queue of class c ──▶ insert(c)           bit c is set after the element is there
 //!   look:    first() ──▶ c ──▶ queue of class c ──▶ element, or nothing
-//!   nothing: remove_if(c, is the queue empty?)                    the bit is cleared, the queue seen again, the bit perhaps set again
+//!   nothing: remove_if(c, is the queue empty?)                    the bit is cleared, the queue checked again, the bit perhaps set again
 //! ```
 //!
 //! # Invariants
 //!
-//! - Whoever pushes calls [`insert`](ClassSet::insert) afterwards. Bits are cleared by
-//!   [`remove_if`](ClassSet::remove_if) only.
+//! - After each push the pusher calls [`insert`](ClassSet::insert). Only [`remove_if`](ClassSet::remove_if)
+//!   clears bits.
 //! - So when no call is under way, the bit of a class whose queues have elements is set. A set bit without
 //!   elements is allowed: the next look clears it.
 //! - The set is a hint while calls are under way. A thread on its way to sleep looks at the queues
 //!   themselves.
 //!
-//! *Why that holds.* `insert` fences between the push and its load of the word, `remove_if` between its
-//! clearing of the bit and its look at the queue. One of the two fences is first. If it is the pusher's, the
-//! look sees the element, and the bit is set again. If it is the other one, the load sees the bit cleared, or
-//! what came later, and `insert` sets it.
+//! *Proof.* `insert` fences between the push and its load of the word. `remove_if` fences between clearing
+//! the bit and looking at the queue. One of the two fences is first. If it is the pusher's, the look sees the
+//! element, and the bit is set again. If it is the other one, the load sees the bit cleared, or a later
+//! value, and `insert` sets it.
 
 use std::fmt;
 
@@ -41,12 +41,12 @@ use warpweft_platform::atomic::{AtomicU64, Ordering, fence};
 /// assert_eq!(set.first(), Some(5));
 /// ```
 pub struct ClassSet {
-    /// On a line of its own: workers read it for each task, and it is seldom written.
+    /// On its own line: workers read it for each task, and it is seldom written.
     bits: CachePadded<AtomicU64>,
 }
 
 impl ClassSet {
-    /// How many classes there can be, from 0.
+    /// The number of classes, from 0.
     pub const CLASSES: usize = u64::BITS as usize;
 
     /// An empty set.
@@ -57,8 +57,8 @@ impl ClassSet {
         }
     }
 
-    /// Says that a class may have elements, after one was pushed. One fence, and no write if it is known
-    /// already.
+    /// Records that a class may have elements, after one was pushed. Costs one fence, and no write if the bit
+    /// is set already.
     ///
     /// # Panics
     ///
@@ -68,37 +68,38 @@ impl ClassSet {
         // Ordering: SeqCst orders the push before the load (partner: `remove_if`). Without it the load could
         // see a bit that is about to be cleared by a thread that does not see the element.
         fence(Ordering::SeqCst);
-        // Ordering: Relaxed; the fence orders it. The write that is saved would take the line from all who
-        // read it.
+        // Ordering: Relaxed; the fence orders it. The write that is avoided would take the line from all its
+        // readers.
         if self.bits.load(Ordering::Relaxed) & bit == 0 {
-            // Ordering: Relaxed; whoever sees the bit takes the element by the queue's own synchronisation.
+            // Ordering: Relaxed; a thread that sees the bit takes the element by the queue's own
+            // synchronisation.
             self.bits.fetch_or(bit, Ordering::Relaxed);
         }
     }
 
-    /// The lowest class that may have elements. One load.
+    /// Returns the lowest class that may have elements. Costs one load.
     #[inline]
     #[must_use]
     pub fn first(&self) -> Option<usize> {
         lowest(self.load())
     }
 
-    /// The lowest class from `class` on that may have elements. One load.
+    /// Returns the lowest class from `class` on that may have elements. Costs one load.
     #[must_use]
     pub fn next_from(&self, class: usize) -> Option<usize> {
         let from = u64::MAX.checked_shl(u32::try_from(class).ok()?)?;
         lowest(self.load() & from)
     }
 
-    /// Whether no class has elements, as it seems. One load.
+    /// Returns true if no class seems to have elements. Costs one load.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.load() == 0
     }
 
-    /// Takes a class out whose queues are empty. `is_empty` looks at the queues; the class stays in the set
-    /// if it says `false`.
+    /// Removes a class whose queues are empty. `is_empty` looks at the queues; the class stays in the set if
+    /// it returns `false`.
     ///
     /// # Panics
     ///

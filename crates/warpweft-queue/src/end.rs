@@ -1,4 +1,4 @@
-//! The two ends of a stealable queue: one owner, any number of thieves.
+//! The two ends of a stealable queue: one owner and any number of thieves.
 //!
 //! ```text
 //!             oldest                        youngest
@@ -7,8 +7,8 @@
 //!        Fifo::pop (owner)      Lifo::pop (owner)
 //! ```
 //!
-//! [`Owner`] is the one handle that pushes, pops and grows; it belongs to one worker at a time. [`Thief`] is
-//! a handle that every other worker may clone; it takes the oldest elements, many at once, straight into the
+//! [`Owner`] is the one handle that pushes, pops and grows; one worker at a time has it. [`Thief`] is a
+//! handle that every other worker may clone. It takes the oldest elements, many at once, straight into the
 //! thief's own queue. [`Fifo`](crate::Fifo) and [`Lifo`](crate::Lifo) implement both.
 
 use std::num::NonZeroUsize;
@@ -30,12 +30,12 @@ pub enum Amount {
     One,
     /// Half of what is there, rounded up.
     Half,
-    /// Half, but at least so many; nothing where fewer are there.
+    /// Half, but at least this number; nothing where fewer are there.
     AtLeast(NonZeroUsize),
 }
 
 impl Amount {
-    /// How many of `available` elements this amount is; 0 if it is more than there are.
+    /// Returns how many of `available` elements this amount is; 0 if it is more than there are.
     ///
     /// ```
     /// use warpweft_queue::Amount;
@@ -65,19 +65,19 @@ impl Amount {
     }
 }
 
-/// What became of an attempt to steal.
+/// The outcome of an attempt to steal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Steal<T> {
     /// Nothing was there.
     Empty,
-    /// Another thread was faster, or the owner was just growing the queue: worth trying again.
+    /// Another thread was faster, or the owner was just growing the queue. Another attempt is worthwhile.
     Lost,
-    /// Fewer elements were there than [`Amount::AtLeast`] asked for: so many.
+    /// Fewer elements were there than [`Amount::AtLeast`] asked for: this number.
     Few(usize),
     /// Elements were taken.
     Taken {
-        /// The oldest of them: to be run at once.
+        /// The oldest of them, to be run at once.
         first: T,
         /// How many more went into the thief's own queue, behind what was there, in their order.
         moved: usize,
@@ -95,15 +95,15 @@ impl<T> Steal<T> {
     }
 }
 
-/// A look at a queue that changes nothing.
+/// A snapshot of a queue, taken without changing it.
 ///
-/// If two glances are equal, nobody took an element between them. A thief can spare an element that way whose
-/// owner is about to take it. It is a hint: a counter that wraps (after 2^32 pops), or a glance at the very
-/// moment of an owner's pop that comes too late, can make two glances equal that should not be.
+/// If two glances are equal, no thread took an element between them. So a thief can leave an element to its
+/// owner, which is about to take it. It is a hint. Two glances can be equal that should not be, if a counter
+/// wraps (after 2^32 pops), or if a glance falls into an owner's pop that comes too late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Glance {
-    /// How many elements were there. While the owner is growing the queue it says 1, whatever is there: a
-    /// thief that is about to sleep must not take a queue for empty that is merely closed.
+    /// The number of elements. While the owner grows the queue it is 1: a thief that is about to sleep must
+    /// not take a queue for empty that is merely locked.
     pub len: usize,
     /// Changes whenever an element is taken; it has no other meaning.
     pub mark: u64,
@@ -128,7 +128,7 @@ impl<T> fmt::Display for Full<T> {
 
 impl<T> error::Error for Full<T> {}
 
-/// A capacity that cannot be had. The queue, if there was one, is as before.
+/// The reason for which a queue cannot have a capacity. The queue, if there was one, is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CapacityError {
@@ -169,73 +169,72 @@ impl error::Error for CapacityError {}
 
 /// The owner's end of a stealable queue: there is one per queue, used by one thread at a time.
 ///
-/// Dropping it does not empty the queue: thieves may go on stealing. What is left when the last handle goes
-/// is dropped then.
+/// Dropping it does not empty the queue: thieves may continue stealing. The last handle drops what is left.
 pub trait Owner<T: Word>: Send + Sized {
-    /// The other end.
+    /// The thieves' end.
     type Thief: Thief<T, Owner = Self>;
 
-    /// An empty queue for at least `capacity` elements; rounded up to a power of two.
+    /// Makes an empty queue for at least `capacity` elements, rounded up to a power of two.
     ///
     /// # Errors
     ///
     /// [`CapacityError`] if `capacity` is 0 or more than [`MAX_CAPACITY`], or if there is no memory.
     fn with_capacity(capacity: usize) -> Result<Self, CapacityError>;
 
-    /// Adds an element as the youngest. No read-modify-write instruction, no wait.
+    /// Adds an element as the youngest, without a read-modify-write instruction and without waiting.
     ///
     /// # Errors
     ///
-    /// [`Full`] with the element if the next slot is not empty yet. That can happen below the capacity: a
-    /// thief that has claimed the slot may not have emptied it. [`grow`](Owner::grow) helps in any case.
+    /// [`Full`] with the element if the next slot is not empty yet. That can happen below the capacity, while
+    /// a thief that has claimed the slot has not emptied it. [`grow`](Owner::grow) helps in any case.
     fn push(&mut self, element: T) -> Result<(), Full<T>>;
 
-    /// Takes the element that is the owner's turn: the oldest of a FIFO, the youngest of a LIFO. One
-    /// read-modify-write instruction at most, never retried.
+    /// Takes the element whose turn it is: the oldest of a FIFO, the youngest of a LIFO. Costs at most one
+    /// read-modify-write instruction, never retried.
     fn pop(&mut self) -> Option<T>;
 
-    /// Doubles the capacity. Thieves that are at work finish undisturbed, and are not waited for.
+    /// Doubles the capacity. Thieves that are at work finish undisturbed, and the owner does not wait for
+    /// them.
     ///
-    /// Costs one move per element, so O(1) per push when it is called on [`Full`]. The memory of former
-    /// buffers that a preempted thief still reads is less than that of the present one.
+    /// Costs one move per element, so O(1) per push when it is called on [`Full`]. Former buffers that a
+    /// preempted thief still reads take less memory than the present one.
     ///
     /// # Errors
     ///
     /// [`CapacityError`] if the capacity would exceed [`MAX_CAPACITY`], or if there is no memory.
     fn grow(&mut self) -> Result<(), CapacityError>;
 
-    /// The number of elements. Thieves may have taken some of them when the caller looks at it.
+    /// Returns the number of elements. Thieves may have taken some of them when the caller looks at it.
     fn len(&self) -> usize;
 
-    /// Whether [`len`](Owner::len) is 0. Stays true until this owner pushes or steals.
+    /// Returns true if [`len`](Owner::len) is 0. Stays true until this owner pushes or steals.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of slots.
+    /// Returns the number of slots.
     fn capacity(&self) -> usize;
 
-    /// A handle to steal with.
+    /// Makes a handle to steal with.
     fn thief(&self) -> Self::Thief;
 }
 
-/// A thief's end of a stealable queue. Cheap to clone, usable by any number of threads at once.
+/// A thief's end of a stealable queue. It is cheap to clone, and any number of threads may use it at once.
 ///
 /// No method waits: each does a bounded number of steps, whatever other threads do.
 pub trait Thief<T: Word>: Clone + Send + Sync {
-    /// The other end.
+    /// The owner's end.
     type Owner: Owner<T, Thief = Self>;
 
-    /// Looks at the queue. Two loads.
+    /// Takes a snapshot of the queue. Costs two loads.
     fn glance(&self) -> Glance;
 
-    /// Takes the oldest elements by one compare-and-swap: the first is returned, the rest goes into `into`,
-    /// whose free room limits the number. `into` never grows.
+    /// Takes the oldest elements by one compare-and-swap. The first is returned, and the rest goes into
+    /// `into`, whose free room limits the number. `into` never grows.
     ///
-    /// Stealing into the very queue that is stolen from takes one element, whatever the amount: the others
-    /// are where they should go already.
+    /// Stealing into the very queue that is stolen from takes one element, whatever the amount.
     fn steal_into(&self, into: &mut Self::Owner, amount: Amount) -> Steal<T>;
 
-    /// Takes the oldest element; no queue of one's own is needed. Never returns [`Steal::Few`].
+    /// Takes the oldest element, for a thief without a queue. Never returns [`Steal::Few`].
     fn steal_one(&self) -> Steal<T>;
 }

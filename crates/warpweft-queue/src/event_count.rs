@@ -8,19 +8,20 @@ use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::delay;
 use warpweft_platform::park::Parker;
 
-/// What one searching worker adds to the word. Their number is never negative.
+/// The share of one searching worker in the word. The number of searchers is never negative.
 const SEARCHER: u64 = 1 << 32;
-/// What one sleeping worker adds to the word. Their number is signed: it may lag below zero for a moment.
+/// The share of one sleeping worker in the word. The number of sleepers is signed: it may be below zero for a
+/// moment.
 const SLEEPER: u64 = 1;
 /// A claim on a sleeper: one sleeper fewer, one searcher more.
 const CLAIM: u64 = SEARCHER.wrapping_sub(SLEEPER);
-/// The word of a pool in which no worker searches and none sleeps. One below zero, so that [`wanted`] is one
-/// comparison.
+/// The word of a pool in which no worker searches and none sleeps. It is one below zero, so that [`wanted`]
+/// is one comparison.
 const NEITHER: u64 = 0_u64.wrapping_sub(1);
 
 /// The worker is not in an announcement.
 const AWAKE: u32 = 0;
-/// The worker announced sleep; whoever holds a claim may choose it.
+/// The worker announced sleep; the thread that holds a claim may choose it.
 const SLEEPING: u32 = 1;
 /// A waker chose the worker; the token in its parker is there or about to come.
 const CHOSEN: u32 = 2;
@@ -37,35 +38,40 @@ fn sleeping(word: u64) -> i32 {
     (word.wrapping_sub(NEITHER) as u32).cast_signed()
 }
 
-/// Whether a push that read `word` has to wake a worker: none searches, and at least one sleeps.
+/// Returns true if a push that read `word` must wake a worker: none searches, and at least one sleeps.
 ///
-/// One comparison, because every push asks. If none searches, the word is the number of sleepers less one. It
+/// It is one comparison, because every push makes it. If no worker searches, the word is the number of
+/// sleepers less one. It is beyond `i32::MAX` if a worker searches, if none sleeps, or if the number of
+/// sleepers is below zero.
 /// is beyond `i32::MAX` if a worker searches, if none sleeps, or if the number of sleepers lags below zero.
 #[inline]
 fn wanted(word: u64) -> bool {
     word < u64::from(i32::MAX.cast_unsigned())
 }
 
-/// Where one worker sleeps.
+/// The state of one worker, and the parker on which it sleeps.
 #[derive(Debug, Default)]
-struct Place {
+struct ParkSlot {
     state: AtomicU32,
     parker: Parker,
 }
 
-/// How a worker that sleeps elsewhere is woken there.
+/// Wakes a worker that sleeps elsewhere.
 #[derive(Default)]
 struct UnparkElsewhere(OnceLock<Box<dyn Fn() + Send + Sync>>);
 
 impl fmt::Debug for UnparkElsewhere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Rouse").field(&self.0.get().is_some()).finish()
+        f.debug_tuple("UnparkElsewhere")
+            .field(&self.0.get().is_some())
+            .finish()
     }
 }
 
-/// The idle protocol of one pool: who searches, who sleeps, and whom to wake. See the [module](self).
+/// The idle protocol of one pool: which workers search, which sleep, and which to wake. See the
+/// [module](self).
 ///
-/// A worker's way through it, where `look` may miss work and `scan` may not:
+/// A worker uses it as follows, where `look` may miss work and `scan` may not:
 ///
 /// ```
 /// use warpweft_platform::barrier::Asymmetric;
@@ -100,14 +106,14 @@ impl fmt::Debug for UnparkElsewhere {
 #[derive(Debug)]
 pub struct EventCount {
     word: CachePadded<AtomicU64>,
-    places: Box<[CachePadded<Place>]>,
+    places: Box<[CachePadded<ParkSlot>]>,
     barrier: Asymmetric,
     max_searching: u32,
     unpark_elsewhere: UnparkElsewhere,
 }
 
 impl EventCount {
-    /// An event count for workers `0..workers`, all awake, of which at most `max_searching` register as
+    /// Makes an event count for workers `0..workers`, all awake, of which at most `max_searching` register as
     /// searchers by themselves.
     ///
     /// # Panics
@@ -133,13 +139,14 @@ impl EventCount {
         }
     }
 
-    /// Registers the caller as a searcher, unless `max_searching` are at it already.
+    /// Registers the caller as a searcher, unless `max_searching` workers search already. Returns true if it
+    /// did.
     ///
-    /// A searcher owes one of [`found`](Self::found) and [`prepare`](Self::prepare)`(_, true)`: until then no
-    /// push wakes anybody. Costs a load, and a compare-and-swap if it succeeds.
+    /// A searcher must later call [`found`](Self::found) or [`prepare`](Self::prepare)`(_, true)`: until then
+    /// no push wakes a worker. Costs a load, and a compare-and-swap if it succeeds.
     pub fn try_search(&self) -> bool {
-        // Ordering: Relaxed, also below. The registration publishes nothing: whoever skips a wake-up because
-        // of it relies on the order of the word's modifications alone (lemma 2).
+        // Ordering: Relaxed, also below. The registration publishes nothing: a thread that omits a wake-up
+        // because of it relies on the order of the word's modifications alone (lemma 2).
         let mut word = self.word.load(Ordering::Relaxed);
         while searching(word) < self.max_searching {
             match self.word.compare_exchange_weak(
@@ -156,10 +163,10 @@ impl EventCount {
         false
     }
 
-    /// The searching caller has found work, or stops searching for another reason without going to sleep.
+    /// Ends the caller's search, because it found work or stops for another reason without going to sleep.
     ///
-    /// Returns `true` if it was the last searcher: then it must call [`notify_one`](Self::notify_one),
-    /// because pushes were not announced to anybody else while it searched. Costs one atomic subtraction.
+    /// Returns true if it was the last searcher. Then it must call [`notify_one`](Self::notify_one), because
+    /// pushes woke no other worker while it searched. Costs one atomic subtraction.
     #[must_use = "the last searcher has to leave a successor: call `notify_one` on true"]
     pub fn found(&self) -> bool {
         // Ordering: Relaxed. The caller publishes nothing here; its `notify_one` has the barrier.
@@ -172,15 +179,16 @@ impl EventCount {
         searching(before) == 1
     }
 
-    /// Announces that worker `w` is about to sleep; `searching` says whether it is registered as a searcher,
-    /// which it is no longer afterwards.
+    /// Announces that worker `w` is about to sleep. `searching` is true if it is registered as a searcher;
+    /// afterwards it no longer is.
     ///
     /// The caller must then look at *every* source of work once more, exhaustively, and call either
     /// [`cancel`](Self::cancel) or [`park`](Self::park). Costs two atomic writes and the heavy half of the
     /// barrier (a system call where that is process-wide).
     pub fn prepare(&self, w: usize, searching: bool) {
-        // The place comes before the count, so that whoever claims a counted sleeper finds a place. Ordering:
-        // Relaxed, published by the Release below to a claimer, and by the barrier to `notify_only`.
+        // The slot comes before the count, so that a thread that claims a counted sleeper finds a slot.
+        // Ordering: Relaxed, published by the Release below to a claimer, and by the barrier to
+        // `notify_only`.
         self.places[w].state.store(SLEEPING, Ordering::Relaxed);
         delay::point("event_count.prepare: place");
         // One modification for both counts: a push never sees this worker as neither searching nor sleeping.
@@ -194,18 +202,18 @@ impl EventCount {
         self.barrier.heavy();
     }
 
-    /// The last look found work: worker `w` takes its announcement back. It is registered as a searcher
+    /// Withdraws the announcement of worker `w`, whose last look found work. It is registered as a searcher
     /// afterwards.
     ///
-    /// The caller, with work in hand, goes on to [`found`](Self::found), which makes it wake a successor for
-    /// what was pushed while it stood between searching and sleeping. Costs an atomic addition and a
-    /// compare-and-swap. If a waker had chosen `w` in the meantime, the caller waits for the rest of that
-    /// wake-up: a few instructions of the waker, unless it is preempted just there.
+    /// The caller, with work in hand, then calls [`found`](Self::found). So it wakes a successor for what was
+    /// pushed while it was between searching and sleeping. Costs an atomic addition and a compare-and-swap.
+    /// If a waker had chosen `w` meanwhile, the caller waits for the rest of that wake-up: a few instructions
+    /// of the waker, unless it is preempted there.
     pub fn cancel(&self, w: usize) {
         let place = &self.places[w];
-        // The word first: until it says that this worker is no sleeper, its place has to be there for
+        // The word first: until it no longer counts this worker as a sleeper, its slot must be there for
         // claimers.
-        // Ordering: Relaxed. This claim looks at its own place only, which this thread wrote.
+        // Ordering: Relaxed. This claim reads only this worker's slot, which this thread wrote.
         self.word.fetch_add(CLAIM, Ordering::Relaxed);
         delay::point("event_count.cancel: claimed");
         // Ordering: Relaxed. The state only decides who ends the announcement; the parker carries the data.
@@ -215,25 +223,24 @@ impl EventCount {
             .is_err()
         {
             // A waker was first. Its token must not wake a later sleep, and its claim has registered this
-            // worker, so one's own is surplus. Nobody needs to hear of that: a push that skipped its wake-up
-            // because of the surplus is covered by the registration that stays.
+            // worker, so this thread's claim is surplus. No thread needs to learn of that: a push that
+            // omitted its wake-up because of the surplus is covered by the registration that stays.
             self.take_token(place);
             self.give_back();
         }
     }
 
-    /// The last look found nothing: worker `w` sleeps until it is chosen. It is registered as a searcher
-    /// afterwards (its waker did that).
+    /// Puts worker `w` to sleep until it is chosen, after its last look found nothing. It is registered as a
+    /// searcher afterwards (its waker did that).
     ///
-    /// What happened before the wake-up happens before the return. There is no time-out.
+    /// Everything before the wake-up happens before the return. There is no time-out.
     pub fn park(&self, w: usize) {
         delay::point("event_count.park");
         self.take_token(&self.places[w]);
     }
 
-    /// As [`park`](Self::park), but not for longer than `ns` nanoseconds: for a worker that has to look again
-    /// whether or not somebody wakes it. No substitute for a wake-up: who makes work visible calls
-    /// `notify_one` all the same.
+    /// As [`park`](Self::park), but for at most `ns` nanoseconds, for a worker that must look again in any
+    /// case. It does not replace a wake-up: a thread that makes work visible calls `notify_one` all the same.
     pub fn park_timeout(&self, w: usize, ns: u64) {
         let place = &self.places[w];
         if !place.parker.wait_for(ns) {
@@ -243,17 +250,18 @@ impl EventCount {
         }
     }
 
-    /// Says how a worker in [`park_elsewhere`](Self::park_elsewhere) is woken; only the first call counts.
-    /// `unpark_elsewhere` must also end a sleep that begins a moment later.
+    /// Sets the function that wakes a worker in [`park_elsewhere`](Self::park_elsewhere); only the first call
+    /// counts. `unpark_elsewhere` must also end a sleep that begins a moment later.
     pub fn unpark_by(&self, unpark_elsewhere: impl Fn() + Send + Sync + 'static) {
         let _ = self.unpark_elsewhere.0.set(Box::new(unpark_elsewhere));
     }
 
-    /// As [`park`](Self::park), but the worker sleeps in `sleep`: in a poller, which has its own reasons to
-    /// return. A waker that chooses the worker calls what [`unpark_by`](Self::rouse_by) was given, before.
+    /// As [`park`](Self::park), but the worker sleeps in `sleep`: in a poller, which may also return for
+    /// other reasons. Before, a waker that chooses the worker calls the argument of
+    /// [`unpark_by`](Self::unpark_by).
     ///
-    /// Afterwards the worker is awake and registered as a searcher, whether it was chosen or `sleep` returned
-    /// by itself.
+    /// Afterwards the worker is awake and registered as a searcher, in both cases: it was chosen, or `sleep`
+    /// returned by itself.
     pub fn park_elsewhere(&self, w: usize, sleep: impl FnOnce()) {
         let place = &self.places[w];
         let chosen = !place.parker.leave() || {
@@ -268,26 +276,27 @@ impl EventCount {
         }
     }
 
-    /// Call after work was made visible: wakes a sleeper, unless somebody searches already or nobody sleeps.
+    /// Wakes a sleeper, unless a worker searches already or none sleeps. Call it after work was made visible.
     ///
-    /// Returns whether it woke one. Costs the light half of the barrier and one load if there is nothing to
-    /// do; otherwise a compare-and-swap on the word, a search for a place in O(workers) from the lowest index
-    /// (so that the same few workers stay warm), and the system call of the wake-up.
+    /// Returns true if it woke one. If there is nothing to do it costs the light half of the barrier and one
+    /// load. Otherwise it costs a compare-and-swap on the word, a search for a slot in O(workers), and the
+    /// system call of the wake-up. The search begins at the lowest index, so that the same few workers stay
+    /// warm.
     #[inline]
     pub fn notify_one(&self) -> bool {
         let word = self.look();
         wanted(word) && self.wake_any(word)
     }
 
-    /// Call after work was made visible: whether [`notify_one`](Self::notify_one) has anything to do. For who
-    /// wants to have that out of line; the answer `false` is all that is owed.
+    /// Returns true if [`notify_one`](Self::notify_one) has something to do. Call it after work was made
+    /// visible. For a caller that keeps the wake-up out of line; after `false` no call is necessary.
     #[inline]
     #[must_use = "on true somebody has to be woken: call `notify_one`"]
     pub fn is_wanted(&self) -> bool {
         wanted(self.look())
     }
 
-    /// The word, after work was made visible.
+    /// Returns the word. Call it after work was made visible.
     #[inline]
     fn look(&self) -> u64 {
         // Pairs with the heavy half in `prepare` (lemma 1).
@@ -296,59 +305,58 @@ impl EventCount {
         self.word.load(Ordering::Relaxed)
     }
 
-    /// Call after work for worker `w` was made visible: wakes `w` if it sleeps, whoever else is searching;
-    /// otherwise does what [`notify_one`](Self::notify_one) does.
+    /// Wakes worker `w` if it sleeps and no worker searches; otherwise does what
+    /// [`notify_one`](Self::notify_one) does. Call it after work for worker `w` was made visible.
     ///
-    /// Returns whether it woke a worker.
+    /// Returns true if it woke a worker.
     #[inline]
     pub fn notify(&self, w: usize) -> bool {
         self.notify_only(w) || self.notify_one()
     }
 
-    /// Call after work that only worker `w` can do was made visible: wakes `w` if it sleeps.
+    /// Wakes worker `w` if it sleeps. Call it after work that only `w` can do was made visible.
     ///
-    /// Returns whether it woke a worker. Costs the light half of the barrier and one load of `w`'s place if
-    /// `w` is awake; otherwise an atomic addition, a compare-and-swap, and the system call of the wake-up.
+    /// Returns true if it woke a worker. If `w` is awake it costs the light half of the barrier and one load.
+    /// Otherwise it costs an atomic addition, a compare-and-swap, and the system call of the wake-up.
     #[inline]
     pub fn notify_only(&self, w: usize) -> bool {
-        // Pairs with the heavy half in `prepare` (lemma 1, with the place instead of the word).
+        // Pairs with the heavy half in `prepare` (lemma 1, with the slot instead of the word).
         self.barrier.light();
         // Ordering: Relaxed. The barrier gives the order after the push.
         self.places[w].state.load(Ordering::Relaxed) == SLEEPING && self.wake_worker(w)
     }
 
-    /// Wakes every sleeper, for shutdown: call after what they shall see was made visible.
+    /// Wakes every sleeper, for shutdown. Call it after the news was made visible.
     ///
-    /// A worker that announces sleep at the same time sees it in its last look. Costs O(workers).
+    /// A worker that announces sleep at the same time sees the news in its last look. Costs O(workers).
     pub fn notify_all(&self) {
         for w in 0..self.places.len() {
             self.notify_only(w);
         }
     }
 
-    /// Whether worker `w` has not announced sleep, or its wake-up is over: one moment's view of what others
-    /// change.
+    /// Returns true if worker `w` has not announced sleep, or its wake-up is over. The answer may be old.
     #[must_use]
     pub fn is_awake(&self, w: usize) -> bool {
-        // Ordering: Relaxed. For who looks again.
+        // Ordering: Relaxed. The caller looks again.
         self.places[w].state.load(Ordering::Relaxed) == AWAKE
     }
 
-    /// How many workers are searching and how many sleep, for counters and tests.
+    /// Returns how many workers search and how many sleep, for counters and tests.
     ///
-    /// One moment's view of a word that others change: exact when nothing moves.
+    /// The answer is exact only when no worker changes it.
     #[must_use]
     pub fn snapshot(&self) -> (usize, usize) {
-        // Ordering: Relaxed. For human eyes.
+        // Ordering: Relaxed. For reports only.
         let word = self.word.load(Ordering::Relaxed);
         (searching(word) as usize, sleeping(word).max(0) as usize)
     }
 
-    /// Claims sleepers and chooses a place for the claim, for as long as a wake-up is wanted.
+    /// Claims sleepers and chooses a slot for the claim, for as long as a wake-up is wanted.
     #[cold]
     fn wake_any(&self, mut word: u64) -> bool {
         while wanted(word) {
-            // Ordering: Acquire pairs with the Release of `prepare`: the places of all counted sleepers are
+            // Ordering: Acquire pairs with the Release of `prepare`: the slots of all counted sleepers are
             // visible. (Any modifications between the two are RMWs and continue the release sequence.)
             let claim = word.wrapping_add(CLAIM);
             match self
@@ -360,7 +368,7 @@ impl EventCount {
                     if (0..self.places.len()).any(|w| self.choose(w)) {
                         return true;
                     }
-                    // Those whom the claim could have meant left by themselves or were chosen by others. If
+                    // All sleepers that the claim counted left by themselves or were chosen by others. If
                     // this claim was the only registration, pushes may have relied on it: look again.
                     word = self.give_back();
                 }
@@ -374,23 +382,23 @@ impl EventCount {
     /// Claims and chooses worker `w`, which was seen sleeping.
     #[cold]
     fn wake_worker(&self, w: usize) -> bool {
-        // The count may go below zero here, when others have claimed all sleepers but not chosen yet: one of
-        // them will find no place and give its claim back.
-        // Ordering: Relaxed. The claim is for one place, and `choose` decides about that.
+        // The count may fall below zero here, when others have claimed all sleepers but not chosen yet. One
+        // of them will find no slot and give its claim back.
+        // Ordering: Relaxed. The claim is for one slot, and `choose` decides about that.
         self.word.fetch_add(CLAIM, Ordering::Relaxed);
         delay::point("event_count.wake_worker: claimed");
         if self.choose(w) {
             return true;
         }
-        // Not asleep any more. If this claim was the only registration, pushes may have relied on it.
+        // It no longer sleeps. If this claim was the only registration, pushes may have relied on it.
         let word = self.give_back();
         self.wake_any(word)
     }
 
-    /// The one function that wakes: turns the caller's claim and a sleeping place into a searching worker.
+    /// The one function that wakes: turns the caller's claim and a sleeping slot into a searching worker.
     ///
-    /// Nothing of the place is touched after the token is left, and the token itself lives as long as `self`.
-    /// A worker that sleeps elsewhere finds the token whether it returns because it was woken or by itself.
+    /// It does not touch the slot after leaving the token; the token itself lives as long as `self`. A worker
+    /// that sleeps elsewhere finds the token in both cases: it was woken, or it returned by itself.
     fn choose(&self, w: usize) -> bool {
         let place = &self.places[w];
         // Ordering: Relaxed, both. The state only decides who ends the announcement; `unpark` publishes.
@@ -410,22 +418,22 @@ impl EventCount {
         chosen
     }
 
-    /// Undoes a claim that found no place; returns the word after that.
+    /// Undoes a claim that found no slot, and returns the word after that.
     fn give_back(&self) -> u64 {
         delay::point("event_count.give_back");
-        // Ordering: Relaxed. It publishes nothing; what the caller decides on is the value itself (lemma 2).
+        // Ordering: Relaxed. It publishes nothing; the caller decides on the value itself (lemma 2).
         self.word.fetch_sub(CLAIM, Ordering::Relaxed).wrapping_sub(CLAIM)
     }
 
-    /// Waits for the token of the waker that chose this place, and ends the announcement.
-    fn take_token(&self, place: &Place) {
+    /// Waits for the token of the waker that chose this slot, and ends the announcement.
+    fn take_token(&self, place: &ParkSlot) {
         place.parker.park();
         // Ordering: Relaxed. `park` acquired what the waker wrote before the token.
         let state = place.state.load(Ordering::Relaxed);
-        // A token without a choice would be a wake-up that the word does not know of, and the next one is
+        // A token without a choice would be a wake-up that the word does not count, and then the next one is
         // lost.
         assert_eq!(state, CHOSEN, "a worker was woken without being chosen");
-        // Ordering: Relaxed. No waker touches a chosen place, and the next announcement publishes anew.
+        // Ordering: Relaxed. No waker touches a chosen slot, and the next announcement publishes anew.
         place.state.store(AWAKE, Ordering::Relaxed);
     }
 }
@@ -434,7 +442,7 @@ impl EventCount {
 mod tests {
     use super::{CLAIM, NEITHER, SEARCHER, SLEEPER, searching, sleeping, wanted};
 
-    /// Claims, announcements and their undoing in any order: neither half touches the other, also below zero
+    /// Claims, announcements and their undoing in any order: neither half changes the other, also below zero
     /// sleepers and with more threads than there can be.
     #[test]
     fn halves_do_not_borrow() {

@@ -12,25 +12,25 @@
 //!
 //! # Invariants
 //!
-//! - Indices only grow, and are 64 bits wide: they never come back. Index `i` lives in slot `i` modulo
-//!   capacity.
-//! - Whoever moves `head` over an index has claimed its slot, alone.
+//! - Indices only grow, and are 64 bits wide: they never come back. Index `i` uses slot `i` modulo capacity.
+//! - The thread that moves `head` over an index has claimed its slot, alone.
 //! - Only the owner's pop may move `head` beyond `tail`, by one, and puts it back before it returns. Thieves
-//!   move `head` by compare-and-swap and never beyond the `tail` they have read. So nobody can change `head`
-//!   while it is beyond `tail`, and a plain store puts it back.
+//!   move `head` by compare-and-swap and never beyond the `tail` they have read. So no thread can change
+//!   `head` while it is beyond `tail`, and a plain store puts it back.
 //!
 //! # Growth
 //!
-//! The owner copies the words to a ring of twice the size while thieves go on taking them from the old one.
-//! Then it throws `head` far beyond `tail`, which locks thieves out, publishes the new ring, and `head`
-//! restarts there at the first element that no thief has claimed, not before the old `tail`: behind every
-//! index that ever was an element's. Between lock and restart are three stores, however many elements there
-//! are, so that a growth costs a thief one lost steal and not a wait for thousands of words. The words that
-//! lie in both rings then are emptied in the one where no index leads to them any more. (The owner reads
-//! words that are a thief's at the same time: words, not elements.)
+//! The owner copies the words to a ring of twice the size while thieves continue taking them from the old
+//! one. Then it moves `head` far beyond `tail`, which locks thieves out, and publishes the new ring. Finally
+//! `head` restarts at the first element that no thief has claimed, behind every index that was ever used.
 //!
-//! Thieves that had claimed elements before carry them out of the old ring in their own time: unlike EBSL's
-//! B.7, the owner waits for nobody; the old ring is freed later (see `ring.rs`).
+//! Between lock and restart are three stores, however many elements there are. So a growth costs a thief one
+//! lost steal and not a wait for thousands of words. The words that are then in both rings are emptied in the
+//! one where no index leads to them. (The owner may read words that a thief has claimed: words, not
+//! elements.)
+//!
+//! Thieves that had claimed elements before empty the old ring in their own time. Unlike EBSL's B.7, the
+//! owner waits for no thread; the old ring is freed later (see `ring.rs`).
 //!
 //! A thief reads `head`, `tail` and the address of the ring, in this order, and follows the address only when
 //! its compare-and-swap of `head` has succeeded. Then it has the address of the ring that was live at that
@@ -38,8 +38,8 @@
 //!
 //! - `head` is the current one, so it is not less than the index at which the present epoch began;
 //! - `tail` is greater than `head`, so it was stored in this epoch, and so was the address read behind it;
-//! - the address is not one of a later epoch: the owner locks `head` before it stores a new address, so who
-//!   has read that address (Acquire) can only swap a `head` that came after the lock.
+//! - the address is not one of a later epoch. The owner locks `head` before it stores a new address, so a
+//!   thread that has read that address (Acquire) can only swap a `head` that came after the lock.
 
 use std::cell::Cell;
 use std::fmt;
@@ -52,10 +52,10 @@ use warpweft_platform::sync::Arc;
 
 use crate::Word;
 use crate::end::{Amount, CapacityError, Full, Glance, Owner, Steal, Thief};
-use crate::ring::{Claim, Ring, Slots, View};
+use crate::ring::{Ring, RingClaim, Slots, SlotsRef};
 
-/// How far a growth throws `head`. No queue lives for so many operations, so a locked `head` is never
-/// mistaken for a real one.
+/// The distance by which a growth moves `head`. No queue lives for that many operations, so a locked `head`
+/// is never mistaken for a real one.
 const LOCK: u64 = 1 << 62;
 
 struct Shared<T: Word> {
@@ -64,20 +64,20 @@ struct Shared<T: Word> {
     ring: Ring<T>,
 }
 
-/// What lies between two indices.
-enum Between {
+/// The number of elements between two indices, as a thief sees it.
+enum FifoSpan {
     Locked,
     Nothing,
     Elements(usize),
 }
 
-impl Between {
+impl FifoSpan {
     #[inline]
     fn of(head: u64, tail: u64) -> Self {
         const LOCKED: i64 = -((LOCK / 2) as i64);
         match tail.wrapping_sub(head) as i64 {
             ..LOCKED => Self::Locked,
-            // -1 while the owner's pop finds out that it came too late.
+            // It is -1 while the owner's pop finds out that it came too late.
             LOCKED..=0 => Self::Nothing,
             distance => Self::Elements(distance as usize),
         }
@@ -126,7 +126,7 @@ impl Between {
 pub struct Fifo<T: Word> {
     shared: Arc<Shared<T>>,
     /// The live ring; only this owner replaces it.
-    slots: View,
+    slots: SlotsRef,
     /// The same as `shared.tail`, which only this owner writes.
     tail: u64,
     /// Not `Sync`.
@@ -134,7 +134,7 @@ pub struct Fifo<T: Word> {
 }
 
 impl<T: Word> Fifo<T> {
-    /// As [`with_capacity`](Owner::with_capacity), with the indices starting at `start`: for tests of their
+    /// As [`with_capacity`](Owner::with_capacity), with the indices starting at `start`. For tests of their
     /// wrap.
     #[doc(hidden)]
     pub fn with_start(capacity: usize, start: u64) -> Result<Self, CapacityError> {
@@ -153,13 +153,13 @@ impl<T: Word> Fifo<T> {
         })
     }
 
-    /// Makes `count` more elements visible, which are in their slots already.
+    /// Makes `count` more elements visible, whose slots are filled already.
     #[inline]
     fn publish(&mut self, count: usize) {
         self.publish_at(self.tail.wrapping_add(count as u64));
     }
 
-    /// Makes the elements visible that are in their slots before `tail`.
+    /// Makes the elements before `tail` visible, whose slots are filled already.
     #[inline]
     fn publish_at(&mut self, tail: u64) {
         self.tail = tail;
@@ -167,17 +167,17 @@ impl<T: Word> Fifo<T> {
         self.shared.tail.store(tail, Ordering::Release);
     }
 
-    /// The index at which a growth goes on: behind every one that ever was an element's.
+    /// Returns the index at which a growth restarts: behind every index that an element ever had.
     fn restart(&self) -> u64 {
         self.tail
     }
 
-    /// The long part of a growth: copies the elements to `bigger` while thieves go on taking them. Returns
-    /// the index of the first that it has copied.
-    fn copy_to(&self, bigger: View) -> u64 {
-        // Ordering: Relaxed; a stale head is below the true one: some are copied in vain. It is not so stale
-        // that a slot counts twice: the owner has refilled one only after `is_free` saw what its claimer did
-        // after the swap.
+    /// The long part of a growth: copies the elements to `bigger` while thieves continue taking them. Returns
+    /// the index of the first element that it has copied.
+    fn copy_to(&self, bigger: SlotsRef) -> u64 {
+        // Ordering: Relaxed; a stale head is below the true one, so some elements are copied in vain. It is
+        // not stale enough for a slot to count twice: the owner has refilled a slot only after `is_free` saw
+        // what its claimer did after the swap.
         let seen = self.shared.head.load(Ordering::Relaxed);
         let count = self.tail.wrapping_sub(seen) as usize;
         let to = self.restart() as usize;
@@ -188,7 +188,7 @@ impl<T: Word> Fifo<T> {
         seen
     }
 
-    /// The short part: thieves are locked out for three stores, and go on in `bigger`. See "Growth" above.
+    /// The short part: locks thieves out for three stores; they continue in `bigger`. See "Growth" above.
     fn switch_to(&mut self, bigger: Box<Slots>, seen: u64) {
         let (new, old) = (bigger.view(), self.slots);
         let (start, tail) = (self.restart(), self.tail);
@@ -213,7 +213,7 @@ impl<T: Word> Fifo<T> {
         unsafe { new.clear(start as usize, stolen as usize) };
         // SAFETY: as before; `retired` is freed below at the earliest.
         unsafe { old.clear(head as usize, left) };
-        // SAFETY: we are the owner; nobody can claim in the old ring any more, see "Growth" above.
+        // SAFETY: we are the owner; no thread can claim in the old ring any more, see "Growth" above.
         unsafe { self.shared.ring.retire(retired) };
     }
 }
@@ -227,7 +227,7 @@ impl<T: Word> Owner<T> for Fifo<T> {
 
     #[inline]
     fn push(&mut self, element: T) -> Result<(), Full<T>> {
-        // Copies: behind the atomic operations below the fields would be read once more.
+        // Local copies: after the atomic operations below the fields would be read again.
         let (slots, tail) = (self.slots, self.tail);
         // SAFETY: the live ring is not freed before its owner replaces it; the owner is here.
         if unsafe { !slots.is_free(tail as usize) } {
@@ -242,7 +242,7 @@ impl<T: Word> Owner<T> for Fifo<T> {
     #[inline]
     fn pop(&mut self) -> Option<T> {
         let head = &self.shared.head;
-        // An empty queue is found so without a read-modify-write instruction.
+        // The test for an empty queue costs no read-modify-write instruction.
         // Ordering: Relaxed; a stale head is below the true one, and the next step decides.
         if head.load(Ordering::Relaxed) == self.tail {
             return None;
@@ -252,9 +252,10 @@ impl<T: Word> Owner<T> for Fifo<T> {
         let claimed = head.fetch_add(1, Ordering::Release);
         if claimed == self.tail {
             delay::point("fifo.pop.overshot");
-            // Thieves took the rest meanwhile. Nobody else can have changed `head` since: to a thief that
-            // reads it the queue is empty, and one that read it before cannot swap, for it has changed.
-            // Ordering: Release; a plain store must go on publishing what the last growth has published here.
+            // Thieves took the rest meanwhile. No other thread can have changed `head` since: to a thief that
+            // reads it the queue is empty, and the swap of a thief that read it before fails.
+            // Ordering: Release; a plain store must continue publishing what the last growth has published
+            // here.
             head.store(claimed, Ordering::Release);
             return None;
         }
@@ -274,7 +275,7 @@ impl<T: Word> Owner<T> for Fifo<T> {
 
     #[inline]
     fn len(&self) -> usize {
-        // Ordering: Relaxed; the answer may be old before the caller looks at it.
+        // Ordering: Relaxed; the answer may be old before the caller reads it.
         let head = self.shared.head.load(Ordering::Relaxed);
         self.tail.wrapping_sub(head) as usize
     }
@@ -306,24 +307,24 @@ pub struct FifoThief<T: Word> {
 }
 
 impl<T: Word> FifoThief<T> {
-    /// Claims as many of the oldest elements as `want` says of the number that is there.
+    /// Claims some of the oldest elements. `want` maps the number of elements to the number to claim.
     #[inline]
-    fn claim(&self, want: impl FnOnce(usize) -> usize) -> Result<Claim, Steal<T>> {
+    fn claim(&self, want: impl FnOnce(usize) -> usize) -> Result<RingClaim, Steal<T>> {
         // Ordering: Acquire; what follows is not older than this head (partners: `pop`, `grow`, and below).
         let head = self.shared.head.load(Ordering::Acquire);
         // Ordering: Acquire, for the words in the slots and the ring of this tail's epoch (partner:
         // `publish`).
         let tail = self.shared.tail.load(Ordering::Acquire);
-        let available = match Between::of(head, tail) {
-            Between::Locked => return Err(Steal::Lost),
-            Between::Nothing => return Err(Steal::Empty),
-            Between::Elements(count) => count,
+        let available = match FifoSpan::of(head, tail) {
+            FifoSpan::Locked => return Err(Steal::Lost),
+            FifoSpan::Nothing => return Err(Steal::Empty),
+            FifoSpan::Elements(count) => count,
         };
         let count = want(available);
         if count == 0 {
             return Err(Steal::Few(available));
         }
-        // Before the swap, and not followed before it: see "Growth" above.
+        // Read before the swap, and not followed before it: see "Growth" above.
         let ring = self.shared.ring.current();
         delay::point("fifo.steal.read");
         let next = head.wrapping_add(count as u64);
@@ -341,7 +342,7 @@ impl<T: Word> FifoThief<T> {
         // SAFETY: the claim has succeeded, so this was the live ring at that moment, and the claimed words in
         // it keep it from being freed.
         let slots = unsafe { &*ring }.view();
-        Ok(Claim {
+        Ok(RingClaim {
             slots,
             start: head as usize,
             count,
@@ -357,12 +358,12 @@ impl<T: Word> Thief<T> for FifoThief<T> {
         // Ordering: Acquire, so that the tail is not older than the head, and the queue not emptier than it
         // is.
         let head = self.shared.head.load(Ordering::Acquire);
-        // Ordering: Acquire; who sees an element here sees it in a steal that follows.
+        // Ordering: Acquire; a thread that sees an element here sees it in a steal that follows.
         let tail = self.shared.tail.load(Ordering::Acquire);
-        let len = match Between::of(head, tail) {
-            Between::Locked => 1,
-            Between::Nothing => 0,
-            Between::Elements(count) => count,
+        let len = match FifoSpan::of(head, tail) {
+            FifoSpan::Locked => 1,
+            FifoSpan::Nothing => 0,
+            FifoSpan::Elements(count) => count,
         };
         Glance { len, mark: head }
     }
@@ -428,7 +429,7 @@ mod tests {
     use crate::growth_tests::{Grows, a_growth_stops_no_thief};
 
     impl Grows for Fifo<std::num::NonZeroUsize> {
-        type Seen = u64;
+        type Bounds = u64;
 
         fn copy(&self, bigger: &Slots) -> u64 {
             self.copy_to(bigger.view())

@@ -1,4 +1,5 @@
-//! A growth in place, stopped between its two parts: what thieves can do meanwhile. One text for both queues.
+//! Tests of a growth in place, stopped between its two parts: what thieves can do meanwhile. Both queues use
+//! them.
 
 use std::num::NonZeroUsize;
 
@@ -9,26 +10,26 @@ type Element = NonZeroUsize;
 
 /// The two parts of a growth.
 pub(crate) trait Grows: Owner<Element> {
-    /// What the first part tells the second.
-    type Seen;
+    /// The data that the first part passes to the second.
+    type Bounds;
 
-    /// Copies.
-    fn copy(&self, bigger: &Slots) -> Self::Seen;
+    /// The first part: copies.
+    fn copy(&self, bigger: &Slots) -> Self::Bounds;
 
-    /// Locks thieves out, and lets them in again.
-    fn switch(&mut self, bigger: Box<Slots>, seen: Self::Seen);
+    /// The second part: locks thieves out, and lets them in again.
+    fn switch(&mut self, bigger: Box<Slots>, seen: Self::Bounds);
 }
 
 fn element(id: usize) -> Element {
     Element::new(id).expect("numbers start at 1")
 }
 
-/// While eight elements lie in both rings, thieves take `stolen` of them from the old one, at the first try:
+/// While eight elements are in both rings, thieves take `stolen` of them from the old one, at the first try:
 /// only the second part of a growth, whose length does not depend on the elements, can make one lose.
 /// Afterwards each element comes out once, and the new ring has the room that it says.
 pub(crate) fn a_growth_stops_no_thief<Q: Grows>(make: impl Fn() -> Q) {
-    // All of them first: a growth that stops thieves shall fail at a steal, and not get as far as the second
-    // part, which it would confuse.
+    // All of them first: a growth that stops thieves must fail at a steal, and not reach the second part,
+    // which it would confuse.
     for stolen in (0..=8).rev() {
         let mut queue = make();
         let thief = queue.thief();

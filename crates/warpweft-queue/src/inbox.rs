@@ -1,8 +1,8 @@
 //! An unbounded inbox: any thread pushes, one owner takes.
 //!
-//! Elements are one word and bring no link along, so they lie in blocks of slots. A block is chained when it
-//! becomes the last one, not for each element, and the owner gives emptied blocks back: in a steady state
-//! nothing is allocated.
+//! Elements are one word and have no link, so they are in blocks of slots. A new block is linked once per
+//! block, not for each element, and the owner gives emptied blocks back. So in a steady state nothing is
+//! allocated.
 //!
 //! ```text
 //!             older           older
@@ -14,13 +14,13 @@
 //!
 //! *Push* reserves a slot by one compare-and-swap of `tail` and fills it by a second, of the slot's state. If
 //! the last block has no slot left, the pusher puts a new one behind it: it lets the block point to the
-//! `older` one and swaps `tail` to it, slot 0 already reserved. Nobody ever has to wait for a second step of
-//! somebody else, because the links run backwards; the owner turns them round, once per block.
+//! `older` one and swaps `tail` to it, slot 0 already reserved. No thread ever waits for a second step of
+//! another thread, because the links run backwards; the owner reverses them, once per block.
 //!
-//! *Pop* looks at the next slot only. Should it be reserved and still empty, its pusher is slow, perhaps
-//! preempted: the owner waits a moment, then *skips* the slot and goes on with the elements behind. The
-//! pusher will find its slot skipped and reserve another one. (So do the dequeuers of Correia and Ramalhete's
-//! *FAAArrayQueue*, 2016.)
+//! *Pop* looks at the next slot only. If that is reserved and still empty, its pusher is slow, perhaps
+//! preempted. The owner waits a moment, then *skips* the slot and continues with the elements behind. The
+//! pusher will find its slot skipped and reserve another one. (The dequeuers of Correia and Ramalhete's
+//! *FAAArrayQueue*, 2016, do the same.)
 //!
 //! ```text
 //!          pusher: fill                 owner: take
@@ -30,16 +30,15 @@
 //!
 //! # Invariants
 //!
-//! - A slot is reserved by one pusher at a time, and only a pusher that has reserved a slot touches its
-//!   block.
+//! - One pusher at a time reserves a slot, and only a pusher that has reserved a slot touches its block.
 //! - The owner takes or skips every slot once, in the order of their reservation. Hence FIFO, exactly: a push
 //!   that ended before another began has the older slot.
 //! - When the owner has passed a block and all its slots are EMPTY, every pusher has done its last access of
-//!   the block: the fill is the last one of a pusher whose element was taken, the giving up that of a skipped
-//!   one. Only then the block is used again.
-//! - That a block returns does not confuse `tail`: the word is the whole truth (which block, how many slots),
-//!   whether or not it was the same at an earlier time.
-//! - No counter runs on, so none can overflow: slots are counted per block.
+//!   the block. That access is the fill if the element was taken, and the giving up if the slot was skipped.
+//!   Only then is the block used again.
+//! - A block that returns does not confuse `tail`: the word is the whole state (which block, how many slots),
+//!   even if it had the same value before.
+//! - No counter grows without bound, so none can overflow: slots are counted per block.
 //!
 //! Push and pop are lock-free; a pop that finds its element is wait-free.
 
@@ -57,7 +56,7 @@ use warpweft_platform::sync::{Arc, Mutex};
 
 use crate::Word;
 
-/// Slots per block: with the two links it makes 1 KiB. The model checker gets blocks that are soon full.
+/// Slots per block: with the two links they make 1 KiB. The model checker gets blocks that are soon full.
 const SLOTS: usize = if cfg!(warpweft_loom) { 2 } else { 63 };
 
 /// The bits of an aligned block's address that count its reserved slots, 0 to `SLOTS`.
@@ -75,19 +74,19 @@ const SKIPPED: u32 = 2;
 struct Block {
     /// Written before the block is chained, then read by the owner alone.
     older: AtomicPtr<Block>,
-    /// The owner's own: the way back, once it has walked it.
+    /// Used by the owner only: the way back, once it has walked it.
     newer: AtomicPtr<Block>,
-    slots: [Slot; SLOTS],
+    slots: [InboxSlot; SLOTS],
 }
 
-struct Slot {
+struct InboxSlot {
     state: AtomicU32,
     element: AtomicUsize,
 }
 
 impl Block {
     fn allocate() -> *mut Self {
-        let slot = |_| Slot {
+        let slot = |_| InboxSlot {
             state: AtomicU32::new(EMPTY),
             element: AtomicUsize::new(0),
         };
@@ -103,20 +102,20 @@ impl Block {
     ///
     /// `block` came from [`allocate`](Self::allocate) and is not freed during `'a`.
     unsafe fn at<'a>(block: *mut Self) -> &'a Self {
-        // SAFETY: by this function's contract; all fields are atomics, so sharing is all right.
+        // SAFETY: by this function's contract; all fields are atomics, so sharing is allowed.
         unsafe { &*block }
     }
 
     /// # Safety
     ///
-    /// `block` came from [`allocate`](Self::allocate), nobody else has it, and it is not used again.
+    /// `block` came from [`allocate`](Self::allocate), no other thread has it, and it is not used again.
     unsafe fn free(block: *mut Self) {
         // SAFETY: by this function's contract.
         drop(unsafe { Box::from_raw(block) });
     }
 }
 
-/// A value of `tail`: the last block, and how many of its slots are reserved.
+/// Splits a value of `tail` into the last block, and how many of its slots are reserved.
 fn split(tail: *mut Block) -> (*mut Block, usize) {
     (tail.map_addr(|address| address & !COUNT), tail.addr() & COUNT)
 }
@@ -129,23 +128,23 @@ struct Core<T: Word> {
     tail: CachePadded<AtomicPtr<Block>>,
     /// One empty block, or null: enough for a steady flow to allocate nothing.
     spare: CachePadded<AtomicPtr<Block>>,
-    /// What the owner left behind, for the last one to clear away.
+    /// The head that the owner left behind, for the last handle to clear away.
     left: Mutex<Option<Head>>,
-    /// Elements go through by value only.
+    /// Elements pass through by value only.
     _elements: PhantomData<fn(T) -> T>,
 }
 
-/// Where the owner is.
+/// The position of the owner.
 struct Head {
     block: *mut Block,
     /// The slot of `block` to look at; `SLOTS` if the next one is in a newer block.
     slot: usize,
-    /// Blocks passed in which a skipped pusher may still be at work.
+    /// Blocks that the owner has passed, in which a skipped pusher may still be at work.
     limbo: Vec<*mut Block>,
 }
 
-// SAFETY: the blocks of a `Head` are reached by pushers through atomics only, and freed by whoever has the
-// `Head`.
+// SAFETY: pushers reach the blocks of a `Head` through atomics only, and the thread that has the `Head` frees
+// them.
 unsafe impl Send for Head {}
 
 impl<T: Word> Core<T> {
@@ -169,7 +168,7 @@ impl<T: Word> Core<T> {
         }
     }
 
-    fn reserve(&self) -> &Slot {
+    fn reserve(&self) -> &InboxSlot {
         // Ordering: Relaxed; a block is touched after the Acquire below only.
         let mut tail = self.tail.load(Ordering::Relaxed);
         loop {
@@ -201,7 +200,7 @@ impl<T: Word> Core<T> {
         }
     }
 
-    /// An empty block that nobody else has, to be chained behind `older`.
+    /// Returns an empty block that no other thread has, to be linked behind `older`.
     fn fresh(&self, older: *mut Block) -> *mut Block {
         // Ordering: Acquire pairs with the Release in `put_by`: the block comes with its slots empty.
         let spare = self.spare.swap(ptr::null_mut(), Ordering::Acquire);
@@ -211,7 +210,7 @@ impl<T: Word> Core<T> {
         fresh
     }
 
-    /// Keeps an empty block that nobody else has for later, or frees it if there is one already.
+    /// Keeps an empty block that no other thread has for later use, or frees it if one is kept already.
     fn put_by(&self, block: *mut Block) {
         // Ordering: Release pairs with the Acquire in `fresh`.
         let kept = self
@@ -219,7 +218,7 @@ impl<T: Word> Core<T> {
             .compare_exchange(ptr::null_mut(), block, Ordering::Release, Ordering::Relaxed)
             .is_ok();
         if !kept {
-            // SAFETY: it is the caller's alone, and was not put anywhere.
+            // SAFETY: only the caller has it, and it was not stored anywhere.
             unsafe { Block::free(block) };
         }
     }
@@ -250,14 +249,14 @@ impl<T: Word> Core<T> {
         }
     }
 
-    /// Whether every slot reserved so far was taken or skipped.
+    /// Returns true if every slot reserved so far was taken or skipped.
     fn none_reserved(&self, head: &Head) -> bool {
         // Ordering: Acquire only for symmetry with `advance`: the value alone decides. A push that happens
         // before, or that a pair of `SeqCst` fences puts before, is in it.
         self.tail.load(Ordering::Acquire) == join(head.block, head.slot)
     }
 
-    /// Goes from a block passed to the next newer one, if there is one.
+    /// Moves from a passed block to the next newer one, if there is one.
     fn advance(&self, head: &mut Head) -> bool {
         // Ordering: Acquire pairs with the Release that chained the block, and those that chained the older
         // ones.
@@ -271,10 +270,10 @@ impl<T: Word> Core<T> {
         // Ordering: Relaxed for all links: `newer` is the owner's, `older` came with the Acquire of `tail`.
         let mut newer = passed_block.newer.load(Ordering::Relaxed);
         if newer.is_null() {
-            // Turn the links round, from the last block to this one. Each block is walked once in its life.
+            // Reverses the links, from the last block to this one. Each block is walked once in its life.
             newer = last;
             loop {
-                // SAFETY: blocks newer than the head are freed by nobody.
+                // SAFETY: no thread frees blocks newer than the head.
                 let older = unsafe { Block::at(newer) }.older.load(Ordering::Relaxed);
                 if older == passed {
                     break;
@@ -292,9 +291,10 @@ impl<T: Word> Core<T> {
         true
     }
 
-    /// Gives a block back that the head has passed, unless a skipped pusher is still at work in it.
+    /// Gives back a block that the head has passed, unless a skipped pusher is still at work in it. Returns
+    /// true if it did.
     fn retire(&self, block: *mut Block) -> bool {
-        // SAFETY: a block in limbo is freed by nobody but us.
+        // SAFETY: only we free a block in limbo.
         let slots = &unsafe { Block::at(block) }.slots;
         // Ordering: Acquire pairs with the Release of a skipped pusher's giving up.
         let at_rest = slots
@@ -307,12 +307,12 @@ impl<T: Word> Core<T> {
     }
 }
 
-/// Waits a moment for a reserved slot; says whether it is full. If not, its pusher will never fill it.
+/// Waits a moment for a reserved slot. Returns true if it is full; otherwise its pusher will never fill it.
 #[cold]
-fn wait_or_skip(slot: &Slot) -> bool {
+fn wait_or_skip(slot: &InboxSlot) -> bool {
     let filled = |_| {
         spin_loop();
-        // Ordering: Relaxed; the compare-and-swap has the last word.
+        // Ordering: Relaxed; the compare-and-swap decides.
         slot.state.load(Ordering::Relaxed) == FULL
     };
     let _ = (0..PATIENCE).any(filled);
@@ -324,7 +324,7 @@ fn wait_or_skip(slot: &Slot) -> bool {
 
 impl<T: Word> Drop for Core<T> {
     fn drop(&mut self) {
-        // The owner leaves its head when it goes, and the core goes after the owner.
+        // The owner leaves its head when it is dropped, and the core is dropped after the owner.
         let Some(mut head) = self.left.lock().take() else {
             return;
         };
@@ -332,7 +332,7 @@ impl<T: Word> Drop for Core<T> {
             // SAFETY: `pop` gives a word that `push` got from `into_word`, once.
             drop(unsafe { T::from_word(word) });
         }
-        // Ordering: Relaxed; nobody else is left.
+        // Ordering: Relaxed; no other thread is left.
         let spare = self.spare.load(Ordering::Relaxed);
         for block in head.limbo.into_iter().chain([head.block, spare]) {
             if !block.is_null() {
@@ -344,9 +344,9 @@ impl<T: Word> Drop for Core<T> {
     }
 }
 
-/// The end of an inbox that takes. There is one, for one thread at a time.
+/// The taking end of an inbox. There is one, for one thread at a time.
 ///
-/// When it goes, elements may still be pushed; what is left is dropped with the last handle.
+/// After it is dropped, elements may still be pushed; the last handle drops what is left.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -358,7 +358,7 @@ impl<T: Word> Drop for Core<T> {
 /// assert_eq!(std::iter::from_fn(|| owner.pop()).map(usize::from).collect::<Vec<_>>(), [1, 2, 3]);
 /// ```
 ///
-/// It goes from thread to thread, but is not shared or cloned:
+/// It may move between threads, but is neither shared nor cloned:
 ///
 /// ```compile_fail,E0277
 /// fn shared<S: Sync>() {}
@@ -375,7 +375,7 @@ pub struct InboxOwner<T: Word> {
 }
 
 impl<T: Word> InboxOwner<T> {
-    /// An empty inbox. Allocates its first block: 1 KiB.
+    /// Makes an empty inbox. Allocates its first block: 1 KiB.
     #[must_use]
     pub fn new() -> Self {
         let block = Block::allocate();
@@ -395,7 +395,7 @@ impl<T: Word> InboxOwner<T> {
         }
     }
 
-    /// Another end that pushes.
+    /// Makes another pushing end.
     #[must_use]
     pub fn sender(&self) -> InboxSender<T> {
         InboxSender {
@@ -405,19 +405,20 @@ impl<T: Word> InboxOwner<T> {
 
     /// Takes the oldest element.
     ///
-    /// Amortised O(1); no read-modify-write instruction if the element is there. `None` means that every push
-    /// that happens before the call was taken, and so was every one put before it by a `SeqCst` fence on each
-    /// side; a push that is still at work may be overtaken by later ones. Waits for nobody longer than some
-    /// 64 spins.
+    /// Costs amortised O(1), without a read-modify-write instruction if the element is there. `None` means
+    /// that every push that happens before the call was taken. The same holds for every push that a `SeqCst`
+    /// fence on each side puts before the call. A push that is still at work may be overtaken by later ones.
+    /// The call waits for no thread longer than some 64 spins.
     pub fn pop(&mut self) -> Option<T> {
         let word = self.core.pop(&mut self.head)?;
-        // SAFETY: `Core::pop` gives a word that `push` got from `into_word`, once.
+        // SAFETY: `Core::pop` returns a word that `push` got from `into_word`, once.
         Some(unsafe { T::from_word(word) })
     }
 
-    /// Whether there is no element and no push at work. One load.
+    /// Returns true if there is no element and no push at work. Costs one load.
     pub fn is_empty(&self) -> bool {
-        // After the last slot of a block both say "all reserved were passed", unless there is a newer block.
+        // After the last slot of a block both mean "all reserved slots were passed", unless there is a newer
+        // block.
         self.core.none_reserved(&self.head)
     }
 }
@@ -446,16 +447,16 @@ impl<T: Word> fmt::Debug for InboxOwner<T> {
     }
 }
 
-/// An end of an inbox that pushes; to be cloned and shared at will.
+/// A pushing end of an inbox. It can be cloned and shared.
 pub struct InboxSender<T: Word> {
     core: Arc<Core<T>>,
 }
 
 impl<T: Word> InboxSender<T> {
-    /// Adds an element. Two compare-and-swaps; one allocation of 1 KiB per 63 elements at most, none as long
-    /// as the owner keeps up.
+    /// Adds an element. Costs two compare-and-swaps. It allocates at most 1 KiB per 63 elements, and nothing
+    /// while the owner keeps up.
     ///
-    /// Waits for nobody, whatever the owner or other pushers are doing.
+    /// It waits for no thread, whatever the owner or other pushers do.
     pub fn push(&self, element: T) {
         self.core.push(element.into_word());
     }

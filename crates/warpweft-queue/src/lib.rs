@@ -1,4 +1,4 @@
-//! Lock-free queues of one-word elements, one structure per file, each usable alone.
+//! Lock-free queues of one-word elements. Each structure has its own file and can be used alone.
 #![deny(missing_docs)]
 
 mod backoff;

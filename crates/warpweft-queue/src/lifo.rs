@@ -11,20 +11,20 @@
 //! The shape is that of the work-stealing stack of EBSL (B. Modelski, *Using effect handlers for efficient
 //! parallel scheduling*, 2022, appendix B.6). There the owner takes its element by a compare-and-swap of the
 //! slot, and a thief that had claimed the same slot has to roll back. Here the owner's pops are counted in
-//! the very word that thieves swap: a thief whose claim succeeds knows that the owner stays out of it, an
-//! owner whose count succeeds knows the same of thieves, and neither rolls a claim back. (The crate `st3`
-//! counts in the same way, but refuses a second thief while a first one is still busy; here the slots
-//! themselves say when they are empty, so any number of thieves are at work at once.)
+//! the very word that thieves swap. So a thief whose claim succeeds knows that the owner does not take the
+//! same element, and conversely; neither rolls back. (The crate `st3` counts in the same way, but refuses a
+//! second thief while a first one is busy. Here each slot shows whether it is empty, so any number of thieves
+//! work at once.)
 //!
 //! # Invariants
 //!
 //! - `pushes`, `pops` and `head` only grow, modulo 2^32, and differ by at most the capacity, 2^30 at most.
-//!   Index `i` lives in slot `i` modulo capacity.
-//! - The elements are `head .. pushes - pops`. Whoever shortens this range at one of its ends, by changing
-//!   `word`, has claimed the slots, alone.
-//! - Only the owner's pop may make the range shorter than nothing, by one, and puts the word back before it
-//!   returns. Thieves swap only where they see an element, so nobody can change `word` while it is so, and a
-//!   plain store puts it back.
+//!   Index `i` uses slot `i` modulo capacity.
+//! - The elements are `head .. pushes - pops`. The thread that shortens this range at one of its ends, by
+//!   changing `word`, has claimed the slots, alone.
+//! - Only the owner's pop may make the length of the range -1, and it puts the word back before it returns.
+//!   Thieves swap only where they see an element, so no thread can change `word` while it is so, and a plain
+//!   store puts it back.
 //! - Thieves read `word` before `pushes`. If `word` is unchanged when they swap, then the range that they
 //!   have computed is a part of the true one, because `pushes` has only grown; and its slots have not been
 //!   refilled, because that takes another pop.
@@ -33,12 +33,14 @@
 //!
 //! # Growth
 //!
-//! As in `fifo.rs`: the owner copies the elements to a ring of twice the size, throws `pops` far ahead, which
+//! As in `fifo.rs`: the owner copies the elements to a ring of twice the size, moves `pops` far ahead, which
 //! locks thieves out for three stores, and reopens. The elements keep their indices, but `pops` and `pushes`
-//! both go on by 2. By 1 would not do: a pop that came too late has shown `pops + 1` for a moment, and a
-//! thief may remember that word together with an element that was pushed later. It could then swap the word
-//! of the new epoch while it holds the address of the old ring. (A thief that reads a word of the new epoch
-//! reads the new address behind it.)
+//! both advance by 2.
+//!
+//! An advance by 1 would be wrong. A pop that came too late has shown `pops + 1` for a moment, and a thief
+//! may remember that word together with an element that was pushed later. It could then swap the word of the
+//! new epoch while it holds the address of the old ring. (A thief that reads a word of the new epoch reads
+//! the new address behind it.)
 
 use std::cell::Cell;
 use std::fmt;
@@ -51,13 +53,13 @@ use warpweft_platform::sync::Arc;
 
 use crate::Word;
 use crate::end::{Amount, CapacityError, Full, Glance, Owner, Steal, Thief};
-use crate::ring::{Claim, Ring, Slots, View};
+use crate::ring::{Ring, RingClaim, Slots, SlotsRef};
 
 /// One pop in `word`.
 const POP: u64 = 1 << 32;
 
-/// How far a growth throws `pops`: more than any number of elements, and so far from 2^32 that the distance
-/// stays negative.
+/// The distance by which a growth moves `pops`. It is more than any number of elements, and so far below 2^32
+/// that the distance stays negative.
 const LOCK: u32 = 3 << 29;
 
 struct Shared<T: Word> {
@@ -77,21 +79,21 @@ const fn split(word: u64) -> (u32, u32) {
     ((word >> 32) as u32, word as u32)
 }
 
-/// What a thief sees.
-enum Between {
+/// The number of elements as a thief sees it.
+enum LifoSpan {
     Locked,
     Nothing,
     Elements(usize),
 }
 
-impl Between {
+impl LifoSpan {
     #[inline]
     fn of(word: u64, pushes: u32) -> Self {
         const LOCKED: i32 = -((LOCK / 4) as i32);
         let (pops, head) = split(word);
         match pushes.wrapping_sub(pops).wrapping_sub(head) as i32 {
             ..LOCKED => Self::Locked,
-            // -1 while the owner's pop finds out that it came too late.
+            // It is -1 while the owner's pop finds out that it came too late.
             LOCKED..=0 => Self::Nothing,
             distance => Self::Elements(distance as usize),
         }
@@ -140,7 +142,7 @@ impl Between {
 pub struct Lifo<T: Word> {
     shared: Arc<Shared<T>>,
     /// The live ring; only this owner replaces it.
-    slots: View,
+    slots: SlotsRef,
     /// The same as `shared.pushes`, which only this owner writes.
     pushes: u32,
     /// The same as in `shared.word`, where only this owner changes it.
@@ -151,7 +153,7 @@ pub struct Lifo<T: Word> {
 
 impl<T: Word> Lifo<T> {
     /// As [`with_capacity`](Owner::with_capacity), with `start` as the first word (pops in the upper half,
-    /// head in the lower one): for tests of their wrap.
+    /// head in the lower one). For tests of their wrap.
     #[doc(hidden)]
     pub fn with_start(capacity: usize, start: u64) -> Result<Self, CapacityError> {
         let slots = Slots::new(capacity)?;
@@ -172,13 +174,13 @@ impl<T: Word> Lifo<T> {
         })
     }
 
-    /// The index behind the youngest element.
+    /// Returns the index behind the youngest element.
     #[inline]
     fn tail(&self) -> u32 {
         self.pushes.wrapping_sub(self.pops)
     }
 
-    /// Makes `count` more elements visible, which are in their slots already.
+    /// Makes `count` more elements visible, whose slots are filled already.
     #[inline]
     fn publish(&mut self, count: usize) {
         self.pushes = self.pushes.wrapping_add(count as u32);
@@ -186,12 +188,12 @@ impl<T: Word> Lifo<T> {
         self.shared.pushes.store(self.pushes, Ordering::Release);
     }
 
-    /// The long part of a growth: copies the elements to `bigger` while thieves go on taking them. Returns
-    /// the index of the first that it has copied.
-    fn copy_to(&self, bigger: View) -> u32 {
-        // Ordering: Relaxed; a stale head is below the true one: some are copied in vain. It is not so stale
-        // that a slot counts twice: the owner has refilled one only after `is_free` saw what its claimer did
-        // after the swap.
+    /// The long part of a growth: copies the elements to `bigger` while thieves continue taking them. Returns
+    /// the index of the first element that it has copied.
+    fn copy_to(&self, bigger: SlotsRef) -> u32 {
+        // Ordering: Relaxed; a stale head is below the true one, so some elements are copied in vain. It is
+        // not stale enough for a slot to count twice: the owner has refilled a slot only after `is_free` saw
+        // what its claimer did after the swap.
         let (_, seen) = split(self.shared.word.load(Ordering::Relaxed));
         let count = self.tail().wrapping_sub(seen) as usize;
         // SAFETY: the live ring is not freed before its owner replaces it; `bigger` is new, empty, and twice
@@ -201,11 +203,11 @@ impl<T: Word> Lifo<T> {
         seen
     }
 
-    /// The short part: thieves are locked out for three stores, and go on in `bigger`. See "Growth" above.
+    /// The short part: locks thieves out for three stores; they continue in `bigger`. See "Growth" above.
     fn switch_to(&mut self, bigger: Box<Slots>, seen: u32) {
         let (new, old) = (bigger.view(), self.slots);
-        // Ordering: Release, as in `pop`: who reads the locked word must not combine it with older pushes,
-        // lest the negative distance wrap.
+        // Ordering: Release, as in `pop`: a thread that reads the locked word must not combine it with older
+        // pushes, or the negative distance could wrap.
         let (_, head) = split(self.shared.word.fetch_add(join(LOCK, 0), Ordering::Release));
         delay::point("lifo.grow.locked");
         // Those before `head` belong to thieves, in the old ring.
@@ -225,7 +227,7 @@ impl<T: Word> Lifo<T> {
         unsafe { new.clear(seen as usize, stolen) };
         // SAFETY: as before; `retired` is freed below at the earliest.
         unsafe { old.clear(head as usize, left) };
-        // SAFETY: we are the owner; nobody can claim in the old ring any more, see "Growth" above.
+        // SAFETY: we are the owner; no thread can claim in the old ring any more, see "Growth" above.
         unsafe { self.shared.ring.retire(retired) };
     }
 }
@@ -239,7 +241,7 @@ impl<T: Word> Owner<T> for Lifo<T> {
 
     #[inline]
     fn push(&mut self, element: T) -> Result<(), Full<T>> {
-        // A copy: behind the atomic operation below the field would be read once more.
+        // A local copy: after the atomic operation below the field would be read again.
         let (slots, index) = (self.slots, self.tail() as usize);
         // SAFETY: the live ring is not freed before its owner replaces it; the owner is here.
         if unsafe { !slots.is_free(index) } {
@@ -255,7 +257,7 @@ impl<T: Word> Owner<T> for Lifo<T> {
     fn pop(&mut self) -> Option<T> {
         let word = &self.shared.word;
         let tail = self.tail();
-        // An empty stack is found so without a read-modify-write instruction.
+        // The test for an empty stack costs no read-modify-write instruction.
         // Ordering: Relaxed; a stale head is below the true one, and the next step decides.
         if split(word.load(Ordering::Relaxed)).1 == tail {
             return None;
@@ -265,14 +267,15 @@ impl<T: Word> Owner<T> for Lifo<T> {
         let before = word.fetch_add(POP, Ordering::Release);
         if split(before).1 == tail {
             delay::point("lifo.pop.overshot");
-            // Thieves took the rest meanwhile. Nobody else can have changed the word since: to a thief that
-            // reads it the stack is empty, and one that read it before cannot swap, for it has changed.
-            // Ordering: Release; a plain store must go on publishing what the last growth has published here.
+            // Thieves took the rest meanwhile. No other thread can have changed the word since: to a thief
+            // that reads it the stack is empty, and the swap of a thief that read it before fails.
+            // Ordering: Release; a plain store must continue publishing what the last growth has published
+            // here.
             word.store(before, Ordering::Release);
             return None;
         }
         self.pops = self.pops.wrapping_add(1);
-        // SAFETY: the ring is live; by counting the pop we have claimed the youngest.
+        // SAFETY: the ring is live; by counting the pop we have claimed the youngest element.
         let word = unsafe { self.slots.take(tail.wrapping_sub(1) as usize, Ordering::Relaxed) };
         // SAFETY: the word was put by `push`, or moved from where `push` had put it; we alone took it out.
         Some(unsafe { T::from_word(word) })
@@ -288,7 +291,7 @@ impl<T: Word> Owner<T> for Lifo<T> {
 
     #[inline]
     fn len(&self) -> usize {
-        // Ordering: Relaxed; the answer may be old before the caller looks at it.
+        // Ordering: Relaxed; the answer may be old before the caller reads it.
         let (_, head) = split(self.shared.word.load(Ordering::Relaxed));
         self.tail().wrapping_sub(head) as usize
     }
@@ -320,23 +323,23 @@ pub struct LifoThief<T: Word> {
 }
 
 impl<T: Word> LifoThief<T> {
-    /// Claims as many of the oldest elements as `want` says of the number that is there.
+    /// Claims some of the oldest elements. `want` maps the number of elements to the number to claim.
     #[inline]
-    fn claim(&self, want: impl FnOnce(usize) -> usize) -> Result<Claim, Steal<T>> {
+    fn claim(&self, want: impl FnOnce(usize) -> usize) -> Result<RingClaim, Steal<T>> {
         // Ordering: Acquire; what follows is not older than this word (partners: `pop`, `grow`, and below).
         let word = self.shared.word.load(Ordering::Acquire);
         // Ordering: Acquire, for the words in the slots (partner: `publish`).
         let pushes = self.shared.pushes.load(Ordering::Acquire);
-        let available = match Between::of(word, pushes) {
-            Between::Locked => return Err(Steal::Lost),
-            Between::Nothing => return Err(Steal::Empty),
-            Between::Elements(count) => count,
+        let available = match LifoSpan::of(word, pushes) {
+            LifoSpan::Locked => return Err(Steal::Lost),
+            LifoSpan::Nothing => return Err(Steal::Empty),
+            LifoSpan::Elements(count) => count,
         };
         let count = want(available);
         if count == 0 {
             return Err(Steal::Few(available));
         }
-        // Before the swap, and not followed before it: see "Growth" above.
+        // Read before the swap, and not followed before it: see "Growth" above.
         let ring = self.shared.ring.current();
         delay::point("lifo.steal.read");
         let (pops, head) = split(word);
@@ -355,7 +358,7 @@ impl<T: Word> LifoThief<T> {
         // SAFETY: the claim has succeeded, so this was the live ring at that moment, and the claimed words in
         // it keep it from being freed.
         let slots = unsafe { &*ring }.view();
-        Ok(Claim {
+        Ok(RingClaim {
             slots,
             start: head as usize,
             count,
@@ -371,12 +374,12 @@ impl<T: Word> Thief<T> for LifoThief<T> {
         // Ordering: Acquire, so that the pushes are not older than the word, and the stack not emptier than
         // it is.
         let word = self.shared.word.load(Ordering::Acquire);
-        // Ordering: Acquire; who sees an element here sees it in a steal that follows.
+        // Ordering: Acquire; a thread that sees an element here sees it in a steal that follows.
         let pushes = self.shared.pushes.load(Ordering::Acquire);
-        let len = match Between::of(word, pushes) {
-            Between::Locked => 1,
-            Between::Nothing => 0,
-            Between::Elements(count) => count,
+        let len = match LifoSpan::of(word, pushes) {
+            LifoSpan::Locked => 1,
+            LifoSpan::Nothing => 0,
+            LifoSpan::Elements(count) => count,
         };
         Glance { len, mark: word }
     }
@@ -442,7 +445,7 @@ mod tests {
     use crate::growth_tests::{Grows, a_growth_stops_no_thief};
 
     impl Grows for Lifo<std::num::NonZeroUsize> {
-        type Seen = u32;
+        type Bounds = u32;
 
         fn copy(&self, bigger: &Slots) -> u32 {
             self.copy_to(bigger.view())

@@ -1,7 +1,7 @@
 //! An unbounded lock-free queue of linked nodes that travel with the elements.
 //!
 //! The queue of M. Michael and M. Scott (1996), in the form of F. Negele, F. Friedrich, S. Oh and B. Egger
-//! (2014): what becomes of the nodes says [`Nodes`].
+//! (2014). [`Nodes`] explains what happens to the nodes.
 //!
 //! ```text
 //!    head                         tail, or one behind
@@ -9,24 +9,24 @@
 //!   [ dummy ] ──▶ [ a ] ──▶ [ b ] ──▶ [ c ] ──▶ none
 //!
 //!   pop:   head moves to the node of a, which is the dummy now; the old dummy goes along with a
-//!   push:  a node is linked behind the last one, by whoever wins the exchange of its `next`; then the tail moves
+//!   push:  a node is linked behind the last one, by the thread that wins the exchange of its `next`; then the tail moves
 //! ```
 //!
 //! # Invariants
 //!
 //! - The tail is never behind the head: a pop moves it on before it moves the head. So a node that has left
-//!   the queue is neither, and who reads its number from `head` or `tail` afterwards reads an older value,
+//!   the queue is neither. A thread that still reads its number from `head` or `tail` reads an older value,
 //!   which a fence rules out.
 //! - `next` of a node in the queue changes once, from none to the node behind. A node that has left keeps its
-//!   `next` until it is used again; so an exchange of its `next` fails as long as somebody has announced it.
-//! - *Why one hazard is enough.* A pop announces the head. As long as that holds, an exchange of `head`
-//!   succeeds only if the head was there all the time, so the node behind had not left either: `next`, and
-//!   the word read from the node behind, are true. If it had left and is used for something else, the word is
-//!   nonsense, the exchange fails, and nobody sees it.
+//!   `next` until it is used again. So an exchange of its `next` fails while a thread has announced the node.
+//! - *Why one hazard is enough.* A pop announces the head. While that holds, an exchange of `head` succeeds
+//!   only if the head was there all the time, so the node behind had not left either. Then `next`, and the
+//!   word read from the node behind, are valid. If it had left and is used for something else, the word is
+//!   invalid, but the exchange fails and the word is dropped.
 //!
-//! Push and pop are lock-free for workers: a retry means that somebody else came through. The search for
-//! hazards is bounded by the number of places. Pushes from outside share a few places, and wait for one if
-//! there are more of them at once.
+//! Push and pop are lock-free for workers: a retry means that another thread made progress. The number of
+//! hazard slots bounds the search for hazards. Pushes from outside share a few hazard slots, and wait for one
+//! if more of them run at once.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -60,16 +60,16 @@ pub struct Linked<T: Word> {
     head: CachePadded<AtomicU32>,
     tail: CachePadded<AtomicU32>,
     nodes: Nodes,
-    /// Elements go through by value only.
+    /// Elements pass through by value only.
     _elements: PhantomData<fn(T) -> T>,
 }
 
 impl<T: Word> Linked<T> {
-    /// An empty queue, whose nodes are of this table. Takes one node.
+    /// Makes an empty queue, whose nodes come from this table. Takes one node.
     #[must_use]
     pub fn new(nodes: &Nodes) -> Self {
         let (dummy, _) = nodes.fresh();
-        // Ordering: Relaxed; whoever shares the queue publishes it.
+        // Ordering: Relaxed; the thread that shares the queue publishes it.
         nodes.node(dummy).next.store(NONE, Ordering::Relaxed);
         Self {
             head: CachePadded::new(AtomicU32::new(dummy)),
@@ -79,10 +79,10 @@ impl<T: Word> Linked<T> {
         }
     }
 
-    /// Adds an element as the youngest, in the node that it carries, or in a fresh one. Says whether a node
-    /// was made for it.
+    /// Adds an element as the youngest, in the node that it carries, or in a fresh one. Returns true if a
+    /// node was made for it.
     ///
-    /// Costs a fence, three read-modify-writes and a look at each place.
+    /// Costs a fence, three read-modify-writes and a load for each hazard slot.
     ///
     /// # Panics
     ///
@@ -92,8 +92,8 @@ impl<T: Word> Linked<T> {
         self.push_in(self.place_of(processor), element, carried)
     }
 
-    /// As [`push`](Self::push), for threads without a processor: claims a visitor's place for the length of
-    /// the call.
+    /// As [`push`](Self::push), for threads without a processor: claims a shared hazard slot for the length
+    /// of the call.
     ///
     /// # Panics
     ///
@@ -124,15 +124,16 @@ impl<T: Word> Linked<T> {
                 leave(hazard);
                 return None;
             }
-            // Ordering: Relaxed suffices to see it here if it is here: who moved the head to where we found
-            // it had seen the tail there, or behind. Release as in `push_in`.
+            // Ordering: Relaxed suffices to see it here if it is here: the thread that moved the head to
+            // where we found it had seen the tail there, or behind. Release as in `push_in`.
             if self.tail.load(Ordering::Relaxed) == head {
                 self.move_tail(head, next);
             }
             let element = self.nodes.node(next).element.load(Ordering::Relaxed);
             delay::point("linked: about to take");
-            // Ordering: Release pairs with the Acquire in `confirm`: who finds the head there knows where the
-            // tail is, and that our look at the node behind is over when it takes it out in its turn.
+            // Ordering: Release pairs with the Acquire in `confirm`: a thread that finds the head there knows
+            // where the tail is, and that our read of the node behind is over when it takes that node out in
+            // its turn.
             if self
                 .head
                 .compare_exchange(head, next, Ordering::Release, Ordering::Relaxed)
@@ -147,7 +148,7 @@ impl<T: Word> Linked<T> {
         }
     }
 
-    /// Whether the queue was empty at a moment of this call. As a pop that finds nothing.
+    /// Returns true if the queue was empty at a moment of this call, as a pop that finds nothing.
     pub fn is_empty(&self, processor: &Processor) -> bool {
         let hazard = self.nodes.hazard(self.place_of(processor));
         let head = announce(&self.head, hazard);
@@ -157,15 +158,16 @@ impl<T: Word> Linked<T> {
         next == NONE
     }
 
-    /// Whether the queue seems to be empty: two loads, no fence. A hint: whoever acts on it looks again
-    /// before it sleeps.
+    /// Returns true if the queue seems to be empty. Costs two loads and no fence. It is a hint: a thread that
+    /// acts on it looks again before it sleeps.
     #[inline]
     pub fn seems_empty(&self) -> bool {
         let head = self.head.load(Ordering::Acquire);
         self.nodes.node(head).next.load(Ordering::Relaxed) == NONE
     }
 
-    /// Whether the queue seems to have more than one element: three loads, no fence. A hint.
+    /// Returns true if the queue seems to have more than one element. Costs three loads and no fence. It is a
+    /// hint.
     pub fn seems_to_have_several(&self) -> bool {
         let head = self.head.load(Ordering::Acquire);
         let first = self.nodes.node(head).next.load(Ordering::Acquire);
@@ -212,7 +214,7 @@ impl<T: Word> Linked<T> {
     #[inline]
     fn move_tail(&self, from: u32, to: u32) {
         // Ordering: Release pairs with the Acquire in `confirm`: the node's `next` is there. If it fails,
-        // somebody helped.
+        // a thread helped.
         let _ = self
             .tail
             .compare_exchange(from, to, Ordering::Release, Ordering::Relaxed);
@@ -230,7 +232,7 @@ impl<T: Word> Linked<T> {
 
 impl<T: Word> Drop for Linked<T> {
     fn drop(&mut self) {
-        // Nobody else can reach the queue: its nodes go back without a search.
+        // No other thread can reach the queue: its nodes go back without a search.
         let mut number = self.head.load(Ordering::Acquire);
         loop {
             let next = self.nodes.node(number).next.load(Ordering::Acquire);

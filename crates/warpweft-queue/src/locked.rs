@@ -4,18 +4,18 @@
 //! batch beats a read-modify-write instruction per element.
 //!
 //! ```text
-//!   push, pop ──lock──▶ VecDeque ──unlock──▶      len: written by whoever holds the lock, as its last act
+//!   push, pop ──lock──▶ VecDeque ──unlock──▶      len: the holder of the lock writes it, as its last act
 //!   len, is_empty ─────────────────────────────────▶ one load
 //! ```
 //!
 //! # Invariants
 //!
-//! - `len` is stored only under the lock, after the change: its modification order is that of the changes,
-//!   and whoever reads the value of a change or a later one reads no older truth.
+//! - `len` is stored only under the lock, after the change. So its modification order is that of the changes,
+//!   and a thread that reads the value of a change or a later one reads no older value.
 //! - Hence a push that *happens before* [`is_empty`](Locked::is_empty) or [`pop`](Locked::pop) is not
-//!   overlooked. Nor is one that is ordered to it by a pair of `SeqCst` fences only, as in the idle protocol:
-//!   a pusher that pushes, fences and then looks for sleepers, and a sleeper that announces itself, fences
-//!   and then pops, do not both miss the other.
+//!   overlooked. The same holds if only a pair of `SeqCst` fences orders them, as in the idle protocol. A
+//!   pusher pushes, fences and then looks for sleepers; a sleeper announces itself, fences and then pops.
+//!   They do not both miss the other.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -43,7 +43,7 @@ use crate::Word;
 /// ```
 pub struct Locked<T: Word> {
     queue: Mutex<VecDeque<T>>,
-    /// On a cache line of its own: those who only look do not slow down those who hold the lock.
+    /// On its own cache line, so that readers do not slow down the holder of the lock.
     len: CachePadded<AtomicUsize>,
 }
 
@@ -65,13 +65,13 @@ impl<T: Word> Locked<T> {
     /// Adds elements in their order, under one lock: no element of another thread comes between them.
     ///
     /// `elements` is iterated under the lock and must not use this queue. If it panics, the elements that it
-    /// gave until then are in the queue.
+    /// gave before the panic are in the queue.
     pub fn push_batch(&self, elements: impl IntoIterator<Item = T>) {
         let elements = elements.into_iter();
         self.lock().extend(elements);
     }
 
-    /// Takes the oldest element. An empty queue costs one load, and is not locked.
+    /// Takes the oldest element. An empty queue costs one load and no lock.
     pub fn pop(&self) -> Option<T> {
         if self.is_empty() {
             return None;
@@ -93,12 +93,11 @@ impl<T: Word> Locked<T> {
         taken
     }
 
-    /// Takes out the elements for which `wanted` says so; the others stay as they are. One lock, and a look
-    /// at each element.
+    /// Takes out the elements for which `wanted` returns true. The order of the others does not change. Costs
+    /// one lock, and one call for each element.
     ///
-    /// `wanted` is called under the lock and must not use this queue. If it panics, nothing is lost but the
-    /// element that it looked at, which is dropped as those are that were taken; the others may be in another
-    /// order.
+    /// `wanted` is called under the lock and must not use this queue. If it panics, only the element of that
+    /// call is lost. It is dropped, as are those that were taken; the others may be in another order.
     pub fn extract(&self, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut taken = Vec::new();
         if self.is_empty() {
@@ -115,23 +114,22 @@ impl<T: Word> Locked<T> {
         taken
     }
 
-    /// The number of elements. One load; other threads may have changed it by the time the caller looks at
-    /// it.
+    /// Returns the number of elements, by one load. Other threads may have changed it meanwhile.
     pub fn len(&self) -> usize {
-        // Ordering: Acquire pairs with the Release in `Held::drop`, so that whoever sees elements also sees
-        // what their pusher did before. Not to overlook a push, Relaxed would do: see the module's
-        // invariants.
+        // Ordering: Acquire pairs with the Release in `RingGuard::drop`, so that a thread that sees elements
+        // also sees what their pusher did before. Relaxed would be enough not to overlook a push: see the
+        // module's invariants.
         self.len.load(Ordering::Acquire)
     }
 
-    /// Whether there is no element. One load. Never true after a push that happens before the call, unless
-    /// the element was taken.
+    /// Returns true if there is no element. Costs one load. Never true after a push that happens before the
+    /// call, unless the element was taken.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    fn lock(&self) -> Held<'_, T> {
-        Held {
+    fn lock(&self) -> RingGuard<'_, T> {
+        RingGuard {
             queue: self.queue.lock(),
             len: &self.len,
         }
@@ -152,13 +150,13 @@ impl<T: Word> fmt::Debug for Locked<T> {
     }
 }
 
-/// The lock, held. It tells the new length before it is given back, in a panic too.
-struct Held<'a, T> {
+/// The lock, held. It stores the new length before it releases the lock, in a panic too.
+struct RingGuard<'a, T> {
     queue: MutexGuard<'a, VecDeque<T>>,
     len: &'a AtomicUsize,
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for RingGuard<'_, T> {
     fn drop(&mut self) {
         // Ordering: Release pairs with the Acquire in `len`. The lock, still held, orders it among the other
         // stores.
@@ -166,7 +164,7 @@ impl<T> Drop for Held<'_, T> {
     }
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for RingGuard<'_, T> {
     type Target = VecDeque<T>;
 
     fn deref(&self) -> &VecDeque<T> {
@@ -174,7 +172,7 @@ impl<T> Deref for Held<'_, T> {
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for RingGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut VecDeque<T> {
         &mut self.queue
     }

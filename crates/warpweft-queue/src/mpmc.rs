@@ -1,10 +1,10 @@
 //! A bounded queue for any number of producers and consumers, with fetch-and-add on both ends.
 //!
-//! After EBSL (B. Modelski, *Using effect handlers for efficient parallel scheduling*, Cambridge 2022, B.1 to
-//! B.4), with answers of the calls that do not wait made sound. A fetch-and-add never fails, so threads that
-//! meet at an end of the queue do not make each other retry: each draws a *ticket*, and the ticket names the
-//! slot. What a ticket costs is the overshoot: one may be drawn for an element, or a room, that is not there,
-//! and has to be handed back.
+//! The queue is that of EBSL (B. Modelski, *Using effect handlers for efficient parallel scheduling*,
+//! Cambridge 2022, B.1 to B.4). Here the answers of the calls that do not wait are made sound. A
+//! fetch-and-add never fails, so threads that meet at an end of the queue do not make each other retry. Each
+//! draws a *ticket*, and the ticket names the slot. The price is overshoot: a ticket may be drawn for an
+//! element, or room, that is not there, and must be handed back.
 //!
 //! ```text
 //!                    head              tail
@@ -20,39 +20,41 @@
 //! # Invariants
 //!
 //! 1. *Every ticket below `tail` is held by exactly one push, every one below `head` by exactly one pop*, at
-//!    work or done. A ticket is handed back by a compare-and-swap of the index from `ticket + 1` to `ticket`;
-//!    that succeeds only for the highest ticket that is out, and its holder does nothing with it afterwards.
-//! 2. *The turn lets one push and one pop per ticket at the slot*, in that order, and nobody of another lap.
-//!    So elements leave in the order of their tickets: strictly FIFO, at any capacity from 1.
-//! 3. *A used ticket is never handed back, nor is any below it*: index values up to it are gone for good. A
-//!    slot whose turn has passed ticket i thus proves that the indices are past i, for ever.
+//!    work or done. A ticket is handed back by a compare-and-swap of the index from `ticket + 1` to `ticket`.
+//!    That succeeds only for the highest ticket that is out, and its holder does nothing with it afterwards.
+//! 2. *The turn lets one push and one pop per ticket at the slot*, in that order, and no thread of another
+//!    lap. So elements leave in the order of their tickets: strictly FIFO, at any capacity from 1.
+//! 3. *A used ticket is never handed back, nor is any below it*: index values up to it are never used again.
+//!    A slot whose turn has passed ticket i thus proves that the indices are past i, forever.
 //!
 //! # Why the slot decides, and not the indices
 //!
 //! The obvious answer of a pop that has overshot ("`tail` is not above my ticket, I hand it back and return
-//! `None`") is wrong. It looks at `tail` and hands back later; a push may draw the ticket's twin in between.
-//! Handing back is still harmless, the element waits for the next holder. But a third thread that pops
-//! meanwhile finds `head` as high as `tail`, because of a ticket that nobody will use, and reports an empty
-//! queue although the element was there before it began. Looking at the indices once more does not help,
-//! since the one who misleads is asleep.
+//! `None`") is wrong. It looks at `tail` and hands back later; a push may draw the matching ticket in
+//! between. Handing back is still harmless, since the element waits for the next holder. But a third thread
+//! that pops meanwhile finds `head` as high as `tail`, because of a ticket that no thread will use. It
+//! reports an empty queue although the element was there before it began. A second look at the indices does
+//! not help, since the thread that holds the ticket is preempted.
 //!
-//! So handing back a ticket decides nothing here, it only makes the thread start over; and an index that is
+//! So handing back a ticket decides nothing here; it only makes the thread start over. An index that is
 //! possibly too high decides nothing either. `None` is returned if
 //!
-//! - the element of the last ticket drawn for a push, `tail - 1`, *was taken* (its slot tells), and
+//! - the element of the last ticket drawn for a push, `tail - 1`, *was taken* (its slot shows it), and
 //! - `tail` is still the same.
 //!
-//! By 3, every push and pop with a ticket below `tail` will go through, and by the second load none above has
-//! been pushed: at that moment the queue was empty. [`Full`] is the mirror image: the slot of ticket
-//! `head + capacity - 1` is full, and `head` is still the same.
+//! By 3, every push and pop with a ticket below `tail` will be done, and by the second load none above has
+//! been pushed: at that moment the queue was empty. [`Full`] is the mirror image: the slot of ticket `head +
+//! capacity - 1` is full, and `head` is still the same.
 //!
 //! # Progress
 //!
-//! Not lock-free. Who holds a ticket that has a twin waits for the twin, a few instructions of another
-//! thread; who has overshot and is not on top waits for those above to hand back. Of several waiting the top
-//! one is always free to go, so nobody waits for ever if every thread runs now and then; waiting threads give
-//! the CPU away for that. The blocking calls draw no ticket without a twin either: one that slept on a ticket
-//! would keep everyone below from handing back, and a `try_pop` from returning.
+//! The queue is not lock-free. A thread whose ticket has a matching ticket on the other side waits for that
+//! one, a few instructions of another thread. A thread that has overshot and is not on top waits for those
+//! above to hand back. Of several waiting threads the top one can always proceed, so no thread waits forever
+//! if every thread runs now and then; waiting threads yield the CPU for that.
+//!
+//! The blocking calls draw no ticket without a matching one either. A thread that slept on a ticket would
+//! keep each thread below from handing back, and a `try_pop` from returning.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -84,12 +86,12 @@ pub struct Mpmc<T: Word> {
     head: CachePadded<AtomicU64>,
     /// The next ticket for a push.
     tail: CachePadded<AtomicU64>,
-    slots: Box<[Slot]>,
-    /// Elements go through by value only.
+    slots: Box<[MpmcSlot]>,
+    /// Elements pass through by value only.
     _elements: PhantomData<fn(T) -> T>,
 }
 
-struct Slot {
+struct MpmcSlot {
     turn: AtomicU64,
     element: AtomicUsize,
 }
@@ -104,13 +106,14 @@ fn full(ticket: u64) -> u64 {
     empty(ticket).wrapping_add(1)
 }
 
-/// How far `to` is ahead of `from`; negative if it is behind. Right across the wrap of either.
+/// Returns how far `to` is ahead of `from`; negative if it is behind. Correct across the wrap of either.
 fn distance(from: u64, to: u64) -> i64 {
     to.wrapping_sub(from).cast_signed()
 }
 
 impl<T: Word> Mpmc<T> {
-    /// An empty queue for at least `capacity` elements; rounded up to a power of two. Two words per element.
+    /// Makes an empty queue for at least `capacity` elements, rounded up to a power of two. It takes two
+    /// words per element.
     ///
     /// # Errors
     ///
@@ -137,7 +140,7 @@ impl<T: Word> Mpmc<T> {
         slots
             .try_reserve_exact(count)
             .map_err(|_| CapacityError::Memory { asked: count })?;
-        slots.resize_with(count, || Slot {
+        slots.resize_with(count, || MpmcSlot {
             turn: AtomicU64::new(0),
             element: AtomicUsize::new(0),
         });
@@ -148,15 +151,15 @@ impl<T: Word> Mpmc<T> {
             _elements: PhantomData,
         };
         for ticket in (0..count as u64).map(|i| start.wrapping_add(i)) {
-            // Ordering: Relaxed; whoever shares the queue publishes it.
+            // Ordering: Relaxed; the thread that shares the queue publishes it.
             queue.slot(ticket).turn.store(empty(ticket), Ordering::Relaxed);
         }
         Ok(queue)
     }
 
-    /// Adds an element, unless the queue is full. One fetch-and-add; a full queue costs loads only.
+    /// Adds an element, unless the queue is full. Costs one fetch-and-add; a full queue costs loads only.
     ///
-    /// May wait for another thread that is in the middle of a call: see the module's notes on progress.
+    /// It may wait for another thread that is in the middle of a call: see the module's notes on progress.
     ///
     /// # Errors
     ///
@@ -165,9 +168,9 @@ impl<T: Word> Mpmc<T> {
         let word = element.into_word();
         let mut backoff = Backoff::default();
         loop {
-            // Ordering: Relaxed for both, here and wherever indices are read: they are hints on which nothing
-            // but the drawing of a ticket depends. `head` first: the room that we see is less than there was,
-            // if wrong.
+            // Ordering: Relaxed for both, here and wherever indices are read: they are hints, and only the
+            // drawing of a ticket depends on them. `head` first: then the room that we see, if wrong, is less
+            // than there was.
             let head = self.head.load(Ordering::Relaxed);
             let tail = self.tail.load(Ordering::Relaxed);
             if distance(head, tail) < self.lap().cast_signed() {
@@ -186,22 +189,22 @@ impl<T: Word> Mpmc<T> {
         }
     }
 
-    /// Takes the oldest element. One fetch-and-add; an empty queue costs loads only.
+    /// Takes the oldest element. Costs one fetch-and-add; an empty queue costs loads only.
     ///
-    /// `None` means that the queue was empty at a moment of this call: a push that happens before it is not
-    /// overlooked, nor is one that a `SeqCst` fence on each side puts before it. May wait for another thread
-    /// that is in the middle of a call: see the module's notes on progress.
+    /// `None` means that the queue was empty at a moment of this call. A push that happens before it is not
+    /// overlooked, nor is one that a `SeqCst` fence on each side puts before it. The call may wait for
+    /// another thread that is in the middle of a call: see the module's notes on progress.
     pub fn try_pop(&self) -> Option<T> {
         let mut backoff = Backoff::default();
         loop {
-            // `tail` first: the elements that we see are fewer than there were, if wrong.
+            // `tail` first: then the elements that we see, if wrong, are fewer than there were.
             let tail = self.tail.load(Ordering::Relaxed);
             let head = self.head.load(Ordering::Relaxed);
             if distance(head, tail) > 0 {
                 let ticket = self.head.fetch_add(1, Ordering::Relaxed);
                 delay::point("mpmc: pop ticket drawn");
                 if let Some(word) = self.empty_out(ticket, &mut backoff) {
-                    // SAFETY: `empty_out` gives a word that a push got from `into_word`, once.
+                    // SAFETY: `empty_out` returns a word that a push got from `into_word`, once.
                     return Some(unsafe { T::from_word(word) });
                 }
             } else if self.is_empty_up_to(tail) {
@@ -212,7 +215,7 @@ impl<T: Word> Mpmc<T> {
         }
     }
 
-    /// Adds an element; waits, spinning and then yielding the CPU, as long as the queue is full.
+    /// Adds an element. While the queue is full it waits, spinning and then yielding the CPU.
     pub fn push_blocking(&self, mut element: T) {
         let mut backoff = Backoff::default();
         while let Err(Full(back)) = self.try_push(element) {
@@ -221,7 +224,7 @@ impl<T: Word> Mpmc<T> {
         }
     }
 
-    /// Takes the oldest element; waits, spinning and then yielding the CPU, as long as the queue is empty.
+    /// Takes the oldest element. While the queue is empty it waits, spinning and then yielding the CPU.
     pub fn pop_blocking(&self) -> T {
         let mut backoff = Backoff::default();
         loop {
@@ -232,19 +235,20 @@ impl<T: Word> Mpmc<T> {
         }
     }
 
-    /// About how many elements there are: exact if no other thread is at work.
+    /// Returns about how many elements there are: exact if no other thread is at work.
     pub fn len(&self) -> usize {
         let tail = self.tail.load(Ordering::Relaxed);
         let head = self.head.load(Ordering::Relaxed);
         usize::try_from(distance(head, tail)).map_or(0, |len| len.min(self.capacity()))
     }
 
-    /// Whether the queue was empty at a moment of this call. False while a push is at work. Three loads.
+    /// Returns true if the queue was empty at a moment of this call; false while a push is at work. Costs
+    /// three loads.
     pub fn is_empty(&self) -> bool {
         self.is_empty_up_to(self.tail.load(Ordering::Relaxed))
     }
 
-    /// The number of elements that there is room for.
+    /// Returns the number of elements for which there is room.
     pub fn capacity(&self) -> usize {
         self.slots.len()
     }
@@ -290,7 +294,8 @@ impl<T: Word> Mpmc<T> {
         }
     }
 
-    /// Whether all elements with tickets below `tail` were taken and none was pushed behind: see the module.
+    /// Returns true if all elements with tickets below `tail` were taken and none was pushed behind. See the
+    /// module.
     fn is_empty_up_to(&self, tail: u64) -> bool {
         let last = tail.wrapping_sub(1);
         // Ordering: Acquire pairs with the Release in `empty_out`, which follows the drawing of ticket
@@ -299,7 +304,7 @@ impl<T: Word> Mpmc<T> {
         taken && self.tail.load(Ordering::Relaxed) == tail
     }
 
-    /// Whether every slot from `head` on is full, one lap long, and none was taken: see the module.
+    /// Returns true if every slot from `head` on is full, one lap long, and none was taken. See the module.
     fn is_full_from(&self, head: u64) -> bool {
         let last = head.wrapping_add(self.lap() - 1);
         // Ordering: Acquire pairs with the Release in `fill`, which follows the drawing of pop ticket
@@ -308,7 +313,7 @@ impl<T: Word> Mpmc<T> {
         filled && self.head.load(Ordering::Relaxed) == head
     }
 
-    fn slot(&self, ticket: u64) -> &Slot {
+    fn slot(&self, ticket: u64) -> &MpmcSlot {
         // The length is a power of two, so that the slots follow each other across the wrap of the ticket.
         &self.slots[ticket as usize & (self.slots.len() - 1)]
     }
@@ -318,7 +323,7 @@ impl<T: Word> Mpmc<T> {
     }
 }
 
-/// Hands a ticket back, if it is the highest one out.
+/// Hands a ticket back, if it is the highest one out. Returns true if it did.
 fn hand_back(index: &AtomicU64, ticket: u64) -> bool {
     delay::point("mpmc: about to hand a ticket back");
     let above = ticket.wrapping_add(1);
@@ -330,7 +335,7 @@ fn hand_back(index: &AtomicU64, ticket: u64) -> bool {
 
 impl<T: Word> Drop for Mpmc<T> {
     fn drop(&mut self) {
-        // Nobody is left who could be in the middle of a call.
+        // No thread is left that could be in the middle of a call.
         while self.try_pop().is_some() {}
     }
 }

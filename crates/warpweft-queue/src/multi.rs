@@ -1,8 +1,8 @@
-//! One queue made of several: pushes go to a random shard, pops look through all of them.
+//! One queue made of several: pushes go to a random shard, pops look through all shards.
 //!
-//! However fast a queue is, its two ends are two cache lines that everyone wants. *k* queues have 2*k* such
-//! lines. (EBSL B.8: B. Modelski, *Using effect handlers for efficient parallel scheduling*, Cambridge 2022;
-//! and the multi-queues of H. Rihani, P. Sanders and R. Dementiev, 2015, without their priorities.)
+//! However fast a queue is, all its users contend for the cache lines of its two ends. *k* queues have 2*k*
+//! such lines. (EBSL B.8: B. Modelski, *Using effect handlers for efficient parallel scheduling*, Cambridge
+//! 2022; and the multi-queues of H. Rihani, P. Sanders and R. Dementiev, 2015, without their priorities.)
 //!
 //! ```text
 //!   push(x, pick = 6)               pop(start = 3)
@@ -12,18 +12,19 @@
 //!                shard 3  [ . . . . ]  ▲ 1st: empty
 //! ```
 //!
-//! # What the order is
+//! # The order
 //!
 //! Each shard is a linearizable FIFO. The whole is not one: elements of different shards overtake each other.
-//! To a user it is a *bag*, which returns each element once, with these weaker answers:
+//! To its users it is a *bag*, which returns each element once, with these weaker answers:
 //!
 //! - `None` means that each shard was empty at *some* moment of the call, not all at the same one. An element
 //!   that was there during the whole call is never overlooked; one that is pushed to a shard already passed
 //!   is, even if the last element of a shard not yet passed was taken after that.
 //! - [`Full`] likewise means that each shard was full at some moment of the call.
 //!
-//! A scheduler that is about to sleep needs no more: it announces itself, then looks through all shards. A
-//! push before the announcement is found, one after it sees the sleeper (with a `SeqCst` fence on each side).
+//! That is enough for a scheduler that is about to sleep. It announces itself, then looks through all shards.
+//! It finds a push before the announcement; a push after it sees the sleeper (with a `SeqCst` fence on each
+//! side).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -42,11 +43,11 @@ pub trait Shard<T>: Sync {
     /// Takes the oldest element; `None` if the shard was empty at a moment of the call.
     fn try_pop(&self) -> Option<T>;
 
-    /// About how many elements there are.
+    /// Returns about how many elements there are.
     fn len(&self) -> usize;
 
-    /// Whether the shard was empty at a moment of the call. False may also mean that another thread is at
-    /// work.
+    /// Returns true if the shard was empty at a moment of the call. False may also mean that another thread
+    /// is at work.
     fn is_empty(&self) -> bool;
 }
 
@@ -89,7 +90,7 @@ impl<T: Word> Shard<T> for Locked<T> {
 
 /// A queue of `k` shards.
 ///
-/// Randomness is the caller's: a worker has a generator of its own, and a test has none.
+/// The caller supplies the randomness: a worker has its own generator, and a test has none.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -104,12 +105,13 @@ impl<T: Word> Shard<T> for Locked<T> {
 /// ```
 pub struct Multi<T, S = Mpmc<T>> {
     shards: Box<[S]>,
-    /// Elements go through by value only.
+    /// Elements pass through by value only.
     _elements: PhantomData<fn(T) -> T>,
 }
 
 impl<T: Word> Multi<T> {
-    /// An empty queue of `shards` rings for at least `capacity` elements each; see [`Mpmc::with_capacity`].
+    /// Makes an empty queue of `shards` rings for at least `capacity` elements each; see
+    /// [`Mpmc::with_capacity`].
     ///
     /// # Errors
     ///
@@ -121,7 +123,7 @@ impl<T: Word> Multi<T> {
 }
 
 impl<T, S: Shard<T>> Multi<T, S> {
-    /// A queue made of these shards, which may hold elements.
+    /// Makes a queue of these shards, which may hold elements.
     ///
     /// # Errors
     ///
@@ -163,22 +165,23 @@ impl<T, S: Shard<T>> Multi<T, S> {
         self.from(start).find_map(Shard::try_pop)
     }
 
-    /// About how many elements there are.
+    /// Returns about how many elements there are.
     pub fn len(&self) -> usize {
         self.shards.iter().map(Shard::len).sum()
     }
 
-    /// Whether each shard was empty when it was looked at. Never true if an element was there all the time.
+    /// Returns true if each shard was empty when it was looked at. Never true if an element was there all the
+    /// time.
     pub fn is_empty(&self) -> bool {
         self.shards.iter().all(Shard::is_empty)
     }
 
-    /// The shards themselves.
+    /// Returns the shards.
     pub fn parts(&self) -> &[S] {
         &self.shards
     }
 
-    /// The number of shards.
+    /// Returns the number of shards.
     pub fn shards(&self) -> usize {
         self.shards.len()
     }

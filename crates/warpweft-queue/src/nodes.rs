@@ -1,45 +1,46 @@
-//! Nodes that travel with the elements of linked queues, and hazard pointers that say when one may be used
-//! again.
+//! Nodes that travel with the elements of linked queues, and hazard pointers that show when a node may be
+//! used again.
 //!
 //! After F. Negele, F. Friedrich, S. Oh and B. Egger, *On the design and implementation of an efficient
-//! lock-free scheduler* (2014), section 4. Who takes an element from a [`Linked`](crate::Linked) queue gets a
-//! node along, the one that the queue no longer needs, and gives it back with the next push of that element:
-//! a steady flow allocates nothing, and nothing is retired into lists. A node may still be looked at by a
-//! slow thread. So before it is linked again, all *hazard pointers* are searched for it; if one is found, the
-//! node is exchanged for the one that was left there last time.
+//! lock-free scheduler* (2014), section 4. A pop from a [`Linked`](crate::Linked) queue also returns the node
+//! that the queue no longer needs. The next push of that element gives it back. So a steady flow allocates
+//! nothing, and there are no lists of retired nodes.
+//!
+//! A slow thread may still read such a node. So before it is linked again, all *hazard pointers* are searched
+//! for it. If one is found, the node is exchanged for the one that was left there last time.
 //!
 //! ```text
 //!                         hazard     pool                  push(x, node 7)
-//!   processor 0 (worker)  [ 7 ]     [ 4 ]   ◀── swap ──▶   7 is looked at by processor 0: leave it there, take 4
-//!   processor 1 (worker)  [ – ]     [ 9 ]                  4 is looked at by nobody: link it
-//!   processor 2 (visitor) [ – ]     [ – ]
+//!   processor 0 (worker)  [ 7 ]     [ 4 ]   ◀── swap ──▶   processor 0 reads 7: leave it there, take 4
+//!   processor 1 (worker)  [ – ]     [ 9 ]                  no processor reads 4: link it
+//!   processor 2 (shared)  [ – ]     [ – ]
 //! ```
 //!
-//! Hazard pointers belong to *processors*, those who may be inside a call at the same time, and not to tasks:
-//! a worker has one of its own, all other threads share a few, of which they claim one by a lock for the
-//! length of a call. So the search is bounded by the number of processors, however many tasks there are.
+//! Hazard pointers belong to *processors*, the threads that may be inside a call at the same time, and not to
+//! tasks. A worker has its own. All other threads share a few, and claim one by a lock for the length of a
+//! call. So the number of processors bounds the search, however many tasks there are.
 //!
 //! # What differs from the original
 //!
 //! - *One* hazard pointer per processor. The second one of the original guards the node behind the head while
-//!   its element is read. Here the element is one atomic word, and nodes are never unmapped: who reads it too
-//!   late reads a word that it throws away, because its exchange of the head fails. See `linked.rs`.
-//! - The original assumes sequential consistency. Here the announcement of a hazard and the look whether it
-//!   still holds have a `SeqCst` fence between them, and so have the taking of a node out of a queue and the
-//!   search. Of the two one comes first: either the search finds the hazard, or the one who announced it sees
-//!   that the node has gone.
-//! - Nodes are numbers in a table, so what travels is 32 bits wide and can be checked: safe code may invent a
-//!   number, and gets a fresh node for it.
+//!   its element is read. Here the element is one atomic word, and nodes are never unmapped. A thread that
+//!   reads it too late throws the word away, because its exchange of the head fails. See `linked.rs`.
+//! - The original assumes sequential consistency. Here a `SeqCst` fence separates the announcement of a
+//!   hazard from the check whether it still holds, and another separates the removal of a node from the
+//!   search. One of the two comes first: either the search finds the hazard, or the announcer sees that the
+//!   node has gone.
+//! - Nodes are numbers in a table, so an element carries 32 bits, which can be checked. Safe code may invent
+//!   a number, and gets a fresh node for it.
 //!
 //! # Invariants
 //!
-//! - A node is in exactly one of: a queue, an element's hand (`travels`), a pool, the free list, or the hands
-//!   of a thread that is in the middle of a call. Redeeming is an exchange of `travels`, so one thread at
-//!   most gets a node.
-//! - The owner of a node changes its links only if it was seen in no hazard pointer after a fence that
-//!   follows its retirement.
-//! - Each pool keeps one node at most, for ever. So with T elements in queues or hands, Q queues and N
-//!   processors there are at least T, and at most T + Q + N nodes in use; no more are ever made, because what
+//! - A node is in exactly one of: a queue, an element (`travels`), a pool, the free list, or a thread that is
+//!   in the middle of a call. Redeeming is an exchange of `travels`, so at most one thread gets a node.
+//! - The owner of a node changes its links only if no hazard pointer had it after a fence that follows its
+//!   retirement.
+//! - Each pool keeps at most one node, forever. So with T elements in queues or in use, Q queues and N
+//!   processors there are at least T, and at most T + Q + N nodes. No more are ever made, because released
+//!   nodes are taken first.
 //!   is released is taken first.
 
 use std::cell::Cell;
@@ -54,8 +55,8 @@ use warpweft_platform::delay;
 use warpweft_platform::random::Rng;
 use warpweft_platform::sync::{Arc, Mutex, MutexGuard};
 
-/// Nodes in the first chunk of the table; each chunk has twice as many as the one before. For the model
-/// checkers one chunk is enough: loom does not see that `OnceLock` publishes it.
+/// The number of nodes in the first chunk of the table; each chunk has twice as many as the one before. For
+/// the model checkers one chunk is enough: loom does not see that `OnceLock` publishes it.
 const FIRST: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     16
 } else {
@@ -65,35 +66,35 @@ const FIRST: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 /// Chunks that hold 2^31 nodes or more, from either first size.
 const CHUNKS: usize = 30;
 
-/// Most nodes of a table.
+/// The largest number of nodes in a table.
 const MOST: u32 = 1 << 31;
 
 /// No node: numbers begin with 1.
 pub(crate) const NONE: u32 = 0;
 
-/// A place in a queue. All fields are atomics: a late look at a node that is used again reads nonsense and
-/// does no harm.
+/// A node of a queue. All fields are atomics: a late read of a node that is used again is invalid and
+/// harmless.
 pub(crate) struct Node {
     /// In a queue the node behind; in the free list the one below.
     pub(crate) next: AtomicU32,
-    /// Whether it is in an element's hand.
+    /// 1 if an element carries it.
     travels: AtomicU32,
     /// The element's word.
     pub(crate) element: AtomicUsize,
 }
 
-/// What one who may be inside a call announces, and the node that was left with it.
-struct Place {
+/// The announcement of one processor, and the node that was left with it.
+struct HazardSlot {
     hazard: AtomicU32,
     pool: AtomicU32,
-    /// Of a visitor's place: held while somebody is in it.
-    visited: Mutex<()>,
+    /// For a shared slot: held while a thread uses it.
+    in_use: Mutex<()>,
 }
 
-/// A node in the hand of an element: what [`Linked::pop`](crate::Linked::pop) gives along, for the next push
-/// of that element.
+/// The node that an element carries: [`Linked::pop`](crate::Linked::pop) returns it for the next push of that
+/// element.
 ///
-/// Plain bits, so that they fit into whatever travels with the element. An invented one does no harm.
+/// It is plain bits, so that it fits into whatever travels with the element. An invented one does no harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[must_use = "a node that is neither pushed nor released is lost until its table ends"]
 pub struct Carried(u32);
@@ -102,19 +103,20 @@ impl Carried {
     /// No node: for an element that was never in a queue.
     pub const NONE: Self = Self(NONE);
 
-    /// As bits; 0 stands for none.
+    /// Returns it as bits; 0 means none.
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// From bits.
+    /// Makes it from bits.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }
 }
 
-/// The right to use the queues of one table without claiming a place each time. One thread at a time has it.
+/// The right to use the queues of one table without claiming a hazard slot each time. One thread at a time
+/// has it.
 ///
 /// It can be sent to another thread, but not shared:
 ///
@@ -125,11 +127,11 @@ impl Carried {
 pub struct Processor {
     pub(crate) nodes: Nodes,
     pub(crate) place: usize,
-    /// Not `Sync`: two threads in one place would overwrite each other's hazard.
+    /// Not `Sync`: two threads in one slot would overwrite each other's hazard.
     _alone: PhantomData<Cell<()>>,
 }
 
-/// A table of nodes, and the places of those who use its queues. A clone is the same table.
+/// A table of nodes, and the hazard slots of the threads that use its queues. A clone is the same table.
 #[derive(Clone)]
 pub struct Nodes(Arc<Table>);
 
@@ -138,22 +140,22 @@ struct Table {
     made: AtomicU32,
     /// The free list: a count of changes and the number of the top, `changes:32 | top:32`.
     free: CachePadded<AtomicU64>,
-    places: Box<[CachePadded<Place>]>,
-    /// The places below belong to processors.
+    places: Box<[CachePadded<HazardSlot>]>,
+    /// The slots with lower indices belong to processors.
     workers: usize,
 }
 
 impl Nodes {
-    /// A table without nodes, and the processors that may use its queues. `visitors` are the places that all
-    /// other threads share; at least one. As many threads can push from outside at the same time, others
-    /// wait.
+    /// Makes a table without nodes, and the processors that may use its queues. All other threads share
+    /// `external` hazard slots, at least one. That many threads can push from outside at the same time;
+    /// others wait.
     #[must_use]
-    pub fn new(workers: usize, visitors: usize) -> (Self, Vec<Processor>) {
-        let places = (0..workers + visitors.max(1)).map(|_| {
-            CachePadded::new(Place {
+    pub fn new(workers: usize, external: usize) -> (Self, Vec<Processor>) {
+        let places = (0..workers + external.max(1)).map(|_| {
+            CachePadded::new(HazardSlot {
                 hazard: AtomicU32::new(NONE),
                 pool: AtomicU32::new(NONE),
-                visited: Mutex::new(()),
+                in_use: Mutex::new(()),
             })
         });
         let nodes = Self(Arc::new(Table {
@@ -172,22 +174,21 @@ impl Nodes {
         (nodes, processors)
     }
 
-    /// How many nodes were ever made: no more than the most elements that there were at a time, plus the
-    /// queues, plus [`places`](Self::places).
+    /// Returns how many nodes were ever made. It is at most the largest number of elements at one time, plus
+    /// the queues, plus [`places`](Self::places).
     #[must_use]
     pub fn made(&self) -> usize {
         // Ordering: Relaxed; a count that orders nothing.
         self.0.made.load(Ordering::Relaxed) as usize
     }
 
-    /// How many can be inside a call at the same time: workers and visitors.
+    /// Returns how many threads can be inside a call at the same time: workers and external threads.
     #[must_use]
     pub fn places(&self) -> usize {
         self.0.places.len()
     }
 
-    /// Takes back the node of an element that has ended. A number that is no node in an element's hand is
-    /// ignored.
+    /// Takes back the node of an element that has ended. A number that no element carries is ignored.
     pub fn release(&self, carried: Carried) {
         let node = self.acquire(self.redeem(carried));
         if node != NONE {
@@ -195,12 +196,12 @@ impl Nodes {
         }
     }
 
-    /// Whether `other` is the same table.
+    /// Returns true if `other` is the same table.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The node of that number, which was made.
+    /// Returns the node of that number, which was made before.
     #[inline]
     pub(crate) fn node(&self, number: u32) -> &Node {
         let (chunk, offset) = position(number);
@@ -212,7 +213,7 @@ impl Nodes {
         self.0.chunks.get(chunk)?.get()?.get(offset)
     }
 
-    /// Takes the node out of an element's hand, if it is in one.
+    /// Takes the node that an element carries, if there is one.
     #[inline]
     pub(crate) fn redeem(&self, carried: Carried) -> u32 {
         let Carried(number) = carried;
@@ -228,7 +229,7 @@ impl Nodes {
         }
     }
 
-    /// Puts the node into an element's hand.
+    /// Gives the node to an element.
     #[inline]
     pub(crate) fn travel(&self, number: u32) -> Carried {
         // Ordering: Release pairs with the Acquire in `redeem`.
@@ -236,24 +237,24 @@ impl Nodes {
         Carried(number)
     }
 
-    /// Fences in any case; then gives `node`, or another one, that nobody looks at and nobody will. `NONE` if
-    /// there is none.
+    /// Fences in any case. Then returns `node`, or another one, that no thread reads and no thread will read;
+    /// `NONE` if there is none.
     ///
-    /// At most one round per node that was left in a pool: a node that is in no queue is announced only by
-    /// those who read its number before, each once.
+    /// Costs at most one round per node that was left in a pool. Only threads that read the number of a
+    /// removed node before announce it, each once.
     #[inline]
     pub(crate) fn acquire(&self, mut node: u32) -> u32 {
         loop {
-            // Ordering: SeqCst, the partner of the fence in `announce`. The node left its queue before; who
-            // announces it after this fence sees that.
+            // Ordering: SeqCst, the partner of the fence in `announce`. The node left its queue before; a
+            // thread that announces it after this fence sees that.
             fence(Ordering::SeqCst);
             let mut exchanged = false;
             for place in &self.0.places {
                 if node == NONE {
                     return NONE;
                 }
-                // Ordering: Acquire pairs with the Release in `announce` and `leave`: who looked at it has
-                // done so.
+                // Ordering: Acquire pairs with the Release in `announce` and `leave`: a thread that read the
+                // node has done so.
                 if place.hazard.load(Ordering::Acquire) == node {
                     delay::point("nodes: hazard met");
                     // Ordering: AcqRel; the node's former owner is done with it, and so are we with ours.
@@ -267,7 +268,7 @@ impl Nodes {
         }
     }
 
-    /// A node that nobody looks at: a released one, else a new one; and whether it is new.
+    /// Returns a node that no thread reads, a released one or else a new one, and true if it is new.
     ///
     /// # Panics
     ///
@@ -281,7 +282,7 @@ impl Nodes {
 
     #[cold]
     fn make(&self) -> u32 {
-        // Ordering: Relaxed; a number drawn, which conveys nothing else.
+        // Ordering: Relaxed; the number conveys nothing else.
         let number = self.0.made.fetch_add(1, Ordering::Relaxed) + 1;
         assert!(number < MOST, "there are {MOST} tasks or more in queues");
         let (chunk, _) = position(number);
@@ -298,7 +299,7 @@ impl Nodes {
 
     pub(crate) fn put_free(&self, number: u32) {
         let node = self.node(number);
-        // Ordering: Relaxed; the exchange below is what counts.
+        // Ordering: Relaxed; only the exchange below decides.
         let mut free = self.0.free.load(Ordering::Relaxed);
         loop {
             node.next.store(free as u32, Ordering::Relaxed);
@@ -324,7 +325,8 @@ impl Nodes {
             if top == NONE {
                 return NONE;
             }
-            // Somebody may have taken the top and linked it elsewhere; then the count of changes is another.
+            // Another thread may have taken the top and linked it elsewhere; then the count of changes
+            // differs.
             let below = self.node(top).next.load(Ordering::Relaxed);
             match self.0.free.compare_exchange_weak(
                 free,
@@ -338,37 +340,38 @@ impl Nodes {
         }
     }
 
-    /// The hazard pointer of a place.
+    /// Returns the hazard pointer of a slot.
     #[inline]
     pub(crate) fn hazard(&self, place: usize) -> &AtomicU32 {
         &self.0.places[place].hazard
     }
 
-    /// A place for a thread that has none, for the length of a call: one of the visitors', at random.
+    /// Claims one of the shared hazard slots, at random, for the length of a call.
     pub(crate) fn visit(&self) -> Visit<'_> {
         let Table { places, workers, .. } = &*self.0;
         let place = workers + Rng::thread_below(places.len() - workers);
         Visit {
             place,
-            _held: places[place].visited.lock(),
+            _held: places[place].in_use.lock(),
         }
     }
 }
 
-/// A visitor's place, claimed.
+/// A claimed shared hazard slot.
 pub(crate) struct Visit<'a> {
     pub(crate) place: usize,
     _held: MutexGuard<'a, ()>,
 }
 
-/// Announces that the node in `from` is looked at; returns it when it was there after the announcement.
+/// Announces that this thread reads the node in `from`. Returns the node, once it was there after the
+/// announcement.
 #[inline]
 pub(crate) fn announce(from: &AtomicU32, hazard: &AtomicU32) -> u32 {
     let seen = from.load(Ordering::Relaxed);
     // Ordering: Release pairs with the Acquire in `acquire`, for the node that was announced before.
     hazard.store(seen, Ordering::Release);
-    // Ordering: SeqCst, the partner of the fence in `acquire`: it finds our hazard, or we see that the node
-    // has gone.
+    // Ordering: SeqCst, the partner of the fence in `acquire`: either it finds our hazard, or we see that the
+    // node has gone.
     fence(Ordering::SeqCst);
     confirm(from, hazard, seen)
 }
@@ -377,7 +380,8 @@ pub(crate) fn announce(from: &AtomicU32, hazard: &AtomicU32) -> u32 {
 #[inline]
 pub(crate) fn confirm(from: &AtomicU32, hazard: &AtomicU32, mut seen: u32) -> u32 {
     loop {
-        // Ordering: Acquire pairs with the Release of whoever put the node there: its links are there, too.
+        // Ordering: Acquire pairs with the Release of the thread that put the node there: its links are
+        // there, too.
         let now = from.load(Ordering::Acquire);
         if now == seen {
             return now;
@@ -389,14 +393,14 @@ pub(crate) fn confirm(from: &AtomicU32, hazard: &AtomicU32, mut seen: u32) -> u3
     }
 }
 
-/// Nothing is looked at any more.
+/// Withdraws the announcement.
 #[inline]
 pub(crate) fn leave(hazard: &AtomicU32) {
-    // Ordering: Release pairs with the Acquire in `acquire`: we have done our looks.
+    // Ordering: Release pairs with the Acquire in `acquire`: our reads are done.
     hazard.store(NONE, Ordering::Release);
 }
 
-/// The chunk of a node, and where in it.
+/// Returns the chunk of a node, and the index in it.
 #[inline]
 fn position(number: u32) -> (usize, usize) {
     let from_first = u64::from(number.wrapping_sub(1)) + u64::from(FIRST);
@@ -433,8 +437,8 @@ impl fmt::Debug for Processor {
 mod tests {
     use super::{FIRST, position};
 
-    /// However often somebody looks at the node that comes back: one is left with him, and goes on when he
-    /// looks at the next.
+    /// A thread may read the returned node again and again: one node is left with it, and is used again when
+    /// the thread reads the next.
     #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
     #[test]
     fn what_was_left_with_somebody_is_taken_for_what_is_left_now() {
@@ -453,7 +457,7 @@ mod tests {
             assert_eq!(made, turn < 2, "{turn}");
             looks.store(NONE, Ordering::Relaxed);
         }
-        // The element's, the queue's, and those that were left in two places.
+        // The element's, the queue's, and those that were left in two slots.
         assert_eq!(nodes.made(), 1 + 1 + 2);
     }
 
@@ -467,7 +471,7 @@ mod tests {
                 expected = (expected.0 + 1, 0);
             }
         }
-        // Whatever safe code invents is somewhere, or in no chunk that there is.
+        // A number that safe code invents is in some chunk, or in none.
         assert!(position(u32::MAX).0 < 31);
     }
 }

@@ -1,4 +1,4 @@
-//! What the growable queues share: a ring of slots, and the former rings that thieves may still read.
+//! The ring of slots that the growable queues share, and the former rings that thieves may still read.
 //!
 //! ```text
 //!   Ring::current ──> Slots   [ 0 ][ w ][ w ][ 0 ]...[ 0 ]     the live one: owner and thieves
@@ -8,27 +8,26 @@
 //!
 //! # Invariants
 //!
-//! - A slot holds 0 or the word of exactly one element. Only while the owner grows the ring a word may lie in
-//!   two rings; an index of one of them leads to it, and the owner empties the other slot before it does
+//! - A slot holds 0 or the word of exactly one element. Only while the owner grows the ring may a word be in
+//!   two rings. An index of one of them leads to it, and the owner empties the other slot before it does
 //!   anything else.
-//! - Only the owner turns 0 into a word, and only in the live ring. A word becomes 0 only by the one who has
-//!   *claimed* it (by moving an index of the queue over it): the owner or one thief.
-//! - So a slot that was seen 0 by the owner stays 0 until the owner fills it, and a claimed slot stays filled
-//!   until its claimer empties it. No other index or flag has to say so.
+//! - Only the owner turns 0 into a word, and only in the live ring. Only the thread that has *claimed* a
+//!   slot, by moving an index of the queue over it, turns its word into 0: the owner or one thief.
+//! - So a slot that the owner saw as 0 stays 0 until the owner fills it, and a claimed slot stays filled
+//!   until its claimer empties it. No other index or flag is needed.
 //! - A ring is freed when it is not live any more and all its slots are 0. A thief reads a ring only between
 //!   its claim and the moment at which it empties the last claimed slot, so it never reads a freed one.
 //!
 //! # Orderings
 //!
-//! The words in the slots need no ordering of their own: an element is seen by a thief because the owner
-//! publishes an index (Release) behind it. And a refilled slot cannot deceive the thief that emptied it: it
-//! read the slot before it stored the 0, and the owner's store comes after that 0 in the slot's modification
-//! order.
+//! The words in the slots need no ordering: a thief sees an element because the owner publishes an index
+//! (Release) behind it. A refilled slot cannot deceive the thief that emptied it. The thief read the slot
+//! before it stored the 0, and the owner's store comes after that 0 in the slot's modification order.
 //!
-//! What needs an order is the freeing of a ring: all that thieves did there has to come before. So thieves
-//! empty slots with Release, and the owner looks at slots with Acquire, both in [`Ring::retire`] and in
-//! [`View::is_free`]. The latter because the owner may fill a slot again that a thief has emptied, and empty
-//! it itself later: then `retire` sees the owner's 0, which says nothing about the thief.
+//! Freeing a ring needs an order: everything that thieves did there must come before. So thieves empty slots
+//! with Release, and the owner reads slots with Acquire, both in [`Ring::retire`] and in [`SlotsRef::is_free`].
+//! The latter is necessary because the owner may refill a slot that a thief has emptied, and empty it again.
+//! Then `retire` sees the owner's 0, which is no proof about the thief.
 
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
@@ -41,8 +40,8 @@ use crate::end::{CapacityError, MAX_CAPACITY};
 
 /// An array of slots, a power of two of them.
 pub(crate) struct Slots {
-    // A thief reads the cell when it starts to work here, the owner "writes" it to free the ring: the cell
-    // costs nothing, and loom reports a ring freed too early as a race on it.
+    // A thief reads the cell when it starts to work here, and the owner "writes" it to free the ring. The
+    // cell costs nothing, and lets loom report a ring that is freed too early as a race.
     slots: UnsafeCell<Box<[AtomicUsize]>>,
 }
 
@@ -69,35 +68,36 @@ impl Slots {
         }))
     }
 
-    /// The slots, to be used without this header.
-    pub(crate) fn view(&self) -> View {
-        // SAFETY: the cell is written only when the ring is freed; whoever has `&self` keeps it from that.
+    /// Returns the slots, to be used without this header.
+    pub(crate) fn view(&self) -> SlotsRef {
+        // SAFETY: the cell is written only when the ring is freed. The holder of `&self` prevents that.
         let slots = self.slots.with(|slots| unsafe { &**slots });
-        View {
+        SlotsRef {
             first: slots.as_ptr(),
             mask: slots.len() - 1,
         }
     }
 }
 
-/// A copy of a ring's address and size: what the hot paths use.
+/// A copy of a ring's address and size, for the hot paths.
 #[derive(Clone, Copy)]
-pub(crate) struct View {
+pub(crate) struct SlotsRef {
     first: *const AtomicUsize,
     mask: usize,
 }
 
-// SAFETY: a view is an address; the unsafe functions that follow it say when that is allowed, on any thread.
-unsafe impl Send for View {}
+// SAFETY: a view is an address. The unsafe functions that follow it state when that is allowed, on any
+// thread.
+unsafe impl Send for SlotsRef {}
 
-impl View {
+impl SlotsRef {
     /// The number of slots.
     #[inline]
     pub(crate) fn capacity(self) -> usize {
         self.mask + 1
     }
 
-    /// The slot of an index; all indices equal modulo the capacity share it.
+    /// Returns the slot of an index. All indices that are equal modulo the capacity share it.
     ///
     /// # Safety
     ///
@@ -110,7 +110,7 @@ impl View {
         unsafe { &*slot }
     }
 
-    /// Whether the owner may fill the slot of `index`.
+    /// Returns true if the owner may fill the slot of `index`.
     ///
     /// # Safety
     ///
@@ -120,7 +120,7 @@ impl View {
         // SAFETY: by this function's contract.
         let slot = unsafe { self.slot(index) };
         // Ordering: Acquire; the thief that emptied the slot is done with it before the ring can be freed
-        // (partner: `take`; why here already: see the head of this file).
+        // (partner: `take`; see the head of this file for the reason).
         slot.load(Ordering::Acquire) == 0
     }
 
@@ -128,7 +128,7 @@ impl View {
     ///
     /// # Safety
     ///
-    /// The ring lives; the caller is its owner and found the slot [free](View::is_free).
+    /// The ring lives; the caller is its owner and found the slot [free](SlotsRef::is_free).
     #[inline]
     pub(crate) unsafe fn put(self, index: usize, word: NonZeroUsize) {
         // SAFETY: by this function's contract.
@@ -137,7 +137,7 @@ impl View {
         slot.store(word.get(), Ordering::Relaxed);
     }
 
-    /// How many slots from `index` on are free, up to `limit`. One load for each.
+    /// Returns how many slots from `index` on are free, up to `limit`. Costs one load for each.
     ///
     /// # Safety
     ///
@@ -150,9 +150,8 @@ impl View {
             .unwrap_or(limit)
     }
 
-    /// Empties the slot of `index`. `ordering` is that of the store of 0: Relaxed for the owner, in whose own
-    /// program order the ring is freed later; Release for a thief (partners: [`View::is_free`],
-    /// [`Ring::retire`]).
+    /// Empties the slot of `index`. `ordering` is that of the store of 0. The owner uses Relaxed, because it
+    /// also frees the ring later. A thief uses Release (partners: [`SlotsRef::is_free`], [`Ring::retire`]).
     ///
     /// # Safety
     ///
@@ -168,30 +167,30 @@ impl View {
     }
 
     /// Copies the words of `count` slots from `from` on to `new`, from `to` on, while thieves may be emptying
-    /// them. What is there afterwards for a slot that was claimed meanwhile, a word or 0, is nobody's: the
-    /// caller [clears](View::clear) it.
+    /// them. A slot that was claimed meanwhile leaves a word or 0 in the copy, which has no owner: the caller
+    /// [clears](SlotsRef::clear) it.
     ///
     /// # Safety
     ///
-    /// Both rings live; the caller owns both; nobody else knows `new`, which is empty and large enough.
+    /// Both rings live; the caller owns both; no other thread knows `new`, which is empty and large enough.
     pub(crate) unsafe fn copy(self, from: usize, count: usize, new: Self, to: usize) {
         for offset in 0..count {
             // SAFETY: the ring lives, by this function's contract.
             let slot = unsafe { self.slot(from.wrapping_add(offset)) };
             // SAFETY: as before.
             let copy = unsafe { new.slot(to.wrapping_add(offset)) };
-            // Ordering: Relaxed for both; the words that nobody claims are the owner's own stores, and the
+            // Ordering: Relaxed for both; the words that no thread claims are the owner's stores, and the
             // index that it stores after the copy publishes them.
             copy.store(slot.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
-    /// Empties `count` slots from `from` on whose words are copies, or were copied.
+    /// Empties `count` slots from `from` on. Their words are copies, or were copied.
     ///
     /// # Safety
     ///
-    /// The ring lives; the caller is its owner; nobody has claimed or can claim these slots, and their words
-    /// are elsewhere, too.
+    /// The ring lives; the caller is its owner; no thread has claimed or can claim these slots, and their
+    /// words are elsewhere, too.
     pub(crate) unsafe fn clear(self, from: usize, count: usize) {
         for offset in 0..count {
             // SAFETY: the ring lives, by this function's contract.
@@ -202,33 +201,33 @@ impl View {
     }
 }
 
-/// A claimed slot is filled until its claimer empties it: 0 in it means that two have claimed it.
+/// A claimed slot is filled until its claimer empties it. So 0 in it means that two threads have claimed it.
 #[cold]
 #[inline(never)]
 fn claimed_slot_was_empty() -> ! {
     panic!("a claimed slot was empty: this is a bug of the queue, please report it")
 }
 
-/// The slots that a thief has claimed. It has to empty them all.
+/// The slots that a thief has claimed. It must empty them all.
 #[must_use]
-pub(crate) struct Claim {
-    /// Where they are.
-    pub(crate) slots: View,
-    /// The index of the oldest.
+pub(crate) struct RingClaim {
+    /// The ring of the slots.
+    pub(crate) slots: SlotsRef,
+    /// The index of the oldest slot.
     pub(crate) start: usize,
-    /// How many; at least one.
+    /// The number of slots, at least one.
     pub(crate) count: usize,
 }
 
-impl Claim {
-    /// Empties the slots in order. The first word is returned, the others go to `into` from `index` on; their
-    /// publication is left to the caller.
+impl RingClaim {
+    /// Empties the slots in order. Returns the first word and moves the others to `into` from `index` on; the
+    /// caller publishes them.
     ///
     /// # Safety
     ///
     /// The claim was made by a compare-and-swap, `slots` is the ring that was live then. The caller owns the
-    /// ring `into`, which has [room](View::room) for `count - 1` words at `index`.
-    pub(crate) unsafe fn carry(self, into: View, index: usize) -> NonZeroUsize {
+    /// ring `into`, which has [room](SlotsRef::room) for `count - 1` words at `index`.
+    pub(crate) unsafe fn carry(self, into: SlotsRef, index: usize) -> NonZeroUsize {
         // SAFETY: the slot is claimed, so the ring is not freed before it is emptied here.
         let first = unsafe { self.slots.take(self.start, Ordering::Release) };
         for offset in 1..self.count {
@@ -247,7 +246,7 @@ impl Claim {
     ///
     /// # Safety
     ///
-    /// As for [`carry`](Claim::carry), and `count` is 1.
+    /// As for [`carry`](RingClaim::carry), and `count` is 1.
     pub(crate) unsafe fn only(self) -> NonZeroUsize {
         debug_assert_eq!(
             self.count, 1,
@@ -268,8 +267,8 @@ pub(crate) struct Ring<T: Word> {
     elements: PhantomData<fn() -> T>,
 }
 
-// SAFETY: the elements are `Send` (`Word` demands it) and each is given to one thread; `retired` is the
-// owner's.
+// SAFETY: the elements are `Send` (`Word` demands it) and each is given to one thread; only the owner uses
+// `retired`.
 unsafe impl<T: Word> Send for Ring<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Word> Sync for Ring<T> {}
@@ -284,7 +283,8 @@ impl<T: Word> Ring<T> {
         }
     }
 
-    /// The address of the live ring, which may be freed already: not to be followed before a claim was made.
+    /// Returns the address of the live ring, which may be freed already. It must not be followed before a
+    /// claim was made.
     #[inline]
     pub(crate) fn current(&self) -> *const Slots {
         // Ordering: Acquire, for the contents of `Slots`, and so that a thief that sees a new ring also sees
@@ -298,14 +298,15 @@ impl<T: Word> Ring<T> {
         self.current.swap(Box::into_raw(slots), Ordering::Release)
     }
 
-    /// Keeps a former ring until its slots are all empty; frees those for which that is so now.
+    /// Keeps a former ring until its slots are all empty, and frees the former rings whose slots are empty
+    /// now.
     ///
     /// # Safety
     ///
     /// The caller is the owner; `old` came from [`publish`](Ring::publish), once; no claim can be made on it.
     pub(crate) unsafe fn retire(&self, old: *mut Slots) {
         self.retired.with_mut(|retired| {
-            // SAFETY: only the owner comes here, and there is one.
+            // SAFETY: only the one owner calls this.
             let retired = unsafe { &mut *retired };
             retired.push(old);
             // SAFETY: they are all from `publish`, and leave the list when they are freed.
@@ -314,7 +315,7 @@ impl<T: Word> Ring<T> {
     }
 }
 
-/// Frees a ring if nobody uses it.
+/// Frees a ring if all its slots are empty. Returns true if it did.
 ///
 /// # Safety
 ///
@@ -341,27 +342,27 @@ unsafe fn free_if_empty(ring: *mut Slots) -> bool {
 ///
 /// # Safety
 ///
-/// `ring` came from `Box::into_raw` and was not freed; nobody else uses it, then or later.
+/// `ring` came from `Box::into_raw` and was not freed; no other thread uses it, then or later.
 unsafe fn free(ring: *mut Slots) {
     // SAFETY: by this function's contract.
     let slots = unsafe { Box::from_raw(ring) };
-    // Nothing but a notice to loom: this is an exclusive access.
+    // This only reports to loom that the access is exclusive.
     slots.slots.with_mut(|_| ());
 }
 
 impl<T: Word> Drop for Ring<T> {
     fn drop(&mut self) {
         /// Takes the elements out one by one; if the drop of one panics, the others follow during unwinding.
-        struct Rest<T: Word>(View, usize, PhantomData<fn() -> T>);
+        struct Rest<T: Word>(SlotsRef, usize, PhantomData<fn() -> T>);
         impl<T: Word> Rest<T> {
             fn drop_all(&mut self) {
                 while self.1 < self.0.capacity() {
                     // SAFETY: the ring lives until after this.
                     let slot = unsafe { self.0.slot(self.1) };
                     self.1 += 1;
-                    // Ordering: Relaxed; the last handle is going, everything happened before.
+                    // Ordering: Relaxed; this is the last handle, so everything happened before.
                     if let Some(word) = NonZeroUsize::new(slot.load(Ordering::Relaxed)) {
-                        // SAFETY: a word in a slot is an element that nobody has taken back.
+                        // SAFETY: a word in a slot is an element that no thread has taken back.
                         drop(unsafe { T::from_word(word) });
                     }
                 }
@@ -378,7 +379,8 @@ impl<T: Word> Drop for Ring<T> {
         impl Drop for Rings {
             fn drop(&mut self) {
                 for &ring in &self.1 {
-                    // SAFETY: no handle is left, so every claim was carried out, and nobody uses the rings.
+                    // SAFETY: no handle is left, so every claim was carried out, and no thread uses the
+                    // rings.
                     let empty = unsafe { free_if_empty(ring) };
                     debug_assert!(empty, "a thief claimed elements and did not take them");
                 }

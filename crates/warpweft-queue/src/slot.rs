@@ -1,18 +1,18 @@
-//! A place for one element, which anybody may put there and anybody may take.
+//! A slot for one element, which any thread may fill and any thread may empty.
 //!
 //! ```text
 //!   swap(b) ──▶ [ a ] ──▶ a          take ──▶ [ b ] ──▶ b          take ──▶ [   ] ──▶ nothing
 //! ```
 //!
-//! A scheduler keeps the task here that was made ready last (its data is in the cache), or a note from one
-//! worker to another, of which only the last one counts.
+//! A scheduler keeps the task here that became ready last, because its data is in the cache. Or it keeps a
+//! message from one worker to another, of which only the last one counts.
 //!
 //! # Invariants
 //!
-//! - The word is 0 or one element, and changes by swaps only. Who swaps an element out owns it; nobody reads
-//!   without taking.
-//! - So an element that comes back to the slot by another way (the same address again) deceives nobody: a
-//!   thief takes what is there now.
+//! - The word is 0 or one element, and changes by swaps only. The thread that swaps an element out owns it;
+//!   no thread reads without taking.
+//! - So an element that comes back to the slot (the same address again) deceives no thread: a thief takes
+//!   what is there now.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -23,7 +23,7 @@ use warpweft_platform::atomic::{AtomicUsize, Ordering};
 
 use crate::{Glance, Word};
 
-/// A place for one element.
+/// A slot for one element.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -37,14 +37,14 @@ use crate::{Glance, Word};
 /// assert_eq!(slot.take(), None);
 /// ```
 pub struct Slot<T: Word> {
-    /// On a line of its own: its neighbours are other workers' slots.
+    /// On its own line: the neighbours are other workers' slots.
     word: CachePadded<AtomicUsize>,
     /// Elements go through by value only.
     _elements: PhantomData<fn(T) -> T>,
 }
 
 impl<T: Word> Slot<T> {
-    /// An empty slot.
+    /// Makes an empty slot.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -53,7 +53,7 @@ impl<T: Word> Slot<T> {
         }
     }
 
-    /// Puts an element there, and returns what was there. One read-modify-write instruction.
+    /// Fills the slot, and returns its former element. Costs one read-modify-write instruction.
     #[inline]
     pub fn swap(&self, element: T) -> Option<T> {
         self.swap_word(element.into_word().get())
@@ -68,17 +68,17 @@ impl<T: Word> Slot<T> {
         self.swap_word(0)
     }
 
-    /// Whether there is nothing. One load. Never true after a push that happens before the call, unless the
-    /// element was taken.
+    /// Returns true if the slot is empty. Costs one load. Never true after a push that happens before the
+    /// call, unless the element was taken.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        // Ordering: Acquire; who sees an element also sees what came before it was put there (partner:
-        // `swap_word`).
+        // Ordering: Acquire; a thread that sees an element also sees what came before it was put there
+        // (partner: `swap_word`).
         self.word.load(Ordering::Acquire) == 0
     }
 
-    /// Looks at the slot. Two equal glances: the same element lay there both times. It may have been taken
-    /// and put back between them.
+    /// Takes a snapshot of the slot. Two equal glances mean that the same element was there both times; it
+    /// may have been taken and put back between them.
     pub fn glance(&self) -> Glance {
         // Ordering: Acquire, as in `is_empty`.
         let word = self.word.load(Ordering::Acquire);

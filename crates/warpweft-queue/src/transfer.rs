@@ -1,9 +1,9 @@
-//! A stealable queue whose owner's end passes from thread to thread at run time.
+//! A stealable queue whose owner's end passes between threads at run time.
 //!
 //! In proactive work stealing (K. Singer, Y. Xu and I-T. A. Lee, 2019) a deque outlives the worker that
-//! filled it: it is suspended with its tasks, a foreign thread that wakes one pushes it onto the bottom, and
-//! a thief may *mug* a deque, that is take it over as a whole. None of them may use the owner's end at the
-//! same time as another.
+//! filled it. It is suspended with its tasks, another thread that wakes one of them pushes it onto the
+//! bottom, and a thief may take over the deque as a whole. Only one of them may use the owner's end at a
+//! time.
 //!
 //! ```text
 //!            try_claim: CAS, Acquire                      thief(): at any time,
@@ -14,15 +14,14 @@
 //!
 //! # Invariants
 //!
-//! - There is one [`Claim`] at most, and only through it the owner's end is reached.
-//! - The Release of a claim and the Acquire of the next one hand over all that the owner's end keeps to
-//!   itself.
+//! - There is at most one [`Claim`], and only it gives access to the owner's end.
+//! - The Release of a claim and the Acquire of the next one hand over all private data of the owner's end.
 //! - A claim is given back when it is dropped, in a panic too. One that is forgotten is never given back.
 //!
 //! *Liveness.* [`claim`](Transfer::claim) waits for the holder to drop its claim, and for nothing else. That
-//! is short where claims are held for a push, and has no bound where a worker holds one as long as it works
-//! on the deque, or where the holder is preempted: such users call [`try_claim`](Transfer::try_claim) and put
-//! what they could not push elsewhere. Whoever waits while holding a claim of another deque can deadlock.
+//! is short where claims are held for a push. It has no bound where the holder is preempted, or where a
+//! worker keeps a claim as long as it works on the deque. Such users call [`try_claim`](Transfer::try_claim)
+//! and push elsewhere if it fails. A thread that waits while it holds a claim of another deque can deadlock.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -40,7 +39,7 @@ use crate::{Owner, Word};
 const FREE: u32 = 0;
 const CLAIMED: u32 = 1;
 
-/// A handle to a stealable queue without a fixed owner; to be cloned and shared at will.
+/// A handle to a stealable queue without a fixed owner. It can be cloned and shared.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -62,18 +61,18 @@ pub struct Transfer<T: Word, O: Owner<T>> {
 }
 
 struct Shared<O, H> {
-    /// Apart from the rest: those who try in vain do not slow down the holder.
+    /// On its own line: threads that try in vain do not slow down the holder.
     state: CachePadded<AtomicU32>,
     owner: UnsafeCell<O>,
     thief: H,
 }
 
-// SAFETY: `owner` is reached through the one `Claim` only, whose passing on synchronises; so it is sent from
-// thread to thread, never shared. `thief` is shared.
+// SAFETY: `owner` is reached through the one `Claim` only, and passing the claim on synchronises. So it is
+// sent from thread to thread, never shared. `thief` is shared.
 unsafe impl<O: Send, H: Send + Sync> Sync for Shared<O, H> {}
 
 impl<T: Word, O: Owner<T>> Transfer<T, O> {
-    /// Makes the owner's end of a queue claimable; it is free.
+    /// Makes the owner's end of a queue claimable. It is free at first.
     #[must_use]
     pub fn new(owner: O) -> Self {
         let thief = owner.thief();
@@ -87,13 +86,13 @@ impl<T: Word, O: Owner<T>> Transfer<T, O> {
         }
     }
 
-    /// Claims the owner's end if it is free. One compare-and-swap; one load if it is not.
+    /// Claims the owner's end if it is free. Costs one compare-and-swap; one load if it is not free.
     pub fn try_claim(&self) -> Option<Claim<T, O, &Self>> {
         self.take().then(|| Claim::of(self))
     }
 
-    /// Claims the owner's end for as long as the claim is kept, wherever it goes: for the worker that makes
-    /// the deque its own. The handle becomes the claim.
+    /// Claims the owner's end for as long as the claim is kept, for a worker that makes the deque its own.
+    /// The handle becomes the claim.
     ///
     /// # Errors
     ///
@@ -106,7 +105,7 @@ impl<T: Word, O: Owner<T>> Transfer<T, O> {
         }
     }
 
-    /// Waits for the owner's end, spinning and then yielding the CPU: see the module on what it waits for.
+    /// Waits for the owner's end, spinning and then yielding the CPU. See the module for what it waits for.
     pub fn claim(&self) -> Claim<T, O, &Self> {
         let mut backoff = Backoff::default();
         loop {
@@ -117,7 +116,7 @@ impl<T: Word, O: Owner<T>> Transfer<T, O> {
         }
     }
 
-    /// The end to steal from, for which no claim is needed.
+    /// Returns the thieves' end, for which no claim is needed.
     #[must_use]
     pub fn thief(&self) -> &O::Thief {
         &self.shared.thief
@@ -125,7 +124,7 @@ impl<T: Word, O: Owner<T>> Transfer<T, O> {
 
     fn take(&self) -> bool {
         let state = &self.shared.state;
-        // Ordering: Relaxed; only spares the compare-and-swap. Acquire pairs with the Release of the claim
+        // Ordering: Relaxed; it only avoids the compare-and-swap. Acquire pairs with the Release of the claim
         // before.
         state.load(Ordering::Relaxed) == FREE
             && state
@@ -154,7 +153,7 @@ impl<T: Word, O: Owner<T>> fmt::Debug for Transfer<T, O> {
 
 /// The owner's end of a [`Transfer`], until it is dropped.
 ///
-/// `H` is the handle, borrowed or owned. A claim may go to another thread, but is not shared between threads:
+/// `H` is the handle, borrowed or owned. A claim may go to another thread, but threads cannot share it:
 ///
 /// ```compile_fail,E0277
 /// use std::num::NonZeroUsize;
@@ -172,7 +171,7 @@ impl<T: Word, O: Owner<T>> fmt::Debug for Transfer<T, O> {
 /// cloned::<Claim<NonZeroUsize, Fifo<NonZeroUsize>>>();
 /// ```
 ///
-/// And what it gives access to does not outlive it:
+/// It gives access only while it exists:
 ///
 /// ```compile_fail,E0505
 /// use std::num::NonZeroUsize;
@@ -192,7 +191,7 @@ pub struct Claim<T: Word, O: Owner<T>, H: Borrow<Transfer<T, O>> = Transfer<T, O
 }
 
 impl<T: Word, O: Owner<T>, H: Borrow<Transfer<T, O>>> Claim<T, O, H> {
-    /// To be called by who has just turned FREE into CLAIMED.
+    /// Called by the thread that has just turned FREE into CLAIMED.
     fn of(handle: H) -> Self {
         Self {
             handle,

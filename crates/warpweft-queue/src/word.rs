@@ -4,18 +4,18 @@ use std::num::NonZeroUsize;
 
 /// A value that fits in one non-zero machine word, and travels as such through a queue.
 ///
-/// One-word elements let every slot be a plain atomic: a slot is read and claimed without a data race, which
-/// a queue of arbitrary `T` cannot promise. Zero marks an empty slot.
+/// One-word elements let every slot be a plain atomic. So a slot is read and claimed without a data race,
+/// which a queue of arbitrary `T` cannot promise. Zero marks an empty slot.
 ///
 /// # Safety
 ///
-/// `from_word(into_word(x))` gives `x` back, on any thread; `into_word` passes ownership to the word, which
-/// is turned back at most once.
+/// `from_word(into_word(x))` returns `x`, on any thread. `into_word` passes ownership to the word, which is
+/// turned back at most once.
 pub unsafe trait Word: Send + Sized {
-    /// Gives the value up for a word.
+    /// Turns the value into a word, which owns it.
     fn into_word(self) -> NonZeroUsize;
 
-    /// Takes the value back.
+    /// Turns the word back into the value.
     ///
     /// # Safety
     ///
@@ -34,8 +34,8 @@ unsafe impl Word for NonZeroUsize {
     }
 }
 
-// SAFETY: `into_raw` and `from_raw` are each other's inverse, a box's address is never zero, and `T: Send`
-// lets the box be taken back on another thread.
+// SAFETY: `into_raw` and `from_raw` are inverse, a box's address is never zero, and `T: Send` allows taking
+// the box back on another thread.
 unsafe impl<T: Send> Word for Box<T> {
     fn into_word(self) -> NonZeroUsize {
         // The address is exposed so that `from_word` may rebuild the pointer from it.

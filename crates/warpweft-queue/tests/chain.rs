@@ -1,4 +1,4 @@
-//! A queue of rings against a sequential model, and what becomes of its memory.
+//! A queue of rings against a sequential model, and the use of its memory.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use proptest::prelude::*;
@@ -31,8 +31,8 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    /// Everything comes out once, in order; a thief gets no more than the oldest ring holds, and no less than
-    /// one.
+    /// Everything comes out once, in order. A thief gets at least one element and at most what the oldest
+    /// ring holds.
     #[test]
     fn it_is_a_queue(
         capacity in 1..6usize,
@@ -126,7 +126,7 @@ fn what_thieves_have_emptied_is_dropped_without_the_owner() {
         (thief.steal_one(), thief.glance().len, queue.len()),
         (Steal::Empty, 0, 0)
     );
-    // And its own queue is no loot.
+    // It cannot steal from its own queue.
     queue.push(n(7)).expect("the last ring is empty");
     queue.push(n(8)).expect("and has room for more");
     let itself = thief.steal_into(&mut queue, Amount::Half);

@@ -27,7 +27,7 @@ enum State {
 
 #[derive(Debug, Clone, Copy)]
 enum Op {
-    /// The worker goes on as its state allows; the flag chooses between two ways.
+    /// The worker takes the next step that its state allows; the flag chooses between two ways.
     Step(usize, bool),
     NotifyOne,
     Notify(usize),
@@ -46,7 +46,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 0..120)
 }
 
-/// What one thread alone can observe, exactly.
+/// The behaviour that a single thread can observe, exactly.
 struct Model([State; WORKERS]);
 
 impl Model {
@@ -132,7 +132,7 @@ fn no_searchers_are_refused() {
     let _ = EventCount::new(1, 0, Asymmetric::new());
 }
 
-/// Some places for work and an idle protocol around them, as in a pool.
+/// Some queues of work and an idle protocol around them, as in a pool.
 struct Pool {
     idle: EventCount,
     work: [AtomicUsize; 3],
@@ -180,7 +180,7 @@ impl Pool {
     }
 }
 
-/// Waits for `condition`; a lost wake-up ends here, with the counts. Nothing inside the protocol has a
+/// Waits for `condition`. A lost wake-up ends here, with the counts; nothing inside the protocol has a
 /// time-out.
 fn wait_for(pool: &Pool, otherwise: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
@@ -194,7 +194,7 @@ fn wait_for(pool: &Pool, otherwise: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// How often the threads whose names start with `prefix` gave up the CPU of their own will.
+/// Returns how often the threads whose names start with `prefix` gave up the CPU voluntarily.
 fn voluntary_switches(prefix: &str) -> Option<(usize, u64)> {
     let field = |status: &str, name: &str| {
         status
@@ -215,13 +215,13 @@ fn voluntary_switches(prefix: &str) -> Option<(usize, u64)> {
     Some(sum)
 }
 
-/// Whether the threads named so spend 300 ms without a single change of context.
+/// Returns true if the threads with this name spend 300 ms without a single context switch.
 ///
-/// On a busy machine the last of them may still be on its way to its parker, so there are some tries; whoever
-/// looks around now and then fails all of them.
+/// On a busy machine the last of them may still be on its way to its parker, so there are several tries. A
+/// thread that polls now and then fails all of them.
 fn falls_silent(prefix: &str, threads: usize) -> bool {
     (0..20).any(|_| {
-        // Systems without /proc do not tell.
+        // Systems without /proc do not report it.
         let Some(before) = voluntary_switches(prefix) else {
             return true;
         };
@@ -233,7 +233,7 @@ fn falls_silent(prefix: &str, threads: usize) -> bool {
 
 /// Short bursts of pushes against workers that go to sleep after each; then nothing moves any more.
 ///
-/// Each pusher waits until its burst is gone before the next: no later push makes good for a lost wake-up.
+/// Each pusher waits until its burst is gone before the next, so no later push hides a lost wake-up.
 fn stress(name: &str, workers: usize) {
     let pool = Arc::new(Pool {
         idle: EventCount::new(workers, (workers / 2).max(1), Asymmetric::new()),
@@ -293,7 +293,7 @@ fn push_bursts(pool: &Pool, lane: &AtomicUsize, workers: usize) -> usize {
         });
         bursts += 1;
         if bursts % 16 == 0 {
-            // Now and then everybody gets the time to fall asleep.
+            // Now and then each thread gets the time to fall asleep.
             thread::sleep(Duration::from_micros(100));
         }
     }

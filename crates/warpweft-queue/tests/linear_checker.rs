@@ -1,4 +1,4 @@
-//! The linearizability checker itself: it accepts what is right and rejects what is not.
+//! Tests of the linearizability checker: it accepts correct histories and rejects others.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -131,7 +131,7 @@ fn a_reordered_fifo() {
 #[test]
 fn a_lost_element() {
     assert!(!ok::<Fifo>(&[(0, 1, Push(1), None), (2, 3, Pop, None)]));
-    // Twice "empty" while an element was there all the time: what a stale roll-back of a ticket leads to.
+    // Twice "empty" while an element was there all the time: the result of a stale roll-back of a ticket.
     let pops = [(0, 9, Pop, None), (4, 5, Pop, None), (10, 11, Pop, Some(1))];
     assert!(!ok::<Fifo>(&[(2, 3, Push(1), None), pops[0], pops[1], pops[2]]));
 }

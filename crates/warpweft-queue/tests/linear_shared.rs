@@ -114,11 +114,11 @@ fn locked() {
     });
 }
 
-/// One place: a push displaces what is there.
+/// A slot: a push displaces its element.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Place(Option<usize>);
+struct SlotSpec(Option<usize>);
 
-impl Spec for Place {
+impl Spec for SlotSpec {
     type Op = Op;
     type Ret = Ret;
 
@@ -145,7 +145,7 @@ fn slot() {
             })
         };
         let calls = record(seed, vec![part(10), part(20), part(30)]);
-        linearize(Place(None), &calls).unwrap();
+        linearize(SlotSpec(None), &calls).unwrap();
     });
 }
 
@@ -185,7 +185,7 @@ fn linked() {
         let part = |(place, processor)| -> Part<'_, Op, Ret> {
             let queue = &queue;
             Box::new(move |log| {
-                // What it takes it adds again, in the node that came along.
+                // It adds again what it takes, in the node that came with it.
                 let mut carried = Carried::NONE;
                 for n in 10 * place + 1..10 * place + 4 {
                     log.call(Op::Push(n), || {
@@ -202,7 +202,8 @@ fn linked() {
         };
         let parts = processors.into_iter().enumerate().map(part).collect();
         linearize(Fifo::new(usize::MAX), &record(seed, parts)).unwrap();
-        // At most one for each part, for what it is about to add; one for the queue, and those in the places.
+        // At most one for each part, for the element that it is about to add; one for the queue, and those in
+        // the hazard slots.
         assert!(nodes.made() <= 4 + 1 + nodes.places(), "{nodes:?}");
     });
 }
@@ -232,11 +233,11 @@ fn mpmc() {
 
 const SHARDS: usize = 3;
 
-/// A [`Multi`] is one FIFO per shard; a pop that goes past a shard has seen that one empty, no more.
+/// A [`Multi`] is one FIFO per shard. A pop that passes a shard has only seen that one empty.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Shards([VecDeque<usize>; SHARDS]);
 
-/// What a call does to one shard.
+/// The effect of a call on one shard.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Push(usize),
@@ -312,7 +313,7 @@ fn multi() {
     });
 }
 
-/// A deque whose young end belongs to whoever has the claim.
+/// A deque whose young end belongs to the thread that has the claim.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Deque(VecDeque<usize>);
 
@@ -334,7 +335,7 @@ impl Spec for Deque {
                 true
             }
             At::PopYoungest => self.0.pop_back() == *ret,
-            // A thief that lost a race comes back without an element: no statement about the deque.
+            // A thief that lost a race returns without an element: that says nothing about the deque.
             At::StealOldest => ret.is_none() || self.0.pop_front() == *ret,
         }
     }

@@ -1,7 +1,7 @@
 //! Every interleaving and every weak-memory outcome of small programs on [`Chain`], or many random ones.
 //!
 //! Run with `RUSTFLAGS="--cfg warpweft_loom" cargo test -p warpweft-queue --release --test loom_chain`, and
-//! the same with `warpweft_shuttle`. What it has in common with the other stealable queues is in
+//! the same with `warpweft_shuttle`. The models that it shares with the other stealable queues are in
 //! `support/ends_models.rs`.
 #![cfg(any(warpweft_loom, warpweft_shuttle))]
 
@@ -85,8 +85,8 @@ fn push_behind_a_slow_thief() {
     models::push_behind_a_slow_thief::<Kind>(0);
 }
 
-/// A thief finds the last ring empty; before it draws its conclusion, the ring is filled, and another one
-/// comes behind it.
+/// A thief finds the last ring empty. Before it acts on that, the ring is filled, and another one is added
+/// behind it.
 #[test]
 fn a_ring_that_was_last_is_not_dropped() {
     explore(|| {
@@ -100,7 +100,7 @@ fn a_ring_that_was_last_is_not_dropped() {
     });
 }
 
-/// Two thieves find the same ring empty, which has another one behind it: one ring goes, not two.
+/// Two thieves find the same ring empty, which has another one behind it: one ring is dropped, not two.
 #[test]
 fn a_ring_is_dropped_once() {
     explore(|| {
@@ -128,8 +128,8 @@ fn back_to_the_first_ring() {
     });
 }
 
-/// Whoever is told of an element finds it, wherever it is: no look takes a queue for empty because it has
-/// just got a ring more.
+/// A thread that was told of an element finds it, wherever it is: no look takes a queue for empty because it
+/// has just got another ring.
 #[test]
 fn a_look_overlooks_nothing() {
     explore(|| {

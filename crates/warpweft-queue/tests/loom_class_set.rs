@@ -1,5 +1,5 @@
-//! Every interleaving of those who push and those who find nothing: no class that has elements is left out of
-//! the set.
+//! Every interleaving of pushers and takers that find nothing: no class that has elements is left out of the
+//! set.
 #![cfg(warpweft_loom)]
 
 mod support;
@@ -38,7 +38,7 @@ impl Classes {
         taken
     }
 
-    /// What the set says once all is quiet.
+    /// The content of the set once all calls are done.
     fn is_honest(&self) {
         assert!(
             self.queue.is_empty() || self.set.first() == Some(0),

@@ -1,4 +1,4 @@
-//! Every interleaving of few threads that leave, wake, steal and mug deques.
+//! Every interleaving of few threads that leave, wake, steal and take over deques.
 #![cfg(warpweft_loom)]
 
 mod support;
@@ -35,7 +35,7 @@ fn task_of(steal_from: StealOutcome<Task>) -> Option<usize> {
     }
 }
 
-/// All that is left, and that nothing waits.
+/// Checks that nothing is left, and nothing waits.
 fn rest(deques: &Deques<Task>, who: &mut Active<Task>) -> Vec<usize> {
     let mut all = Vec::new();
     loop {
@@ -88,7 +88,7 @@ fn a_wake_while_the_deque_moves() {
     });
 }
 
-/// Whoever wakes a task twice reaches the deque once.
+/// A second wake of a task does not reach the deque.
 #[test]
 fn a_second_wake_finds_no_deque() {
     model(3, || {

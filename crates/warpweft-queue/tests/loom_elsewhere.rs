@@ -1,5 +1,5 @@
-//! Loom models of a worker that sleeps in a poller: whoever chooses it has to wake it there, and it may wake
-//! by itself meanwhile. The poller is a bell that any thread may ring, before or during the sleep.
+//! Loom models of a worker that sleeps in a poller: a thread that chooses it must wake it there, and it may
+//! wake by itself meanwhile. The poller is a parker that any thread may notify, before or during the sleep.
 //!
 //! Run: `RUSTFLAGS="--cfg warpweft_loom" cargo test -p warpweft-queue --release --test loom_elsewhere`.
 #![cfg(warpweft_loom)]
@@ -19,19 +19,19 @@ fn check(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
 
 struct Pool {
     idle: EventCount,
-    bell: Arc<Parker>,
+    poller: Arc<Parker>,
     work: AtomicBool,
 }
 
 impl Pool {
     fn new() -> Arc<Self> {
-        let bell = Arc::new(Parker::new());
+        let poller = Arc::new(Parker::new());
         let idle = EventCount::new(1, 1, Asymmetric::new());
-        let rung = Arc::clone(&bell);
-        idle.unpark_by(move || rung.unpark());
+        let waker = Arc::clone(&poller);
+        idle.unpark_by(move || waker.unpark());
         Arc::new(Self {
             idle,
-            bell,
+            poller,
             work: AtomicBool::new(false),
         })
     }
@@ -56,7 +56,7 @@ impl Pool {
                 if found {
                     self.idle.cancel(0);
                 } else {
-                    self.idle.park_elsewhere(0, || self.bell.park());
+                    self.idle.park_elsewhere(0, || self.poller.park());
                 }
                 searching = true;
             }
@@ -92,10 +92,10 @@ fn a_push_against_a_sleeper_that_wakes_by_itself() {
             let pool = Arc::clone(&pool);
             move || pool.next()
         });
-        // An event, which ends the sleep for a reason of its own.
+        // An event, which ends the sleep for its own reason.
         let event = thread::spawn({
-            let bell = Arc::clone(&pool.bell);
-            move || bell.unpark()
+            let poller = Arc::clone(&pool.poller);
+            move || poller.unpark()
         });
         pool.push();
         worker.join().unwrap();

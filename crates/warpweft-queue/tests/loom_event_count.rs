@@ -1,7 +1,7 @@
 //! Loom models of the idle protocol: every interleaving and every weak-memory outcome of small pools.
 //!
-//! A lost wake-up is a deadlock, which loom reports. A worker of these models takes the work that it is owed
-//! and is then busy for ever: nobody but the protocol can bring anybody else to work that is left behind.
+//! A lost wake-up is a deadlock, which loom reports. A worker of these models takes its work and is then busy
+//! forever. So only the protocol can bring another thread to work that is left behind.
 //!
 //! Run: `RUSTFLAGS="--cfg warpweft_loom" cargo test -p warpweft-queue --release --test loom_event_count`.
 #![cfg(warpweft_loom)]
@@ -17,15 +17,15 @@ use warpweft_queue::EventCount;
 /// No bound: these models are small enough to be explored to the end.
 const ALL: Option<usize> = None;
 
-/// Explores `model` with at most so many preemptions per execution; `LOOM_MAX_PREEMPTIONS` overrides the
-/// bound.
+/// Explores `model` with at most `preemptions` preemptions per execution; `LOOM_MAX_PREEMPTIONS` overrides
+/// the bound.
 fn check(preemptions: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(preemptions);
     builder.check(model);
 }
 
-/// The idle protocol with a few places where work may lie.
+/// The idle protocol with a few queues of work.
 struct Pool<const N: usize> {
     idle: EventCount,
     work: [AtomicBool; N],
@@ -77,7 +77,7 @@ impl<const N: usize> Pool<N> {
     }
 }
 
-/// The heart: a push against the announcement and the last look of one worker.
+/// The central case: a push against the announcement and the last look of one worker.
 #[test]
 fn push_against_sleep() {
     check(ALL, || {
@@ -93,7 +93,8 @@ fn push_against_sleep() {
     });
 }
 
-/// The same for a worker that is registered as a searcher: the push may rely on it, and must not in vain.
+/// The same for a worker that is registered as a searcher: the push may rely on it, and must not rely in
+/// vain.
 #[test]
 fn push_against_searcher_that_gives_up() {
     check(ALL, || {
@@ -110,7 +111,7 @@ fn push_against_searcher_that_gives_up() {
     });
 }
 
-/// Two workers take one item each and are then busy for ever: both must be reached.
+/// Two workers take one item each and are then busy forever: both must be reached.
 #[test]
 fn two_sleepers_one_pusher() {
     check(Some(3), || {
@@ -153,7 +154,7 @@ fn two_pushers_one_sleeper() {
     });
 }
 
-/// A worker cancels while another thread notifies. Its next sleep must end by a wake-up of its own, not by
+/// A worker cancels while another thread notifies. Its next sleep must end by its own wake-up, not by
 /// the token of the first.
 #[test]
 fn cancel_against_notify() {
@@ -179,7 +180,7 @@ fn cancel_against_notify() {
     });
 }
 
-/// `notify` of a worker that cancels: the claim finds no place and is given back; the other sleeper is not
+/// `notify` of a worker that cancels: the claim finds no slot and is given back; the other sleeper is not
 /// forgotten.
 #[test]
 fn notify_worker_against_cancel() {
@@ -225,7 +226,7 @@ fn notify_only_reaches_its_worker() {
     });
 }
 
-/// `notify_only` and `notify_one` both after one sleeper: two claims, one place.
+/// `notify_only` and `notify_one` both for one sleeper: two claims, one slot.
 #[test]
 fn two_claims_for_one_sleeper() {
     check(Some(3), || {
@@ -249,8 +250,8 @@ fn two_claims_for_one_sleeper() {
     });
 }
 
-/// A claim that is given back must not take a push with it that relied on it. Worker 0 comes and goes while
-/// one thread makes the claim by `wake` and another pushes for anybody; worker 1 goes to sleep.
+/// A claim that is given back must not lose a push that relied on it. Worker 0 announces and cancels while
+/// one thread makes the claim by `wake` and another pushes for any worker. Worker 1 goes to sleep.
 fn push_against_claim(wake: fn(&EventCount)) {
     check(Some(3), move || {
         let pool = Pool::<1>::new(2);
@@ -406,7 +407,7 @@ fn parker_two_unparks() {
     });
 }
 
-/// A place is used again and again, in turns: each `park` takes exactly the token of its round.
+/// A slot is used again and again, in turns: each `park` takes exactly the token of its round.
 #[test]
 fn parker_reuse() {
     check(ALL, || {

@@ -46,8 +46,8 @@ fn drain(queue: &Queue, processor: &Processor) -> Vec<usize> {
     std::iter::from_fn(|| pop(queue, processor)).collect()
 }
 
-/// One takes the only element, puts it back in the node that was the head, and takes it again: the head is
-/// where it was. The other one, who looked at it all the time, must not take the element once more.
+/// One thread takes the only element, puts it back in the node that was the head, and takes it again: the
+/// head is where it was. The other thread, which read it all the time, must not take the element once more.
 #[test]
 fn a_head_that_comes_back_is_not_mistaken() {
     model(3, || {
@@ -65,8 +65,8 @@ fn a_head_that_comes_back_is_not_mistaken() {
     });
 }
 
-/// The last node leaves the queue and becomes the last one of another queue. Who was about to link behind it
-/// must not.
+/// The last node leaves the queue and becomes the last one of another queue. A thread that was about to link
+/// behind it must not do so.
 #[test]
 fn a_tail_in_another_queue_is_not_linked_to() {
     model(3, || {
@@ -88,8 +88,8 @@ fn a_tail_in_another_queue_is_not_linked_to() {
     });
 }
 
-/// Both take, both put back: each exchanges its node for another where the other one looks, and no node is in
-/// two places.
+/// Both take, both put back: each exchanges its node for another if the other thread reads it, and no node is
+/// in two places.
 #[test]
 fn two_who_take_and_put_back() {
     model(2, || {
@@ -125,7 +125,7 @@ fn order_holds_between_a_pusher_and_a_taker() {
     });
 }
 
-/// A released node is taken for the next fresh one, whoever looks at it.
+/// A fresh node is the released one, which another thread reads.
 #[test]
 fn a_released_node_is_used_again() {
     model(3, || {
@@ -145,24 +145,24 @@ fn a_released_node_is_used_again() {
     });
 }
 
-/// Two threads from outside, and one place for them.
+/// Two threads from outside, and one shared hazard slot.
 #[test]
 fn visitors_are_not_in_one_place() {
     model(3, || {
         let (nodes, queue, [mine, _]) = queue_of(&[]);
         let elsewhere = Arc::new(Linked::new(&nodes));
-        let visitors = [(1, &queue), (2, &elsewhere)].map(|(n, queue)| {
+        let external = [(1, &queue), (2, &elsewhere)].map(|(n, queue)| {
             let queue = Arc::clone(queue);
             thread::spawn(move || {
                 let _ = queue.push_from_outside(word(n), Carried::NONE);
             })
         });
-        // The node that is head and tail of the queue becomes the last one elsewhere, while a visitor is
-        // about to link behind it and the other one comes.
+        // The node that is head and tail of the queue becomes the last one elsewhere, while an external thread
+        // is about to link behind it and the other one comes.
         queue.push(&mine, word(3), Carried::NONE);
         let (first, carried) = queue.pop(&mine).unwrap();
         elsewhere.push(&mine, first, carried);
-        visitors.into_iter().for_each(|visitor| visitor.join().unwrap());
+        external.into_iter().for_each(|external| external.join().unwrap());
         let (here, there) = (drain(&queue, &mine), drain(&elsewhere, &mine));
         assert_eq!((here.len(), there.len()), (1, 2), "{here:?} {there:?}");
         assert_eq!(here[0] + first.get(), 4);

@@ -1,4 +1,4 @@
-//! Every interleaving of few users of a locked queue: the length read without the lock is what is at stake.
+//! Every interleaving of few users of a locked queue. They test the length that is read without the lock.
 #![cfg(warpweft_loom)]
 
 mod support;

@@ -61,7 +61,7 @@ fn what_was_done_before_comes_with_the_element() {
             other.0.swap(word(1));
         });
         if slot.0.take().is_some() {
-            // SAFETY: whoever wrote it is done, for the element is here.
+            // SAFETY: the thread that wrote it is done, for the element is here.
             assert_eq!(slot.1.with(|place| unsafe { *place }), 7);
         }
         putter.join().unwrap();

@@ -1,4 +1,4 @@
-//! Every interleaving of few threads that pass an owner's end around.
+//! Every interleaving of few threads that pass an owner's end to each other.
 #![cfg(warpweft_loom)]
 
 mod support;
@@ -59,7 +59,7 @@ fn one_of_two_gets_the_claim() {
     });
 }
 
-/// A waker pushes onto a suspended deque while one thief mugs it and another steals from it.
+/// A waker pushes onto a suspended deque while one thief takes it over and another steals from it.
 fn waker_mugger_and_thief<O: Owner<NonZeroUsize> + 'static>() {
     let deque = Transfer::new(O::with_capacity(2).unwrap());
     deque.claim().push(word(1)).unwrap();

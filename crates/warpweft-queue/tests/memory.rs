@@ -1,4 +1,4 @@
-//! Memory that is not there is an error that says so.
+//! A lack of memory is reported as an error.
 #![cfg(all(unix, not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(clippy::disallowed_methods, reason = "a child process is what is tested")]
 

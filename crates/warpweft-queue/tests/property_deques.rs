@@ -1,4 +1,4 @@
-//! The deques of proactive work stealing, used by one thread, behave like the model below; and every task
+//! The deques of proactive work stealing, used by one thread, behave like the model below, and every task
 //! comes out once.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
@@ -52,7 +52,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     vec(op, 0..80)
 }
 
-/// What a deque is, written down as plainly as possible: the front is the top.
+/// A deque as a plain model: the front is the top.
 struct Deque {
     state: DequeState,
     word: u64,
@@ -317,7 +317,7 @@ proptest! {
             both.step(op);
             both.agree();
         }
-        // What is left goes with the deques.
+        // The deques drop what is left.
         let (drops, made) = (both.drops.clone(), both.made);
         drop(both);
         (made..TASKS).for_each(|id| drop(drops.make(id)));
@@ -335,7 +335,8 @@ fn impossible_capacities_are_errors() {
     ));
 }
 
-/// However many come, a deque without an owner has its turn within twice as many sweeps as there are deques.
+/// However many deques come, a deque without an owner has its turn within twice as many sweeps as there are
+/// deques.
 #[test]
 fn a_sweep_passes_over_nobody() {
     let (deques, mut workers) = Deques::new(1, 4).expect("memory");

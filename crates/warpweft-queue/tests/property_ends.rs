@@ -1,4 +1,4 @@
-//! The stealable queues against a sequential model, and that every element is dropped exactly once.
+//! The stealable queues against a sequential model; every element is dropped exactly once.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 mod support;
@@ -15,7 +15,7 @@ use warpweft_queue::{Amount, CapacityError, Fifo, Full, Lifo, MAX_CAPACITY, Owne
 enum Op {
     Push,
     Pop,
-    /// From the queue with the given number, into the other or, if so, into itself.
+    /// From the queue with the given number, into the other one or into itself.
     Steal(Amount, bool),
     StealOne,
     Grow,
@@ -44,7 +44,7 @@ fn start() -> impl Strategy<Value = u64> {
     (wraps, 0_u64..8).prop_map(|(wrap, back)| wrap.wrapping_sub(back))
 }
 
-/// Two queues and what they should hold.
+/// Two queues and their expected content.
 struct Pair<K: Kind> {
     queues: [K::Queue<NonZeroUsize>; 2],
     models: [VecDeque<NonZeroUsize>; 2],
@@ -183,7 +183,7 @@ proptest! {
     }
 }
 
-/// Elements leave by every door there is; each is dropped once.
+/// Elements leave in every possible way; each is dropped once.
 fn each_is_dropped_once<K: Kind>() {
     let drops = Drops::new(40);
     let mut mine = K::make(2, 0);

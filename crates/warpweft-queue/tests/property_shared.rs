@@ -108,7 +108,7 @@ proptest! {
             for turn in 0..pops {
                 let popped = queue.pop(worker);
                 prop_assert_eq!(popped.map(|(element, _)| element), model.pop_front());
-                // Half of them end, the others go elsewhere with their nodes.
+                // Half of them end, the others are pushed elsewhere with their nodes.
                 match popped {
                     Some((element, carried)) if turn % 2 == 0 => {
                         other.push(worker, element, carried);
@@ -121,7 +121,7 @@ proptest! {
             prop_assert_eq!(queue.is_empty(worker), model.is_empty());
             prop_assert_eq!(queue.seems_empty(), model.is_empty());
         }
-        // Nobody looked at anything meanwhile: nothing was left in a pool.
+        // No thread read anything meanwhile: no node was left in a pool.
         prop_assert_eq!(nodes.made(), most + 2);
         while let Some((element, _)) = other.pop(worker) {
             prop_assert_eq!(Some(element), moved.pop_front());
@@ -215,7 +215,7 @@ proptest! {
     }
 }
 
-/// Each operation under a claim of its own, borrowed or owned in turn; a thief takes one now and then.
+/// Each operation under its own claim, borrowed or owned in turn; a thief takes one now and then.
 fn transfer_is_what_it_wraps<O: Owner<NonZeroUsize>>(
     deque: &Transfer<NonZeroUsize, O>,
     ops: &[Op],
@@ -342,7 +342,7 @@ fn locked_survives_a_panicking_batch() {
     let batch = words(1..10).inspect(|n| assert!(n.get() < 4, "planned"));
     let pushed = catch_unwind(AssertUnwindSafe(|| queue.push_batch(batch)));
     assert!(pushed.is_err());
-    // Whatever was pushed before the panic is there, and the length tells it.
+    // Everything that was pushed before the panic is there, and the length shows it.
     assert_eq!(queue.len(), std::iter::from_fn(|| queue.pop()).count());
     queue.push(word(5));
     assert_eq!(queue.pop(), Some(word(5)));

@@ -1,8 +1,8 @@
 //! The idle protocol of a pool of three and four workers under seeded random schedules.
 //!
-//! Sequentially consistent, so it cannot see a missing barrier (loom does); but larger than any loom model:
-//! whole lives of workers, several pushers, wake-ups by name, shutdown. A lost wake-up is a deadlock, which
-//! shuttle reports.
+//! The schedules are sequentially consistent, so they cannot show a missing barrier (loom does). But they are
+//! larger than any loom model: workers from start to end, several pushers, wake-ups by number, shutdown. A
+//! lost wake-up is a deadlock, which shuttle reports.
 //!
 //! Run: `RUSTFLAGS="--cfg warpweft_shuttle" cargo test -p warpweft-queue
 //! --release --test shuttle_event_count`.
@@ -20,7 +20,7 @@ fn iterations() -> usize {
     std::env::var("WARPWEFT_SHUTTLE_ITERATIONS").map_or(10_000, |n| n.parse().expect("a number of schedules"))
 }
 
-/// Random schedules find what many switches need, PCT what few switches at the right place need.
+/// Random schedules find bugs that need many switches, PCT those that need few switches at the right place.
 fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
     shuttle::check_random(model.clone(), iterations());
     shuttle::check_pct(model, iterations(), 3);
@@ -28,7 +28,7 @@ fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
 
 struct Pool {
     idle: EventCount,
-    /// Items for anybody, in two lanes, and for one worker each behind them.
+    /// Items for any worker, in two queues, and for one worker each behind them.
     lanes: Vec<AtomicUsize>,
     left: AtomicUsize,
     all_done: Parker,
@@ -62,7 +62,7 @@ impl Pool {
         })
     }
 
-    /// A worker's life until shutdown.
+    /// Runs a worker until shutdown.
     fn run(&self, w: usize) {
         let mut searching = false;
         loop {
@@ -100,8 +100,8 @@ impl Pool {
     }
 }
 
-/// Starts the workers, runs `pushers` beside them, waits until all work is done (for ever, if a wake-up is
-/// lost), and only then shuts down, so that shutdown cannot make good for a lost wake-up.
+/// Starts the workers, runs `pushers` beside them, and waits until all work is done (forever, if a wake-up is
+/// lost). Only then it shuts down, so that shutdown cannot hide a lost wake-up.
 fn life(workers: usize, items: usize, pushers: Vec<fn(&Pool)>) {
     let pool = Pool::new(workers, items);
     let start = |body: Box<dyn FnOnce(&Pool) + Send>| {
@@ -127,7 +127,7 @@ fn life(workers: usize, items: usize, pushers: Vec<fn(&Pool)>) {
     assert_eq!(pool.idle.snapshot(), (0, 0));
 }
 
-/// Three workers, two pushers of work for anybody.
+/// Three workers, two pushers of work for any worker.
 #[test]
 fn work_for_anybody() {
     check(|| {
@@ -141,7 +141,7 @@ fn work_for_anybody() {
     });
 }
 
-/// Four workers; one pusher wakes by preference, one for certain workers only, one for anybody.
+/// Four workers; one pusher wakes by preference, one for certain workers only, one for any worker.
 #[test]
 fn work_for_certain_workers() {
     check(|| {

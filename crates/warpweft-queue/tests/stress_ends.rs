@@ -26,8 +26,8 @@ fn start<K: Kind>() -> u64 {
     }
 }
 
-/// Eight thieves, which steal in every way while the owner pushes, pops and grows. Every element is dropped
-/// once, and each thief sees ascending numbers: it takes the oldest.
+/// Eight thieves steal in every way while the owner pushes, pops and grows. Every element is dropped once,
+/// and each thief sees ascending numbers: it takes the oldest.
 fn oversubscribed<K: Kind>() {
     const ELEMENTS: usize = 200_000;
     const MAX_CAPACITY: usize = 1024;
@@ -84,7 +84,7 @@ fn oversubscribed<K: Kind>() {
                     thread::yield_now();
                 }
             }
-            // Now and then the queue runs empty, so that owner and thieves fight for the last element.
+            // Now and then the queue becomes empty, so that owner and thieves contend for the last element.
             match id % 1000 {
                 500 => while queue.pop().is_some() {},
                 0..250 => drop(queue.pop()),
@@ -115,7 +115,7 @@ fn neighbours_steal_from_each_other<K: Kind>() {
     let mut queues: Vec<K::Queue<Box<Counted>>> = (0..WORKERS).map(|_| K::make(64, start::<K>())).collect();
     let thieves: Vec<_> = (0..WORKERS).map(|i| queues[(i + 1) % WORKERS].thief()).collect();
     for id in 0..ELEMENTS {
-        // All begin with one worker: the others live on theft.
+        // All elements begin with one worker: the others only steal.
         if let Err(Full(back)) = queues[0].push(drops.make(id)) {
             queues[0].grow().expect("there is memory");
             assert!(queues[0].push(back).is_ok(), "a larger ring has room");
@@ -153,7 +153,7 @@ fn lifo_neighbours_steal_from_each_other() {
     neighbours_steal_from_each_other::<YoungestFirst>();
 }
 
-/// What owner and thieves may do to one queue.
+/// The operations of owner and thieves on one queue.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Push(usize),

@@ -1,5 +1,5 @@
-//! Linked queues under many threads on few cores: nothing lost, nothing twice, and no more nodes than there
-//! may be.
+//! Linked queues under many threads on few cores: nothing is lost or duplicated, and the number of nodes
+//! keeps its bound.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -28,8 +28,8 @@ fn queues<T: warpweft_queue::Word>(nodes: &Nodes) -> Vec<Linked<T>> {
     (0..QUEUES).map(|_| Linked::new(nodes)).collect()
 }
 
-/// Elements wander from queue to queue. However often they do: a node for each, one for each queue, and what
-/// was once left in the places.
+/// Elements move from queue to queue. However often they do, there is a node for each, one for each queue,
+/// and those that were once left in the hazard slots.
 #[test]
 fn nodes_of_elements_that_wander() {
     const ELEMENTS: usize = 50;
@@ -122,13 +122,13 @@ fn nodes_of_elements_that_end() {
     drops.assert_each_once();
 }
 
-/// Safe code may carry what it likes: invented numbers are no nodes.
+/// Safe code may carry anything: invented numbers are no nodes.
 #[test]
 fn invented_nodes_are_no_nodes() {
     let (nodes, processors) = Nodes::new(1, 1);
     let queue = Linked::new(&nodes);
     for bits in [1, 2, 3, 63, 64, 65, 1 << 20, 1 << 31, u32::MAX] {
-        // Of those in use none can be had twice, neither the queue's own nor another element's.
+        // A node in use cannot be obtained twice, neither the queue's nor another element's.
         nodes.release(Carried::from_bits(bits));
         queue.push(&processors[0], word(7), Carried::from_bits(bits));
         queue.push(&processors[0], word(8), Carried::from_bits(bits));

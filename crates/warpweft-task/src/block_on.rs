@@ -1,4 +1,4 @@
-//! A thread waits for a future.
+//! Blocks a thread until a future has its result.
 
 use crate::latch::Latch;
 use std::pin::pin;
@@ -8,24 +8,24 @@ use warpweft_platform::park::Parker;
 use warpweft_platform::process;
 use warpweft_platform::thread_word;
 
-/// Looks once for what somebody waits for; whether it is there.
+/// Polls once. Returns true if the wait is over.
 pub type PollOnce<'a> = &'a mut dyn FnMut(&mut Context<'_>) -> bool;
 
-/// How a stack of a thread of a pool waits.
+/// How a stack of a pool's thread blocks.
 #[derive(Debug)]
 pub struct BlockingHooks {
-    /// It returns when the signal is set, and meanwhile somebody else has its worker. `false`: the thread
+    /// Returns when the latch is set; another thread has the worker meanwhile. Returns false if the thread
     /// carries no worker, and may park like any other.
     pub wait: fn(&Latch) -> bool,
-    /// Calls the closure until it says that it is done: at once, and whenever the waker that it is given has
-    /// been called. `false`: this stack has no waker of its own, and the closure was not called.
+    /// Calls the closure at once, and again whenever the waker that it was given is called, until it returns
+    /// true. Returns false, without a call, if this stack has no waker.
     pub drive: fn(PollOnce<'_>) -> bool,
 }
 
-// Set by the runtime on its threads; it lives here because waiting asks for it.
+// The runtime sets it on its threads. It is here because waiting reads it.
 thread_word!(static WAYS: Option<&'static BlockingHooks> = None);
 
-/// Says how the calling thread waits from now on.
+/// Sets how the calling thread blocks from now on.
 pub fn set_wait(hooks: Option<&'static BlockingHooks>) {
     WAYS.with(|word| word.set(hooks));
 }
@@ -34,7 +34,7 @@ fn hooks() -> Option<&'static BlockingHooks> {
     WAYS.with(std::cell::Cell::get)
 }
 
-/// What the waker of a blocked thread does: it wakes the thread, or makes its token runnable.
+/// The waker of a blocked thread: it unparks the thread, or pushes its runnable.
 #[derive(Default)]
 struct Wakeup {
     latch: Latch,
@@ -52,7 +52,7 @@ impl Wakeup {
         }
     }
 
-    /// The thread sleeps in a forked child, where what it waits for may have stayed in the parent.
+    /// Parks the thread in a forked child, where the source of the wake-up may have stayed in the parent.
     #[cold]
     fn wait_in_child(&self) {
         if !self.parker.park_unless_alone() {
@@ -70,8 +70,8 @@ impl Wake for Wakeup {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Both: which of them the thread waits for may change from one wait to the next. What is left over
-        // makes it look once too often.
+        // Both: a thread may wait for another one of them each time. A wake-up that is left over makes it
+        // poll once more.
         self.latch.set();
         self.parker.unpark();
     }
@@ -79,9 +79,9 @@ impl Wake for Wakeup {
 
 /// Runs `future` on this thread until it has a result; the thread sleeps while the future waits.
 ///
-/// In a task, the thread gives its worker to another thread meanwhile, and goes on when a worker is given to
-/// it. That costs two hand-overs between threads, some 10 to 20 µs, and a thread for each frame that waits:
-/// await where you can.
+/// In a task, the thread gives its worker to another thread meanwhile, and continues when it is given a
+/// worker. That costs two hand-overs between threads, some 10 to 20 µs, and a thread for each frame that
+/// waits. Await where you can.
 ///
 /// # Panics
 ///

@@ -1,34 +1,61 @@
-//! The whole task: a header, and behind it the work that becomes the result.
+//! The memory of a task: a header, and behind it the work that becomes the result.
 
 use crate::header::{Header, Step, TaskVtable, UNREGISTERED};
 use crate::on_stack::OnStackJob;
 use crate::origin::Origin;
 use crate::outcome;
-use crate::spawn::{SpawnInfo, TaskAlloc};
+use crate::pool::PoolHeader;
+use crate::runnable;
 use crate::state::{Completed, End, State};
 use crate::waker;
 use crate::{JoinError, kinds::Work};
 use std::any::Any;
+use std::borrow::Cow;
 use std::mem::{self, ManuallyDrop, MaybeUninit};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 use std::task::{Poll, Waker};
 use warpweft_platform::cell::UnsafeCell;
 
-/// A task of one kind. `repr(C)`: a pointer to the header is a pointer to the cell.
+/// The origin of a new task, and the pool that it belongs to.
+#[derive(Debug)]
+pub struct SpawnInfo {
+    /// The pool that its wakers push it to.
+    pub pool: NonNull<PoolHeader>,
+    /// The spawn site.
+    pub location: &'static Location<'static>,
+    /// A name, for [`TaskInfo`](crate::TaskInfo) and for reports of what runs. It costs one more allocation.
+    pub name: Option<Cow<'static, str>>,
+}
+
+/// Gives the origin of a new task. It is called after the task's memory is allocated, so nothing that it
+/// looks up must be kept over the allocation.
+pub trait TaskAlloc {
+    /// Returns the origin of the task.
+    fn info(self) -> SpawnInfo;
+}
+
+impl TaskAlloc for SpawnInfo {
+    #[inline]
+    fn info(self) -> SpawnInfo {
+        self
+    }
+}
+
+/// A task of one kind. It is `repr(C)`, so a pointer to the header is a pointer to the cell.
 #[repr(C)]
 struct Cell<W: Work> {
     header: Header,
     stage: UnsafeCell<Stage<W>>,
 }
 
-/// The work until it has ended, its result afterwards; which of them, the state word and `link` say.
+/// The work until it has ended, its result afterwards. The state word and `link` decide which.
 union Stage<W: Work> {
     work: ManuallyDrop<W>,
     result: ManuallyDrop<W::Output>,
 }
 
-/// Allocates a fresh task. The caller owns its token, and its handle if it asked for one.
+/// Allocates a fresh task. The caller owns its runnable, and its handle if it asked for one.
 pub(crate) fn allocate<W: Work>(work: W, info: impl TaskAlloc, handle: bool) -> NonNull<Header> {
     let cell = Box::new_uninit();
     let SpawnInfo { pool, location, name } = info.info();
@@ -74,10 +101,10 @@ unsafe fn stage<'a, W: Work>(header: NonNull<Header>) -> &'a UnsafeCell<Stage<W>
 ///
 /// As [`TaskVtable::step`].
 unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
-    // SAFETY: the token keeps the cell alive.
+    // SAFETY: the runnable keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
     let outcome = stage.with_mut(|stage| {
-        // SAFETY: the token's holder alone touches the work, which is there until its last step; the
+        // SAFETY: only the holder of the runnable touches the work, which is there until its last step. The
         // allocation never moves, so it is pinned.
         unsafe { run(stage.cast::<W>(), header) }
     });
@@ -88,38 +115,38 @@ unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
                 result: ManuallyDrop::new(result),
             };
             stage.with_mut(|stage| {
-                // SAFETY: the last step left the place empty; it is the token holder's and is valid for a
-                // write.
+                // SAFETY: the last step left the place empty. It belongs to the holder of the runnable and is
+                // valid for a write.
                 unsafe { stage.write(result) };
             });
             outcome::RETURNED
         }
         Poll::Ready(Err(payload)) => outcome::panicked(payload),
     };
-    // SAFETY: the caller passed its token on; work is gone and the result is in its place, or the fate says
-    // why not.
+    // SAFETY: the caller passed its runnable on. The work is gone, and the result is in its place, or the
+    // outcome says why not.
     unsafe { finish::<W>(header, outcome) };
     Step::Ended
 }
 
-/// What the loop calls instead of [`step`] where the work is to run on another stack.
+/// The loop calls this instead of [`step`] where the work runs on another stack.
 ///
 /// # Safety
 ///
 /// As [`TaskVtable::step`].
 unsafe fn job<W: Work>(header: NonNull<Header>) -> Step {
-    // SAFETY: the token keeps the cell alive.
+    // SAFETY: the runnable keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
     let work = stage.with_mut(<*mut Stage<W>>::cast::<W>);
-    // SAFETY: the caller passed its token on, and the step is of the task's kind.
+    // SAFETY: the caller passed its runnable on, and the step is of the task's kind.
     let on_stack_job = unsafe { OnStackJob::new(header, step::<W>) };
-    // SAFETY: the work is there until its one step, and in the hands of the token's holder.
+    // SAFETY: the work is there until its one step, and only the holder of the runnable uses it.
     unsafe { W::job(work, on_stack_job) };
     Step::Ended
 }
 
-/// Runs one step; after the last one the work is gone. Its panic is its result, also if it comes from its
-/// `Drop`.
+/// Runs one step; after the last one the work is gone. A panic becomes the result, also if it comes from the
+/// work's `Drop`.
 ///
 /// # Safety
 ///
@@ -142,7 +169,7 @@ unsafe fn run<W: Work>(
     }
     // Unwind: the work counts as dropped, whatever its `Drop` does; it is not dropped again.
     let dropped = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the last step left the work in its place, and by contract nobody touches it afterwards.
+        // SAFETY: the last step left the work in its place, and by contract no thread touches it afterwards.
         unsafe { work.drop_in_place() };
     }));
     Poll::Ready(match (outcome, dropped) {
@@ -158,11 +185,11 @@ unsafe fn run<W: Work>(
     })
 }
 
-/// Calls `f`, which drops or wakes something of the user's. A panic ends here: the panic hook has reported
+/// Calls `f`, which drops or wakes something of the user's. A panic ends here; the panic hook has reported
 /// it.
 fn contain(f: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(f))
-        // Unwind: what a panic was thrown with may panic in its own `Drop`. What that one was thrown with is
+        // Unwind: the payload of a panic may panic in its own `Drop`. The payload of that second panic is
         // leaked.
         && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
     {
@@ -174,15 +201,15 @@ fn contain(f: impl FnOnce()) {
 ///
 /// As [`TaskVtable::abandon`].
 unsafe fn abandon<W: Work>(header: NonNull<Header>, outcome: usize) {
-    // SAFETY: the token keeps the cell alive.
+    // SAFETY: the runnable keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
     let work = stage.with_mut(<*mut Stage<W>>::cast::<W>);
     contain(|| {
-        // SAFETY: an unfinished task has its work in place, the token's holder alone touches it, and nobody
-        // afterwards.
+        // SAFETY: an unfinished task has its work in place. Only the holder of the runnable touches it, and
+        // no thread does afterwards.
         unsafe { work.drop_in_place() };
     });
-    // SAFETY: the caller passed its token on, and the work is gone.
+    // SAFETY: the caller passed its runnable on, and the work is gone.
     unsafe { finish::<W>(header, outcome) };
 }
 
@@ -192,16 +219,16 @@ unsafe fn abandon<W: Work>(header: NonNull<Header>, outcome: usize) {
 unsafe fn take<W: Work>(header: NonNull<Header>, to: *mut ()) {
     // SAFETY: the handle's reference keeps the cell alive.
     let outcome = unsafe { header.as_ref() }.link.with(|link| {
-        // SAFETY: after the end the link is the handle's.
+        // SAFETY: after the end the link belongs to the handle.
         unsafe { *link }
     });
-    // SAFETY: the handle takes the result, and so the fate, once.
+    // SAFETY: the handle takes the result, and so the outcome, once.
     let outcome = match unsafe { outcome::into_error(outcome) } {
         Some(error) => Err(error),
         None => {
             // SAFETY: the handle's reference keeps the cell alive.
             let stage = unsafe { stage::<W>(header) };
-            // SAFETY: the fate says that the result is there, and by contract it was not taken before.
+            // SAFETY: the outcome says that the result is there, and by contract it was not taken before.
             Ok(stage.with(|stage| unsafe { stage.cast::<W::Output>().read() }))
         }
     };
@@ -232,40 +259,40 @@ unsafe fn free<W: Work>(header: NonNull<Header>) {
     drop(unsafe { Box::from_raw(cell.as_ptr()) });
 }
 
-/// Ends a task whose work is gone, and gives its token up.
+/// Ends a task whose work is gone, and gives its runnable up.
 ///
 /// # Safety
 ///
-/// `header` is the front of a `Cell<W>` whose token the caller holds. The result is in its place if `outcome`
-/// says so.
+/// `header` is the front of a `Cell<W>` whose runnable the caller holds. The result is in its place if
+/// `outcome` says so.
 unsafe fn finish<W: Work>(header: NonNull<Header>, outcome: usize) {
-    // SAFETY: the token keeps the task alive until `complete` below gives it up.
+    // SAFETY: the runnable keeps the task alive until `complete` below gives it up.
     let task = unsafe { header.as_ref() };
     let place = task.link.with_mut(|link| {
-        // SAFETY: before the end the link is the token holder's.
+        // SAFETY: before the end the link belongs to the holder of the runnable.
         unsafe { link.replace(outcome) }
     });
     if place != UNREGISTERED {
         // SAFETY: a registered task's pool waits for it, so it is alive.
-        unsafe { waker::unregister(header, place) };
+        unsafe { runnable::unregister(header, place) };
     }
     match task.state.end() {
         End::Sole => {
-            // SAFETY: there is no handle, so the result is the token holder's, and nobody else has a
-            // reference.
+            // SAFETY: there is no handle, so the result belongs to the holder of the runnable. No other
+            // thread has a reference.
             unsafe { drop_result::<W>(header) };
-            // SAFETY: the only reference is the token's, and work and result are gone.
+            // SAFETY: the only reference is the runnable's, and work and result are gone.
             unsafe { free::<W>(header) };
         }
         End::Published => {}
-        // SAFETY: the reference is still ours, and the waker is now.
+        // SAFETY: the reference is still ours, and so is the waker now.
         End::Wake => unsafe { wake_joiner(header) },
         // SAFETY: by contract; the state is as it was.
         End::Otherwise => unsafe { finish_otherwise::<W>(header, outcome) },
     }
 }
 
-/// Ends a task whose handle goes meanwhile, or that was cancelled, or that others have references to.
+/// Ends a task whose handle is being dropped, or that was cancelled, or to which other references exist.
 ///
 /// # Safety
 ///
@@ -273,40 +300,39 @@ unsafe fn finish<W: Work>(header: NonNull<Header>, outcome: usize) {
 #[cold]
 #[inline(never)]
 unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, outcome: usize) {
-    // SAFETY: the token keeps the task alive until `complete` below gives it up.
+    // SAFETY: the runnable keeps the task alive until `complete` below gives it up.
     let task = unsafe { header.as_ref() };
     let (mut unwanted, mut cancelled) = (false, outcome != outcome::RETURNED);
     loop {
         match task.state.complete(unwanted, cancelled) {
             Completed::Published => return,
-            // SAFETY: the last reference is ours, and the result went to nobody because it was dropped
-            // before.
+            // SAFETY: the last reference is ours, and the result was dropped before.
             Completed::Free => return unsafe { free::<W>(header) },
             Completed::Unwanted => {
-                // SAFETY: the handle is gone for good, so the result is the token holder's; `unwanted` says
-                // it once.
+                // SAFETY: the handle is gone for good, so the result belongs to the holder of the runnable.
+                // `unwanted` makes this happen once.
                 unsafe { drop_result::<W>(header) };
                 unwanted = true;
             }
             Completed::Cancelled => {
-                // It has returned all the same: the value goes, because the caller of `cancel` was told that
-                // it would not come.
-                // SAFETY: the task is not complete, so its result is the token holder's; `cancelled` says it
-                // once.
+                // The closure has returned all the same. Its value is dropped, because the caller of `cancel`
+                // was promised that it would not come.
+                // SAFETY: the task is not complete, so its result belongs to the holder of the runnable.
+                // `cancelled` makes this happen once.
                 unsafe { drop_result::<W>(header) };
                 task.link.with_mut(|link| {
-                    // SAFETY: before the end the link is the token holder's.
+                    // SAFETY: before the end the link belongs to the holder of the runnable.
                     unsafe { *link = outcome::CANCELLED };
                 });
                 cancelled = true;
             }
-            // SAFETY: the reference is still ours, and the waker is now.
+            // SAFETY: the reference is still ours, and so is the waker now.
             Completed::Wake => return unsafe { wake_joiner(header) },
         }
     }
 }
 
-/// Wakes the joiner of a task that was completed, and gives up the token's reference.
+/// Wakes the joiner of a completed task, and gives up the runnable's reference.
 ///
 /// # Safety
 ///
@@ -319,11 +345,11 @@ unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, outcome: usize) {
 unsafe fn wake_joiner(header: NonNull<Header>) {
     // SAFETY: the reference is there until it is given up below.
     let joiner = unsafe { header.as_ref() }.waker.with(|waker| {
-        // SAFETY: completing over a set WAKER makes the waker ours, and it was written before it was set.
+        // SAFETY: completing over a set WAKER makes the waker ours; it was written before WAKER was set.
         unsafe { waker.cast::<Waker>().read() }
     });
     // Publish last: the reference goes before the wake, which may run anything.
-    // SAFETY: this reference is the token's, given up here.
+    // SAFETY: this reference is the runnable's, given up here.
     unsafe { waker::drop_reference(header) };
     contain(|| joiner.wake());
 }

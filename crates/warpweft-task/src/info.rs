@@ -1,4 +1,4 @@
-//! What may be known of a task without running it.
+//! Facts about a task that can be read without running it.
 
 use crate::origin::Origin;
 use std::panic::Location;

@@ -1,6 +1,6 @@
-//! The handle of a task: its result as a future, or awaited by a plain thread.
+//! The handle of a task: its result as a future, or by blocking the thread.
 //!
-//! It is also the *promise* of EBSL: `schedule` gives one, `await` redeems it.
+//! It is also the *promise* of EBSL: `schedule` returns one, `await` redeems it.
 
 use crate::block_on::block_on;
 use crate::header::Header;
@@ -18,18 +18,18 @@ use std::ptr::NonNull;
 use std::task::{Context, Poll, Waker};
 use warpweft_platform::process;
 
-/// Why there is nothing to wait for.
+/// The reason for which there is nothing to wait for.
 enum Over {
     /// The task has ended.
     Ended,
-    /// This is a forked child, and the task goes on in the parent.
+    /// This is a forked child, and the task continues in the parent.
     InParent,
 }
 
 /// The right to a task's result.
 ///
-/// Await it, or [`wait`](JoinHandle::wait) for it where there is nothing to await in. **Dropping it detaches
-/// the task**, which goes on; its result is dropped when it ends. Cancelling needs a word:
+/// Await it, or call [`wait`](JoinHandle::wait) in code that is not async. **Dropping it detaches the task**,
+/// which continues; its result is dropped when it ends. To cancel the task, call
 /// [`cancel`](JoinHandle::cancel).
 ///
 /// A panic of the task arrives here, as [`JoinError::Panicked`].
@@ -44,12 +44,12 @@ pub struct JoinHandle<T> {
     result: PhantomData<fn() -> T>,
 }
 
-// SAFETY: the handle moves the result to another thread, hence `T: Send`; all else goes through the state
+// SAFETY: the handle moves the result to another thread, hence `T: Send`. All else goes through the state
 // word.
 unsafe impl<T: Send> Send for JoinHandle<T> {}
 // SAFETY: what `&JoinHandle` can do (`cancel`, `is_finished`, `info`) touches no `T` and is synchronised.
 unsafe impl<T: Send> Sync for JoinHandle<T> {}
-// The result is only handed over, never seen through the handle, whatever panics meanwhile.
+// The result is only handed over, never seen through the handle, so a panic cannot expose a broken one.
 impl<T> UnwindSafe for JoinHandle<T> {}
 impl<T> RefUnwindSafe for JoinHandle<T> {}
 impl<T> Unpin for JoinHandle<T> {}
@@ -66,20 +66,20 @@ impl<T: Send + 'static> JoinHandle<T> {
         }
     }
 
-    /// Blocks this thread until the task has ended, and gives its result.
+    /// Blocks this thread until the task has ended, and returns its result.
     ///
-    /// In a task the thread gives its worker away meanwhile, as [`block_on`] says: await the handle
-    /// where you can.
+    /// In a task the thread gives its worker away meanwhile, as with [`block_on`]. Await the handle where you
+    /// can.
     ///
     /// # Errors
     ///
-    /// The task panicked, was cancelled, or its pool shut down; or this is a child made by `fork()`, and the
+    /// The task panicked, was cancelled, or its pool shut down. Or this is a child made by `fork()`, and the
     /// pool stayed in the parent.
     pub fn wait(self) -> Result<T, JoinError> {
         block_on(self)
     }
 
-    /// Lets the task go on alone. The same as dropping the handle, but says so.
+    /// Lets the task continue alone. It does the same as dropping the handle.
     pub fn detach(self) {
         drop(self);
     }
@@ -99,7 +99,7 @@ impl<T: Send + 'static> JoinHandle<T> {
         unsafe { outcome.assume_init() }
     }
 
-    /// Leaves `waker` for whoever completes the task. `Err`: the task has ended, or will not.
+    /// Leaves `waker` for the thread that completes the task. `Err`: the task has ended, or will not end.
     fn leave(&self, waker: &Waker) -> Result<(), Over> {
         let task = self.header();
         let has_waker = task.state.look().map_err(|()| Over::Ended)?;
@@ -108,9 +108,9 @@ impl<T: Send + 'static> JoinHandle<T> {
         }
         if has_waker {
             let same = task.waker.with(|place| {
-                // SAFETY: WAKER is set, so the field is written; while it is set nobody writes it. Who
-                // completes the task meanwhile moves the waker out, but leaves the bytes, and `will_wake`
-                // looks at nothing else.
+                // SAFETY: WAKER is set, so the field is written; while it is set no thread writes it. A
+                // thread that completes the task meanwhile moves the waker out but leaves the bytes, and
+                // `will_wake` looks at nothing else.
                 unsafe { &*place.cast::<Waker>() }.will_wake(waker)
             });
             if same {
@@ -143,27 +143,27 @@ impl<T> JoinHandle<T> {
         unsafe { self.task.as_ref() }
     }
 
-    /// Whether the task has ended, so that awaiting it would not wait.
+    /// Returns true if the task has ended, so that awaiting it would not wait.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.header().state.is_complete()
     }
 
-    /// Asks the task to end. Returns whether the task was still unfinished.
+    /// Requests that the task ends. Returns true if the task was still unfinished.
     ///
     /// If it was, the joiner gets [`JoinError::Cancelled`], or [`JoinError::Panicked`] if the task panics
-    /// before it ends; it never gets a value. A task that has not started never does. A future is dropped at
-    /// its next suspension point. A closure that runs goes on to its end, unless it is cooperative and so
-    /// finds out; the value that it returns is dropped.
+    /// before it ends; it never gets a value. A task that has not started never starts. A future is dropped
+    /// at its next suspension point. A running closure continues to its end, unless it checks for
+    /// cancellation; its value is dropped.
     pub fn cancel(&self) -> bool {
         // SAFETY: the handle has a reference.
         unsafe { waker::cancel(self.task) }
     }
 
-    /// The task's name and spawn site.
+    /// Returns the task's name and spawn site.
     #[must_use]
     pub fn info(&self) -> TaskInfo<'_> {
-        // The policy's word belongs to the token's holder: it is not read here.
+        // The policy's word belongs to the holder of the runnable: it is not read here.
         TaskInfo::new(&self.header().origin, 0)
     }
 }
@@ -175,7 +175,7 @@ impl<T: Send + 'static> Future for JoinHandle<T> {
         match self.leave(cx.waker()) {
             Ok(()) => Poll::Pending,
             Err(Over::Ended) => {
-                // Not asked before: a task whose result was taken has ended.
+                // Not tested before: a task whose result was taken has ended.
                 assert!(
                     !self.taken,
                     "a JoinHandle was polled after it had given its result"
@@ -194,15 +194,14 @@ impl<T> Drop for JoinHandle<T> {
         if !self.taken {
             match task.state.drop_handle() {
                 HandleDropped::Nothing => return,
-                // SAFETY: the handle's reference became the token's.
+                // SAFETY: the handle's reference became the runnable's.
                 HandleDropped::Orphan => return unsafe { waker::push(self.task, Why::Woken) },
                 HandleDropped::TakeWaker => task.waker.with_mut(|place| {
-                    // SAFETY: `drop_handle` cleared WAKER on an unfinished task, so the written field is
-                    // ours.
+                    // SAFETY: `drop_handle` cleared WAKER on an unfinished task, so we own the written field.
                     unsafe { place.cast::<Waker>().drop_in_place() };
                 }),
                 HandleDropped::Ended => {
-                    // SAFETY: the task has ended while the handle existed, so the result is ours; it was not
+                    // SAFETY: the task has ended while the handle existed, so we own the result; it was not
                     // taken.
                     unsafe { (task.vtable.drop_result)(self.task) };
                 }

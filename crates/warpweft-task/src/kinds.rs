@@ -1,4 +1,4 @@
-//! The kinds of work: a job (closure), a future, and a closure that runs on a stack of its own.
+//! The kinds of work: a job (closure), a future, and a closure that runs on another stack.
 
 use crate::header::Header;
 use crate::on_stack::{OnStackJob, StackRunner};
@@ -9,36 +9,36 @@ use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
-/// Something that runs in steps until it has a result.
+/// Work that runs in steps until it has a result.
 pub(crate) trait Work: Send + 'static {
     type Output: Send + 'static;
 
-    /// Whether the last step, the one that returns `Ready` or panics, moves the work out of its place. If
-    /// not, the caller drops it there.
+    /// True if the last step, which returns `Ready` or panics, moves the work out of its place. If not, the
+    /// caller drops the work in place.
     const CONSUMED: bool;
 
     /// Runs until the work waits or has ended.
     ///
     /// # Safety
     ///
-    /// `this` is valid, pinned, and touched by nobody else during the call. `step` is not called again after
-    /// `Ready` or a panic. `header` is its task's, alive during the call.
+    /// `this` is valid, pinned, and no other thread touches it during the call. `step` is not called again
+    /// after `Ready` or a panic. `header` is its task's, alive during the call.
     unsafe fn step(this: *mut Self, header: NonNull<Header>) -> Poll<Self::Output>;
 
-    /// Whether the step is not called by the worker's loop, but by what [`job`](Work::mount) passes it on to.
+    /// True if the worker's loop does not call the step itself, but hands it to [`job`](Work::job).
     const ON_STACK: bool = false;
 
-    /// Passes the step on to who runs it, on this thread or wherever `job` is taken.
+    /// Hands the step to the code that runs it, on this thread or on the one that takes `job`.
     ///
     /// # Safety
     ///
-    /// As for `step`, until the token in `job` is used.
+    /// As for `step`, until the runnable in `job` is used.
     unsafe fn job(_this: *mut Self, job: OnStackJob) {
         job.run();
     }
 }
 
-/// `HANDLE`: it has one, by which it may be cancelled while it runs.
+/// A closure. With `HANDLE` it has a handle, through which it may be cancelled while it runs.
 pub(crate) struct Job<F, const HANDLE: bool>(pub(crate) F);
 
 impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static, const HANDLE: bool> Work for Job<F, HANDLE> {
@@ -54,10 +54,10 @@ impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static, const HANDLE: bool> W
     }
 }
 
-/// A closure that somebody else runs, on a stack of his choice.
+/// A closure that `runner` runs, on a stack that it provides.
 pub(crate) struct OnStack<F, H> {
     pub(crate) closure: F,
-    /// Until it was asked.
+    /// Present until `job` has taken it.
     pub(crate) runner: Option<H>,
 }
 
@@ -73,7 +73,7 @@ impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static, H: StackRunner> Work 
                 H::runs(None);
             }
         }
-        // SAFETY: it has one step; the closure is moved out here and the place not used again.
+        // SAFETY: there is one step; the closure is moved out here and its place not used again.
         let Self { closure, .. } = unsafe { this.read() };
         // SAFETY: by contract the task is alive during the call.
         H::runs(Some(unsafe { Running::new(header) }));
@@ -82,7 +82,7 @@ impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static, H: StackRunner> Work 
     }
 
     unsafe fn job(this: *mut Self, job: OnStackJob) {
-        // SAFETY: `this` is valid, and nobody else's until the token is used.
+        // SAFETY: `this` is valid, and no other thread uses it until the runnable is used.
         let runner = unsafe { &mut (*this).runner }.take();
         match runner {
             Some(runner) => runner.start(job),
@@ -98,7 +98,7 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Work for Async<F> {
     const CONSUMED: bool = false;
 
     unsafe fn step(this: *mut Self, header: NonNull<Header>) -> Poll<F::Output> {
-        // SAFETY: the token's holder keeps a reference during the call.
+        // SAFETY: the holder of the runnable keeps a reference during the call.
         let waker = unsafe { BorrowedWaker::new(header) };
         // SAFETY: `this` is valid and ours alone during the call.
         let future = unsafe { &mut (*this).0 };

@@ -1,20 +1,21 @@
-//! A flag that a waiter may hang its token on.
+//! A flag with which a waiter can register its runnable.
 //!
 //! ```text
 //!             set                  take
 //!   EMPTY ───────────▶ SET ─────────────────▶ EMPTY
-//!     │ hang(token)     ▲
-//!     └──▶ token ──set──┘  and the token is pushed
+//!     │ register(r)     ▲
+//!     └──▶ r ───set─────┘  and r is pushed
 //! ```
 //!
-//! A thread that carries a worker does not park on a flag: it gives its worker away, and its way back is a
-//! task, whose token hangs here until somebody sets the flag.
+//! A thread that carries a worker does not park on a flag. It gives its worker away and registers its
+//! runnable here, until a thread sets the flag.
 //!
 //! # Invariants
 //!
-//! - A token hangs here at most once at a time; whoever sets the flag first has it and pushes it, once.
-//! - Publish last: after `set` has taken a token and before it is pushed the waiter cannot go on, so the flag
-//!   is still there; after the swap that found no token the flag is not touched.
+//! - At most one runnable is registered at a time. The thread that sets the flag first takes it and pushes
+//!   it, once.
+//! - Publish last: between taking the runnable and pushing it, `set` may touch the flag, because the waiter
+//!   cannot continue. After a swap that found no runnable it does not touch the flag.
 
 use crate::runnable::{Abandon, Runnable};
 use crate::why::Why;
@@ -24,10 +25,10 @@ use warpweft_platform::delay;
 use warpweft_queue::Word;
 
 const EMPTY: usize = 0;
-/// No token: tokens are addresses, and aligned.
+/// Means that the flag is set. A runnable is an aligned address, so it is never 1.
 const SET: usize = 1;
 
-/// Something that happens, and at most one waiter for it.
+/// A one-shot event with at most one waiter.
 #[derive(Debug)]
 pub struct Latch(AtomicUsize);
 
@@ -38,13 +39,13 @@ impl Default for Latch {
 }
 
 impl Latch {
-    /// A flag that is not set.
+    /// Makes a flag that is not set.
     #[must_use]
     pub fn new() -> Self {
         Self(AtomicUsize::new(EMPTY))
     }
 
-    /// Whether it is set. What was done before `set` is visible then.
+    /// Returns true if the flag is set. Then everything done before `set` is visible.
     #[inline]
     #[must_use]
     pub fn is_set(&self) -> bool {
@@ -52,43 +53,44 @@ impl Latch {
         self.0.load(Ordering::Acquire) == SET
     }
 
-    /// Sets it, and makes the token that hangs here runnable. Costs one swap.
+    /// Sets the flag and pushes the registered runnable, if there is one. Costs one swap.
     pub fn set(&self) {
         if let Some(token) = self.set_and_take() {
             token.push(Why::Woken);
         }
     }
 
-    /// Sets it, and gives the token that hangs here to the caller, who runs or pushes it.
+    /// Sets the flag and returns the registered runnable. The caller runs or pushes it.
     #[must_use]
     pub fn set_and_take(&self) -> Option<Runnable> {
-        // Ordering: Release publishes what happened; Acquire takes the token's task.
+        // Ordering: Release publishes what happened; Acquire takes the runnable's task.
         let before = self.0.swap(SET, Ordering::AcqRel);
         delay::point("signal.set: said");
         token(before)
     }
 
-    /// Clears it; whether it was set. For the waiter, whose token does not hang here.
+    /// Clears the flag. Returns true if it was set. Only the waiter calls it, while no runnable is
+    /// registered.
     pub fn take(&self) -> bool {
         self.0
             .compare_exchange(SET, EMPTY, Ordering::Acquire, Ordering::Acquire)
             .is_ok()
     }
 
-    /// Hangs `token` here, to be pushed when the flag is set.
+    /// Registers `waiter`, to be pushed when the flag is set.
     ///
     /// # Errors
     ///
-    /// It is set already: the token comes back.
+    /// The flag is set already: the runnable comes back.
     pub fn register(&self, waiter: Runnable) -> Result<(), Runnable> {
         let word = waiter.into_word();
-        // Ordering: Release gives the token's task to whoever takes it; Acquire as in `is_set`.
+        // Ordering: Release gives the runnable's task to the thread that takes it; Acquire as in `is_set`.
         match self
             .0
             .compare_exchange(EMPTY, word.get(), Ordering::Release, Ordering::Acquire)
         {
             Ok(_) => Ok(()),
-            // SAFETY: the word was made above, and it is in nobody else's hands.
+            // SAFETY: the word was made above, and no other thread has it.
             Err(_) => Err(unsafe { Runnable::from_word(word) }),
         }
     }
@@ -96,7 +98,7 @@ impl Latch {
 
 impl Drop for Latch {
     fn drop(&mut self) {
-        // It cannot be set any more: the token ends, so that the waiter does not sleep for ever.
+        // The flag cannot be set any more. The runnable ends, so that the waiter does not sleep forever.
         if let Some(token) = token(self.0.load(Ordering::Acquire)) {
             token.abandon(Abandon::Dropped);
         }
@@ -106,6 +108,7 @@ impl Drop for Latch {
 fn token(word: usize) -> Option<Runnable> {
     NonZeroUsize::new(word)
         .filter(|&word| word.get() != SET)
-        // SAFETY: all other words came from `register`, and who swaps or drops the flag takes them out, once.
+        // SAFETY: all other words came from `register`. The thread that swaps or drops the flag takes them
+        // out, once.
         .map(|word| unsafe { Runnable::from_word(word) })
 }

@@ -1,29 +1,29 @@
-//! What a Warpweft task is: one header, one state word, one allocation.
+//! The Warpweft task: one header, one state word and one allocation.
 //!
-//! A task is a closure (*job*) or a future, with room for its result. Three kinds of reference lead to it:
+//! A task is a closure (*job*) or a future, with room for its result. Three kinds of references lead to it:
 //!
 //! ```text
 //!  Runnable   ┌───────────── one allocation ────────────┐
 //!  TaskRef ──▶│ state │ … │ closure or future ─▶ result │◀── JoinHandle
-//!  (token)    └─────────────────────────────────────────┘
+//!  (runnable) └─────────────────────────────────────────┘
 //!                              ▲ ▲ ▲
 //!                           wakers (futures only)
 //! ```
 //!
-//! - The *token* (one word) is the right to run it. Exactly one exists while the task is runnable or runs,
-//!   none while it sleeps. In the hands of the pool it is a [`Runnable`]; in those of a policy, which may
-//!   keep it but not run it, a [`TaskRef`].
-//! - *Wakers* make a sleeping task runnable: whoever wakes it first gets the token and pushes it to the
-//!   task's pool.
+//! - The *runnable* (one word) is the right to run the task. Exactly one exists while the task is ready or
+//!   runs, and none while it sleeps. The pool holds it as a [`Runnable`]. A policy, which may keep it but not
+//!   run it, holds it as a [`TaskRef`].
+//! - *Wakers* make a sleeping task ready. The waker that wakes it first gets the runnable and pushes it to
+//!   the task's pool.
 //! - The *handle* ([`JoinHandle`]) is the right to the result.
 //!
-//! The state word (`state.rs`) says who may touch what; the header (`header.rs`) has the table.
+//! The state word (`state.rs`) decides which of them may touch what. See `README.md` beside this file.
 //!
 //! # Invariants
 //!
-//! - A spawned task costs one allocation; a named one two.
-//! - A closure that nobody joins ends without an atomic read-modify-write; one with a handle needs one.
-//! - Publish last: after the token, the result or a waker became visible to another thread, nothing is
+//! - A spawned task costs one allocation; a named task costs two.
+//! - A closure without a handle ends without an atomic read-modify-write; with a handle it needs one.
+//! - Publish last: after the runnable, the result or a waker became visible to another thread, nothing is
 //!   touched that is reachable through it.
 //! - A panic inside a task never leaves it: it is the task's result.
 #![deny(missing_docs)]

@@ -1,5 +1,5 @@
-//! What the compiler must reject, each beside its twin that it accepts, so that it fails for the right
-//! reason.
+//! Programs that the compiler must reject. Each is next to a similar program that compiles, so that it fails
+//! for the right reason.
 //!
 //! A handle goes to another thread only with a result that may:
 //!
@@ -97,7 +97,7 @@
 //! }
 //! ```
 //!
-//! A policy keeps a token and drops it; it does not run, push or end the task, nor copy the token.
+//! A policy can keep a `TaskRef` and drop it. It cannot run, push, end or copy it.
 //!
 //! ```
 //! fn hook(token: warpweft_task::TaskRef) -> Option<u64> {
@@ -142,7 +142,7 @@
 //! }
 //! ```
 //!
-//! Nor is one that waits exchanged for another by who is told of it.
+//! A policy cannot exchange a waiting task for another one.
 //!
 //! ```
 //! fn told(mut waiting: warpweft_task::Waiting<'_>, _: &mut warpweft_task::TaskRef) {

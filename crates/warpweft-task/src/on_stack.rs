@@ -1,12 +1,12 @@
-//! Running a closure elsewhere than on the stack of the worker's loop: on a fiber's.
+//! Runs a closure on another stack than that of the worker's loop, such as a fiber's.
 //!
 //! ```text
-//!   worker's loop ─▶ Runnable::run ─▶ Host::host(mount) ─ switches stacks ─▶ mount.run() ─▶ the closure
+//!   worker's loop ─▶ Runnable::run ─▶ StackRunner::start(job) ─ switches stacks ─▶ job.run() ─▶ the closure
 //!                                        ◀───────── when the closure has ended, or waits
 //! ```
 //!
-//! For the loop and its policy the step is over when `runner` returns. The token is inside the
-//! [`OnStackJob`], on the other stack; it ends the task there.
+//! For the loop and its policy the step is over when `start` returns. The runnable is inside the
+//! [`OnStackJob`], on the other stack, and ends the task there.
 
 use crate::header::{Header, Step};
 use crate::info::TaskInfo;
@@ -14,17 +14,17 @@ use crate::runnable::{Abandon, Runnable};
 use crate::running::Running;
 use std::ptr::NonNull;
 
-/// Who runs a mounted task.
+/// Runs closures on stacks that it provides.
 pub trait StackRunner: Send + 'static {
-    /// Runs it, or has it run. Called once, by the thread that runs the token.
+    /// Runs `job`, or has it run. It is called once, by the thread that runs the task.
     fn start(self, job: OnStackJob);
 
-    /// The closure of that task begins on the calling stack; or with `None` it has ended there, and is not to
-    /// be asked about any more.
+    /// Reports that the closure of `task` begins on the calling stack; with `None`, that it has ended there
+    /// and must not be asked about any more.
     fn runs(task: Option<Running>);
 }
 
-/// A task that is about to run: its token, and its step.
+/// A task that is about to run on another stack: its runnable, and its step.
 #[derive(Debug)]
 #[must_use = "somebody waits for the task"]
 pub struct OnStackJob {
@@ -35,7 +35,7 @@ pub struct OnStackJob {
 impl OnStackJob {
     /// # Safety
     ///
-    /// The caller passes the task's token on; the task is RUNNING; the step is of its kind, and was not
+    /// The caller passes the task's runnable on. The task is RUNNING. The step is of its kind, and was not
     /// called.
     pub(crate) unsafe fn new(header: NonNull<Header>, step: unsafe fn(NonNull<Header>) -> Step) -> Self {
         Self {
@@ -45,20 +45,20 @@ impl OnStackJob {
         }
     }
 
-    /// What may be known of the task.
+    /// Returns the task's name, spawn site and policy word.
     #[must_use]
     pub fn info(&self) -> TaskInfo<'_> {
         self.task.info()
     }
 
-    /// Runs it to its end, on the present stack. A panic is its joiner's.
+    /// Runs the task to its end, on the present stack. Its joiner gets a panic.
     pub fn run(self) {
         let Self { task, step } = self;
-        // SAFETY: by the contract of `new`; the token is passed on.
+        // SAFETY: by the contract of `new`; the runnable is passed on.
         unsafe { step(task.into_header()) };
     }
 
-    /// Ends it without running it: there is no stack for it.
+    /// Ends the task without running it, because there is no stack for it.
     pub fn refuse(self) {
         self.task.abandon(Abandon::NoStack);
     }

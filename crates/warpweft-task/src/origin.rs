@@ -1,8 +1,8 @@
-//! Where a task was spawned, and its name if it has one: one word.
+//! A task's spawn site and optional name, in one word.
 //!
-//! A report may want to know what a word stands for whose task ends meanwhile. Spawn sites are there for
-//! ever; the boxes of names stand in a register while they live, and none goes while somebody reads under the
-//! register's lock. Tasks without a name have nothing to do with that.
+//! A report may have the word of a task that has ended meanwhile. Spawn sites are static. The boxes of names
+//! are registered while they live, and none is freed while a thread reads it under the register's lock. Tasks
+//! without a name do not use the register.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,18 +13,18 @@ use warpweft_platform::sync::StaticMutex;
 
 /// A spawn site with an optional name.
 ///
-/// Unnamed tasks, nearly all, cost no allocation: the word is the compiler's `&'static Location`. A named
-/// task's word points at a box; the lowest bit tells the two apart.
+/// For unnamed tasks, nearly all, the word is the compiler's `&'static Location`; it costs no allocation. A
+/// named task's word points at a box. The lowest bit distinguishes the two.
 pub(crate) struct Origin(*const ());
 
 struct Named {
     name: Cow<'static, str>,
     location: &'static Location<'static>,
-    /// It stands in the register.
+    /// True if it is in the register.
     registered: bool,
 }
 
-/// The addresses of the boxes that are alive, in parts, so that threads seldom meet.
+/// The addresses of the live boxes, in several parts, so that threads seldom contend.
 static REGISTER: [StaticMutex<BTreeSet<usize>>; 16] = [const { StaticMutex::new(BTreeSet::new()) }; 16];
 
 /// The part of the register for a box.
@@ -33,8 +33,8 @@ fn part(address: usize) -> &'static StaticMutex<BTreeSet<usize>> {
     &REGISTER[address / 64 % REGISTER.len()]
 }
 
-/// Whether the register can be used: in a forked child its locks may be held by threads that stayed in the
-/// parent.
+/// Returns true if the register can be used. In a forked child, threads that stayed in the parent may hold
+/// its locks.
 fn has_register() -> bool {
     generation() == 0
 }
@@ -44,7 +44,7 @@ const NAMED: usize = 1;
 // The lowest bit of either pointer is free.
 const _: () = assert!(align_of::<Location<'static>>() > 1 && align_of::<Named>() > 1);
 
-// SAFETY: what the word points at is immutable and `Send + Sync` (a location; a name and a location).
+// SAFETY: the word points at immutable `Send + Sync` data: a location, or a name and a location.
 unsafe impl Send for Origin {}
 // SAFETY: as above.
 unsafe impl Sync for Origin {}
@@ -88,7 +88,7 @@ impl Origin {
         if unsafe { &*named }.registered && has_register() {
             part(named.addr()).with(|part| part.remove(&named.addr()));
         }
-        // SAFETY: as above; it is dropped here, once, and who read it by the register is through.
+        // SAFETY: as above. It is dropped here, once, and a thread that read it through the register is done.
         drop(unsafe { Box::from_raw(named) });
     }
 
@@ -100,7 +100,7 @@ impl Origin {
         })
     }
 
-    /// The word, for who wants to know the spawn site perhaps, and later.
+    /// Returns the word, from which a reader may find the spawn site later.
     #[inline]
     pub(crate) fn word(&self) -> *const () {
         self.0
@@ -119,12 +119,12 @@ impl Origin {
     }
 }
 
-/// The name, if it has one, and the spawn site of the task of which
-/// [`TaskRef::origin_word`](crate::TaskRef::origin_word) gave this word, whether or not it has ended. `None`:
-/// it had a name and has ended; or the word is null.
+/// Returns the name, if there is one, and the spawn site of the task whose
+/// [`TaskRef::origin_word`](crate::TaskRef::origin_word) is `word`. The task may have ended.
 ///
-/// If a task with a name has ended and another one was made in its place, this tells of that one. In a child
-/// made by `fork()` nothing is told of tasks with names. Takes a lock for those, and copies the name.
+/// Returns `None` if the task had a name and has ended, or if the word is null. If another named task was
+/// made in the memory of an ended one, the answer is about that one. In a child made by `fork()` it is `None`
+/// for named tasks. For named tasks it takes a lock and copies the name.
 ///
 /// # Safety
 ///
@@ -141,8 +141,8 @@ pub unsafe fn told_of(word: *const ()) -> Option<(Option<String>, &'static Locat
     }
     part(named.addr()).with(|part| {
         part.contains(&named.addr()).then(|| {
-            // SAFETY: a box at this address is alive, and does not go before it has left the register, for
-            // which it needs the lock that is held here. It does not change.
+            // SAFETY: a box at this address is alive. It is not freed before it has left the register, which
+            // needs the lock that is held here. It does not change.
             let named = unsafe { &*named };
             (Some(named.name.clone().into_owned()), named.location)
         })
@@ -189,8 +189,8 @@ mod tests {
             // SAFETY: as above.
             assert_eq!(unsafe { told_of(word) }, Some((Some(name.into_owned()), here)));
             drop(named);
-            // SAFETY: as above, and the register says that it has gone; unless a test beside this one has a
-            // box there now.
+            // SAFETY: as above. The register says that the box is gone, unless a concurrent test has one
+            // there now.
             if let Some((name, _)) = unsafe { told_of(word) } {
                 assert!(name.is_some_and(|name| name.starts_with("brief")));
             }

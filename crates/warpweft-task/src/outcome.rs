@@ -1,4 +1,4 @@
-//! How a task ended without a result, as one word, and as the error that its joiner gets.
+//! How a task ended: as one word, and as the error that its joiner gets.
 
 use std::any::Any;
 use std::fmt;
@@ -8,36 +8,36 @@ use warpweft_platform::process::note_panic;
 /// Why a task has no result.
 #[non_exhaustive]
 pub enum JoinError {
-    /// It panicked; this is what it panicked with.
+    /// It panicked, with this payload.
     Panicked(Box<dyn Any + Send>),
     /// It was cancelled, through its handle or because nothing was left that could wake it. A closure may
-    /// have run to its end all the same: then its value was dropped.
+    /// still have run to its end; then its value was dropped.
     Cancelled,
     /// Its pool shut down before it ended.
     Shutdown,
-    /// This is a child made by `fork()`, and the task is of a pool of the parent: its workers are not there.
-    /// A task that was spawned there before the fork goes on in the parent alone.
+    /// This is a child made by `fork()`, and the task belongs to a pool of the parent, whose workers are not
+    /// here. A task that was spawned before the fork continues in the parent alone.
     Forked,
     /// Its pool's policy dropped it instead of keeping it: a bug of the policy.
     Dropped,
-    /// It is a fiber, and there was no memory for its stack, or as many stacks as there may be were in use.
-    /// It never ran.
+    /// It is a fiber, and there was no memory for its stack, or the limit of stacks was reached. It never
+    /// ran.
     NoStack,
-    /// It needs a thread of its own, there is none, and the system or a limit of the runtime gives none.
+    /// It needs its own thread, and the system or a limit of the runtime gives none.
     NoThread(io::Error),
 }
 
-/// What a stack is unwound with when its pool shuts down: the task's joiner gets [`JoinError::Shutdown`].
+/// The payload that unwinds a stack when its pool shuts down. The joiner gets [`JoinError::Shutdown`].
 #[derive(Debug)]
 pub struct Unwound;
 
-/// What a stack is unwound with when its task was cancelled and can be stopped: the joiner gets
+/// The payload that unwinds the stack of a cancelled task that can be stopped. The joiner gets
 /// [`JoinError::Cancelled`].
 #[derive(Debug)]
 pub struct Cancelled;
 
 impl JoinError {
-    /// What the task panicked with, if that is why it has no result.
+    /// Returns the payload of the task's panic, if that is why it has no result.
     #[must_use]
     pub fn into_panic(self) -> Option<Box<dyn Any + Send>> {
         match self {
@@ -46,13 +46,13 @@ impl JoinError {
         }
     }
 
-    /// Whether the task panicked.
+    /// Returns true if the task panicked.
     #[must_use]
     pub fn is_panic(&self) -> bool {
         matches!(self, Self::Panicked(_))
     }
 
-    /// Whether the task was cancelled, be it alone or with its pool.
+    /// Returns true if the task was cancelled, alone or with its pool.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled | Self::Shutdown)
@@ -115,7 +115,7 @@ const _: () = assert!(align_of::<Payload>() > NO_STACK);
 
 type Payload = Box<dyn Any + Send>;
 
-/// The fate of a task that panicked with `payload`, or was unwound.
+/// The outcome of a task that panicked with `payload`, or was unwound.
 pub(crate) fn panicked(payload: Payload) -> usize {
     if payload.is::<Unwound>() {
         return SHUTDOWN;
@@ -127,11 +127,11 @@ pub(crate) fn panicked(payload: Payload) -> usize {
     Box::into_raw(Box::new(payload)).expose_provenance()
 }
 
-/// The error that `outcome` stands for; `None` if the result is in its place.
+/// The error that `outcome` means; `None` if the result is in its place.
 ///
 /// # Safety
 ///
-/// A `outcome` made by [`panicked`] is given here at most once.
+/// An `outcome` made by [`panicked`] is given here at most once.
 pub(crate) unsafe fn into_error(outcome: usize) -> Option<JoinError> {
     match outcome {
         RETURNED => None,

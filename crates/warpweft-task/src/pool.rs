@@ -1,50 +1,49 @@
-//! What a task knows of its pool: a header with a table of functions.
+//! A task's view of its pool: a header with a table of functions.
 //!
-//! A pool is one type per policy; a task is one type per closure or future. Two tables, one for each side,
-//! let N kinds of task and M policies meet with N + M instances instead of N × M.
+//! A pool is one type per policy; a task is one type per closure or future. Each side has a table of
+//! functions. So N kinds of task and M policies meet with N + M instances instead of N × M.
 
 use crate::header::Header;
 use crate::runnable::Runnable;
 use crate::why::Why;
 use std::ptr::NonNull;
 
-/// The first field of every pool. `repr(C)` pools start with it, so that a pointer to it is a pointer to the
-/// pool.
+/// The first field of every pool. Pools are `repr(C)`, so a pointer to this header is a pointer to the pool.
 #[derive(Debug)]
 pub struct PoolHeader {
-    /// What this kind of pool does.
+    /// The operations of this kind of pool.
     pub vtable: &'static PoolVtable,
 }
 
-/// What a pool can be asked to do by whoever has only its header.
+/// The operations of a pool that code can call when it has only the pool's header.
 #[derive(Debug)]
 pub struct PoolVtable {
-    /// Puts a runnable task where the pool's policy wants it. Called on any thread.
+    /// Puts a ready task where the pool's policy wants it. Any thread may call it.
     ///
     /// # Safety
     ///
-    /// The header belongs to a pool of this table. It is alive: the task is unfinished, and the pool outlives
-    /// its unfinished tasks.
+    /// The header belongs to a pool of this table. The pool is alive: the task is unfinished, and a pool
+    /// outlives its unfinished tasks.
     pub push: unsafe fn(NonNull<PoolHeader>, Runnable, Why),
-    /// The same as `push` with [`Why::Woken`], which is by far the most frequent reason: it need not be asked
-    /// for.
+    /// Does the same as `push` with [`Why::Woken`]. That reason is by far the most frequent, so it has an
+    /// entry without a test for the reason.
     ///
     /// # Safety
     ///
     /// As for `push`.
     pub woken: unsafe fn(NonNull<PoolHeader>, Runnable),
-    /// Takes a token that a policy dropped instead of handing it out: the pool counts it as out of its
-    /// policy's hands, and cancels the task when no policy code is on the stack.
+    /// Takes a task that a policy dropped instead of handing out. The pool no longer counts it as held by its
+    /// policy, and cancels it when no policy code is on the stack.
     ///
     /// # Safety
     ///
-    /// The header belongs to a pool of this table, whose memory is there; the pool may have ended. It has
-    /// handed the task to its policy by [`Runnable::into_task_ref`].
+    /// The header belongs to a pool of this table, whose memory is still there; the pool may have ended. The
+    /// pool has handed the task to its policy by [`Runnable::into_task_ref`].
     pub dropped: unsafe fn(NonNull<PoolHeader>, Runnable),
-    /// Strikes a task that has ended off the register of those that were once suspended.
+    /// Removes an ended task from the set of tasks that were once suspended.
     ///
     /// # Safety
     ///
-    /// As for `push`; `place` is what registering the task gave, and it is still registered.
+    /// As for `push`; `place` is the index at which the task was registered, and it is still registered.
     pub unregister: unsafe fn(NonNull<PoolHeader>, NonNull<Header>, place: usize),
 }

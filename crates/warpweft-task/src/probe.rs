@@ -1,7 +1,7 @@
-//! Numbered tasks, for the test of policies without a runtime.
+//! Numbered tasks, to test policies without a runtime.
 //!
 //! ```text
-//!   Probe::task(7) ──▶ TaskRef ──▶ policy under test ──▶ TaskRef ──▶ number, run
+//!   TestTasks::task(7) ──▶ TaskRef ──▶ policy under test ──▶ TaskRef ──▶ number, run
 //!         │                            │ drops it
 //!         ▼                            ▼
 //!   runs(7), lost(7)  ◀── counted by what the task holds ──┘
@@ -10,7 +10,7 @@
 //! # Invariants
 //!
 //! - Each task counts exactly once: as run when it runs, as lost when it is dropped without having run.
-//! - All belong to one static pool, which keeps nothing: a token that is dropped ends its task at once.
+//! - All belong to one static pool, which keeps nothing: a task that a policy drops ends at once.
 
 use crate::header::Header;
 use crate::pool::{PoolHeader, PoolVtable};
@@ -24,7 +24,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::counter::Counter;
 
-/// Makes numbered tasks that do nothing, and knows what became of each.
+/// Makes numbered tasks that do nothing, and counts what became of each.
 ///
 /// ```
 /// use warpweft_task::probe::{TestTasks, number, run};
@@ -52,7 +52,7 @@ struct Record {
     lost: Counter,
 }
 
-/// What a task holds: it counts when it runs, or when it goes without having run.
+/// The content of a task: it counts when it runs, or when it is dropped without having run.
 struct Mark {
     records: Arc<Records>,
     number: usize,
@@ -76,7 +76,7 @@ impl Drop for Mark {
 }
 
 impl TestTasks {
-    /// A probe for tasks with the numbers 0 to `tasks - 1`.
+    /// Makes tasks with the numbers 0 to `tasks - 1` possible.
     #[must_use]
     pub fn new(tasks: usize) -> Self {
         let records = std::iter::repeat_with(Record::default).take(tasks).collect();
@@ -90,7 +90,7 @@ impl TestTasks {
     ///
     /// # Panics
     ///
-    /// `number` is not less than what [`new`](Probe::new) was given.
+    /// `number` is not less than the argument of [`new`](TestTasks::new).
     #[must_use]
     pub fn task(&self, number: usize) -> TaskRef {
         assert!(
@@ -113,19 +113,19 @@ impl TestTasks {
         unsafe { detached_job(move || mark.run(), info) }.into_task_ref()
     }
 
-    /// How often tasks with this number have run.
+    /// Returns how often tasks with this number have run.
     #[must_use]
     pub fn runs(&self, number: usize) -> u64 {
         self.0.tasks[number].runs.get()
     }
 
-    /// How many tasks with this number went without having run.
+    /// Returns how many tasks with this number were dropped without having run.
     #[must_use]
     pub fn lost(&self, number: usize) -> u64 {
         self.0.tasks[number].lost.get()
     }
 
-    /// How many tasks went without having run.
+    /// Returns how many tasks were dropped without having run.
     #[must_use]
     pub fn lost_in_all(&self) -> u64 {
         self.0.lost.get()
@@ -142,15 +142,15 @@ pub fn number(task: &TaskRef) -> Option<usize> {
 ///
 /// # Panics
 ///
-/// It is not a probe's: it goes back to its own pool, which cancels it.
+/// The task belongs to another pool: it goes back to that pool, which cancels it.
 pub fn run(task: TaskRef) {
     assert!(
         task.is_of(NonNull::from(&POOL)),
         "{:?} is a task of a runtime: only its own workers run it",
         task.info().location()
     );
-    // SAFETY: it is of the pool of all probes, which is static, counts nothing, and leaves its tasks to the
-    // tests.
+    // SAFETY: the task is of the static pool of all `TestTasks`, which counts nothing and leaves its tasks to
+    // the tests.
     let ran = unsafe { task.into_runnable() }.run();
     debug_assert!(matches!(ran, Ran::Ended), "a closure ends in one step");
 }
@@ -165,7 +165,7 @@ static POOL: PoolHeader = PoolHeader {
 };
 
 fn push(_pool: NonNull<PoolHeader>, token: Runnable, _why: Why) {
-    // A closure has no waker, so no one pushes it.
+    // A closure has no waker, so this is never called for one.
     token.abandon(Abandon::Dropped);
 }
 

@@ -1,10 +1,10 @@
-//! What code in a task may know of the task that it is part of: whether it was cancelled.
+//! Lets code in a task find out whether that task was cancelled.
 //!
 //! # Invariants
 //!
 //! - A thread's word is null, or the header of a task whose closure is on the thread's stack: so it is alive.
-//! - Closures on stacks of their own are their hosts' to remember: see
-//!   [`StackRunner::runs`](crate::Host::runs).
+//! - For a closure on another stack the [`StackRunner`](crate::StackRunner) remembers the task: see
+//!   [`StackRunner::runs`](crate::StackRunner::runs).
 
 use crate::header::Header;
 use std::ptr::{self, NonNull};
@@ -24,7 +24,7 @@ impl Running {
         Self(header)
     }
 
-    /// Whether somebody has asked for its cancellation.
+    /// Returns true if its cancellation was requested.
     ///
     /// # Safety
     ///
@@ -36,7 +36,7 @@ impl Running {
     }
 }
 
-/// The closure of a job is about to run on this stack; until the value is dropped. Costs two stores.
+/// Marks that a job's closure runs on this stack, until the value is dropped. Costs two stores.
 pub(crate) struct JobRuns(());
 
 impl JobRuns {
@@ -53,21 +53,23 @@ impl JobRuns {
 impl Drop for JobRuns {
     #[inline]
     fn drop(&mut self) {
-        // Not the one below, if there is one: that can no longer be stopped, and nothing is kept for it here.
+        // Null, not the job below, if there is one: that job can no longer be stopped, and its word was not
+        // kept.
         JOB.with(|job| job.set(ptr::null()));
     }
 }
 
-/// Whether the job that runs on this thread's own stack was cancelled. `None`: there is none, or none with a
-/// handle.
+/// Returns whether the job that runs on this thread's own stack was cancelled. `None`: there is no such job,
+/// or it has no handle.
 #[must_use]
 pub fn is_job_cancelled() -> Option<bool> {
     let job = JOB.with(std::cell::Cell::get);
-    // SAFETY: null, or a task whose closure is on this thread's stack: its step's caller holds its token.
+    // SAFETY: null, or a task whose closure is on this thread's stack. The caller of its step holds its
+    // runnable.
     unsafe { job.as_ref() }.map(|header| header.state.is_cancelled())
 }
 
-/// Calls `f`, which is no part of the job that runs here.
+/// Calls `f` as code that is not part of the job that runs here.
 ///
 /// # Safety
 ///
@@ -92,7 +94,7 @@ mod tests {
     #[test]
     fn a_job_is_known_while_its_closure_runs() {
         let task = TestTasks::new(1).task(0);
-        // SAFETY: a probe's tasks are anybody's to run or end.
+        // SAFETY: the test alone runs or ends the tasks of a `TestTasks`.
         let task = unsafe { task.into_runnable() }.into_header();
         assert_eq!(is_job_cancelled(), None);
         let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -101,14 +103,14 @@ mod tests {
             assert_eq!(is_job_cancelled(), Some(false));
             // SAFETY: it switches to no other stack.
             unsafe { apart_from_job(|| assert_eq!(is_job_cancelled(), None)) };
-            // SAFETY: the token is ours.
+            // SAFETY: the runnable is ours.
             unsafe { task.as_ref() }.state.cancel();
             assert_eq!(is_job_cancelled(), Some(true));
             std::panic::resume_unwind(Box::new("closures may panic"));
         }));
         assert!(ran.is_err());
         assert_eq!(is_job_cancelled(), None);
-        // SAFETY: it is the token of the task, which nobody else has.
+        // SAFETY: it is the runnable of the task, which no other thread has.
         drop(unsafe { crate::Runnable::from_header(task) });
     }
 }

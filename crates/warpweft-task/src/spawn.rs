@@ -1,39 +1,11 @@
-//! Making tasks.
+//! Functions that make tasks.
 
 use crate::cell::allocate;
+pub use crate::cell::{SpawnInfo, TaskAlloc};
 use crate::join::JoinHandle;
 use crate::kinds::{Async, Job, OnStack, Work};
 use crate::on_stack::StackRunner;
-use crate::pool::PoolHeader;
 use crate::runnable::Runnable;
-use std::borrow::Cow;
-use std::panic::Location;
-use std::ptr::NonNull;
-
-/// Where a new task comes from and which pool it belongs to.
-#[derive(Debug)]
-pub struct SpawnInfo {
-    /// The pool that its wakers push it to.
-    pub pool: NonNull<PoolHeader>,
-    /// The spawn site.
-    pub location: &'static Location<'static>,
-    /// A name, for [`TaskInfo`](crate::TaskInfo) and for reports of what runs. It costs one allocation more.
-    pub name: Option<Cow<'static, str>>,
-}
-
-/// Who says where a new task comes from. It is asked when the task's memory is there: what it has to look for
-/// need not be kept over the allocation.
-pub trait TaskAlloc {
-    /// Where the task comes from.
-    fn info(self) -> SpawnInfo;
-}
-
-impl TaskAlloc for SpawnInfo {
-    #[inline]
-    fn info(self) -> SpawnInfo {
-        self
-    }
-}
 
 /// A task that calls `closure` once.
 ///
@@ -48,7 +20,7 @@ where
     with_handle(Job::<_, true>(closure), info)
 }
 
-/// A task that calls `closure` once and tells nobody. Its end costs no atomic read-modify-write.
+/// A task that calls `closure` once and has no handle. Its end costs no atomic read-modify-write.
 ///
 /// # Safety
 ///
@@ -91,7 +63,7 @@ where
     with_handle(OnStack { closure, runner }, info)
 }
 
-/// A [`on_stack_job`] task that tells nobody of its end.
+/// A [`on_stack_job`] task without a handle.
 ///
 /// # Safety
 ///
@@ -107,14 +79,14 @@ where
 
 fn detached<W: Work>(work: W, info: impl TaskAlloc) -> Runnable {
     let header = allocate(work, info, false);
-    // SAFETY: the token of a fresh task is ours.
+    // SAFETY: the runnable of a fresh task is ours.
     unsafe { Runnable::from_header(header) }
 }
 
 fn with_handle<W: Work>(work: W, info: impl TaskAlloc) -> (Runnable, JoinHandle<W::Output>) {
     let header = allocate(work, info, true);
-    // SAFETY: the token of a fresh task is ours.
+    // SAFETY: the runnable of a fresh task is ours.
     let token = unsafe { Runnable::from_header(header) };
-    // SAFETY: so is its handle, which `allocate` counted.
+    // SAFETY: its handle is ours, too: `allocate` counted it.
     (token, unsafe { JoinHandle::from_header(header) })
 }

@@ -1,4 +1,4 @@
-//! The state word: everything that two threads may want to know of a task at once.
+//! The state word of a task: all facts about it that two threads may change at the same time.
 //!
 //! ```text
 //!  63         32 31      7 6         5     4      3        2        1       0
@@ -10,30 +10,30 @@
 //!                                └─ NOTIFIED meanwhile ─────────▶ QUEUED
 //! ```
 //!
-//! A fresh task counts as RUNNING from its birth: no waker of it exists yet, so nothing has to be told apart,
-//! and its first step needs no read-modify-write.
+//! A fresh task counts as RUNNING from its birth. No waker of it exists yet, so its first step needs no
+//! read-modify-write.
 //!
 //! # Invariants
 //!
-//! - Exactly one *token* (a `TaskRef`, or a step under way) exists while QUEUED or RUNNING is set; it holds
-//!   one reference. No token exists while neither is set.
-//! - A wake that finds QUEUED still performs a read-modify-write: what the waker wrote before must be visible
+//! - Exactly one *runnable* (a `TaskRef`, or a step under way) exists while QUEUED or RUNNING is set. It
+//!   holds one reference. No runnable exists while neither is set.
+//! - A wake that finds QUEUED still performs a read-modify-write. What the waker wrote before must be visible
 //!   to the step that follows, and only a release that `start` acquires makes it so.
-//! - WAKER is set by the handle and only while COMPLETE is clear. While it is set the handle does not write
-//!   the waker field; whoever sets COMPLETE over it owns the waker.
-//! - A task whose cancellation was granted before its end never says that it returned: who completes it hears
-//!   of CANCELLED first.
-//! - The reference count never reaches zero on an unfinished task: the last reference turns into a token that
+//! - The handle sets WAKER, and only while COMPLETE is clear. While it is set the handle does not write the
+//!   waker field; the thread that sets COMPLETE over it owns the waker.
+//! - A task whose cancellation was granted before its end never reports that it returned: the thread that
+//!   completes it sees CANCELLED first.
+//! - The reference count never reaches zero on an unfinished task: the last reference becomes a runnable that
 //!   cancels it.
 
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::hint::cold_path;
 
-/// A token is in a queue, or on its way there.
+/// The runnable is in a queue, or on its way there.
 const QUEUED: u64 = 1 << 0;
 /// A step is under way, or the task has never run.
 const RUNNING: u64 = 1 << 1;
-/// It was woken while RUNNING: it goes back to a queue when the step ends.
+/// It was woken while RUNNING: it is pushed again when the step ends.
 const NOTIFIED: u64 = 1 << 2;
 /// It has ended; the result is in its place.
 const COMPLETE: u64 = 1 << 3;
@@ -41,91 +41,89 @@ const COMPLETE: u64 = 1 << 3;
 const HANDLE: u64 = 1 << 4;
 /// The waker field holds the joiner's waker.
 const WAKER: u64 = 1 << 5;
-/// Somebody asked for its cancellation.
+/// Its cancellation was requested.
 const CANCELLED: u64 = 1 << 6;
 const REFERENCE: u64 = 1 << 32;
 
 #[derive(Debug)]
 pub(crate) struct State(AtomicU64);
 
-/// What the holder of a token finds when it starts a step.
+/// What the holder of the runnable does when it starts a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     Go,
     Cancelled,
 }
 
-/// What becomes of a token whose step left the task pending.
+/// What happens to the runnable of a task whose step left it pending.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Suspend {
-    /// It is asleep; the token is gone.
+    /// It is asleep; the runnable is gone.
     Idle,
-    /// It was woken meanwhile: the token goes back to a queue.
+    /// It was woken meanwhile: the runnable is pushed again.
     Again,
-    /// Nobody is left who could wake or join it: the token is there to cancel it.
+    /// No reference is left that could wake or join it: the caller cancels it with the runnable.
     Orphan,
 }
 
-/// What a dropped reference leaves to do.
+/// What the caller must do after it dropped a reference.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Dropped {
     Nothing,
     /// It was the last one and the task has ended.
     Free,
-    /// It was the last one and the task sleeps: the reference became a token, to be pushed and cancelled.
+    /// It was the last one and the task sleeps: the reference became a runnable, to be pushed and cancelled.
     Orphan,
 }
 
-/// What a dropped handle leaves to do.
+/// What the caller must do after it dropped the handle.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum HandleDropped {
     Nothing,
-    /// The task has ended: the result is the handle's to drop, and then its reference.
+    /// The task has ended: the caller drops the result, and then the handle's reference.
     Ended,
-    /// The waker field is the handle's to clear, and then its reference.
+    /// The caller clears the waker field, and then drops the handle's reference.
     TakeWaker,
-    /// The reference became a token, as in [`Dropped::Orphan`].
+    /// The reference became a runnable, as in [`Dropped::Orphan`].
     Orphan,
 }
 
-/// What a wake leaves to do.
+/// What the caller must do after a wake.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
     Nothing,
-    /// The caller has a token now and pushes it.
+    /// The caller has a runnable now and pushes it.
     Push,
     /// The waker was the last reference to a task that has ended.
     Free,
 }
 
-/// What the end of a task leaves to do for the one who ended it.
+/// What the thread that ends a task must do next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Completed {
     /// The reference is given up; touch the task no more.
     Published,
     /// The reference was the last one.
     Free,
-    /// The joiner's waker is the caller's now; the reference is still held.
+    /// The caller owns the joiner's waker now, and still holds the reference.
     Wake,
     /// The handle went away: drop the result first, then complete again.
     Unwanted,
-    /// Its cancellation was asked for, and its handle is there: see to it that the task says so, then
-    /// complete again.
+    /// Its cancellation was requested and its handle exists: record the cancellation, then complete again.
     Cancelled,
 }
 
-/// What the end of a task came to where one look and one attempt were enough.
+/// The outcome of the fast way to end a task: one load and one attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The token's is the only reference, and there is no handle: nothing was changed, and the task is the
-    /// caller's to free.
+    /// The runnable's is the only reference, and there is no handle. Nothing was changed; the caller frees
+    /// the task.
     Sole,
     /// As [`Completed::Published`].
     Published,
     /// As [`Completed::Wake`].
     Wake,
-    /// Something has to be seen to, or the word has changed: nothing was changed, and [`State::complete`]
-    /// does it.
+    /// More work is left, or the word has changed. Nothing was changed, and [`State::complete`] does it.
     Otherwise,
 }
 
@@ -138,7 +136,7 @@ fn ended(state: u64) -> u64 {
 }
 
 impl State {
-    /// A fresh task: one token, and a handle if `handle`.
+    /// A fresh task: one runnable, and a handle if `handle`.
     pub(crate) fn new(handle: bool) -> Self {
         Self(AtomicU64::new(if handle {
             RUNNING | HANDLE | (2 * REFERENCE)
@@ -147,8 +145,8 @@ impl State {
         }))
     }
 
-    /// Whether somebody has asked for its cancellation. A hint for whoever does not hold the token; for who
-    /// does, it is for ever.
+    /// Returns true if its cancellation was requested. For the holder of the runnable the answer is final;
+    /// for others it is a hint.
     pub(crate) fn is_cancelled(&self) -> bool {
         // Ordering: Relaxed; cancelling hands nothing over.
         self.0.load(Ordering::Relaxed) & CANCELLED != 0
@@ -159,12 +157,12 @@ impl State {
         self.0.load(Ordering::Acquire) & COMPLETE != 0
     }
 
-    /// The token's holder starts a step.
+    /// The holder of the runnable starts a step.
     pub(crate) fn start(&self) -> Start {
-        // Ordering: only the token's holder clears QUEUED, so a relaxed look is exact in that bit.
+        // Ordering: only the holder of the runnable clears QUEUED, so a relaxed load is exact in that bit.
         let mut state = self.0.load(Ordering::Relaxed);
         if state & QUEUED != 0 {
-            // QUEUED out, RUNNING in.
+            // Clears QUEUED and sets RUNNING.
             // Ordering: Acquire pairs with the release of every wake, also of one that found it QUEUED.
             state = self.0.fetch_add(RUNNING - QUEUED, Ordering::Acquire);
         }
@@ -175,7 +173,7 @@ impl State {
         }
     }
 
-    /// Whether the running task was woken already, so that its suspension need not be told to anyone.
+    /// Returns true if the running task was woken already, so its suspension need not be reported.
     pub(crate) fn is_notified(&self) -> bool {
         // Ordering: a hint; `suspend` decides.
         self.0.load(Ordering::Relaxed) & NOTIFIED != 0
@@ -185,9 +183,9 @@ impl State {
     #[inline]
     pub(crate) fn suspend(&self) -> Suspend {
         let state = self.0.load(Ordering::Acquire);
-        // Mostly nobody else touches the word: one attempt, and the loop out of the way.
+        // Mostly no other thread touches the word. So there is one attempt here, and the loop is out of line.
         if state & NOTIFIED != 0 {
-            // It stays so, RUNNING and not QUEUED, until we say otherwise.
+            // The task stays RUNNING and not QUEUED until we change that.
             // Ordering: as in `suspend_anyhow`.
             self.0.fetch_sub(NOTIFIED + RUNNING - QUEUED, Ordering::AcqRel);
             return Suspend::Again;
@@ -196,7 +194,7 @@ impl State {
             cold_path();
             return self.suspend_anyhow();
         }
-        // RUNNING, which it is, and one reference.
+        // Takes away RUNNING, which is set, and one reference.
         let asleep = state - (RUNNING + REFERENCE);
         // Ordering: as in `suspend_anyhow`.
         let swap = self
@@ -215,13 +213,13 @@ impl State {
             let (next, outcome) = if state & NOTIFIED != 0 {
                 (state & !(NOTIFIED | RUNNING) | QUEUED, Suspend::Again)
             } else if references(state) == 1 {
-                // Nobody else has a reference, so nobody can change the word: it stays RUNNING.
+                // No other thread has a reference, so no thread can change the word: it stays RUNNING.
                 return Suspend::Orphan;
             } else {
                 ((state & !RUNNING) - REFERENCE, Suspend::Idle)
             };
-            // Ordering: Release hands the future to whoever starts the next step; Acquire takes what the
-            // wakers that set NOTIFIED wrote.
+            // Ordering: Release hands the future to the thread that starts the next step; Acquire takes what
+            // the wakers that set NOTIFIED wrote.
             match self
                 .0
                 .compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Acquire)
@@ -232,7 +230,7 @@ impl State {
         }
     }
 
-    /// A waker is consumed; its reference becomes the token's where one is needed.
+    /// Consumes a waker; its reference becomes the runnable's where one is needed.
     pub(crate) fn wake_by_value(&self) -> Woken {
         let mut state = self.0.load(Ordering::Acquire);
         // Ordering: Release, for the step that follows must see what the waker did; Acquire for freeing.
@@ -243,7 +241,7 @@ impl State {
                 .is_ok()
         };
         loop {
-            // Mostly it sleeps: one look, and nothing to be chosen between.
+            // Mostly the task sleeps: test for that first.
             if state & (COMPLETE | QUEUED | RUNNING) == 0 {
                 let next = state | QUEUED;
                 if change(&mut state, next) {
@@ -269,7 +267,7 @@ impl State {
         }
     }
 
-    /// A waker wakes and lives on. True: the caller has a token now and pushes it.
+    /// Wakes without consuming the waker. Returns true if the caller has a runnable now and must push it.
     pub(crate) fn wake_by_ref(&self) -> bool {
         let mut state = self.0.load(Ordering::Acquire);
         loop {
@@ -294,8 +292,8 @@ impl State {
         }
     }
 
-    /// Asks for cancellation. `Some(true)`: the task slept, and the caller has a token now and pushes it.
-    /// `None`: it had ended.
+    /// Requests cancellation. `Some(true)`: the task slept, and the caller has a runnable now and must push
+    /// it. `None`: it had ended.
     pub(crate) fn cancel(&self) -> Option<bool> {
         let mut state = self.0.load(Ordering::Acquire);
         loop {
@@ -320,7 +318,7 @@ impl State {
         }
     }
 
-    /// The pool ends the task if it sleeps: true, and the caller has a token now.
+    /// Returns true if the task slept: the caller, its pool, has a runnable now and ends the task.
     pub(crate) fn claim_asleep(&self) -> bool {
         // Ordering: as in `wake_by_value`; it is a wake, of a task that will not run again.
         self.0
@@ -332,7 +330,7 @@ impl State {
     }
 
     pub(crate) fn add_reference(&self) {
-        // Ordering: a new reference is made from one that exists; nothing needs to be seen.
+        // Ordering: Relaxed; a new reference is made from one that exists, and nothing needs to be seen.
         let before = self.0.fetch_add(REFERENCE, Ordering::Relaxed);
         if references(before) >= u64::from(u32::MAX) / 2 {
             // Two thousand million live wakers of one task are a leak; wrapping would be a use after free.
@@ -340,7 +338,7 @@ impl State {
         }
     }
 
-    /// The handle goes away, and with it its reference where that can be done at once.
+    /// Drops the handle, and its reference where that can be done at once.
     pub(crate) fn drop_handle(&self) -> HandleDropped {
         let mut state = self.0.load(Ordering::Acquire);
         loop {
@@ -351,7 +349,8 @@ impl State {
             } else if references(state) > 1 {
                 ((state & !HANDLE) - REFERENCE, HandleDropped::Nothing)
             } else {
-                // The only reference, and tokens have one each: it sleeps. The reference becomes a token.
+                // This is the only reference, and a runnable has one: so the task sleeps. The reference
+                // becomes a runnable.
                 (state & !HANDLE | QUEUED | CANCELLED, HandleDropped::Orphan)
             };
             // Ordering: Release gives up what the handle did; Acquire takes the result where the task has
@@ -366,17 +365,17 @@ impl State {
         }
     }
 
-    /// Gives up a reference that is not the token's.
+    /// Gives up a reference that is not the runnable's.
     pub(crate) fn drop_reference(&self) -> Dropped {
         let mut state = self.0.load(Ordering::Acquire);
         loop {
             let (next, outcome) = if references(state) > 1 {
                 (state - REFERENCE, Dropped::Nothing)
             } else if state & COMPLETE != 0 {
-                // The only reference: nobody else can touch the word.
+                // This is the only reference: no other thread can touch the word.
                 return Dropped::Free;
             } else {
-                // The only reference, and tokens have one each: it sleeps. The reference becomes a token.
+                // As in `drop_handle`: the task sleeps, and the reference becomes a runnable.
                 (state | QUEUED | CANCELLED, Dropped::Orphan)
             };
             // Ordering: Release gives up what this reference did; Acquire takes what the others did, for
@@ -391,8 +390,8 @@ impl State {
         }
     }
 
-    /// The token's holder ends the task, if nothing has to be seen to: one look, and one attempt. The result
-    /// is in its place.
+    /// Ends the task with one load and one attempt, if nothing else is left to do. The caller holds the
+    /// runnable, and the result is in its place.
     #[inline]
     pub(crate) fn end(&self) -> End {
         let state = self.0.load(Ordering::Acquire);
@@ -411,8 +410,8 @@ impl State {
         }
     }
 
-    /// The token's holder ends the task; the result is in its place, or dropped if `unwanted`. `cancelled`:
-    /// the task says that it was cancelled, or why else it has no result.
+    /// Ends the task. The caller holds the runnable. The result is in its place, or dropped if `unwanted`.
+    /// `cancelled`: the task records that it was cancelled, or why else it has no result.
     pub(crate) fn complete(&self, unwanted: bool, cancelled: bool) -> Completed {
         let mut state = self.0.load(Ordering::Acquire);
         loop {
@@ -447,7 +446,7 @@ impl State {
         }
     }
 
-    /// What the end of a task with a handle comes to.
+    /// The next state and the outcome when a task with a handle ends.
     #[inline]
     fn completed(state: u64) -> (u64, End) {
         if state & WAKER != 0 {
@@ -457,7 +456,7 @@ impl State {
         }
     }
 
-    /// The handle looks: `Err` if the task has ended, else whether the waker field is in the runner's hands.
+    /// The handle's view: `Err` if the task has ended, else true if the waker field belongs to the runner.
     pub(crate) fn look(&self) -> Result<bool, ()> {
         // Ordering: Acquire pairs with the release in `complete`.
         let state = self.0.load(Ordering::Acquire);
@@ -468,14 +467,14 @@ impl State {
         }
     }
 
-    /// The handle has written the waker field and hands it over; `Err`: the task has ended, it is the
-    /// handle's still.
+    /// Hands over the waker field, which the handle has written. `Err`: the task has ended, and the field is
+    /// still the handle's.
     pub(crate) fn set_waker(&self) -> Result<(), ()> {
         self.change_waker(|state| state | WAKER)
     }
 
-    /// The handle takes the waker field back in order to write it; `Err`: the task has ended, it is the
-    /// runner's.
+    /// Takes the waker field back, so that the handle can write it. `Err`: the task has ended, and the field
+    /// is the runner's.
     pub(crate) fn unset_waker(&self) -> Result<(), ()> {
         self.change_waker(|state| state & !WAKER)
     }

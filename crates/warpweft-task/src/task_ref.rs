@@ -1,4 +1,4 @@
-//! The token that a policy holds: a runnable task, to be looked at, kept and handed out, but not run.
+//! A ready task as a policy holds it. The policy can look at it, keep it and hand it out, but not run it.
 //!
 //! ```text
 //!   pool ── Runnable ──into_task_ref──▶ TaskRef ── policy keeps it, hands it out ──▶ TaskRef ──into_runnable──▶ pool
@@ -7,10 +7,10 @@
 //!
 //! # Invariants
 //!
-//! - Safe code can do four things with a token: look at it, set the policy's word, keep it, and drop it. It
-//!   cannot run, push or end the task: those are methods of [`Runnable`], which only `unsafe` code gets.
-//! - A token is in a policy's hands from `into_task_ref` to `into_runnable` or `drop`. The pool counts both
-//!   ways, and its memory stays until the count is even: so a token never outlives the memory of its pool,
+//! - Safe code can do four things with a `TaskRef`: look at it, set the policy's word, keep it, and drop it.
+//!   It cannot run, push or end the task: those are methods of [`Runnable`], which only `unsafe` code gets.
+//! - A policy holds a `TaskRef` from `into_task_ref` to `into_runnable` or `drop`. The pool counts both, and
+//!   its memory stays until the counts are equal. So a `TaskRef` never outlives the memory of its pool,
 //!   wherever the policy keeps it.
 
 use crate::header::Header;
@@ -23,23 +23,22 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use warpweft_queue::Word;
 
-/// A runnable task in the hands of a policy: one word, an owned token.
+/// A ready task, held by a policy: one word.
 ///
-/// It is neither `Copy` nor `Clone`, and it cannot be run: so no safe code runs a task twice, or where no
-/// worker is. Dropping it does not run the task: its pool cancels it and counts it, and its joiner gets
+/// It is neither `Copy` nor `Clone`, and it cannot be run. So no safe code runs a task twice, or on a thread
+/// without a worker. Dropping it does not run the task. The pool cancels and counts it, and its joiner gets
 /// [`JoinError::Dropped`](crate::JoinError::Dropped), or `Shutdown` once the pool closes.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct TaskRef(pub(crate) NonNull<Header>);
 
-// SAFETY: a token may be handed to any thread, because the work inside is `Send` (the constructors demand
-// it).
+// SAFETY: any thread may hold it, because the work inside is `Send` (the constructors demand it).
 unsafe impl Send for TaskRef {}
-// SAFETY: a shared token only gives immutable views: `info` reads fields that only the holder of a unique
-// token changes.
+// SAFETY: a shared `TaskRef` only gives immutable views. `info` reads fields that only the holder of the one
+// `TaskRef` changes.
 unsafe impl Sync for TaskRef {}
 
-// SAFETY: the word is the header's address, exposed so that the pointer can be rebuilt; it is never zero.
+// SAFETY: the word is the header's address, exposed so that the pointer can be rebuilt. It is never zero.
 unsafe impl Word for TaskRef {
     #[inline]
     fn into_word(self) -> NonZeroUsize {
@@ -56,34 +55,34 @@ unsafe impl Word for TaskRef {
     }
 }
 
-/// A task that waits, as a policy sees it: to be looked at, and with a word to be set.
+/// A waiting task as a policy sees it. The policy can look at it and set its word.
 ///
-/// Its token is the pool's, and not to be exchanged for another one, whose step is not the one that is over.
+/// The pool holds its runnable. A policy cannot exchange it for another task, whose step is not over.
 #[derive(Debug)]
 pub struct Waiting<'task>(pub(crate) &'task mut TaskRef);
 
 impl TaskRef {
     #[inline]
     pub(crate) fn header(&self) -> &Header {
-        // SAFETY: the token is a reference to the task.
+        // SAFETY: the runnable holds a reference to the task.
         unsafe { self.0.as_ref() }
     }
 
-    /// Takes the task out of the policy's hands: it can be run, pushed or ended now.
+    /// Takes the task back from the policy, so that it can be run, pushed or ended.
     ///
     /// # Safety
     ///
-    /// The caller is the pool that the task [belongs to](TaskRef::is_of), or acts for it, and counts the
-    /// token as out of its policy's hands. No hook of a policy is on the calling stack, unless the task is
-    /// only to be ended.
+    /// The caller is the pool that the task [belongs to](TaskRef::is_of), or acts for it, and counts the task
+    /// as no longer held by its policy. No hook of a policy is on the calling stack, unless the task is only
+    /// to be ended.
     #[inline]
     #[must_use]
     pub unsafe fn into_runnable(self) -> Runnable {
-        // SAFETY: the token is passed on.
+        // SAFETY: the runnable is passed on.
         unsafe { Runnable::from_header(ManuallyDrop::new(self).0) }
     }
 
-    /// Whether the task belongs to the pool of this header. One load.
+    /// Returns true if the task belongs to the pool of this header. Costs one load.
     #[inline]
     #[must_use]
     pub fn is_of(&self, pool: NonNull<PoolHeader>) -> bool {
@@ -98,45 +97,44 @@ impl TaskRef {
     #[inline]
     pub(crate) fn pool(&self) -> NonNull<PoolHeader> {
         self.header().pool.with(|pool| {
-            // SAFETY: the field changes only in the hands of the token's holder.
+            // SAFETY: only the holder of the runnable changes the field.
             unsafe { *pool }
         })
     }
 
-    /// What may be known of the task.
+    /// Returns the task's name, spawn site and policy word.
     #[must_use]
     pub fn info(&self) -> TaskInfo<'_> {
         TaskInfo::new(&self.header().origin, self.policy_word())
     }
 
-    /// A word from which [`told_of`](crate::told_of) tells its name and where it was spawned, if it still
-    /// can.
+    /// Returns a word from which [`told_of`](crate::told_of) finds the task's name and spawn site, if it
+    /// still can.
     #[inline]
     #[must_use]
     pub fn origin_word(&self) -> *const () {
         self.header().origin.word()
     }
 
-    /// Whether somebody has asked for its cancellation: then it will not run, and a queue need not keep it.
-    /// One load.
+    /// Returns true if its cancellation was requested. Then it will not run, and a queue need not keep it.
+    /// Costs one load.
     #[inline]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.header().state.is_cancelled()
     }
 
-    /// The task as a policy sees it when it waits: for tests of policies, which have no step that could be
-    /// over.
+    /// Returns the task as a policy sees it when it waits. For tests of policies, which run no steps.
     #[inline]
     pub fn waiting(&mut self) -> Waiting<'_> {
         Waiting(self)
     }
 
-    /// The word that travels with the task and belongs to the policy; 0 at first.
+    /// Returns the word that travels with the task and belongs to the policy; 0 at first.
     #[must_use]
     pub fn policy_word(&self) -> u64 {
         self.header().policy.with(|word| {
-            // SAFETY: the word is written only through `&mut` of the token.
+            // SAFETY: the word is written only through `&mut` of the one `TaskRef`.
             unsafe { *word }
         })
     }
@@ -144,7 +142,7 @@ impl TaskRef {
     /// Sets the policy's word.
     pub fn set_policy_word(&mut self, word: u64) {
         self.header().policy.with_mut(|place| {
-            // SAFETY: `&mut self` of the only token.
+            // SAFETY: `&mut self` of the only `TaskRef`.
             unsafe { *place = word };
         });
     }
@@ -168,16 +166,16 @@ impl Waiting<'_> {
 }
 
 impl Drop for TaskRef {
-    // A policy hands its tokens out again; to drop one is its mistake, or the pool's end.
+    // A policy hands its tasks out again. Dropping one is the policy's mistake, or the end of its pool.
     #[cold]
     #[inline(never)]
     fn drop(&mut self) {
         let pool = self.pool();
-        // SAFETY: the pool counts this token as its policy's, and its memory stays until it does not.
+        // SAFETY: the pool counts this task as held by its policy, and its memory stays until then.
         let vtable = unsafe { pool.as_ref() }.vtable;
-        // SAFETY: this value is not used again, so the token is passed on.
+        // SAFETY: this value is not used again, so the runnable is passed on.
         let task = unsafe { Runnable::from_header(self.0) };
-        // SAFETY: the pool is of this table, and its memory is there as above; the token was its policy's.
+        // SAFETY: the pool is of this table, and its memory is there as above; its policy held the task.
         unsafe { (vtable.dropped)(pool, task) };
     }
 }

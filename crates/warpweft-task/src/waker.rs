@@ -1,10 +1,10 @@
-//! Wakers: references that can make a sleeping task runnable, from any thread, at any time.
+//! Wakers: references that can make a sleeping task ready, from any thread, at any time.
 //!
 //! # Invariants
 //!
 //! - A waker owns one reference; it may outlive the task's end, and its pool.
-//! - Whoever makes a task QUEUED has a token then, and pushes it to the task's pool. That pool is alive: it
-//!   waits for every task that was ever suspended.
+//! - The thread that makes a task QUEUED then holds a runnable, and pushes it to the task's pool. That pool
+//!   is alive: it waits for every task that was ever suspended.
 
 use crate::header::Header;
 use crate::runnable::{Runnable, TaskId};
@@ -20,7 +20,7 @@ use warpweft_platform::prefetch::prefetch_to_write;
 /// One static, so that `will_wake` can compare addresses.
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
-/// A waker that lives on the reference of a running step: making it costs nothing, only cloning it does.
+/// A waker that borrows the reference of a running step. Making it costs nothing; only cloning it counts.
 pub(crate) struct BorrowedWaker(ManuallyDrop<Waker>);
 
 impl BorrowedWaker {
@@ -44,7 +44,7 @@ impl Deref for BorrowedWaker {
     }
 }
 
-/// The task that `waker` wakes; `None`: it is a waker of something else.
+/// Returns the task that `waker` wakes; `None` if it is not a task's waker.
 #[must_use]
 pub fn task_of(waker: &Waker) -> Option<TaskId> {
     std::ptr::eq(waker.vtable(), &raw const VTABLE).then(|| {
@@ -78,7 +78,7 @@ unsafe fn wake(data: *const ()) {
     // SAFETY: the waker holds a reference until `wake_by_value` consumes it.
     match unsafe { header.as_ref() }.state.wake_by_value() {
         Woken::Nothing => {}
-        // SAFETY: the waker's reference became the token's.
+        // SAFETY: the waker's reference became the runnable's.
         Woken::Push => unsafe { push(header, Why::Woken) },
         // SAFETY: the last reference was the waker's, and the task has ended.
         Woken::Free => unsafe { free(header) },
@@ -91,7 +91,7 @@ unsafe fn wake_by_ref(data: *const ()) {
     fetch_work(header);
     // SAFETY: the waker holds a reference.
     if unsafe { header.as_ref() }.state.wake_by_ref() {
-        // SAFETY: `wake_by_ref` made the token.
+        // SAFETY: `wake_by_ref` made the runnable.
         unsafe { push(header, Why::Woken) };
     }
 }
@@ -103,7 +103,7 @@ unsafe fn drop_waker(data: *const ()) {
     unsafe { drop_reference(header) };
 }
 
-/// Asks for cancellation; false if the task had ended.
+/// Requests cancellation. Returns false if the task had ended.
 ///
 /// # Safety
 ///
@@ -112,22 +112,22 @@ pub(crate) unsafe fn cancel(header: NonNull<Header>) -> bool {
     // SAFETY: by contract.
     let outcome = unsafe { header.as_ref() }.state.cancel();
     match outcome {
-        // SAFETY: `cancel` made the token.
+        // SAFETY: `cancel` made the runnable.
         Some(true) => unsafe { push(header, Why::Woken) },
-        // Its token may lie in a queue: whoever has that queue may look for it there.
+        // Its runnable may be in a queue. The worker that owns that queue may look for it there.
         Some(false) => CANCELLATIONS.announce(),
         None => {}
     }
     outcome.is_some()
 }
 
-/// Of tasks that were not asleep, in the whole process.
+/// Cancellations of tasks that were not asleep, in the whole process.
 static CANCELLATIONS: Counter = Counter::new();
 
-/// How many tasks of this process were cancelled that were not asleep: their tokens lay in queues, or they
-/// were running.
+/// Returns how many tasks of this process were cancelled while their runnables were in queues or they were
+/// running.
 ///
-/// Not per pool: who cancels holds a handle, and a handle does not keep the pool alive.
+/// The count is not per pool: the canceller holds a handle, and a handle does not keep the pool alive.
 #[inline]
 #[must_use]
 pub fn cancellations() -> u64 {
@@ -145,7 +145,7 @@ pub(crate) unsafe fn drop_reference(header: NonNull<Header>) {
         Dropped::Nothing => {}
         // SAFETY: the last reference was ours, and the task has ended.
         Dropped::Free => unsafe { free(header) },
-        // SAFETY: our reference became the token's.
+        // SAFETY: our reference became the runnable's.
         Dropped::Orphan => unsafe { push(header, Why::Woken) },
     }
 }
@@ -160,9 +160,9 @@ unsafe fn free(header: NonNull<Header>) {
     unsafe { (vtable.free)(header) };
 }
 
-/// Asks for the beginning of the task's work, which is mostly run where it is woken: so it comes while the
-/// state does, which may have been written on another processor, too. Of a waker that goes elsewhere it is
-/// two instructions too many.
+/// Prefetches the beginning of the task's work. A woken task mostly runs on the worker that wakes it, so the
+/// work arrives together with the state, which another processor may have written. For a task that goes
+/// elsewhere it costs two wasted instructions.
 #[inline]
 fn fetch_work(header: NonNull<Header>) {
     let work = header.as_ptr().wrapping_add(1).cast::<u8>();
@@ -171,31 +171,16 @@ fn fetch_work(header: NonNull<Header>) {
     }
 }
 
-/// How many lines of the cache that is, behind the header.
+/// How many cache lines behind the header that is.
 const WORK_LINES: usize = 2;
 const LINE: usize = 64;
 
-/// Hands a token to the task's pool.
+/// Hands a runnable to the task's pool.
 ///
 /// # Safety
 ///
-/// The caller owns the token, and the task was suspended before.
+/// The caller owns the runnable, and the task was suspended before.
 pub(crate) unsafe fn push(header: NonNull<Header>, why: Why) {
-    // SAFETY: the caller passes its token on.
+    // SAFETY: the caller passes its runnable on.
     unsafe { Runnable::from_header(header) }.push(why);
-}
-
-/// # Safety
-///
-/// The caller holds the token of a task that is registered at `place`.
-pub(crate) unsafe fn unregister(header: NonNull<Header>, place: usize) {
-    // SAFETY: the token keeps the task alive.
-    let pool = unsafe { header.as_ref() }.pool.with(|pool| {
-        // SAFETY: the pool field changes only in the hands of the token's holder.
-        unsafe { *pool }
-    });
-    // SAFETY: a pool outlives its registered tasks.
-    let vtable = unsafe { pool.as_ref() }.vtable;
-    // SAFETY: the pool is of this table, alive, and the task is registered at `place`.
-    unsafe { (vtable.unregister)(pool, header, place) };
 }

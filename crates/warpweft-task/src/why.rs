@@ -1,17 +1,17 @@
-//! Why a task is runnable: the hidden parameter of every scheduler.
+//! The reasons for which a task becomes ready. They are the hidden parameter of every scheduler.
 
 /// The reason for which a task is pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Why {
     /// A task of the pool spawned it.
     Spawned,
-    /// It is the second half of a fork, made public for thieves.
+    /// It is the second half of a fork, made visible to thieves.
     Forked,
-    /// It slept, and somebody woke it.
+    /// It slept, and a thread woke it.
     Woken,
-    /// It gave way to others of its own accord.
+    /// It yielded.
     Yielded,
-    /// Somebody outside the pool spawned it.
+    /// A thread outside the pool spawned it.
     Injected,
 }
 

@@ -1,4 +1,4 @@
-//! A signal against its waiter, under every interleaving: the token is pushed once or comes back, and never
+//! A latch against its waiter, under every interleaving: the runnable is pushed once or comes back, and never
 //! stays behind.
 #![cfg(warpweft_loom)]
 
@@ -11,13 +11,13 @@ use warpweft_task::{Latch, Runnable};
 
 /// Its task number 0.
 fn runnable(probe: &TestTasks) -> Runnable {
-    // SAFETY: the pool of all probes counts nothing, and leaves its tasks to the tests.
+    // SAFETY: the pool of all `TestTasks` counts nothing, and leaves its tasks to the tests.
     unsafe { probe.task(0).into_runnable() }
 }
 
 struct World {
     latch: Latch,
-    /// Relaxed: only the signal makes it visible.
+    /// Relaxed: only the latch makes it visible.
     news: AtomicU64,
 }
 
@@ -51,7 +51,7 @@ fn a_token_is_hung_while_the_signal_is_set() {
         let other = Arc::clone(&world);
         let teller = thread::spawn(move || other.tell());
         match world.latch.register(runnable(&probe)) {
-            // The probe's pool ends what is pushed to it.
+            // The pool of the `TestTasks` ends what is pushed to it.
             Ok(()) => {
                 teller.join().unwrap();
                 assert_eq!((probe.runs(0), probe.lost(0)), (0, 1));
@@ -103,8 +103,8 @@ fn whoever_sees_it_set_sees_what_came_before() {
     });
 }
 
-/// The frame that holds a signal goes as soon as its waiter sees it set: whoever set it must not look at it
-/// again.
+/// The frame that holds a latch ends as soon as its waiter sees it set. So the thread that set it must not
+/// touch it again.
 #[test]
 fn a_signal_may_go_as_soon_as_it_is_set() {
     loom::model(|| {
@@ -122,16 +122,16 @@ fn a_signal_may_go_as_soon_as_it_is_set() {
     });
 }
 
-/// Where a signal is.
+/// The address of a latch.
 struct At(*const Latch);
 
-// SAFETY: signals are for several threads.
+// SAFETY: latches may be shared between threads.
 unsafe impl Send for At {}
 
 impl At {
     /// # Safety
     ///
-    /// It is still there.
+    /// The latch still exists.
     unsafe fn latch(&self) -> &Latch {
         // SAFETY: by contract.
         unsafe { &*self.0 }

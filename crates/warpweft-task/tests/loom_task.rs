@@ -1,7 +1,7 @@
 //! The task's state word under every interleaving of two or three threads.
 //!
-//! Each model ends with the same accounts: the future or closure, the result, and the joiner's waker were
-//! dropped once, the allocation was freed once, and no runnable task is left.
+//! Each model ends with the same checks: the future or closure, the result, and the joiner's waker were
+//! dropped once, the allocation was freed once, and no runnable is left.
 #![cfg(warpweft_loom)]
 
 mod common;
@@ -23,7 +23,7 @@ fn model(body: impl Fn() + Send + Sync + 'static) {
     loom::model(body);
 }
 
-/// Every schedule with up to so many preemptions: for models of three threads.
+/// Every schedule with at most this number of preemptions: for models of three threads.
 fn bounded_model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let _alone = alone();
     let mut builder = loom::model::Builder::new();
@@ -32,26 +32,26 @@ fn bounded_model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
 }
 
 /// What a sleeping task waits for: flags that others raise, and the wakers that it left for them.
-struct Bell {
-    rung: [AtomicBool; 2],
+struct Signals {
+    raised: [AtomicBool; 2],
     wakers: Mutex<Vec<Waker>>,
 }
 
-impl Bell {
+impl Signals {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            rung: [AtomicBool::new(false), AtomicBool::new(false)],
+            raised: [AtomicBool::new(false), AtomicBool::new(false)],
             wakers: Mutex::new(Vec::new()),
         })
     }
 
     /// Raises a flag, `Relaxed`: only the wake that follows makes it visible.
     fn raise(&self, flag: usize) {
-        self.rung[flag].store(true, Ordering::Relaxed);
+        self.raised[flag].store(true, Ordering::Relaxed);
     }
 
     fn is_raised(&self, flag: usize) -> bool {
-        self.rung[flag].load(Ordering::Relaxed)
+        self.raised[flag].load(Ordering::Relaxed)
     }
 
     fn waker(&self) -> Option<Waker> {
@@ -61,21 +61,24 @@ impl Bell {
 
 /// A future that leaves `wakers` wakers at its first step and ends when the first `flags` flags are raised.
 fn sleeper(
-    bell: &Arc<Bell>,
+    signals: &Arc<Signals>,
     wakers: usize,
     flags: usize,
     work: Guard,
     result: Guard,
 ) -> impl Future<Output = Guard> + Send + Unpin + use<> {
-    let bell = Arc::clone(bell);
+    let signals = Arc::clone(signals);
     let mut first = true;
     let mut result = Some(result);
     poll_fn(move |cx| {
         let _ = &work;
         if std::mem::take(&mut first) {
-            bell.wakers.lock().extend((0..wakers).map(|_| cx.waker().clone()));
+            signals
+                .wakers
+                .lock()
+                .extend((0..wakers).map(|_| cx.waker().clone()));
         }
-        if (0..flags).all(|flag| bell.is_raised(flag)) {
+        if (0..flags).all(|flag| signals.is_raised(flag)) {
             Poll::Ready(
                 result
                     .take()
@@ -107,7 +110,7 @@ fn poll_once<T: Send + 'static>(handle: &mut JoinHandle<T>, waker: &Waker) -> Po
     Pin::new(handle).poll(&mut Context::from_waker(waker))
 }
 
-/// The accounts of a task's work and result.
+/// The drop counts of a task's work and result.
 fn assert_each_once(work: &Count, result: &Count) {
     assert_eq!(
         (work.get(), result.get()),
@@ -119,23 +122,23 @@ fn assert_each_once(work: &Count, result: &Count) {
 /// A wake before, during or after the end of the step that waits for it: the task runs again, once.
 fn wake_against_suspend(how: How) {
     model(move || {
-        let (pool, bell) = (Pool::open(), Bell::new());
+        let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&bell, 1, 1, work.guard(), result.guard()));
+        let (token, handle) = pool.future(sleeper(&signals, 1, 1, work.guard(), result.guard()));
         let ringer = thread::spawn({
-            let bell = Arc::clone(&bell);
+            let signals = Arc::clone(&signals);
             move || {
                 // It may come before the first step; then the flag is all that counts.
-                bell.raise(0);
-                if let Some(waker) = bell.waker() {
+                signals.raise(0);
+                if let Some(waker) = signals.waker() {
                     how.wake(waker);
                 }
             }
         });
         pool.step(token);
         ringer.join().unwrap();
-        // A waker that came too late for the ringer: its wake is the last one.
-        if let Some(waker) = bell.waker() {
+        // A waker that came too late for the other thread: its wake is the last one.
+        if let Some(waker) = signals.waker() {
             waker.wake();
         }
         pool.run();
@@ -156,26 +159,26 @@ fn a_wake_by_reference_against_the_suspension() {
     wake_against_suspend(How::ByRef);
 }
 
-/// Whoever wakes a task runs its next step, too: it finds what the step before wrote after the waker had been
-/// given away.
+/// The thread that wakes a task also runs its next step. It finds what the step before wrote after the waker
+/// had been given away.
 #[test]
 fn a_step_sees_the_step_before_on_another_thread() {
     model(|| {
-        let (pool, bell) = (Pool::open(), Bell::new());
+        let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let mut sleeper = sleeper(&bell, 1, 1, work.guard(), result.guard());
+        let mut sleeper = sleeper(&signals, 1, 1, work.guard(), result.guard());
         let written = UnsafeCell::new(0);
         let (token, handle) = pool.future(poll_fn(move |cx| {
             let poll = Pin::new(&mut sleeper).poll(cx);
-            // SAFETY: a step has the future for itself, which is what this model is about.
+            // SAFETY: a step has exclusive access to the future, which this model tests.
             written.with_mut(|steps| unsafe { *steps += 1 });
             poll
         }));
         let ringer = thread::spawn({
-            let bell = Arc::clone(&bell);
+            let signals = Arc::clone(&signals);
             move || {
-                bell.raise(0);
-                if let Some(waker) = bell.waker() {
+                signals.raise(0);
+                if let Some(waker) = signals.waker() {
                     waker.wake();
                     pool.run();
                 }
@@ -183,7 +186,7 @@ fn a_step_sees_the_step_before_on_another_thread() {
         });
         pool.step(token);
         ringer.join().unwrap();
-        if let Some(waker) = bell.waker() {
+        if let Some(waker) = signals.waker() {
             waker.wake();
         }
         pool.run();
@@ -198,17 +201,17 @@ fn a_step_sees_the_step_before_on_another_thread() {
 /// preemptions.)
 fn second_wake(how: How) {
     bounded_model(4, move || {
-        let (pool, bell) = (Pool::open(), Bell::new());
+        let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&bell, 2, 2, work.guard(), result.guard()));
+        let (token, handle) = pool.future(sleeper(&signals, 2, 2, work.guard(), result.guard()));
         pool.step(token);
-        bell.raise(0);
-        how.wake(bell.waker().unwrap());
-        let waker = bell.waker().unwrap();
+        signals.raise(0);
+        how.wake(signals.waker().unwrap());
+        let waker = signals.waker().unwrap();
         let ringer = thread::spawn({
-            let bell = Arc::clone(&bell);
+            let signals = Arc::clone(&signals);
             move || {
-                bell.raise(1);
+                signals.raise(1);
                 how.wake(waker);
             }
         });
@@ -236,15 +239,15 @@ fn a_wake_that_finds_the_task_queued_publishes_by_reference() {
 #[test]
 fn two_wakes_at_once() {
     bounded_model(2, || {
-        let (pool, bell) = (Pool::open(), Bell::new());
+        let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&bell, 2, 2, work.guard(), result.guard()));
+        let (token, handle) = pool.future(sleeper(&signals, 2, 2, work.guard(), result.guard()));
         pool.step(token);
         let ringers = [(0, How::ByValue), (1, How::ByRef)].map(|(flag, how)| {
-            let waker = bell.waker().unwrap();
-            let bell = Arc::clone(&bell);
+            let waker = signals.waker().unwrap();
+            let signals = Arc::clone(&signals);
             thread::spawn(move || {
-                bell.raise(flag);
+                signals.raise(flag);
                 how.wake(waker);
             })
         });
@@ -263,15 +266,15 @@ fn two_wakes_at_once() {
 #[test]
 fn a_wake_against_the_drop_of_another_waker() {
     model(|| {
-        let (pool, bell) = (Pool::open(), Bell::new());
+        let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&bell, 2, 1, work.guard(), result.guard()));
+        let (token, handle) = pool.future(sleeper(&signals, 2, 1, work.guard(), result.guard()));
         drop(handle);
         pool.step(token);
-        let dropped = bell.waker().unwrap();
+        let dropped = signals.waker().unwrap();
         let dropper = thread::spawn(move || drop(dropped));
-        bell.raise(0);
-        bell.waker().unwrap().wake();
+        signals.raise(0);
+        signals.waker().unwrap().wake();
         pool.run();
         dropper.join().unwrap();
         pool.run();
@@ -281,39 +284,40 @@ fn a_wake_against_the_drop_of_another_waker() {
     });
 }
 
-/// Nobody can join a task, and the last who could wake it does not: it is cancelled, whenever that happens.
+/// No handle exists, and the last waker is dropped without a wake: the task is cancelled, whenever that
+/// happens.
 #[test]
 fn the_last_waker_is_dropped_against_the_suspension() {
     model(|| {
-        let (pool, bell) = (Pool::open(), Bell::new());
+        let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&bell, 1, 1, work.guard(), result.guard()));
+        let (token, handle) = pool.future(sleeper(&signals, 1, 1, work.guard(), result.guard()));
         drop(handle);
         let dropper = thread::spawn({
-            let bell = Arc::clone(&bell);
-            move || drop(bell.waker())
+            let signals = Arc::clone(&signals);
+            move || drop(signals.waker())
         });
         pool.step(token);
         dropper.join().unwrap();
-        drop(bell.waker());
+        drop(signals.waker());
         pool.run();
         assert_each_once(&work, &result);
         pool.close();
     });
 }
 
-/// Two wakers are the last references to a sleeper, and both are dropped: one of them leaves a token.
+/// Two wakers are the last references to a sleeper, and both are dropped: one of them leaves a runnable.
 #[test]
 fn the_last_two_wakers_are_dropped_at_once() {
     model(|| {
-        let (pool, bell) = (Pool::open(), Bell::new());
+        let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&bell, 2, 1, work.guard(), result.guard()));
+        let (token, handle) = pool.future(sleeper(&signals, 2, 1, work.guard(), result.guard()));
         drop(handle);
         pool.step(token);
-        let waker = bell.waker().unwrap();
+        let waker = signals.waker().unwrap();
         let dropper = thread::spawn(move || drop(waker));
-        drop(bell.waker());
+        drop(signals.waker());
         dropper.join().unwrap();
         pool.run();
         assert_each_once(&work, &result);
@@ -325,13 +329,13 @@ fn the_last_two_wakers_are_dropped_at_once() {
 #[test]
 fn wakers_after_the_end() {
     model(|| {
-        let (pool, bell) = (Pool::open(), Bell::new());
+        let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&bell, 2, 1, work.guard(), result.guard()));
+        let (token, handle) = pool.future(sleeper(&signals, 2, 1, work.guard(), result.guard()));
         pool.step(token);
-        let waker = bell.waker().unwrap();
-        bell.raise(0);
-        bell.waker().unwrap().wake();
+        let waker = signals.waker().unwrap();
+        signals.raise(0);
+        signals.waker().unwrap().wake();
         let late = thread::spawn(move || {
             waker.wake_by_ref();
             waker.wake();
@@ -364,9 +368,9 @@ fn wait_against_completion() {
     });
 }
 
-/// The handle is polled while the task ends, perhaps spuriously a second time, and then goes away: with
-/// `second`, with another waker than the first time. Whoever is left with the waker drops it; the one left
-/// last is woken.
+/// The handle is polled while the task ends, perhaps spuriously a second time, and is then dropped; with
+/// `second`, with another waker than the first time. The thread that is left with the waker drops it; the
+/// last waker that was left is woken.
 fn poll_against_completion(second: bool) {
     model(move || {
         let pool = Pool::open();
@@ -415,7 +419,7 @@ fn a_waker_replaced_against_completion() {
     poll_against_completion(true);
 }
 
-/// The handle goes away while the task ends: with `polled`, after it has left a waker.
+/// The handle is dropped while the task ends; with `polled`, after it has left a waker.
 fn drop_against_completion(polled: bool) {
     model(move || {
         let pool = Pool::open();
@@ -453,8 +457,7 @@ fn a_polled_handle_dropped_against_completion() {
     drop_against_completion(true);
 }
 
-/// Nobody can wake a task any more, and the last who could join it goes away: it is cancelled, asleep or not
-/// yet.
+/// No waker is left, and the handle is dropped: the task is cancelled, asleep or not yet.
 #[test]
 fn the_only_handle_is_dropped_against_the_suspension() {
     model(|| {
@@ -474,8 +477,8 @@ fn the_only_handle_is_dropped_against_the_suspension() {
     });
 }
 
-/// Cancelling a task that another thread starts: it has a value if and only if the cancellation came too
-/// late, also where the closure has returned, and is freed with its value once.
+/// Cancelling a task that another thread starts. It has a value if and only if the cancellation came too
+/// late, even if the closure has returned. It is freed with its value once.
 #[test]
 fn cancel_against_a_job() {
     model(|| {
@@ -501,7 +504,7 @@ fn cancel_against_a_job() {
     });
 }
 
-/// Cancelling a task that ends while its handle goes: the value is dropped once, by one of the two.
+/// Cancelling a task that ends while its handle is dropped: one of the two drops the value, once.
 #[test]
 fn cancel_and_drop_the_handle_against_a_job() {
     model(|| {
@@ -521,7 +524,7 @@ fn cancel_and_drop_the_handle_against_a_job() {
     });
 }
 
-/// Cancelling a future in the middle of a step that will wait for ever: it must not fall asleep.
+/// Cancelling a future in the middle of a step that will wait forever: it must not fall asleep.
 #[test]
 fn cancel_against_the_suspension() {
     model(|| {
@@ -546,19 +549,19 @@ fn cancel_against_the_suspension() {
     });
 }
 
-/// Cancel, wake and run at the same time: one token, one end.
+/// Cancel, wake and run at the same time: one runnable, one end.
 #[test]
 fn cancel_against_wake_against_run() {
     model(|| {
-        let (pool, bell) = (Pool::open(), Bell::new());
+        let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&bell, 1, 1, work.guard(), result.guard()));
+        let (token, handle) = pool.future(sleeper(&signals, 1, 1, work.guard(), result.guard()));
         pool.step(token);
-        let waker = bell.waker().unwrap();
+        let waker = signals.waker().unwrap();
         let ringer = thread::spawn({
-            let bell = Arc::clone(&bell);
+            let signals = Arc::clone(&signals);
             move || {
-                bell.raise(0);
+                signals.raise(0);
                 waker.wake();
                 pool.run();
             }
@@ -580,16 +583,16 @@ fn cancel_against_wake_against_run() {
     });
 }
 
-/// A pool that shuts down reclaims a registered sleeper while somebody wakes it: one of the two has its
-/// token.
+/// A pool that shuts down reclaims a registered sleeper while a thread wakes it: one of the two gets its
+/// runnable.
 #[test]
 fn reclaim_against_wake() {
     model(|| {
-        let (pool, bell) = (Pool::open(), Bell::new());
+        let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&bell, 1, 1, work.guard(), result.guard()));
+        let (token, handle) = pool.future(sleeper(&signals, 1, 1, work.guard(), result.guard()));
         let Ran::Pending(mut pending) = token.run() else {
-            unreachable!("it waits for the bell")
+            unreachable!("it waits for the signals")
         };
         assert!(!pending.is_registered());
         // SAFETY: the pool of these tests knows its tasks by this one place.
@@ -597,9 +600,9 @@ fn reclaim_against_wake() {
         assert!(pending.is_registered());
         let entry = pending.register_entry();
         assert!(matches!(pending.suspend(), Suspended::Asleep));
-        let waker = bell.waker().unwrap();
+        let waker = signals.waker().unwrap();
         let ringer = thread::spawn(move || waker.wake());
-        // SAFETY: nobody runs the task before the call returns, so it is registered.
+        // SAFETY: no thread runs the task before the call returns, so it is registered.
         let reclaimed = unsafe { reclaim(entry) };
         ringer.join().unwrap();
         let tokens = [reclaimed, pool.take(), pool.take()];
@@ -614,7 +617,7 @@ fn reclaim_against_wake() {
     });
 }
 
-/// A task waits for another one, both on threads of their own: the join handle's waker is itself a task's.
+/// A task waits for another one, each on its own thread: the join handle's waker is itself a task's.
 #[test]
 fn a_task_awaits_a_task() {
     model(|| {

@@ -1,4 +1,4 @@
-//! What a task does in one thread, above all when user code panics in it.
+//! The behaviour of a task in one thread, above all when user code panics in it.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 mod common;
@@ -186,12 +186,12 @@ fn a_panic_in_the_drop_of_a_result_stays_inside() {
     let _alone = alone();
     let (pool, dropped) = (Pool::open(), Count::default());
     let mine = dropped.clone();
-    // Nobody wants the result: its task's runner drops it.
+    // There is no handle: the runner drops the result.
     let (token, handle) = pool.job(move || Mine(mine));
     handle.detach();
     pool.step(token);
     assert_eq!(dropped.get(), 1);
-    // The handle goes after the end: it drops the result.
+    // The handle is dropped after the end: it drops the result.
     let mine = dropped.clone();
     let (token, handle) = pool.job(move || Mine(mine));
     pool.step(token);
@@ -205,7 +205,7 @@ fn a_panic_thrown_with_something_that_panics_stays_inside() {
     let _alone = alone();
     let (pool, dropped) = (Pool::open(), Count::default());
     let mine = dropped.clone();
-    // Dropped by the runner: the result, and what its `Drop` threw.
+    // The runner drops the result and the payload of its `Drop`.
     let (token, handle) = pool.job(move || DoubleMine(mine));
     handle.detach();
     pool.step(token);
@@ -257,7 +257,7 @@ fn a_runnable_that_is_dropped_ends_at_once() {
     pool.close();
 }
 
-/// The answer of `cancel` is binding: a closure that was cancelled while it ran does not return.
+/// The answer of `cancel` is binding: a closure that was cancelled while it ran returns no value.
 #[test]
 fn a_closure_that_was_cancelled_while_it_ran_has_no_value() {
     let _alone = alone();
@@ -280,7 +280,7 @@ fn a_closure_that_was_cancelled_while_it_ran_has_no_value() {
     pool.close();
 }
 
-/// Of a panic the joiner hears also where it had asked for the end.
+/// The joiner gets a panic even after it requested the end.
 #[test]
 fn a_closure_that_was_cancelled_and_panics_says_that_it_panicked() {
     let _alone = alone();

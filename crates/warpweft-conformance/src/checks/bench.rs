@@ -1,12 +1,12 @@
-//! A pool without threads: the policy's state, a seat per worker, and a ledger of the tasks inside.
+//! A pool without threads: the policy's state, one `TestWorker` per worker, and a ledger of the tasks inside.
 //!
 //! ```text
-//!   push ──▶ policy ──▶ next, overdue, search, scan
+//!   push ──▶ policy ──▶ next, poll_global, search, scan
 //!     └── number into the ledger    └── number out of the ledger, or a violation
 //! ```
 
 use crate::duty::{Duty, Verdict, Violation};
-use crate::seat::{Hook, Seat, build};
+use crate::test_worker::{Hook, TestWorker, build};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -26,30 +26,30 @@ impl Hook {
     }
 }
 
-/// The pool. `None` for a worker means: from outside.
+/// The pool. As a worker, `None` means a push from outside.
 pub(crate) struct Bench<'n, P: Policy> {
     name: &'n str,
     shared: P::Shared,
-    seats: Vec<Seat<P>>,
+    workers: Vec<TestWorker<P>>,
     outside: Counters,
     now: Cell<u64>,
     probe: Rc<TestTasks>,
     numbers: usize,
     /// Numbers of the tasks that the policy holds.
     held: BTreeSet<usize>,
-    /// Who pushed with `Wake::None`, and so may have put a task where only he finds it.
+    /// The workers that pushed with `Wake::None`, and so may have put a task where only they find it.
     private: Vec<usize>,
-    /// What the policy said at first of the reasons for which it keeps tasks.
-    keeps: [bool; Why::ALL.len()],
-    /// Pushes by workers and suspensions so far: now and then the short way is not taken.
+    /// The first answers of `is_fast_path`.
+    fast_paths: [bool; Why::ALL.len()],
+    /// Pushes by workers and suspensions so far. Now and then the fast path is not used.
     hooks: usize,
 }
 
-/// One time in so many the short way is not taken.
+/// Once in this number of times the fast path is not used.
 const LONG_WAYS: usize = 3;
 
 impl<'n, P: Policy> Bench<'n, P> {
-    /// A pool for at most `tasks` tasks.
+    /// Makes a pool for at most `tasks` tasks.
     pub(crate) fn new(
         name: &'n str,
         policy: &P,
@@ -60,10 +60,10 @@ impl<'n, P: Policy> Bench<'n, P> {
         let (shared, locals) = build(name, policy, workers)?;
         Ok(Self {
             name,
-            keeps: Why::ALL.map(|why| P::is_fast_path(&shared, why)),
+            fast_paths: Why::ALL.map(|why| P::is_fast_path(&shared, why)),
             hooks: 0,
             shared,
-            seats: Seat::all(locals, seed),
+            workers: TestWorker::all(locals, seed),
             outside: Counters::default(),
             now: Cell::new(0),
             probe: Rc::new(TestTasks::new(tasks)),
@@ -73,8 +73,8 @@ impl<'n, P: Policy> Bench<'n, P> {
         })
     }
 
-    /// Another pool under the same policy, for tasks of this one: they come by [`depart`](Bench::depart) and
-    /// [`push`](Bench::push).
+    /// Makes another pool with the same policy, for tasks of this one: they come by [`depart`](Bench::depart)
+    /// and [`push`](Bench::push).
     pub(crate) fn beside(&self, policy: &P, seed: u64) -> Result<Self, Violation> {
         let mut other = Self::new(self.name, policy, self.workers(), 0, seed)?;
         other.probe = Rc::clone(&self.probe);
@@ -86,10 +86,10 @@ impl<'n, P: Policy> Bench<'n, P> {
     }
 
     pub(crate) fn workers(&self) -> usize {
-        self.seats.len()
+        self.workers.len()
     }
 
-    /// Numbers of the tasks that the policy holds.
+    /// Returns the numbers of the tasks that the policy holds.
     pub(crate) fn held(&self) -> &BTreeSet<usize> {
         &self.held
     }
@@ -98,14 +98,14 @@ impl<'n, P: Policy> Bench<'n, P> {
         self.now.set(self.now.get() + ns);
     }
 
-    /// A task that was never pushed, and its number.
+    /// Makes a task, and returns its number with it.
     pub(crate) fn new_task(&mut self) -> (TaskRef, usize) {
         let number = self.numbers;
         self.numbers += 1;
         (self.probe.task(number), number)
     }
 
-    /// How many tasks the policy may hold where this worker cannot take them.
+    /// Returns how many tasks the policy may hold where this worker cannot take them.
     pub(crate) fn private_to_others(&self, worker: usize) -> usize {
         self.private.iter().filter(|&&owner| owner != worker).count()
     }
@@ -114,14 +114,14 @@ impl<'n, P: Policy> Bench<'n, P> {
         self.push_for(by, task, why).map(drop)
     }
 
-    /// As `push`; the policy's answer matters.
+    /// Does the same as `push`, and returns the policy's answer.
     pub(crate) fn push_for(&mut self, by: Option<usize>, task: TaskRef, why: Why) -> Result<Wake, Violation> {
         let number = self.number_of(&task)?;
         self.held.insert(number);
-        if P::is_fast_path(&self.shared, why) != self.keeps[why as usize] {
+        if P::is_fast_path(&self.shared, why) != self.fast_paths[why as usize] {
             let how = format!(
                 "`is_fast_path({why:?})` was {} at first, and now is not.",
-                self.keeps[why as usize]
+                self.fast_paths[why as usize]
             );
             return Err(self.violation(Duty::HonestShortWays, how));
         }
@@ -135,11 +135,11 @@ impl<'n, P: Policy> Bench<'n, P> {
         let clock = Clock::Virtual(&self.now);
         let wake = match by {
             Some(worker) => {
-                let (local, cx) = self.seats[worker].parts(clock);
+                let (local, cx) = self.workers[worker].parts(clock);
                 P::push(&self.shared, Some(local), task, why, &cx)
             }
             None => {
-                let cx = Cx::from_outside(self.seats.len(), &self.outside, clock);
+                let cx = Cx::from_outside(self.workers.len(), &self.outside, clock);
                 P::push(&self.shared, None, task, why, &cx)
             }
         };
@@ -164,15 +164,15 @@ impl<'n, P: Policy> Bench<'n, P> {
         Ok(wake)
     }
 
-    /// The short way of a push, if the policy has one for that reason. It gives back what is still to be
+    /// Pushes by the fast path, if the policy has one for that reason. Returns the task if it must still be
     /// pushed.
     fn push_local(&mut self, worker: usize, task: TaskRef, why: Why) -> Result<Option<TaskRef>, Violation> {
         self.hooks += 1;
-        if !self.keeps[why as usize] || self.hooks.is_multiple_of(LONG_WAYS) {
+        if !self.fast_paths[why as usize] || self.hooks.is_multiple_of(LONG_WAYS) {
             return Ok(Some(task));
         }
         let (number, word) = (self.number_of(&task)?, task.policy_word());
-        let left = P::push_local(&mut self.seats[worker].local, task);
+        let left = P::push_local(&mut self.workers[worker].local, task);
         self.nothing_dropped("push_local")?;
         let Err(task) = left else { return Ok(None) };
         let (back, now) = (self.number_of(&task)?, task.policy_word());
@@ -187,9 +187,9 @@ impl<'n, P: Policy> Bench<'n, P> {
 
     /// Calls a hook of a worker.
     pub(crate) fn take(&mut self, worker: usize, hook: Hook) -> Result<Option<TaskRef>, Violation> {
-        let alone = P::is_only_ready(&self.shared, &self.seats[worker].local);
+        let only_ready = P::is_only_ready(&self.shared, &self.workers[worker].local);
         let clock = Clock::Virtual(&self.now);
-        let (local, cx) = self.seats[worker].parts(clock);
+        let (local, cx) = self.workers[worker].parts(clock);
         let task = hook.call::<P>(&self.shared, local, &cx);
         self.nothing_dropped(hook.name())?;
         let Some(task) = task else { return Ok(None) };
@@ -201,7 +201,7 @@ impl<'n, P: Policy> Bench<'n, P> {
             );
             return Err(self.violation(Duty::NothingTwice, how));
         }
-        if alone && matches!(hook, Hook::Next | Hook::PollGlobal) {
+        if only_ready && matches!(hook, Hook::Next | Hook::PollGlobal) {
             let how = format!(
                 "It was true of worker {worker}, and then `{}` had task {number}.",
                 hook.name()
@@ -214,14 +214,14 @@ impl<'n, P: Policy> Bench<'n, P> {
         Ok(Some(task))
     }
 
-    /// The running task of a worker waits.
+    /// Suspends the running task of a worker.
     pub(crate) fn suspend(&mut self, worker: usize, task: &mut TaskRef) -> Verdict {
         self.hooks += 1;
         let (watches, word) = (P::watches_waits(&self.shared), task.policy_word());
-        // Who need not be told may be told all the same.
+        // A policy that does not watch waits may be told of them all the same.
         if watches || self.hooks.is_multiple_of(LONG_WAYS) {
             let clock = Clock::Virtual(&self.now);
-            let (local, cx) = self.seats[worker].parts(clock);
+            let (local, cx) = self.workers[worker].parts(clock);
             P::suspended(&self.shared, local, task.waiting(), &cx);
         }
         if !watches && task.policy_word() != word {
@@ -232,11 +232,11 @@ impl<'n, P: Policy> Bench<'n, P> {
         self.nothing_dropped("suspended")
     }
 
-    /// The running task of a worker goes to another pool: for this one it has ended, and the other one finds
-    /// no word.
+    /// Transfers the running task of a worker to another pool. For this pool it has ended; the other one
+    /// finds no word.
     pub(crate) fn depart(&mut self, worker: usize, task: &mut TaskRef) -> Verdict {
         if P::WATCHES_COMPLETIONS {
-            P::completed(&self.shared, &mut self.seats[worker].local, task.policy_word());
+            P::completed(&self.shared, &mut self.workers[worker].local, task.policy_word());
         }
         task.set_policy_word(0);
         self.nothing_dropped("completed")
@@ -246,10 +246,10 @@ impl<'n, P: Policy> Bench<'n, P> {
     pub(crate) fn run(&mut self, worker: usize, task: TaskRef) -> Verdict {
         let number = self.number_of(&task)?;
         let word = task.policy_word();
-        // A probe's task is a closure: it ends in one step.
+        // A task of `TestTasks` is a closure: it ends in one step.
         probe::run(task);
         if P::WATCHES_COMPLETIONS {
-            P::completed(&self.shared, &mut self.seats[worker].local, word);
+            P::completed(&self.shared, &mut self.workers[worker].local, word);
             self.nothing_dropped("completed")?;
         }
         if self.probe.runs(number) != 1 {
@@ -259,7 +259,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         Ok(())
     }
 
-    /// One task by the framework's rule: `poll_global` first if its turn has come, else `next`,
+    /// Takes one task by the framework's rule: `poll_global` first if its turn has come, else `next`,
     /// `poll_global`, `search`, `scan`.
     pub(crate) fn find(&mut self, worker: usize, overdue_first: bool) -> Result<Option<TaskRef>, Violation> {
         if overdue_first && let Some(task) = self.take(worker, Hook::PollGlobal)? {
@@ -292,7 +292,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         }
     }
 
-    /// Takes and runs what scans of `worker` find, which must be all that is not private to others.
+    /// Takes and runs the tasks that scans of `worker` find. They must be all that are not private to others.
     fn drain_by_scan(&mut self, worker: usize) -> Verdict {
         while let Some(task) = self.take(worker, Hook::Scan)? {
             self.run(worker, task)?;
@@ -307,7 +307,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         Ok(())
     }
 
-    /// Every task has run once.
+    /// Checks that every task has run once.
     pub(crate) fn settle(&self) -> Verdict {
         match (0..self.numbers).find(|&number| self.probe.runs(number) != 1) {
             Some(number) => {

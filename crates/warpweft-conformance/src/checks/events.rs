@@ -2,30 +2,30 @@
 
 use super::bench::Bench;
 use crate::duty::{Verdict, Violation};
-use crate::seat::Hook;
+use crate::test_worker::Hook;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestError, TestRunner};
 use std::cell::RefCell;
 use std::fmt::Write;
 use warpweft_policy::{Policy, TaskRef, Why};
 
-/// Events per history. More than fill a queue of the capacities that one tests with.
+/// Events per history: more than fill a queue of the capacities in tests.
 const LENGTH: usize = 200;
 
-/// Something that happens in a pool.
+/// An event in a pool.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     /// A new task is pushed, from outside if there is no worker.
     Push(Option<usize>, Why),
     /// A worker ends its task if it has one, and asks for another.
     Take(usize, Hook),
-    /// A worker's task gives way.
+    /// A worker's task yields.
     Yield(usize),
     /// A worker's task waits.
     Suspend(usize),
     /// A waiting task is woken, from outside if there is no worker. The number chooses which.
     Wake(Option<usize>, usize),
-    /// A waiting task ends without being woken: nobody was left who could.
+    /// A waiting task ends without being woken, because no waker was left.
     Orphan(usize, usize),
     /// Nanoseconds pass.
     Pass(u64),
@@ -49,13 +49,13 @@ fn history() -> impl Strategy<Value = (usize, u64, Vec<Event>)> {
 }
 
 /// A pool in the middle of a history.
-struct Stage<'n, P: Policy> {
+struct HistoryPool<'n, P: Policy> {
     bench: Bench<'n, P>,
     running: Vec<Option<TaskRef>>,
     asleep: Vec<TaskRef>,
 }
 
-impl<P: Policy> Stage<'_, P> {
+impl<P: Policy> HistoryPool<'_, P> {
     fn happen(&mut self, event: Event) -> Verdict {
         match event {
             Event::Push(by, why) => {
@@ -102,17 +102,17 @@ impl<P: Policy> Stage<'_, P> {
 
 fn play<P: Policy>(name: &str, policy: &P, workers: usize, seed: u64, events: &[Event]) -> Verdict {
     let bench = Bench::<P>::new(name, policy, workers, events.len(), seed)?;
-    let mut stage = Stage {
+    let mut pool = HistoryPool {
         bench,
         running: (0..workers).map(|_| None).collect(),
         asleep: Vec::new(),
     };
-    events.iter().try_for_each(|&event| stage.happen(event))?;
-    let Stage {
+    events.iter().try_for_each(|&event| pool.happen(event))?;
+    let HistoryPool {
         mut bench,
         running,
         asleep,
-    } = stage;
+    } = pool;
     for (worker, task) in running.into_iter().enumerate() {
         task.map_or(Ok(()), |task| bench.run(worker, task))?;
     }
@@ -123,10 +123,11 @@ fn play<P: Policy>(name: &str, policy: &P, workers: usize, seed: u64, events: &[
     bench.settle()
 }
 
-/// Random histories of up to four workers and outsiders, in one thread: whatever happened, every task comes
-/// out once, and at the end one worker's scans find all of them.
+/// Random histories of up to four workers and external threads, in one thread. In each, every task comes out
+/// once, and at the end one worker's scans find all of them.
 ///
-/// The number of histories is proptest's (256, or `PROPTEST_CASES`). A history that fails is shrunk and told.
+/// The number of histories is proptest's (256, or `PROPTEST_CASES`). A history that fails is shrunk and
+/// reported.
 ///
 /// # Errors
 ///
@@ -141,8 +142,8 @@ pub fn nothing_lost<P: Policy>(name: &str, policy: &P) -> Verdict {
         max_shrink_iters: 20_000,
         ..Config::default()
     };
-    // Kept here, not played again afterwards: chance outside of workers is not seeded, so it might not fail
-    // again.
+    // Kept here, and not replayed afterwards: random numbers outside of workers are not seeded, so it might
+    // not fail again.
     let shortest: RefCell<Option<(usize, Violation)>> = RefCell::default();
     let outcome = TestRunner::new(config).run(&history(), |(workers, seed, events)| {
         let Err(violation) = play(name, policy, workers, seed, &events) else {
@@ -179,7 +180,7 @@ fn tell(workers: usize, events: &[Event]) -> String {
 }
 
 impl Violation {
-    /// Adds how the violation came about.
+    /// Adds the history of the violation.
     fn after(&self, events: &str) -> Self {
         Self::new(self.policy(), self.duty(), format!("{}{events}", self.how()))
     }

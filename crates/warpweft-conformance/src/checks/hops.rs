@@ -1,17 +1,17 @@
-//! Two pools of one policy, and tasks that go on in the other one: nothing lost, nothing twice, nothing left
+//! Two pools of one policy, and tasks that transfer between them: nothing lost, nothing twice, nothing left
 //! behind.
 //!
 //! ```text
 //!   worker of one pool: next … scan ──▶ `completed`, the policy word := 0 ──▶ push(Injected), from outside, to the other pool
 //! ```
 //!
-//! For the pool that a task leaves it has ended: its word goes to `completed`, as at an end. For the other
-//! one it is a task from outside, without a word.
+//! For the pool that a task leaves the task has ended: its word goes to `completed`, as at an end. For the
+//! other one it is a task from outside, without a word.
 
 use super::bench::Bench;
 use super::threads;
 use crate::duty::{Verdict, Violation};
-use crate::seat::{Hook, Seat, build};
+use crate::test_worker::{Hook, TestWorker, build};
 use std::panic::resume_unwind;
 use warpweft_platform::random::Rng;
 use warpweft_platform::sync::Arc;
@@ -19,7 +19,7 @@ use warpweft_platform::thread;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Why};
 use warpweft_task::probe::TestTasks;
 
-/// Histories, each with chance of its own.
+/// The number of histories. Each has its own random numbers.
 const HISTORIES: u64 = 128;
 /// Events per history.
 const LENGTH: usize = 300;
@@ -29,8 +29,8 @@ const ROUNDS: usize = 4;
 /// Tasks per round.
 const TASKS: usize = 1_000;
 
-/// Random histories of two pools of up to three workers each, in one thread, in which tasks transfer to and
-/// fro, wait, are woken where they are, and end; then the same with a thread for each worker. Every task
+/// Random histories of two pools of up to three workers each. Tasks transfer between the pools, wait, are
+/// woken in their pool, and end. They run first in one thread, then with a thread for each worker. Every task
 /// comes out of the pool to which it went, once.
 ///
 /// # Errors
@@ -97,68 +97,68 @@ fn play<P: Policy>(name: &str, policy: &P, seed: u64) -> Verdict {
     pools[0].settle()
 }
 
-/// What the threads of both pools share.
-struct Cast<P: Policy> {
+/// The state that the threads of both pools share.
+struct PoolPair<P: Policy> {
     pools: [P::Shared; 2],
     probe: TestTasks,
 }
 
 fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
     let (first, second) = (build(name, policy, WORKERS)?, build(name, policy, WORKERS)?);
-    let cast = Arc::new(Cast::<P> {
+    let pair = Arc::new(PoolPair::<P> {
         pools: [first.0, second.0],
         probe: TestTasks::new(TASKS),
     });
     let counters = Counters::default();
     for number in 0..TASKS {
-        inject(&cast, number % 2, cast.probe.task(number), &counters);
+        inject(&pair, number % 2, pair.probe.task(number), &counters);
     }
     let mut parts = Vec::new();
     for (here, locals) in [first.1, second.1].into_iter().enumerate() {
-        for mut seat in Seat::<P>::all(locals, round) {
-            let cast = Arc::clone(&cast);
+        for mut worker in TestWorker::<P>::all(locals, round) {
+            let pair = Arc::clone(&pair);
             parts.push(thread::spawn(move || {
-                work(&cast, here, &mut seat);
-                (here, seat)
+                work(&pair, here, &mut worker);
+                (here, worker)
             }));
         }
     }
-    let seats: Vec<_> = parts
+    let workers: Vec<_> = parts
         .into_iter()
         .map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)))
         .collect();
-    for (here, mut seat) in seats {
-        let (local, cx) = seat.parts(Clock::Machine);
-        while let Some(task) = P::scan(&cast.pools[here], local, &cx) {
-            threads::end::<P>(&cast.pools[here], local, task);
+    for (here, mut worker) in workers {
+        let (local, cx) = worker.parts(Clock::Machine);
+        while let Some(task) = P::scan(&pair.pools[here], local, &cx) {
+            threads::end::<P>(&pair.pools[here], local, task);
         }
     }
-    threads::each_ran_once(name, &cast.probe, TASKS)
+    threads::each_ran_once(name, &pair.probe, TASKS)
 }
 
-/// A worker's life: a fixed number of steps, in which it sends on most of what it takes.
-fn work<P: Policy>(cast: &Cast<P>, here: usize, seat: &mut Seat<P>) {
-    let mut chance = Rng::seeded((2 * seat.worker + here) as u64);
+/// Runs a worker: a fixed number of steps, in which it transfers most of the tasks that it takes.
+fn work<P: Policy>(pair: &PoolPair<P>, here: usize, worker: &mut TestWorker<P>) {
+    let mut chance = Rng::seeded((2 * worker.index + here) as u64);
     let counters = Counters::default();
-    let (local, cx) = seat.parts(Clock::Machine);
+    let (local, cx) = worker.parts(Clock::Machine);
     for _ in 0..4 * TASKS {
-        let Some(mut task) = Hook::ALL[chance.below(4)].call::<P>(&cast.pools[here], local, &cx) else {
+        let Some(mut task) = Hook::ALL[chance.below(4)].call::<P>(&pair.pools[here], local, &cx) else {
             continue;
         };
         if chance.below(4) == 0 {
-            threads::end::<P>(&cast.pools[here], local, task);
+            threads::end::<P>(&pair.pools[here], local, task);
             continue;
         }
         let word = task.policy_word();
         if P::WATCHES_COMPLETIONS {
-            P::completed(&cast.pools[here], local, word);
+            P::completed(&pair.pools[here], local, word);
         }
         task.set_policy_word(0);
-        inject(cast, 1 - here, task, &counters);
+        inject(pair, 1 - here, task, &counters);
     }
 }
 
-fn inject<P: Policy>(cast: &Cast<P>, pool: usize, task: TaskRef, counters: &Counters) {
+fn inject<P: Policy>(pair: &PoolPair<P>, pool: usize, task: TaskRef, counters: &Counters) {
     let cx = Cx::from_outside(WORKERS, counters, Clock::Machine);
-    let _ = P::push(&cast.pools[pool], None, task, Why::Injected, &cx);
+    let _ = P::push(&pair.pools[pool], None, task, Why::Injected, &cx);
 }

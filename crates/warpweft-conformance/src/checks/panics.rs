@@ -1,8 +1,7 @@
-//! What becomes of a pool whose policy panics.
+//! Tests what happens to a pool whose policy panics.
 //!
-//! The policy under test is wrapped into one that panics in a given call of a given hook. The duty is the
-//! runtime's as much as the policy's: a policy whose own state or `Drop` cannot stand a hook that was cut
-//! short shows here.
+//! A wrapper of the policy under test panics in a given call of a given hook. The duty is both the runtime's
+//! and the policy's: a policy whose state or `Drop` cannot handle an interrupted hook fails here.
 
 use crate::duty::{Duty, Verdict, Violation};
 use std::panic::resume_unwind;
@@ -13,17 +12,17 @@ use warpweft_platform::sync::Arc;
 use warpweft_platform::thread::{spawn, yield_now as yield_thread};
 use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why, YieldTo};
 
-/// Whoever waits longer than this waits for ever.
+/// After this time, in nanoseconds, a wait counts as endless.
 const PATIENCE_NS: u64 = 60_000_000_000;
 
 const WORKERS: usize = 2;
 const TASKS: usize = 30;
 
-/// Which call of the hook panics. The last one is a push by a worker, in the middle of a step.
+/// The call of the hook that panics. The last one is a push by a worker, in the middle of a step.
 const CALLS: [usize; 4] = [1, 2, 10, 2 * TASKS];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spot {
+enum HookName {
     Push,
     PushOwn,
     Yielded,
@@ -37,32 +36,32 @@ enum Spot {
     Retired,
 }
 
-const SPOTS: [Spot; 11] = [
-    Spot::Push,
-    Spot::PushOwn,
-    Spot::Yielded,
-    Spot::Suspended,
-    Spot::Next,
-    Spot::PollGlobal,
-    Spot::Search,
-    Spot::Scan,
-    Spot::Evict,
-    Spot::Alone,
-    Spot::Retired,
+const HOOKS: [HookName; 11] = [
+    HookName::Push,
+    HookName::PushOwn,
+    HookName::Yielded,
+    HookName::Suspended,
+    HookName::Next,
+    HookName::PollGlobal,
+    HookName::Search,
+    HookName::Scan,
+    HookName::Evict,
+    HookName::Alone,
+    HookName::Retired,
 ];
 
-/// Where and when to panic, and how often that place was reached.
+/// The hook and the call that panics, and how often the hook was called.
 struct Fuse {
-    spot: Spot,
+    hook: HookName,
     call: usize,
     calls: AtomicUsize,
 }
 
 impl Fuse {
-    fn reach(&self, spot: Spot) {
+    fn reach(&self, hook: HookName) {
         // Ordering: Relaxed; the count decides alone, and orders nothing.
-        if spot == self.spot && self.calls.fetch_add(1, Ordering::Relaxed) + 1 == self.call {
-            // Without the panic hook's report: it is expected.
+        if hook == self.hook && self.calls.fetch_add(1, Ordering::Relaxed) + 1 == self.call {
+            // Without the panic hook's report, because the panic is expected.
             resume_unwind(Box::new("the fuse of the conformance kit"));
         }
     }
@@ -96,7 +95,7 @@ impl<P: Policy> Policy for Fused<P> {
         why: Why,
         cx: &Cx<'_>,
     ) -> Wake {
-        fuse.reach(Spot::Push);
+        fuse.reach(HookName::Push);
         P::push(shared, local.map(|(local, _)| local), task, why, cx)
     }
 
@@ -105,7 +104,7 @@ impl<P: Policy> Policy for Fused<P> {
     }
 
     fn push_local((local, fuse): &mut Self::Local, task: TaskRef) -> Result<(), TaskRef> {
-        fuse.reach(Spot::PushOwn);
+        fuse.reach(HookName::PushOwn);
         P::push_local(local, task)
     }
 
@@ -116,7 +115,7 @@ impl<P: Policy> Policy for Fused<P> {
         to: YieldTo,
         cx: &Cx<'_>,
     ) -> Wake {
-        fuse.reach(Spot::Yielded);
+        fuse.reach(HookName::Yielded);
         P::yielded(shared, local, task, to, cx)
     }
 
@@ -126,12 +125,12 @@ impl<P: Policy> Policy for Fused<P> {
         task: Waiting<'_>,
         cx: &Cx<'_>,
     ) {
-        fuse.reach(Spot::Suspended);
+        fuse.reach(HookName::Suspended);
         P::suspended(shared, local, task, cx);
     }
 
     fn next((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        fuse.reach(Spot::Next);
+        fuse.reach(HookName::Next);
         P::next(shared, local, cx)
     }
 
@@ -140,17 +139,17 @@ impl<P: Policy> Policy for Fused<P> {
         (local, _): &mut Self::Local,
         cx: &Cx<'_>,
     ) -> Option<TaskRef> {
-        fuse.reach(Spot::PollGlobal);
+        fuse.reach(HookName::PollGlobal);
         P::poll_global(shared, local, cx)
     }
 
     fn search((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        fuse.reach(Spot::Search);
+        fuse.reach(HookName::Search);
         P::search(shared, local, cx)
     }
 
     fn scan((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
-        fuse.reach(Spot::Scan);
+        fuse.reach(HookName::Scan);
         P::scan(shared, local, cx)
     }
 
@@ -160,34 +159,34 @@ impl<P: Policy> Policy for Fused<P> {
         cancellations: u64,
         cx: &Cx<'_>,
     ) -> Vec<TaskRef> {
-        fuse.reach(Spot::Evict);
+        fuse.reach(HookName::Evict);
         P::evict(shared, local, cancellations, cx)
     }
 
     fn is_only_ready((shared, fuse): &Self::Shared, (local, _): &Self::Local) -> bool {
-        fuse.reach(Spot::Alone);
+        fuse.reach(HookName::Alone);
         P::is_only_ready(shared, local)
     }
 
     fn completed((shared, fuse): &Self::Shared, (local, _): &mut Self::Local, policy_word: u64) {
-        fuse.reach(Spot::Retired);
+        fuse.reach(HookName::Retired);
         if P::WATCHES_COMPLETIONS {
             P::completed(shared, local, policy_word);
         }
     }
 }
 
-/// A policy that panics, in any hook, ends its pool: every joiner gets an answer, every thread ends, nothing
-/// hangs.
+/// A policy that panics, in any hook, ends its pool: every joiner gets an answer, every thread ends, no
+/// thread waits forever.
 ///
 /// # Errors
 ///
-/// The hook after whose panic somebody waited for a minute, got a wrong answer, or could still spawn.
+/// The hook after whose panic a thread waited for a minute, got a wrong answer, or could still spawn.
 pub fn panics_end_cleanly<P: Policy>(name: &str, make: impl Fn() -> P) -> Verdict {
-    for spot in SPOTS {
+    for hook in HOOKS {
         for call in CALLS {
             let fuse = Arc::new(Fuse {
-                spot,
+                hook,
                 call,
                 calls: AtomicUsize::new(0),
             });
@@ -195,7 +194,7 @@ pub fn panics_end_cleanly<P: Policy>(name: &str, make: impl Fn() -> P) -> Verdic
                 inner: make(),
                 fuse: Arc::clone(&fuse),
             };
-            // On a thread of its own: if it hangs, we do not.
+            // On its own thread, so that this test does not wait if it never ends.
             let life = spawn(move || live(policy, &fuse));
             let start = now_ns();
             while !life.is_finished() && now_ns() - start < PATIENCE_NS {
@@ -207,7 +206,7 @@ pub fn panics_end_cleanly<P: Policy>(name: &str, make: impl Fn() -> P) -> Verdic
                 Some(String::from("somebody waits for ever"))
             };
             if let Some(complaint) = complaint {
-                let how = format!("After a panic in call {call} of {spot:?}: {complaint}.");
+                let how = format!("After a panic in call {call} of {hook:?}: {complaint}.");
                 return Err(Violation::new(name, Duty::CleanPanic, how));
             }
         }
@@ -215,7 +214,7 @@ pub fn panics_end_cleanly<P: Policy>(name: &str, make: impl Fn() -> P) -> Verdic
     Ok(())
 }
 
-/// The life of a runtime with that policy; an error says what went wrong.
+/// Runs a runtime with that policy; an error says what went wrong.
 fn live<P: Policy>(policy: Fused<P>, fuse: &Fuse) -> Result<(), String> {
     let runtime = Runtime::builder()
         .workers(WORKERS)
@@ -236,8 +235,8 @@ fn live<P: Policy>(policy: Fused<P>, fuse: &Fuse) -> Result<(), String> {
     for (number, task) in tasks.into_iter().enumerate() {
         match task.wait().and_then(|inner| inner) {
             Ok(sum) if sum == number => {}
-            // The pool ended before it did; the hook that panicked had its token; the panic went through its
-            // step.
+            // The pool ended before the task did; or the hook that panicked held the task; or the panic
+            // passed through the task's step.
             Err(JoinError::Shutdown | JoinError::Dropped | JoinError::Panicked(_)) if fuse.has_blown() => {}
             wrong => return Err(format!("task {number} gave {wrong:?}")),
         }

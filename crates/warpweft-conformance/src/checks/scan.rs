@@ -1,12 +1,12 @@
-//! Whether one worker's `scan` finds what lies in any place of a policy, and whether `push` says truly whom
-//! to wake.
+//! Tests that one worker's `scan` finds the tasks of every place, and that `push` names the right worker to
+//! wake.
 
 use super::bench::Bench;
 use crate::duty::{Duty, Verdict};
-use crate::seat::Hook;
+use crate::test_worker::Hook;
 use warpweft_policy::{Policy, Wake, Why};
 
-/// How many tasks of one kind: a lone one, few, more than a small queue holds, more than a large one.
+/// How many tasks of one kind: a single one, few, more than a small queue holds, more than a large one.
 const FILLS: [usize; 6] = [1, 2, 3, 5, 40, 300];
 
 /// What happens between the pushes and the scans.
@@ -15,9 +15,9 @@ enum Meanwhile {
     Nothing,
     /// The pusher takes half of them.
     HalfTaken,
-    /// Everyone has looked about once, and spared what one spares.
+    /// Each worker has searched once, and left what a search leaves.
     Searched,
-    /// The pusher takes one, which waits; it is woken after the others were found, from outside.
+    /// The pusher takes one, which waits; it is woken from outside after the others were found.
     OneWaits,
 }
 
@@ -28,18 +28,18 @@ const MEANWHILE: [Meanwhile; 4] = [
     Meanwhile::OneWaits,
 ];
 
-/// Everyone who can push to a pool of so many workers.
+/// Returns all pushers of a pool of `workers` workers.
 fn everyone(workers: usize) -> impl Iterator<Item = Option<usize>> + Clone {
     std::iter::once(None).chain((0..workers).map(Some))
 }
 
-/// For every place where a task may be put (each reason, each pusher, few and many, taken from and searched):
-/// the scans of any single worker find all of them. A task that was pushed with [`Wake::None`] may be found
-/// by its pusher alone.
+/// For every place of a task (each reason, each pusher, few and many, partly taken and searched), the scans
+/// of any single worker find all of them. A task that was pushed with [`Wake::None`] may be found by its
+/// pusher alone.
 ///
 /// # Errors
 ///
-/// The worker whose `scan` said `None` although a task was there for it.
+/// The worker whose `scan` returned `None` although there was a task for it.
 pub fn scan_is_exhaustive<P: Policy>(name: &str, policy: &P) -> Verdict {
     for workers in 1..=4 {
         for scanner in 0..workers {
@@ -121,12 +121,12 @@ fn everything_at_once<P: Policy>(name: &str, policy: &P, workers: usize, scanner
     bench.settle()
 }
 
-/// A push that wakes nobody leaves the task where its pusher, who is awake, takes it by `next` or
-/// `poll_global`. From outside, where nobody may be awake, every push wakes somebody.
+/// A push that wakes no worker leaves the task where its pusher, which is awake, takes it by `next` or
+/// `poll_global`. From outside, where all workers may sleep, every push wakes a worker.
 ///
 /// # Errors
 ///
-/// The push whose task nobody who is awake would find.
+/// The push whose task no worker that is awake would find.
 pub fn wakes_are_honest<P: Policy>(name: &str, policy: &P) -> Verdict {
     for workers in 1..=3 {
         for by in everyone(workers) {

@@ -1,9 +1,9 @@
-//! Whether a task runs in bounded time while every worker is kept busy for ever.
+//! Tests that a task runs in bounded time while every worker is kept busy forever.
 //!
 //! ```text
 //!   worker 0:  run ─▶ push a successor ─▶ run ─▶ push a successor ─▶ …      a chain that never ends
 //!   worker 1:  run ─▶ push a successor ─▶ …
-//!   and at some moment, from somewhere: the task that waits its turn
+//!   and at some moment, from somewhere: the task that waits for its turn
 //! ```
 //!
 //! The workers take tasks by the framework's rule: `poll_global` every [`INTERVAL`](Policy::INTERVAL) tasks,
@@ -13,19 +13,19 @@ use super::bench::Bench;
 use crate::duty::{Duty, Verdict};
 use warpweft_policy::{Policy, TaskRef, Why, priority};
 
-/// Among how many kinds of places (from outside, yielded, the bottom of a stack, …) a policy may let
-/// `poll_global` go round. A task is overdue when, for each one before it and for itself, `poll_global` has
-/// been once round all of them: [`steps`] of its worker.
+/// The number of kinds of places (from outside, yielded, the bottom of a stack, …) that a policy may let
+/// `poll_global` go round. A task must run when `poll_global` has been once round all of them for each task
+/// before it and for itself: after [`steps`] of its worker.
 pub const TURNS: u64 = 8;
 
-/// A bound beyond so many steps is none: at a microsecond a task it would be a second.
+/// The largest bound that counts as one: at a microsecond a task it is a second.
 pub const MOST_STEPS: u64 = 1 << 20;
 
-/// Within how many steps of every worker a task must run that came when the policy held `ahead` others:
-/// `TURNS * INTERVAL * (ahead + 1)`.
+/// Returns within how many steps of every worker a task must run that came when the policy held `ahead`
+/// others: `TURNS * INTERVAL * (ahead + 1)`.
 ///
-/// *Why so many.* `poll_global` is asked once in `INTERVAL` steps, whatever `next` has. A policy with several
-/// places that `next` may pass over serves them by turns, or by chance; [`TURNS`] leaves room for eight. In
+/// *Reason.* `poll_global` is called once in `INTERVAL` steps, whatever `next` has. A policy with several
+/// places that `next` may pass over serves them in turn, or at random; [`TURNS`] leaves room for eight. In
 /// one place the oldest is first, so at most the `ahead` others come before.
 #[must_use]
 pub fn steps(interval: u32, ahead: usize) -> u64 {
@@ -34,20 +34,20 @@ pub fn steps(interval: u32, ahead: usize) -> u64 {
         .min(MOST_STEPS)
 }
 
-/// What the tasks do that keep the workers busy.
+/// The behaviour of the tasks that keep the workers busy.
 #[derive(Debug, Clone, Copy)]
 enum Busy {
     /// Each spawns its successor.
     Spawning,
     /// Each spawns two.
     Multiplying,
-    /// Each gives way, and is run again.
+    /// Each yields, and is run again.
     Yielding,
     /// Each waits, and is woken at once.
     Waking,
-    /// Each spawns its successor, and at every step somebody outside spawns something.
+    /// Each spawns its successor, and at every step an external thread spawns something.
     SpawningUnderInjection,
-    /// Each spawns its successor, and gives way once.
+    /// Each spawns its successor, and yields once.
     SpawningAndYielding,
 }
 
@@ -60,7 +60,7 @@ const BUSY: [Busy; 6] = [
     Busy::SpawningAndYielding,
 ];
 
-/// Where the task that waits comes from: pushed by worker 0 or from outside.
+/// The source of the waiting task: pushed by worker 0 or from outside.
 const VICTIMS: [(Option<usize>, Why); 6] = [
     (None, Why::Injected),
     (None, Why::Woken),
@@ -73,16 +73,16 @@ const VICTIMS: [(Option<usize>, Why); 6] = [
 /// Steps before the waiting task comes, so that the policy is in the middle of something.
 const WARM_UP: u64 = 10;
 
-/// What tasks do that are more urgent than the one that waits.
+/// The behaviour of tasks that are more urgent than the one that waits.
 const BUSY_AND_URGENT: [Busy; 3] = [Busy::Spawning, Busy::Yielding, Busy::SpawningUnderInjection];
 
-/// While chains of tasks keep every worker busy for ever, a task from outside, one that yielded, was woken,
-/// or was spawned earlier runs within [`steps`]. If all of those tasks have the highest of several
-/// priorities, and this one has the lowest, it runs within as many times that.
+/// While chains of tasks keep every worker busy forever, a task from outside, one that yielded, was woken, or
+/// was spawned earlier runs within [`steps`]. If all of those tasks have the highest of several priorities,
+/// and this one has the lowest, the bound is multiplied by the number of priorities.
 ///
 /// # Errors
 ///
-/// The task that starved, and beside what.
+/// The task that starved, and the tasks that kept the workers busy.
 pub fn nothing_starves<P: Policy>(name: &str, policy: &P) -> Verdict {
     for workers in 1..=3 {
         for busy in BUSY {
@@ -118,7 +118,7 @@ fn starve<P: Policy>(
     before: usize,
     levels: Option<u8>,
 ) -> Verdict {
-    // Each step of a worker makes two tasks at most; before the victim there is a chain per worker, and
+    // Each step of a worker makes two tasks at most. Before the victim there is a chain per worker, and
     // `before`.
     let most = (WARM_UP as usize * 2 + 3) * workers + before + 1;
     let within = |ahead| {
@@ -141,8 +141,8 @@ fn starve<P: Policy>(
         tick += 1;
         endless.round(&mut bench, tick)?;
     }
-    // In the middle of a step of worker 0: what its task pushes afterwards may pass the victim. A task gives
-    // way at the end of its own step, though.
+    // In the middle of a step of worker 0: what its task pushes afterwards may pass the victim. But a task
+    // yields at the end of its step.
     tick += 1;
     let mut running = bench.find(0, false)?;
     if why == Why::Yielded
@@ -183,7 +183,7 @@ fn starve<P: Policy>(
 
 struct Endless {
     busy: Busy,
-    /// Which tasks have successors, by number.
+    /// The tasks that have successors, by number.
     numbers: Vec<bool>,
     /// The policy word of all of them.
     word: u64,

@@ -1,7 +1,7 @@
-//! Real threads on one policy: nothing lost, nothing twice, when hooks really run at the same time.
+//! Real threads on one policy: nothing lost, nothing twice, when hooks run at the same time.
 
 use crate::duty::{Duty, Verdict, Violation};
-use crate::seat::{Hook, Seat, build, push_local, suspended};
+use crate::test_worker::{Hook, TestWorker, build, push_local, suspended};
 use std::panic::resume_unwind;
 use warpweft_platform::random::Rng;
 use warpweft_platform::sync::Arc;
@@ -14,14 +14,13 @@ const ROUNDS: usize = 8;
 /// Tasks per thread and round.
 const TASKS: usize = 1_000;
 
-/// Three workers and an outsider, each a thread, push and take at random; afterwards every task has run once.
+/// Three workers and an external thread push and take at random; afterwards every task has run once.
 ///
 /// It takes a fraction of a second, whatever the policy does: every thread does a fixed number of steps.
 ///
 /// # Errors
 ///
-/// The duty that the policy broke. Chance decides whether it shows; the checks under `loom` leave nothing to
-/// it.
+/// The duty that the policy broke. It shows only in some runs; the checks under `loom` are exhaustive.
 pub fn nothing_lost_with_threads<P: Policy>(name: &str, policy: &P) -> Verdict {
     (0..ROUNDS).try_for_each(|round| one_round(name, policy, round as u64))
 }
@@ -30,13 +29,13 @@ fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
     let (shared, locals) = build(name, policy, WORKERS)?;
     let shared = Arc::new(shared);
     let probe = Arc::new(TestTasks::new((WORKERS + 1) * TASKS));
-    let workers: Vec<_> = Seat::<P>::all(locals, round)
+    let workers: Vec<_> = TestWorker::<P>::all(locals, round)
         .into_iter()
-        .map(|mut seat| {
+        .map(|mut worker| {
             let (shared, probe) = (Arc::clone(&shared), Arc::clone(&probe));
             thread::spawn(move || {
-                work::<P>(&shared, &mut seat, &probe);
-                seat
+                work::<P>(&shared, &mut worker, &probe);
+                worker
             })
         })
         .collect();
@@ -45,14 +44,13 @@ fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
     for number in WORKERS * TASKS..(WORKERS + 1) * TASKS {
         let _ = P::push(&shared, None, probe.task(number), Why::Injected, &cx);
     }
-    let seats = workers
+    let finished = workers
         .into_iter()
         .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
-    let mut seats: Vec<Seat<P>> = seats.collect();
-    // Nobody else is at work any more. Twice round: what lies where only its pusher finds it, its pusher
-    // finds.
-    for seat in &mut seats {
-        let (local, cx) = seat.parts(Clock::Machine);
+    let mut finished: Vec<TestWorker<P>> = finished.collect();
+    // No other thread is at work any more. Two rounds, because only its pusher finds a private task.
+    for worker in &mut finished {
+        let (local, cx) = worker.parts(Clock::Machine);
         while let Some(task) = P::scan(&shared, local, &cx) {
             end::<P>(&shared, local, task);
         }
@@ -60,7 +58,7 @@ fn one_round<P: Policy>(name: &str, policy: &P, round: u64) -> Verdict {
     each_ran_once(name, &probe, (WORKERS + 1) * TASKS)
 }
 
-/// Whether each of so many tasks has run, once.
+/// Checks that each of the tasks has run, once.
 pub(super) fn each_ran_once(name: &str, probe: &TestTasks, tasks: usize) -> Verdict {
     for number in 0..tasks {
         let (runs, lost) = (probe.runs(number), probe.lost(number));
@@ -87,11 +85,11 @@ pub(super) fn each_ran_once(name: &str, probe: &TestTasks, tasks: usize) -> Verd
     Ok(())
 }
 
-/// A worker's life: it pushes its tasks one by one, and takes, yields, suspends and wakes in between.
-fn work<P: Policy>(shared: &P::Shared, seat: &mut Seat<P>, probe: &TestTasks) {
-    let first = seat.worker * TASKS;
+/// Runs a worker: it pushes its tasks one by one, and takes, yields, suspends and wakes in between.
+fn work<P: Policy>(shared: &P::Shared, worker: &mut TestWorker<P>, probe: &TestTasks) {
+    let first = worker.index * TASKS;
     let mut chance = Rng::seeded(first as u64);
-    let (local, cx) = seat.parts(Clock::Machine);
+    let (local, cx) = worker.parts(Clock::Machine);
     let mut asleep: Vec<TaskRef> = Vec::new();
     for number in first..first + TASKS {
         let why = [Why::Spawned, Why::Forked][chance.below(2)];
@@ -124,7 +122,7 @@ fn work<P: Policy>(shared: &P::Shared, seat: &mut Seat<P>, probe: &TestTasks) {
 
 pub(super) fn end<P: Policy>(shared: &P::Shared, local: &mut P::Local, task: TaskRef) {
     let word = task.policy_word();
-    // A probe's task is a closure: it ends in one step.
+    // A task of `TestTasks` is a closure: it ends in one step.
     probe::run(task);
     if P::WATCHES_COMPLETIONS {
         P::completed(shared, local, word);

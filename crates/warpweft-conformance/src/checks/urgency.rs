@@ -1,4 +1,4 @@
-//! Whether an urgent task goes before many less urgent ones, wherever it comes from.
+//! Tests that an urgent task runs before many less urgent ones, wherever it comes from.
 //!
 //! ```text
 //!   inside:   each worker has many less urgent tasks ──▶ run, run, run, …
@@ -6,39 +6,38 @@
 //!   and then, from outside or by a worker: a few urgent ones
 //! ```
 //!
-//! The workers take tasks by the framework's rule, as for starvation. What counts is how many steps they
-//! make, not how long these take.
+//! The workers take tasks by the framework's rule, as for starvation. The steps count, not how long they
+//! take.
 
 use super::bench::Bench;
 use crate::duty::{Duty, Verdict, Violation};
 use warpweft_policy::{Policy, TaskRef, Why, priority};
 
-/// The least bound that is asked of a policy.
+/// The smallest bound that is required of a policy.
 const LEAST: u64 = 61;
 
-/// Within how many steps of each worker an urgent task must run while there are less urgent ones:
+/// Returns within how many steps of each worker an urgent task must run while there are less urgent ones:
 /// [`INTERVAL`](Policy::INTERVAL), or 61 if that is less.
 ///
-/// *Why so many.* A policy may look once in `INTERVAL` steps only at what waits outside of a worker's own
-/// half, if it takes the most urgent task then. One that goes round several places at these looks is too
-/// late.
+/// *Reason.* A policy may look only once in `INTERVAL` steps at what waits outside of a worker's own half, if
+/// it then takes the most urgent task. One that goes round several places at these looks is too late.
 #[must_use]
 pub fn urgent_steps(interval: u32) -> u64 {
     u64::from(interval).max(LEAST)
 }
 
-/// What the less urgent tasks do.
+/// The behaviour of the less urgent tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Less {
     /// Each ends.
     Ending,
-    /// Each gives way, and is run again.
+    /// Each yields, and is run again.
     Yielding,
     /// Each waits, and is woken at once.
     Waking,
 }
 
-/// Where urgent tasks come from: pushed by worker 0 or from outside.
+/// The sources of urgent tasks: pushed by worker 0 or from outside.
 const SOURCES: [(Option<usize>, Why); 7] = [
     (None, Why::Injected),
     (None, Why::Spawned),
@@ -49,22 +48,22 @@ const SOURCES: [(Option<usize>, Why); 7] = [
     (Some(0), Why::Woken),
 ];
 
-/// How many urgent tasks come at once, again and again. A policy with several places may have one that was
-/// served last.
+/// How many urgent tasks come at once, again and again. In a policy with several places, one of them may have
+/// been served last.
 const URGENT: [usize; 6] = [3, 1, 1, 1, 1, 1];
 /// Rounds between them.
 const PAUSE: u64 = 3;
 
-/// Rounds before they come: none, and enough for workers to have taken of what waits outside.
+/// Rounds before they come: none, and enough for workers to have taken some tasks from outside.
 const WARM_UPS: [u64; 2] = [0, 10];
 
-/// While many less urgent tasks wait inside and outside of the pool, urgent ones that come from outside, were
-/// spawned, forked or woken, or gave way run within [`urgent_steps`] of each worker. A policy with fewer than
-/// two priorities has no such duty.
+/// While many less urgent tasks wait inside and outside of the pool, urgent ones run within [`urgent_steps`]
+/// of each worker. The urgent ones come from outside, were spawned, forked or woken, or yielded. A policy
+/// with fewer than two priorities has no such duty.
 ///
 /// # Errors
 ///
-/// The urgent task that was passed over, and for what.
+/// The urgent task that was passed over, and the task that ran instead.
 pub fn urgent_comes_first<P: Policy>(name: &str, policy: &P) -> Verdict {
     let levels = policy.priorities();
     if levels < 2 {
@@ -97,7 +96,7 @@ pub fn urgent_comes_first<P: Policy>(name: &str, policy: &P) -> Verdict {
 struct Scene {
     workers: usize,
     less: Less,
-    /// Who pushes the urgent tasks, and why.
+    /// The pusher of the urgent tasks, and the reason.
     source: (Option<usize>, Why),
     warm_up: u64,
     /// The priority of the urgent tasks, and of the others.
@@ -107,7 +106,7 @@ struct Scene {
 impl Scene {
     fn play<P: Policy>(&self, name: &str, policy: &P) -> Verdict {
         let limit = urgent_steps(P::INTERVAL);
-        // Neither inside nor outside they come to an end before the bound does, nor in one of a few lanes of
+        // They must not run out before the bound, neither inside nor outside, nor in one of the few queues of
         // a worker.
         let each = 4 * limit as usize;
         let (urgent, less) = self.levels;

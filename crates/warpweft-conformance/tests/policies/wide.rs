@@ -1,5 +1,5 @@
-//! Those with more places to look at. Under loom most of them are tried with one preemption in a schedule,
-//! because two take minutes; the structures that they are made of have models of their own.
+//! Policies with more places. Under loom most of them are tried with one preemption in a schedule, because
+//! two take minutes; their parts have separate models.
 
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
@@ -18,7 +18,7 @@ fn mixed(mix: Mix) -> Mixed {
     Stealing::with_order(MixedOrder::new(mix).expect("a possible order"))
 }
 
-/// So many levels of this order.
+/// This number of levels of this order.
 fn levels<O: Order>(order: O, levels: usize) -> Stealing<PriorityOrder<O>> {
     let levels = NonZeroUsize::new(levels).expect("some levels");
     Stealing::with_order(PriorityOrder::new(order, levels))

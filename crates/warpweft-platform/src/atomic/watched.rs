@@ -1,6 +1,6 @@
 //! Loom's atomics, with loads that loom cannot overlook.
 //!
-//! For each atomic loom 0.7 remembers one last access, and asks whether the next one races with *it*. Two
+//! For each atomic loom 0.7 remembers one last access, and tests whether the next one races with *it*. Two
 //! loads do not race, so in
 //!
 //! ```text
@@ -8,13 +8,13 @@
 //!   thread B:  load x; compare-and-swap x
 //! ```
 //!
-//! B's own load hides A's: the compare-and-swap is compared with B's load only, and the order in which it
-//! comes before A's load is never tried (loom's open issues 166 and 392). Here each load first stores to a
-//! companion atomic that nobody reads. Loads of one atomic are thereby ordered against each other, the last
-//! access speaks for all, and the companion, being never read, synchronises nothing: all weak-memory outcomes
-//! of the load itself remain.
+//! B's load hides A's: the compare-and-swap is compared with B's load only, and the order in which it comes
+//! before A's load is never tried (loom's open issues 166 and 392). Here each load first stores to a
+//! companion atomic that no thread reads. So loads of one atomic are ordered against each other, and the last
+//! access represents all. The companion is never read, so it synchronises nothing: all weak-memory outcomes
+//! of the load remain.
 //!
-//! It costs executions: loads that commute are now tried in both orders.
+//! The price is more executions: loads that commute are now tried in both orders.
 
 use loom::sync::atomic as loom_atomic;
 use loom_atomic::Ordering;
@@ -38,7 +38,7 @@ pub type AtomicU64 = Watched<loom_atomic::AtomicU64>;
 /// `AtomicUsize` of the loom build.
 pub type AtomicUsize = Watched<loom_atomic::AtomicUsize>;
 
-/// What loom's atomics have in common, and loom has no trait for.
+/// The methods that loom's atomics share, for which loom has no trait.
 pub trait Atomic {
     type Value;
 
@@ -81,7 +81,7 @@ impl<A: Atomic> Watched<A> {
 
     #[track_caller]
     pub fn load(&self, order: Ordering) -> A::Value {
-        // Nobody reads it, so its ordering orders nothing but loom's exploration.
+        // No thread reads it, so its ordering orders nothing but loom's exploration.
         self.companion.store(true, Ordering::Relaxed);
         self.atomic.read(order)
     }

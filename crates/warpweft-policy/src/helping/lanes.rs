@@ -1,4 +1,4 @@
-//! A worker's lanes, what others see of them, and the age of what lies there.
+//! A worker's local queues, their view for others, and the age of their tasks.
 
 use super::{Helping, PLACES};
 use crate::by_class::Ranked;
@@ -9,7 +9,7 @@ use warpweft_platform::counter::Gauge;
 use warpweft_queue::Full;
 use warpweft_task::TaskRef;
 
-/// `log2(ns)` in sixteenths: the exponent, and four bits of the mantissa as its fraction.
+/// Returns `log2(ns)` in sixteenths: the exponent, and four bits of the mantissa as its fraction.
 pub(super) fn log2(ns: u64) -> u32 {
     let ns = ns.max(1);
     let exponent = ns.ilog2();
@@ -18,8 +18,8 @@ pub(super) fn log2(ns: u64) -> u32 {
     exponent << 4 | fraction
 }
 
-/// Notes in the task's word when it came. Beside a priority there is room for two years of uptime; later the
-/// ages are wrong, which are hints.
+/// Writes the time of arrival into the task's word. Beside a priority there is room for two years of uptime;
+/// later the ages, which are hints, are wrong.
 #[inline]
 pub(super) fn stamp<O: Order>(task: &mut TaskRef, now: u64) {
     task.set_policy_word(if O::BY_PRIORITY {
@@ -38,16 +38,16 @@ fn stamp_of<O: Order>(task: &TaskRef) -> u64 {
     }
 }
 
-/// What others see of a lane.
-pub(super) struct Lane<O: Order> {
+/// A local queue as others see it.
+pub(super) struct SharedQueue<O: Order> {
     pub(super) thief: <O::LocalQueue as crate::order::LocalQueue>::Thief,
-    /// About when its oldest task came.
+    /// The approximate time of arrival of its oldest task.
     pub(super) mark: CachePadded<Gauge>,
 }
 
-/// What the workers of a [`Helping`] pool share.
+/// The shared state of the workers of a [`Helping`] pool.
 pub struct Shared<O: Order> {
-    pub(super) lanes: Box<[Lane<O>]>,
+    pub(super) lanes: Box<[SharedQueue<O>]>,
     pub(super) injector: Ranked<O>,
     pub(super) injected: CachePadded<Gauge>,
     pub(super) config: Helping<O>,
@@ -55,32 +55,32 @@ pub struct Shared<O: Order> {
 
 /// A worker's own half of a [`Helping`] pool.
 pub struct Own<O: Order> {
-    pub(super) lanes: Box<[OwnLane<O>]>,
-    /// The number of its first lane.
+    pub(super) lanes: Box<[OwnQueue<O>]>,
+    /// The number of its first local queue.
     pub(super) first: usize,
-    /// Lanes of others behind the same cache; the injector is near everyone.
+    /// Local queues of others behind the same cache; the injector counts as near.
     pub(super) near: Box<[usize]>,
-    /// Lanes of all others, and the injector.
+    /// Local queues of all others, and the injector.
     pub(super) all: Box<[usize]>,
-    /// Whom it thinks of helping.
+    /// The local queue that it may help next.
     pub(super) target: Option<usize>,
     /// Pops until it reads the clock.
     pub(super) until_clock: u32,
-    /// Pops until it chooses whom to help, beside the one that helps.
+    /// Pops until it chooses a local queue to help; the pop after that helps.
     pub(super) until_choice: u32,
-    /// When it last read the clock.
+    /// The time at which it last read the clock.
     pub(super) now: u64,
-    /// Which lane it pushed to last.
+    /// The local queue to which it pushed last.
     pub(super) pushed: usize,
-    /// Which lane it popped last.
+    /// The local queue from which it popped last.
     pub(super) popped: usize,
     pub(super) turn: u32,
 }
 
-/// The owner's end of a lane.
-pub(super) struct OwnLane<O: Order> {
+/// The owner's end of a local queue.
+pub(super) struct OwnQueue<O: Order> {
     pub(super) queue: O::LocalQueue,
-    /// How long tasks wait here, as a moving average of log2, in sixteenths.
+    /// How long tasks wait here: a moving average of log2, in sixteenths.
     pub(super) wait: u32,
 }
 
@@ -106,8 +106,8 @@ impl<O: Order> Own<O> {
         shared.inject(task, self.now);
     }
 
-    /// From its lane whose mark is the oldest; of those that are as old, from the one whose turn it is. With
-    /// levels the most urgent lanes come first.
+    /// Pops from its local queue with the oldest mark; of equally old ones, from the one whose turn it is.
+    /// With levels the most urgent local queues come first.
     #[inline]
     pub(super) fn pop(&mut self, shared: &Shared<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let count = self.lanes.len();
@@ -135,7 +135,7 @@ impl<O: Order> Own<O> {
         Some(task)
     }
 
-    /// The oldest of what newer tasks may bury for ever. The lanes take turns.
+    /// Takes the oldest task that newer tasks may bury forever. The local queues take turns.
     pub(super) fn passed_over(&mut self, shared: &Shared<O>) -> Option<TaskRef> {
         let count = self.lanes.len();
         (0..count).find_map(|place| {
@@ -146,7 +146,7 @@ impl<O: Order> Own<O> {
         })
     }
 
-    /// Chooses whom to help at the next pop.
+    /// Chooses the local queue to help at the next pop.
     #[inline]
     pub(super) fn choose(&mut self, far: u32, cx: &Cx<'_>) {
         let lanes = if (cx.random(256) as u32) < far {
@@ -157,7 +157,7 @@ impl<O: Order> Own<O> {
         self.target = Some(lanes[cx.random(lanes.len())]);
     }
 
-    /// Takes one from the lane if it waits much longer than own tasks are used to.
+    /// Takes a task from the local queue if that one has waited much longer than own tasks usually do.
     #[inline]
     pub(super) fn help(&self, shared: &Shared<O>, lane: usize, cx: &Cx<'_>) -> Option<TaskRef> {
         if !shared.has(lane) {
@@ -177,7 +177,7 @@ impl<O: Order> Own<O> {
 }
 
 impl<O: Order> Shared<O> {
-    /// Whether the lane, or the injector behind the last lane, seems to have a task.
+    /// Returns true if the local queue, or the injector behind the last local queue, seems to have a task.
     #[inline]
     pub(super) fn has(&self, lane: usize) -> bool {
         match self.lanes.get(lane) {
@@ -194,7 +194,7 @@ impl<O: Order> Shared<O> {
             .get()
     }
 
-    /// The oldest task of the lane, or of the injector behind the last lane. Tries once.
+    /// Takes the oldest task of the local queue, or of the injector behind the last local queue. Tries once.
     pub(super) fn steal(&self, lane: usize) -> Option<TaskRef> {
         let Some(lane) = self.lanes.get(lane) else {
             return self.take_injected();
@@ -211,17 +211,17 @@ impl<O: Order> Shared<O> {
         self.injector.push(task);
     }
 
-    /// The oldest task of the most urgent class that came from outside.
+    /// Takes the oldest task of the most urgent class that came from outside.
     pub(super) fn take_injected(&self) -> Option<TaskRef> {
         self.injected_by_turns(0)
     }
 
-    /// What came from outside; the classes take turns.
+    /// Takes a task from outside; the classes take turns.
     pub(super) fn injected_by_turns(&self, turn: u32) -> Option<TaskRef> {
         self.noted(self.injector.pop_by_turns(turn as usize)?)
     }
 
-    /// What came from outside and is more urgent than all that this worker has.
+    /// Takes a task from outside that is more urgent than all of this worker's.
     #[inline]
     pub(super) fn more_urgent(&self, own: &Own<O>) -> Option<TaskRef> {
         let class = self.injector.first()?;

@@ -2,74 +2,75 @@
 //! C∀).
 //!
 //! ```text
-//!   worker 0   [ lane 0 ] [ lane 1 ]     its tasks are used to waiting for 2 µs
-//!   worker 1   [ lane 2 ] [ lane 3 ]     lane 2: what was last taken had waited since 40 µs ago
+//!   worker 0   [ queue 0 ] [ queue 1 ]     its tasks usually wait for 2 µs
+//!   worker 1   [ queue 2 ] [ queue 3 ]     queue 2: the last task that was taken came 40 µs ago
 //!                 ▲
-//!                 └── one pop chooses a lane at random, the next one compares: 40 > 8 × 2, so take one from there
+//!                 └── one pop chooses a queue at random, the next one compares: 40 > 8 × 2, so take one from there
 //! ```
 //!
-//! # Where the time stamps come from
+//! # Time stamps
 //!
-//! A worker reads the clock once in [`clock_every`](Helping::clock_every) pops and remembers it. A push
-//! writes the remembered time into the task's word, a line that the push has just touched. A lane's *mark* is
-//! the stamp of the task that was last taken from its old end, or of the one that found it empty: about as
-//! old as its oldest task, and a plain store. So what fairness costs is a store per push and per pop, and a
-//! clock read per eight pops; the price is that stamps are too old by eight steps at most. They decide
-//! between times that differ eightfold.
+//! A worker reads the clock once in [`clock_every`](Helping::clock_every) pops and remembers the time. A push
+//! writes the remembered time into the task's word, a line that the push has just touched. A local queue's
+//! *mark* is the stamp of the task that was last taken from its old end, or of the one that found it empty.
+//! It is about as old as the oldest task, and a plain store. So fairness costs a store per push and per pop,
+//! and a clock read per eight pops. In return, stamps are too old by at most eight steps. They decide between
+//! times that differ eightfold.
 //!
 //! # Invariants
 //!
-//! - A task lies in a worker's lane or in the injector; only its worker pushes to a lane, everyone takes from
-//!   it.
-//! - `next` takes from others in one of two pops at most, so that own tasks run at least every other time.
-//!   `poll_global` goes round the injector, the old end of the own lanes, and the lane of somebody else whose
-//!   mark is the oldest.
-//! - With an order that has levels, the most urgent of a worker's lanes is the next one, and what came from
-//!   outside and is more urgent goes before it. Ages decide among lanes that are as urgent.
-//! - Marks and averages are hints: if they are wrong, help comes too early or later, and `poll_global` in any
-//!   case.
+//! - A task is in a worker's local queue or in the injector. Only its worker pushes to a local queue; all
+//!   workers take from it.
+//! - `next` takes from others in at most one of two pops, so own tasks run at least every other time.
+//!   `poll_global` goes round the injector, the old end of the worker's local queues, and the local queue of
+//!   another worker whose mark is the oldest.
+//! - With an order that has levels, the most urgent of a worker's local queues is the next one, and more
+//!   urgent tasks from outside go before it. Ages decide among equally urgent local queues.
+//! - Marks and averages are hints. If they are wrong, help comes too early or too late, and from
+//!   `poll_global` in any case.
 
 mod lanes;
 
 use crate::by_class::{self, Ranked};
 use crate::order::{FifoOrder, LocalQueue as _, LocalQueueThief as _, Order};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
-use lanes::{Lane, Own, OwnLane, Shared, stamp};
+use lanes::{Own, OwnQueue, Shared, SharedQueue, stamp};
 use std::fmt;
 use warpweft_platform::CachePadded;
 use warpweft_platform::counter::Gauge;
 use warpweft_queue::Steal;
 use warpweft_task::{TaskRef, Why};
 
-/// The scheduler of C∀: fair work stealing over lanes that are first in, first out.
+/// The scheduler of C∀: fair work stealing over FIFO local queues.
 pub type Cforall = Helping<FifoOrder>;
 
-/// Most lanes of a worker.
+/// The largest number of local queues of a worker.
 const MOST_LANES: usize = 16;
 
-/// How many kinds of places `poll_global` goes round.
+/// The number of places that `poll_global` polls in turn.
 const PLACES: u32 = 3;
 
-/// Work stealing with the order `O` within a lane, and help between workers by the age of what waits.
+/// Work stealing with the order `O` within a local queue, and help between workers by the age of waiting
+/// tasks.
 ///
 /// The constants are those of C∀, and may be changed:
 ///
 /// | what | constant |
 /// |---|---|
-/// | lanes of a worker | [`lanes`](Self::lanes): 2 |
-/// | a lane to help is chosen once in so many pops, and tried at the next one | [`every`](Self::every): 2 |
+/// | local queues of a worker | [`lanes`](Self::lanes): 2 |
+/// | a local queue to help is chosen once in this number of pops, and tried at the next one | [`every`](Self::every): 2 |
 /// | help if the other's age exceeds the largest of the own averages 2^n times | [`age_log2`](Self::age_log2): 3 |
-/// | lanes behind another last-level cache are chosen so many times in 256 | [`far`](Self::far): 3 |
+/// | local queues behind another last-level cache are chosen this many times in 256 | [`far`](Self::far): 3 |
 /// | weight of a new wait in the moving average, in sixteenths | [`weight`](Self::weight): 12 |
 ///
-/// Who is behind which cache is known if the workers are pinned; else all are near.
+/// Caches are known if the workers are pinned; otherwise all workers are near.
 ///
 /// # What is promised
 ///
 /// A ready task with `M` other ready tasks in the pool is taken within [`steps`](Self::steps)`(M, workers)`
-/// steps of whichever worker makes them, 183 × (M + lanes in the pool + 1); with polls of `T` at most that
-/// takes `T` times as long. That holds when the task's own worker is stuck. When it is not, and the order is
-/// FIFO, its own worker takes it within `4 × (M + 2)` steps ([`own_steps`](Self::own_steps)).
+/// steps of any workers, 183 × (M + local queues in the pool + 1). With polls of `T` at most that takes `T`
+/// times as long. That holds when the task's worker is stuck. When it is not, and the order is FIFO, its
+/// worker takes it within `4 × (M + 2)` steps ([`own_steps`](Self::own_steps)).
 ///
 /// ```
 /// use warpweft_policy::{Cforall, Helping, LifoOrder};
@@ -90,7 +91,7 @@ pub struct Helping<O> {
 }
 
 impl<O: Order + Default> Helping<O> {
-    /// Around the order as it is by itself.
+    /// Uses the order with its defaults.
     #[must_use]
     pub fn new() -> Self {
         Self::around(O::default())
@@ -104,7 +105,7 @@ impl<O: Order + Default> Default for Helping<O> {
 }
 
 impl<O: Order> Helping<O> {
-    /// Around an order, with the constants of C∀; lanes for 128 tasks that grow in place.
+    /// Uses an order with the constants of C∀; local queues hold 128 tasks and grow in place.
     #[must_use]
     pub fn around(order: O) -> Self {
         Self {
@@ -119,59 +120,60 @@ impl<O: Order> Helping<O> {
         }
     }
 
-    /// How many lanes a worker has: 1 to 16.
+    /// Sets how many local queues a worker has: 1 to 16.
     #[must_use]
     pub fn lanes(mut self, lanes: usize) -> Self {
         self.lanes = lanes;
         self
     }
 
-    /// Once in how many pops a worker chooses a lane to help: 2 or more, so that its own tasks have their
-    /// turn.
+    /// Sets once in how many pops a worker chooses a local queue to help: 2 or more, so that its own tasks
+    /// have their turn.
     #[must_use]
     pub fn every(mut self, pops: u32) -> Self {
         self.every = pops;
         self
     }
 
-    /// How many times older another lane's head must be to be helped, as a power of two: 0 to 32.
+    /// Sets how many times older another local queue's oldest task must be to be helped, as a power of two: 0
+    /// to 32.
     #[must_use]
     pub fn age_log2(mut self, factor: u32) -> Self {
         self.age_log2 = factor;
         self
     }
 
-    /// In how many of 256 choices lanes behind other last-level caches are eligible.
+    /// Sets in how many of 256 choices local queues behind other last-level caches are eligible.
     #[must_use]
     pub fn far(mut self, of_256: u32) -> Self {
         self.far = of_256;
         self
     }
 
-    /// The weight of a new wait in the moving average: 1 to 16 sixteenths.
+    /// Sets the weight of a new wait in the moving average: 1 to 16 sixteenths.
     #[must_use]
     pub fn weight(mut self, sixteenths: u32) -> Self {
         self.weight = sixteenths;
         self
     }
 
-    /// Once in how many pops a worker reads the clock: 1 or more.
+    /// Sets once in how many pops a worker reads the clock: 1 or more.
     #[must_use]
     pub fn clock_every(mut self, pops: u32) -> Self {
         self.clock_every = pops;
         self
     }
 
-    /// How many tasks a lane holds at first.
+    /// Sets how many tasks a local queue holds at first.
     #[must_use]
     pub fn capacity(mut self, tasks: usize) -> Self {
         self.capacity = tasks;
         self
     }
 
-    /// Within how many steps of any worker a task runs when `others` are ready in a pool of so many workers.
-    /// With an order that has levels it is as many times that, and as many times the lanes of a worker: they
-    /// take turns.
+    /// Returns within how many steps of any worker a task runs when `others` are ready in a pool of
+    /// `workers`. The number of levels and the number of local queues of a worker multiply it: they take
+    /// turns.
     #[must_use]
     pub fn steps(&self, others: usize, workers: usize) -> u64 {
         let lanes = self.lanes * workers + 1;
@@ -185,13 +187,13 @@ impl<O: Order> Helping<O> {
             .saturating_mul(turns as u64)
     }
 
-    /// Within how many steps of its own worker a task runs that was pushed there, in FIFO lanes.
+    /// Returns within how many steps of its worker a task runs that was pushed there, in FIFO local queues.
     #[must_use]
     pub fn own_steps(&self, others: usize) -> u64 {
         4 * (others as u64 + 2)
     }
 
-    /// Whether its constants are possible.
+    /// Checks that the constants are possible.
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         let wrong = if !(1..=MOST_LANES).contains(&self.lanes) {
             format!("{} lanes per worker: there may be 1 to {MOST_LANES}", self.lanes)
@@ -258,12 +260,12 @@ impl<O: Order> Policy for Helping<O> {
         self.check()?;
         let lane = |_| {
             let queue = self.order.local_queue(self.capacity)?;
-            Ok(OwnLane { queue, wait: 0 })
+            Ok(OwnQueue { queue, wait: 0 })
         };
         let (mut lanes, mut owns) = (Vec::new(), Vec::new());
         for me in 0..env.workers {
-            let own: Box<[OwnLane<O>]> = (0..self.lanes).map(lane).collect::<Result<_, PolicyError>>()?;
-            lanes.extend(own.iter().map(|lane| Lane {
+            let own: Box<[OwnQueue<O>]> = (0..self.lanes).map(lane).collect::<Result<_, PolicyError>>()?;
+            lanes.extend(own.iter().map(|lane| SharedQueue {
                 thief: lane.queue.thief(),
                 mark: CachePadded::new(Gauge::default()),
             }));
@@ -304,7 +306,7 @@ impl<O: Order> Policy for Helping<O> {
         match own {
             Some(own) if !(O::NEWEST_FIRST && why == Why::Yielded) => {
                 stamp::<O>(&mut task, own.now);
-                // By turns instead of by chance: as even, and free.
+                // In turn instead of at random: it is as even, and free.
                 own.pushed = if own.pushed + 1 < own.lanes.len() {
                     own.pushed + 1
                 } else {
@@ -357,10 +359,10 @@ impl<O: Order> Policy for Helping<O> {
         own.turn = own.turn.wrapping_add(1);
         let task = (0..PLACES).find_map(|place| match own.turn.wrapping_add(place) % PLACES {
             0 => shared.injected_by_turns(own.turn / PLACES),
-            // What newer tasks may bury for ever.
+            // Tasks that newer ones may bury forever.
             1 => own.passed_over(shared),
             _ => {
-                // Those that are as old come by turns.
+                // Equally old ones have turns.
                 let start = own.turn as usize % own.all.len();
                 let (before, rest) = own.all.split_at(start);
                 let lanes = rest.iter().chain(before).copied();
@@ -374,7 +376,7 @@ impl<O: Order> Policy for Helping<O> {
         task
     }
 
-    /// Where there are priorities `next` draws on what all workers share.
+    /// With priorities `next` also takes from shared queues.
     fn drain(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         if O::BY_PRIORITY {
             own.pop(shared, cx)
@@ -407,7 +409,7 @@ impl<O: Order> Policy for Helping<O> {
                 match lane.thief.steal_one() {
                     Steal::Taken { first, .. } => return Some(first),
                     Steal::Empty | Steal::Few(_) => return None,
-                    // Somebody else took something, or the lane grows: it is not known to be empty.
+                    // Another thread took something, or the local queue grows: it is not known to be empty.
                     Steal::Lost => cx.pause(),
                 }
             }

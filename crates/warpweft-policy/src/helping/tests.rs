@@ -1,4 +1,4 @@
-//! Who is helped, and when; marks, caches and bounds.
+//! Which workers are helped, and when; marks, caches and bounds.
 
 use super::lanes::log2;
 use crate::testing::{Pool, next_step};
@@ -26,8 +26,8 @@ fn logarithms_in_sixteenths() {
     }
 }
 
-/// Worker 0 runs a task every microsecond, which waits for some; worker 1 is stuck with one. After how many
-/// microseconds worker 0 takes that one.
+/// Worker 0 runs a task every microsecond, each after a wait; worker 1 is stuck with one task. Returns after
+/// how many microseconds worker 0 takes that one.
 fn helped_after(policy: &Cforall, own_tasks: usize, env: &PoolEnv) -> Option<u64> {
     let mut pool = Pool::at(policy, env);
     let stuck = pool.task(0, 0);
@@ -56,7 +56,7 @@ fn helped_after(policy: &Cforall, own_tasks: usize, env: &PoolEnv) -> Option<u64
 #[test]
 fn who_waits_eight_times_longer_is_helped() {
     let env = PoolEnv::new(2);
-    // Own tasks wait for as many microseconds as there are. Stamps are too old by eight pops at most.
+    // Own tasks wait for as many microseconds as there are. Stamps are too old by at most eight pops.
     for own_tasks in [16, 64, 256] {
         let after = helped_after(&Cforall::new(), own_tasks, &env).expect("helped");
         let own = own_tasks as u64;
@@ -90,7 +90,7 @@ fn a_lane_is_chosen_at_one_pop_and_tried_at_the_next() {
     let waits = pool.task(0, 0);
     let _ = pool.push(1, waits, Why::Spawned);
     pool.now.set(1 << 40);
-    // One pop of two chooses; which lane is chance, one of three.
+    // One pop of two chooses; the local queue is random, one of three.
     let mut taken = Vec::new();
     for pop in 1..=200 {
         let own = pool.task(pop, 0);
@@ -130,8 +130,8 @@ fn impossible_constants_are_errors_that_say_what_is_possible() {
     }
 }
 
-/// Tasks that yield for ever keep the workers busy; one more comes. Whichever workers make steps: within the
-/// bound it runs.
+/// Tasks that yield forever keep the workers busy, and one more task comes. Whichever workers make steps, it
+/// runs within the bound.
 fn keeps_its_bound<P: Policy>(
     policy: &P,
     still: bool,

@@ -1,20 +1,22 @@
-//! One queue per priority, and the word of a task that says which.
+//! One queue per priority, and the word of a task, which selects one.
 
 use crate::{Count, Cx, PolicyError, Wake, priority};
 use warpweft_queue::{Carried, Linked, Nodes, Processor};
 use warpweft_task::TaskRef;
 
-/// Most levels. More would make every look at all of them long.
+/// The largest number of levels. With more, each look at all of them would be long.
 const MOST: usize = 32;
 
-/// The node that travels in this word.
+/// Returns the node in this word.
+
 #[inline]
 pub(super) fn carried(word: u64) -> Carried {
-    // The 32 bits of the node; above it is the priority.
+    // The node has 32 bits; the priority is above it.
     Carried::from_bits(word as u32)
 }
 
-/// The number of levels, if there may be so many.
+/// Returns the number of levels, if it is allowed.
+
 #[inline]
 pub(super) fn check(levels: usize) -> Result<u8, PolicyError> {
     match u8::try_from(levels) {
@@ -25,7 +27,8 @@ pub(super) fn check(levels: usize) -> Result<u8, PolicyError> {
     }
 }
 
-/// Within how many steps of a worker that looks after `levels` levels by turns a task is taken.
+/// Returns within how many steps of a worker that polls `levels` levels in turn a task is taken.
+
 #[inline]
 pub(super) fn steps(levels: usize, interval: u32, ahead: usize) -> u64 {
     (levels as u64 * u64::from(interval)).saturating_mul(ahead as u64 + 1)
@@ -41,7 +44,7 @@ impl Levels {
         Self((0..levels).map(|_| Linked::new(nodes)).collect())
     }
 
-    /// Puts a task at the back of its level. Says whom to wake.
+    /// Puts a task at the back of its level. Returns the worker to wake.
     #[inline]
     pub(super) fn push(&self, processor: Option<&Processor>, mut task: TaskRef, cx: &Cx<'_>) -> Wake {
         let word = task.policy_word();
@@ -62,13 +65,13 @@ impl Levels {
         }
     }
 
-    /// The most urgent task, as it seems.
+    /// Takes the most urgent task, as it seems.
     #[inline]
     pub(super) fn pop(&self, processor: &Processor) -> Option<TaskRef> {
         self.pop_above(processor, self.0.len())
     }
 
-    /// The most urgent task of the levels above `limit`, as it seems.
+    /// Takes the most urgent task of the levels above `limit`, as it seems.
     #[inline]
     pub(super) fn pop_above(&self, processor: &Processor, limit: usize) -> Option<TaskRef> {
         self.0[..limit]
@@ -77,33 +80,38 @@ impl Levels {
             .find_map(|queue| take(queue, processor))
     }
 
-    /// A task of level `turn` modulo the levels; if there is none, of the next one that has one.
+    /// Takes a task of level `turn` modulo the levels; if there is none, of the next level that has one.
+
     #[inline]
     pub(super) fn pop_by_turns(&self, processor: &Processor, turn: usize) -> Option<TaskRef> {
         let (before, rest) = self.0.split_at(turn % self.0.len());
         rest.iter().chain(before).find_map(|queue| take(queue, processor))
     }
 
-    /// A task, if there is one for certain.
+    /// Takes a task; `None` only if there is none for certain.
+
     #[inline]
     pub(super) fn scan(&self, processor: &Processor) -> Option<TaskRef> {
         self.pop_by_turns(processor, 0)
     }
 
-    /// The most urgent level that seems to have a task; the number of levels if none has.
+    /// Returns the most urgent level that seems to have a task; the number of levels if none has.
+
     #[inline]
     pub(super) fn first(&self) -> usize {
         let first = self.0.iter().position(|queue| !queue.seems_empty());
         first.unwrap_or(self.0.len())
     }
 
-    /// Whether that many levels are all there are.
+    /// Returns true if there is no such level.
+
     #[inline]
     pub(super) fn is_beyond(&self, level: usize) -> bool {
         level >= self.0.len()
     }
 
-    /// Whether it seems to have more than one task.
+    /// Returns true if the queue seems to have more than one task.
+
     #[inline]
     pub(super) fn has_several(&self) -> bool {
         let mut busy = self.0.iter().filter(|queue| !queue.seems_empty());
@@ -114,7 +122,8 @@ impl Levels {
         }
     }
 
-    /// Whether each level was empty at a moment of the call.
+    /// Returns true if each level was empty at a moment of the call.
+
     #[inline]
     pub(super) fn is_empty(&self, processor: &Processor) -> bool {
         self.0

@@ -1,32 +1,30 @@
-//! Negele's scheduler with queues of their own for the workers, and lock-free balancing now and then.
+//! Negele's scheduler with separate queues for each worker, and lock-free balancing now and then.
 
-use super::VISITORS;
+use super::EXTERNAL_SLOTS;
 use super::levels::{self, Levels, check};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
 use std::fmt;
 use warpweft_queue::{Nodes, Processor};
 use warpweft_task::{TaskRef, Why};
 
-/// Every how many tasks a worker looks whether another one has something more urgent, unless the policy says
-/// otherwise.
+/// After this number of tasks a worker looks for something more urgent at another worker, by default.
 const BALANCE: u32 = 32;
 
-/// Most tasks that come along when a worker without any takes from another one.
+/// The largest number of further tasks that a worker without tasks takes from another one.
 const SHARE: usize = 8;
 
 /// As [`Negele`](super::Negele), with a set of queues for each worker and one for pushes from outside.
 ///
 /// A worker pushes to its own queues and takes from them. Every 32 tasks it looks at a random other worker,
-/// and takes what is more urgent than all that it has. When it has nothing it takes from another one, and up
-/// to eight more come along.
+/// and takes a task that is more urgent than all of its own. When it has nothing it takes a task from another
+/// worker, and up to eight more.
 ///
 /// # What is promised
 ///
-/// A ready task with `M` tasks before it in its queue is taken within [`NegeleLocal::steps`] steps,
-/// `2 × levels × 61 × (M + 1)`, of the worker whose queue it is in (of any worker, if it came from outside);
-/// with polls of `T` at most that takes `T` times as long. Priorities are strict within a worker, and what
-/// came from outside goes before whatever is less urgent; between workers they are followed as often as these
-/// balance.
+/// A ready task with `M` tasks before it in its queue is taken within [`NegeleLocal::steps`] steps, `2 ×
+/// levels × 61 × (M + 1)`, of the worker whose queue it is in (of any worker, if it came from outside). With
+/// polls of `T` at most that takes `T` times as long. Priorities are strict within a worker, and tasks from
+/// outside go before less urgent ones. Between workers priorities hold as often as they balance.
 ///
 /// ```
 /// use warpweft_policy::NegeleLocal;
@@ -40,7 +38,7 @@ pub struct NegeleLocal {
 }
 
 impl NegeleLocal {
-    /// Four levels: urgent, normal, low and idle. Balances every 32 tasks.
+    /// Makes four levels: urgent, normal, low and idle. Balances every 32 tasks.
     #[must_use]
     #[inline]
     pub fn new() -> Self {
@@ -50,7 +48,7 @@ impl NegeleLocal {
         }
     }
 
-    /// How many levels there are, idle included: 2 to 32. Another number is an error when the pool is built.
+    /// Sets the number of levels, idle included: 2 to 32. Another number is an error when the pool is built.
     #[must_use]
     #[inline]
     pub fn levels(mut self, levels: usize) -> Self {
@@ -58,7 +56,7 @@ impl NegeleLocal {
         self
     }
 
-    /// Every how many tasks a worker looks at another one; 0 is an error when the pool is built.
+    /// Sets after how many tasks a worker looks at another one; 0 is an error when the pool is built.
     #[must_use]
     #[inline]
     pub fn balance(mut self, tasks: u32) -> Self {
@@ -66,7 +64,8 @@ impl NegeleLocal {
         self
     }
 
-    /// Whether it can be.
+    /// Checks that the settings are possible.
+
     #[inline]
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         check(self.levels)?;
@@ -77,7 +76,7 @@ impl NegeleLocal {
         Ok(())
     }
 
-    /// Within how many steps of its worker a task runs that has `ahead` tasks before it in its queue.
+    /// Returns within how many steps of its worker a task runs that has `ahead` tasks before it in its queue.
     #[must_use]
     #[inline]
     pub fn steps(&self, ahead: usize) -> u64 {
@@ -107,11 +106,11 @@ impl fmt::Display for NegeleLocal {
     }
 }
 
-/// What the workers of a [`NegeleLocal`] pool share.
+/// The shared state of the workers of a [`NegeleLocal`] pool.
 #[derive(Debug)]
 pub struct Shared {
     nodes: Nodes,
-    /// Of each worker; the last one is for pushes from outside.
+    /// The queues of each worker; the last ones are for pushes from outside.
     affine: Box<[Levels]>,
     balance: u32,
 }
@@ -128,13 +127,13 @@ impl Shared {
 pub struct Own {
     processor: Processor,
     home: usize,
-    /// Tasks taken since it looked at another worker.
+    /// Tasks taken since it last looked at another worker.
     taken: u32,
-    /// Which place's turn it is to be overdue.
+    /// The place whose turn it is in `poll_global`.
     turn: usize,
-    /// Whether `next` had nothing, and how often it took the most urgent task from outside since the last
-    /// look by turns.
+    /// True if `next` had nothing.
     ran_dry: bool,
+    /// How often `next` took the most urgent task from outside since the last poll.
     in_a_row: u32,
 }
 
@@ -152,7 +151,7 @@ impl Policy for NegeleLocal {
     #[inline]
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
         self.check()?;
-        let (nodes, processors) = Nodes::new(env.workers, VISITORS);
+        let (nodes, processors) = Nodes::new(env.workers, EXTERNAL_SLOTS);
         let affine = (0..=env.workers)
             .map(|_| Levels::new(&nodes, self.levels))
             .collect();
@@ -246,7 +245,8 @@ impl Policy for NegeleLocal {
         shared.affine.iter().find_map(|home| home.scan(&own.processor))
     }
 
-    /// Without the look whether somebody else has something more urgent.
+    /// Does not look for more urgent tasks at other workers.
+
     #[inline]
     fn drain(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
         shared.affine[own.home].pop(&own.processor)
@@ -258,7 +258,7 @@ impl Policy for NegeleLocal {
     }
 }
 
-/// A task of a random other worker that is more urgent than all that this one has.
+/// Takes a task of a random other worker that is more urgent than all of this one's.
 #[cold]
 #[inline]
 fn balance(shared: &Shared, own: &Own, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -273,14 +273,15 @@ fn balance(shared: &Shared, own: &Own, cx: &Cx<'_>) -> Option<TaskRef> {
     Some(task)
 }
 
-/// The most urgent task of another worker; a few more come along.
+/// Takes the most urgent task of another worker, and a few more.
+
 #[inline]
 fn share(shared: &Shared, own: &Own, other: usize, cx: &Cx<'_>) -> Option<TaskRef> {
     cx.count(Count::StealAttempts, 1);
     let (home, other) = (&shared.affine[own.home], &shared.affine[other]);
     let task = other.pop(&own.processor)?;
     let mut stolen = 1;
-    // While it has more than the one that it is about to take.
+    // While the other one has more than the task that it is about to take.
     while stolen <= SHARE && other.has_several() {
         let Some(another) = other.pop(&own.processor) else {
             break;

@@ -4,15 +4,15 @@
 //! ```text
 //!   level 0, most urgent  ──▶ [ a b c ]     next: the first level that has a task
 //!   level 1, normal       ──▶ [ d e ]
-//!   level 2               ──▶ [ ]           overdue: one level after the other
-//!   level 3, idle         ──▶ [ f ]         a worker that pushes here wakes nobody
+//!   level 2               ──▶ [ ]           poll_global: one level after the other
+//!   level 3, idle         ──▶ [ f ]         a worker that pushes here wakes no other
 //!
 //!   a task's word:  priority : 8 | 0 … | node that travels with it : 32
 //! ```
 //!
-//! [`Negele`] has one set of queues for all workers, as published; [`NegeleLocal`] has one per worker, which
-//! its authors name as future work. The queues, their nodes and hazard pointers are
-//! [`Linked`](warpweft_queue::Linked)'s affair.
+//! [`Negele`] has one set of queues for all workers, as published. [`NegeleLocal`] has one per worker, which
+//! its authors name as future work. [`Linked`](warpweft_queue::Linked) has the queues, their nodes and hazard
+//! pointers.
 
 mod levels;
 mod local;
@@ -26,25 +26,24 @@ use warpweft_queue::{Nodes, Processor};
 use warpweft_task::{TaskRef, Why};
 
 /// How many threads can push from outside at the same time without waiting for each other.
-const VISITORS: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+const EXTERNAL_SLOTS: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     1
 } else {
     4
 };
 
-/// One lock-free FIFO queue per priority for all workers; a task goes to the back of its queue whatever the
-/// reason.
+/// One lock-free FIFO queue per priority for all workers. A task always goes to the back of its queue.
 ///
-/// A spawner chooses the priority: level 0 is the most urgent, the last level is *idle*, for what nobody
-/// needs to be woken for. Without a choice a task is [normal](crate::priority::level): level
-/// `(levels - 1) / 2`.
+/// A spawner chooses the priority. Level 0 is the most urgent. The last level is *idle*, for tasks for which
+/// no worker needs to be woken. Without a choice a task is [normal](crate::priority::level): level `(levels -
+/// 1) / 2`.
 ///
 /// # What is promised
 ///
-/// A ready task with `M` tasks before it in its own level is taken within [`Negele::steps`] steps:
-/// `levels × 61 × (M + 1)` of the pool's slowest worker, whatever is more urgent; with polls of `T` at most
-/// that takes `T` times as long. In the most urgent level, or with no more urgent tasks, it is `M + 1` steps,
-/// and one more for every 61.
+/// A ready task with `M` tasks before it in its level is taken within [`Negele::steps`] steps: `levels × 61 ×
+/// (M + 1)` of the pool's slowest worker, whatever is more urgent. With polls of `T` at most that takes `T`
+/// times as long. In the most urgent level, or with no more urgent tasks, it is `M + 1` steps, and one more
+/// for every 61.
 ///
 /// ```
 /// use warpweft_policy::{Negele, Policy};
@@ -58,14 +57,14 @@ pub struct Negele {
 }
 
 impl Negele {
-    /// Four levels: urgent, normal, low and idle.
+    /// Makes four levels: urgent, normal, low and idle.
     #[must_use]
     #[inline]
     pub fn new() -> Self {
         Self { levels: 4 }
     }
 
-    /// How many levels there are, idle included: 2 to 32. Another number is an error when the pool is built.
+    /// Sets the number of levels, idle included: 2 to 32. Another number is an error when the pool is built.
     #[must_use]
     #[inline]
     pub fn levels(mut self, levels: usize) -> Self {
@@ -73,13 +72,15 @@ impl Negele {
         self
     }
 
-    /// Whether there may be so many levels.
+    /// Checks that the number of levels is allowed.
+
     #[inline]
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         check(self.levels).map(drop)
     }
 
-    /// Within how many steps of the slowest worker a task runs that has `ahead` tasks before it in its level.
+    /// Returns within how many steps of the slowest worker a task runs that has `ahead` tasks before it in
+    /// its level.
     #[must_use]
     #[inline]
     pub fn steps(&self, ahead: usize) -> u64 {
@@ -105,7 +106,7 @@ impl fmt::Display for Negele {
     }
 }
 
-/// What the workers of a [`Negele`] pool share.
+/// The shared state of the workers of a [`Negele`] pool.
 #[derive(Debug)]
 pub struct Shared {
     nodes: Nodes,
@@ -116,7 +117,7 @@ pub struct Shared {
 #[derive(Debug)]
 pub struct Own {
     processor: Processor,
-    /// Which level's turn it is to be overdue.
+    /// The level whose turn it is in `poll_global`.
     turn: usize,
 }
 
@@ -134,7 +135,7 @@ impl Policy for Negele {
     #[inline]
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
         self.check()?;
-        let (nodes, processors) = Nodes::new(env.workers, VISITORS);
+        let (nodes, processors) = Nodes::new(env.workers, EXTERNAL_SLOTS);
         let levels = Levels::new(&nodes, self.levels);
         let own = |processor| Own { processor, turn: 0 };
         Ok((
@@ -176,7 +177,8 @@ impl Policy for Negele {
         shared.levels.scan(&own.processor)
     }
 
-    /// All that is ready lies where everybody finds it.
+    /// Returns nothing: all ready tasks are in shared queues.
+
     #[inline]
     fn drain(_: &Shared, _: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
         None

@@ -69,7 +69,7 @@ fn a_priority_stays_with_its_task_and_so_does_its_node() {
         assert_eq!(priority::of(task.policy_word()), Some(0));
         let _ = pool.push(0, task, Why::Yielded);
     }
-    // Three tasks, four queues; nobody else is there who could look at a node.
+    // Three tasks, four queues; no other thread could read a node.
     assert_eq!(pool.shared.nodes.made(), 3 + 4);
     assert_eq!(pool.counters.get(Count::Nodes), 3, "without those of the queues");
     assert_eq!(pool.all(0).len(), 3);
@@ -118,12 +118,12 @@ fn balancing_brings_what_is_more_urgent() {
     let order = pool.all(0);
     let place = order.iter().position(|&number| number == 100);
     assert!(place.is_some_and(|place| place < 60), "{order:?}");
-    // Not more urgent than anything there; it comes when nothing is.
+    // It is the least urgent, so it comes when nothing else is left.
     assert_eq!(order.last(), Some(&101));
 }
 
-/// Whatever more urgent tasks do, one of each level runs within the stated bound: as many steps as are said,
-/// of a worker that is kept busy for ever by more urgent tasks that yield.
+/// Whatever more urgent tasks do, one of each level runs within the stated bound. More urgent tasks that
+/// yield keep the worker busy forever.
 fn keeps_its_bound<P: Policy>(policy: &P, bound: impl Fn(usize) -> u64) {
     let levels = u64::from(policy.priorities());
     for priority in 0..=levels {

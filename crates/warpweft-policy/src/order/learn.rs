@@ -1,45 +1,45 @@
-//! Whether the oldest or the newest task is to be next: learned from what either has come to.
+//! Learns which task should be next, the oldest or the newest, from the results of both.
 //!
 //! ```text
-//!   so many tasks of the oldest ──▶ what came of it ─┐
-//!   so many tasks of the newest ──▶ what came of it ─┴─▶ the better one for a while ──▶ the other one once more, and so on
+//!   some tasks, the oldest first ──▶ sample ─┐
+//!   some tasks, the newest first ──▶ sample ─┴─▶ the better order for a while ──▶ the other one once more, and so on
 //! ```
 //!
-//! What is observed costs no stamp on any task. The time that a task takes is the time between two looks by
-//! the tasks between them: where one order finds its data in the cache and the other one does not, that is
-//! where it shows. How long tasks wait is how many there are times that (Little's law), so what an order does
-//! to the waits shows in how the lane grows under it.
+//! The observation puts no stamp on any task. The time of a task is the time between two looks, divided by
+//! the number of tasks between them. It shows when one order finds its data in the cache and the other does
+//! not. By Little's law the waiting time of tasks is their number times that. So the effect of an order on
+//! waiting shows in the growth of the local queue.
 //!
 //! # Rules
 //!
-//! - The oldest first is fair, so the newest has to be better, and not merely as good.
-//! - It is better if the lane grows under the oldest and not under the newest, as with tasks that spawn
-//!   tasks: breadth first they are all there at once, and all wait.
-//! - It is better if tasks take a quarter longer under the oldest. But then nothing but time speaks for it,
-//!   and the oldest has every fourth turn all the same.
-//! - What has won is tried against the other one after 16 looks, and ever more seldom as long as it goes on
-//!   winning. If tasks take twice or half as long as they did, or the lane begins to grow or stops, then
-//!   another time has come, and it is tried soon.
+//! - The oldest first is fair, so the newest must be better, and not only as good.
+//! - The newest is better if the local queue grows under the oldest and not under the newest, as with tasks
+//!   that spawn tasks: breadth first they all exist at once, and all wait.
+//! - The newest is better if tasks take a quarter longer under the oldest. But then only speed favours it,
+//!   and the oldest still has every fourth turn.
+//! - After 16 looks the other order is tried, and ever more seldom while the better one continues winning. If
+//!   tasks take twice or half as long as before, or the growth of the local queue begins or stops, the load
+//!   has changed, and the other order is tried soon.
 
-/// After so many looks the other order is tried, at first and at most.
+/// After this number of looks the other order is tried, at first and at most.
 const SOON: u32 = 16;
 const SELDOM: u32 = 1024;
-/// The newest has so many turns before one of the oldest, where it is merely faster.
+/// The turns of the newest before one of the oldest, where the newest is only faster.
 const TURNS: u32 = 3;
-/// One task per task that was run, as the growth of a lane.
+/// A growth of one task per task that was run.
 const ONE: i64 = 64;
 
-/// What came of some tasks in one order.
+/// The observed results of one order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
-    /// What a task took, in nanoseconds.
+struct OrderSample {
+    /// The time of a task, in nanoseconds.
     pace: u64,
-    /// By how much the lane grew for each task, in 64ths.
+    /// The growth of the local queue for each task, in 64ths.
     growth: i64,
 }
 
-impl Seen {
-    /// The average of what was and what is, the latter counting as much as all before.
+impl OrderSample {
+    /// Returns the average of old and new, where the new one counts as much as all before.
     fn mixed_with(self, new: Self) -> Self {
         Self {
             pace: self.pace / 2 + new.pace / 2,
@@ -54,12 +54,12 @@ impl Seen {
     }
 }
 
-/// Which of the two it is.
+/// The better order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// The oldest: it costs nothing.
+    /// The oldest: it has no disadvantage.
     Oldest,
-    /// The newest: with the oldest the lane grows.
+    /// The newest: under the oldest the local queue grows.
     NewestGrows,
     /// The newest is faster.
     NewestFaster,
@@ -68,20 +68,21 @@ enum Verdict {
 /// What a worker has learned of the two orders.
 #[derive(Debug)]
 pub(super) struct Learner {
-    /// Of the oldest, and of the newest.
-    seen: [Option<Seen>; 2],
-    /// Which one is in force.
+    /// The samples of the oldest and of the newest.
+    seen: [Option<OrderSample>; 2],
+    /// True if the newest is in force.
     newest: bool,
     verdict: Verdict,
     /// Looks until the other one is tried.
     until_trial: u32,
     gap: u32,
-    /// The time and the length of the lane at the last look. `None`: what follows is not to be counted.
+    /// The time and the length of the local queue at the last look. `None`: the time until the next look does
+    /// not count.
     last: Option<(u64, usize)>,
 }
 
 impl Learner {
-    /// The oldest first, until something is known.
+    /// Starts with the oldest first.
     pub(super) fn new() -> Self {
         Self {
             seen: [None; 2],
@@ -93,16 +94,17 @@ impl Learner {
         }
     }
 
-    /// The lane was empty: time goes by with nothing to do, and says nothing of either order.
+    /// The local queue was empty: the idle time says nothing about either order.
     pub(super) fn idle(&mut self) {
         self.last = None;
     }
 
-    /// After `tasks` tasks: it is `now`, and so many are left. Whether the newest is to be next from now on.
+    /// Learns at time `now`, after `tasks` tasks, with `left` tasks left. Returns true if the newest is next
+    /// from now on.
     pub(super) fn look(&mut self, now: u64, left: usize, tasks: usize) -> bool {
         if let Some((then, before)) = self.last.replace((now, left)) {
             let tasks = tasks.max(1) as u64;
-            self.learn(Seen {
+            self.learn(OrderSample {
                 pace: now.saturating_sub(then) / tasks,
                 growth: (left as i64 - before as i64).saturating_mul(ONE) / tasks as i64,
             });
@@ -110,7 +112,7 @@ impl Learner {
         self.newest
     }
 
-    fn learn(&mut self, new: Seen) {
+    fn learn(&mut self, new: OrderSample) {
         let of_this = &mut self.seen[usize::from(self.newest)];
         let usual = of_this.is_none_or(|before| new.is_like(before));
         *of_this = Some(of_this.map_or(new, |before| before.mixed_with(new)));
@@ -133,7 +135,7 @@ impl Learner {
         self.verdict != Verdict::Oldest
     }
 
-    /// Both have been seen.
+    /// Compares the two samples.
     fn judge(&mut self) {
         let [Some(oldest), Some(newest)] = self.seen else {
             return;
@@ -166,8 +168,8 @@ mod tests {
 
     const TASKS: usize = 64;
 
-    /// A worker whose tasks take so long, and whose lane grows so much for each, under the oldest and under
-    /// the newest.
+    /// A worker with these times of tasks and growths of the local queue, under the oldest and under the
+    /// newest.
     struct World {
         learner: Learner,
         now: u64,
@@ -185,7 +187,7 @@ mod tests {
             }
         }
 
-        /// In how many of these looks the newest was in force.
+        /// Returns in how many of these looks the newest was in force.
         fn looks(&mut self, looks: usize, pace: [u64; 2], growth: [i64; 2]) -> usize {
             let mut newest = 0;
             for _ in 0..looks {
@@ -204,7 +206,7 @@ mod tests {
         for growth in [0, 1, -1] {
             let mut world = World::new();
             assert!(world.looks(2_000, [100, 100], [growth; 2]) <= 10);
-            // Somewhat faster is not enough.
+            // A little faster is not enough.
             assert!(world.looks(2_000, [110, 100], [growth; 2]) <= 10);
             let later = world.looks(10_000, [100, 300], [growth; 2]);
             assert!((5..=20).contains(&later), "{later} trials of 10 000");
@@ -229,11 +231,12 @@ mod tests {
     fn when_the_times_change_so_does_the_order() {
         let mut world = World::new();
         world.looks(5_000, [100, 100], [0, 0]);
-        // Tasks spawn tasks now: the lane begins to grow, which is noticed at once and not at the next trial.
+        // Tasks spawn tasks now: the local queue begins to grow. That is noticed at once, before the next
+        // trial.
         let newest = world.looks(50, [100, 100], [1, 0]);
         assert!(newest > 25, "{newest} of 50");
         world.looks(5_000, [100, 100], [1, 0]);
-        // And now they do not, and take longer.
+        // Now they spawn none, and take longer.
         let newest = world.looks(100, [1_000, 1_000], [0, 0]);
         assert!(newest < 60, "{newest} of 100");
     }

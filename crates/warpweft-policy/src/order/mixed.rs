@@ -1,8 +1,9 @@
-//! Orders between the two: newest first mostly, and the oldest at chosen times (EBSL 4.3.2 and 5.3.3).
+//! Orders between newest and oldest first: mostly the newest, and the oldest at chosen times (EBSL 4.3.2 and
+//! 5.3.3).
 //!
-//! All are built around one stack, and differ in when they take from its bottom, through the owner's own
-//! thief's end. When is a value: it is one comparison per task beside the two read-modify-writes of a stack,
-//! and so there is one loop for all of them.
+//! All use one stack, and differ in when they take from its bottom, through the owner's thief's end. That is
+//! a value: it costs one comparison per task beside the two read-modify-writes of a stack, so one loop is
+//! compiled for all of them.
 
 use super::learn::Learner;
 use super::plain::{LifoLocalQueue, PlainThief};
@@ -13,25 +14,25 @@ use std::num::NonZeroUsize;
 use warpweft_queue::{Amount, Full, Glance, Lifo, Owner, Steal};
 use warpweft_task::TaskRef;
 
-/// When the oldest task goes before the newest.
+/// Decides when the oldest task goes before the newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mix {
-    /// So many of the newest, then so many of the oldest, and so on.
+    /// This number of the newest, then this number of the oldest, and so on.
     Alternate(NonZeroUsize),
-    /// By chance: the newest with this probability in percent, from 1 to 99.
+    /// At random: the newest with this probability in percent, from 1 to 99.
     Stochastic(u8),
-    /// After so many of the newest, as many of the oldest as there were tasks at that moment. It is what
-    /// reversing the stack would come to, except that a task in the middle is not stuck there, between two
-    /// ends that grow.
+    /// After this number of the newest, as many of the oldest as there were tasks at that moment. It
+    /// approximates reversing the stack, except that a task in the middle is not stuck between two growing
+    /// ends.
     Reverse(NonZeroUsize),
-    /// It learns which is better, looking each time after so many tasks: the oldest, unless its lane grows
-    /// under it and not under the newest, as it does where tasks spawn tasks, or tasks take a quarter longer.
+    /// It learns which is better, comparing after this number of tasks. It takes the oldest, unless its local
+    /// queue grows under it and not under the newest (tasks spawn tasks), or tasks take a quarter longer.
     /// Each worker learns for itself.
     Adaptive(NonZeroUsize),
 }
 
-/// Newest first mostly, and the oldest at times.
+/// Mostly newest first, and the oldest at times.
 ///
 /// ```
 /// use warpweft_policy::Stealing;
@@ -44,11 +45,11 @@ pub enum Mix {
 pub struct MixedOrder(Mix);
 
 impl MixedOrder {
-    /// The order with this mix.
+    /// Makes the order with this mix.
     ///
     /// # Errors
     ///
-    /// A probability that is not one: 0 is `fifo`, 100 is `lifo`.
+    /// The percentage is not from 1 to 99: 0 is `fifo`, 100 is `lifo`.
     pub fn new(mix: Mix) -> Result<Self, PolicyError> {
         match mix {
             Mix::Stochastic(percent) if !(1..=99).contains(&percent) => Err(PolicyError::Other(format!(
@@ -90,20 +91,20 @@ impl Order for MixedOrder {
     }
 }
 
-/// A stack whose owner takes from its bottom, too.
+/// A stack whose owner also takes from its bottom.
 pub struct MixedLocalQueue {
     mix: Mix,
     stack: LifoLocalQueue<Lifo<TaskRef>>,
-    /// Whether it is the turn of the oldest.
+    /// True if it is the turn of the oldest.
     oldest: bool,
-    /// For how many tasks more.
+    /// The number of further tasks in this turn.
     left: usize,
     /// What it has learned, if it learns.
     learner: Learner,
 }
 
 impl MixedLocalQueue {
-    /// Whether the next task is to be the oldest one.
+    /// Returns true if the next task is to be the oldest one.
     #[inline]
     fn turn(&mut self, cx: &Cx<'_>) -> bool {
         if let Mix::Stochastic(newest) = self.mix {
@@ -116,7 +117,7 @@ impl MixedLocalQueue {
         self.oldest
     }
 
-    /// There is nothing to do: what comes after it is another time.
+    /// There are no tasks: the time until the next one does not count.
     #[inline]
     fn pause(&mut self) {
         if let Mix::Adaptive(_) = self.mix {
@@ -124,7 +125,7 @@ impl MixedLocalQueue {
         }
     }
 
-    /// The other one's turn, or whichever is better.
+    /// Changes to the other end, or to the better one.
     #[cold]
     fn change(&mut self, cx: &Cx<'_>) {
         self.oldest = match self.mix {
@@ -157,7 +158,7 @@ impl LocalQueue for MixedLocalQueue {
             self.pause();
             return None;
         }
-        // Where thieves are faster at the bottom, the newest will do.
+        // If thieves are faster at the bottom, it takes the newest.
         let oldest = if self.turn(cx) {
             self.stack.passed_over()
         } else {

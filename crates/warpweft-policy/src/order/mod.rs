@@ -1,14 +1,14 @@
-//! Orders: which of a worker's own tasks is next. The hot axis of a policy: a type, compiled into the
-//! worker's loop.
+//! Orders decide which of a worker's tasks is next. This is the hot axis of a policy: a type, compiled into
+//! the worker's loop.
 //!
 //! ```text
-//!   Order (a recipe) ──lane()──▶ Lane (the worker's) ──thief()──▶ LaneThief (everybody's)
+//!   Order (a recipe) ──local_queue()──▶ LocalQueue (the worker's) ──thief()──▶ LocalQueueThief (all workers')
 //!
-//!   push ──▶ [ oldest … newest ] ──▶ pop: whose turn it is
-//!               ▲ steal: the oldest   ▲ push_last: one that has waited before
+//!   push ──▶ [ oldest … newest ] ──▶ pop: the task whose turn it is
+//!               ▲ steal: the oldest   ▲ push_last: a task that has waited before
 //! ```
 //!
-//! Orders nest: one that is made of another passes to it what it does not decide itself. So
+//! Orders nest: an outer order leaves to the inner one what it does not decide. So
 //! `PriorityOrder<SlotOrder<FifoOrder>>` is an order, too.
 
 mod learn;
@@ -28,57 +28,57 @@ pub(crate) use priority::MOST_LEVELS;
 pub use priority::{PriorityLocalQueue, PriorityOrder, PriorityThief};
 pub use slot::{SlotLocalQueue, SlotOrder, SlotThief};
 
-/// The order of a worker's own tasks: a recipe. What it prints is the word of a policy's text.
+/// The order of a worker's tasks: a recipe. `Display` prints its word in a policy's text.
 pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
-    /// What keeps a worker's tasks in this order.
+    /// The queue that keeps a worker's tasks in this order.
     type LocalQueue: LocalQueue;
 
-    /// Whether `pop` favours what was pushed last. Then a task that gives way to its own lane goes behind the
-    /// newest other one ([`LocalQueue::pop_newest`]), and not before all; and by default it goes to the
-    /// pool's queue.
+    /// True if `pop` favours the task that was pushed last. Then a task that yields to its own local queue
+    /// goes behind the newest other one ([`LocalQueue::pop_newest`]), and not before all. By default it goes
+    /// to the pool's queue.
     const NEWEST_FIRST: bool;
 
-    /// Whether the order looks at the [priority](crate::priority) of a task. Then what waits outside of the
-    /// lanes is kept apart by levels, too, and a worker compares it with [`LocalQueue::first_level`] before
-    /// each task of its own. Without it none of this is compiled.
+    /// True if the order uses the [priority](crate::priority) of a task. Then the shared queues have levels,
+    /// too, and a worker compares them with [`LocalQueue::first_level`] before each of its own tasks.
+    /// Otherwise none of this is compiled.
     const BY_PRIORITY: bool = false;
 
-    /// How many priorities it tells apart; none, unless it says otherwise.
+    /// Returns how many priorities it distinguishes; the default is none.
     fn priorities(&self) -> u8 {
         0
     }
 
-    /// Within how many looks after what was passed over, or where nothing is, within how many tasks, the
-    /// oldest task has a turn, if all levels and slots are in use.
+    /// Returns within how many calls of `passed_over` the oldest task has a turn, if all levels and slots are
+    /// in use. Where nothing is passed over, it is the number of tasks.
     fn turns(&self) -> u64 {
         1
     }
 
-    /// An empty lane for so many tasks, for the time being.
+    /// Makes an empty local queue with initial room for `capacity` tasks.
     ///
     /// # Errors
     ///
-    /// The capacity, or what the order was given, is impossible, or memory is short.
+    /// The capacity, or a setting of the order, is impossible, or memory is short.
     fn local_queue(&self, capacity: usize) -> Result<Self::LocalQueue, PolicyError>;
 }
 
-/// A worker's own tasks, in the hands of the worker.
+/// The local queue of a worker, as the worker uses it.
 pub trait LocalQueue: Send + Sized + 'static {
-    /// The same lane in the hands of others.
+    /// The same local queue as others use it.
     type Thief: LocalQueueThief<Self>;
 
-    /// Whether [`push`](Lane::push) may give back another task than the one that it was given.
+    /// True if [`push`](LocalQueue::push) may return another task than the one that it was given.
     const DISPLACES: bool = false;
 
     /// Adds a task that is new or was woken.
     ///
     /// # Errors
     ///
-    /// [`Full`] with a task for which there is no room: this one, or, if it [displaces](Lane::DISPLACES), the
-    /// one that it has displaced.
+    /// [`Full`] with a task for which there is no room: this one, or, if it
+    /// [displaces](LocalQueue::DISPLACES), the one that it has displaced.
     fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>>;
 
-    /// Adds a task that has waited elsewhere: without the privileges of a new one.
+    /// Adds a task that has waited elsewhere, without the privileges of a new one.
     ///
     /// # Errors
     ///
@@ -88,61 +88,61 @@ pub trait LocalQueue: Send + Sized + 'static {
         self.push(task)
     }
 
-    /// Makes room for a task that [`push`](Lane::push) gave back, and adds it as
-    /// [`push_last`](Lane::push_last) does.
+    /// Makes room for a task that [`push`](LocalQueue::push) returned, and adds it as
+    /// [`push_last`](LocalQueue::push_last) does.
     ///
     /// # Errors
     ///
-    /// [`Full`] with the task if the lane cannot grow.
+    /// [`Full`] with the task if the local queue cannot grow.
     fn push_grown(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>>;
 
-    /// The task whose turn it is. `None`: there is none.
+    /// Takes the task whose turn it is; `None` if there is none.
     fn pop(&mut self, cx: &Cx<'_>) -> Option<TaskRef>;
 
-    /// The level of what `pop` would give, as it seems; [`usize::MAX`] if there is nothing. What waits
-    /// outside of the lane, and is more urgent, goes before it. An order without priorities has one level, 0.
+    /// Returns the level of the task that `pop` would seem to take; [`usize::MAX`] if there is none. More
+    /// urgent tasks outside of the local queue go before it. An order without priorities has one level, 0.
     fn first_level(&self) -> usize {
         if self.is_empty() { usize::MAX } else { 0 }
     }
 
-    /// The task that was pushed last, where that is the one that `pop` favours.
+    /// Takes the task that was pushed last, if `pop` favours that one.
     fn pop_newest(&mut self) -> Option<TaskRef> {
         None
     }
 
-    /// The task that `pop` may pass over for ever. `None` also if thieves are at it, and in an order that
-    /// passes over nothing.
+    /// Takes the task that `pop` may pass over forever. `None` also if thieves interfere, and in an order
+    /// that passes over nothing.
     fn passed_over(&mut self) -> Option<TaskRef> {
         None
     }
 
-    /// Takes everything out that thieves leave, in the order in which [`push_last`](Lane::push_last) puts it
-    /// back as it was.
+    /// Takes out everything that thieves leave, in the order in which [`push_last`](LocalQueue::push_last)
+    /// restores it.
     fn drain(&mut self, cx: &Cx<'_>) -> Vec<TaskRef>;
 
-    /// How many tasks there are; thieves may have taken some.
+    /// Returns the number of tasks; thieves may have taken some.
     fn len(&self) -> usize;
 
-    /// Whether there is no task. Stays true until the worker pushes or steals.
+    /// Returns true if there is no task. Stays true until the worker pushes or steals.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// For about how many more tasks there is room.
+    /// Returns for about how many more tasks there is room.
     fn room(&self) -> usize;
 
-    /// A handle to steal with.
+    /// Makes a handle to steal with.
     fn thief(&self) -> Self::Thief;
 }
 
-/// A lane in the hands of other workers.
+/// A local queue as other workers use it.
 pub trait LocalQueueThief<L>: Send + Sync + 'static {
-    /// Looks at the lane. Two equal glances: nobody took a task between them.
+    /// Takes a snapshot of the local queue. Two equal glances mean that no thread took a task between them.
     fn glance(&self) -> Glance;
 
-    /// Takes the oldest tasks, as many as `amount` says and `into` has room for.
+    /// Takes the oldest tasks, as many as `amount` wants and `into` has room for.
     fn steal_into(&self, into: &mut L, amount: Amount) -> Steal<TaskRef>;
 
-    /// Takes the oldest task. [`Steal::Empty`] only if there was none.
+    /// Takes the oldest task. Returns [`Steal::Empty`] only if there was none.
     fn steal_one(&self) -> Steal<TaskRef>;
 }

@@ -26,7 +26,7 @@ impl Order for FifoOrder {
 }
 
 /// Oldest first, in a queue of rings (EBSL 5.3.1: horizontal resizing). It grows by another ring instead of a
-/// larger one: nothing is moved, and what a burst has taken is given back after it.
+/// larger one: nothing is moved, and the memory of a burst is freed after it.
 ///
 /// ```
 /// use warpweft_policy::{Chained, PolicySpec};
@@ -70,31 +70,31 @@ impl Order for LifoOrder {
     }
 }
 
-/// What thieves see of a lane that is one queue.
+/// The thieves' end of a local queue that is one queue.
 #[derive(Debug)]
 pub struct PlainThief<Q: Owner<TaskRef>>(Q::Thief);
 
-/// A queue whose owner takes the oldest.
+/// A queue whose owner takes the oldest task.
 #[derive(Debug)]
 pub struct FifoLocalQueue<Q>(Q);
 
-/// A queue whose owner takes the newest.
+/// A queue whose owner takes the newest task.
 #[derive(Debug)]
 pub struct LifoLocalQueue<Q: Owner<TaskRef>> {
     stack: Q,
-    /// The owner's way to the oldest.
+    /// The owner's access to the oldest task.
     bottom: Q::Thief,
 }
 
 impl<Q> FifoLocalQueue<Q> {
-    /// Around a queue that is empty, or holds the first tasks.
+    /// Uses a queue that is empty, or holds the first tasks.
     pub fn new(queue: Q) -> Self {
         Self(queue)
     }
 }
 
 impl<Q: Owner<TaskRef>> LifoLocalQueue<Q> {
-    /// Around a stack that is empty, or holds the first tasks.
+    /// Uses a stack that is empty, or holds the first tasks.
     pub fn new(stack: Q) -> Self {
         let bottom = stack.thief();
         Self { stack, bottom }

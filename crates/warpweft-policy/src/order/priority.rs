@@ -1,8 +1,8 @@
-//! Levels of urgency: the highest one first that has a task.
+//! Levels of urgency: the highest level that has a task goes first.
 //!
-//! A task's level is its [priority](crate::priority), which whoever spawns it may choose; level 0 is the
-//! highest, and a task without a priority is on the one in the middle. Strict priorities starve: so what lies
-//! on lower levels counts as passed over, and the levels take turns when the worker looks after that.
+//! A task's level is its [priority](crate::priority), which its spawner may choose. Level 0 is the highest,
+//! and a task without a priority is on the middle level. Strict priorities starve. So tasks on lower levels
+//! count as passed over, and the levels take turns in `poll_global`.
 
 use super::{LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, PolicyError, priority};
@@ -11,10 +11,10 @@ use std::num::NonZeroUsize;
 use warpweft_queue::{Amount, Full, Glance, Steal};
 use warpweft_task::TaskRef;
 
-/// The most levels.
+/// The largest number of levels.
 pub(crate) const MOST_LEVELS: usize = 64;
 
-/// Levels of urgency, each with an order of its own: `priority:3` has 0, 1, which is the normal one, and 2.
+/// Levels of urgency, each with its own order: `priority:3` has the levels 0, 1 (normal) and 2.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -32,7 +32,7 @@ pub struct PriorityOrder<O> {
 }
 
 impl<O: Order> PriorityOrder<O> {
-    /// So many levels, 64 at most.
+    /// Makes an order with this number of levels, at most 64.
     #[must_use]
     pub fn new(inner: O, levels: NonZeroUsize) -> Self {
         Self { inner, levels }
@@ -43,7 +43,7 @@ impl<O: Order> fmt::Display for PriorityOrder<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "priority:{}", self.levels)?;
         let inner = self.inner.to_string();
-        // What a text can name has FIFO on each level.
+        // The orders that a text can name have FIFO on each level.
         if inner == "fifo" {
             Ok(())
         } else {
@@ -58,7 +58,7 @@ impl<O: Order> Order for PriorityOrder<O> {
     const BY_PRIORITY: bool = true;
 
     fn priorities(&self) -> u8 {
-        // With more there is no lane either.
+        // With more there is no local queue.
         let levels = self.levels.get();
         if levels > MOST_LEVELS { 0 } else { levels as u8 }
     }
@@ -82,13 +82,13 @@ impl<O: Order> Order for PriorityOrder<O> {
     }
 }
 
-/// A lane for each level.
+/// A local queue for each level.
 pub struct PriorityLocalQueue<L> {
     levels: Box<[L]>,
     turn: usize,
 }
 
-/// The same in the hands of others.
+/// The same as other workers use it.
 pub struct PriorityThief<T>(Box<[T]>);
 
 impl<L> PriorityLocalQueue<L> {
@@ -134,7 +134,7 @@ impl<L: LocalQueue> LocalQueue for PriorityLocalQueue<L> {
         let (before, from_turn) = self.levels.split_at_mut(self.turn);
         from_turn.iter_mut().chain(before).find_map(|level| {
             let oldest = level.passed_over();
-            // A level that passes over nothing gives what is next there: its thief's end is the oldest.
+            // If a level passes over nothing, the oldest task is at its thief's end.
             oldest.or_else(|| level.thief().steal_one().taken())
         })
     }
@@ -161,8 +161,8 @@ impl<L: LocalQueue> LocalQueueThief<PriorityLocalQueue<L>> for PriorityThief<L::
         let glances = self.0.iter().map(LocalQueueThief::glance);
         glances.fold(Glance { len: 0, mark: 0 }, |all, one| Glance {
             len: all.len + one.len,
-            // A change of one of them is one of the whole; two that make up for each other are a hint gone
-            // wrong.
+            // A change of one mark changes the whole. Two changes that cancel each other out are a wrong
+            // hint.
             mark: all.mark.rotate_left(1) ^ one.mark,
         })
     }
@@ -178,8 +178,8 @@ impl<L: LocalQueue> LocalQueueThief<PriorityLocalQueue<L>> for PriorityThief<L::
     }
 }
 
-/// Tries the levels from the highest to the lowest. It is empty only if all are; a level where a race was
-/// lost may be not.
+/// Tries the levels from the highest to the lowest. The result is empty only if all are; a level where a race
+/// was lost may have tasks.
 fn first_that_is_not_empty<I>(
     levels: impl Iterator<Item = I>,
     mut steal: impl FnMut(I) -> Steal<TaskRef>,

@@ -1,14 +1,14 @@
-//! A slot for the task that was pushed last, before any other order (EBSL 4.3.2, tokio, Go).
+//! A slot for the task that was pushed last, in front of any other order (EBSL 4.3.2, tokio, Go).
 //!
 //! ```text
-//!   push ──▶ [slot] ──what was there──▶ [lane of the inner order]
-//!              │ first, but not more than `limit` times in a row
+//!   push ──▶ [slot] ──the former task──▶ [local queue of the inner order]
+//!              │ first, but at most `limit` times in a row
 //!   pop  ◀─────┘
 //! ```
 //!
-//! The running task wakes or spawns it, so it finds its data in the cache. The limit keeps two tasks that
-//! wake each other from starving the lane. A thief takes what is in the slot if the lane is empty, and it lay
-//! there when the thief looked last: so a worker that is in a long task coroutines nothing.
+//! The running task has woken or spawned the new one, so its data is in the cache. The limit keeps two tasks
+//! that wake each other from starving the local queue. A thief takes the task in the slot if the local queue
+//! is empty, and the task was there when the thief last looked. So a worker in a long task strands nothing.
 
 use super::{LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, PolicyError};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use warpweft_queue::{Amount, Full, Glance, Slot, Steal};
 use warpweft_task::TaskRef;
 
-/// A slot before an order.
+/// A slot in front of an order.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
@@ -35,7 +35,7 @@ pub struct SlotOrder<O> {
 }
 
 impl<O: Order> SlotOrder<O> {
-    /// A slot that goes first so often in a row at most.
+    /// Makes a slot that goes first at most this often in a row.
     #[must_use]
     pub fn new(inner: O, limit: NonZeroUsize) -> Self {
         Self { inner, limit }
@@ -46,7 +46,7 @@ impl<O: Order> fmt::Display for SlotOrder<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "slot:{}", self.limit)?;
         let inner = self.inner.to_string();
-        // What a text can name has FIFO behind the slot.
+        // The orders that a text can name have FIFO behind the slot.
         if inner == "fifo" {
             Ok(())
         } else {
@@ -78,7 +78,7 @@ impl<O: Order> Order for SlotOrder<O> {
     }
 }
 
-/// A lane with a slot before it.
+/// A local queue with a slot in front of it.
 pub struct SlotLocalQueue<L> {
     slot: Arc<Slot<TaskRef>>,
     inner: L,
@@ -86,7 +86,7 @@ pub struct SlotLocalQueue<L> {
     in_a_row: usize,
 }
 
-/// A slot and a lane in the hands of others.
+/// A slot and a local queue as other workers use them.
 pub struct SlotThief<T> {
     slot: Arc<Slot<TaskRef>>,
     inner: T,
@@ -124,7 +124,7 @@ impl<L: LocalQueue> LocalQueue for SlotLocalQueue<L> {
         self.inner.pop(cx).or_else(|| self.slot.take())
     }
 
-    /// What is in the slot goes before all levels, as long as it may.
+    /// The task in the slot goes before all levels, while the limit allows it.
     fn first_level(&self) -> usize {
         if self.in_a_row < self.limit && !self.slot.is_empty() {
             return 0;
@@ -143,7 +143,7 @@ impl<L: LocalQueue> LocalQueue for SlotLocalQueue<L> {
         self.inner.passed_over()
     }
 
-    /// What was in the slot goes behind the others.
+    /// The task in the slot goes behind the others.
     fn drain(&mut self, cx: &Cx<'_>) -> Vec<TaskRef> {
         let mut tasks = self.inner.drain(cx);
         tasks.extend(self.slot.take());

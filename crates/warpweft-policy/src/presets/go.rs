@@ -6,20 +6,20 @@ use std::fmt;
 use warpweft_queue::{Amount, Fifo, FifoThief, Full, Locked, Owner, Thief};
 use warpweft_task::{TaskRef, Why};
 
-/// Times round all victims before a worker gives up; the last time it takes what is next elsewhere, too.
+/// Rounds through all victims before a worker gives up. In the last round it also takes from the slots.
 const ROUNDS: usize = 4;
 
-/// As Go schedules goroutines: what a task spawns or wakes runs next, the others in a ring of 256, half of
-/// which overflows into a global queue; that one gets every 61st step, and what yields. Thieves take half of
-/// a ring, and what is next last.
+/// As Go schedules goroutines. A task that another task spawns or wakes runs next. The others are in a ring
+/// of 256, half of which overflows into a global queue; that one also gets tasks that yield, and has every
+/// 61st step. Thieves take half of a ring, and from the slot last.
 ///
 /// In Go a chain of tasks that run next shares one time slice, and is preempted after 10 ms. Nothing is
-/// preempted here; every second look at what is overdue goes to the ring instead.
+/// preempted here; every second call of `poll_global` takes from the ring instead.
 ///
 /// # What is promised
 ///
 /// A ready task with `M` other ready tasks in the pool is taken within [`Go::steps`]`(M)` steps, 122 × (M +
-/// 257), of its worker (of any, if it is in the global queue); with polls of `T` at most that takes `T` times
+/// 257), of its worker (of any, if it is in the global queue). With polls of `T` at most that takes `T` times
 /// as long.
 ///
 /// ```
@@ -31,7 +31,7 @@ const ROUNDS: usize = 4;
 pub struct Go;
 
 impl Go {
-    /// Within how many steps of its worker a task runs when `others` are ready.
+    /// Returns within how many steps of its worker a task runs when `others` are ready.
     #[must_use]
     #[inline]
     pub fn steps(others: usize) -> u64 {
@@ -46,7 +46,7 @@ impl fmt::Display for Go {
     }
 }
 
-/// What thieves see: the rings, what is next, and the global queue.
+/// What thieves see: the rings, the slots, and the global queue.
 pub struct Shared {
     rings: Box<[FifoThief<TaskRef>]>,
     next: Box<[FifoThief<TaskRef>]>,
@@ -55,7 +55,7 @@ pub struct Shared {
 
 /// A worker's slot and ring.
 pub struct Own {
-    /// Holds one task at most: whoever pushes takes the old one out.
+    /// Holds at most one task: a push takes the old one out.
     next: Fifo<TaskRef>,
     ring: Fifo<TaskRef>,
     turn: u32,
@@ -90,8 +90,7 @@ impl Policy for Go {
         match own {
             Some(own) if why != Why::Yielded => {
                 let before = own.next.pop();
-                // The slot may be full all the same: a thief has claimed its task and not yet carried it
-                // away.
+                // The slot may still be full: a thief has claimed its task and not yet taken it out.
                 let homeless = own.next.push(task).err().map(|Full(task)| task);
                 for task in before.into_iter().chain(homeless) {
                     ring::push(&mut own.ring, &shared.global, task, cx);
@@ -148,7 +147,8 @@ impl Policy for Go {
                     return stolen;
                 }
             }
-            // What was just woken is about to run: it is left to its worker until nothing else is found.
+            // A task that was just woken is about to run: it is left to its worker until nothing else is
+            // found.
             let last = attempt >= (ROUNDS - 1) * workers;
             last.then(|| shared.next[victim].steal_one().taken()).flatten()
         })

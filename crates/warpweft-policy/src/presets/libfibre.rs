@@ -1,5 +1,5 @@
 //! Placement as in libfibre (M. Karsten and S. Barghi, 2020): a new task stays with its spawner, a woken one
-//! goes back to the worker where it last ran.
+//! returns to the worker where it last ran.
 
 use super::ring::take_one;
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake, WorkerId};
@@ -7,26 +7,27 @@ use std::fmt;
 use warpweft_queue::{Fifo, FifoThief, Full, Locked, Owner, Thief};
 use warpweft_task::{TaskRef, Waiting, Why};
 
-/// Tasks that a worker's own queue holds at first.
+/// The initial capacity of a worker's queue, in tasks.
 const CAPACITY: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     2
 } else {
     256
 };
 
-/// As libfibre schedules fibres: one queue per worker, oldest first. What a task spawns goes to its worker's
-/// queue, and so does what yields; what is woken goes to the worker where it last ran, which is woken for it;
-/// what comes from outside goes to a random worker. A worker without tasks takes one from a random other one.
-/// Whoever yields alone goes on at once.
+/// As libfibre schedules fibres: one queue per worker, oldest first. A spawned or yielding task goes to its
+/// worker's queue. A woken task goes to the worker where it last ran, which is woken for it. A task from
+/// outside goes to a random worker. A worker without tasks takes one from a random other one. If nothing else
+/// is ready, a task that yields continues at once.
 ///
-/// A worker's queue has two halves here, one that only the worker pushes to and one for everybody else; it
-/// takes from both by turns.
+/// A worker's queue has two halves here, one that only the worker pushes to and one for all other threads. It
+/// takes from both in turn.
 ///
 /// # What is promised
 ///
 /// A ready task with `M` other ready tasks in the pool is taken within [`Libfibre::own_steps`]`(M)` steps, 2
-/// × (M + 1) + M / 30, of its worker. If that one makes none, within [`Libfibre::steps`]`(M, workers)` of any
-/// other one, which is 61 × 2 × workers × (M + 1). With polls of `T` at most that takes `T` times as long.
+/// × (M + 1) + M / 30, of its worker. If that worker makes none, it is taken within [`Libfibre::steps`]`(M,
+/// workers)` of any other one, which is 61 × 2 × workers × (M + 1). With polls of `T` at most that takes `T`
+/// times as long.
 ///
 /// ```
 /// use warpweft_policy::Libfibre;
@@ -37,18 +38,19 @@ const CAPACITY: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 pub struct Libfibre;
 
 impl Libfibre {
-    /// Within how many steps of any worker a task runs when `others` are ready in a pool of so many workers.
+    /// Returns within how many steps of any worker a task runs when `others` are ready in a pool of
+    /// `workers`.
     #[must_use]
     #[inline]
     pub fn steps(others: usize, workers: usize) -> u64 {
         u64::from(Self::INTERVAL * 2).saturating_mul(workers as u64 * (others as u64 + 1))
     }
 
-    /// Within how many steps of its own worker a task runs.
+    /// Returns within how many steps of its worker a task runs.
     #[must_use]
     #[inline]
     pub fn own_steps(others: usize) -> u64 {
-        // Every 61st step may be somebody else's.
+        // Every 61st step may be for another worker's queue.
         2 * (others as u64 + 1) + others as u64 / 30 + 1
     }
 }
@@ -60,10 +62,10 @@ impl fmt::Display for Libfibre {
     }
 }
 
-/// A worker's queue, as others see it.
+/// A worker's queue, as others use it.
 struct Home {
     own: FifoThief<TaskRef>,
-    /// What others pushed.
+    /// The tasks that others pushed.
     brought: Locked<TaskRef>,
 }
 
@@ -74,9 +76,9 @@ pub struct Shared(Box<[Home]>);
 pub struct Own {
     me: usize,
     queue: Fifo<TaskRef>,
-    /// Whether what others brought has its turn.
+    /// True if the tasks of others have their turn.
     brought_first: bool,
-    /// Whose turn it is to be overdue.
+    /// The worker whose turn it is in `poll_global`.
     turn: usize,
 }
 
@@ -106,7 +108,7 @@ impl Policy for Libfibre {
 
     #[inline]
     fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
-        // One more than the worker's number; 0 is a task that never waited.
+        // The word is the worker's number plus one; 0 is a task that never waited.
         let last_ran = (task.policy_word() as usize)
             .checked_sub(1)
             .filter(|&worker| why == Why::Woken && worker < shared.0.len());
@@ -141,7 +143,8 @@ impl Policy for Libfibre {
         }
     }
 
-    /// One of another worker, which may be stuck: the others by turns, both halves of each.
+    /// Takes a task of another worker, which may be stuck: the others in turn, both halves of each.
+
     #[inline]
     fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         own.turn = own.turn.wrapping_add(1);
@@ -179,7 +182,7 @@ impl Policy for Libfibre {
 
     #[inline]
     fn is_only_ready(shared: &Shared, own: &Own) -> bool {
-        // What others have counts, too: `poll_global` may bring it.
+        // The queues of others count, too: `poll_global` may take from them.
         own.queue.is_empty()
             && shared
                 .0

@@ -1,10 +1,11 @@
-//! The schedulers of other runtimes, with their sizes and limits, on our queues, our sleep and our tasks.
+//! The schedulers of other runtimes, with their sizes and limits, on Warpweft's queues, idle protocol and
+//! tasks.
 //!
-//! They are there to tell two things apart: what a *policy* is worth, and what an *implementation* is. So
-//! each has the rings, ticks, slots, overflow and placement of its original; none of them has options. Two
-//! things stay the framework's: how many search and sleep (at most half of the workers, one successor for the
-//! last searcher, as in Go and tokio), and a bound on how long a task waits, which their originals do not all
-//! have.
+//! They separate two questions: what a *policy* is worth, and what an *implementation* is worth. So each has
+//! the rings, ticks, slots, overflow and placement of its original; none has options. Two things remain the
+//! framework's. It decides how many workers search and sleep (at most half of them search, and the last
+//! searcher wakes one successor, as in Go and tokio). And it bounds how long a task waits, which not all
+//! originals do.
 //!
 //! | | [`Go`] | [`Tokio`] | [`Libfibre`] |
 //! |---|---|---|---|

@@ -1,10 +1,10 @@
-//! What Go and tokio have in common: a ring of 256, whose older half goes to a locked queue when it is full.
+//! The ring of Go and tokio: 256 tasks; when it is full, its older half goes to a locked queue.
 
 use crate::{Count, Cx};
 use warpweft_queue::{CapacityError, Fifo, FifoThief, Full, Locked, Owner, Steal, Thief};
 use warpweft_task::TaskRef;
 
-/// Tasks that a ring holds. The model checkers get rings that are soon full.
+/// The capacity of a ring, in tasks. The model checkers get rings that are soon full.
 pub(super) const RING: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     2
 } else {
@@ -16,7 +16,8 @@ pub(super) fn make() -> Result<Fifo<TaskRef>, CapacityError> {
     Fifo::with_capacity(RING)
 }
 
-/// At the back of the ring. A full one gives its older half, and then this task, to the queue of the pool.
+/// Pushes to the back of the ring. A full ring gives its older half, and then this task, to the queue of the
+/// pool.
 #[inline]
 pub(super) fn push(ring: &mut Fifo<TaskRef>, overflow: &Locked<TaskRef>, task: TaskRef, cx: &Cx<'_>) {
     if let Err(Full(task)) = ring.push(task) {
@@ -32,8 +33,9 @@ fn push_half(ring: &mut Fifo<TaskRef>, overflow: &Locked<TaskRef>, task: TaskRef
     overflow.push_batch(half.into_iter().chain([task]));
 }
 
-/// The oldest task of the pool's queue. To an empty ring comes a fair share of the others, half a ring at
-/// most; to any other none: they might be thrown out again, behind newer ones, for ever.
+/// Takes the oldest task of the pool's queue. An empty ring also gets a fair share of the others, half a ring
+/// at most. Another ring gets none: they might overflow again, behind newer ones, forever.
+
 #[inline]
 pub(super) fn refill(ring: &mut Fifo<TaskRef>, global: &Locked<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
     let first = global.pop()?;
@@ -47,14 +49,15 @@ pub(super) fn refill(ring: &mut Fifo<TaskRef>, global: &Locked<TaskRef>, cx: &Cx
     Some(first)
 }
 
-/// One task, unless there is none for certain.
+/// Takes one task; `None` only if there is none for certain.
+
 #[inline]
 pub(super) fn take_one(ring: &FifoThief<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
     loop {
         match ring.steal_one() {
             Steal::Taken { first, .. } => return Some(first),
             Steal::Empty | Steal::Few(_) => return None,
-            // Somebody else took something: it is not known to be empty.
+            // Another thread took something: it is not known to be empty.
             Steal::Lost => cx.pause(),
         }
     }

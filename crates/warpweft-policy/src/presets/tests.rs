@@ -1,4 +1,4 @@
-//! Each preset puts a task where its original would, and keeps its bound.
+//! Tests that each preset puts a task where its original would, and keeps its bound.
 
 use super::tokio::PollInterval;
 use crate::testing::{Busy, Pool, keeps_its_bound};
@@ -13,7 +13,7 @@ fn go_runs_the_newest_next_and_the_others_in_their_order() {
     let _ = pool.push(0, yields, Why::Yielded);
     assert_eq!(pool.run(0, Go::next), Some(3));
     assert_eq!(pool.run(0, Go::next), Some(0));
-    // A yielded goroutine is in the global queue; by turns with the ring.
+    // A yielded goroutine is in the global queue, which has its turn beside the ring.
     assert_eq!(pool.run(0, Go::poll_global), Some(9));
     assert_eq!(pool.run(0, Go::poll_global), Some(1));
     pool.end_all();
@@ -23,7 +23,7 @@ fn go_runs_the_newest_next_and_the_others_in_their_order() {
 fn go_takes_what_is_next_elsewhere_last() {
     let mut pool = Pool::new(&Go, 2);
     pool.spawn(0, 0..3);
-    // Half of the ring of two, rounded up or down, before what is next.
+    // Half of the ring of two, rounded up or down, before the slot.
     assert_eq!(pool.run(1, Go::search), Some(0));
     let mut rest: Vec<_> = std::iter::from_fn(|| pool.run(1, Go::search)).collect();
     rest.extend(std::iter::from_fn(|| pool.run(1, Go::next)));
@@ -33,7 +33,7 @@ fn go_takes_what_is_next_elsewhere_last() {
 #[test]
 fn half_of_a_full_ring_overflows() {
     let mut pool = Pool::new(&Go, 1);
-    // One is next, 256 fill the ring, one more throws 128 out, and follows them.
+    // One is in the slot, 256 fill the ring, one more moves 128 out, and follows them.
     pool.spawn(0, 0..258);
     assert_eq!(pool.run(0, Go::next), Some(257));
     assert_eq!(pool.run(0, Go::next), Some(128));
@@ -113,12 +113,12 @@ fn libfibre_brings_a_woken_task_home() {
     pool.call(1, |shared, own, cx| {
         Libfibre::suspended(shared, own, task.waiting(), cx);
     });
-    // On its own worker it simply stays, and so does what yields there though it once ran elsewhere.
+    // On its own worker it stays, and so does a task that yields there though it once ran elsewhere.
     assert_eq!(pool.push(1, task, Why::Woken), Wake::Any);
     let task = pool.call(1, Libfibre::next).expect("at home");
     assert_eq!(pool.push(2, task, Why::Yielded), Wake::Any);
     assert_eq!(pool.run(2, Libfibre::next), Some(7));
-    // A word that is no worker's number is nobody's home.
+    // A word that is no worker's number selects no worker.
     let stray = pool.task(8, 1_000);
     assert_eq!(pool.push(0, stray, Why::Woken), Wake::Any);
     assert_eq!(pool.run(0, Libfibre::next), Some(8));

@@ -8,28 +8,26 @@ use warpweft_task::{TaskRef, Why};
 
 /// How often in a row the slot goes before the ring.
 const SLOT_IN_A_ROW: u32 = 3;
-/// Tasks between two looks at the clock, and the interval of the first looks at the injector.
+/// Tasks between two reads of the clock, and the first interval between polls of the injector.
 const EVENTS: u32 = 61;
-/// How much time there is to be between two looks at the injector.
+/// The wanted time between two polls of the injector.
 const TARGET_NS: u64 = 200_000;
 /// The interval's limits, in tasks.
 const INTERVALS: (u64, u64) = (2, 127);
 
-/// As tokio schedules tasks: what a task spawns or wakes goes to a slot of its worker, what was there to a
-/// ring of 256, half of which overflows into the injector. The slot goes first three times in a row. The
-/// injector gets every 61st step at first; then as many as it takes to look there every 200 µs, by a moving
-/// average of the length of a step (weight of a new one 1/10), 2 to 127. What yields goes to the back of the
-/// ring. Thieves take half of a ring; nobody takes from a slot.
+/// As tokio schedules tasks. A task that another task spawns or wakes goes to a slot of its worker. The
+/// former task of the slot goes to a ring of 256, half of which overflows into the injector. The slot goes
+/// first three times in a row. The injector has every 61st step at first. Then it has a step every 200 µs, by
+/// a moving average of the length of a step (weight of a new one 1/10), but every 2 to 127 steps. A task that
+/// yields goes to the back of the ring. Thieves take half of a ring; they do not take from a slot.
 ///
 /// # What is promised
 ///
 /// A ready task with `M` other ready tasks in the pool is taken within [`Tokio::steps`]`(M)` steps, 61 × (M +
-/// 257), of its worker (of any, if it is in the injector); with polls of `T` at most that takes `T` times as
-/// long. tokio itself looks at the injector every 127 steps at the least; here the pool sees to it that it is
-/// every 61.
+/// 257), of its worker (of any, if it is in the injector). With polls of `T` at most that takes `T` times as
+/// long. tokio itself polls the injector at least every 127 steps; here the pool does so every 61.
 ///
-/// A task in the slot waits for as long as the running one does not end its step: nobody else can reach it
-/// (tokio#4730).
+/// A task in the slot waits until the running one ends its step: no other worker can reach it (tokio#4730).
 ///
 /// ```
 /// use warpweft_policy::Tokio;
@@ -40,7 +38,7 @@ const INTERVALS: (u64, u64) = (2, 127);
 pub struct Tokio;
 
 impl Tokio {
-    /// Within how many steps of its worker a task runs when `others` are ready.
+    /// Returns within how many steps of its worker a task runs when `others` are ready.
     #[must_use]
     #[inline]
     pub fn steps(others: usize) -> u64 {
@@ -61,7 +59,7 @@ pub struct Shared {
     injector: Locked<TaskRef>,
 }
 
-/// A worker's slot and ring, and how it knows when to look at the injector.
+/// A worker's slot and ring, and the interval at which it polls the injector.
 pub struct Own {
     slot: Option<TaskRef>,
     in_a_row: u32,
@@ -70,11 +68,11 @@ pub struct Own {
     pace: PollInterval,
 }
 
-/// The length of a step, and what follows from it.
+/// The length of a step, and the interval that follows from it.
 pub(super) struct PollInterval {
     /// The moving average, in nanoseconds; 0 if nothing is known.
     mean_ns: u64,
-    /// When the clock was read last; `None` if the worker had nothing to do since.
+    /// When the clock was last read; `None` if the worker had nothing to do since.
     since: Option<u64>,
     pub(super) interval: u32,
 }
@@ -89,7 +87,8 @@ impl PollInterval {
         }
     }
 
-    /// `EVENTS` steps are done.
+    /// Learns after `EVENTS` steps.
+
     #[inline]
     pub(super) fn learn(&mut self, now: u64) {
         if let Some(since) = self.since.replace(now) {
@@ -146,7 +145,7 @@ impl Policy for Tokio {
                 ring::push(&mut own.ring, &shared.injector, task, cx);
                 Wake::Any
             }
-            // Its worker is awake, and nobody else could take it.
+            // Its worker is awake, and no other worker could take it.
             None => Wake::None,
         }
     }

@@ -5,8 +5,9 @@ use super::presets::PRESETS;
 use super::words::{Parsed, Parser, Word};
 use crate::Stealing;
 use crate::order::{FifoOrder, MOST_LEVELS, Mix, MixedOrder, PriorityOrder, SlotOrder};
+use crate::policy::YieldTo;
 use crate::stealing::{
-    Axes, Help, MOST_CAPACITY, MOST_QUEUES, Overflow, Rebalance, StealAmount, Victims, Woken, YieldTo,
+    Axes, Help, MOST_CAPACITY, MOST_QUEUES, Overflow, Rebalance, StealAmount, Victims, Woken,
 };
 use warpweft_queue::{Amount, MAX_CAPACITY};
 

@@ -1,4 +1,4 @@
-//! A queue for each worker, for woken tasks that ran there last.
+//! One queue for each worker, for woken tasks that ran there last.
 
 use crate::by_class::Ranked;
 use crate::order::Order;
@@ -13,40 +13,40 @@ impl<O: Order> AffineQueues<O> {
         Self((0..affine).map(|_| Ranked::new(levels)).collect())
     }
 
-    /// The word of a task that this worker has run: its number + 1, beside the priority.
+    /// Returns the word of a task that this worker has run: its number + 1, beside the priority.
     pub(super) fn word(word: u64, worker: usize) -> u64 {
         priority::keep(word, worker as u64 + 1)
     }
 
-    /// Where a task ran last, if it is to go there.
+    /// Returns the worker where a task ran last, if it is to go there.
     pub(super) fn of(&self, task: &TaskRef) -> Option<usize> {
         let preferred = priority::own(task.policy_word()).checked_sub(1)? as usize;
         (preferred < self.0.len()).then_some(preferred)
     }
 
-    /// A task goes to where it ran last. Returns its class.
+    /// Puts a task into the queue of the worker where it ran last. Returns its class.
     pub(super) fn push(&self, preferred: usize, task: TaskRef) -> usize {
         self.0[preferred].push(task)
     }
 
-    /// A worker's own, if there is something.
+    /// Returns a worker's own queue, if it has tasks.
     #[inline]
     pub(super) fn own(&self, worker: usize) -> Option<&Ranked<O>> {
         self.0.get(worker).filter(|preferred| !preferred.is_empty())
     }
 
-    /// A task of whichever worker has one for certain: of each, the oldest of its most urgent class.
+    /// Takes a task of any worker that has one for certain: of each, the oldest of its most urgent class.
     pub(super) fn pop(&self) -> Option<TaskRef> {
         self.0.iter().find_map(Ranked::pop)
     }
 
-    /// A task of the worker whose turn it is, of the class whose turn it is.
+    /// Takes a task of the worker and of the class whose turn it is.
     pub(super) fn pop_by_turns(&self, turn: usize) -> Option<TaskRef> {
         let worker = turn.checked_rem(self.0.len())?;
         self.0[worker].pop_by_turns(turn / self.0.len())
     }
 
-    /// The oldest task of this class at the worker whose turn it is, or at the next one that has one.
+    /// Takes the oldest task of this class at the worker whose turn it is, or at the next one that has one.
     pub(super) fn pop_class(&self, class: usize, turn: usize) -> Option<TaskRef> {
         let (before, rest) = self.0.split_at(turn.checked_rem(self.0.len())?);
         rest.iter()
@@ -54,12 +54,12 @@ impl<O: Order> AffineQueues<O> {
             .find_map(|preferred| preferred.pop_class(class))
     }
 
-    /// Whether no worker has a task of this class.
+    /// Returns true if no worker has a task of this class.
     pub(super) fn have_none(&self, class: usize) -> bool {
         self.0.iter().all(|preferred| preferred.has_none(class))
     }
 
-    /// Whether nothing has come home to anybody, as it seems.
+    /// Returns true if no worker's queue seems to have a task.
     pub(super) fn are_empty(&self) -> bool {
         self.0.iter().all(Ranked::is_empty)
     }

@@ -1,26 +1,27 @@
-//! How many tasks a thief takes at once: what was said, or what it has learned to be better, one or half.
+//! How many tasks a thief takes at once: a fixed amount, or one or half, whichever it has learned to be
+//! better.
 //!
-//! Half is right where tasks are short and many, for then each theft has to pay for many tasks. It is wrong
-//! where tasks are long: what was taken is taken on by the next thief before it has run, and each task
-//! changes worker several times. Both can be seen by the thief itself:
+//! Half is right where tasks are short and many, because then each theft has to pay for many tasks. It is
+//! wrong where tasks are long: the next thief takes the stolen tasks before they have run, and each task
+//! changes worker several times. The thief itself can observe both:
 //!
 //! ```text
-//!   took many, ran less than half of them, and has nothing any more   ──▶ they went on: less greed
-//!   took one, is back within 20 µs, and more lies there               ──▶ it steals all the time: more greed
+//!   took many, ran less than half of them, and has nothing any more   ──▶ others took them: take fewer
+//!   took one, is back within 20 µs, and more is there                 ──▶ it steals all the time: take more
 //! ```
 
 use super::StealAmount;
 use crate::{Count, Cx};
 use warpweft_queue::Amount;
 
-/// A thief that is back so soon, in nanoseconds, takes too few: a theft costs some hundred nanoseconds, and
-/// disturbs the victim.
+/// A thief that is back within this time, in nanoseconds, takes too few: a theft costs some hundred
+/// nanoseconds, and disturbs the victim.
 const SOON: u64 = 20_000;
-/// Half from here on.
+/// From this score on the amount is half.
 const HALF: u8 = 4;
 const MOST: u8 = 8;
 
-/// What a thief takes.
+/// The learned amount of one thief.
 pub(super) struct AdaptiveAmount {
     portion: StealAmount,
     /// From 0 to 8.
@@ -38,7 +39,7 @@ impl AdaptiveAmount {
         }
     }
 
-    /// How many to take now.
+    /// Returns how many to take now.
     pub(super) fn amount(&self) -> Amount {
         match self.portion {
             StealAmount::Fixed(amount) => amount,
@@ -47,7 +48,7 @@ impl AdaptiveAmount {
         }
     }
 
-    /// Having nothing any more, it has taken `taken` tasks; so many had lain there.
+    /// Learns from a theft: the worker, which had no tasks, took `taken` of `lay` tasks.
     pub(super) fn took(&mut self, taken: usize, lay: usize, cx: &Cx<'_>) {
         if self.portion != StealAmount::Adaptive {
             return;
@@ -72,8 +73,8 @@ mod tests {
     use std::cell::{Cell, RefCell};
     use warpweft_platform::random::Rng;
 
-    /// A thief that takes `taken` of `lay` again and again, having run so many meanwhile, in so many
-    /// nanoseconds; how much it takes then.
+    /// A thief that takes `taken` of `lay` again and again, and runs `ran` tasks in `ns` nanoseconds between.
+    /// Returns how many it takes then.
     fn after(
         amount: &mut AdaptiveAmount,
         times: usize,
@@ -99,7 +100,7 @@ mod tests {
         assert_eq!(amount.amount(), Amount::Half);
         // It runs all that it takes.
         assert_eq!(after(&mut amount, 100, 32, 64, 32, 1_000_000), Amount::Half);
-        // It takes 32 and runs one: a few of those do not change its mind.
+        // It takes 32 and runs one: a few of those do not change the amount.
         assert_eq!(after(&mut amount, 3, 32, 64, 1, 1_000_000), Amount::Half);
         assert_eq!(after(&mut amount, 20, 32, 64, 1, 1_000_000), Amount::One);
         // One long task after the other: one at a time is right.

@@ -1,70 +1,57 @@
-//! The cold axes of a stealing policy: values, looked at only where the way of a task is slow already.
+//! The cold axes of a stealing policy: values that only slow paths use.
 
+use crate::YieldTo;
 use std::fmt;
 use std::num::NonZeroUsize;
 use warpweft_queue::Amount;
 
-/// Where a task goes for which its worker's queue has no room.
+/// The destination of a task for which its worker's queue has no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Overflow {
     /// The queue grows, while thieves are at work: in place, or by another ring with
     /// [`ChainOrder`](crate::order::ChainOrder).
     Grow,
-    /// The spawner tries again, so often at most, until thieves have made room; each time is counted as
-    /// `retries`. Then, or where there is no other worker, into the locked queue: a spawner that waits for
-    /// ever would be a pool that hangs.
+    /// The spawner tries again, at most this often, until thieves have made room; each time is counted as
+    /// `retries`. After that, or if there is no other worker, the task goes into the locked queue: a spawner
+    /// that waits forever would stop the pool.
     Retry(NonZeroUsize),
-    /// Into one locked queue of the pool, as in Go and tokio.
+    /// One locked queue of the pool, as in Go and tokio.
     Locked,
-    /// Into one lock-free queue of the pool; what that has no room for (65 536 tasks) into a locked one.
+    /// One lock-free queue of the pool; beyond its room (65 536 tasks) a locked one.
     LockFree,
-    /// Into so many lock-free queues of the pool, by turns (EBSL B.8: five); what they have no room for (16
-    /// 384 tasks each) into a locked one. With priorities each level has queues of its own, here and with the
-    /// two others; the room is divided among them.
+    /// This number of lock-free queues of the pool, in turn (EBSL B.8: five); beyond their room (16 384 tasks
+    /// each) a locked one. With priorities each level has its own queues, here and with the two others; the
+    /// room is divided among them.
     Multi(NonZeroUsize),
 }
 
-/// Where a task goes that gives way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum YieldTo {
-    /// Into its worker's own queue (EBSL's soft yield). With FIFO that is behind all others; with LIFO behind
-    /// the newest, so that it gives way to one task, the one whose data is still in the cache.
-    Local,
-    /// Into queues of the pool that workers look at now and then (EBSL's hard yield): one for each two
-    /// workers, eight at most.
-    Global,
-}
-
-/// Where a task goes that was woken.
+/// The destination of a task that was woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Woken {
-    /// To the worker whose task has woken it: what it will read was just written there.
+    /// The worker whose task has woken it, because what it will read was just written there.
     Waker,
-    /// To the worker where it ran last: what it has read before may still be there. That worker is woken for
-    /// it.
+    /// The worker where it ran last, because what it has read before may still be in its cache. That worker
+    /// is woken for it.
     Last,
 }
 
-/// From whom a worker without tasks steals.
+/// The victims of a worker without tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Victims {
-    /// From anybody, beginning with one chosen by chance.
+    /// All others, beginning with a random one.
     Random,
-    /// From those so many whose numbers are nearest to its own: a hierarchy along which tasks move (EBSL
-    /// 5.3.1: 15).
+    /// The workers whose numbers are nearest to its own: a hierarchy along which tasks move (EBSL 5.3.1: 15).
     Nearest(NonZeroUsize),
-    /// First from those on its core, then from those that share its second-level cache, its last-level one,
-    /// its memory node, then the rest; with probability 1/8 it begins one level farther out, with 1/64 two,
-    /// and so on, so that none is out of reach. Where workers are not pinned nobody knows who is near, and it
-    /// is as `Random`.
+    /// First those on its core, then those that share its second-level cache, its last-level one, its memory
+    /// node, then the rest. With probability 1/8 it begins one level farther out, with 1/64 two, and so on,
+    /// so that each is in reach. If workers are not pinned it is as `Random`.
     Topology,
-    /// It learns whether those who are near have anything: as [`Topology`](Victims::Topology) while they do
-    /// (where nobody knows who is near, it is the two whose numbers are beside its own), else as
-    /// [`Random`](Victims::Random). Each worker learns for itself.
+    /// It learns whether near workers have anything. While they do, it is as [`Topology`](Victims::Topology),
+    /// else as [`Random`](Victims::Random). If workers are not pinned, the near ones are the two with
+    /// adjacent numbers. Each worker learns for itself.
     Adaptive,
 }
 
@@ -72,10 +59,10 @@ pub enum Victims {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StealAmount {
-    /// That much.
+    /// This amount.
     Fixed(Amount),
-    /// It learns: half, unless what it takes is taken on before it runs, as with few long tasks; then one.
-    /// Each worker learns for itself.
+    /// It learns: half, unless another thief takes the stolen tasks before they run, as with few long tasks;
+    /// then one. Each worker learns for itself.
     Adaptive,
 }
 
@@ -85,37 +72,38 @@ impl From<Amount> for StealAmount {
     }
 }
 
-/// Whether a worker with much to do asks others to take of it.
+/// Decides whether a worker with many tasks asks others to steal from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Help {
-    /// It does not: who has nothing must find it.
+    /// It does not: a worker without tasks must find it.
     None,
-    /// It chooses another worker, each by turns, which steals from it once, at its next occasion.
+    /// It chooses another worker, each in turn, which steals from it once, at its next occasion.
     Shed,
-    /// The same; and that worker keeps it as its first victim until somebody else asks.
+    /// The same; and that worker keeps it as its first victim until another worker asks.
     ShedSticky,
-    /// It draws a ticket, which lies in a queue of the pool until a worker without tasks takes it up.
+    /// It puts its number into a queue of the pool, until a worker without tasks takes it.
     Tickets,
 }
 
-/// Whether a worker that has tasks takes of one that has clearly more, so that the tasks of both wait alike.
+/// Decides whether a worker that has tasks steals from one that has clearly more, so that the tasks of both
+/// wait equally long.
 ///
-/// Without it nobody balances a pool in which nobody is idle: who happens to have half as many tasks gives
-/// each of them twice as many turns, for ever.
+/// Without it a pool in which no worker is idle stays unbalanced: a worker that happens to have half as many
+/// tasks gives each of them twice as many turns, forever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rebalance {
-    /// It does not: a worker takes of others when it has nothing.
+    /// It does not: a worker steals only when it has nothing.
     Off,
-    /// It compares its queue with another worker's, each by turns, once in so many looks after what is
-    /// overdue (which come after [`INTERVAL`](crate::Policy::INTERVAL) tasks each). If the other one has at
-    /// least four tasks more, and a sixteenth, it runs the oldest of them, and looks again at the next look
-    /// but one.
+    /// It compares its queue with another worker's, each in turn, once in this number of calls of
+    /// `poll_global` (which come after [`INTERVAL`](crate::Policy::INTERVAL) tasks each). If the other one
+    /// has at least four tasks more, and a sixteenth, it runs the oldest of them, and compares again at the
+    /// next call but one.
     Every(NonZeroUsize),
 }
 
-/// All of them together. What is not here is the order.
+/// All axes except the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Axes {
     pub(crate) steal: StealAmount,
@@ -173,15 +161,6 @@ impl fmt::Display for Help {
     }
 }
 
-impl fmt::Display for YieldTo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Local => "local",
-            Self::Global => "global",
-        })
-    }
-}
-
 impl fmt::Display for Woken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -212,10 +191,10 @@ impl Axes {
         "woken",
         "rebalance",
     ];
-    /// Of these, the ones that are printed whatever they say.
+    /// The options that are always printed.
     const ALWAYS: [&str; 4] = ["steal", "overflow", "capacity", "yield"];
 
-    /// What is written after `name=`. `None`: there is no such option.
+    /// Returns what is written after `name=`; `None` if there is no such option.
     pub(crate) fn value(&self, name: &str) -> Option<String> {
         Some(match name {
             "steal" => self.steal.to_string(),
@@ -230,7 +209,7 @@ impl Axes {
         })
     }
 
-    /// The oldest four options always, the others where they say something unusual.
+    /// Prints the oldest four options always, the others if they are not the defaults.
     pub(crate) fn print(&self, usual: &Self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for name in Self::OPTIONS {
             let says = |value: &Option<String>| Self::ALWAYS.contains(&name) || *value != usual.value(name);

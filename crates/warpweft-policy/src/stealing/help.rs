@@ -1,30 +1,30 @@
-//! Workers with much to do, and how they ask others to take of it (EBSL 5.3.1: work shedding; sharing from
-//! busy to free).
+//! Workers with many tasks, and how they ask others to steal from them (EBSL 5.3.1: work shedding; sharing
+//! from busy to free).
 //!
 //! ```text
-//!   shed:     busy worker ──swap(its number)──▶ slot of another worker, by turns ──▶ it steals there at its next occasion
-//!   tickets:  busy worker ──push(its number)──▶ queue of tickets ──pop──▶ a worker that searches steals there first
+//!   shed:     busy worker ──swap(its number)──▶ slot of another worker, in turn ──▶ it steals there at its next occasion
+//!   tickets:  busy worker ──push(its number)──▶ queue of numbers ──pop──▶ a worker that searches steals there first
 //! ```
 //!
-//! They ask where their way is slow already: when their lane is full, and when they look up after some tasks.
+//! They ask on slow paths only: when their local queue is full, and when they poll after some tasks.
 
 use super::Help;
 use crate::{Count, PolicyError, Tally, Wake, WorkerId};
 use std::num::NonZeroUsize;
 use warpweft_queue::{Mpmc, Slot};
 
-/// A worker with so many tasks has much to do.
+/// From this number of tasks on a worker asks for help.
 const MUCH: usize = 32;
 
-/// Where all workers of a pool ask for help.
+/// The place where all workers of a pool ask for help.
 pub(super) struct HelpRequests {
     sticky: bool,
     by: By,
 }
 
 enum By {
-    Nobody,
-    /// For each worker who asks it, as his number + 1.
+    NoWorker,
+    /// For each worker the number + 1 of the worker that asks it.
     Slots(Box<[Slot<NonZeroUsize>]>),
     Tickets(Box<Mpmc<NonZeroUsize>>),
 }
@@ -36,25 +36,25 @@ impl HelpRequests {
                 By::Slots((0..workers).map(|_| Slot::new()).collect())
             }
             Help::Tickets if workers > 1 => By::Tickets(Box::new(Mpmc::with_capacity(workers)?)),
-            Help::None | Help::Shed | Help::ShedSticky | Help::Tickets => By::Nobody,
+            Help::None | Help::Shed | Help::ShedSticky | Help::Tickets => By::NoWorker,
         };
         let sticky = help == Help::ShedSticky;
         Ok(Self { sticky, by })
     }
 
-    /// Asks for help if the worker has much to do. Whom to wake for it.
-    /// `pick` chooses among the others.
+    /// Asks for help if the worker has many tasks. Returns the worker to wake for it. `pick` chooses among
+    /// the others.
     pub(super) fn ask(&self, me: usize, tasks: usize, pick: usize, tally: Tally<'_>) -> Wake {
         if tasks < MUCH {
             return Wake::Any;
         }
         let number = NonZeroUsize::MIN.saturating_add(me);
         match &self.by {
-            By::Nobody => Wake::Any,
+            By::NoWorker => Wake::Any,
             By::Slots(slots) => {
-                // Anybody but itself.
+                // Any worker but itself.
                 let other = (me + 1 + pick % (slots.len() - 1)) % slots.len();
-                // What was asked before is forgotten: the last one counts.
+                // An earlier request is forgotten: the last one counts.
                 slots[other].swap(number);
                 tally.count(Count::HelpRequests, 1);
                 Wake::Worker(WorkerId(other))
@@ -67,8 +67,8 @@ impl HelpRequests {
         }
     }
 
-    /// Whom the worker is to steal from, because he asked for it. `kept` is the one that it keeps until
-    /// somebody else asks.
+    /// Returns the worker that asked `me` to steal from it. `kept` is the one that it keeps until another
+    /// asks.
     pub(super) fn asked_by(&self, me: usize, kept: &mut Option<usize>) -> Option<usize> {
         let By::Slots(slots) = &self.by else {
             return None;
@@ -81,13 +81,13 @@ impl HelpRequests {
         *kept
     }
 
-    /// Whether somebody asks this worker.
+    /// Returns true if another worker asks this one.
     #[inline]
     pub(super) fn is_asked(&self, me: usize) -> bool {
         matches!(&self.by, By::Slots(slots) if !slots[me].is_empty())
     }
 
-    /// Who drew the oldest ticket.
+    /// Returns the worker that asked first.
     pub(super) fn ticket(&self) -> Option<usize> {
         match &self.by {
             By::Tickets(tickets) if !tickets.is_empty() => tickets.try_pop().map(|number| number.get() - 1),

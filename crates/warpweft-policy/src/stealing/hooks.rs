@@ -1,4 +1,4 @@
-//! What the workers of a stealing pool do.
+//! The hooks of the workers of a stealing pool.
 
 mod urgent;
 
@@ -8,35 +8,35 @@ use super::help::HelpRequests;
 use super::overflow_queue::retry;
 use super::pool_queues::PoolQueues;
 use super::rebalance::Rebalancer;
-use super::thief::{rob, steal};
+use super::thief::{steal, steal_unless_new};
 use super::victims::VictimOrder;
-use super::{Help, MOST_CAPACITY, Overflow, Stealing, Woken, YieldTo};
+use super::{Help, MOST_CAPACITY, Overflow, Stealing, Woken};
 use crate::by_class::{self, Ranked};
 use crate::order::{LocalQueue, LocalQueueThief, Order};
-use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Tally, Wake};
+use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Tally, Wake, YieldTo};
 use urgent::{Ahead, compare, most_urgent};
 use warpweft_queue::{Amount, CapacityError, Full, Glance, Steal};
 use warpweft_task::{TaskRef, Waiting, Why};
 
-/// Once in so many searches a thief is content with one task (EBSL's rare small steal).
+/// Once in this number of searches a thief takes only one task (EBSL's rare small steal).
 const SMALL_STEALS: u32 = 8;
-/// So many tasks are much for a worker to take over the half of them that has work of its own.
+/// From this queue length on, a worker that has tasks does not take half of it.
 const MUCH: usize = 256;
-/// A cancellation is worth a look at so many tasks: so cancelled ones are an eighth of those that lie there
-/// at most.
+/// Each cancellation pays for a look at this number of tasks. So at most an eighth of the queued tasks are
+/// cancelled ones.
 const WORTH: u64 = 8;
-/// How many kinds of places `poll_global` goes round.
+/// How many kinds of places `poll_global` polls in turn.
 pub(super) const PLACES: usize = 6;
 
 type ThiefOf<O> = <<O as Order>::LocalQueue as LocalQueue>::Thief;
 
-/// What the workers of a [`Stealing`] pool share.
+/// The shared state of the workers of a [`Stealing`] pool.
 pub struct Shared<O: Order> {
-    /// For which reasons a worker's push does not go to its own lane: a bit for each [`Why`].
+    /// The reasons for which a worker's push does not go to its own local queue: a bit for each [`Why`].
     detours: u8,
-    /// Whether woken tasks go where they ran last.
+    /// True if woken tasks go where they ran last.
     to_last: bool,
-    /// Whether a worker that looks up has more to do than to look: it has a home, or may ask for help.
+    /// True if a worker that polls has more to do than to poll: it has an affine queue, or may ask for help.
     has_errands: bool,
     thieves: Box<[ThiefOf<O>]>,
     queues: PoolQueues<O>,
@@ -52,32 +52,32 @@ pub struct Local<O: Order> {
     victims: VictimOrder,
     amount: AdaptiveAmount,
     rebalancer: Rebalancer,
-    /// What each victim looked like when its only task was spared.
-    spared: Box<[Option<Glance>]>,
-    /// Searches so far.
+    /// The look of each victim when its only task was left to it.
+    declined: Box<[Option<Glance>]>,
+    /// The number of searches so far.
     searches: u32,
-    /// Whose turn it is to be overdue.
+    /// The place whose turn it is in `poll_global`.
     turn: usize,
-    /// Who asked last to be stolen from.
+    /// The worker that asked last to be stolen from.
     kept: Option<usize>,
-    /// Picks so far.
+    /// The number of picks so far.
     picks: usize,
-    /// Whether its lane was empty when `next` looked there, and how often it took the most urgent task from
-    /// elsewhere since the last look by turns. Only with priorities.
+    /// True if its local queue was empty when `next` looked there. Only with priorities.
     ran_dry: bool,
+    /// How often it took the most urgent task from elsewhere since the last poll. Only with priorities.
     in_a_row: u32,
     /// How many tasks had been cancelled when it looked for them last.
     evicted_at: u64,
 }
 
 impl<O: Order> Local<O> {
-    /// How many tasks lie in its lane.
+    /// How many tasks are in its local queue.
     #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
     pub(super) fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// One of several places of the pool: each worker goes round them, from a beginning of its own.
+    /// Picks one of several places of the pool: each worker goes round them, from a different beginning.
     fn pick(&mut self) -> usize {
         self.picks = self.picks.wrapping_add(1);
         self.picks
@@ -88,7 +88,8 @@ const fn bit(why: Why) -> u8 {
     1 << why as u8
 }
 
-/// Whether a worker's push for this reason does not go to its own lane, or not to where new tasks go there.
+/// Returns true if a worker's push for this reason does not go to its own local queue, or not to where new
+/// tasks go there.
 #[inline]
 fn is_detour<O: Order>(shared: &Shared<O>, why: Why) -> bool {
     shared.detours & bit(why) != 0
@@ -119,7 +120,7 @@ impl<O: Order> Policy for Stealing<O> {
                 victims: VictimOrder::of(me, axes.victims, env),
                 amount: AdaptiveAmount::new(axes.steal),
                 rebalancer: Rebalancer::new(axes.rebalance, me),
-                spared: vec![None; env.workers].into(),
+                declined: vec![None; env.workers].into(),
                 searches: 0,
                 turn: 0,
                 kept: None,
@@ -165,7 +166,7 @@ impl<O: Order> Policy for Stealing<O> {
 
     #[inline]
     fn is_fast_path(shared: &Shared<O>, why: Why) -> bool {
-        // A lane that gives another task back than it was given has changed by then.
+        // A local queue that may return another task than the one it was given has changed by then.
         !<O::LocalQueue as LocalQueue>::DISPLACES && !is_detour(shared, why)
     }
 
@@ -202,7 +203,7 @@ impl<O: Order> Policy for Stealing<O> {
         local.queue.pop(cx)
     }
 
-    /// Its lane alone: `next` draws on what all workers share where there are priorities.
+    /// Takes only from the local queue: with priorities `next` also takes from shared queues.
     fn drain(_: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         local.queue.pop(cx)
     }
@@ -215,11 +216,11 @@ impl<O: Order> Policy for Stealing<O> {
         {
             return Some(task);
         }
-        // Who has nothing is about to search.
+        // A worker that has nothing is about to search.
         if !local.queue.is_empty() {
             local.rebalancer.tick();
         }
-        // Mostly so: a worker that is busy with its own.
+        // The common case: a worker that is busy with its own tasks.
         if !came_home && is_nothing_shared(shared, local) {
             return rebalance(shared, local, cx).or_else(|| local.queue.passed_over());
         }
@@ -243,7 +244,7 @@ impl<O: Order> Policy for Stealing<O> {
             return Some(task);
         }
         local.searches = local.searches.wrapping_add(1);
-        // Where fewer than k tasks lie, somebody must run them all the same.
+        // Where fewer than k tasks wait, a worker must still run them.
         let amount = if local.searches.is_multiple_of(SMALL_STEALS) {
             Amount::One
         } else {
@@ -254,9 +255,9 @@ impl<O: Order> Policy for Stealing<O> {
         Some(task)
     }
 
-    /// Half of what is little, and one of what is much: this worker has work of its own, and what it takes
-    /// beyond one task lies behind that. Two that relieved each other of half of all they have would turn
-    /// first in, first out into a shuffle.
+    /// Half of a short queue, and one task of a long one. This worker has tasks, and everything beyond the
+    /// first stolen task waits behind them. Two workers that took half of long queues from each other would
+    /// destroy the order.
     fn steal_from_stuck(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let amount = |lies| if lies > MUCH { Amount::One } else { Amount::Half };
         steal_somewhere(shared, local, amount, cx).map(|(task, _)| task)
@@ -278,7 +279,7 @@ impl<O: Order> Policy for Stealing<O> {
                 match local_queue.steal_one() {
                     Steal::Taken { first, .. } => return Some(first),
                     Steal::Empty | Steal::Few(_) => return None,
-                    // Somebody else took something, or the queue grows: it is not known to be empty.
+                    // Another thread took something, or the queue grows: it is not known to be empty.
                     Steal::Lost => cx.pause(),
                 }
             }
@@ -288,7 +289,7 @@ impl<O: Order> Policy for Stealing<O> {
     fn evict(shared: &Shared<O>, local: &mut Local<O>, cancellations: u64, cx: &Cx<'_>) -> Vec<TaskRef> {
         let lying = local.queue.len() + shared.queues.len();
         let new = cancellations.wrapping_sub(local.evicted_at);
-        // Each cancellation pays for a look at so many tasks.
+        // Each cancellation pays for a look at `WORTH` tasks.
         if new.saturating_mul(WORTH) < lying as u64 {
             return Vec::new();
         }
@@ -317,21 +318,21 @@ impl<O: Order> Policy for Stealing<O> {
     }
 }
 
-/// What a worker does when it looks up: takes in what has come home, which it tells, and asks for help. Cold:
-/// most policies have nothing of the kind, and are to go straight on.
+/// Takes in the tasks of the affine queue and asks for help; returns true if there were such tasks. It is
+/// cold: most policies have neither.
 #[cold]
 #[inline(never)]
 fn run_requests<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<'_>) -> bool {
     let came_home = take_affine(shared, local, tally);
-    // Whoever sleeps was woken when the tasks were pushed.
+    // The worker that may sleep was woken when the tasks were pushed.
     let _ = shared
         .help_requests
         .ask(local.me, local.queue.len(), local.pick(), tally);
     came_home
 }
 
-/// The oldest task of one other worker, if it is time to look at one, and that has clearly more than this
-/// one, which has some.
+/// Takes the oldest task of one other worker, if it is time to look at one, and if that one has clearly more
+/// than this one, which has some.
 fn rebalance<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
     if !local.rebalancer.is_due() || local.queue.is_empty() {
         return None;
@@ -341,7 +342,8 @@ fn rebalance<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) ->
         .take(local.me, &local.victims, &shared.thieves, &mut local.queue, cx)
 }
 
-/// Something that is overdue. By turns: as long as one place never runs dry, the others would wait for ever.
+/// Takes a task that `next` may pass over. The places take turns: if one never became empty, the others would
+/// wait forever.
 #[inline(never)]
 fn by_turns<O: Order>(
     shared: &Shared<O>,
@@ -361,24 +363,23 @@ fn by_turns<O: Order>(
             Some(busy) => steal(&shared.thieves[busy], &mut local.queue, local.amount.amount(), cx),
             None => rebalance(shared, local, cx),
         },
-        // A worker that is in a long task does not look after what has come home to it.
+        // A worker in a long task does not look at its affine queue.
         _ => shared.queues.affine.pop_by_turns(turn / PLACES),
     });
     by_turns.or_else(|| came_home.then(|| local.queue.pop(cx)).flatten())
 }
 
-/// Whether nothing lies outside of the lanes, and nobody has asked this worker to steal. A hint, as each look
-/// is.
+/// Returns true if all shared queues seem empty, and no worker has asked this one to steal.
 fn is_nothing_shared<O: Order>(shared: &Shared<O>, local: &Local<O>) -> bool {
     shared.queues.is_empty() && (!shared.has_errands || has_no_request(shared, local))
 }
 
-/// Whether nothing has come home to anybody, and nobody has asked this worker to steal.
+/// Returns true if all affine queues seem empty, and no worker has asked this one to steal.
 fn has_no_request<O: Order>(shared: &Shared<O>, local: &Local<O>) -> bool {
     shared.queues.affine.are_empty() && local.kept.is_none() && !shared.help_requests.is_asked(local.me)
 }
 
-/// Something of another worker's lane, and how many lay there.
+/// Steals from another worker's local queue, and returns how many tasks were there.
 fn steal_somewhere<O: Order>(
     shared: &Shared<O>,
     local: &mut Local<O>,
@@ -388,11 +389,11 @@ fn steal_somewhere<O: Order>(
     let Local {
         queue,
         victims,
-        spared,
+        declined,
         ..
     } = local;
     let robbed = victims.round(cx).find_map(|victim| {
-        let taken = rob(&shared.thieves[victim], queue, &mut spared[victim], &amount, cx);
+        let taken = steal_unless_new(&shared.thieves[victim], queue, &mut declined[victim], &amount, cx);
         taken.map(|(task, lay)| (victim, task, lay))
     });
     let (victim, task, lay) = robbed?;
@@ -413,7 +414,7 @@ fn into_local_queue<O: Order>(
     }
 }
 
-/// A task that found its lane full.
+/// Stores a task that found its local queue full.
 #[cold]
 fn no_room<O: Order>(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, tally: Tally<'_>) -> Wake {
     let placed = match shared.full {
@@ -434,7 +435,7 @@ fn no_room<O: Order>(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, ta
         .ask(local.me, local.queue.len(), local.pick(), tally)
 }
 
-/// A push of a worker that does not go to its own lane, or not to where new tasks go there.
+/// Pushes a task that does not go to the worker's local queue, or not to where new tasks go there.
 #[inline(never)]
 fn detour<O: Order>(
     shared: &Shared<O>,
@@ -462,7 +463,7 @@ fn from_outside<O: Order>(shared: &Shared<O>, task: TaskRef, why: Why) -> Wake {
     Wake::Any
 }
 
-/// Takes in what has come home; whether there was anything.
+/// Takes in the tasks of the affine queue. Returns true if there were any.
 fn take_affine<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<'_>) -> bool {
     let Some(tasks) = shared.queues.take_affine(local.me) else {
         return false;
@@ -475,7 +476,7 @@ fn take_affine<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<
     true
 }
 
-/// A task gives way.
+/// Stores a task that yields.
 fn give_way<O: Order>(
     shared: &Shared<O>,
     local: &mut Local<O>,

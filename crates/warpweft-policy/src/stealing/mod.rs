@@ -1,30 +1,31 @@
-//! Work stealing: a lane of tasks per worker, and thieves that take many at once (EBSL chapters 4 and 5).
+//! Work stealing: each worker has a local queue of tasks, and thieves take many at once (EBSL chapters 4 and
+//! 5).
 //!
 //! ```text
 //!   outside ──▶ injector ────────────────┐
-//!   gave way ──▶ yielded (multi-queue) ──┤ overdue, search, scan
+//!   yield ────▶ yielded (multi-queue) ───┤ poll_global, search, scan
 //!   no room ──▶ overflow (one of three) ─┤
-//!   woken=last ──▶ home of each worker ──┤
+//!   woken=last ──▶ affine queues ────────┤
 //!                                        ▼
-//!   push ──▶ [lane of worker 0] ──▶ next      ◀── one, half, or at least k, by a thief's one CAS
-//!   push ──▶ [lane of worker 1] ──▶ next      ◀── which victim: `victims`, `help`, `level`
+//!   push ──▶ [local queue of worker 0] ──▶ next      ◀── one, half, or at least k, by a thief's one CAS
+//!   push ──▶ [local queue of worker 1] ──▶ next      ◀── which victim: `victims`, `help`, `level`
 //! ```
 //!
-//! With priorities each of these queues is one for each level, and what waits there and is more urgent than a
-//! worker's own tasks goes before them: `next` looks, too.
+//! With priorities each of these queues is one queue for each level. `next` then also takes what waits there
+//! and is more urgent than the worker's own tasks.
 //!
-//! The order of the lanes is a type, for it is asked for every task. Everything else is a value that is
-//! looked at where the way of a task is slow already: a lane is full or empty, a task gives way, a worker
-//! looks up after [`INTERVAL`](crate::Policy::INTERVAL) tasks.
+//! The order of the local queues is a type, because it is used for every task. Everything else is a value,
+//! used on slow paths only: a local queue is full or empty, a task yields, a worker polls after
+//! [`INTERVAL`](crate::Policy::INTERVAL) tasks.
 //!
-//! [`Stealing`] is the recipe; `hooks` is what a worker does; `pool_queues`, `affine`, `spill`, `victims`,
-//! `amount`, `help` and `level` are the parts that it uses.
+//! [`Stealing`] is the configuration; `hooks` is what a worker does; `pool_queues`, `affine`,
+//! `overflow_queue`, `victims`, `amount`, `help` and `rebalance` are the parts that it uses.
 //!
 //! # Invariants
 //!
-//! - A task lies in exactly one of: a lane, the injector, the yielded, the overflow, a home.
-//! - `search` may spare a victim's only task once: its owner is probably about to take it. A second look that
-//!   finds it unmoved takes it. `scan` spares nothing.
+//! - A task is in exactly one of: a local queue, the injector, the yielded, the overflow, an affine queue.
+//! - `search` may leave a victim's only task once, because its owner is probably about to take it. A second
+//!   look that finds it unmoved takes it. `scan` leaves nothing.
 
 mod affine;
 mod amount;
@@ -39,13 +40,14 @@ mod tests;
 mod thief;
 mod victims;
 
+use crate::YieldTo;
 use crate::by_class;
 use crate::order::{ChainOrder, FifoOrder, LifoOrder, MixedOrder, Order, PriorityOrder, SlotOrder};
 use std::fmt;
 use warpweft_queue::Amount;
 
 pub(crate) use axes::Axes;
-pub use axes::{Help, Overflow, Rebalance, StealAmount, Victims, Woken, YieldTo};
+pub use axes::{Help, Overflow, Rebalance, StealAmount, Victims, Woken};
 pub(crate) use overflow_queue::MOST_QUEUES;
 
 /// Work stealing with first-in, first-out queues: fair, best at the tail.
@@ -86,7 +88,7 @@ pub struct Stealing<O> {
 }
 
 impl<O: Order + Default> Stealing<O> {
-    /// Half per steal, from anybody, queues of 256 tasks that grow in place.
+    /// Steals half from a random victim; queues have 256 tasks and grow in place.
     #[must_use]
     pub fn new() -> Self {
         Self::with_order(O::default())
@@ -94,21 +96,21 @@ impl<O: Order + Default> Stealing<O> {
 }
 
 impl<O: Order> Stealing<O> {
-    /// As [`new`](Stealing::new), with an order that has settings of its own.
+    /// As [`new`](Stealing::new), with an order that has its own settings.
     #[must_use]
     pub fn with_order(order: O) -> Self {
         let axes = Self::USUAL;
         Self { order, axes }
     }
 
-    /// The axes as they are with the order alone.
+    /// The default axes of the order.
     pub(crate) const USUAL: Axes = Axes {
         steal: StealAmount::Fixed(Amount::Half),
         victims: Victims::Random,
         help: Help::None,
         overflow: Overflow::Grow,
         capacity: 256,
-        // Newest first, tasks that yield in a loop would share their worker with the newest task only.
+        // With newest first, tasks that yield in a loop would share their worker with the newest task only.
         yield_to: if O::NEWEST_FIRST {
             YieldTo::Global
         } else {
@@ -118,81 +120,82 @@ impl<O: Order> Stealing<O> {
         rebalance: Rebalance::Off,
     };
 
-    /// How many tasks a thief takes at once. Once in eight searches it is one, whatever this says: where
-    /// fewer than [`AtLeast`](Amount::AtLeast) lie, somebody must run them all the same.
+    /// Sets how many tasks a thief takes at once. Once in eight searches it is one in any case: where fewer
+    /// tasks than [`AtLeast`](Amount::AtLeast) wait, a worker must still run them.
     #[must_use]
     pub fn steal(mut self, portion: impl Into<StealAmount>) -> Self {
         self.axes.steal = portion.into();
         self
     }
 
-    /// From whom a worker steals.
+    /// Sets the victims of a worker.
     #[must_use]
     pub fn victims(mut self, victims: Victims) -> Self {
         self.axes.victims = victims;
         self
     }
 
-    /// Whether a worker with much to do asks others to take of it.
+    /// Sets whether a worker with many tasks asks others to steal from it.
     #[must_use]
     pub fn help(mut self, help: Help) -> Self {
         self.axes.help = help;
         self
     }
 
-    /// The capacity of a worker's queue in tasks, at first: 1 to 16 777 216, rounded up to a power of two.
+    /// Sets the initial capacity of a worker's queue in tasks: 1 to 16 777 216, rounded up to a power of two.
     #[must_use]
     pub fn capacity(mut self, tasks: usize) -> Self {
         self.axes.capacity = tasks;
         self
     }
 
-    /// What happens when a worker's queue is full.
+    /// Sets what happens when a worker's queue is full.
     #[must_use]
     pub fn overflow(mut self, overflow: Overflow) -> Self {
         self.axes.overflow = overflow;
         self
     }
 
-    /// Where tasks go that give way and do not say themselves where to.
+    /// Sets the destination of tasks that yield without naming one.
     #[must_use]
     pub fn yield_to(mut self, yield_to: YieldTo) -> Self {
         self.axes.yield_to = yield_to;
         self
     }
 
-    /// Where woken tasks go.
+    /// Sets the destination of woken tasks.
     #[must_use]
     pub fn woken(mut self, woken: Woken) -> Self {
         self.axes.woken = woken;
         self
     }
 
-    /// Whether a worker that has tasks takes of one that has clearly more. Usually it does not.
+    /// Sets whether a worker that has tasks steals from one that has clearly more. By default it does not.
     ///
-    /// With [`Rebalance::Every`]`(N)`: of two workers that are never idle, and spawn nothing, the one with
-    /// fewer tasks has at least as many as the other one, but for 3 or a sixteenth, after 61 × (N + the
-    /// difference) steps of its own. Then each task has 0.9 of the mean number of turns, and more, if workers
-    /// are as fast as each other, and queues longer than 48 tasks. The price: tasks that wake each other are
-    /// torn apart, and what the one worker had in its cache the other one has not. 16 is a good N.
+    /// With [`Rebalance::Every`]`(N)`: if two busy workers spawn nothing, their queue lengths differ by at
+    /// most max(3, 1/16) after 61 × (N + difference) steps of the poorer one. Then each task has at least 0.9
+    /// of the mean number of turns, if workers are equally fast, and queues longer than 48 tasks. The price:
+    /// tasks that wake each other are separated, and the new worker does not have their data in its cache. 16
+    /// is a good N.
     #[must_use]
     pub fn rebalance(mut self, rebalance: Rebalance) -> Self {
         self.axes.rebalance = rebalance;
         self
     }
 
-    /// Within how many steps of the worker where it lies (of any worker, if it came from outside or gave way
-    /// globally) a ready task runs, with `others` other ready tasks in a pool of so many workers.
+    /// Returns the number of steps within which a ready task runs, with `others` other ready tasks in a pool
+    /// of `workers` workers. They are steps of the worker that has the task, or of any worker if the task
+    /// came from outside or yielded globally.
     ///
-    /// It is 2 × 6 × 61 × `k` × (`others` + 1): six places have their turn at every 61st step, one of which
-    /// is the old end of the worker's own lane; `k` is how many levels, queues or homes take turns within a
-    /// place, queues and homes for each level. Twice, for a task from outside may go on waiting in a lane.
-    /// With polls of `T` at most that takes `T` times as long.
+    /// It is 2 × 6 × 61 × `k` × (`others` + 1). Six places have their turn at every 61st step; one of them is
+    /// the old end of the worker's local queue. `k` is how many levels, queues or affine queues take turns
+    /// within a place, the queues for each level. The factor 2 is there because a task from outside may
+    /// continue waiting in a local queue. With polls of `T` at most that takes `T` times as long.
     ///
-    /// Two axes are outside of it. With [`Overflow::LockFree`] and [`Overflow::Multi`] what overflows is
-    /// served by chance: soon, most probably, and nobody can say when. And a worker that is stuck in one task
-    /// makes no steps: what lies in its lane waits until others have nothing and steal it;
-    /// [`Cforall`](crate::Cforall) helps before that.
+    /// Two axes are excluded. With [`Overflow::LockFree`] and [`Overflow::Multi`] overflowed tasks are served
+    /// at random: most probably soon, but without a bound. And a worker that is stuck in one task makes no
+    /// steps: its local queue waits until others have nothing and steal from it; [`Cforall`](crate::Cforall)
+    /// helps before that.
     #[must_use]
     pub fn steps(&self, others: usize, workers: usize) -> u64 {
         let affine = if self.axes.woken == Woken::Last {

@@ -1,4 +1,4 @@
-//! What all workers share besides their lanes: queues for tasks that came from outside or found no room.
+//! Shared queues for tasks that came from outside or found no room in a local queue.
 
 use super::Overflow;
 use crate::order::LocalQueue;
@@ -8,23 +8,23 @@ use warpweft_platform::atomic::spin_loop;
 use warpweft_queue::{Full, Locked, Mpmc, Multi};
 use warpweft_task::TaskRef;
 
-/// The room of the one lock-free queue, and of each of several. Under loom, little enough for it to follow.
+/// The room of a single lock-free queue. Under loom it is small enough for a model.
 const ALONE: usize = if cfg!(warpweft_loom) { 2 } else { 1 << 16 };
 const EACH: usize = if cfg!(warpweft_loom) { 2 } else { 1 << 14 };
-/// The most lock-free queues that one may ask for: 64 MiB of them.
+/// The largest number of lock-free queues: 64 MiB of them.
 pub(crate) const MOST_QUEUES: usize = 256;
 
-/// Beside what a worker takes its share of a queue.
+/// Decides when a worker takes its share of a queue.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Beside {
-    /// If it has nothing of its own: what came from outside may go to whoever has time.
+    /// Only if it has no tasks: tasks from outside may go to another worker that has time.
     Nothing,
-    /// Whatever it has: what found no room is older than that. One at a time behind tasks that give way again
-    /// and again, it would take its time.
+    /// Always: tasks that found no room are older than its own. Taken one at a time behind tasks that yield
+    /// again and again, they would wait long.
     Anything,
 }
 
-/// A locked queue, and in front of it perhaps lock-free ones.
+/// A locked queue, and perhaps lock-free ones in front of it.
 pub(super) struct OverflowQueue {
     rings: Option<Multi<TaskRef, Mpmc<TaskRef>>>,
     locked: Locked<TaskRef>,
@@ -37,8 +37,8 @@ impl OverflowQueue {
         Self { rings: None, locked }
     }
 
-    /// What is behind the lanes with this way to overflow: one of `classes` parts, among which the room of
-    /// the rings is divided.
+    /// Makes the queues for this way to overflow: one of `classes` parts, among which the room of the rings
+    /// is divided.
     pub(super) fn of(overflow: Overflow, classes: usize) -> Result<Self, PolicyError> {
         let part = |room: usize| (room / classes).max(2);
         let rings = match overflow {
@@ -57,7 +57,7 @@ impl OverflowQueue {
         })
     }
 
-    /// `pick` chooses among several queues.
+    /// Adds a task. `pick` chooses among several queues.
     pub(super) fn push(&self, task: TaskRef, pick: usize) {
         let task = match &self.rings {
             Some(rings) => match rings.push(task, pick) {
@@ -69,18 +69,18 @@ impl OverflowQueue {
         self.locked.push(task);
     }
 
-    /// What was taken and not needed comes back.
+    /// Puts back tasks that were taken and not needed.
     pub(super) fn push_batch(&self, tasks: impl IntoIterator<Item = TaskRef>) {
         self.locked.push_batch(tasks);
     }
 
-    /// One of the oldest.
+    /// Takes one of the oldest tasks.
     pub(super) fn pop(&self, cx: &Cx<'_>) -> Option<TaskRef> {
         let Some(rings) = &self.rings else {
             return self.locked.pop();
         };
         let from_ring = || rings.pop(cx.random(rings.shards()));
-        // By chance: if neither ever runs dry, neither may wait for the other.
+        // At random: if neither ever becomes empty, neither may wait for the other.
         if cx.random(2) == 0 {
             self.locked.pop().or_else(from_ring)
         } else {
@@ -88,14 +88,14 @@ impl OverflowQueue {
         }
     }
 
-    /// Up to `most` of the oldest.
+    /// Takes up to `most` of the oldest tasks.
     pub(super) fn pop_batch(&self, most: usize, cx: &Cx<'_>) -> Vec<TaskRef> {
         let mut batch = Vec::with_capacity(most);
         let Some(rings) = &self.rings else {
             self.locked.pop_batch(&mut batch, most);
             return batch;
         };
-        // By chance, as above.
+        // At random, as above.
         let locked_first = cx.random(2) == 0;
         if locked_first {
             self.locked.pop_batch(&mut batch, most);
@@ -110,8 +110,8 @@ impl OverflowQueue {
         batch
     }
 
-    /// One of the oldest. The worker's share of the others comes along into its lane, so that a lock is taken
-    /// once for many. `put_back` is called after some of them found no room there and were put back.
+    /// Takes one of the oldest tasks, and the worker's share of the others into its local queue, so that one
+    /// lock serves many tasks. `put_back` is called after some of them found no room there and were put back.
     pub(super) fn take_share(
         &self,
         local_queue: &mut impl LocalQueue,
@@ -138,7 +138,7 @@ impl OverflowQueue {
         Some(first)
     }
 
-    /// Takes out what was cancelled. What lies in the lock-free queues goes round once for it.
+    /// Takes out cancelled tasks. All tasks of the lock-free queues are taken out and put back for it.
     pub(super) fn evict(&self) -> Vec<TaskRef> {
         let mut cancelled = self.locked.extract(TaskRef::is_cancelled);
         for ring in self.rings.iter().flat_map(Multi::parts) {
@@ -166,7 +166,7 @@ impl OverflowQueue {
     }
 }
 
-/// Tries again to add a task to a lane that was full, so many times.
+/// Tries again to add a task to a full local queue, up to a limit.
 pub(super) fn retry<L: LocalQueue>(
     local_queue: &mut L,
     mut task: TaskRef,

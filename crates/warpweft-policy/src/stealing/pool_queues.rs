@@ -1,16 +1,16 @@
-//! The queues of a pool beside its lanes: for tasks from outside, for those that gave way, for those that
-//! found no room, and for those that were woken and go where they ran last.
+//! The shared queues of a pool: for tasks from outside, for tasks that yielded, for tasks that found no room,
+//! and for woken tasks that go where they ran last.
 //!
-//! # What an order with priorities gets
+//! # With priorities
 //!
-//! - Each queue is one queue for each class. Among what waits here the most urgent comes first, and within a
-//!   class the oldest.
+//! - Each queue is one queue for each class. The most urgent waiting task comes first, and within a class the
+//!   oldest.
 //! - One word has a mark for each class of which something waits. A worker reads it before it takes a task of
-//!   its lane, and takes what is more urgent here first ([`PoolQueues::take_above`]).
-//! - What waits for the worker where it ran last is taken by another one that has only what is less urgent.
-//! - What is more urgent than normal comes one at a time, so that whichever worker is the first to end a task
-//!   may run it. Of the rest a worker's share comes along, as without priorities.
-//! - Less urgent classes have their turns when a worker looks after what is overdue.
+//!   its local queue, and takes what is more urgent here first ([`PoolQueues::take_above`]).
+//! - A worker that has only less urgent tasks takes what waits for the worker where it ran last.
+//! - Tasks more urgent than normal come one at a time, so that the worker that first ends a task may run the
+//!   next. Of the others a worker takes its share, as without priorities.
+//! - Less urgent classes have their turns in `poll_global`.
 
 use super::Overflow;
 use super::affine::AffineQueues;
@@ -23,22 +23,22 @@ use warpweft_task::TaskRef;
 
 /// How many kinds of queues there are.
 const KINDS: usize = 4;
-/// The most queues of a class for tasks that gave way.
+/// The most queues of a class for tasks that yielded.
 const MOST_YIELDED: usize = 8;
 
-/// How many queues a class has for tasks that gave way.
+/// How many queues a class has for tasks that yielded.
 pub(super) fn yielded_queues(workers: usize) -> usize {
     workers.div_ceil(2).clamp(1, MOST_YIELDED)
 }
 
-/// The queues beside the lanes.
+/// The shared queues.
 pub(super) struct PoolQueues<O> {
     injector: ByClass<O, OverflowQueue>,
     yielded: ByClass<O, Multi<TaskRef, Locked<TaskRef>>>,
     overflow: ByClass<O, OverflowQueue>,
-    /// Of each worker, for tasks that ran there last; none if woken tasks go elsewhere.
+    /// The queues of each worker, for tasks that ran there last; none if woken tasks go elsewhere.
     pub(super) affine: AffineQueues<O>,
-    /// The classes of which something lies in one of them.
+    /// The classes of which one of them has tasks.
     marks: Marks<O>,
     /// The class of tasks without a priority.
     normal: usize,
@@ -64,21 +64,21 @@ impl<O: Order> PoolQueues<O> {
         })
     }
 
-    /// A task came from outside.
+    /// Adds a task from outside.
     pub(super) fn inject(&self, task: TaskRef) {
         let class = self.injector.class_of(&task);
         self.injector.of(class).push(task, 0);
         self.marks.insert(class);
     }
 
-    /// A task found no room. `pick` chooses among several queues.
+    /// Adds a task that found no room. `pick` chooses among several queues.
     pub(super) fn overflow(&self, task: TaskRef, pick: usize) {
         let class = self.overflow.class_of(&task);
         self.overflow.of(class).push(task, pick);
         self.marks.insert(class);
     }
 
-    /// A task gave way. `pick` chooses among several queues.
+    /// Adds a task that yielded. `pick` chooses among several queues.
     pub(super) fn give_way(&self, task: TaskRef, pick: usize) {
         let class = self.yielded.class_of(&task);
         // Locked shards are never full.
@@ -88,30 +88,30 @@ impl<O: Order> PoolQueues<O> {
         self.marks.insert(class);
     }
 
-    /// A task goes to where it ran last.
+    /// Adds a task to the queue of the worker where it ran last.
     pub(super) fn push_affine(&self, preferred: usize, task: TaskRef) -> Wake {
         let class = self.affine.push(preferred, task);
         self.marks.insert(class);
         Wake::Worker(WorkerId(preferred))
     }
 
-    /// Takes what has come home to this worker. `None`: nothing has.
+    /// Takes all tasks in this worker's affine queue; `None` if there is none.
     pub(super) fn take_affine(&self, worker: usize) -> Option<Vec<TaskRef>> {
         let tasks = self.affine.own(worker)?.take_all();
         self.tidy();
         Some(tasks)
     }
 
-    /// The most urgent class of which something lies here, as it seems. One load; only for orders with
+    /// Returns the most urgent class that seems to have tasks here. Costs one load; only for orders with
     /// priorities.
     #[inline]
     pub(super) fn first(&self) -> Option<usize> {
         self.marks.first()
     }
 
-    /// What lies here and is more urgent than `limit`: the most urgent class first. Only for orders with
-    /// priorities, and for a worker whose lane has nothing more urgent than `limit` either. If it has nothing
-    /// at all (`usize::MAX`), what has come home to others is left to them.
+    /// Takes what is here and is more urgent than `limit`: the most urgent class first. Only for orders with
+    /// priorities, and for a worker whose local queue has nothing more urgent than `limit` either. If it has
+    /// nothing at all (`usize::MAX`), the affine queues of others are left to them.
     pub(super) fn take_above(
         &self,
         limit: usize,
@@ -120,7 +120,7 @@ impl<O: Order> PoolQueues<O> {
         cx: &Cx<'_>,
     ) -> Option<TaskRef> {
         let take = |class| {
-            // By turns: within a class none of them is to wait for the others.
+            // In turn: within a class no kind of queue must wait for the others.
             (0..KINDS)
                 .find_map(|kind| match (turn + kind) % KINDS {
                     0 => self.take_spilled(&self.injector, class, local_queue, cx, Beside::Anything),
@@ -134,7 +134,7 @@ impl<O: Order> PoolQueues<O> {
         self.marks.take_above(limit, take, |class| self.is_over(class))
     }
 
-    /// Strikes off the classes of which nothing is left.
+    /// Removes the marks of empty classes.
     pub(super) fn tidy(&self) {
         if O::BY_PRIORITY {
             self.marks
@@ -142,7 +142,7 @@ impl<O: Order> PoolQueues<O> {
         }
     }
 
-    /// A task of this class was taken: strikes the class off if that was the last one.
+    /// Removes the mark of a class if the task that was taken was its last one.
     #[inline]
     fn taken(&self, class: usize) {
         if O::BY_PRIORITY {
@@ -150,7 +150,7 @@ impl<O: Order> PoolQueues<O> {
         }
     }
 
-    /// Something from outside; the classes take turns.
+    /// Takes a task from outside; the classes take turns.
     pub(super) fn injected(
         &self,
         turn: usize,
@@ -162,7 +162,7 @@ impl<O: Order> PoolQueues<O> {
         })
     }
 
-    /// Something that found no room; the classes take turns.
+    /// Takes a task that found no room; the classes take turns.
     pub(super) fn overflowed(
         &self,
         turn: usize,
@@ -174,7 +174,7 @@ impl<O: Order> PoolQueues<O> {
         })
     }
 
-    /// Something that gave way; the classes take turns, and the queues within a class.
+    /// Takes a task that yielded; the classes take turns, and the queues within a class.
     pub(super) fn gave_way(&self, turn: usize) -> Option<TaskRef> {
         let shard = turn / self.yielded.classes();
         self.yielded.by_turns(turn, |class, queue| {
@@ -182,7 +182,7 @@ impl<O: Order> PoolQueues<O> {
         })
     }
 
-    /// Something of any queue, if there is something for certain: the most urgent class first.
+    /// Takes a task of any queue, if there is one for certain: the most urgent class first.
     pub(super) fn take(&self, local_queue: &mut O::LocalQueue, cx: &Cx<'_>) -> Option<TaskRef> {
         self.injector.by_turns(0, |class, _| {
             self.take_spilled(&self.injector, class, local_queue, cx, Beside::Nothing)
@@ -195,7 +195,7 @@ impl<O: Order> PoolQueues<O> {
         })
     }
 
-    /// Takes out what was cancelled.
+    /// Takes out cancelled tasks.
     pub(super) fn evict(&self) -> Vec<TaskRef> {
         let mut cancelled = Vec::new();
         self.injector.by_turns(0, |class, injector| {
@@ -207,7 +207,8 @@ impl<O: Order> PoolQueues<O> {
                     .iter()
                     .flat_map(|queue| queue.extract(TaskRef::is_cancelled)),
             );
-            // What goes round in a ring is out of it for a moment, in which a mark may have been struck off.
+            // Tasks that are put back into a ring are out of it for a moment, in which the mark may have been
+            // removed.
             if O::BY_PRIORITY && !self.is_over(class) {
                 self.marks.insert(class);
             }
@@ -216,7 +217,7 @@ impl<O: Order> PoolQueues<O> {
         cancelled
     }
 
-    /// How many tasks lie here, about.
+    /// Returns about how many tasks are here.
     pub(super) fn len(&self) -> usize {
         let mut len = 0;
         self.injector.by_turns(0, |class, injector| {
@@ -226,12 +227,12 @@ impl<O: Order> PoolQueues<O> {
         len
     }
 
-    /// Whether nothing of this class lies anywhere here.
+    /// Returns true if there is no task of this class here.
     fn is_over(&self, class: usize) -> bool {
         self.has_none(class) && self.affine.have_none(class)
     }
 
-    /// Whether nothing lies here, as it seems, but perhaps what has come home.
+    /// Returns true if nothing seems to be here, except perhaps in the affine queues.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         if O::BY_PRIORITY {
@@ -248,7 +249,7 @@ impl<O: Order> PoolQueues<O> {
             && self.overflow.of(class).is_empty()
     }
 
-    /// One of the oldest of a class, and perhaps a share of the others.
+    /// Takes one of the oldest of a class, and perhaps a share of the others.
     #[inline]
     fn take_spilled(
         &self,

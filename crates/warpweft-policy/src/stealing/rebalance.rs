@@ -1,21 +1,21 @@
-//! Levelling: a worker that has tasks takes of one that has clearly more, so that the tasks of both wait
-//! alike.
+//! Rebalancing: a worker that has tasks steals from one that has clearly more, so that the tasks of both wait
+//! equally long.
 //!
 //! ```text
-//!   61 steps ─▶ overdue ─▶ … ─▶ every Nth ─▶ look at one other, by turns ─┬▶ it has clearly more: run its oldest, and look again at the next but one overdue
-//!                                                                        └▶ it has not: next time at the next one
+//!   61 steps ─▶ poll_global ─▶ … ─▶ every Nth ─▶ look at one other, in turn ─┬▶ it has clearly more: run its oldest, and look again at the next call but one
+//!                                                                            └▶ it has not: look at the next one at the next time
 //! ```
 //!
-//! It is the poorer who looks and takes: so only his look costs, and what exists is enough, a thief's one
-//! compare-and-swap.
+//! The poorer worker looks and steals. So only the look costs anything, and a thief's one compare-and-swap is
+//! enough.
 //!
 //! # Rules
 //!
-//! - One at a time, and it is run at once: each task that changes its worker has its turn by that, and none
-//!   loses its place. What was taken by the half would lie behind the taker's own; where queues are a
-//!   backlog, that turns them over.
-//! - As long as there is a clear difference it becomes smaller, and then nothing happens: nothing goes to and
-//!   fro.
+//! - It takes one task at a time, and runs it at once. So each task that changes its worker has its turn
+//!   thereby, and none loses its place. Half of a queue would be put behind the thief's own tasks, which
+//!   changes the order of a backlog.
+//! - While there is a clear difference it becomes smaller. After that nothing happens, so tasks do not move
+//!   to and fro.
 
 use super::Rebalance;
 use super::thief::steal;
@@ -25,18 +25,18 @@ use crate::{Count, Cx};
 use warpweft_queue::Amount;
 use warpweft_task::TaskRef;
 
-/// After one that has found something: each other time, since what is overdue has its turns, too.
+/// After a look that found something: every other call, since other places have their turns, too.
 const SOON: usize = 2;
-/// A difference of fewer tasks is none: queues of tasks that come and go differ by some.
+/// A smaller difference in tasks is ignored: queues whose tasks come and go always differ a little.
 const LEAST: usize = 4;
-/// Nor is one of less than this part of the shorter queue.
+/// A difference of less than this part of the shorter queue is ignored, too.
 const PART: usize = 16;
 
-/// When a worker looks at whose queue.
+/// Decides when a worker looks at the queue of which other worker.
 pub(super) struct Rebalancer {
-    /// The most there is: never.
+    /// The largest value means never.
     every: usize,
-    /// Looks after what is overdue until then.
+    /// Calls of `poll_global` until then.
     left: usize,
     turn: usize,
 }
@@ -47,7 +47,7 @@ impl Rebalancer {
             Rebalance::Every(looks) => looks.get(),
             Rebalance::Off => usize::MAX,
         };
-        // In step, no two look at the same one.
+        // Workers in step look at different ones.
         Self {
             every,
             left: every,
@@ -55,20 +55,20 @@ impl Rebalancer {
         }
     }
 
-    /// There is one more look after what is overdue.
+    /// Counts a call of `poll_global`.
     #[inline]
     pub(super) fn tick(&mut self) {
         self.left = self.left.saturating_sub(1);
     }
 
-    /// Whether it is time to look at another's queue.
+    /// Returns true if it is time to look at another worker's queue.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.left == 0
     }
 
-    /// The oldest task of the one whose turn it is, if that has clearly more than worker `me`, whose lane
-    /// this is.
+    /// Takes the oldest task of the worker whose turn it is, if that has clearly more than worker `me`, whose
+    /// local queue this is.
     #[cold]
     pub(super) fn take<L: LocalQueue>(
         &mut self,
@@ -80,7 +80,7 @@ impl Rebalancer {
     ) -> Option<TaskRef> {
         self.left = self.every;
         let other = victims.by_turns(self.turn)?;
-        // Both as thieves see them, who may overlook a slot.
+        // Both as thieves see them, which may miss a slot.
         let [mine, theirs] = [me, other].map(|worker| queues[worker].glance().len);
         if theirs.saturating_sub(mine) < LEAST.max(mine / PART) {
             self.turn = self.turn.wrapping_add(1);
@@ -110,15 +110,15 @@ mod tests {
         NonZeroUsize::new(number).expect("not 0")
     }
 
-    /// Workers that are never idle: each of their tasks gives way, or is woken at once, over and over.
-    struct Mill<O: Order> {
+    /// Workers that are never idle: each of their tasks yields, or is woken at once, again and again.
+    struct BusyWorkers<O: Order> {
         pool: Pool<Stealing<O>>,
         why: Why,
         steps: u64,
         turns: Vec<u64>,
     }
 
-    impl<O: Order> Mill<O> {
+    impl<O: Order> BusyWorkers<O> {
         fn new(policy: &Stealing<O>, queues: &[usize], why: Why) -> Self {
             let mut pool = Pool::new(policy, queues.len());
             let mut tasks = 0;
@@ -134,7 +134,7 @@ mod tests {
             }
         }
 
-        /// So many steps of each worker.
+        /// Runs `steps` steps of each worker.
         fn run(&mut self, steps: usize) {
             for _ in 0..steps {
                 self.steps += 1;
@@ -156,7 +156,7 @@ mod tests {
             self.pool.counters.get(Count::Rebalanced)
         }
 
-        /// What the least served task has of the mean, in so many steps from now on.
+        /// Returns the turns of the least served task in the next `steps` steps, as a part of the mean.
         fn least(&mut self, steps: usize) -> f64 {
             self.turns.fill(0);
             self.run(steps);
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    impl<O: Order> Drop for Mill<O> {
+    impl<O: Order> Drop for BusyWorkers<O> {
         fn drop(&mut self) {
             if !std::thread::panicking() {
                 self.pool.end_all();
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// Nobody has clearly more than somebody.
+    /// Returns true if no queue is clearly longer than another.
     fn is_level(queues: &[usize]) -> bool {
         let [Some(&least), Some(&most)] = [queues.iter().min(), queues.iter().max()] else {
             return true;
@@ -182,26 +182,26 @@ mod tests {
         most - least < LEAST.max(least / PART)
     }
 
-    /// Within so many steps of each worker two queues are level that differ by so much; the first look comes
-    /// when one has gone round to it.
+    /// Returns the number of steps of each worker after which two queues that differ by `difference` are
+    /// level. The first look comes when a worker has gone round to the other.
     fn bound(workers: usize, every: usize, difference: usize) -> usize {
         61 * (every * (workers - 1) + difference)
     }
 
-    /// Whatever the queues were, they are level soon, stay so, and then each task has its share.
+    /// Whatever the queues were, they are soon level and stay so, and then each task has its share.
     fn levels<O: Order>(order: O, queues: &[usize], every: usize, why: Why, capacity: usize) {
         let policy = Stealing::with_order(order)
             .rebalance(Rebalance::Every(n(every)))
             .capacity(capacity);
         let (workers, tasks) = (queues.len(), queues.iter().sum::<usize>());
-        let mut mill = Mill::new(&policy, queues, why);
+        let mut mill = BusyWorkers::new(&policy, queues, why);
         let difference = queues.iter().max().expect("two") - queues.iter().min().expect("two");
-        // More than two are in each other's way: who has taken of one looks at the next.
+        // More than two disturb each other: a worker that has stolen from one looks at the next.
         mill.run(bound(workers, every, difference) * if workers > 2 { 2 } else { 1 });
         assert!(is_level(&mill.queues()), "{:?}", mill.queues());
         let mean = tasks / workers;
         let (levelled, before) = (mill.levelled(), mill.queues());
-        // As many turns as are enough to tell one more from a larger share.
+        // Enough turns to distinguish one turn more from a larger share.
         let least = mill.least(40 * mean);
         assert_eq!(mill.levelled(), levelled, "nothing goes to and fro");
         assert_eq!(mill.queues(), before);
@@ -228,7 +228,7 @@ mod tests {
             levels(FifoOrder, &queues, every, why, capacity);
             levels(ChainOrder, &queues, every, why, capacity);
             levels(PriorityOrder::new(FifoOrder, n(3)), &queues, every, why, capacity);
-            // Not woken: what wakes itself keeps the slot for three turns of four.
+            // Not woken: a task that wakes itself keeps the slot for three turns of four.
             levels(SlotOrder::new(FifoOrder, n(3)), &queues, every, Why::Yielded, capacity);
         }
     }
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn what_is_nearly_level_is_left_alone() {
         for queues in [[1, LEAST], [50, 50 + LEAST - 1], [320, 339], [3, 2]] {
-            let mut mill = Mill::new(
+            let mut mill = BusyWorkers::new(
                 &Fifo::new().rebalance(Rebalance::Every(n(1))),
                 &queues,
                 Why::Yielded,
@@ -248,13 +248,13 @@ mod tests {
 
     #[test]
     fn who_is_not_told_to_never_levels() {
-        let mut off = Mill::new(&Fifo::new().rebalance(Rebalance::Off), &[10, 300], Why::Yielded);
+        let mut off = BusyWorkers::new(&Fifo::new().rebalance(Rebalance::Off), &[10, 300], Why::Yielded);
         off.run(50_000);
         assert_eq!(off.queues(), [10, 300]);
-        let mut usual = Mill::new(&Fifo::new(), &[10, 300], Why::Yielded);
+        let mut usual = BusyWorkers::new(&Fifo::new(), &[10, 300], Why::Yielded);
         usual.run(50_000);
         assert_eq!((usual.levelled(), usual.queues()), (0, vec![10, 300]));
-        let mut asked = Mill::new(
+        let mut asked = BusyWorkers::new(
             &Lifo::new().rebalance(Rebalance::Every(n(1))),
             &[10, 300],
             Why::Woken,
@@ -263,8 +263,8 @@ mod tests {
         assert!(is_level(&asked.queues()), "{:?}", asked.queues());
     }
 
-    /// It is the oldest of the other one, it runs at once, and what lies here stays as it is; and what is
-    /// overdue has every other turn.
+    /// The stolen task is the other worker's oldest, it runs at once, and this worker's queue does not
+    /// change. Other places have every other turn.
     #[test]
     fn what_is_taken_runs_at_once_beside_what_comes_from_outside() {
         let mut pool = Pool::new(&Fifo::new().rebalance(Rebalance::Every(n(1))), 2);
@@ -288,13 +288,13 @@ mod tests {
         pool.end_all();
     }
 
-    /// It is not overdue, for a worker that has nothing; the search that follows takes more.
+    /// `poll_global` does not rebalance for a worker that has nothing; the search that follows takes more.
     #[test]
     fn who_has_nothing_does_not_level() {
         let mut pool = Pool::new(&Fifo::new().rebalance(Rebalance::Every(n(5))), 2);
         pool.spawn(0, 0..100);
         pool.spawn(1, [100]);
-        // The time comes while it has something, and something from outside has its turn.
+        // It becomes due while the worker has something, and something from outside has its turn.
         for number in 101..106 {
             let _ = pool.push_from_outside(pool.task(number, 0));
             assert_eq!(pool.run(1, Fifo::poll_global), Some(number));
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_lone_worker_has_nobody_to_level_with() {
-        let mut mill = Mill::new(
+        let mut mill = BusyWorkers::new(
             &Fifo::new().rebalance(Rebalance::Every(n(1))),
             &[300],
             Why::Yielded,

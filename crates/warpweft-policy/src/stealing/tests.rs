@@ -1,7 +1,8 @@
-//! The bound that every policy of the family keeps, whatever its order.
+//! The bound that every policy of the family check_bound, whatever its order.
 
 use super::hooks::PLACES;
-use super::{Fifo, Overflow, Rebalance, StealAmount, Stealing, Victims, Woken, YieldTo};
+use super::{Fifo, Overflow, Rebalance, StealAmount, Stealing, Victims, Woken};
+use crate::YieldTo;
 use crate::order::{ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
 use crate::testing::{Busy, Pool, keeps_its_bound, next_step};
 use crate::{Lifo, Policy as _, priority};
@@ -14,7 +15,7 @@ fn n(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).expect("not 0")
 }
 
-/// How the tasks are busy, how many there are, and the axes that say where tasks wait.
+/// The behaviour of the busy tasks, their number, and the axes that decide where tasks wait.
 type Case = (Busy, usize, bool, bool, usize, Option<usize>);
 
 fn case() -> impl Strategy<Value = Case> {
@@ -23,7 +24,7 @@ fn case() -> impl Strategy<Value = Case> {
     (busy, 1..30usize, any::<bool>(), any::<bool>(), 1..40usize, level)
 }
 
-fn keeps<O: Order>(order: O, (busy, most, global, last, capacity, level): Case) {
+fn check_bound<O: Order>(order: O, (busy, most, global, last, capacity, level): Case) {
     let policy = Stealing::with_order(order)
         .yield_to(if global { YieldTo::Global } else { YieldTo::Local })
         .woken(if last { Woken::Last } else { Woken::Waker })
@@ -45,28 +46,28 @@ proptest! {
 
     #[test]
     fn the_plain_orders(case in case()) {
-        keeps(FifoOrder, case);
-        keeps(ChainOrder, case);
-        keeps(LifoOrder, case);
+        check_bound(FifoOrder, case);
+        check_bound(ChainOrder, case);
+        check_bound(LifoOrder, case);
     }
 
     #[test]
     fn what_learns(case in case(), every in 1..100usize) {
-        keeps(mixed(Mix::Adaptive(n(every))), case);
+        check_bound(mixed(Mix::Adaptive(n(every))), case);
     }
 
     #[test]
     fn the_mixed_orders(case in case(), every in 1..300usize, percent in 1..=99u8) {
-        keeps(mixed(Mix::Alternate(n(every))), case);
-        keeps(mixed(Mix::Stochastic(percent)), case);
-        keeps(mixed(Mix::Reverse(n(every))), case);
+        check_bound(mixed(Mix::Alternate(n(every))), case);
+        check_bound(mixed(Mix::Stochastic(percent)), case);
+        check_bound(mixed(Mix::Reverse(n(every))), case);
     }
 
     #[test]
     fn slots_and_levels(case in case(), limit in 1..600usize, levels in 1..8usize) {
-        keeps(SlotOrder::new(FifoOrder, n(limit)), case);
-        keeps(PriorityOrder::new(FifoOrder, n(levels)), case);
-        keeps(PriorityOrder::new(SlotOrder::new(LifoOrder, n(limit)), n(levels)), case);
+        check_bound(SlotOrder::new(FifoOrder, n(limit)), case);
+        check_bound(PriorityOrder::new(FifoOrder, n(levels)), case);
+        check_bound(PriorityOrder::new(SlotOrder::new(LifoOrder, n(limit)), n(levels)), case);
     }
 }
 
@@ -134,7 +135,7 @@ fn what_found_no_room_does_not_come_back_one_by_one() {
 fn the_bound_is_what_is_said() {
     assert_eq!(Fifo::new().steps(0, 1), 732);
     assert_eq!(Fifo::new().steps(9, 2), 7_320);
-    // Four queues for tasks that gave way; then eight homes, which are more.
+    // Four queues for tasks that yielded; then eight affine queues, which are more.
     assert_eq!(Fifo::new().steps(0, 8), 4 * 732);
     assert_eq!(Fifo::new().woken(Woken::Last).steps(0, 8), 8 * 732);
     assert_eq!(
@@ -159,14 +160,14 @@ fn an_urgent_task_does_not_wait_for_its_worker() {
         });
         task
     };
-    // Worker 1, where they ran last, is in a long task. Worker 0 has something normal to do.
+    // Worker 1, where they ran last, is in a long task. Worker 0 has a normal task.
     let (urgent, normal) = (sleeper(&mut pool, 0, 0), sleeper(&mut pool, 1, 1));
     pool.spawn(0, [2]);
     let _ = pool.push(0, normal, Why::Woken);
     let _ = pool.push(0, urgent, Why::Woken);
     assert_eq!(pool.run(0, Stealing::next), Some(0));
     assert_eq!(pool.run(0, Stealing::next), Some(2));
-    // What is not more urgent is left to it, also by a worker that has nothing.
+    // A task that is not more urgent is left to worker 1, also by a worker that has nothing.
     assert_eq!(pool.run(0, Stealing::next), None);
     assert_eq!(pool.run(1, Stealing::next), Some(1));
     assert!((0..2).all(|worker| pool.call(worker, |shared, own, _| Stealing::is_only_ready(shared, own))));
@@ -188,7 +189,7 @@ fn what_is_more_urgent_than_normal_comes_one_at_a_time() {
     for (worker, number) in [(0, 0), (1, 1), (0, 2), (1, 3), (0, 4), (1, 9)] {
         assert_eq!(next(&mut pool, worker), Some(number));
     }
-    // Of the normal ones each has its share.
+    // Each worker has its share of the normal ones.
     assert!(pool.locals.iter().all(|local| local.len() > 0));
     pool.end_all();
 }

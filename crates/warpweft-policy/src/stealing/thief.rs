@@ -1,15 +1,15 @@
-//! What a thief does to one victim.
+//! Steals from one victim.
 
 use crate::order::{LocalQueue, LocalQueueThief};
 use crate::{Count, Cx};
 use warpweft_queue::{Amount, Glance, Steal};
 use warpweft_task::TaskRef;
 
-/// Steals from one victim, unless its only task is new there. How many lay there.
-pub(super) fn rob<L: LocalQueue>(
+/// Steals from one victim, unless its only task is new there. Also returns how many tasks were there.
+pub(super) fn steal_unless_new<L: LocalQueue>(
     victim: &L::Thief,
     into: &mut L,
-    spared: &mut Option<Glance>,
+    declined: &mut Option<Glance>,
     amount: impl Fn(usize) -> Amount,
     cx: &Cx<'_>,
 ) -> Option<(TaskRef, usize)> {
@@ -17,8 +17,8 @@ pub(super) fn rob<L: LocalQueue>(
     if glance.len == 0 {
         return None;
     }
-    if glance.len == 1 && *spared != Some(glance) {
-        *spared = Some(glance);
+    if glance.len == 1 && *declined != Some(glance) {
+        *declined = Some(glance);
         cx.count(Count::StealsDeclined, 1);
         return None;
     }

@@ -1,13 +1,13 @@
-//! From whom a worker steals, in which order: worked out when the pool is built.
+//! The order in which a worker tries its victims, computed when the pool is built.
 
 use super::Victims;
 use crate::{Cx, PoolEnv};
 
-/// Once in so many searches a worker begins a level farther out.
+/// Once in this number of searches a worker begins a level farther out.
 const ESCAPE: usize = 8;
 
-/// Of so many successes how many must be of the nearest level for it to be worth beginning there, and how
-/// many to begin there again.
+/// Of `OF` successes, `FEW` must be of the nearest level for the worker to continue beginning there, and
+/// `ENOUGH` to begin there again.
 const OF: u32 = 16;
 const FEW: u32 = 4;
 const ENOUGH: u32 = 8;
@@ -16,14 +16,14 @@ const ENOUGH: u32 = 8;
 pub(super) struct VictimOrder {
     /// Nearest level first.
     levels: Box<[Box<[usize]>]>,
-    reach: Option<Reach>,
+    reach: Option<NearSuccess>,
 }
 
-/// What is known of how far one must go.
-struct Reach {
-    /// All of them, as one level.
+/// What a worker has learned about how far it must search.
+struct NearSuccess {
+    /// All victims, as one level.
     by_chance: Box<[Box<[usize]>]>,
-    /// Whether the nearest are worth beginning with.
+    /// True if the worker begins with the nearest.
     near: bool,
     /// How many of the last successes were of the nearest level: a moving average, in sixteenths of all,
     /// times 16.
@@ -64,7 +64,7 @@ impl VictimOrder {
             Victims::Random | Victims::Topology => levels.push(others.collect()),
         }
         levels.retain(|level| !level.is_empty());
-        let reach = (victims == Victims::Adaptive && levels.len() > 1).then(|| Reach {
+        let reach = (victims == Victims::Adaptive && levels.len() > 1).then(|| NearSuccess {
             by_chance: Box::new([levels.concat().into()]),
             near: true,
             successes: OF * OF,
@@ -73,14 +73,14 @@ impl VictimOrder {
         Self { levels, reach }
     }
 
-    /// One of them, each by turns, near or far. `None`: there is none.
+    /// Returns one victim, each in turn, near or far; `None` if there is none.
     pub(super) fn by_turns(&self, turn: usize) -> Option<usize> {
         let all: usize = self.levels.iter().map(|level| level.len()).sum();
         let index = turn.checked_rem(all)?;
         self.levels.iter().flatten().nth(index).copied()
     }
 
-    /// What it took came from this victim. Remembers whether it was near.
+    /// Records that a theft from this victim succeeded, and whether it was near.
     pub(super) fn found(&mut self, victim: usize) {
         let Some(reach) = &mut self.reach else {
             return;
@@ -91,10 +91,10 @@ impl VictimOrder {
         reach.near = reach.successes >= bar * OF;
     }
 
-    /// All of them, each once: mostly those that are near first, each level from another beginning.
+    /// Returns all victims, each once: mostly the near ones first, each level from a random beginning.
     pub(super) fn round(&self, cx: &Cx<'_>) -> impl Iterator<Item = usize> {
         let levels = match &self.reach {
-            // Now and then as before, or nobody would know when the near have something again.
+            // Now and then as before, or the worker would not notice when near ones have tasks again.
             Some(reach) if !reach.near && cx.random(ESCAPE) != 0 => &reach.by_chance,
             _ => &self.levels,
         };
@@ -180,7 +180,7 @@ mod tests {
         assert!(rounds.iter().filter(|round| round[0] == 2).count() > 300);
     }
 
-    /// A worker that finds something with those that are near, or with the others only.
+    /// A worker that finds something with near victims, or with the others only.
     #[test]
     fn who_finds_nothing_near_learns_to_go_far_and_back() {
         let mut victims = VictimOrder::of(0, Victims::Adaptive, &PoolEnv::new(8));
@@ -209,7 +209,7 @@ mod tests {
             victims.found(7);
         }
         assert!(near_first(&victims) > 800);
-        // Where there is but one level, there is nothing to learn.
+        // With only one level there is nothing to learn.
         for workers in [2, 3] {
             assert!(
                 VictimOrder::of(0, Victims::Adaptive, &PoolEnv::new(workers))

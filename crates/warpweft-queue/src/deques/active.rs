@@ -3,7 +3,7 @@
 use crate::{Full, Lifo, Owner, Thief, Word};
 use std::fmt;
 
-/// A worker's active deque, to be used by that worker alone.
+/// A worker's active deque. Only that worker uses it.
 ///
 /// ```compile_fail,E0277
 /// # use warpweft_queue::Active;
@@ -30,7 +30,7 @@ impl<T: Word> Active<T> {
         }
     }
 
-    /// Takes the youngest task. No lock; as [`Lifo`]'s.
+    /// Takes the youngest task, without a lock, as [`Lifo`] does.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         self.stack.as_mut()?.pop()
@@ -41,7 +41,7 @@ impl<T: Word> Active<T> {
         self.stack.as_ref()?.thief().steal_one().taken()
     }
 
-    /// Whether there is no task. Stays true until this worker pushes or mugs.
+    /// Returns true if there is no task. Stays true until this worker pushes or takes over a deque.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {

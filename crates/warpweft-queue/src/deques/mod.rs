@@ -1,17 +1,17 @@
-//! The deques of proactive work stealing: more of them than workers, in sets that thieves choose from.
+//! The deques of proactive work stealing: more deques than workers, in sets that thieves choose from.
 //!
-//! A worker owns one deque, its *active* one, whose owner's end it uses without a lock. When its task begins
-//! to wait, the worker leaves the deque behind, *suspended*, for others to steal from; when the task is
-//! woken, it goes back to the bottom of that deque, which is *resumable* then; once something was stolen from
+//! A worker owns one deque, its *active* one, and uses its owner's end without a lock. When its task begins
+//! to wait, the worker leaves the deque behind, *suspended*, for others to steal from. When the task is
+//! woken, it returns to the bottom of that deque, which is then *resumable*. Once something was stolen from
 //! it, it is *muggable*: a thief may take it over as a whole. (K. Singer, Y. Xu and I-T. A. Lee, *Proactive
 //! work stealing for futures*, 2019; for tasks that are woken more than once: ProWS-R, N. Weidinger, 2022.)
 //!
 //! ```text
-//!             suspend               resume, abandon            raid, sweep: a task
+//!             suspend               resume, abandon            steal_from, sweep: a task
 //!   ACTIVE ─────────────▶ SUSPENDED ────────────────▶ RESUMABLE ──────────────────▶ MUGGABLE ──┐
 //!     ▲                                                   │     if tasks are left              │
 //!     │                                                   ▼ if none are left: freed            │
-//!     └────────────────────────────── raid: the whole deque ───────────────────────────────────┘
+//!     └────────────────────────────── steal_from: the whole deque ─────────────────────────────┘
 //!
 //!   worker 0:  Active ═ owner's end, no lock         worker 1:  Active ═
 //!                 │ thieves' end                                   │
@@ -22,19 +22,19 @@
 //!
 //! # Invariants
 //!
-//! - A deque without an owner that has tasks is a member of one set. One that has none is in no set: if it is
-//!   suspended, there is nothing of it but its place; otherwise it is gone.
-//! - A worker's active deque is in the worker's own set while it has tasks. One without tasks cannot be told
-//!   from none.
-//! - Whatever moves a deque, or changes its state, does so in one step under the locks of all the sets
-//!   concerned: nobody sees a deque in no set that has tasks, nor in two.
-//! - All thieves come through a set's lock. So the end of a deque without an owner is used by whoever has the
-//!   lock, and a stack that is put away has no late thief.
-//! - Sets are locked in the order of their numbers, then one table of places at a time.
+//! - A deque without an owner that has tasks is a member of one set. One without tasks is in no set. If it is
+//!   suspended, only its entry is left of it; otherwise nothing.
+//! - A worker's active deque is in the worker's set while it has tasks. One without tasks is the same as
+//!   none.
+//! - A step that moves a deque, or changes its state, is done at once under the locks of all the sets
+//!   concerned. So no thread sees a deque with tasks in no set, or in two.
+//! - All thieves use a set's lock. So only the holder of the lock uses the end of a deque without an owner,
+//!   and a kept stack has no late thief.
+//! - Sets are locked in the order of their numbers, then one table of entries at a time.
 //!
-//! *Why sets are locked* and active deques are not: a push or a pop is a task of the worker's own, every few
-//! nanoseconds; a step on the sets is a task that waits, or a worker out of work. Each of these steps changes
-//! a state, a set and an end of a deque at once.
+//! *Why sets are locked* and active deques are not: a worker pushes or pops its tasks every few nanoseconds.
+//! A step on the sets is a task that waits, or a worker out of work. Each of these steps changes a state, a
+//! set and an end of a deque at once.
 
 mod active;
 mod places;
@@ -48,7 +48,7 @@ pub use steal::StealOutcome;
 
 use crate::{CapacityError, Full, Lifo, Owner, Word};
 use places::{NOWHERE, Places, index};
-use set::{Held, Member, Set, Slot, Standing};
+use set::{LockedSet, Member, Set, SetGuard, Standing};
 use std::fmt;
 use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
@@ -69,7 +69,7 @@ use warpweft_platform::sync::{Mutex, MutexGuard};
 /// let word = deques.suspend(&mut workers[0], 1);
 /// assert_eq!(workers[0].pop(), None);
 ///
-/// // Woken, it lies at the bottom of the same deque, of which a thief first takes the top, then the rest.
+/// // Woken, it is at the bottom of the same deque, of which a thief first takes the top, then the rest.
 /// deques.resume(word, waits, 0).unwrap();
 /// let StealOutcome::Stolen { task, .. } = deques.steal_from(&mut workers[1], 1, |_| 0) else { panic!() };
 /// assert_eq!(task, n(1));
@@ -78,8 +78,8 @@ use warpweft_platform::sync::{Mutex, MutexGuard};
 /// # Ok::<(), warpweft_queue::CapacityError>(())
 /// ```
 pub struct Deques<T: Word> {
-    slots: Box<[CachePadded<Slot<T>>]>,
-    /// Who gives out a number keeps the place.
+    slots: Box<[CachePadded<LockedSet<T>>]>,
+    /// The worker that gives out a number keeps the entry.
     places: Box<[CachePadded<Mutex<Places>>]>,
     /// How often a deque with tasks changed its set; see [`find`](Self::find).
     moves: CachePadded<AtomicU64>,
@@ -87,7 +87,7 @@ pub struct Deques<T: Word> {
 }
 
 impl<T: Word> Deques<T> {
-    /// Empty sets for so many workers, at least one, and the workers' ends. A new deque has room for
+    /// Makes empty sets for `workers` workers, at least one, and the workers' ends. A new deque has room for
     /// `capacity` tasks, rounded up to a power of two, and grows.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl<T: Word> Deques<T> {
         for _ in 0..workers {
             let mut set = Set::new();
             set.keep(Lifo::with_capacity(capacity)?);
-            slots.push(CachePadded::new(Slot::new(set)));
+            slots.push(CachePadded::new(LockedSet::new(set)));
         }
         let deques = Self {
             slots: slots.into(),
@@ -116,7 +116,7 @@ impl<T: Word> Deques<T> {
         Ok((deques, (0..workers).map(active).collect()))
     }
 
-    /// Adds a task at the bottom of the worker's active deque, which it makes or grows if need be.
+    /// Adds a task at the bottom of the worker's active deque. Makes or grows the deque if need be.
     ///
     /// # Errors
     ///
@@ -147,17 +147,17 @@ impl<T: Word> Deques<T> {
         pushed
     }
 
-    /// The task of this worker begins to wait: its deque is suspended, and goes to set number `to` (modulo
-    /// their number) if it has tasks. The worker has no active deque then.
+    /// Suspends the worker's deque, because its task begins to wait. The deque moves to set number `to`
+    /// (modulo their number) if it has tasks. The worker has no active deque then.
     ///
     /// Returns the word under which the deque waits, to be given to [`resume`](Self::resume) or
-    /// [`abandon`](Self::abandon) once; it is never 0. It is 0 where all 2^32 numbers are taken: then the
-    /// deque is resumable at once, and nothing waits for the task.
+    /// [`abandon`](Self::abandon) once. It is 0 only where all 2^32 numbers are taken: then the deque is
+    /// resumable at once, and does not wait for the task.
     ///
     /// Costs a lock, or four if the deque has tasks.
     pub fn suspend(&self, active: &mut Active<T>, to: usize) -> u64 {
         let word = self.places[active.worker].lock().insert().unwrap_or(0);
-        // An empty deque leaves nothing behind but its place; its stack may serve as well for the next one.
+        // An empty deque leaves only its entry behind; the next deque can use its stack.
         if active.is_empty() {
             return word;
         }
@@ -182,9 +182,9 @@ impl<T: Word> Deques<T> {
         word
     }
 
-    /// The task that the deque of this word waits for was woken: it goes to the bottom, and the deque is
-    /// resumable. If the deque is in no set, it goes to set number `to` (modulo their number). From any
-    /// thread.
+    /// Puts a woken task at the bottom of the deque of this word, which waited for it. The deque becomes
+    /// resumable. If it is in no set, it moves to set number `to` (modulo their number). Any thread may call
+    /// it.
     ///
     /// # Errors
     ///
@@ -193,15 +193,15 @@ impl<T: Word> Deques<T> {
         self.stop_waiting(word, Some(task), to).map_or(Ok(()), Err)
     }
 
-    /// The task that the deque of this word waits for will not come: the deque is resumable without it, or
-    /// gone if it has no others. Nothing happens if no deque waits under this word (any more). From any
-    /// thread.
+    /// Ends the wait of the deque of this word, whose task will not come. The deque becomes resumable without
+    /// it, or is dropped if it has no tasks. Does nothing if no deque waits under this word (any more). Any
+    /// thread may call it.
     pub fn abandon(&self, word: u64) {
         let none = self.stop_waiting(word, None, 0);
         debug_assert!(none.is_none(), "there was no task to give back");
     }
 
-    /// Ends a suspension. Gives the task back if there is none under this word.
+    /// Ends a suspension. Returns the task if there is none under this word.
     fn stop_waiting(&self, word: u64, task: Option<T>, to: usize) -> Option<T> {
         let shard = index(word) as usize % self.places.len();
         loop {
@@ -210,7 +210,7 @@ impl<T: Word> Deques<T> {
                 return task;
             };
             if place.home == NOWHERE {
-                // So it stays: a suspended deque gets no tasks. The number is ours to free.
+                // It remains empty, because a suspended deque gets no tasks. The number is ours to free.
                 places.remove(word);
                 drop(places);
                 if task.is_some() {
@@ -224,7 +224,7 @@ impl<T: Word> Deques<T> {
                 }
                 return None;
             }
-            // The set comes before the place in the order of locks; the deque may have moved in between.
+            // The lock of the set comes before that of the table; the deque may have moved meanwhile.
             drop(places);
             let mut set = self.lock(place.home as usize);
             let mut places = self.places[shard].lock();
@@ -238,13 +238,13 @@ impl<T: Word> Deques<T> {
         }
     }
 
-    /// Whether no deque has tasks but the active ones. One load per worker; a hint.
+    /// Returns true if only active deques have tasks. Costs one load per worker; it is a hint.
     pub fn all_are_active(&self) -> bool {
         (0..self.slots.len()).all(|set| self.slots[set].len() == 0)
     }
 
-    /// Whether set number `set` has no deque at all; one that has may be empty all the same. One load; a
-    /// hint.
+    /// Returns true if set number `set` has no deque at all. A set with deques may still have no tasks. Costs
+    /// one load; it is a hint.
     ///
     /// # Panics
     ///
@@ -253,20 +253,20 @@ impl<T: Word> Deques<T> {
         self.slots[set].is_vacant()
     }
 
-    /// Makes a deque a member.
+    /// Makes a deque a member of a set.
     fn enter(&self, at: usize, set: &mut Set<T>, deque: Member<T>) {
         set.members.push(deque);
         self.is_at(at, set, set.members.len() - 1);
     }
 
-    /// Takes a member out; the last one has its number then.
+    /// Takes a member out; the last member gets its number.
     fn leave(&self, at: usize, set: &mut Set<T>, member: usize) -> Member<T> {
         let deque = set.members.swap_remove(member);
         self.is_at(at, set, member);
         deque
     }
 
-    /// If there is a member of this number, and it is suspended, its place learns where it is.
+    /// Updates the entry of the member of this number, if there is such a member and it is suspended.
     fn is_at(&self, at: usize, set: &Set<T>, member: usize) {
         if let Some(Standing::Suspended(index)) = set.members.get(member).map(|deque| deque.standing) {
             self.place_of(index).moved(index, at as u32, member as u32);
@@ -277,18 +277,18 @@ impl<T: Word> Deques<T> {
         self.places[index as usize % self.places.len()].lock()
     }
 
-    /// To be called under the locks of the sets that the deque left and entered.
+    /// Counts a move. Called under the locks of the sets that the deque left and entered.
     fn has_moved(&self) {
         // Ordering: Relaxed; the locks order it, see `find`.
         self.moves.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn lock(&self, set: usize) -> Held<'_, T> {
+    fn lock(&self, set: usize) -> SetGuard<'_, T> {
         self.slots[set].lock()
     }
 
-    /// Two sets, the lower number first; the second is `None` if they are the same.
-    fn lock_two(&self, first: usize, second: usize) -> (Held<'_, T>, Option<Held<'_, T>>) {
+    /// Locks two sets, the lower number first; the second is `None` if they are the same.
+    fn lock_two(&self, first: usize, second: usize) -> (SetGuard<'_, T>, Option<SetGuard<'_, T>>) {
         if first == second {
             return (self.lock(first), None);
         }

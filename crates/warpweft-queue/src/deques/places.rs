@@ -1,41 +1,41 @@
-//! Where a suspended deque is, under a number that its task carries along.
+//! A table that finds a suspended deque under the number that its task carries.
 //!
 //! ```text
 //!   word = generation:32 | index:32          index = own * shards + shard: each worker gives out its own numbers
 //!                             │
-//!   Place { generation, home, at }           home: the set that the deque is in, and `at` which place of it
+//!   DequeEntry { generation, home, at }      home: the set that the deque is in, and `at` its member in that set
 //!                                            NOWHERE: it has no tasks, so it is in no set
 //! ```
 //!
 //! # Invariants
 //!
-//! - A place is taken while its generation is odd, from `insert` to `remove`; so a word is never 0, and the
-//!   word of an earlier use is known as such.
-//! - Free places form a list through `at`. They are used again before new ones are made, so there are never
-//!   more than there were suspended deques at one time: 12 bytes for each, and nothing else for one without
-//!   tasks.
+//! - An entry is taken while its generation is odd, from `insert` to `remove`. So a word is never 0, and the
+//!   word of an earlier use is recognised.
+//! - Free entries form a list through `at`. They are used again before new ones are made. So there are never
+//!   more entries than there were suspended deques at one time: 12 bytes for each, and nothing else for a
+//!   deque without tasks.
 
-/// In no set.
+/// The deque is in no set.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// The end of the list of free places.
+/// The end of the list of free entries.
 const NONE: u32 = u32::MAX;
 
-/// Places are made so many at a time, and never move.
+/// How many entries are made at a time. They never move.
 const CHUNK: usize = 256;
 
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct DequeEntry {
     generation: u32,
-    /// Which set; [`NOWHERE`] if it is in none.
+    /// The set; [`NOWHERE`] if it is in none.
     pub(super) home: u32,
-    /// Which member of that set; in a free place the next free one.
+    /// The member of that set; in a free entry the next free one.
     pub(super) at: u32,
 }
 
-/// The places that one worker gives out.
+/// The entries that one worker gives out.
 pub(super) struct Places {
-    chunks: Vec<Box<[Place]>>,
+    chunks: Vec<Box<[DequeEntry]>>,
     made: u32,
     free: u32,
     shard: u32,
@@ -49,7 +49,7 @@ pub(super) fn index(word: u64) -> u32 {
 }
 
 impl Places {
-    /// Of worker `shard` of `shards`.
+    /// Makes the table of worker `shard` of `shards`.
     pub(super) fn new(shard: usize, shards: usize) -> Self {
         Self {
             chunks: Vec::new(),
@@ -61,7 +61,7 @@ impl Places {
         }
     }
 
-    /// Takes a place for a deque that is in no set. `None`: all 2^32 numbers are taken.
+    /// Takes an entry for a deque that is in no set. `None`: all 2^32 numbers are taken.
     pub(super) fn insert(&mut self) -> Option<u64> {
         let own = if self.free == NONE {
             self.make()?
@@ -76,13 +76,13 @@ impl Places {
         Some(u64::from(place.generation) << 32 | u64::from(index))
     }
 
-    /// A new place, which is the list of free ones.
+    /// Makes a new entry, when the list of free ones is empty.
     fn make(&mut self) -> Option<u32> {
         if self.made == self.limit {
             return None;
         }
         if self.made as usize == self.chunks.len() * CHUNK {
-            let free = Place {
+            let free = DequeEntry {
                 generation: 0,
                 home: NOWHERE,
                 at: NONE,
@@ -93,14 +93,14 @@ impl Places {
         Some(self.made - 1)
     }
 
-    /// Where the deque of this word is. `None`: it is not suspended any more.
-    pub(super) fn get(&self, word: u64) -> Option<Place> {
+    /// Returns the entry of this word; `None` if its deque is not suspended any more.
+    pub(super) fn get(&self, word: u64) -> Option<DequeEntry> {
         let own = (index(word) / self.shards) as usize;
         let place = *self.chunks.get(own / CHUNK)?.get(own % CHUNK)?;
         (word >> 32 == u64::from(place.generation) && place.generation % 2 == 1).then_some(place)
     }
 
-    /// The deque with this index, which is suspended, has moved.
+    /// Records that the suspended deque with this index has moved.
     pub(super) fn moved(&mut self, index: u32, home: u32, at: u32) {
         let own = (index / self.shards) as usize;
         let place = &mut self.chunks[own / CHUNK][own % CHUNK];
@@ -108,7 +108,7 @@ impl Places {
         (place.home, place.at) = (home, at);
     }
 
-    /// The deque of this word, which [`get`](Self::get) knows, is suspended no more.
+    /// Removes the entry of this word, which [`get`](Self::get) finds.
     pub(super) fn remove(&mut self, word: u64) {
         let own = index(word) / self.shards;
         let place = &mut self.chunks[own as usize / CHUNK][own as usize % CHUNK];
@@ -117,7 +117,7 @@ impl Places {
         self.free = own;
     }
 
-    /// How many suspended deques are in no set. It looks at all places.
+    /// Returns how many suspended deques are in no set. Looks at all entries.
     pub(super) fn nowhere(&self) -> usize {
         let made = self.chunks.iter().flat_map(|chunk| chunk.iter());
         made.filter(|place| place.generation % 2 == 1 && place.home == NOWHERE)
@@ -171,9 +171,9 @@ mod tests {
         assert!(places.insert().is_none());
     }
 
-    /// What a suspended deque without tasks costs.
+    /// The cost of a suspended deque without tasks.
     #[test]
     fn a_place_has_12_bytes() {
-        assert_eq!(size_of::<Place>(), 12);
+        assert_eq!(size_of::<DequeEntry>(), 12);
     }
 }

@@ -1,4 +1,5 @@
-//! A stealable set: a vector, so that choosing and removing cost the same however many deques there are.
+//! A set of stealable deques: a vector, so that choosing and removing cost the same however many deques there
+//! are.
 //!
 //! ```text
 //!   thieves                                   member k: suspended      [ a ][ b ]
@@ -11,16 +12,16 @@ use std::ops::{Deref, DerefMut};
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync::{Mutex, MutexGuard};
 
-/// How many empty stacks a set keeps for deques to come.
+/// How many empty stacks a set keeps for later deques.
 const SPARES: usize = 4;
 
-/// The most slots that such a stack has: one that has grown further would keep its memory for nothing.
+/// The most slots that such a stack has. A larger one would keep its memory for nothing.
 const SPARE_SLOTS: usize = 1 << 10;
 
-/// What a deque without an owner is there for.
+/// What thieves may do with a deque without an owner.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It waits for its task; the index of its place.
+    /// It waits for its task; this is the index of its entry.
     Suspended(u32),
     Resumable,
     Muggable,
@@ -34,7 +35,7 @@ pub(super) struct Member<T: Word> {
     pub(super) standing: Standing,
     /// Both ends of its stack. None if the deque was empty when its task was woken: one task needs no stack.
     pub(super) ends: Option<Ends<T>>,
-    /// The task that it waited for: at the bottom, below the stack's youngest.
+    /// The task for which it waited: at the bottom, below the stack's youngest.
     pub(super) woken: Option<T>,
 }
 
@@ -77,8 +78,8 @@ impl<T: Word> Set<T> {
         self.active.as_ref().map_or(0, |active| active.glance().len)
     }
 
-    /// The member whose turn it is: downwards, then from the end again. A member is removed by putting the
-    /// last one in its place, so the others move downwards only, and none is passed over for ever.
+    /// Returns the member whose turn it is: downwards, then from the end again. The last member takes the
+    /// index of a removed one. So members move downwards only, and none is passed over forever.
     pub(super) fn next_in_turn(&mut self) -> Option<usize> {
         let last = self.members.len().checked_sub(1)?;
         self.cursor = match self.cursor.min(last + 1) {
@@ -88,7 +89,7 @@ impl<T: Word> Set<T> {
         Some(self.cursor)
     }
 
-    /// Keeps an empty stack for a deque to come, if there are few and it is small.
+    /// Keeps an empty stack for a later deque, if few are kept and it is small.
     pub(super) fn keep(&mut self, stack: Lifo<T>) {
         debug_assert!(stack.is_empty(), "a stack with tasks is a deque");
         if self.spares.len() < SPARES && stack.capacity() <= SPARE_SLOTS {
@@ -102,14 +103,14 @@ impl<T: Word> Set<T> {
 }
 
 /// A set and its lock.
-pub(super) struct Slot<T: Word> {
+pub(super) struct LockedSet<T: Word> {
     set: Mutex<Set<T>>,
     /// Twice the number of members, and 1 if the worker has an active deque: written under the lock, read
     /// without.
     glance: AtomicUsize,
 }
 
-impl<T: Word> Slot<T> {
+impl<T: Word> LockedSet<T> {
     pub(super) fn new(set: Set<T>) -> Self {
         Self {
             set: Mutex::new(set),
@@ -122,40 +123,40 @@ impl<T: Word> Slot<T> {
         self.glance() / 2
     }
 
-    /// Whether there is no deque; a hint.
+    /// Returns true if there is no deque; a hint.
     pub(super) fn is_vacant(&self) -> bool {
         self.glance() == 0
     }
 
     fn glance(&self) -> usize {
-        // Ordering: Acquire pairs with the Release in `Held::drop`.
+        // Ordering: Acquire pairs with the Release in `SetGuard::drop`.
         self.glance.load(Ordering::Acquire)
     }
 
-    pub(super) fn lock(&self) -> Held<'_, T> {
-        Held {
+    pub(super) fn lock(&self) -> SetGuard<'_, T> {
+        SetGuard {
             set: self.set.lock(),
             glance: &self.glance,
         }
     }
 }
 
-/// A set, locked. It tells how many deques there are before it is given back.
-pub(super) struct Held<'a, T: Word> {
+/// A locked set. It publishes how many deques there are before it releases the lock.
+pub(super) struct SetGuard<'a, T: Word> {
     set: MutexGuard<'a, Set<T>>,
     glance: &'a AtomicUsize,
 }
 
-impl<T: Word> Drop for Held<'_, T> {
+impl<T: Word> Drop for SetGuard<'_, T> {
     fn drop(&mut self) {
         let glance = 2 * self.set.members.len() + usize::from(self.set.active.is_some());
-        // Ordering: Release pairs with the Acquire in `Slot::glance`. The lock, still held, orders it among
-        // the other stores.
+        // Ordering: Release pairs with the Acquire in `LockedSet::glance`. The lock, still held, orders it
+        // among the other stores.
         self.glance.store(glance, Ordering::Release);
     }
 }
 
-impl<T: Word> Deref for Held<'_, T> {
+impl<T: Word> Deref for SetGuard<'_, T> {
     type Target = Set<T>;
 
     fn deref(&self) -> &Set<T> {
@@ -163,7 +164,7 @@ impl<T: Word> Deref for Held<'_, T> {
     }
 }
 
-impl<T: Word> DerefMut for Held<'_, T> {
+impl<T: Word> DerefMut for SetGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut Set<T> {
         &mut self.set
     }
@@ -173,7 +174,7 @@ impl<T: Word> DerefMut for Held<'_, T> {
 mod tests {
     use super::*;
 
-    /// What a resumable deque costs that was empty when it was suspended.
+    /// The cost of a resumable deque that was empty when it was suspended.
     #[test]
     fn a_member_has_56_bytes() {
         assert_eq!(size_of::<Member<Box<u8>>>(), 56);

@@ -1,23 +1,23 @@
-//! Which deques there are, and in which states.
+//! Reports which deques there are, and in which states.
 
 use super::Deques;
 use super::set::Standing;
 use crate::Word;
 
-/// In which state a deque is.
+/// The state of a deque.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DequeState {
     /// A worker works on it.
     Active,
-    /// The task that its worker worked on waits.
+    /// It waits for the task that its worker ran.
     Suspended,
     /// That task was woken, and is at the bottom; nothing was stolen since.
     Resumable,
-    /// As a whole it is there for whoever wants it.
+    /// A thief may take it over as a whole.
     Muggable,
 }
 
-/// A deque as [`Deques::census`] finds it.
+/// A deque in the report of [`Deques::census`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DequeView {
     /// Its state.
@@ -29,8 +29,8 @@ pub struct DequeView {
 }
 
 impl<T: Word> Deques<T> {
-    /// Every deque that there is at one moment: those with tasks, and those that wait for theirs. Locks
-    /// everything; for tests and reports.
+    /// Returns every deque that there is at one moment: those with tasks, and those that wait for a task.
+    /// Locks all sets; for tests and reports.
     pub fn census(&self) -> Vec<DequeView> {
         let sets: Vec<_> = (0..self.slots.len()).map(|set| self.lock(set)).collect();
         let mut deques = Vec::new();

@@ -1,4 +1,4 @@
-//! What thieves do: each step under the locks of the sets concerned.
+//! The steps of thieves, each under the locks of the sets concerned.
 
 use super::places::NOWHERE;
 use super::set::{Ends, Member, Set, Standing};
@@ -6,22 +6,22 @@ use super::{Active, Deques};
 use crate::{Steal, Thief, Word};
 use warpweft_platform::atomic::{Ordering, spin_loop};
 
-/// What a look at a set came to.
+/// The outcome of an attempt to steal from a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum StealOutcome<T> {
     /// The set was empty.
     Nothing,
-    /// The owner of the deque was faster, or was just growing it: worth trying again.
+    /// The owner of the deque was faster, or was just growing it. Another attempt is worthwhile.
     Lost,
     /// The oldest task of a deque.
     Stolen {
         /// The task.
         task: T,
-        /// Whether it was the last, and the set lost the deque: see [`Deques::rebalance`].
+        /// True if it was the last task, and the set lost the deque: see [`Deques::rebalance`].
         emptied: bool,
     },
-    /// The whole deque: it is the thief's active one, and the set lost it.
+    /// The whole deque was taken over: it is the thief's active one, and the set lost it.
     TakenOver {
         /// Its youngest task.
         task: T,
@@ -29,15 +29,15 @@ pub enum StealOutcome<T> {
 }
 
 impl<T: Word> Deques<T> {
-    /// Looks at set number `victim`: `choose` picks one of its so many stealable deques. A thief without
-    /// tasks of its own takes over a muggable one; of any other the oldest task is stolen, after which a
-    /// resumable one is muggable if it is not empty.
+    /// Steals from set number `victim`. `choose` is given the number of stealable deques and picks one. A
+    /// thief that has no tasks takes over a muggable deque. From any other deque the oldest task is stolen; a
+    /// resumable one then becomes muggable if it is not empty.
     ///
-    /// The active deque of the set's worker is the last one to choose. An empty set costs two locks.
+    /// The active deque of the set's worker has the last number. An empty set costs two locks.
     ///
     /// # Panics
     ///
-    /// If there is no set of this number, or `choose` answers with what is not less than it was given.
+    /// If there is no set of this number, or `choose` returns a number that is not less than its argument.
     pub fn steal_from(
         &self,
         thief: &mut Active<T>,
@@ -58,7 +58,7 @@ impl<T: Word> Deques<T> {
                     task,
                     emptied: set.active_len() == 0,
                 },
-                // A moment ago it had tasks: a second look may see another deque.
+                // A moment ago it had tasks: another attempt may see another deque.
                 _ => StealOutcome::Lost,
             };
         }
@@ -88,9 +88,9 @@ impl<T: Word> Deques<T> {
         }
     }
 
-    /// Takes the oldest task of the deque in set number `of` whose turn it is, muggable or not: by and by
-    /// every deque without an owner has its turn, however long thieves choose others. A set without such
-    /// deques costs a load.
+    /// Takes the oldest task of the deque in set number `of` whose turn it is, muggable or not. So in time
+    /// every deque without an owner has its turn, even if thieves choose others. A set without such deques
+    /// costs a load.
     ///
     /// # Panics
     ///
@@ -112,12 +112,13 @@ impl<T: Word> Deques<T> {
         }
     }
 
-    /// Set number `loser` has lost a deque: a deque without an owner, which `choose` picks among those of set
-    /// number `giver`, takes its place. Whether there was one.
+    /// Moves a deque without an owner from set number `giver` to set number `loser`, which has lost a deque;
+    /// `choose` picks it. Returns true if there was one.
     ///
     /// # Panics
     ///
-    /// If there is no set of one of these numbers, or `choose` answers with what is not less than it was
+    /// If there is no set of one of these numbers, or `choose` returns a number that is not less than its
+    /// argument.
     /// given.
     pub fn rebalance(&self, loser: usize, giver: usize, choose: impl FnOnce(usize) -> usize) -> bool {
         if loser == giver || self.slots[giver].len() == 0 {
@@ -134,12 +135,12 @@ impl<T: Word> Deques<T> {
         true
     }
 
-    /// Looks at every set, in their order, until it finds a task, and says in which. `None`: each deque was
-    /// seen without tasks during the call, also if it was moved meanwhile. A push that goes on at the same
-    /// time may be overlooked.
+    /// Looks at every set, in their order, until it finds a task, and returns the set's number with it.
+    /// `None`: each deque was seen without tasks during the call, even if it was moved meanwhile. A
+    /// concurrent push may be overlooked.
     pub fn find(&self, thief: &mut Active<T>) -> Option<(usize, StealOutcome<T>)> {
         loop {
-            // Ordering: Relaxed; if a deque moves from a set not yet seen to one seen already, then the lock
+            // Ordering: Relaxed. If a deque moves from a set not yet seen to one seen already, then the lock
             // of the latter orders this load before the move's count, and the lock of the former that count
             // before the load below.
             let moves = self.moves.load(Ordering::Relaxed);
@@ -159,8 +160,8 @@ impl<T: Word> Deques<T> {
         }
     }
 
-    /// Steals the top of a member, and moves its state on. If that was the last task, what remains of the
-    /// deque is the ends of its stack.
+    /// Steals the top of a member, and changes its state. If that was the last task, only the ends of the
+    /// deque's stack are left.
     fn steal_top(&self, at: usize, set: &mut Set<T>, member: usize) -> (StealOutcome<T>, Option<Ends<T>>) {
         let deque = &mut set.members[member];
         let Some(task) = deque.pop_top() else {

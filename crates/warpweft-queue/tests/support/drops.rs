@@ -1,4 +1,4 @@
-//! Elements that know whether they were dropped exactly once.
+//! Elements that detect whether they were dropped exactly once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

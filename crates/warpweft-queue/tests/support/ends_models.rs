@@ -1,10 +1,10 @@
-//! The models of the stealable queues for loom and shuttle: one text for both queues, since they promise the
-//! same up to the owner's order.
+//! The models of the stealable queues for loom and shuttle. Both queues use them, since they promise the same
+//! except for the owner's order.
 //!
-//! Each model gives numbered elements to a queue of two or four slots and lets owner and thieves loose on it.
-//! At the end every number must have come out exactly once, to thieves in ascending order. Loom itself
-//! watches that no ring is freed while a thief reads it, and that nothing leaks. Shuttle knows no weak
-//! memory, but draws its schedules at random and without a bound on preemptions.
+//! Each model gives numbered elements to a queue of two or four slots, which owner and thieves use. At the
+//! end every number must have come out exactly once, to thieves in ascending order. Loom checks that no ring
+//! is freed while a thief reads it, and that nothing leaks. Shuttle has no weak memory, but draws its
+//! schedules at random and without a bound on preemptions.
 
 use std::num::NonZeroUsize;
 #[cfg(warpweft_loom)]
@@ -28,7 +28,7 @@ pub(crate) trait Kind: 'static {
 }
 
 /// Explores every weak-memory outcome of every schedule with at most three preemptions (a switch away from a
-/// thread that could have gone on), and prints (with `--nocapture`) in how many ways it went.
+/// thread that could have continued). With `--nocapture` it prints the number of executions.
 /// `LOOM_MAX_PREEMPTIONS` sets the bound.
 #[cfg(warpweft_loom)]
 pub(crate) fn explore(model: impl Fn() + Copy + Send + Sync + 'static) {
@@ -72,7 +72,7 @@ pub(crate) fn push_or_grow<Q: Owner<Element>>(queue: &mut Q, id: usize) {
     }
 }
 
-/// Steals into a queue of its own, so often, and says what it got, in order.
+/// Steals into its own queue, `times` times, and returns what it got, in order.
 fn thief<K: Kind>(victim: &K::Queue, tries: usize, amount: Amount) -> JoinHandle<Vec<usize>> {
     let victim = victim.thief();
     spawn(move || {
@@ -93,7 +93,7 @@ fn thief<K: Kind>(victim: &K::Queue, tries: usize, amount: Amount) -> JoinHandle
     })
 }
 
-/// Steals one by one, without a queue of its own.
+/// Steals one by one, without its own queue.
 pub(crate) fn picker<K: Kind>(victim: &K::Queue, tries: usize) -> JoinHandle<Vec<usize>> {
     let victim = victim.thief();
     spawn(move || {
@@ -143,7 +143,7 @@ pub(crate) fn pop_into<Q: Owner<Element>>(queue: &mut Q, got: &mut Vec<usize>) {
     got.extend(queue.pop().map(Element::get));
 }
 
-/// A thief takes half of four elements while the owner pops so many of them; from index `start` on.
+/// A thief takes half of four elements while the owner pops some of them; from index `start` on.
 pub(crate) fn steal_against_pop<K: Kind>(start: u64, pops: usize) {
     explore(move || {
         let mut queue = K::make(4, start);
@@ -211,7 +211,7 @@ pub(crate) fn push_behind_a_slow_thief<K: Kind>(start: u64) {
     });
 }
 
-/// The owner grows the ring under a thief that reads, claims or carries away.
+/// The owner grows the ring while a thief reads, claims or empties.
 pub(crate) fn steal_during_growth<K: Kind>(start: u64) {
     explore(move || {
         let mut queue = K::make(2, start);
@@ -236,8 +236,7 @@ pub(crate) fn growth_publishes_the_ring<K: Kind>() {
     });
 }
 
-/// Two growths while a thief carries elements out of the first ring: it is freed when that is done, not
-/// before.
+/// Two growths while a thief empties the first ring: it is freed when that is done, not before.
 pub(crate) fn retired_ring_waits_for_thief<K: Kind>() {
     explore(|| {
         let mut queue = K::make(1, 0);
@@ -250,7 +249,7 @@ pub(crate) fn retired_ring_waits_for_thief<K: Kind>() {
     });
 }
 
-/// Two thieves, a growth between their steps, and the owner goes on in the new ring.
+/// Two thieves, a growth between their steps, and the owner continues in the new ring.
 pub(crate) fn two_thieves_and_growth<K: Kind>() {
     explore(|| {
         let mut queue = K::make(2, 0);
@@ -314,7 +313,7 @@ pub(crate) fn growth_after_overshoot<K: Kind>() {
     });
 }
 
-/// The owner goes first: the thief still gets what is left, and the last handle drops the rest.
+/// The owner is dropped first: the thief still gets what is left, and the last handle drops the rest.
 pub(crate) fn owner_leaves_first<K: Kind>() {
     explore(|| {
         let mut queue = K::make(2, 0);

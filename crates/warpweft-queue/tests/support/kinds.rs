@@ -1,4 +1,4 @@
-//! The two stealable queues behind one trait, so that one test text does for both.
+//! The two stealable queues behind one trait, so that one test works for both.
 
 use warpweft_queue::{Fifo, Lifo, Owner, Word};
 

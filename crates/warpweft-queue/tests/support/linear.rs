@@ -1,4 +1,4 @@
-//! Is a recorded history linearizable?
+//! Decides whether a recorded history is linearizable.
 //!
 //! A history is a set of calls with the times of their beginning and end. It is linearizable if each call can
 //! be given one moment between the two so that the calls, done one after the other at those moments, get the
@@ -6,12 +6,12 @@
 //!
 //! ```text
 //!   thread 0   |--- push 1 ---|      |--- pop -> 2 ---|        not a FIFO: push 1 ended before push 2 began,
-//!   thread 1                    |- push 2 -|                   and nobody took 1 before 2
+//!   thread 1                    |- push 2 -|                   and no call took 1 before 2
 //! ```
 //!
-//! The checker is that of Wing and Gong with Lowe's memory of the dead ends (G. Lowe, *Testing for
-//! linearizability*, 2017): depth first over the calls that may come next, never twice from the same set of
-//! calls done and the same state. NP-complete: keep histories short.
+//! The checker is that of Wing and Gong with Lowe's memory of dead ends (G. Lowe, *Testing for
+//! linearizability*, 2017). It searches depth first over the calls that may come next, and never twice from
+//! the same set of done calls and the same state. The problem is NP-complete: keep histories short.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -23,14 +23,14 @@ use std::fmt::{self, Debug};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// A sequential object that says which results are right.
+/// A sequential object that decides which results are right.
 pub trait Spec: Clone + Eq + Hash {
     /// A call with its arguments.
     type Op: Debug;
     /// What it returned.
     type Ret: Debug;
 
-    /// Whether `op`, done now, may return `ret`; if so, the state becomes the one after it.
+    /// Returns true if `op`, done now, may return `ret`; if so, the state becomes the one after it.
     fn step(&mut self, op: &Self::Op, ret: &Self::Ret) -> bool;
 }
 
@@ -64,8 +64,9 @@ impl Debug for NotLinearizable {
     }
 }
 
-/// An order of the calls, as indices into `calls`, in which `spec` gives the recorded results. If there is
-/// none, the error shows the history with the longest order found. Panics if it has more than 64 calls.
+/// Returns an order of the calls, as indices into `calls`, in which `spec` gives the recorded results. If
+/// there is none, the error shows the history with the longest order found. Panics if it has more than 64
+/// calls.
 pub fn linearize<S: Spec>(spec: S, calls: &[Call<S::Op, S::Ret>]) -> Result<Vec<usize>, NotLinearizable> {
     assert!(calls.len() <= 64, "{} are too many", calls.len());
     let mut search = Search {
@@ -98,7 +99,7 @@ struct Search<'a, S: Spec> {
 }
 
 impl<S: Spec> Search<'_, S> {
-    /// Whether the calls that are not in the set `done` can follow.
+    /// Returns true if the calls that are not in the set `done` can follow.
     fn extend(&mut self, done: u64) -> bool {
         if self.order.len() > self.longest.len() {
             self.longest.clone_from(&self.order);
@@ -140,7 +141,7 @@ pub struct Log<'a, O, R> {
 }
 
 impl<O, R> Log<'_, O, R> {
-    /// Does `op` by `run` and writes down when it began, when it ended and what it returned.
+    /// Does `op` by `run` and records when it began, when it ended and what it returned.
     pub fn call(&mut self, op: O, run: impl FnOnce() -> R) {
         self.dawdle();
         let begin = self.clock.fetch_add(1, Ordering::SeqCst);
@@ -167,11 +168,11 @@ impl<O, R> Log<'_, O, R> {
     }
 }
 
-/// The part of one thread in a history.
+/// The calls of one thread in a history.
 pub type Part<'a, O, R> = Box<dyn FnOnce(&mut Log<'_, O, R>) + Send + 'a>;
 
-/// Runs each part in a thread of its own, all released at the same moment; returns what they did.
-/// `seed` varies the short delays between the calls of a thread. Panics if a part does.
+/// Runs each part in its own thread, all released at the same moment, and returns the recorded calls. `seed`
+/// varies the short delays between the calls of a thread. Panics if a part does.
 pub fn record<O: Send, R: Send>(seed: u64, parts: Vec<Part<'_, O, R>>) -> Vec<Call<O, R>> {
     let clock = AtomicU64::new(0);
     let missing = AtomicUsize::new(parts.len());

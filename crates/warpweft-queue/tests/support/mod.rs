@@ -1,4 +1,4 @@
-//! What several test files of this crate share.
+//! Code that several test files of this crate share.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of it")]
 

@@ -1,4 +1,4 @@
-//! A pool without policy or workers, and values that know whether they were dropped.
+//! A pool without policy or workers, and values that count their drops.
 //!
 //! - [`Pool`] keeps what is pushed to it; the test runs it, step by step.
 //! - [`Count`] counts events; [`Guard`] counts its own drop.
@@ -61,8 +61,7 @@ impl<F: Future + Unpin> Future for Task<F> {
     }
 }
 
-/// The system's allocator; it counts tasks, and overwrites what is freed, so that a use afterwards cannot
-/// pass.
+/// The system's allocator. It counts tasks, and overwrites what is freed, so that a use after free fails.
 struct Counting;
 
 static ALIVE: AtomicIsize = AtomicIsize::new(0);
@@ -77,7 +76,7 @@ pub(crate) fn alone() -> std::sync::MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// How many tasks made of a [`Task`] have not been freed. Exact for whoever is [`alone`].
+/// Returns how many tasks made of a [`Task`] have not been freed. Exact for the thread that is [`alone`].
 pub(crate) fn tasks_alive() -> isize {
     ALIVE.load(Ordering::Relaxed)
 }
@@ -98,8 +97,8 @@ unsafe impl GlobalAlloc for Counting {
             for offset in 0..layout.size() {
                 // SAFETY: the block is of this size.
                 let byte = unsafe { place.add(offset) };
-                // Volatile: the compiler knows that nobody reads what is about to be freed.
-                // SAFETY: by the caller's promise nobody uses the block any more.
+                // Volatile, because the compiler knows that no thread reads memory that is about to be freed.
+                // SAFETY: by the caller's promise no thread uses the block any more.
                 unsafe { byte.write_volatile(0xDD) };
             }
         }
@@ -111,17 +110,16 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// A pool that keeps what is pushed, for the test to run. Make it with [`Pool::open`], end it with
-/// [`Pool::close`].
+/// A pool that keeps what is pushed, for the test to run. [`Pool::open`] makes it, [`Pool::close`] ends it.
 #[repr(C)]
 pub(crate) struct Pool {
     header: PoolHeader,
     queue: Mutex<Vec<Runnable>>,
-    /// How often a token was pushed.
+    /// How often a runnable was pushed.
     pub(crate) pushed: Count,
-    /// How many tokens a policy dropped instead of handing them out.
+    /// How many runnables a policy dropped instead of handing them out.
     pub(crate) dropped: Count,
-    /// How many tasks were struck off the register.
+    /// How many tasks were unregistered.
     pub(crate) unregistered: Count,
 }
 
@@ -211,7 +209,7 @@ impl Pool {
         }
     }
 
-    /// As [`job`](Pool::job), but nobody gets the result.
+    /// As [`job`](Pool::job), but without a handle.
     pub(crate) fn detached_job(&'static self, closure: impl FnOnce() + Send + 'static) -> Runnable {
         let work = Task(closure);
         // SAFETY: the tests close the pool when its tasks have ended.
@@ -245,7 +243,7 @@ impl Pool {
         }
     }
 
-    /// The token that was pushed last.
+    /// The runnable that was pushed last.
     pub(crate) fn take(&self) -> Option<Runnable> {
         self.queue.lock().pop()
     }

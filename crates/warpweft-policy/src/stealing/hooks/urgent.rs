@@ -1,4 +1,4 @@
-//! What goes before a worker's own tasks, where there are priorities.
+//! Takes urgent tasks before a worker's own, where there are priorities.
 
 use super::{Local, Shared, take_affine};
 use crate::order::{LocalQueue, Order};
@@ -7,25 +7,26 @@ use crate::{Cx, Policy};
 use warpweft_task::TaskRef;
 
 impl<O: Order> Shared<O> {
-    /// What waits outside of the lanes and is more urgent than `limit`, as the lane of this worker is not.
+    /// Takes what waits outside of the local queues and is more urgent than `limit`, as this worker's local
+    /// queue is not.
     fn take_above(&self, limit: usize, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let turn = local.pick();
         self.queues.take_above(limit, turn, &mut local.queue, cx)
     }
 }
 
-/// Whose turn it is, as a worker with priorities sees it.
+/// The source of the next task of a worker with priorities.
 pub(super) enum Ahead {
-    /// The next task of its lane.
+    /// The next task of its local queue.
     Own,
-    /// This one, which waited elsewhere and is more urgent.
+    /// This task, which waited elsewhere and is more urgent.
     Other(TaskRef),
-    /// Nothing is in its lane. What waits elsewhere is for [`poll_global`](Policy::overdue): the loop asks
-    /// that of workers that share only.
+    /// Its local queue is empty. [`poll_global`](Policy::poll_global) takes what waits elsewhere; the loop
+    /// calls it only then.
     Nothing,
 }
 
-/// Compares what waits outside of the lanes with this worker's lane.
+/// Compares the shared queues with this worker's local queue.
 #[inline]
 pub(super) fn compare<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Ahead {
     if shared.to_last {
@@ -46,8 +47,8 @@ pub(super) fn compare<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &C
     other.map_or(Ahead::Own, Ahead::Other)
 }
 
-/// A worker whose lane is empty takes the most urgent task that waits elsewhere. As often as others look by
-/// turns, so does this one.
+/// Takes the most urgent task that waits elsewhere, for a worker whose local queue is empty. It polls in turn
+/// as often as others do.
 pub(super) fn most_urgent<O: Order>(
     shared: &Shared<O>,
     local: &mut Local<O>,

@@ -1,5 +1,4 @@
-//! What a check brings to a policy's hooks: a seat per worker, with its local state, its chance and its
-//! counters.
+//! The worker's arguments of a policy's hooks: its local state, its random numbers and its counters.
 
 use crate::duty::{Duty, Violation};
 use std::cell::RefCell;
@@ -31,7 +30,7 @@ impl Hook {
     }
 }
 
-/// A push by a worker, as the runtime makes it: by the short way, if the policy has one for that reason.
+/// Pushes as a worker of the runtime does: by the fast path, if the policy has one for that reason.
 pub(crate) fn push_local<P: Policy>(
     shared: &P::Shared,
     local: &mut P::Local,
@@ -48,7 +47,7 @@ pub(crate) fn push_local<P: Policy>(
     }
 }
 
-/// The running task waits, and the policy is told if it wants to be.
+/// Reports that the running task waits, if the policy watches waits.
 pub(crate) fn suspended<P: Policy>(
     shared: &P::Shared,
     local: &mut P::Local,
@@ -76,32 +75,32 @@ pub(crate) fn build<P: Policy>(
     Ok((shared, locals))
 }
 
-/// What a worker brings to a hook besides the shared state.
-pub(crate) struct Seat<P: Policy> {
-    pub(crate) worker: usize,
+/// The arguments of a worker's hook besides the shared state.
+pub(crate) struct TestWorker<P: Policy> {
+    pub(crate) index: usize,
     pub(crate) workers: usize,
     pub(crate) local: P::Local,
     pub(crate) counters: Counters,
     pub(crate) random: RefCell<Rng>,
 }
 
-impl<P: Policy> Seat<P> {
+impl<P: Policy> TestWorker<P> {
     pub(crate) fn all(locals: Vec<P::Local>, seed: u64) -> Vec<Self> {
         let workers = locals.len();
-        let seat = |(worker, local)| Self {
-            worker,
+        let worker = |(index, local)| Self {
+            index,
             workers,
             local,
             counters: Counters::default(),
-            random: RefCell::new(Rng::seeded(seed.wrapping_add(worker as u64))),
+            random: RefCell::new(Rng::seeded(seed.wrapping_add(index as u64))),
         };
-        locals.into_iter().enumerate().map(seat).collect()
+        locals.into_iter().enumerate().map(worker).collect()
     }
 
-    /// The local state, and the context of a call.
+    /// Returns the local state, and the context of a call.
     pub(crate) fn parts<'a>(&'a mut self, clock: Clock<'a>) -> (&'a mut P::Local, Cx<'a>) {
         let Self {
-            worker,
+            index,
             workers,
             local,
             counters,
@@ -109,7 +108,7 @@ impl<P: Policy> Seat<P> {
         } = self;
         (
             local,
-            Cx::for_worker(WorkerId(*worker), *workers, counters, random, clock),
+            Cx::for_worker(WorkerId(*index), *workers, counters, random, clock),
         )
     }
 }
