@@ -1,21 +1,21 @@
-//! What a pool tells about itself.
+//! The counters that a pool reports about itself.
 
 use warpweft_policy::CounterSet;
 
 /// The counters of a pool at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolCounters {
-    /// One set for each worker that was asked for.
+    /// One set for each worker of the pool, without the compensating ones.
     pub workers: Vec<CounterSet>,
     /// One set for each compensating worker, whose numbers follow; see
     /// [`Builder::stuck_after`](crate::Builder::stuck_after).
     pub compensating: Vec<CounterSet>,
-    /// What threads outside the pool counted.
+    /// What external threads counted.
     pub outside: CounterSet,
 }
 
 impl PoolCounters {
-    /// The sum over all workers and those outside.
+    /// Returns the sum over all workers and all external threads.
     #[must_use]
     pub fn total(&self) -> CounterSet {
         self.workers
