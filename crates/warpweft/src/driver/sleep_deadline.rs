@@ -1,7 +1,7 @@
 //! The time until which the poller sleeps. A thread that sets an earlier timer wakes it.
 //!
 //! ```text
-//!   sleeper: alarm = for ever ─ fence ─ look at the timers ─ deadline = the first of them ─ sleep until then
+//!   sleeper: deadline = never ─ fence ─ look at the timers ─ deadline = the first of them ─ sleep until then
 //!   setter:  set a timer ────── fence ─ look at the deadline ── wake, if it is later than the timer
 //! ```
 //!
