@@ -1,5 +1,5 @@
-//! The words in front of locks, promises and cells: every interleaving and every weak-memory outcome of small
-//! programs.
+//! The words of locks, promises and cells, under loom: every interleaving and every weak-memory outcome of
+//! small programs.
 #![cfg(warpweft_loom)]
 
 use std::pin::Pin;
@@ -25,7 +25,7 @@ impl Place {
 
     fn add(&self) -> usize {
         self.0.with_mut(|n| {
-            // SAFETY: loom checks that nobody else is there.
+            // SAFETY: loom checks that no other thread is there.
             unsafe { *n += 1 };
             // SAFETY: as above.
             unsafe { *n }
@@ -39,7 +39,7 @@ fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     builder.check(body);
 }
 
-/// Begins a wait, and leaves it. What it was granted at once.
+/// Begins a wait, and leaves it. Returns what it was granted at once.
 fn begin_and_leave<F: Future>(wait: F) -> Option<F::Output> {
     let mut wait = std::pin::pin!(wait);
     match wait.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -73,7 +73,7 @@ fn one_locks_and_two_try() {
     });
 }
 
-/// One gives its wait up, perhaps after it was woken; the other must not be forgotten.
+/// One task gives its wait up, perhaps after it was woken; the other must not be forgotten.
 #[test]
 fn one_waits_and_one_leaves() {
     model(2, || {
@@ -109,7 +109,7 @@ fn permits_come_back_with_what_was_done() {
 }
 
 #[test]
-fn a_release_meets_one_who_waits_and_one_who_leaves() {
+fn a_release_meets_a_waiter_and_one_that_leaves() {
     model(2, || {
         let semaphore = Arc::new(Semaphore::new(0));
         let (leaver, waiter) = (Arc::clone(&semaphore), Arc::clone(&semaphore));
@@ -144,7 +144,7 @@ fn a_promise_is_kept_or_not() {
     }
 }
 
-/// Counts its calls, and, as a value, its drops.
+/// Counts its calls and, as a value, its drops.
 struct Count(Plain);
 
 impl Wake for Count {
@@ -190,7 +190,7 @@ fn a_promise_whose_receiver_changes_its_waker_and_leaves() {
     });
 }
 
-/// Who waits is woken, also if it comes with another waker in the meantime.
+/// A waiter is woken, also if it comes with another waker in the meantime.
 #[test]
 fn a_promise_wakes_the_last_waker() {
     model(3, || {
