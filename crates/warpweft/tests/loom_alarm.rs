@@ -62,7 +62,7 @@ fn model(body: impl Fn() + Send + Sync + 'static) {
 }
 
 #[test]
-fn a_timer_is_seen_or_rouses() {
+fn a_timer_is_seen_or_wakes_the_poller() {
     model(|| {
         let world = World::new(NEVER);
         let sets = Arc::clone(&world);
@@ -74,7 +74,7 @@ fn a_timer_is_seen_or_rouses() {
 }
 
 #[test]
-fn an_earlier_timer_is_seen_or_rouses() {
+fn an_earlier_timer_is_seen_or_wakes_the_poller() {
     model(|| {
         let world = World::new(9);
         let sets = Arc::clone(&world);
@@ -86,7 +86,7 @@ fn an_earlier_timer_is_seen_or_rouses() {
 }
 
 #[test]
-fn the_earlier_of_two_timers_is_seen_or_rouses() {
+fn the_earlier_of_two_timers_is_seen_or_wakes_the_poller() {
     model(|| {
         let world = World::new(NEVER);
         let setters = [(0, 7), (1, 5)].map(|(worker, deadline)| {

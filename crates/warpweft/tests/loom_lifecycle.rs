@@ -77,12 +77,12 @@ fn end_against(externals: &'static [usize]) {
 }
 
 #[test]
-fn the_policy_is_dropped_after_the_visitors_left() {
+fn the_policy_is_dropped_after_the_external_threads_left() {
     end_against(&[2]);
 }
 
 #[test]
-fn two_visitors_and_the_end() {
+fn two_external_threads_and_the_end() {
     end_against(&[1, 1]);
 }
 

@@ -22,19 +22,19 @@ fn workers_wake(workers: usize) {
                 let (sleep_flag, awake) = (Arc::clone(&sleep_flag), Arc::clone(&awake));
                 thread::spawn(move || {
                     awake[worker].store(true, Ordering::Relaxed);
-                    sleep_flag.is_to_be_rung()
+                    sleep_flag.must_wake()
                 })
             })
             .collect();
-        let lies = sleep_flag.try_sleep(|| awake.iter().all(|awake| !awake.load(Ordering::Relaxed)));
-        assert_eq!(sleep_flag.lies(), lies);
+        let is_sleeping = sleep_flag.try_sleep(|| awake.iter().all(|awake| !awake.load(Ordering::Relaxed)));
+        assert_eq!(sleep_flag.is_sleeping(), is_sleeping);
         let notified = notifications
             .into_iter()
             .map(|ring| ring.join().expect("no panic"))
             .filter(|notified| *notified)
             .count();
         assert!(
-            !lies || notified == workers,
+            !is_sleeping || notified == workers,
             "the monitor sleeps, and {notified} of {workers} rang"
         );
     });
@@ -56,10 +56,10 @@ fn while_a_worker_is_awake_the_monitor_does_not_sleep() {
     loom::model(|| {
         let sleep_flag = SleepFlag::new();
         assert!(!sleep_flag.try_sleep(|| false));
-        assert!(!sleep_flag.lies() && !sleep_flag.is_to_be_rung());
+        assert!(!sleep_flag.is_sleeping() && !sleep_flag.must_wake());
         assert!(sleep_flag.try_sleep(|| true));
-        assert!(sleep_flag.lies() && sleep_flag.is_to_be_rung());
+        assert!(sleep_flag.is_sleeping() && sleep_flag.must_wake());
         sleep_flag.wake();
-        assert!(!sleep_flag.lies());
+        assert!(!sleep_flag.is_sleeping());
     });
 }

@@ -61,7 +61,7 @@ fn an_event_is_pushed_by_the_thread_that_polls() {
 }
 
 #[test]
-fn a_push_rouses_the_worker_in_the_poller() {
+fn a_push_wakes_the_worker_in_the_poller() {
     check_often(|| {
         let runtime = runtime(1, "fifo");
         let _pipe = pipe(&runtime);
@@ -217,7 +217,7 @@ fn a_waiter_that_leaves_takes_no_event() {
 }
 
 #[test]
-fn a_timer_set_from_outside_rouses_the_poller() {
+fn a_timer_set_from_outside_wakes_the_poller() {
     check_often(|| {
         let runtime = runtime(1, "fifo");
         // The worker sleeps without a deadline: only the timer's own notification ends that.
@@ -227,7 +227,7 @@ fn a_timer_set_from_outside_rouses_the_poller() {
 }
 
 #[test]
-fn a_timer_set_from_outside_rouses_the_thread_that_polls() {
+fn a_timer_set_from_outside_wakes_the_thread_that_polls() {
     check(|| {
         let runtime = with_thread(1);
         runtime.block_on(sleep(LONG));

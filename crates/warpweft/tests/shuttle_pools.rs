@@ -126,7 +126,7 @@ fn a_handle_that_is_dropped_during_the_transfer() {
 }
 
 #[test]
-fn a_panic_after_the_hop() {
+fn a_panic_after_the_transfer() {
     check(|| {
         let (runtime, second) = pair("fifo", of("fifo").capacity(1));
         let there = second.clone();

@@ -109,7 +109,7 @@ fn pool(workers: usize, program: impl FnOnce(&Runtime)) {
 struct Notified(Arc<Mutex<(bool, Vec<Waker>)>>);
 
 impl Notified {
-    fn ring(&self) {
+    fn notify(&self) {
         let wakers = {
             let mut wakeup = self.0.lock().expect("unpoisoned");
             wakeup.0 = true;
@@ -162,11 +162,11 @@ fn all_come_back(workers: usize, jobs: &'static [usize]) {
             .iter()
             .map(|&jobs| runtime.spawn(leaves(jobs, wakeup.clone(), Arc::clone(&ran))))
             .collect();
-        let ringer = thread::spawn(move || wakeup.ring());
+        let notifier = thread::spawn(move || wakeup.notify());
         for task in tasks {
             task.wait().expect("no panic");
         }
-        ringer.join().expect("no panic");
+        notifier.join().expect("no panic");
         let all = jobs.iter().map(|jobs| jobs + 1).sum::<usize>();
         while ran.load(Ordering::SeqCst) < all {
             thread::yield_now();
@@ -241,13 +241,13 @@ fn woken_after_its_end() {
                 thread::yield_now();
             }
             late = wakeup.wakers();
-            wakeup.ring();
+            wakeup.notify();
             first.wait().expect("no panic");
             let again = late.clone();
             let waker = thread::spawn(move || again.into_iter().for_each(Waker::wake));
             let other = Notified::default();
             let second = runtime.spawn(other.clone());
-            other.ring();
+            other.notify();
             second.wait().expect("no panic");
             waker.join().expect("no panic");
         });
@@ -267,7 +267,7 @@ fn all_workers_asleep_while_a_deque_is_resumable() {
                     thread::yield_now();
                 }
                 assert_eq!(ran.load(Ordering::SeqCst), jobs, "what was left was done");
-                wakeup.ring();
+                wakeup.notify();
                 task.wait().expect("no panic");
             });
         }));
@@ -285,13 +285,13 @@ fn cancelled_while_its_deque_waits() {
         pool(2, |runtime| {
             let wakeup = Notified::default();
             let task = runtime.spawn(leaves(2, wakeup.clone(), Arc::clone(&ran)));
-            let ringer = thread::spawn(move || wakeup.ring());
+            let notifier = thread::spawn(move || wakeup.notify());
             task.cancel();
             match task.wait() {
                 Ok(()) | Err(JoinError::Cancelled) => {}
                 other => panic!("unexpected: {other:?}"),
             }
-            ringer.join().expect("no panic");
+            notifier.join().expect("no panic");
             while runtime.idle_workers() != (0, 2) {
                 thread::yield_now();
             }
@@ -338,7 +338,7 @@ fn the_end_of_a_pool_with_deques_that_wait() {
             .expect("a small pool");
         let (wakeup, ran) = (Notified::default(), Arc::new(AtomicUsize::new(0)));
         let tasks = [0, 2].map(|jobs| runtime.spawn(leaves(jobs, wakeup.clone(), Arc::clone(&ran))));
-        let ringer = thread::spawn(move || wakeup.ring());
+        let notifier = thread::spawn(move || wakeup.notify());
         drop(runtime);
         for task in tasks {
             match task.wait() {
@@ -346,7 +346,7 @@ fn the_end_of_a_pool_with_deques_that_wait() {
                 other => panic!("unexpected: {other:?}"),
             }
         }
-        ringer.join().expect("no panic");
+        notifier.join().expect("no panic");
         assert!(
             left.lock().expect("unpoisoned").is_some(),
             "the policy is dropped"
@@ -360,11 +360,11 @@ fn a_deque_is_left_and_mugged() {
     check(|| {
         pool(1, |runtime| {
             let (wakeup, ran) = (Notified::default(), Arc::new(AtomicUsize::new(0)));
-            let ringer = wakeup.clone();
+            let notifier = wakeup.clone();
             // Behind the waker, at the top of the deque, so that it is stolen first and wakes the tasks while
             // two others are left.
             let task = runtime.spawn(async move {
-                spawn_detached(move || ringer.ring());
+                spawn_detached(move || notifier.notify());
                 leaves(2, wakeup, ran).await;
             });
             task.wait().expect("no panic");

@@ -16,21 +16,21 @@ use warpweft_platform::thread::{JoinHandle, spawn};
 
 /// The side that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    ThreadFibers,
+enum Side {
+    Owner,
     Fiber(Input),
     Ended,
 }
 
 #[derive(Debug)]
 struct Baton {
-    turn: Mutex<Turn>,
+    turn: Mutex<Side>,
     passed: Condvar,
 }
 
 impl Baton {
     /// Passes the baton, and waits until `mine` reports that it is back.
-    fn pass<T>(&self, to: Turn, mine: impl Fn(Turn) -> Option<T>) -> T {
+    fn pass<T>(&self, to: Side, mine: impl Fn(Side) -> Option<T>) -> T {
         let mut turn = self.turn.lock();
         *turn = to;
         self.passed.notify_all();
@@ -42,10 +42,10 @@ impl Baton {
         }
     }
 
-    fn input(turn: Turn) -> Option<Input> {
+    fn input(turn: Side) -> Option<Input> {
         match turn {
-            Turn::Fiber(input) => Some(input),
-            Turn::ThreadFibers | Turn::Ended => None,
+            Side::Fiber(input) => Some(input),
+            Side::Owner | Side::Ended => None,
         }
     }
 }
@@ -57,7 +57,7 @@ pub(crate) struct Switch(Arc<Baton>);
 impl Switch {
     /// Returns control to the code that resumed the closure, until it resumes it again.
     pub(crate) fn suspend(&self, (): ()) -> Input {
-        self.0.pass(Turn::ThreadFibers, Baton::input)
+        self.0.pass(Side::Owner, Baton::input)
     }
 }
 
@@ -103,7 +103,7 @@ impl RawCoroutine {
         let body =
             unsafe { std::mem::transmute::<Box<dyn FnOnce(&Switch) + 'a>, Box<dyn FnOnce(&Switch)>>(body) };
         let baton = Baton {
-            turn: Mutex::new(Turn::ThreadFibers),
+            turn: Mutex::new(Side::Owner),
             passed: Condvar::new(),
         };
         Self {
@@ -121,14 +121,14 @@ impl RawCoroutine {
             self.thread.set(Some(spawn(move || {
                 switch.0.wait_for_turn();
                 body.run(&switch);
-                *switch.0.turn.lock() = Turn::Ended;
+                *switch.0.turn.lock() = Side::Ended;
                 switch.0.passed.notify_all();
             })));
         }
-        let ended = self.baton.pass(Turn::Fiber(input), |turn| match turn {
-            Turn::ThreadFibers => Some(false),
-            Turn::Ended => Some(true),
-            Turn::Fiber(_) => None,
+        let ended = self.baton.pass(Side::Fiber(input), |turn| match turn {
+            Side::Owner => Some(false),
+            Side::Ended => Some(true),
+            Side::Fiber(_) => None,
         });
         if ended && let Some(thread) = self.thread.take() {
             // The closure does not unwind.

@@ -68,7 +68,7 @@ impl Label {
         }
     }
 
-    fn report(&self, to: &mut Line) -> fmt::Result {
+    fn report(&self, to: &mut Message) -> fmt::Result {
         let name = self.name.get();
         let name = name[..self.length.get()].utf8_chunks().next();
         let name = name.map_or("", |chunk| chunk.valid());
@@ -88,12 +88,12 @@ impl Label {
 }
 
 /// A text that needs no allocation. What does not fit is cut off.
-struct Line {
+struct Message {
     bytes: [u8; 512],
     length: usize,
 }
 
-impl Write for Line {
+impl Write for Message {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = self.bytes.len() - self.length;
         let part = &text.as_bytes()[..text.len().min(room)];
@@ -135,7 +135,7 @@ impl Finder {
 }
 
 mod handler {
-    use super::{Label, Line, OF_POOLS, OUTSIDE};
+    use super::{Label, Message, OF_POOLS, OUTSIDE};
     use std::mem::MaybeUninit;
     use std::sync::OnceLock;
 
@@ -175,7 +175,7 @@ mod handler {
     }
 
     fn end(label: &Label) -> ! {
-        let mut line = Line {
+        let mut line = Message {
             bytes: [0; 512],
             length: 0,
         };
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_cut_off() {
-        let mut line = Line {
+        let mut line = Message {
             bytes: [0; 512],
             length: 0,
         };

@@ -15,14 +15,14 @@ pub(crate) struct Sources(Mutex<Slab>);
 
 #[derive(Debug, Default)]
 struct Slab {
-    places: Vec<Place>,
+    places: Vec<Slot>,
     /// The first vacant place, plus one.
     vacant: u32,
     closed: bool,
 }
 
 #[derive(Debug)]
-struct Place {
+struct Slot {
     generation: u32,
     /// The next vacant place, plus one.
     next: u32,
@@ -50,7 +50,7 @@ impl Sources {
                     "a driver has 4294967294 sources at most",
                 ));
             }
-            slab.places.push(Place {
+            slab.places.push(Slot {
                 generation: 0,
                 next: 0,
                 source: None,

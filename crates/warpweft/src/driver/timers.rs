@@ -10,7 +10,7 @@
 //!   lock.
 //! - No waker is called, cloned or dropped under a lock.
 
-use super::wheel::{Place, Wheel};
+use super::wheel::{EntryId, Wheel};
 use std::task::Waker;
 use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
@@ -43,7 +43,7 @@ struct Open {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Token {
     shard: u32,
-    place: Place,
+    place: EntryId,
 }
 
 impl Timers {

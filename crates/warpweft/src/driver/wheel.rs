@@ -33,7 +33,7 @@
 //! - What is ahead of a level belongs to one slot of the level above, which starts at `from`. So does the
 //!   rest of that slot.
 //! - A slot's `first` is no later than any of its deadlines, and [`NEVER`] if it is empty.
-//! - An entry's generation changes when its timer is removed: a `Place` finds its own timer or none.
+//! - An entry's generation changes when its timer is removed: a `EntryId` finds its own timer or none.
 
 use super::timers::NEVER;
 use std::task::Waker;
@@ -48,7 +48,7 @@ const NONE: u32 = u32::MAX;
 
 /// The position of a timer, and its generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct EntryId {
     index: u32,
     generation: u32,
 }
@@ -137,24 +137,24 @@ impl Wheel {
         }
     }
 
-    pub(crate) fn insert(&mut self, deadline: u64, waker: Waker) -> Place {
+    pub(crate) fn insert(&mut self, deadline: u64, waker: Waker) -> EntryId {
         let index = self.occupy(deadline, waker);
         self.link(index);
-        Place {
+        EntryId {
             index,
             generation: self.entries[index as usize].generation,
         }
     }
 
     /// Removes a timer, if it is still there.
-    pub(crate) fn remove(&mut self, place: Place) -> Option<Waker> {
+    pub(crate) fn remove(&mut self, place: EntryId) -> Option<Waker> {
         self.waker(place)?;
         self.unlink(place.index);
         self.vacate(place.index)
     }
 
     /// Returns the waker of the timer, if it is still there.
-    pub(crate) fn waker(&mut self, place: Place) -> Option<&mut Waker> {
+    pub(crate) fn waker(&mut self, place: EntryId) -> Option<&mut Waker> {
         let entry = &mut self.entries[place.index as usize];
         entry
             .waker

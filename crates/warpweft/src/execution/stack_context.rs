@@ -61,7 +61,7 @@ pub(crate) struct StackContext {
 
 impl fmt::Debug for StackContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seat")
+        f.debug_struct("StackContext")
             .field(
                 "worker",
                 &self.worker_ref().and_then(|worker_ref| worker_ref.worker),

@@ -215,8 +215,8 @@ impl StackContext {
         let thread_handle = self.own_thread_handle();
         thread_handle.expect_call();
         thread_handle.handoff.open();
-        let hung = latch.register(self.token(&thread_handle));
-        match (hung, spare) {
+        let registered = latch.register(self.token(&thread_handle));
+        match (registered, spare) {
             (Err(token), Some(spare)) => {
                 // The latch was set in the meantime.
                 token.abandon(Abandon::Cancelled);

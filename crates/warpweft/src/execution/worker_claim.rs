@@ -10,7 +10,7 @@ use warpweft_task::spawn::{self as tasks, SpawnInfo};
 
 /// Asks `pool`, the thread's own, for a worker, by a task whose body gives away the worker that runs it.
 pub(crate) fn send_worker_to(pool: &dyn PoolRef, thread: &Arc<ThreadHandle>) {
-    let claim = Claim(Arc::clone(thread));
+    let claim = WorkerClaim(Arc::clone(thread));
     let info = SpawnInfo {
         pool: pool.header(),
         location: Location::caller(),
@@ -22,9 +22,9 @@ pub(crate) fn send_worker_to(pool: &dyn PoolRef, thread: &Arc<ThreadHandle>) {
 }
 
 /// The body of a task that gives its worker to a thread that has a ready fiber.
-struct Claim(Arc<ThreadHandle>);
+struct WorkerClaim(Arc<ThreadHandle>);
 
-impl Claim {
+impl WorkerClaim {
     fn run(&self) {
         if self.0.handoff.is_spare() {
             let withdrawn = |here: &StackContext| here.fibers().pool().core().threads.withdraw(&self.0);
@@ -41,7 +41,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for WorkerClaim {
     fn drop(&mut self) {
         // The claim ended without having run, or the thread needs no worker any more.
         if self.0.pool().is_closing() {

@@ -33,7 +33,7 @@ impl ForkClaim {
         !self.claimed.swap(true, Ordering::Relaxed)
     }
 
-    /// Returns the fork if it has not been claimed. The task that stands for the fork calls this.
+    /// Returns the fork if it has not been claimed. The fork's task calls this.
     pub(crate) fn steal(&self) -> Option<Stolen> {
         // SAFETY: the first thread to claim it has it, and its owner waits for it then.
         self.take().then(|| unsafe { Stolen::new(self.runnable) })

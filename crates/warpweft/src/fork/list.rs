@@ -304,7 +304,7 @@ impl List {
             && self.withdraw()
         {
             ticket(if scope.is_null() {
-                // SAFETY: it was on offer, and nobody has taken it.
+                // SAFETY: it was on offer, and no thief has taken it.
                 unsafe { Record::claimable(offered.cast()) }
             } else {
                 // SAFETY: the job on offer belongs to an open scope, which is alive.

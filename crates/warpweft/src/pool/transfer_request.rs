@@ -101,7 +101,7 @@ pub(crate) struct TransferRequest(Cell<Option<Transfer>>);
 
 impl fmt::Debug for TransferRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Wish")
+        f.write_str("TransferRequest")
     }
 }
 

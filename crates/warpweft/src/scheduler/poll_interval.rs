@@ -56,8 +56,8 @@ pub(crate) struct PollInterval {
     /// The CPU time of this thread at `since_ns`, if it was read.
     cpu_ns: Option<u64>,
     was_long: bool,
-    /// Until this time the worker looks for tasks of other threads before each task. After a long task of its
-    /// own it does so for as long as that task took.
+    /// Until this time the worker looks for tasks of other threads before each task. After a long own task it
+    /// does so for as long as that task took.
     others_until_ns: u64,
 }
 

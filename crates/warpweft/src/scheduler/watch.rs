@@ -14,7 +14,7 @@ use warpweft_policy::Policy;
 
 /// What the monitor remembers of a worker.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct Sample {
     steps: u64,
     since_ns: u64,
     told: bool,
@@ -25,9 +25,9 @@ impl<P: Policy> Pool<P> {
     pub(crate) fn watch_workers(&self, pool: &Arc<dyn PoolRef>) {
         let monitor = &self.core.monitor;
         let stuck_ns = monitor.stuck_ns();
-        let fresh = Seen {
+        let fresh = Sample {
             since_ns: clock::now_ns(),
-            ..Seen::default()
+            ..Sample::default()
         };
         let mut seen = vec![fresh; self.workers.len()];
         let mut quiet = 0;
@@ -66,7 +66,7 @@ impl<P: Policy> Pool<P> {
     }
 
     /// Returns how many workers, compensating workers included, have been in one task for too long.
-    fn count_stuck(&self, seen: &mut [Seen], stuck_ns: u64) -> usize {
+    fn count_stuck(&self, seen: &mut [Sample], stuck_ns: u64) -> usize {
         let now = clock::now_ns();
         let mut stuck = 0;
         for (id, seen) in seen.iter_mut().enumerate() {
@@ -76,7 +76,7 @@ impl<P: Policy> Pool<P> {
             let rests = id >= self.core.asked
                 && (!self.workers[id].is_carried() || self.core.driver.standby.sleeps(id));
             if !works || steps != seen.steps || rests {
-                *seen = Seen {
+                *seen = Sample {
                     steps,
                     since_ns: now,
                     told: false,

@@ -345,7 +345,7 @@ impl<P: Policy> Worker<P> {
         // SAFETY: by contract, and the value does not outlive the call.
         let mut source = unsafe { WorkSource::new(self, thread_handle) };
         let waited = pool.core.idle.wait(self.id.0, &mut source);
-        pool.core.monitor.ring();
+        pool.core.monitor.wake();
         match waited {
             Waited::Found(work) => Some(work),
             Waited::Unparked => Some(Work::Woken),

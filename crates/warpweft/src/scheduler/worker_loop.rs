@@ -64,10 +64,10 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, context: &StackContext) {
                 let seen = unsafe { look_up(pool, worker, &mut poll_interval, &mut helped, context) };
                 until_pause = poll_interval.stretch();
                 match seen {
-                    Seen::Nothing => {}
-                    Seen::Task(task) => break 'found task,
-                    Seen::Elsewhere => continue 'turns,
-                    Seen::Over => return,
+                    LookResult::Nothing => {}
+                    LookResult::Task(task) => break 'found task,
+                    LookResult::Elsewhere => continue 'turns,
+                    LookResult::Over => return,
                 }
             }
             // SAFETY: as above.
@@ -114,8 +114,8 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     }
 }
 
-/// The result of a look that a worker takes between two stretches of its own tasks.
-enum Seen {
+/// The result of a look that a worker takes between two stretches of tasks.
+enum LookResult {
     Nothing,
     Task(TaskRef),
     /// The thread carries another worker now, or none.
@@ -138,23 +138,23 @@ unsafe fn look_up<P: Policy>(
     poll_interval: &mut PollInterval,
     helped: &mut bool,
     context: &StackContext,
-) -> Seen {
+) -> LookResult {
     let poll_global = poll_interval.look_up(&pool.core.driver, &pool.core.idle, &pool.core.monitor);
     if worker.is_compensating && pool.core.monitor.relieves(poll_interval.was_long()) {
-        return Seen::Over;
+        return LookResult::Over;
     }
     if !poll_global || !worker.shares() {
-        return Seen::Nothing;
+        return LookResult::Nothing;
     }
     // A task that ends may wait in its `Drop`, and then the thread may carry another worker.
     pool.end_lost();
     if !context.carries(worker.worker_ref()) {
-        return Seen::Elsewhere;
+        return LookResult::Elsewhere;
     }
     // SAFETY: by contract, and the thread still carries the worker.
     unsafe { worker.evict() };
     if !context.carries(worker.worker_ref()) {
-        return Seen::Elsewhere;
+        return LookResult::Elsewhere;
     }
     // Tasks that always yield never run out, and no other worker may look for the tasks behind a stuck one.
     // So every other look is for those.
@@ -162,7 +162,7 @@ unsafe fn look_up<P: Policy>(
         // SAFETY: by contract.
         if let Some(task) = unsafe { worker.call(P::steal_from_stuck) } {
             *helped = true;
-            return Seen::Task(task);
+            return LookResult::Task(task);
         }
     }
     *helped = false;
@@ -170,10 +170,10 @@ unsafe fn look_up<P: Policy>(
         && let Some(task) = worker.pinned.pop()
     {
         worker.counters().add(Count::GlobalPolls, 1);
-        return Seen::Task(task);
+        return LookResult::Task(task);
     }
     // SAFETY: by contract.
-    unsafe { ask_overdue(worker) }.map_or(Seen::Nothing, Seen::Task)
+    unsafe { ask_overdue(worker) }.map_or(LookResult::Nothing, LookResult::Task)
 }
 
 /// Calls the policy's hook for what is overdue.

@@ -186,8 +186,8 @@ impl Monitor {
 
     /// Wakes the monitor, because a worker wakes up and there is something to watch again.
     #[inline]
-    pub(crate) fn ring(&self) {
-        if self.sleep_flag.is_to_be_rung() {
+    pub(crate) fn wake(&self) {
+        if self.sleep_flag.must_wake() {
             self.wake_up();
         }
     }
@@ -308,7 +308,7 @@ impl Monitor {
             return false;
         }
         if self.sleep_flag.try_sleep(may_sleep) {
-            while self.sleep_flag.lies() && !state.over {
+            while self.sleep_flag.is_sleeping() && !state.over {
                 state = self.wakeup.wait(state);
             }
         } else {

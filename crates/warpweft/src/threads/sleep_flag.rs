@@ -31,14 +31,14 @@ impl SleepFlag {
     /// Returns true if the monitor sleeps and must be woken. Call this only after publishing that the caller
     /// is awake.
     #[inline]
-    pub(crate) fn is_to_be_rung(&self) -> bool {
+    pub(crate) fn must_wake(&self) -> bool {
         self.barrier.light();
-        self.lies()
+        self.is_sleeping()
     }
 
     /// Returns true if the monitor sleeps.
     #[inline]
-    pub(crate) fn lies(&self) -> bool {
+    pub(crate) fn is_sleeping(&self) -> bool {
         // Ordering: Relaxed. The barrier orders it; for a holder of the monitor's lock, that lock does.
         self.is_asleep.load(Ordering::Relaxed)
     }
