@@ -24,7 +24,6 @@ const PROTECT: u32 = 2;
 /// What this kernel supports; found out at the first mapping.
 static KNOWN: AtomicU32 = AtomicU32::new(UNKNOWN);
 
-/// Returns the size of a page.
 pub(crate) fn page() -> usize {
     // SAFETY: it takes a number and returns one.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

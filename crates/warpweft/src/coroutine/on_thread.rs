@@ -137,7 +137,6 @@ impl RawCoroutine {
         ended
     }
 
-    /// Returns the stack of a closure that has ended.
     pub(crate) fn into_stack(self) -> Stack {
         self.stack
     }

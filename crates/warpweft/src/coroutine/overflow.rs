@@ -144,7 +144,6 @@ mod handler {
 
     const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
-    /// Puts the handlers in place.
     pub(super) fn install_once() {
         BEFORE.get_or_init(|| SIGNALS.map(install));
     }

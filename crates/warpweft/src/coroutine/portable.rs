@@ -64,7 +64,6 @@ impl RawCoroutine {
         matches!(inner.resume(input), CoroutineResult::Return(()))
     }
 
-    /// Returns the stack of a closure that has ended.
     pub(crate) fn into_stack(self) -> Stack {
         self.0.into_inner().into_stack()
     }

@@ -248,7 +248,6 @@ impl Stacks {
         }
     }
 
-    /// Counts a fiber that is unwound.
     pub(crate) fn count_unwound(&self) {
         self.state.lock().unwound += 1;
     }

@@ -161,7 +161,6 @@ impl RawCoroutine {
         word == ENDED
     }
 
-    /// Returns the stack of a closure that has ended.
     pub(crate) fn into_stack(self) -> Stack {
         debug_assert!(self.switch.left.get().is_null(), "it has not ended");
         let this = ManuallyDrop::new(self);

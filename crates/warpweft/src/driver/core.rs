@@ -80,7 +80,6 @@ impl Driver {
         }))
     }
 
-    /// Takes the role, if it is free.
     pub(crate) fn take(&self) -> Option<PollTurn<'_>> {
         // Ordering: Acquire pairs with the Release at the end of a turn.
         (!self.is_closed()
@@ -93,7 +92,6 @@ impl Driver {
         .then(|| PollTurn { driver: self })
     }
 
-    /// Returns true if a thread has the role.
     pub(crate) fn is_taken(&self) -> bool {
         self.role.load(Ordering::Relaxed) == TAKEN
     }
@@ -141,7 +139,6 @@ impl Driver {
         self.sources.insert()
     }
 
-    /// Removes the source with that key.
     pub(crate) fn strike(&self, key: usize) {
         self.sources.remove(key);
     }

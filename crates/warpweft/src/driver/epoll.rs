@@ -155,7 +155,6 @@ impl Poller {
         }
     }
 
-    /// Ends the present or the next wait.
     pub(crate) fn notify(&self) {
         // The write fails only after 2⁶⁴ - 2 calls. The event descriptor would then stay readable without a
         // new edge. So it is emptied, and the next write is an edge again.

@@ -53,7 +53,6 @@ pub enum Io {
     Thread,
 }
 
-/// Returns the error of a socket or timer whose pool has ended.
 pub(crate) fn shut_down() -> Error {
     Error::new(
         ErrorKind::NotConnected,

@@ -92,7 +92,6 @@ impl DriverOwner {
             .filter(|_| self.form == Io::Inline)
     }
 
-    /// Returns the driver, if there is one.
     #[inline]
     pub(crate) fn get(&self) -> Option<&Driver> {
         self.driver.get().map(|driver| &**driver)
@@ -177,7 +176,6 @@ impl DriverOwner {
         }
     }
 
-    /// Ends the sleep of the thread in the poller.
     pub(crate) fn unpark(&self) {
         if let Some(driver) = self.polled() {
             driver.unpark();
@@ -212,7 +210,6 @@ impl DriverOwner {
     }
 }
 
-/// The main function of a thread that polls.
 fn poll_for(driver: &Arc<Driver>) {
     POLLS_FOR.with(|word| word.set(Arc::as_ptr(driver)));
     while let Some(mut turn) = driver.take() {

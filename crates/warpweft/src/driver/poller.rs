@@ -88,7 +88,6 @@ impl Poller {
         self.0.wait(&mut events.0, ns.map(Duration::from_nanos)).map(drop)
     }
 
-    /// Ends the present or the next wait.
     pub(crate) fn notify(&self) {
         // It writes to its own event descriptor. That fails only at the counter's end, and then the
         // descriptor is readable.

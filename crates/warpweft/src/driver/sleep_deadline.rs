@@ -40,7 +40,6 @@ impl SleepDeadline {
         until
     }
 
-    /// Notes that the caller is awake.
     pub(crate) fn clear(&self) {
         self.0.store(0, Ordering::Relaxed);
     }

@@ -66,7 +66,6 @@ impl Sources {
         Ok((key, source))
     }
 
-    /// Removes the source with that key.
     pub(crate) fn remove(&self, key: usize) {
         let (index, generation) = split(key);
         let mut slab = self.0.lock();

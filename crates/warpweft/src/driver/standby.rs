@@ -65,7 +65,6 @@ impl StandbyPoller {
         self.ticks.store(0, Ordering::Relaxed);
     }
 
-    /// Returns true if a standby poller is wanted.
     pub(crate) fn is_wanted(&self) -> bool {
         self.ticks.load(Ordering::Relaxed) > 0
     }
@@ -116,7 +115,6 @@ impl StandbyPoller {
         fence(Ordering::SeqCst);
     }
 
-    /// Notes that the standby poller is awake.
     pub(crate) fn wake(&self) {
         self.in_bed.store(false, Ordering::Relaxed);
     }

@@ -148,7 +148,6 @@ impl Timers {
         }
     }
 
-    /// Returns the number of timers.
     #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
     pub(crate) fn len(&self) -> usize {
         self.shards

@@ -146,14 +146,12 @@ impl Wheel {
         }
     }
 
-    /// Removes a timer, if it is still there.
     pub(crate) fn remove(&mut self, place: EntryId) -> Option<Waker> {
         self.waker(place)?;
         self.unlink(place.index);
         self.vacate(place.index)
     }
 
-    /// Returns the waker of the timer, if it is still there.
     pub(crate) fn waker(&mut self, place: EntryId) -> Option<&mut Waker> {
         let entry = &mut self.entries[place.index as usize];
         entry
@@ -293,7 +291,6 @@ impl Wheel {
         })
     }
 
-    /// Returns the first tick of a slot.
     fn start(&self, level: usize, slot: usize) -> u64 {
         let shift = DIGIT_BITS * level as u32;
         let above = u64::MAX.checked_shl(shift + DIGIT_BITS).unwrap_or(0);
@@ -309,7 +306,6 @@ impl Wheel {
         self.enter(index, Set::Now, level, digit(tick, level));
     }
 
-    /// Links an entry into that list.
     fn enter(&mut self, index: u32, set: Set, level: usize, digit: usize) {
         let which = self.which(set, level);
         let deadline = self.entries[index as usize].deadline;

@@ -123,7 +123,6 @@ impl<'task> BlockInPlace<'task> {
         away
     }
 
-    /// Waits for a worker.
     fn come_back(self) {
         let Self {
             context, had_entered, ..

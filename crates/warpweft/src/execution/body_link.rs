@@ -38,7 +38,6 @@ impl BodyLink {
         }
     }
 
-    /// Returns the label of the body's stack, for reports.
     pub(crate) fn label(&self) -> &Label {
         &self.label
     }

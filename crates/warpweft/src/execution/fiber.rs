@@ -146,7 +146,6 @@ impl Fiber {
         self.claim.set(claim);
     }
 
-    /// Gives it a body.
     pub(crate) fn load(&self, job: OnStackJob) {
         let Some(stack) = self.stack.take() else {
             unreachable!("a fiber without a body has a stack")
@@ -252,13 +251,11 @@ impl Fiber {
         self.notifications.get()
     }
 
-    /// Returns its waker.
     #[inline]
     pub(crate) fn waker(&self) -> ManuallyDrop<Waker> {
         self.fiber_waker.waker()
     }
 
-    /// Returns the next fiber in the line.
     #[inline]
     pub(crate) fn behind(&self) -> &Cell<*const Self> {
         &self.behind
@@ -317,13 +314,11 @@ impl Fiber {
         self.task.set(task);
     }
 
-    /// Returns true if its cancellation was requested.
     pub(crate) fn is_cancelled(&self) -> bool {
         // SAFETY: there is a task only while its closure is on this stack.
         self.task.get().is_some_and(|task| unsafe { task.is_cancelled() })
     }
 
-    /// Returns true if it is in `blocking`.
     pub(crate) fn is_blocking(&self) -> bool {
         self.has_flag(BLOCKING_IN_PLACE)
     }
@@ -341,7 +336,6 @@ impl Fiber {
         !panicking()
     }
 
-    /// Unwinds the stack.
     #[cold]
     pub(crate) fn unwind(&self) -> ! {
         self.fibers().pool().core().stacks.count_unwound();

@@ -114,7 +114,6 @@ impl FiberWaker {
         unsafe { fiber.as_ref() }.hear().then_some(fiber)
     }
 
-    /// Notes that the fiber is dropped.
     pub(crate) fn forget(&self) {
         self.fiber.set(ptr::null());
     }

@@ -127,7 +127,6 @@ fn go_on(mut pending: Pending) -> ! {
     }
 }
 
-/// Waits until the future was woken.
 fn sleep() -> Runnable {
     let mut looks = 0;
     loop {

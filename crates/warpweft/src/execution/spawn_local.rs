@@ -21,7 +21,6 @@ impl SpawnLocal {
         self.tasks.borrow_mut().push_back(task);
     }
 
-    /// Takes the next fiber to start.
     pub(crate) fn take(&self) -> Option<Runnable> {
         let task = self.tasks.borrow_mut().pop_front();
         self.had_turn.set(task.is_some());

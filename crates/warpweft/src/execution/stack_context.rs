@@ -163,7 +163,6 @@ impl StackContext {
         unsafe { self.fiber.as_ref() }
     }
 
-    /// Returns the handled body that owns this stack, or null.
     pub(crate) fn body(&self) -> *const BodyLink {
         self.body
     }
@@ -175,7 +174,6 @@ impl StackContext {
         body.or_else(|| self.own_fiber().map(Fiber::label))
     }
 
-    /// Returns the latent forks of this stack.
     #[inline]
     pub(crate) fn forks(&self) -> &List {
         &self.forks
@@ -282,7 +280,6 @@ impl StackContext {
         result
     }
 
-    /// Returns the header of its pool.
     pub(crate) fn pool(&self) -> NonNull<PoolHeader> {
         self.fibers().pool().header()
     }
@@ -303,7 +300,6 @@ impl StackContext {
         self.is_in_policy() || self.fibers().keeps_worker() && self.worker_ref().is_some()
     }
 
-    /// Returns the handle of its thread.
     #[inline]
     pub(crate) fn thread_handle(&self) -> &Arc<ThreadHandle> {
         self.fibers().thread_handle()
@@ -316,7 +312,6 @@ impl StackContext {
         unsafe { self.worker_ref.get().as_ref() }
     }
 
-    /// Returns true if the thread carries that worker.
     pub(crate) fn carries(&self, worker_ref: *const WorkerRef) -> bool {
         std::ptr::eq(self.worker_ref.get(), worker_ref)
     }

@@ -148,7 +148,6 @@ impl ThreadFibers {
         &self.detached
     }
 
-    /// Returns how much cooperative code runs here between two switches.
     pub(crate) fn quantum(&self) -> Quantum {
         self.pool.core().threads.quantum()
     }
@@ -369,14 +368,12 @@ impl ThreadFibers {
         }
     }
 
-    /// Returns the fiber that waits under that key.
     fn waits(&self, key: Key) -> Option<NonNull<Fiber>> {
         let found = self.table.borrow().get(key.slot as usize).copied().flatten();
         // SAFETY: it is in the table, so it is there.
         found.filter(|fiber| unsafe { fiber.as_ref() }.waits_in(key.turn))
     }
 
-    /// Takes the first fiber of the line.
     #[inline]
     fn take_first(&self) -> Option<NonNull<Fiber>> {
         let first = NonNull::new(self.first.get().cast_mut())?;

@@ -331,12 +331,10 @@ impl List {
         self.scopes.borrow_mut().push(NonNull::from(jobs));
     }
 
-    /// Closes the innermost scope.
     pub(crate) fn close_scope(&self) {
         self.scopes.borrow_mut().pop();
     }
 
-    /// Returns the youngest record, or the foot.
     #[inline]
     pub(crate) fn tail(&self) -> *const Record {
         self.tail.get()

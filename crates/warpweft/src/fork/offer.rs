@@ -131,7 +131,6 @@ impl<T> Offer<T> {
         (there && !decided && self.turn.load(Ordering::Relaxed) == turn).then_some(turn)
     }
 
-    /// Returns the number of forks offered so far.
     pub(crate) fn turns(&self) -> u64 {
         self.turn.load(Ordering::Relaxed)
     }

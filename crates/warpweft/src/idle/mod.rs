@@ -36,7 +36,6 @@ pub(crate) trait Searcher {
     fn scan(&mut self) -> Option<Self::Found>;
     /// Returns true if the worker must wait no longer.
     fn stops(&self) -> bool;
-    /// Notes that the worker parks.
     fn parks(&self);
     /// Returns the nanoseconds after which the worker must look again, because there is something that it may
     /// not take yet.

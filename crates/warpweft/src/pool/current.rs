@@ -153,7 +153,6 @@ impl WorkerRef {
         unsafe { (self.ops.driver)(self) }
     }
 
-    /// Returns a share of the pool.
     pub(crate) fn keep(&self) -> Arc<dyn DynPool> {
         debug_assert!(is_current(self));
         // SAFETY: worker references are reached through `with_current` only, which finds those of living
@@ -302,7 +301,6 @@ impl Spawner {
         Self { worker_ref, pool }
     }
 
-    /// Returns the pool of the task.
     #[inline]
     pub(crate) fn pool(self) -> NonNull<PoolHeader> {
         self.pool

@@ -16,7 +16,6 @@ pub(crate) trait DynPool: PoolRef {
     fn counters(&self) -> PoolCounters;
     /// Returns what free functions find on a thread that carries no worker but has entered this pool.
     fn external(&self) -> WorkerRef;
-    /// Returns the reference of a worker.
     fn worker_ref(&self, worker: usize) -> NonNull<WorkerRef>;
     /// Queues a task that only that worker may run.
     fn push_pinned(&self, worker: usize, task: Runnable);

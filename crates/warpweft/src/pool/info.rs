@@ -50,7 +50,6 @@ impl PoolInfo {
             || Arc::ptr_eq(&self.order.runtime, &there.order.runtime) && self.order.index < there.order.index
     }
 
-    /// Gives the place of one task back.
     pub(crate) fn give_back(&self) {
         if let Some(places) = &self.places {
             // Unwind: the waiting tasks may have foreign wakers, and the caller ends a task or moves it.
@@ -58,7 +57,6 @@ impl PoolInfo {
         }
     }
 
-    /// Closes admission with the pool: tasks that wait for places are woken.
     pub(crate) fn close(&self) {
         if let Some(places) = &self.places {
             // Unwind: as above; the pool continues to close.

@@ -175,7 +175,6 @@ impl OwnedTasks {
         self.shards.iter().filter(is_left).count()
     }
 
-    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         // Ordering: Acquire pairs with the Release in `count`: a thread that sees none left also sees what
         // their ends did.

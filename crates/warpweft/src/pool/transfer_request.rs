@@ -114,13 +114,11 @@ impl TransferRequest {
         self.0.set(Some(transfer));
     }
 
-    /// Takes the request, if there is one.
     #[inline]
     pub(crate) fn take(&self) -> Option<Transfer> {
         self.0.take()
     }
 
-    /// Withdraws the request of that task.
     pub(crate) fn withdraw(&self, task: TaskId) {
         let others = self.take().filter(|transfer| transfer.task != task);
         self.0.set(others);

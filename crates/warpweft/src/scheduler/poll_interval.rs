@@ -76,12 +76,10 @@ impl PollInterval {
         }
     }
 
-    /// Returns the number of tasks until the next call of `look_up`.
     pub(crate) fn stretch(&self) -> u32 {
         self.stretch
     }
 
-    /// Returns true if the last stretch took long.
     pub(crate) fn was_long(&self) -> bool {
         self.was_long
     }

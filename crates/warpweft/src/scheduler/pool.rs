@@ -167,7 +167,6 @@ impl<P: Policy> Pool<P> {
         unsafe { task.into_runnable() }
     }
 
-    /// Ends the tasks that the policy dropped.
     #[inline]
     pub(crate) fn end_lost(&self) {
         if !self.core.lost.is_empty() {

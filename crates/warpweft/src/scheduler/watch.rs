@@ -21,7 +21,6 @@ struct Sample {
 }
 
 impl<P: Policy> Pool<P> {
-    /// The main function of the monitor's thread.
     pub(crate) fn watch_workers(&self, pool: &Arc<dyn PoolRef>) {
         let monitor = &self.core.monitor;
         let stuck_ns = monitor.stuck_ns();

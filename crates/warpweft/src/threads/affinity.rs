@@ -114,7 +114,6 @@ impl Plan {
         &self.allowed
     }
 
-    /// Returns the places of all workers, for the policy.
     pub(crate) fn places(&self) -> &[Place] {
         &self.places
     }

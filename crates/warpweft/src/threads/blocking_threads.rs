@@ -262,7 +262,6 @@ impl BlockingThreads {
         self.work.notify_all();
     }
 
-    /// Waits for all threads.
     pub(crate) fn join_all(&self) {
         loop {
             let threads: Vec<_> = {
@@ -338,7 +337,6 @@ impl State {
 }
 
 impl Place<'_> {
-    /// Takes the place.
     pub(crate) fn put(mut self, task: Runnable) {
         self.state.queue.push_back(task);
         drop(self.state);

@@ -157,7 +157,6 @@ impl Handoff {
         None
     }
 
-    /// Takes what the thread was given, if anything.
     fn take(&self) -> Option<Option<usize>> {
         let word = self.word.load(Ordering::Relaxed);
         let given = state_of(word);

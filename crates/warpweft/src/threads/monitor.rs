@@ -179,7 +179,6 @@ impl Monitor {
         Ok(())
     }
 
-    /// Notes that the calling thread belongs to this monitor.
     pub(crate) fn set_here(&self) {
         HERE.with(|here| here.set(self));
     }
@@ -200,12 +199,10 @@ impl Monitor {
         self.wakeup.notify_all();
     }
 
-    /// Returns true if the pool has a monitor.
     pub(crate) fn is_there(&self) -> bool {
         self.watch.stuck_after.is_some()
     }
 
-    /// Ends the present tick.
     #[cold]
     pub(crate) fn hurry(&self) {
         let _state = self.state.lock();
@@ -229,7 +226,6 @@ impl Monitor {
         self.stuck.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns how often a worker was found stuck.
     pub(crate) fn stalls(&self) -> usize {
         self.stalls.load(Ordering::Relaxed)
     }
@@ -245,12 +241,10 @@ impl Monitor {
         std::mem::take(&mut self.state.lock().vacant)
     }
 
-    /// Returns true if the calling thread is the monitor's.
     pub(crate) fn is_here(&self) -> bool {
         std::ptr::eq(HERE.with(std::cell::Cell::get), self)
     }
 
-    /// Waits for the monitor's thread.
     pub(crate) fn join(&self) {
         let thread = self.state.lock().thread.take();
         if let Some(thread) = thread {
@@ -273,7 +267,6 @@ impl Monitor {
         needed.saturating_sub(self.active())
     }
 
-    /// Returns the number of carried compensating workers.
     pub(crate) fn active(&self) -> usize {
         self.active.load(Ordering::Relaxed)
     }

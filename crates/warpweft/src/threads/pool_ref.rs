@@ -11,7 +11,6 @@ pub(crate) trait PoolRef: Send + Sync {
     fn header(&self) -> NonNull<PoolHeader>;
     /// Returns true in a forked child of the process that the workers run in.
     fn is_forked(&self) -> bool;
-    /// Returns true if spawns are refused.
     fn is_closing(&self) -> bool;
     /// Wakes the worker for something visible that only the thread that carries it looks at.
     fn wake_worker(&self, worker: usize);
@@ -21,6 +20,5 @@ pub(crate) trait PoolRef: Send + Sync {
     fn run_thread(self: Arc<Self>, thread: Arc<ThreadHandle>);
     /// Runs the thread with that number for closures that block, until it ends.
     fn run_blocking_thread(self: Arc<Self>, number: usize);
-    /// Runs the monitor's thread, until it ends.
     fn run_monitor(self: Arc<Self>);
 }

@@ -36,7 +36,6 @@ impl SleepFlag {
         self.is_sleeping()
     }
 
-    /// Returns true if the monitor sleeps.
     #[inline]
     pub(crate) fn is_sleeping(&self) -> bool {
         // Ordering: Relaxed. The barrier orders it; for a holder of the monitor's lock, that lock does.
@@ -58,7 +57,6 @@ impl SleepFlag {
         may
     }
 
-    /// Notes that the monitor is awake.
     pub(crate) fn wake(&self) {
         self.is_asleep.store(false, Ordering::Relaxed);
     }

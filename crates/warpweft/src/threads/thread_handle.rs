@@ -142,12 +142,10 @@ impl ThreadHandle {
         Self::new(&self.pool, self.number)
     }
 
-    /// Returns the pool of the thread.
     pub(crate) fn pool(&self) -> &Arc<dyn PoolRef> {
         &self.pool
     }
 
-    /// Returns its number among the threads that the pool has started.
     pub(crate) fn number(&self) -> usize {
         self.number
     }
@@ -164,7 +162,6 @@ impl ThreadHandle {
         self.called.store(WAITING, Ordering::Relaxed);
     }
 
-    /// Lets the frame continue.
     pub(crate) fn call(&self) {
         // Ordering: Release gives the frame what it waited for. SeqCst, as in `open`.
         self.called.store(CALLED, Ordering::SeqCst);
@@ -176,7 +173,6 @@ impl ThreadHandle {
         self.called.store(DROPPED, Ordering::SeqCst);
     }
 
-    /// Returns true if the frame may continue.
     pub(crate) fn was_called(&self) -> bool {
         self.called.load(Ordering::SeqCst) != WAITING
     }
@@ -332,7 +328,6 @@ impl ThreadHandle {
         self.mailbox.lock().place = Place::Between;
     }
 
-    /// Returns the number of fibers of the thread.
     pub(crate) fn fibers(&self) -> usize {
         self.fibers.load(Ordering::Relaxed)
     }

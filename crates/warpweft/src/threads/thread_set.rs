@@ -153,7 +153,6 @@ impl ThreadSet {
         moved
     }
 
-    /// Returns the threads for closures that block, which carry no worker.
     pub(crate) fn blocking(&self) -> &BlockingThreads {
         &self.blocking
     }
@@ -196,7 +195,6 @@ impl ThreadSet {
         spare.map_or_else(|| self.start(pool), Ok)
     }
 
-    /// Gives a reserved spare back.
     pub(crate) fn release(&self, spare: &Arc<ThreadHandle>) {
         let kept = {
             let mut state = self.state.lock();
@@ -269,7 +267,6 @@ impl ThreadSet {
             .find_map(|thread_handle| thread_handle.thread_with(worker))
     }
 
-    /// Counts an event of a frame.
     pub(crate) fn note(&self, note: ThreadEvent) {
         let mut state = self.state.lock();
         let counts = &mut state.counts;
