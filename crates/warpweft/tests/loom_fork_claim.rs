@@ -1,5 +1,5 @@
-//! Every interleaving and every weak-memory outcome of a joiner and the tickets for its fork: one claim, one
-//! run, and no look at a frame that may be gone.
+//! A joiner and the stealable jobs of its fork, under loom: one claim, one run, and no look at a frame that
+//! may be gone.
 #![cfg(warpweft_loom)]
 
 #[path = "../src/fork/fork_claim.rs"]
@@ -20,7 +20,8 @@ use warpweft_platform::sync::Arc;
 use warpweft_platform::{loom, thread};
 use warpweft_task::Latch;
 
-/// A fork in its frame. Who has it writes to `runs`; when the joiner goes on, the frame is its own again.
+/// A fork in its frame. The thread that has it writes to `runs`. When the joiner continues, it alone has the
+/// frame again.
 #[repr(C)]
 struct Frame {
     head: StealableJob,
@@ -55,12 +56,13 @@ impl Frame {
 
     fn count(&self) {
         self.runs.with_mut(|runs| {
-            // SAFETY: whoever has the fork has this alone; loom checks that.
+            // SAFETY: the thread that has the fork alone has this; loom checks that.
             unsafe { *runs += 1 };
         });
     }
 
-    /// The joiner comes back: it runs the fork itself, or waits for whoever has it. Then the frame is gone.
+    /// Ends the join: the joiner runs the fork itself, or waits for the thread that has it. Then the frame is
+    /// gone.
     fn join(&self, claim: &ForkClaim) {
         if claim.take() {
             self.count();
@@ -70,7 +72,7 @@ impl Frame {
             }
         }
         self.runs.with_mut(|runs| {
-            // SAFETY: nobody else may touch the frame any more; loom checks that.
+            // SAFETY: no other thread may touch the frame any more; loom checks that.
             let runs = unsafe { &mut *runs };
             assert_eq!(*runs, 1, "the fork ran once");
             *runs = u32::MAX;
@@ -82,7 +84,7 @@ fn model(tickets: usize) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(3);
     builder.check(move || {
-        // Kept by all, so that a look at a dead frame is a race and not a crash.
+        // All threads keep it, so that a look at a dead frame is a race and not a crash.
         let frame = Arc::new(Frame::new());
         let claim = Shared::new(ForkClaim::new(NonNull::from(&*frame).cast()));
         let others: Vec<_> = (0..tickets)
@@ -104,7 +106,7 @@ fn model(tickets: usize) {
 }
 
 #[test]
-fn a_ticket_and_its_joiner() {
+fn a_stealable_job_and_its_joiner() {
     model(1);
 }
 

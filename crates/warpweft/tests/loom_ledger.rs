@@ -1,5 +1,4 @@
-//! The last token of a pool's policy against the end of the pool, under loom: every interleaving and every
-//! weak-memory outcome.
+//! The last task of a pool's policy against the end of the pool, under loom.
 #![cfg(warpweft_loom)]
 
 #[allow(dead_code, reason = "the pool asks more of it than these models")]
@@ -12,14 +11,14 @@ use loom::thread;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::cell::UnsafeCell;
 
-/// A pool: what is read by those who come home, and freed by who lets it go.
+/// A pool: the threads that release a task read it, and the last one frees it.
 struct Pool {
     ledger: Ledger,
     alive: UnsafeCell<bool>,
     freed: AtomicUsize,
 }
 
-// SAFETY: that accesses to `alive` do not race is what the models show.
+// SAFETY: the models show that accesses to `alive` do not race.
 unsafe impl Sync for Pool {}
 // SAFETY: a plain value.
 unsafe impl Send for Pool {}
@@ -49,7 +48,7 @@ impl Pool {
     }
 }
 
-/// So many threads drop a token each, of which the policy was given `held`, while the pool ends.
+/// Lets `droppers` threads drop a task each while the pool ends.
 fn end_against(droppers: usize, orphaned: usize) {
     loom::model(move || {
         let pool = Arc::new(Pool {

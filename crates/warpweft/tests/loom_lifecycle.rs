@@ -1,4 +1,4 @@
-//! A pool's end against external threads, under loom: every interleaving and every weak-memory outcome.
+//! The end of a pool against external threads, under loom.
 #![cfg(warpweft_loom)]
 
 #[allow(dead_code, reason = "the pool asks more of it than these models")]
@@ -11,10 +11,10 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use warpweft_platform::cell::UnsafeCell;
 
-/// What the last worker drops: loom reports an access that races with that.
+/// What the last worker drops: loom reports an access that races with the drop.
 struct Policy(UnsafeCell<bool>);
 
-// SAFETY: that accesses do not race is what the models show.
+// SAFETY: the models show that accesses do not race.
 unsafe impl Sync for Policy {}
 // SAFETY: a plain value.
 unsafe impl Send for Policy {}
@@ -22,7 +22,7 @@ unsafe impl Send for Policy {}
 impl Policy {
     fn push(&self) {
         let alive = self.0.with(|alive| {
-            // SAFETY: loom checks that nobody writes meanwhile.
+            // SAFETY: loom checks that no thread writes meanwhile.
             unsafe { *alive }
         });
         assert!(alive, "a external thread met a policy that was dropped");
@@ -30,16 +30,17 @@ impl Policy {
 
     fn drop(&self) {
         self.0.with_mut(|alive| {
-            // SAFETY: loom checks that nobody else is there.
+            // SAFETY: loom checks that no other thread is there.
             unsafe { *alive = false };
         });
     }
 }
 
-/// One external thread per entry of `externals`, each visiting so many times, against the end of the pool.
+/// Runs one external thread per entry of `externals`, with that number of accesses, against the end of the
+/// pool.
 fn end_against(externals: &'static [usize]) {
     let mut model = loom::model::Builder::new();
-    // Three preemptions; the models end within seconds.
+    // Three preemptions: the models end within seconds.
     model.preemption_bound.get_or_insert(3);
     model.check(move || {
         let pool = Arc::new((
@@ -76,12 +77,12 @@ fn end_against(externals: &'static [usize]) {
 }
 
 #[test]
-fn the_policy_is_dropped_after_the_visitors_left() {
+fn the_policy_is_dropped_after_the_external_threads_left() {
     end_against(&[2]);
 }
 
 #[test]
-fn two_visitors_and_the_end() {
+fn two_external_threads_and_the_end() {
     end_against(&[1, 1]);
 }
 
@@ -98,7 +99,7 @@ fn one_of_two_workers_is_the_last() {
     });
 }
 
-/// A compensating worker enters while the only worker leaves: either it comes too late, or the worker was not
+/// A compensating worker enters while the only worker leaves. Either it comes too late, or the worker was not
 /// the last.
 #[test]
 fn a_compensating_enters_while_the_last_worker_leaves() {

@@ -1,5 +1,4 @@
-//! The standby poller's sleep against who has something for its thread, under loom: every interleaving and
-//! every weak-memory outcome.
+//! The standby poller's sleep against a thread that has something for its thread, under loom.
 #![cfg(warpweft_loom)]
 
 #[allow(dead_code, reason = "the model needs a part of it")]
@@ -14,10 +13,10 @@ use standby::StandbyPoller;
 /// The number of a compensating worker.
 const COMPENSATING: usize = 1;
 
-/// A fiber becomes ready while its thread's compensating worker lies down: it is seen, or the compensating
-/// worker is woken.
+/// A fiber becomes ready while its thread's compensating worker goes to sleep: the fiber is seen, or the
+/// compensating worker is woken.
 #[test]
-fn a_fiber_is_seen_or_its_thread_is_roused() {
+fn a_fiber_is_seen_or_its_thread_is_woken() {
     loom::model(|| {
         let (standby, ready) = (Arc::new(StandbyPoller::new()), Arc::new(AtomicBool::new(false)));
         let (there, fiber) = (Arc::clone(&standby), Arc::clone(&ready));
@@ -34,9 +33,9 @@ fn a_fiber_is_seen_or_its_thread_is_roused() {
     });
 }
 
-/// Who has risen, or is another one, is not woken.
+/// A worker that is awake, or another worker, is not woken.
 #[test]
-fn only_who_sleeps_is_roused() {
+fn only_a_sleeping_thread_is_woken() {
     loom::model(|| {
         let standby = StandbyPoller::new();
         assert!(!standby.must_wake(COMPENSATING));

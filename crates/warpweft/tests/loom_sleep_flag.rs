@@ -1,5 +1,4 @@
-//! The monitor's sleep against workers that wake up, under loom: every interleaving and every weak-memory
-//! outcome.
+//! The monitor's sleep against workers that wake up, under loom.
 #![cfg(warpweft_loom)]
 
 #[path = "../src/threads/sleep_flag.rs"]
@@ -10,10 +9,10 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use sleep_flag::SleepFlag;
 
-/// So many workers wake up while the monitor lies down.
-fn somebody_wakes(workers: usize) {
+/// Wakes `workers` workers while the monitor goes to sleep.
+fn workers_wake(workers: usize) {
     let mut model = loom::model::Builder::new();
-    // Two preemptions are enough for each bug that is mutants here; without a bound two workers take minutes.
+    // Two preemptions are enough for each mutant of this protocol; without a bound two workers take minutes.
     model.preemption_bound.get_or_insert(2);
     model.check(move || {
         let sleep_flag = Arc::new(SleepFlag::new());
@@ -23,44 +22,44 @@ fn somebody_wakes(workers: usize) {
                 let (sleep_flag, awake) = (Arc::clone(&sleep_flag), Arc::clone(&awake));
                 thread::spawn(move || {
                     awake[worker].store(true, Ordering::Relaxed);
-                    sleep_flag.is_to_be_rung()
+                    sleep_flag.must_wake()
                 })
             })
             .collect();
-        let lies = sleep_flag.try_sleep(|| awake.iter().all(|awake| !awake.load(Ordering::Relaxed)));
-        assert_eq!(sleep_flag.lies(), lies);
+        let is_sleeping = sleep_flag.try_sleep(|| awake.iter().all(|awake| !awake.load(Ordering::Relaxed)));
+        assert_eq!(sleep_flag.is_sleeping(), is_sleeping);
         let notified = notifications
             .into_iter()
             .map(|ring| ring.join().expect("no panic"))
             .filter(|notified| *notified)
             .count();
         assert!(
-            !lies || notified == workers,
+            !is_sleeping || notified == workers,
             "the monitor sleeps, and {notified} of {workers} rang"
         );
     });
 }
 
 #[test]
-fn who_wakes_up_is_seen_or_rings() {
-    somebody_wakes(1);
+fn a_waking_worker_is_seen_or_wakes_the_monitor() {
+    workers_wake(1);
 }
 
 #[test]
-fn each_of_two_is_seen_or_rings() {
-    somebody_wakes(2);
+fn each_of_two_workers_is_seen_or_wakes_the_monitor() {
+    workers_wake(2);
 }
 
-/// Lies down only if nobody is awake, which one look before tells.
+/// The monitor sleeps only if no worker is awake, which one look before shows.
 #[test]
-fn beside_somebody_awake_it_stays_up() {
+fn while_a_worker_is_awake_the_monitor_does_not_sleep() {
     loom::model(|| {
         let sleep_flag = SleepFlag::new();
         assert!(!sleep_flag.try_sleep(|| false));
-        assert!(!sleep_flag.lies() && !sleep_flag.is_to_be_rung());
+        assert!(!sleep_flag.is_sleeping() && !sleep_flag.must_wake());
         assert!(sleep_flag.try_sleep(|| true));
-        assert!(sleep_flag.lies() && sleep_flag.is_to_be_rung());
+        assert!(sleep_flag.is_sleeping() && sleep_flag.must_wake());
         sleep_flag.wake();
-        assert!(!sleep_flag.lies());
+        assert!(!sleep_flag.is_sleeping());
     });
 }

@@ -1,5 +1,5 @@
-//! Fibers that are spawned beside others, under every schedule that a seed can make: each starts, or ends
-//! with its pool.
+//! Fibers that are spawned locally, under every schedule that a seed can make: each starts, or ends with its
+//! pool.
 #![cfg(warpweft_shuttle)]
 
 #[path = "support/models.rs"]
@@ -12,7 +12,7 @@ use support::{Gate, check, runtime};
 use warpweft::{JoinError, block_on, fiber};
 
 #[test]
-fn a_fiber_beside_another_starts_while_its_home_is_blocked() {
+fn a_local_fiber_starts_while_its_thread_is_blocked() {
     check(|| {
         let runtime = runtime(1, "fifo");
         let gate = Gate::default();
@@ -38,7 +38,7 @@ impl Drop for Counts {
     }
 }
 
-/// Some start and wait, some have not come so far.
+/// Some fibers start and wait, and some have not started yet.
 #[test]
 fn a_pool_closes_over_fibers_that_have_not_started() {
     check(|| {

@@ -1,5 +1,5 @@
-//! Closures that may block: the worker goes, another thread carries it, the frame comes back. See
-//! `threads/README.md`.
+//! Closures that may block: another thread takes the worker over, and the frame comes back. See
+//! `docs/THREADS.md`.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
@@ -114,7 +114,7 @@ fn the_pool_closes_under_a_closure_that_blocks() {
         });
         let end = thread::spawn(move || runtime.shutdown());
         open.send(()).unwrap_or(());
-        // Whatever comes first, nobody hangs: it ran, or it never began.
+        // In each order, no wait hangs: the closure ran, or never began.
         assert!(matches!(job.wait(), Ok(_) | Err(JoinError::Shutdown)));
         end.join().expect("no panic");
     });
@@ -185,7 +185,7 @@ fn a_half_blocks_until_the_other_has_run() {
 }
 
 #[test]
-fn a_fork_inside_of_the_closure_is_told_of_when_its_stack_waits() {
+fn a_fork_in_the_closure_is_promoted_when_its_stack_waits() {
     check(|| {
         let runtime = runtime(1, "fifo");
         let job = runtime.spawn_job(|| {
@@ -216,7 +216,7 @@ fn a_closure_on_a_fiber_waits_and_then_blocks() {
             let (send, receive) = channel();
             let two = blocking(|| {
                 let one = one.wait().expect("no panic");
-                // The worker goes again, or nobody sends.
+                // The worker is handed over again; otherwise no thread sends.
                 let other = spawn_job(move || send.send(1).expect("it waits"));
                 let got = receive.recv().expect("it is sent");
                 drop(other);
@@ -258,7 +258,7 @@ fn a_closure_waits_for_what_a_fiber_of_its_thread_does() {
 fn the_pool_closes_while_closures_on_its_threads_wait() {
     check(|| {
         let runtime = runtime(1, "fifo");
-        // A gate knows one who waits.
+        // A gate has room for one waiter.
         let gates = [Gate::default(), Gate::default()];
         let [first, second] = gates.clone();
         let tasks = [

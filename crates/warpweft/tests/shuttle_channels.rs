@@ -1,4 +1,4 @@
-//! Channels under random schedules: nothing is lost, nothing comes twice, nobody waits for ever.
+//! Channels under random schedules: nothing is lost, nothing comes twice, and no task waits for ever.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
@@ -15,7 +15,7 @@ use support::{check, check_often, runtime};
 use warpweft::sync::broadcast::{self, RecvError};
 use warpweft::sync::{Closed, channel, oneshot, watch};
 
-/// Begins a wait, lets others run, looks again, and gives it up.
+/// Begins a wait, lets other tasks run, looks again, and gives the wait up.
 fn begin_look_and_leave<F: Future>(wait: F) -> Option<F::Output> {
     let mut wait = pin!(wait);
     for _ in 0..2 {
@@ -27,7 +27,7 @@ fn begin_look_and_leave<F: Future>(wait: F) -> Option<F::Output> {
     None
 }
 
-/// Two send two values each, one receives, and one receives in vain now and then. All arrive.
+/// Two tasks send two values each, one receives, and one sometimes receives in vain. All values arrive.
 fn many_to_many(capacity: usize) {
     let (sender, receiver) = channel::bounded(capacity);
     let senders = [0, 2].map(|first| {
@@ -90,8 +90,8 @@ fn a_send_is_given_up_and_its_value_arrives_or_not() {
             sum += n;
         }
         steady.join().expect("no panic");
-        // Given up before it was looked at, it may have been accepted; but what is said to be sent has
-        // arrived.
+        // A send that is given up before it was polled may have been accepted; but a value that was reported
+        // as sent has arrived.
         let sent = restless.join().expect("no panic");
         assert!(sum == 102 || (sum == 2 && !sent), "{sum}");
     });
@@ -137,7 +137,7 @@ fn tasks_on_one_worker_play_ping_pong() {
 }
 
 #[test]
-fn a_promise_and_those_who_leave() {
+fn a_promise_and_waiters_that_leave() {
     check_often(|| {
         let alive = Arc::new(AtomicUsize::new(1));
         struct Value(Arc<AtomicUsize>);

@@ -1,5 +1,5 @@
-//! The bell of a fiber under every schedule that a seed can make: rung at home and from elsewhere, for this
-//! wait, for one around it and for one that is over.
+//! The waker of a fiber, under every schedule that a seed can make. It is called on the fiber's own thread
+//! and on others, for the present wait, for one around it and for one that is over.
 #![cfg(warpweft_shuttle)]
 
 #[path = "support/models.rs"]
@@ -13,7 +13,7 @@ use support::{Gate, check, check_often, runtime};
 use warpweft::{block_on, fiber, join};
 
 #[test]
-fn each_ring_from_elsewhere_is_heard() {
+fn each_wake_from_another_thread_is_noticed() {
     check(|| {
         let runtime = runtime(1, "fifo");
         let gates = [(); 3].map(|()| Gate::default());
@@ -28,7 +28,7 @@ fn each_ring_from_elsewhere_is_heard() {
 }
 
 #[test]
-fn rings_at_home_meet_rings_from_elsewhere() {
+fn wakes_on_the_own_thread_meet_wakes_from_others() {
     check(|| {
         let runtime = runtime(1, "fifo");
         let gates = [(); 4].map(|()| Gate::default());
@@ -50,9 +50,9 @@ fn rings_at_home_meet_rings_from_elsewhere() {
     });
 }
 
-/// Two fibers of two homes, each of which the other one wakes.
+/// Two fibers of two threads, each of which wakes the other.
 #[test]
-fn two_homes_ring_for_each_other() {
+fn two_threads_wake_each_others_fibers() {
     check(|| {
         let runtime = runtime(2, "fifo");
         let gates = [(); 4].map(|()| Gate::default());
@@ -73,7 +73,7 @@ fn two_homes_ring_for_each_other() {
 
 /// What opens the outer gate while the inner wait is under way is for the outer wait, too.
 #[test]
-fn a_ring_that_an_inner_wait_heard_is_the_outer_waits_too() {
+fn a_wake_that_an_inner_wait_received_is_for_the_outer_wait_too() {
     check(|| {
         let runtime = runtime(1, "fifo");
         let (outer, inner) = (Gate::default(), Gate::default());
@@ -96,9 +96,9 @@ fn a_ring_that_an_inner_wait_heard_is_the_outer_waits_too() {
     });
 }
 
-/// A waker of a wait that is over wakes nobody from a join.
+/// A waker of a wait that is over does not end a join.
 #[test]
-fn a_late_ring_does_not_end_a_join() {
+fn a_late_wake_does_not_end_a_join() {
     check_often(|| {
         let runtime = runtime(2, "fifo");
         let (tell, told) = shuttle::sync::mpsc::channel();
@@ -131,7 +131,7 @@ fn a_late_ring_does_not_end_a_join() {
     });
 }
 
-/// The bell is the next fiber's when the first has ended, and nobody's when its thread has.
+/// The waker serves the next fiber when the first has ended, and none when its thread has.
 #[test]
 fn a_waker_outlives_its_fiber_and_its_pool() {
     check(|| {

@@ -1,7 +1,7 @@
-//! Waits of the runtime inside of handled bodies, under every schedule that a seed can make: the whole chain
-//! of stacks waits, and each of them goes on with the right worker.
+//! Waits of the runtime inside of handled bodies, under every schedule that a seed can make. The whole chain
+//! of stacks waits, and each of them continues with the right worker.
 //!
-//! A body's stack is a thread here, as a fiber's is (`src/fiber/twin.rs`).
+//! A body's stack is a thread here, like a fiber's (`src/coroutine/on_thread.rs`).
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
 
@@ -26,7 +26,7 @@ fn waits_deep_inside(gate: Gate) -> u32 {
     let body = move || {
         let before = perform(Ask);
         block_on(gate);
-        // The worker is the body's again: a job can be spawned, and what is forked is found.
+        // The body has the worker again: a job can be spawned, and what is forked is found.
         let (a, b) = join(|| spawn_job(|| 1).wait().expect("no panic"), || 2);
         before + a + b + perform(Ask)
     };
@@ -85,9 +85,9 @@ fn a_chain_of_stacks_waits_on_a_thread_of_no_pool() {
     });
 }
 
-/// The body waits for what its host has forked.
+/// The body waits for what the stack below it has forked.
 #[test]
-fn the_hosts_forks_are_told() {
+fn the_forks_of_the_stack_below_are_promoted() {
     check(|| {
         let runtime = runtime(1, "fifo");
         let gate = Gate::default();
@@ -111,7 +111,7 @@ fn the_hosts_forks_are_told() {
     });
 }
 
-/// A scheduler in a fiber: while one of its bodies waits, so do the others; the thread's other fibers do not.
+/// A scheduler in a fiber: while one of its bodies waits, so do the others. The thread's other fibers do not.
 #[test]
 fn a_scheduler_waits_with_its_fiber() {
     check(|| {

@@ -1,7 +1,7 @@
-//! The life of a fiber under every schedule that a seed can make: start, wait, wake, go on at home, end with
-//! the pool.
+//! The life of a fiber, under every schedule that a seed can make: start, wait, wake, continue on its own
+//! thread, end with the pool.
 //!
-//! A fiber's stack is a thread here, which runs only while it has the baton (`src/fiber/twin.rs`).
+//! A fiber's stack is a thread here, which runs only while it has the baton (`src/coroutine/on_thread.rs`).
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
 
@@ -42,7 +42,7 @@ fn a_wake_before_during_and_after_the_suspension() {
 }
 
 #[test]
-fn a_wake_reaches_a_sleeping_home() {
+fn a_wake_reaches_a_sleeping_thread() {
     check_fairly(|| {
         let runtime = runtime(1, "fifo");
         let gate = Gate::default();
@@ -56,9 +56,9 @@ fn a_wake_reaches_a_sleeping_home() {
     });
 }
 
-/// The fiber gives way again and again; in between a job blocks its home, and waits for it.
+/// The fiber yields repeatedly. In between a job blocks its thread, and waits for it.
 #[test]
-fn the_home_is_blocked_while_its_fiber_is_ready() {
+fn the_thread_is_blocked_while_its_fiber_is_ready() {
     check(|| {
         let runtime = runtime(1, "fifo");
         let gate = Gate::default();
@@ -91,10 +91,10 @@ fn fibers_wait_for_each_other_and_give_way() {
     });
 }
 
-/// The fiber waits for its gate; then a job waits, perhaps on the fiber's thread, for what only the fiber
+/// The fiber waits for its gate. Then a job waits, perhaps on the fiber's thread, for what only the fiber
 /// does.
 #[test]
-fn the_home_thread_is_blocked_by_a_job_that_waits_for_the_fiber() {
+fn a_job_that_waits_for_a_fiber_blocks_its_thread() {
     check(|| {
         let runtime = runtime(1, "fifo");
         let (first, second) = (Gate::default(), Gate::default());
@@ -111,9 +111,9 @@ fn the_home_thread_is_blocked_by_a_job_that_waits_for_the_fiber() {
     });
 }
 
-/// Two frames of two threads, each of which is the home of a fiber that the other's frame waits for.
+/// Two frames of two threads. Each thread has a fiber that the other's frame waits for.
 #[test]
-fn two_blocked_homes_wait_for_each_others_fibers() {
+fn two_blocked_threads_wait_for_each_others_fibers() {
     check(|| {
         let runtime = runtime(2, "fifo");
         let gates = [Gate::default(), Gate::default()];
@@ -135,14 +135,14 @@ fn two_blocked_homes_wait_for_each_others_fibers() {
 }
 
 #[test]
-fn the_home_thread_is_spare_when_its_fiber_is_woken() {
+fn the_thread_is_spare_when_its_fiber_is_woken() {
     check(|| {
         let runtime = runtime(1, "fifo");
         let (first, second) = (Gate::default(), Gate::default());
         let (fibers, jobs) = (first.clone(), second.clone());
         let fiber = runtime.spawn_fiber(move || block_on(fibers));
-        // Blocks one thread; when it goes on, the thread that carried the worker meanwhile is spare, or this
-        // one's worker went to another one.
+        // Blocks one thread. When it continues, the thread that carried the worker meanwhile is spare, or
+        // this one's worker went to another thread.
         let job = runtime.spawn_job(move || block_on(jobs));
         let opener = thread::spawn(move || first.open());
         second.open();
@@ -270,7 +270,7 @@ fn a_job_waits_for_a_fiber_of_its_own_thread_when_the_pool_closes() {
 }
 
 #[test]
-fn a_job_blocks_the_home_of_the_fiber_that_it_waits_for_when_the_pool_closes() {
+fn the_pool_closes_while_a_job_that_waits_for_a_fiber_blocks_its_thread() {
     check_fairly(|| {
         let runtime = runtime(1, "fifo");
         let gate = Gate::default();
@@ -312,7 +312,7 @@ fn a_scope_waits_for_fibers_that_the_end_of_the_pool_unwinds() {
             places.into_inner().expect("unpoisoned")
         });
         let end = thread::spawn(move || runtime.shutdown());
-        // It never began, or its fiber never did, or that one was unwound before the scope ended.
+        // The job never began, or its fiber never did, or the fiber was unwound before the scope ended.
         assert!(matches!(outer.wait(), Ok(0 | 1) | Err(JoinError::Shutdown)));
         end.join().expect("no panic");
     });
@@ -337,7 +337,7 @@ fn a_fiber_without_a_stack_is_refused_and_the_others_go_on() {
 }
 
 #[test]
-fn without_a_spare_thread_the_home_runs_its_fibers_on_top() {
+fn without_a_spare_thread_fibers_run_on_top() {
     check(|| {
         let runtime = Runtime::builder()
             .workers(1)

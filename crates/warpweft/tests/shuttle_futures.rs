@@ -19,7 +19,7 @@ use warpweft::{JoinError, join_async, scope_async, spawn, yield_now};
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Counts itself while it is there.
+/// Counts itself while it exists.
 struct Alive(Arc<AtomicUsize>);
 
 impl Alive {
@@ -35,7 +35,7 @@ impl Drop for Alive {
     }
 }
 
-/// Every third leaf waits, every third one is ready only at its second poll.
+/// Every third leaf waits, and every third one is ready only at its second poll.
 fn sum(from: u64, to: u64, gate: &Gate) -> Boxed<u64> {
     let gate = gate.clone();
     Box::pin(async move {
@@ -65,7 +65,7 @@ fn a_tree_of_futures() {
     }
 }
 
-/// Both halves of each join need what the other one does, whoever runs them.
+/// Both halves of each join need what the other one does, on any worker.
 #[test]
 fn halves_that_wait_for_each_other() {
     for workers in [1, 2] {
@@ -88,8 +88,8 @@ fn halves_that_wait_for_each_other() {
     }
 }
 
-/// The first half panics while the second one is nowhere, on its way, or suspended: the join ends, and
-/// nothing is left.
+/// The first half panics while the second one has not started, is on its way, or is suspended. The join ends,
+/// and nothing is left.
 #[test]
 fn a_panic_of_the_first_half() {
     check(|| {
@@ -123,7 +123,7 @@ fn a_panic_of_the_first_half() {
     });
 }
 
-/// A join is dropped at any point of its life: nothing of it is left when the pool has ended, and nothing
+/// A join is dropped at any point of its life. Nothing of it is left when the pool has ended, and nothing
 /// hangs.
 #[test]
 fn a_join_is_dropped() {
@@ -148,7 +148,7 @@ fn a_join_is_dropped() {
     });
 }
 
-/// The pool ends while halves are anywhere.
+/// The pool ends while halves are in any state.
 #[test]
 fn the_pool_ends_under_a_join() {
     check(|| {
@@ -168,7 +168,7 @@ fn the_pool_ends_under_a_join() {
     });
 }
 
-/// Items of a stream, from a channel that is full already.
+/// Returns the items of a stream, from a channel that is full already.
 fn items(count: u32, alive: &Arc<AtomicUsize>) -> impl Stream<Item = Boxed<u32>> + Unpin + Send + use<> {
     let (sender, receiver) = channel::unbounded();
     for n in 0..count {
@@ -214,7 +214,7 @@ fn streams_in_order_and_not() {
     }
 }
 
-/// A stream is dropped while its items are anywhere: they are gone when the pool has ended, at the latest.
+/// A stream is dropped while its items are in any state. They are gone at the latest when the pool has ended.
 #[test]
 fn a_stream_is_dropped() {
     for form in 0..3 {
@@ -255,7 +255,7 @@ fn a_pipeline_of_two_stages() {
     });
 }
 
-/// What borrows is gone when the scope has ended, whoever polled it last, and whatever becomes of the handle.
+/// A borrowing future is gone when the scope has ended, on each worker, and whatever becomes of the handle.
 #[test]
 fn futures_that_borrow() {
     for workers in [1, 2] {
@@ -283,7 +283,7 @@ fn futures_that_borrow() {
     }
 }
 
-/// A panic is either the handle's or the scope's, also if the handle is dropped while the future panics.
+/// A panic is either in the handle or in the scope, also if the handle is dropped while the future panics.
 #[test]
 fn a_panic_is_in_one_place() {
     check(|| {
@@ -378,7 +378,7 @@ fn an_async_scope_is_dropped() {
                 .expect_err("it waits for tasks that never end")
                 .is_cancelled()
         );
-        // Nobody waits for the tasks, but they were told: the pool has nothing left when it is idle.
+        // No task waits for them, but they were cancelled: the pool has nothing left when it is idle.
         drop(runtime);
         assert_eq!(alive.load(Ordering::Acquire), 0);
     });

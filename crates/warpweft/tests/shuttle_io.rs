@@ -1,5 +1,5 @@
-//! A worker sleeps in the poller: who wakes it there, who follows it, and the poller's own protocol with
-//! timers. The poller is its twin, whose events a model fires.
+//! A worker sleeps in the poller: which thread wakes it there, which follows it, and the poller's protocol
+//! with timers. The poller is the checkers' model, whose events a test fires.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
@@ -61,7 +61,7 @@ fn an_event_is_pushed_by_the_thread_that_polls() {
 }
 
 #[test]
-fn a_push_rouses_the_worker_in_the_poller() {
+fn a_push_wakes_the_worker_in_the_poller() {
     check_often(|| {
         let runtime = runtime(1, "fifo");
         let _pipe = pipe(&runtime);
@@ -75,7 +75,7 @@ fn a_push_rouses_the_worker_in_the_poller() {
 fn a_driver_that_comes_late_finds_a_poller_among_the_sleepers() {
     check_fairly(|| {
         let runtime = runtime(2, "fifo");
-        // Both are asleep at their own places, or on their way.
+        // Both are parked, or about to be.
         while runtime.idle_workers().1 < 2 {
             thread::yield_now();
         }
@@ -117,7 +117,7 @@ fn the_poller_leaves_for_work_and_another_sleeper_follows() {
 #[test]
 fn a_worker_that_holds_on_does_not_keep_the_poller_from_the_other() {
     check_fairly(|| {
-        // Nobody who would send a standby poller there.
+        // No monitor that would send a standby poller there.
         let unwatched = Runtime::builder().workers(2).stuck_after(None).build();
         let runtime = unwatched.expect("a small pool");
         // Workers that have run some tasks look at the poller after some more, and not before the next one.
@@ -165,7 +165,7 @@ fn a_busy_worker_looks_at_the_poller() {
                 seen.store(1, Ordering::Release);
             }
         });
-        // A second one that never sleeps: the worker has something to do at any time.
+        // A second one that never sleeps: the worker always has something to do.
         let busy_too = runtime.spawn(async move {
             while seen.load(Ordering::Acquire) == 0 {
                 yield_now().await;
@@ -196,7 +196,7 @@ fn two_tasks_take_from_one_pipe() {
 }
 
 #[test]
-fn who_gives_up_takes_nothing_along() {
+fn a_waiter_that_leaves_takes_no_event() {
     check(|| {
         let runtime = runtime(1, "fifo");
         let pipe = pipe(&runtime);
@@ -217,17 +217,17 @@ fn who_gives_up_takes_nothing_along() {
 }
 
 #[test]
-fn a_timer_set_from_outside_rouses_the_poller() {
+fn a_timer_set_from_outside_wakes_the_poller() {
     check_often(|| {
         let runtime = runtime(1, "fifo");
-        // The worker sleeps without a deadline: nothing but the timer's own notification ends that.
+        // The worker sleeps without a deadline: only the timer's own notification ends that.
         let _pipe = pipe(&runtime);
         runtime.block_on(sleep(LONG));
     });
 }
 
 #[test]
-fn a_timer_set_from_outside_rouses_the_thread_that_polls() {
+fn a_timer_set_from_outside_wakes_the_thread_that_polls() {
     check(|| {
         let runtime = with_thread(1);
         runtime.block_on(sleep(LONG));
@@ -262,7 +262,7 @@ fn a_job_that_waits_for_an_event_lends_its_worker() {
     });
 }
 
-fn the_end_meets_who_waits(runtime: &Runtime) {
+fn the_end_meets_waiters(runtime: &Runtime) {
     let pipe = pipe(runtime);
     let task = runtime.spawn({
         let pipe = Arc::clone(&pipe);
@@ -275,7 +275,7 @@ fn the_end_meets_who_waits(runtime: &Runtime) {
     };
     runtime.shutdown();
     assert!(matches!(task.wait(), Err(JoinError::Shutdown) | Ok(Err(_))));
-    // Time passes for the twin when somebody waits for it.
+    // For the poller's model, time passes when a thread waits for it.
     assert!(matches!(sleeper.wait(), Err(JoinError::Shutdown) | Ok(())));
     let error = outside.join().expect("no panic").expect_err("nothing was fired");
     assert_eq!(error.kind(), ErrorKind::NotConnected);
@@ -283,13 +283,13 @@ fn the_end_meets_who_waits(runtime: &Runtime) {
 }
 
 #[test]
-fn the_pool_closes_under_those_who_wait() {
-    check(|| the_end_meets_who_waits(&runtime(2, "fifo")));
+fn the_pool_closes_under_waiting_tasks() {
+    check(|| the_end_meets_waiters(&runtime(2, "fifo")));
 }
 
 #[test]
 fn the_pool_closes_under_the_thread_that_polls() {
-    check(|| the_end_meets_who_waits(&with_thread(1)));
+    check(|| the_end_meets_waiters(&with_thread(1)));
 }
 
 #[test]
@@ -330,8 +330,8 @@ fn a_place_is_used_again_while_an_event_is_on_its_way() {
     });
 }
 
-/// A read that took all there was waits without another attempt; what comes meanwhile, or came before it
-/// waits, is an event. With two workers: one polls while the other is in the middle of the read.
+/// A read that took all there was waits without another attempt. What comes meanwhile, or came before it
+/// waits, is an event. With two workers, one polls while the other is in the middle of the read.
 #[test]
 fn a_read_that_emptied_the_source_waits_for_what_comes_next() {
     check_often(|| {

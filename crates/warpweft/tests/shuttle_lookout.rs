@@ -1,5 +1,5 @@
-//! The standby poller under shuttle: while all workers are in tasks that take long somebody is in the poller,
-//! and leaves it when the pool ends.
+//! The standby poller under shuttle. While all workers are in tasks that take long, one thread is in the
+//! poller, and leaves it when the pool ends.
 #![cfg(warpweft_shuttle)]
 
 mod support {
@@ -17,14 +17,14 @@ fn pipe(runtime: &Runtime) -> Arc<Pipe> {
     Arc::new(runtime.block_on(async { Pipe::new() }).expect("it lives"))
 }
 
-/// Spawns a job that keeps its worker until somebody sets the flag.
+/// Spawns a job that keeps its worker until another task sets the flag.
 fn keep_busy(runtime: &Runtime, until: &Arc<AtomicBool>) {
     let until = Arc::clone(until);
     drop(runtime.spawn_job(move || hog(&until)));
 }
 
-/// What a pipe wakes goes on though every worker computes, again and again.
-fn a_pipe_beside_long_tasks(policy: &str) {
+/// A task that a pipe wakes continues although every worker computes, repeatedly.
+fn a_pipe_during_long_tasks(policy: &str) {
     let runtime = watched(1, policy);
     let pipe = pipe(&runtime);
     let done = Arc::new(AtomicBool::new(false));
@@ -47,17 +47,17 @@ fn a_pipe_beside_long_tasks(policy: &str) {
 }
 
 #[test]
-fn a_pipe_beside_long_tasks_first_in_first_out() {
-    check_fairly(|| a_pipe_beside_long_tasks("fifo"));
+fn a_pipe_during_long_tasks_first_in_first_out() {
+    check_fairly(|| a_pipe_during_long_tasks("fifo"));
 }
 
 #[test]
-fn a_pipe_beside_long_tasks_last_in_first_out() {
-    check_fairly(|| a_pipe_beside_long_tasks("lifo"));
+fn a_pipe_during_long_tasks_last_in_first_out() {
+    check_fairly(|| a_pipe_during_long_tasks("lifo"));
 }
 
-/// The long task ends while the standby poller is in the poller; then the pipe fires, and nobody has anything
-/// else to do.
+/// The long task ends while the standby poller is in the poller. Then the pipe fires, and no worker has
+/// anything else to do.
 #[test]
 fn workers_that_sleep_again_are_found() {
     check_fairly(|| {
@@ -83,9 +83,9 @@ fn workers_that_sleep_again_are_found() {
     });
 }
 
-/// What wakes nobody in the poller is found there, too.
+/// A task whose push wakes no thread in the poller is found there, too.
 #[test]
-fn a_job_beside_a_long_task() {
+fn a_job_during_a_long_task() {
     check_fairly(|| {
         let runtime = watched(1, "fifo");
         let pipe = pipe(&runtime);
@@ -99,9 +99,9 @@ fn a_job_beside_a_long_task() {
     });
 }
 
-/// Nothing ever happens in the poller.
+/// No event ever happens in the poller.
 #[test]
-fn the_pool_closes_while_the_lookout_sleeps() {
+fn the_pool_closes_while_the_standby_poller_sleeps() {
     check_fairly(|| {
         let runtime = Arc::new(watched(1, "fifo"));
         let pipe = pipe(&runtime);

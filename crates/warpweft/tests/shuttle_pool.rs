@@ -1,5 +1,4 @@
-//! Whole pools under shuttle: every schedule that a seed can make of spawning, waking, sleeping and shutting
-//! down.
+//! Whole pools under shuttle: every schedule that a seed can make of spawns, wakes, sleeps and shutdowns.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
@@ -204,7 +203,7 @@ fn a_policy_that_panics_leaves_no_one_waiting() {
             Wake::Any
         }
         fn next(shared: &Self::Shared, (): &mut (), _: &Cx<'_>) -> Option<TaskRef> {
-            // Not a failed assertion: shuttle would take any panic for its own, were it not caught as the
+            // Not a failed assertion: shuttle would take any panic for its own, if it were not caught as the
             // pool's.
             if shared.1.fetch_add(1, Ordering::SeqCst) == 2 {
                 std::panic::resume_unwind(Box::new("the policy's bug"));

@@ -1,5 +1,5 @@
-//! A task on its way from one pool to another: what may happen to it, to its wakers, its handle, its place,
-//! and either pool meanwhile. See `crates/warpweft/src/pool/transfer_request.rs`.
+//! A transfer of a task from one pool to another: what may happen to it, to its wakers, its handle, its
+//! place, and either pool meanwhile. See `crates/warpweft/src/pool/transfer_request.rs`.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
@@ -30,7 +30,7 @@ fn pair(first: &str, second: Builder) -> (Runtime, Pool) {
     (runtime, second)
 }
 
-/// Gives its waker to whoever looks.
+/// Gives its waker to any task that looks.
 #[derive(Clone, Default)]
 struct Shown(Arc<Mutex<Option<Waker>>>);
 
@@ -50,14 +50,14 @@ impl Shown {
 }
 
 #[test]
-fn a_wake_before_during_and_after_the_hop() {
+fn a_wake_before_during_and_after_the_transfer() {
     check(|| {
         let (runtime, second) = pair("fifo", of("lifo"));
         let (shown, gate) = (Shown::default(), Gate::default());
         let (there, show, waits) = (second.clone(), shown.clone(), gate.clone());
         let task = runtime.spawn(async move {
             show.show().await;
-            // In the first pool's register, and woken from there.
+            // Among the first pool's owned tasks, and woken from there.
             yield_now().await;
             there.enter().await.expect("it is open");
             waits.await;
@@ -84,13 +84,13 @@ fn a_task_that_slept_in_one_pool_sleeps_in_the_other() {
         gates[0].open();
         gates[1].open();
         task.wait().expect("no panic");
-        // The end finds neither pool's register in want of it.
+        // The end finds all owned tasks of both pools.
         drop(runtime);
     });
 }
 
 #[test]
-fn a_cancellation_during_the_hop() {
+fn a_cancellation_during_the_transfer() {
     check(|| {
         let (runtime, second) = pair("fifo", of("fifo").capacity(1));
         let there = second.clone();
@@ -106,7 +106,7 @@ fn a_cancellation_during_the_hop() {
 }
 
 #[test]
-fn a_handle_that_is_dropped_during_the_hop() {
+fn a_handle_that_is_dropped_during_the_transfer() {
     check(|| {
         let (runtime, second) = pair("fifo", of("fifo").capacity(1));
         let ends = Arc::new(AtomicUsize::new(0));
@@ -126,7 +126,7 @@ fn a_handle_that_is_dropped_during_the_hop() {
 }
 
 #[test]
-fn a_panic_after_the_hop() {
+fn a_panic_after_the_transfer() {
     check(|| {
         let (runtime, second) = pair("fifo", of("fifo").capacity(1));
         let there = second.clone();
@@ -145,7 +145,7 @@ fn a_panic_after_the_hop() {
 }
 
 #[test]
-fn the_other_pool_closes_during_the_hop() {
+fn the_other_pool_closes_during_the_transfer() {
     check(|| {
         let here = runtime(1, "fifo");
         let other = stage("other", of("fifo").capacity(1))
@@ -166,7 +166,7 @@ fn the_other_pool_closes_during_the_hop() {
 }
 
 #[test]
-fn the_pool_that_is_left_closes_during_the_hop() {
+fn the_pool_that_is_left_closes_during_the_transfer() {
     check(|| {
         let here = runtime(1, "fifo");
         let other = runtime(1, "lifo");
@@ -255,7 +255,7 @@ fn tasks_wait_for_the_only_place() {
 }
 
 #[test]
-fn who_waits_for_a_place_hears_that_the_pool_closes() {
+fn a_task_that_waits_for_a_place_learns_that_the_pool_closes() {
     check_often(|| {
         let here = runtime(1, "fifo");
         let other = stage("other", of("fifo").capacity(1))
@@ -298,7 +298,7 @@ fn a_closure_is_run_in_a_pool_that_ends() {
     });
 }
 
-/// What each policy keeps for a task is given back when it goes, and begins anew where it comes.
+/// What each policy keeps for a task is given back when it leaves, and begins anew where it arrives.
 #[test]
 fn tasks_go_between_policies_that_keep_something_for_them() {
     for policies in [["prows", "negele"], ["negele", "prows"], ["cforall", "lifo"]] {

@@ -1,7 +1,7 @@
-//! Whole pools under proactive work stealing: what went wrong for the author of ProWS-R (N. Weidinger, 2022,
-//! section 4.4), one model each.
+//! Whole pools under proactive work stealing: one model for each bug that the author of ProWS-R met (N.
+//! Weidinger, 2022, section 4.4).
 //!
-//! When a pool has ended in which every task did, no deque may be left: one that is waits for nobody.
+//! When a pool has ended in which every task did, no deque may be left: such a deque would wait for no task.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
@@ -22,8 +22,8 @@ use warpweft::{JoinError, Runtime, spawn_detached, spawn_job, yield_now};
 /// What was left when the pool had ended.
 type Left = Arc<Mutex<Option<Vec<DequeView>>>>;
 
-/// The policy, watched: after each hook its deques are as they may be, and at the end it tells which are
-/// left.
+/// The policy, watched: after each hook it checks that its deques are in valid states. At the end it reports
+/// which are left.
 struct Watched(Left);
 
 struct Shared {
@@ -89,7 +89,7 @@ impl Policy for Watched {
     }
 }
 
-/// A pool that is watched while `program` runs in it; every task of it must end by itself.
+/// Runs `program` in a watched pool. Every task of it must end by itself.
 fn pool(workers: usize, program: impl FnOnce(&Runtime)) {
     let left = Left::default();
     let runtime = Runtime::builder()
@@ -104,12 +104,12 @@ fn pool(workers: usize, program: impl FnOnce(&Runtime)) {
     assert_eq!(left, Some(Vec::new()), "a deque is left over");
 }
 
-/// Rung once; until then tasks wait for it, and each wakes up twice.
+/// An event that happens once. Until then tasks wait for it, and each wakes up twice.
 #[derive(Clone, Default)]
 struct Notified(Arc<Mutex<(bool, Vec<Waker>)>>);
 
 impl Notified {
-    fn ring(&self) {
+    fn notify(&self) {
         let wakers = {
             let mut wakeup = self.0.lock().expect("unpoisoned");
             wakeup.0 = true;
@@ -141,7 +141,7 @@ fn count(ran: &AtomicUsize) {
     ran.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Leaves a deque with so many jobs behind, then one more job for whoever comes back.
+/// Leaves a deque with `jobs` jobs behind, then one more job for the task that comes back.
 async fn leaves(jobs: usize, wakeup: Notified, ran: Arc<AtomicUsize>) {
     for _ in 0..jobs {
         let ran = Arc::clone(&ran);
@@ -153,7 +153,7 @@ async fn leaves(jobs: usize, wakeup: Notified, ran: Arc<AtomicUsize>) {
         .expect("no panic");
 }
 
-/// The main program of most models: tasks with deques of so many jobs wait for one bell.
+/// The main program of most models: tasks whose deques have the given numbers of jobs wait for one event.
 fn all_come_back(workers: usize, jobs: &'static [usize]) {
     let ran = Arc::new(AtomicUsize::new(0));
     pool(workers, |runtime| {
@@ -162,11 +162,11 @@ fn all_come_back(workers: usize, jobs: &'static [usize]) {
             .iter()
             .map(|&jobs| runtime.spawn(leaves(jobs, wakeup.clone(), Arc::clone(&ran))))
             .collect();
-        let ringer = thread::spawn(move || wakeup.ring());
+        let notifier = thread::spawn(move || wakeup.notify());
         for task in tasks {
             task.wait().expect("no panic");
         }
-        ringer.join().expect("no panic");
+        notifier.join().expect("no panic");
         let all = jobs.iter().map(|jobs| jobs + 1).sum::<usize>();
         while ran.load(Ordering::SeqCst) < all {
             thread::yield_now();
@@ -178,8 +178,8 @@ fn all_come_back(workers: usize, jobs: &'static [usize]) {
     );
 }
 
-/// Deques with and without tasks are woken, twice each, while thieves are at them: before, while and after
-/// they are suspended.
+/// Deques with and without tasks are woken, twice each, while thieves steal from them: before, while and
+/// after they are suspended.
 #[test]
 fn repeated_wakes() {
     check(|| all_come_back(2, &[0, 2]));
@@ -197,7 +197,7 @@ fn mugging_races() {
     check(|| all_come_back(3, &[3, 2]));
 }
 
-/// A task that is woken while it is polled, by itself and by another thread, is run again, and nothing waits
+/// A task that is woken while it is polled, by itself and by another thread, runs again, and nothing waits
 /// for it.
 #[test]
 fn woken_during_its_poll() {
@@ -229,8 +229,7 @@ fn woken_during_its_poll() {
     });
 }
 
-/// Wakers that are left over wake nothing, neither a task that has ended nor a later one, nor a pool that is
-/// gone.
+/// Left-over wakers wake neither a task that has ended, nor a later one, nor a pool that is gone.
 #[test]
 fn woken_after_its_end() {
     check(|| {
@@ -242,13 +241,13 @@ fn woken_after_its_end() {
                 thread::yield_now();
             }
             late = wakeup.wakers();
-            wakeup.ring();
+            wakeup.notify();
             first.wait().expect("no panic");
             let again = late.clone();
             let waker = thread::spawn(move || again.into_iter().for_each(Waker::wake));
             let other = Notified::default();
             let second = runtime.spawn(other.clone());
-            other.ring();
+            other.notify();
             second.wait().expect("no panic");
             waker.join().expect("no panic");
         });
@@ -256,9 +255,9 @@ fn woken_after_its_end() {
     });
 }
 
-/// All workers are asleep when the deque becomes resumable: one of them gets up.
+/// All workers are asleep when the deque becomes resumable: one of them wakes up.
 #[test]
-fn everybody_asleep_while_a_deque_is_resumable() {
+fn all_workers_asleep_while_a_deque_is_resumable() {
     let asleep = |jobs: usize| {
         check_with(Arc::new(move || {
             pool(2, |runtime| {
@@ -268,7 +267,7 @@ fn everybody_asleep_while_a_deque_is_resumable() {
                     thread::yield_now();
                 }
                 assert_eq!(ran.load(Ordering::SeqCst), jobs, "what was left was done");
-                wakeup.ring();
+                wakeup.notify();
                 task.wait().expect("no panic");
             });
         }));
@@ -277,8 +276,8 @@ fn everybody_asleep_while_a_deque_is_resumable() {
     asleep(2);
 }
 
-/// A task is cancelled while its deque waits for it, or just then: the others in the deque are run, and it is
-/// left by nobody.
+/// A task is cancelled while its deque waits for it, or just then. The others in the deque run, and no worker
+/// leaves the deque.
 #[test]
 fn cancelled_while_its_deque_waits() {
     check(|| {
@@ -286,13 +285,13 @@ fn cancelled_while_its_deque_waits() {
         pool(2, |runtime| {
             let wakeup = Notified::default();
             let task = runtime.spawn(leaves(2, wakeup.clone(), Arc::clone(&ran)));
-            let ringer = thread::spawn(move || wakeup.ring());
+            let notifier = thread::spawn(move || wakeup.notify());
             task.cancel();
             match task.wait() {
                 Ok(()) | Err(JoinError::Cancelled) => {}
                 other => panic!("unexpected: {other:?}"),
             }
-            ringer.join().expect("no panic");
+            notifier.join().expect("no panic");
             while runtime.idle_workers() != (0, 2) {
                 thread::yield_now();
             }
@@ -301,9 +300,9 @@ fn cancelled_while_its_deque_waits() {
     });
 }
 
-/// Nobody can wake the task any more when it begins to wait: it ends, and so does the waiting of its deque.
+/// No waker of the task is left when it begins to wait: the task ends, and so does the waiting of its deque.
 #[test]
-fn nobody_is_left_to_wake_it() {
+fn no_waker_is_left() {
     struct Forgets;
     impl Future for Forgets {
         type Output = ();
@@ -327,7 +326,7 @@ fn nobody_is_left_to_wake_it() {
     });
 }
 
-/// A pool that ends with deques that wait gives an answer for each task.
+/// A pool that ends with waiting deques gives an answer for each task.
 #[test]
 fn the_end_of_a_pool_with_deques_that_wait() {
     check(|| {
@@ -339,7 +338,7 @@ fn the_end_of_a_pool_with_deques_that_wait() {
             .expect("a small pool");
         let (wakeup, ran) = (Notified::default(), Arc::new(AtomicUsize::new(0)));
         let tasks = [0, 2].map(|jobs| runtime.spawn(leaves(jobs, wakeup.clone(), Arc::clone(&ran))));
-        let ringer = thread::spawn(move || wakeup.ring());
+        let notifier = thread::spawn(move || wakeup.notify());
         drop(runtime);
         for task in tasks {
             match task.wait() {
@@ -347,7 +346,7 @@ fn the_end_of_a_pool_with_deques_that_wait() {
                 other => panic!("unexpected: {other:?}"),
             }
         }
-        ringer.join().expect("no panic");
+        notifier.join().expect("no panic");
         assert!(
             left.lock().expect("unpoisoned").is_some(),
             "the policy is dropped"
@@ -355,17 +354,17 @@ fn the_end_of_a_pool_with_deques_that_wait() {
     });
 }
 
-/// What the counters say: a deque was left, and taken over by the one who stole from it.
+/// The counters show that a deque was left, and taken over by the worker that stole from it.
 #[test]
 fn a_deque_is_left_and_mugged() {
     check(|| {
         pool(1, |runtime| {
             let (wakeup, ran) = (Notified::default(), Arc::new(AtomicUsize::new(0)));
-            let ringer = wakeup.clone();
-            // Behind the waker, at the top of the deque, so that it is stolen first and rings it while two
-            // others are left.
+            let notifier = wakeup.clone();
+            // Behind the waker, at the top of the deque, so that it is stolen first and wakes the tasks while
+            // two others are left.
             let task = runtime.spawn(async move {
-                spawn_detached(move || ringer.ring());
+                spawn_detached(move || notifier.notify());
                 leaves(2, wakeup, ran).await;
             });
             task.wait().expect("no panic");

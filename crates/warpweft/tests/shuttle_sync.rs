@@ -1,4 +1,4 @@
-//! Locks and events under random schedules: who waits, who is granted, and who leaves in the middle of it.
+//! Locks and events under random schedules: tasks wait, are granted, and leave in the middle of it.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
@@ -16,7 +16,7 @@ use support::{check, check_often, runtime};
 use warpweft::sync::{Arrival, Barrier, Closed, Condvar, Mutex, Notify, OnceCell, RwLock, Semaphore};
 use warpweft::{block_on, yield_now};
 
-/// Begins a wait, lets others run, and gives it up; or returns what it was granted at once.
+/// Begins a wait, lets other tasks run, and gives it up; or returns what it was granted at once.
 fn begin_and_leave<F: Future>(wait: F) -> Option<F::Output> {
     let mut wait = pin!(wait);
     let mut poll = || match wait.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -47,7 +47,7 @@ fn join_all(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
     }
 }
 
-/// Nobody else is inside, and what was done inside is seen by the next.
+/// Checks that no other task is inside, and that what was done inside is seen by the next.
 struct Inside(AtomicBool);
 
 impl Inside {
@@ -124,8 +124,8 @@ fn locks_that_are_given_up_do_not_stop_the_next() {
     });
 }
 
-/// The first in line is overtaken again and again, until the lock is handed to it: the hand-over, and a
-/// waiter that leaves with the lock in its hands.
+/// The first in line is overtaken repeatedly, until the lock is handed to it: the hand-over, and a waiter
+/// that leaves with the lock.
 #[test]
 fn a_starved_waiter_is_handed_the_lock_and_leaves() {
     check_often(|| {
@@ -134,7 +134,7 @@ fn a_starved_waiter_is_handed_the_lock_and_leaves() {
         let mut held = world.0.try_lock();
         let mut cx = Context::from_waker(Waker::noop());
         let mut handed = false;
-        // Each turn it is woken, and finds the lock taken.
+        // In each round it is woken, and finds the lock taken.
         while let Some(guard) = held.take() {
             if starved.as_mut().poll(&mut cx).is_ready() {
                 handed = true;
@@ -143,7 +143,7 @@ fn a_starved_waiter_is_handed_the_lock_and_leaves() {
             drop(guard);
             held = world.0.try_lock();
         }
-        // It has the lock, and does not know. Somebody else comes.
+        // It has the lock, and does not know. Another task comes.
         let other = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
@@ -185,7 +185,7 @@ fn permits_that_are_given_up_go_to_the_next() {
         for n in 0..4 {
             let semaphore = Arc::clone(&semaphore);
             threads.push(thread::spawn(move || match n {
-                // It stands in the way of those who want less, until it goes.
+                // It blocks the waiters that need less, until it leaves.
                 0 => drop(begin_and_leave(semaphore.acquire(2))),
                 1 => drop(begin_look_and_leave(semaphore.acquire(1))),
                 _ => drop(semaphore.acquire(n - 1).wait().expect("open")),
@@ -197,7 +197,7 @@ fn permits_that_are_given_up_go_to_the_next() {
 }
 
 #[test]
-fn a_semaphore_is_closed_under_those_who_wait() {
+fn a_semaphore_is_closed_under_waiting_tasks() {
     check(|| {
         let semaphore = Arc::new(Semaphore::new(1));
         let threads = [(); 2].map(|()| {
@@ -267,7 +267,7 @@ fn a_condition_is_not_missed() {
 }
 
 #[test]
-fn a_notification_for_one_who_leaves_is_heard_by_another() {
+fn a_notification_for_a_waiter_that_leaves_reaches_another() {
     check_often(|| {
         let world = Arc::new((Mutex::new(0), Condvar::new()));
         let leaver = {
@@ -281,7 +281,8 @@ fn a_notification_for_one_who_leaves_is_heard_by_another() {
                         None => return,
                     }
                 }
-                // Not its own: it tells the next, as who does not need what it found has to.
+                // Not its own: it passes the notification on, as each task must that does not need what it
+                // found.
                 drop(items);
                 filled.notify_one();
             })
@@ -352,7 +353,7 @@ fn a_barrier_that_one_leaves() {
             let world = Arc::clone(&world);
             thread::spawn(move || {
                 let arrival = begin_look_and_leave(world.0.arrive());
-                // It may have been the first of two and have gone without looking: then the other one was the
+                // It may have been the first of two and have left without looking: then the other one was the
                 // leader.
                 world.1.fetch_add(
                     usize::from(arrival.is_some_and(Arrival::is_leader)),
@@ -364,7 +365,7 @@ fn a_barrier_that_one_leaves() {
         for _ in 0..2 {
             let world = Arc::clone(&world);
             others.push(thread::spawn(move || {
-                // Whoever is left over at the end leaves, too.
+                // A task that is left over at the end leaves, too.
                 let mut arrival = pin!(world.0.arrive());
                 let mut cx = Context::from_waker(Waker::noop());
                 for _ in 0..3 {
@@ -384,7 +385,7 @@ fn a_barrier_that_one_leaves() {
             world.1.load(Ordering::SeqCst) <= 1,
             "three came, and two pairs met"
         );
-        // Nobody is there: two are needed.
+        // No other task is there: two are needed.
         let mut first = pin!(world.0.arrive());
         assert!(
             Pin::new(&mut first)

@@ -1,19 +1,19 @@
-//! Memory for stacks: the system calls.
+//! Memory for stacks, by the system's calls.
 
 use std::io;
 use std::ptr::NonNull;
 use warpweft_platform::atomic::{AtomicU32, Ordering};
 
-/// Installs a guard that costs no mapping; Linux since 6.13. Not in every `libc` crate yet.
+/// Installs a guard that costs no mapping; Linux since 6.13. Not every version of `libc` has it.
 #[cfg(target_os = "linux")]
 const MADV_GUARD_INSTALL: libc::c_int = 102;
 
-/// How guards are made.
+/// The kind of guards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Guards {
-    /// By a mark in the page table: no mapping of its own.
+    /// A mark in the page table: no separate mapping.
     Marks,
-    /// By taking the access rights away: splits the mapping in two.
+    /// No access rights: this splits the mapping in two.
     Protect,
 }
 
@@ -21,12 +21,11 @@ const UNKNOWN: u32 = 0;
 const MARKS: u32 = 1;
 const PROTECT: u32 = 2;
 
-/// What this kernel can do; found out at the first mapping.
+/// What this kernel supports; found out at the first mapping.
 static KNOWN: AtomicU32 = AtomicU32::new(UNKNOWN);
 
-/// The size of a page.
 pub(crate) fn page() -> usize {
-    // SAFETY: it takes a number and gives one.
+    // SAFETY: it takes a number and returns one.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).unwrap_or(4096)
 }
@@ -38,19 +37,19 @@ pub(crate) struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: it is an address and a size; who uses what is inside is the pool's affair.
+// SAFETY: it is an address and a size; the pool decides which thread uses what is inside.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// # Errors
     ///
-    /// What the system says: no address space, or too many mappings.
+    /// The error of the system: no address space, or too many mappings.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
         #[cfg(not(target_os = "linux"))]
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
-        // SAFETY: asks for new memory anywhere.
+        // SAFETY: it asks for new memory at any address.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -83,14 +82,14 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: it was mapped by `new`, and its owner says that nobody uses it any more.
+        // SAFETY: `new` mapped it, and its owner says that no code uses it any more.
         let _ = unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// How guards are made here.
+/// Returns the kind of guards that this kernel supports.
 pub(crate) fn guards() -> Guards {
-    // Ordering: the word is all there is to know.
+    // Ordering: the word is all that is communicated.
     match KNOWN.load(Ordering::Relaxed) {
         UNKNOWN => {
             let guards = probe();
@@ -118,7 +117,7 @@ fn mark(address: usize, bytes: usize) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         let address = std::ptr::with_exposed_provenance_mut(address);
-        // SAFETY: the caller owns the page, and nobody uses it.
+        // SAFETY: the caller owns the page, and no code uses it.
         if unsafe { libc::madvise(address, bytes, MADV_GUARD_INSTALL) } == 0 {
             return Ok(());
         }
@@ -131,7 +130,7 @@ fn mark(address: usize, bytes: usize) -> io::Result<()> {
     }
 }
 
-/// Makes the page at `address` a guard: a touch ends the process.
+/// Makes the page at `address` a guard: an access to it ends the process.
 ///
 /// # Errors
 ///
@@ -140,7 +139,7 @@ fn mark(address: usize, bytes: usize) -> io::Result<()> {
 ///
 /// # Safety
 ///
-/// The page belongs to a mapping of the caller's, and nobody uses it.
+/// The page belongs to a mapping of the caller's, and no code uses it.
 pub(crate) unsafe fn guard(address: usize, guards: Guards) -> io::Result<()> {
     match guards {
         Guards::Marks => mark(address, page()),
@@ -155,11 +154,11 @@ pub(crate) unsafe fn guard(address: usize, guards: Guards) -> io::Result<()> {
     }
 }
 
-/// Gives the memory behind the range back to the system; it reads as zeroes afterwards.
+/// Gives the memory of the range back to the system. It reads as zeroes afterwards.
 ///
 /// # Safety
 ///
-/// The range belongs to a mapping of the caller's, and nobody needs its content.
+/// The range belongs to a mapping of the caller's, and its content is not needed.
 pub(crate) unsafe fn forget(address: usize, bytes: usize) {
     // SAFETY: by contract. Where it fails, the memory stays.
     let _ = unsafe {
@@ -171,8 +170,8 @@ pub(crate) unsafe fn forget(address: usize, bytes: usize) {
     };
 }
 
-/// How many bytes at the high end of the range are in use, counted from its lowest page with a content.
-/// `None`: the system does not tell.
+/// Returns the bytes in use at the high end of the range, counted from its lowest page with content. Returns
+/// `None` if the system does not report it.
 #[cfg(target_os = "linux")]
 pub(crate) fn used(address: usize, bytes: usize) -> Option<usize> {
     let mut pages = vec![0_u8; bytes / page()];
@@ -191,7 +190,7 @@ pub(crate) fn used(address: usize, bytes: usize) -> Option<usize> {
     Some(lowest.map_or(0, |lowest| bytes - lowest * page()))
 }
 
-/// How many bytes at the high end of the range are in use: not told here.
+/// Returns the bytes in use at the high end of the range: not known on this system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn used(_address: usize, _bytes: usize) -> Option<usize> {
     None
@@ -210,7 +209,7 @@ mod tests {
         // SAFETY: inside the mapping.
         unsafe { word.write(1) };
         assert_eq!(used(mapping.start(), bytes), Some(3 * page()));
-        // SAFETY: nobody needs it.
+        // SAFETY: its content is not needed.
         unsafe { forget(mapping.start(), bytes) };
         assert_eq!(used(mapping.start(), bytes), Some(0));
     }
@@ -219,7 +218,7 @@ mod tests {
     fn either_guard_is_made() {
         let mapping = Mapping::new(4 * page()).expect("memory");
         for (place, guards) in [(0, guards()), (2, Guards::Protect)] {
-            // SAFETY: a page of the mapping, which nobody uses.
+            // SAFETY: a page of the mapping, which no code uses.
             unsafe { guard(mapping.start() + place * page(), guards) }.expect("a guard");
         }
     }

@@ -6,10 +6,10 @@
 //! | `portable` | a coroutine elsewhere, by the crate `corosensei` |
 //! | `on_thread` | a coroutine on a thread of the system: what the model checkers and other systems get |
 //! | `stack` | the stacks of a pool: how many there may be, which are free |
-//! | `memory`, `no_memory` | mapped memory with a guard page; its stand-in without a memory manager |
-//! | `overflow`, `no_overflow` | the report of a stack overflow; nothing where it cannot be told |
+//!  `memory`, `no_memory` | mapped memory with a guard page; its substitute without a memory manager |
+//!  `overflow`, `no_overflow` | the report of a stack overflow; nothing where it cannot be detected |
 //!
-//! Nothing here knows of pools, workers or tasks.
+//! Nothing here depends on pools, workers or tasks.
 
 #[cfg_attr(
     not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
@@ -36,10 +36,10 @@ pub(crate) mod overflow;
 pub(crate) mod portable;
 pub(crate) mod stack;
 
-/// What a suspended stack is resumed with.
+/// The command with which a suspended stack is resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Input {
-    /// Go on.
+    /// Continue.
     Go,
     /// Unwind.
     Unwind,

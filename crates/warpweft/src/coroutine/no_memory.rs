@@ -1,4 +1,4 @@
-//! Where a fiber's stack is a thread's (see `on_thread.rs`): numbers instead of memory.
+//! Memory for stacks where a fiber's stack is a thread's (see `on_thread.rs`): numbers instead of memory.
 
 use std::io;
 

@@ -1,10 +1,11 @@
-//! Where a fiber's stack is a thread's (see `on_thread.rs`), the system reports its overflow.
+//! No overflow reports: where a fiber's stack is a thread's (see `on_thread.rs`), the system reports its
+//! overflow.
 
 use super::stack::Stack;
 use std::panic::Location;
 use warpweft_task::TaskInfo;
 
-/// As in `overflow.rs`: nothing is to be said of a fiber.
+/// As in `overflow.rs`; it says nothing about a fiber.
 #[derive(Debug)]
 pub(crate) struct Label;
 
@@ -24,7 +25,7 @@ impl Label {
 /// As in `overflow.rs`.
 pub(crate) type Find = fn() -> *const Label;
 
-/// As in `overflow.rs`: nothing is found.
+/// As in `overflow.rs`; it finds nothing.
 #[derive(Debug)]
 pub(crate) struct Finder;
 

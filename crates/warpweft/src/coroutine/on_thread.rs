@@ -1,12 +1,11 @@
-//! A closure on a stack of its own, which is a thread's: for the model checkers, and where stacks cannot be
-//! switched.
+//! A coroutine whose stack is a thread's: for the model checkers, and where stacks cannot be switched.
 //!
 //! ```text
-//!   fibers thread:   resume ── baton ──▶            ◀── baton ── …
+//!   owner's thread:  resume ── baton ──▶            ◀── baton ── …
 //!   fiber's thread:          ▶ runs, switches ──▶ sleeps until it has the baton again
 //! ```
 //!
-//! One of the two threads runs at any time; the baton's lock orders what they do.
+//! One of the two threads runs at any time. The baton's lock orders what they do.
 
 use super::stack::Stack;
 use crate::coroutine::Input;
@@ -15,23 +14,23 @@ use std::sync::Arc;
 use warpweft_platform::sync::{Condvar, Mutex};
 use warpweft_platform::thread::{JoinHandle, spawn};
 
-/// Whose turn it is.
+/// The side that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turn {
-    ThreadFibers,
+enum Side {
+    Owner,
     Fiber(Input),
     Ended,
 }
 
 #[derive(Debug)]
 struct Baton {
-    turn: Mutex<Turn>,
+    turn: Mutex<Side>,
     passed: Condvar,
 }
 
 impl Baton {
-    /// Passes it, and waits until `mine` says that it is back.
-    fn pass<T>(&self, to: Turn, mine: impl Fn(Turn) -> Option<T>) -> T {
+    /// Passes the baton, and waits until `mine` reports that it is back.
+    fn pass<T>(&self, to: Side, mine: impl Fn(Side) -> Option<T>) -> T {
         let mut turn = self.turn.lock();
         *turn = to;
         self.passed.notify_all();
@@ -43,29 +42,29 @@ impl Baton {
         }
     }
 
-    fn input(turn: Turn) -> Option<Input> {
+    fn input(turn: Side) -> Option<Input> {
         match turn {
-            Turn::Fiber(input) => Some(input),
-            Turn::ThreadFibers | Turn::Ended => None,
+            Side::Fiber(input) => Some(input),
+            Side::Owner | Side::Ended => None,
         }
     }
 }
 
-/// What the closure switches away with.
+/// The handle with which the closure switches away.
 #[derive(Debug)]
 pub(crate) struct Switch(Arc<Baton>);
 
 impl Switch {
-    /// Gives control back to whoever resumed the closure, until it does so again.
+    /// Returns control to the code that resumed the closure, until it resumes it again.
     pub(crate) fn suspend(&self, (): ()) -> Input {
-        self.0.pass(Turn::ThreadFibers, Baton::input)
+        self.0.pass(Side::Owner, Baton::input)
     }
 }
 
-/// Whether stacks can be left for each other.
+/// True if one stack can be left directly for another.
 pub(crate) const SWITCHES_DIRECTLY: bool = false;
 
-/// Switches away; who resumed the closure goes on with the other one, if there is one.
+/// Switches away. The code that resumed the closure continues with `next`, if there is one.
 ///
 /// # Safety
 ///
@@ -74,10 +73,10 @@ pub(crate) unsafe fn leave_for(from: &Switch, _next: Option<&RawCoroutine>) -> I
     from.suspend(())
 }
 
-/// The closure's way to its thread.
+/// The closure, on its way to its thread.
 struct Sent(Box<dyn FnOnce(&Switch)>);
 
-// SAFETY: one of the two threads runs at any time, so what it captured is used by one at a time.
+// SAFETY: one of the two threads runs at any time, so only one of them uses what it captured.
 unsafe impl Send for Sent {}
 
 impl Sent {
@@ -86,7 +85,7 @@ impl Sent {
     }
 }
 
-/// The closure and its stack.
+/// A closure and its stack.
 pub(crate) struct RawCoroutine {
     stack: Stack,
     baton: Arc<Baton>,
@@ -104,7 +103,7 @@ impl RawCoroutine {
         let body =
             unsafe { std::mem::transmute::<Box<dyn FnOnce(&Switch) + 'a>, Box<dyn FnOnce(&Switch)>>(body) };
         let baton = Baton {
-            turn: Mutex::new(Turn::ThreadFibers),
+            turn: Mutex::new(Side::Owner),
             passed: Condvar::new(),
         };
         Self {
@@ -115,30 +114,29 @@ impl RawCoroutine {
         }
     }
 
-    /// Runs the closure until it switches away or ends. Whether it has ended.
+    /// Runs the closure until it switches away or ends. Returns true if it has ended.
     pub(crate) fn resume(&self, input: Input) -> bool {
         if let Some(body) = self.body.take() {
             let switch = Switch(Arc::clone(&self.baton));
             self.thread.set(Some(spawn(move || {
                 switch.0.wait_for_turn();
                 body.run(&switch);
-                *switch.0.turn.lock() = Turn::Ended;
+                *switch.0.turn.lock() = Side::Ended;
                 switch.0.passed.notify_all();
             })));
         }
-        let ended = self.baton.pass(Turn::Fiber(input), |turn| match turn {
-            Turn::ThreadFibers => Some(false),
-            Turn::Ended => Some(true),
-            Turn::Fiber(_) => None,
+        let ended = self.baton.pass(Side::Fiber(input), |turn| match turn {
+            Side::Owner => Some(false),
+            Side::Ended => Some(true),
+            Side::Fiber(_) => None,
         });
         if ended && let Some(thread) = self.thread.take() {
-            // Its body does not unwind.
+            // The closure does not unwind.
             let _ = thread.join();
         }
         ended
     }
 
-    /// The stack of a closure that has ended.
     pub(crate) fn into_stack(self) -> Stack {
         self.stack
     }

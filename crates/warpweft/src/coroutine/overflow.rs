@@ -1,14 +1,14 @@
 //! The report of a fiber, or of a handled body, that overflows its stack.
 //!
 //! The guard below a stack turns the overflow into a signal. The handler runs on the thread's alternate
-//! signal stack, which the standard library has given to each of its threads (where the program is not a Rust
-//! one, there is none, and the process ends without a word); it compares the address with the guard of the
-//! fiber that runs here, and writes a line and ends the process, or leaves the signal to the handler before
-//! it.
+//! signal stack, which the standard library gives to each of its threads. (Where the program is not a Rust
+//! one, there is none, and the process ends without a message.) It compares the address with the guard of the
+//! fiber that runs on the thread. If they match, it writes a line and ends the process. Otherwise it leaves
+//! the signal to the previous handler.
 //!
 //! # Invariants
 //!
-//! - The handler calls the [finders](Find), which read a thread-local word each and what it leads to. It
+//! - The handler calls the [finders](Find), which read a thread-local word each and what it points to. It
 //!   allocates nothing, and calls `write` and `abort`.
 
 use super::memory::page;
@@ -19,16 +19,16 @@ use std::panic::Location;
 use std::sync::OnceLock;
 use warpweft_task::TaskInfo;
 
-/// How much of a name the report shows.
+/// The number of bytes of a name that the report shows.
 const SHOWN: usize = 48;
 
-/// What the report says of whose stack it is.
+/// The owner of a stack, for the report.
 #[derive(Debug)]
 pub(crate) struct Label {
     what: &'static str,
     limit: usize,
     bytes: usize,
-    /// The size of the guard, asked for in time.
+    /// The size of the guard, read before an overflow.
     guard: usize,
     location: Cell<Option<&'static Location<'static>>>,
     /// A copy: the task may end before its stack does.
@@ -37,7 +37,7 @@ pub(crate) struct Label {
 }
 
 impl Label {
-    /// `what` has the stack.
+    /// Creates the label of a `stack` that belongs to `what`.
     pub(crate) fn of(what: &'static str, stack: &Stack) -> Self {
         Self {
             what,
@@ -50,12 +50,12 @@ impl Label {
         }
     }
 
-    /// A body of the frame at `location` begins on the stack.
+    /// Notes that a body of the frame at `location` begins on the stack.
     pub(crate) fn write_location(&self, location: &'static Location<'static>) {
         self.location.set(Some(location));
     }
 
-    /// A task begins on the stack.
+    /// Notes that a task begins on the stack.
     #[inline]
     pub(crate) fn write(&self, info: TaskInfo<'_>) {
         self.location.set(Some(info.location()));
@@ -68,7 +68,7 @@ impl Label {
         }
     }
 
-    fn report(&self, to: &mut Line) -> fmt::Result {
+    fn report(&self, to: &mut Message) -> fmt::Result {
         let name = self.name.get();
         let name = name[..self.length.get()].utf8_chunks().next();
         let name = name.map_or("", |chunk| chunk.valid());
@@ -87,13 +87,13 @@ impl Label {
     }
 }
 
-/// A text without an allocation. What does not fit is cut off.
-struct Line {
+/// A text that needs no allocation. What does not fit is cut off.
+struct Message {
     bytes: [u8; 512],
     length: usize,
 }
 
-impl Write for Line {
+impl Write for Message {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = self.bytes.len() - self.length;
         let part = &text.as_bytes()[..text.len().min(room)];
@@ -103,11 +103,11 @@ impl Write for Line {
     }
 }
 
-/// Finds the label of the stack that the calling thread is on; null: it is on none of that kind. Called in a
-/// signal handler.
+/// Finds the label of the stack that the calling thread is on; null if it is on none of that kind. Called in
+/// a signal handler.
 pub(crate) type Find = fn() -> *const Label;
 
-/// A kind of stacks, and how the handler finds the one that overflowed.
+/// A kind of stacks, and the function by which the handler finds the one that overflowed.
 #[derive(Debug)]
 pub(crate) struct Finder(OnceLock<Find>);
 
@@ -117,7 +117,7 @@ pub(crate) static OF_POOLS: Finder = Finder(OnceLock::new());
 pub(crate) static OUTSIDE: Finder = Finder(OnceLock::new());
 
 impl Finder {
-    /// Overflows of this kind of stacks are reported from now on.
+    /// Makes overflows of this kind of stacks reported from now on.
     #[inline]
     pub(crate) fn watch(&self, find: Find) {
         self.0.get_or_init(|| {
@@ -128,23 +128,22 @@ impl Finder {
 
     fn find(&self) -> Option<&'static Label> {
         let label = self.0.get().map_or(std::ptr::null(), |find| find());
-        // SAFETY: null, or the label of the stack that the handler interrupts, which is there as long as that
-        // runs.
+        // SAFETY: null, or the label of the stack that the handler interrupts, which is there while that
+        // stack runs.
         unsafe { label.as_ref() }
     }
 }
 
 mod handler {
-    use super::{Label, Line, OF_POOLS, OUTSIDE};
+    use super::{Label, Message, OF_POOLS, OUTSIDE};
     use std::mem::MaybeUninit;
     use std::sync::OnceLock;
 
-    /// The handlers that were there before.
+    /// The previous handlers.
     static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 
     const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
-    /// The handlers are in place from now on.
     pub(super) fn install_once() {
         BEFORE.get_or_init(|| SIGNALS.map(install));
     }
@@ -155,14 +154,14 @@ mod handler {
         ours.sa_sigaction = on_signal as *const () as usize;
         ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
         let mut before = ours;
-        // SAFETY: both places are valid; the handler has the signature that the flags demand. Where it fails,
-        // `before` is ours, which is then never called.
+        // SAFETY: both places are valid; the handler has the signature that the flags demand. If the call
+        // fails, `before` is this handler, which is then never called.
         let _ = unsafe { libc::sigaction(signal, &raw const ours, &raw mut before) };
         before
     }
 
     extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-        // SAFETY: the system gives a valid one.
+        // SAFETY: the system passes a valid pointer.
         let told = unsafe { &*info };
         // SAFETY: with these signals it has an address.
         let address = unsafe { told.si_addr() }.addr();
@@ -175,7 +174,7 @@ mod handler {
     }
 
     fn end(label: &Label) -> ! {
-        let mut line = Line {
+        let mut line = Message {
             bytes: [0; 512],
             length: 0,
         };
@@ -208,7 +207,7 @@ mod handler {
                 handler(signal);
             }
             _ => {
-                // The touch is repeated, and does what it would have done without us.
+                // The access is repeated, and has the effect that it would have had without this handler.
                 // SAFETY: the default action needs no handler.
                 let _ = unsafe { libc::signal(signal, libc::SIG_DFL) };
             }
@@ -217,8 +216,8 @@ mod handler {
 
     impl Label {
         fn is_guard(&self, address: usize) -> bool {
-            // A frame is entered page by page, so the first touch below the stack is in the guard, its lowest
-            // page.
+            // Code enters a frame page by page, so the first access below the stack hits the guard, its
+            // lowest page.
             (self.limit..self.limit + self.guard).contains(&address)
         }
     }
@@ -230,7 +229,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_cut_off() {
-        let mut line = Line {
+        let mut line = Message {
             bytes: [0; 512],
             length: 0,
         };

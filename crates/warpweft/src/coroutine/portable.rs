@@ -1,7 +1,6 @@
-//! A closure on a stack of its own, by switching stacks on one thread.
-//!
-//! Where `switch.rs`, the same with a few instructions of our own, has not been tried. `on_thread.rs` has a
-//! thread for each stack. All have the same interface.
+//! A coroutine by the crate `corosensei`: a closure on a separate stack, on the same thread. It is for
+//! systems on which `switch.rs`, with its few instructions, has not been tested. `on_thread.rs` has a thread
+//! for each stack. All have the same interface.
 
 use super::stack::Stack;
 use crate::coroutine::Input;
@@ -9,8 +8,8 @@ use corosensei::CoroutineResult;
 use corosensei::stack::StackPointer;
 use std::cell::UnsafeCell;
 
-// SAFETY: a `Stack` is a piece of a mapping that its pool keeps, used by nobody else, with a guard at its low
-// end, which is at least a page larger than the smallest stack; both ends are multiples of a page.
+// SAFETY: a `Stack` is a piece of a mapping that its pool keeps, and no other code uses it. A guard is at its
+// low end. It is at least a page larger than the smallest stack, and both ends are multiples of a page.
 unsafe impl corosensei::stack::Stack for Stack {
     #[inline]
     fn base(&self) -> StackPointer {
@@ -22,13 +21,13 @@ unsafe impl corosensei::stack::Stack for Stack {
     }
 }
 
-/// What the closure switches away with.
+/// The handle with which the closure switches away.
 pub(crate) type Switch = corosensei::Yielder<Input, ()>;
 
-/// Whether stacks can be left for each other.
+/// True if one stack can be left directly for another.
 pub(crate) const SWITCHES_DIRECTLY: bool = false;
 
-/// Switches away; who resumed the closure goes on with the other one, if there is one.
+/// Switches away. The code that resumed the closure continues with `next`, if there is one.
 ///
 /// # Safety
 ///
@@ -42,7 +41,7 @@ pub(crate) unsafe fn leave_for(from: &Switch, _next: Option<&RawCoroutine>) -> I
     from.suspend(())
 }
 
-/// The closure and its stack. It stays on the thread that resumed it first (it is not `Send`).
+/// A closure and its stack. It stays on the thread that resumed it first (it is not `Send`).
 pub(crate) struct RawCoroutine(UnsafeCell<corosensei::RawCoroutine<Input, (), (), Stack>>);
 
 impl RawCoroutine {
@@ -56,15 +55,15 @@ impl RawCoroutine {
         Self(UnsafeCell::new(inner))
     }
 
-    /// Runs the closure until it switches away or ends. Whether it has ended.
+    /// Runs the closure until it switches away or ends. Returns true if it has ended.
     #[inline]
     pub(crate) fn resume(&self, input: Input) -> bool {
-        // SAFETY: it does not run, or this would be a call by the closure itself, which does not know it.
+        // SAFETY: the closure does not run; only the closure itself could call this then, and it has no
+        // reference to it.
         let inner = unsafe { &mut *self.0.get() };
         matches!(inner.resume(input), CoroutineResult::Return(()))
     }
 
-    /// The stack of a closure that has ended.
     pub(crate) fn into_stack(self) -> Stack {
         self.0.into_inner().into_stack()
     }

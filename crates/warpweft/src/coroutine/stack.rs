@@ -6,20 +6,21 @@
 //!            ◀────────── distance ─────────────▶
 //! ```
 //!
-//! The frames of fibers that wait are the same few lines at each stack's top. Were all tops a power of two
-//! apart, those lines would share a few sets of each cache and push each other out: 100 fibers that take
-//! turns ran out of the third-level cache. So the distance is an odd number of pages, which spreads them over
-//! the second level's sets and the sets of the translation buffer, and some lines at the top stay unused,
-//! differently many on neighbours, which spreads them over the first level's.
+//! The frames of waiting fibers are the same few cache lines at each stack's top. If all tops were a power of
+//! two apart, those lines would share a few sets of each cache and evict each other: 100 fibers that took
+//! turns ran out of the third-level cache. So the distance is an odd number of pages. This spreads the lines
+//! over the sets of the second-level cache and of the translation buffer. Some lines at the top stay unused,
+//! a different number on neighbours, which spreads them over the sets of the first level.
 //!
-//! A stack that is given back keeps its first pages; what lies deeper goes back to the system.
+//! A stack that is given back keeps its first pages; deeper ones go back to the system.
 //!
 //! # Invariants
 //!
-//! - A stack belongs to one `Stack` value at a time, which gives it back when it is dropped; it holds its
-//!   pool.
-//! - Where stacks are limited, who uses one holds a `Claim`. What threads keep for later is not in use.
-//! - Mappings go when the last `Stack` and the pool are gone.
+//! - A stack belongs to one `Stack` value at a time, which gives it back when it is dropped. The value keeps
+//!   its pool alive.
+//! - Where stacks are limited, the user of one holds a `Claim`. Stacks that threads keep for later are not in
+//!   use.
+//! - Mappings are freed when the last `Stack` and the pool are gone.
 
 use super::memory::{self, Guards, Mapping};
 use std::fmt;
@@ -30,32 +31,32 @@ use warpweft_platform::sync::Mutex;
 
 /// The least size of a stack, its guard included.
 pub(crate) const LEAST_BYTES: usize = 16 << 10;
-/// The largest.
+/// The largest size of a stack.
 pub(crate) const MOST_BYTES: usize = 1 << 30;
-/// What a stack has if nothing else is said.
+/// The size of a stack by default.
 pub(crate) const USUAL_BYTES: usize = 64 << 10;
 
-/// So differently do the tops of stacks lie in their pages,
+/// The number of different positions of stacks' tops in their pages,
 const COLORS: usize = 16;
-/// in steps of so many bytes: two lines. All of it is less than half a page, so that what waits at the top
-/// stays in one.
+/// in steps of this number of bytes: two cache lines. All together are less than half a page, so that what
+/// waits at the top stays in one page.
 const COLOR_BYTES: usize = 128;
 
-/// What a stack keeps resident while nobody uses it.
+/// The bytes of an unused stack that stay resident.
 const KEPT_BYTES: usize = 8 << 10;
-/// How many stacks the first mapping has.
+/// The number of stacks of the first mapping.
 const FIRST: usize = 16;
-/// The most that a mapping has.
+/// The largest number of stacks of a mapping.
 const MOST_IN_ONE: usize = 4096;
-/// The most bytes of a mapping with more than one stack.
+/// The largest size of a mapping with more than one stack, in bytes.
 const MOST_MAPPED: usize = 256 << 20;
 
-/// Why there is no stack.
+/// The reason why there is no stack.
 #[derive(Debug)]
 pub(crate) enum NoStack {
-    /// As many are in use as there may be.
+    /// The largest allowed number is in use.
     Limit(usize),
-    /// What the system said.
+    /// The system's error.
     System(io::Error),
 }
 
@@ -71,22 +72,23 @@ impl fmt::Display for NoStack {
     }
 }
 
-/// How many stacks a runtime's fibers have, and how much of them they use. A snapshot.
+/// The numbers of stacks of a runtime's fibers, and how much of them they use: a snapshot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fibers {
     /// Fibers that belong to a thread and have not ended: they have waited at least once, or were spawned
-    /// [beside](crate::fiber::spawn_beside) such a one.
+    /// [on the thread](crate::fiber::spawn_local) of such a fiber.
     pub live: usize,
     /// Stacks that were ever made.
     pub stacks: usize,
-    /// Of these, how many are free for any thread; each thread keeps some more for itself.
+    /// Free ones among these, for any thread; each thread keeps some more for itself.
     pub free: usize,
-    /// The mappings that the stacks lie in.
+    /// The mappings that contain the stacks.
     pub mappings: usize,
     /// The size of a stack in bytes, with its guard.
     pub stack_bytes: usize,
-    /// The most bytes of its stack that any fiber has used, in whole pages. 0 where the system does not tell.
+    /// The most bytes of its stack that any fiber has used, in whole pages. 0 where the system does not
+    /// report it.
     pub deepest: usize,
     /// Fibers that were unwound because the runtime shut down.
     pub unwound: usize,
@@ -94,9 +96,9 @@ pub struct Fibers {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The limits of stacks that were used and are not in use.
+    /// The limits of stacks that were used and are not in use now.
     free: Vec<usize>,
-    /// Stacks of the last mapping that were never used: from here, so many.
+    /// The stacks of the last mapping that were never used: the first one's limit, and their number.
     fresh: (usize, usize),
     mappings: Vec<Mapping>,
     made: usize,
@@ -109,19 +111,19 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Stacks {
     bytes: usize,
-    /// From one stack to the next: an odd number of pages, at least one more than `bytes`.
+    /// The distance from one stack to the next: an odd number of pages, at least one more than `bytes`.
     distance: usize,
-    /// As many may be in use at a time.
+    /// The largest number in use at a time.
     most: usize,
-    /// Claims, where stacks are limited.
+    /// The number of claims, where stacks are limited.
     in_use: AtomicUsize,
     guards: Guards,
     state: Mutex<State>,
 }
 
 impl Stacks {
-    /// Stacks of `bytes` bytes, rounded up to whole pages, of which at most so many are in use at a time;
-    /// `usize::MAX`: there is no limit.
+    /// Creates the stacks of a pool: of `bytes` bytes, rounded up to whole pages, with at most `most` in use
+    /// at a time. `usize::MAX` means that there is no limit.
     pub(crate) fn new(bytes: usize, most: usize) -> Self {
         Self::with_guards(bytes, most, memory::guards())
     }
@@ -139,23 +141,23 @@ impl Stacks {
         }
     }
 
-    /// Whether it takes a claim to use one.
+    /// Returns true if the use of a stack needs a claim.
     pub(crate) fn are_limited(&self) -> bool {
         self.most != usize::MAX
     }
 
-    /// The right to use one.
+    /// Claims the right to use a stack.
     ///
     /// # Errors
     ///
-    /// As many are in use as may be.
+    /// The largest allowed number is in use.
     pub(crate) fn claim(self: &Arc<Self>) -> Result<Claim, NoStack> {
         if !self.are_limited() {
             return Ok(Claim::none());
         }
         let more = |in_use: usize| (in_use < self.most).then(|| in_use + 1);
-        // Ordering: Relaxed, and when it is given up. It is a number and guards nothing: stacks change hands
-        // under the lock, or stay with their thread.
+        // Ordering: Relaxed, also when the claim is given up. It is a number and guards nothing: stacks
+        // change hands under the lock, or stay with their thread.
         let claimed = self
             .in_use
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
@@ -165,18 +167,18 @@ impl Stacks {
         }
     }
 
-    /// A stack, and the right to use it.
+    /// Returns a stack, and the right to use it.
     ///
     /// # Errors
     ///
-    /// As many are in use as may be, or the system gives no more.
+    /// The largest allowed number is in use, or the system gives no more.
     pub(crate) fn reserve(self: &Arc<Self>) -> Result<Reserved, NoStack> {
         let claim = self.claim()?;
         let stack = self.take()?;
         Ok(Reserved { stack, claim })
     }
 
-    /// A stack, for who has a claim.
+    /// Returns a stack to a caller that has a claim.
     ///
     /// # Errors
     ///
@@ -208,7 +210,7 @@ impl Stacks {
             state.mappings.push(mapping);
         }
         let (limit, left) = state.fresh;
-        // SAFETY: the lowest page of a stack that was never used.
+        // SAFETY: it is the lowest page of a stack that was never used.
         unsafe { memory::guard(limit, self.guards) }?;
         state.fresh = (limit + self.distance, left - 1);
         state.made += 1;
@@ -222,31 +224,30 @@ impl Stacks {
                 limit + memory::page(),
                 self.distance - memory::page() - KEPT_BYTES,
             );
-            // SAFETY: inside the stack, above its guard; nobody uses it.
+            // SAFETY: inside the stack, above its guard; no code uses it.
             unsafe { memory::forget(from, bytes) };
         }
-        // In a forked child the lock may be lost, and then the stack is.
+        // In a forked child the lock may be lost, and then the stack is lost, too.
         if let Some(mut state) = self.state.lock_unless_lost() {
             state.deepest = state.deepest.max(used);
             state.free.push(limit);
         }
     }
 
-    /// How much of a stack is in use.
+    /// Returns how many bytes of a stack are in use.
     fn used(&self, limit: usize) -> usize {
         let guard = memory::page();
         memory::used(limit + guard, self.distance - guard).unwrap_or(0)
     }
 
-    /// A fiber waits for the first time (1), or such a fiber has ended (-1).
+    /// Counts a fiber that waits for the first time (1), or the end of such a fiber (-1).
     pub(crate) fn count_live(&self, change: isize) {
-        // In a forked child the lock may be lost, and nobody counts.
+        // In a forked child the lock may be lost, and the number is not needed.
         if let Some(mut state) = self.state.lock_unless_lost() {
             state.live = state.live.wrapping_add_signed(change);
         }
     }
 
-    /// A fiber is unwound.
     pub(crate) fn count_unwound(&self) {
         self.state.lock().unwound += 1;
     }
@@ -276,12 +277,12 @@ impl Stacks {
     }
 }
 
-/// Of one who uses a stack, where they are limited. Dropped, it is given up.
+/// The right to use a stack, where they are limited. Dropping it gives the right up.
 #[derive(Debug)]
 pub(crate) struct Claim(Option<Arc<Stacks>>);
 
 impl Claim {
-    /// Of one who uses none, or needs no claim.
+    /// Creates the claim of a thread that uses no stack, or needs no claim.
     pub(crate) const fn none() -> Self {
         Self(None)
     }
@@ -295,34 +296,34 @@ impl Drop for Claim {
     }
 }
 
-/// A stack that somebody is about to use.
+/// A stack that is about to be used.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     pub(crate) stack: Stack,
     pub(crate) claim: Claim,
 }
 
-/// A stack, which nobody else uses.
+/// A stack. No other code uses it.
 #[derive(Debug)]
 pub(crate) struct Stack {
     limit: usize,
-    /// Kept here because each switch asks for it.
+    /// Kept here because each switch reads it.
     top: usize,
     stacks: Arc<Stacks>,
 }
 
 impl Stack {
-    /// Its lowest address, that of its guard.
+    /// Returns its lowest address, that of its guard.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Its size as it was asked for, with its guard.
+    /// Returns its size as requested, with its guard.
     pub(crate) fn bytes(&self) -> usize {
         self.stacks.bytes
     }
 
-    /// The address behind its highest one that is used.
+    /// Returns the address after its highest usable one.
     #[inline]
     pub(crate) fn top(&self) -> usize {
         self.top
@@ -367,7 +368,7 @@ mod tests {
         let two = [(); 2].map(|()| stacks.reserve().expect("none is in use"));
         let error = stacks.reserve().expect_err("two may be in use").to_string();
         assert!(error.contains("2 stacks"), "{error}");
-        // They are kept for later.
+        // The stacks are kept for later.
         let kept = two.map(|reserved| reserved.stack);
         let other = stacks.reserve().expect("none is in use");
         let claim = stacks.claim().expect("one is in use");

@@ -1,30 +1,30 @@
-//! A closure on a stack of its own, by jumps between stacks on one thread.
+//! A coroutine on x86-64 Linux: a closure on a separate stack, by jumps between stacks on one thread.
 //!
-//! The other implementations, with the same interface, are in `coroutine.rs` (where nobody has tested these
-//! few instructions) and `on_thread.rs`.
+//! The other implementations, with the same interface, are in `portable.rs` (for systems on which these few
+//! instructions have not been tested) and `on_thread.rs`.
 //!
 //! ```text
 //!   resume ── jump ─▶ closure ── jump ─▶ another closure ── jump ─▶ where `resume` was called
 //!     left as `back`    left as `left`     has `back` from the first
 //! ```
 //!
-//! Whoever leaves a stack pushes the two registers that the compiler does not let go of, and where it goes
-//! on; the rest is the compiler's to save (all registers are clobbered). It then loads the other stack's
-//! pointer and jumps to what lies there. There is no `call` and no `ret`: the processor's list of return
-//! addresses stays the thread's, so a function that was called before a switch returns as predicted wherever
-//! the stacks that take turns called it from the same place.
+//! The code that leaves a stack pushes the two registers that the compiler does not give up, and the address
+//! at which it continues. The compiler saves the rest (all registers are clobbered). The code then loads the
+//! other stack's pointer and jumps to the address there. There is no `call` and no `ret`: the processor's
+//! list of return addresses stays the thread's. So a function that was called before a switch returns as
+//! predicted, if the stacks that take turns called it from the same place.
 //!
 //! Nothing unwinds from one stack into another: closures do not unwind, and a backtrace ends at [`enter`].
 //! Unwinding within a stack does not meet a switch, which calls nothing.
 //!
-//! For tools: valgrind's `memcheck` takes a jump between stacks that lie next to each other for a large
-//! frame, and has to be told `--max-stackframe=30000`; or build with `--cfg warpweft_corosensei`.
+//! For tools: valgrind's `memcheck` takes a jump between neighbouring stacks for a large frame. It needs
+//! `--max-stackframe=30000`, or a build with `--cfg warpweft_corosensei`.
 //!
 //! # Invariants
 //!
-//! - `left` is null while the closure runs and when it has ended; otherwise the stack pointer at which three
-//!   words lie: where it goes on, rbx, rbp. Before the first run: [`enter`], the address of [`run`], the
-//!   closure.
+//! - `left` is null while the closure runs and when it has ended. Otherwise it is the stack pointer to three
+//!   words: the address at which it continues, rbx, rbp. Before the first run these are [`enter`], the
+//!   address of [`run`], and the closure.
 //! - `back` is right while the closure runs.
 
 use super::stack::Stack;
@@ -34,26 +34,27 @@ use std::cell::Cell;
 use std::mem::{ManuallyDrop, align_of, size_of};
 use std::ptr;
 
-/// Whether stacks can be left for each other.
+/// True if one stack can be left directly for another.
 pub(crate) const SWITCHES_DIRECTLY: bool = true;
 
-/// What comes back to `resume`: the closure has switched away,
+/// The word that `resume` receives: the closure has switched away,
 const SWITCHED: usize = 0;
 /// or it has ended.
 const ENDED: usize = 1;
-/// What comes to a closure: that it goes on,
+/// The word that a closure receives: it continues,
 const GO: usize = 0;
 /// or unwinds.
 const UNWIND: usize = 1;
 
-/// What the closure switches away with: where its stack was left, and where the one that resumed it was.
+/// The handle with which the closure switches away: where its stack was left, and where the stack that
+/// resumed it was.
 pub(crate) struct Switch {
     left: Cell<*mut u8>,
     back: Cell<*mut u8>,
 }
 
 impl Switch {
-    /// Gives control back to whoever resumed the closure, until somebody does so again.
+    /// Returns control to the code that resumed the closure, until it is resumed again.
     #[allow(
         clippy::inline_always,
         reason = "each return behind a switch of stacks may be mispredicted"
@@ -66,8 +67,8 @@ impl Switch {
     #[allow(clippy::inline_always, reason = "as `suspend`")]
     #[inline(always)]
     fn leave_to(&self, to: *mut u8) -> Input {
-        // SAFETY: the closure runs, so `back`, or the other one's `left`, which its caller vouches for, is
-        // where a stack of this thread was left; each was left once since it went on.
+        // SAFETY: the closure runs, so `back`, or the other one's `left`, for which the caller guarantees, is
+        // where a stack of this thread was left. Each was left once since it continued.
         match unsafe { switch(&self.left, to, self, SWITCHED) } {
             GO => Input::Go,
             _ => Input::Unwind,
@@ -75,13 +76,13 @@ impl Switch {
     }
 }
 
-/// Leaves the stack of `from`, which runs, for that of `next`, which then comes back to who resumed `from`;
-/// without one to him at once.
+/// Leaves the stack of `from`, which runs, for that of `next`. The latter then comes back to the code that
+/// resumed `from`. Without `next` the switch goes there at once.
 ///
 /// # Safety
 ///
-/// `from` is of the calling stack; `next` has begun, has not ended, and does not run; both are of this
-/// thread.
+/// `from` belongs to the calling stack; `next` has begun, has not ended, and does not run; both belong to
+/// this thread.
 #[allow(clippy::inline_always, reason = "as `Switch::suspend`")]
 #[inline(always)]
 pub(crate) unsafe fn leave_for(from: &Switch, next: Option<&RawCoroutine>) -> Input {
@@ -92,10 +93,10 @@ pub(crate) unsafe fn leave_for(from: &Switch, next: Option<&RawCoroutine>) -> In
     }))
 }
 
-/// The closure and its stack. It stays on the thread that resumed it first, and where it lies then.
+/// A closure and its stack. From the first resume on it stays on that thread, and does not move in memory.
 pub(crate) struct RawCoroutine {
     switch: Switch,
-    /// How to drop the closure, which lies on the stack; `None` from the first run on.
+    /// How to drop the closure, which is on the stack; `None` from the first run on.
     unrun: Cell<Option<unsafe fn(*mut u8)>>,
     stack: ManuallyDrop<Stack>,
 }
@@ -116,7 +117,7 @@ impl RawCoroutine {
         let left = place.wrapping_sub(2 * size_of::<usize>()).cast::<usize>();
         let main: unsafe extern "sysv64" fn(*const Switch, *mut F) -> ! = run::<F>;
         let start: unsafe extern "sysv64" fn() -> ! = enter;
-        // SAFETY: at the top of a stack that nobody uses, and aligned.
+        // SAFETY: at the top of a stack that no code uses, and aligned.
         unsafe { place.cast::<F>().write(body) };
         // SAFETY: as above, right below it.
         unsafe { left.cast::<[usize; 2]>().write([start as usize, main as usize]) };
@@ -126,7 +127,7 @@ impl RawCoroutine {
                 back: Cell::new(ptr::null_mut()),
             },
             unrun: Cell::new(Some(|left| {
-                // SAFETY: `drop` gives where the closure was written above, once.
+                // SAFETY: `drop` passes the address at which the closure was written above, once.
                 unsafe {
                     left.wrapping_add(2 * size_of::<usize>())
                         .cast::<F>()
@@ -137,8 +138,8 @@ impl RawCoroutine {
         }
     }
 
-    /// Runs the closure until it, or one that it was left for, switches back here or ends. Whether that one
-    /// has ended.
+    /// Runs the closure until it, or one that it was left for, switches back here or ends. Returns true if
+    /// that one has ended.
     #[allow(clippy::inline_always, reason = "as `Switch::suspend`")]
     #[inline(always)]
     pub(crate) fn resume(&self, input: Input) -> bool {
@@ -148,7 +149,7 @@ impl RawCoroutine {
             Input::Go => GO,
             Input::Unwind => UNWIND,
         };
-        // SAFETY: `left` is where its stack was left, or begins; it is of this thread.
+        // SAFETY: `left` is where its stack was left, or begins; it belongs to this thread.
         let word = unsafe {
             switch(
                 &self.switch.back,
@@ -160,7 +161,6 @@ impl RawCoroutine {
         word == ENDED
     }
 
-    /// The stack of a closure that has ended.
     pub(crate) fn into_stack(self) -> Stack {
         debug_assert!(self.switch.left.get().is_null(), "it has not ended");
         let this = ManuallyDrop::new(self);
@@ -176,8 +176,8 @@ impl Drop for RawCoroutine {
             // SAFETY: it was never run, so the closure is where `new` has put it.
             unsafe { drop_body(left) };
         } else if !left.is_null() {
-            // It is in the middle of the closure, whose frames others may know of: the stack stays as it is,
-            // for ever.
+            // It is in the middle of the closure. Other code may know its frames, so the stack stays as it
+            // is, for ever.
             return;
         }
         // SAFETY: nothing is left on it, and it is dropped once.
@@ -185,7 +185,8 @@ impl Drop for RawCoroutine {
     }
 }
 
-/// The first frame of each stack: the closure, and then back to who resumed it last.
+/// The first frame of each stack: it runs the closure, and then switches back to the code that resumed it
+/// last.
 ///
 /// # Safety
 ///
@@ -210,23 +211,23 @@ unsafe extern "sysv64" fn run<F: FnOnce(&Switch)>(switch: *const Switch, body: *
     }
 }
 
-/// Where a stack begins: rsp is at the address of [`run`], the closure lies behind it, and rdx is its switch.
-/// A frame without a caller, where backtraces end.
+/// The begin of a stack: rsp is at the address of [`run`], the closure is behind it, and rdx is its switch.
+/// It is a frame without a caller, where backtraces end.
 ///
 /// # Safety
 ///
-/// Jumped to by [`switch`] alone.
+/// Only [`switch`] jumps here.
 #[unsafe(naked)]
 unsafe extern "sysv64" fn enter() -> ! {
     naked_asm!(
         ".cfi_startproc",
         ".cfi_undefined rip",
-        // The closure's place is a multiple of 16, and so is rsp then.
+        // The closure's address is a multiple of 16, and so is rsp then.
         "pop rax",
         "mov rdi, rdx",
         "mov rsi, rsp",
         "xor ebp, ebp",
-        // A return address for backtraces, without a call that the processor would remember: nobody returns
+        // A return address for backtraces, without a call that the processor would remember. No code returns
         // to it.
         "lea rcx, [rip + 2f]",
         "push rcx",
@@ -237,18 +238,18 @@ unsafe extern "sysv64" fn enter() -> ! {
     )
 }
 
-/// Leaves the calling stack, notes in `left` where, and goes on with the one that was left at `to`. Returns
-/// when the calling stack goes on, with the word of who lets it.
+/// Leaves the calling stack, notes its position in `left`, and continues with the stack that was left at
+/// `to`. Returns when the calling stack continues, with the word of the code that resumed it.
 ///
 /// # Safety
 ///
-/// At `to` a stack of this thread was left by this function, once since it went on, or one begins that `own`
-/// is the switch of.
+/// At `to` this function left a stack of this thread, once since that stack continued; or a stack begins
+/// there, with the switch `own`.
 #[allow(clippy::inline_always, reason = "as `Switch::suspend`")]
 #[inline(always)]
 unsafe fn switch(left: &Cell<*mut u8>, to: *mut u8, own: *const Switch, mut word: usize) -> usize {
-    // SAFETY: by contract. All registers are given up, but for rbx and rbp, which cannot be: they are kept on
-    // the stack. That is allowed to be pushed to, and is as before when it goes on.
+    // SAFETY: by contract. All registers are given up, except rbx and rbp, which cannot be: they are kept on
+    // the stack. Pushing to that stack is allowed, and it is unchanged when it continues.
     unsafe {
         asm!(
             "push rbp",
@@ -290,15 +291,15 @@ mod tests {
         Arc::new(Stacks::new(4 * LEAST_BYTES, 10)).take().expect("memory")
     }
 
-    /// In its place, from which it does not move.
+    /// Boxed: a coroutine does not move.
     fn coroutine<'a>(body: impl FnOnce(&Switch) + 'a) -> Box<RawCoroutine> {
-        // SAFETY: the tests run it to its end before what it borrows goes, or never; it lies in a box.
+        // SAFETY: the tests run it to its end before what it borrows is dropped, or never; it is in a box.
         Box::new(unsafe { RawCoroutine::new(stack(), body) })
     }
 
     /// Leaves the calling stack for that of `next`.
     fn leave(from: &Switch, next: &RawCoroutine) -> Input {
-        // SAFETY: the tests call it on the stack of `from`, for one that has begun and waits.
+        // SAFETY: the tests call it on the stack of `from`, for a coroutine that has begun and waits.
         unsafe { leave_for(from, Some(next)) }
     }
 
@@ -322,7 +323,7 @@ mod tests {
         assert!(it.into_stack().bytes() >= LEAST_BYTES);
     }
 
-    /// All that the compiler may keep in registers, on both sides.
+    /// Fills all registers that the compiler may use, on both sides of a switch.
     #[inline(never)]
     fn busy(seed: u64, mut switches: impl FnMut()) -> (u64, f64) {
         let mut ints: [u64; 14] = std::array::from_fn(|n| black_box(seed + n as u64));

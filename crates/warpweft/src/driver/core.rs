@@ -1,15 +1,16 @@
-//! One runtime's sources and timers, and the one thread at a time that polls for them.
+//! The sources and timers of one pool, and the role of the thread that polls for them.
 //!
 //! ```text
-//!   role:  FREE ──take──▶ TAKEN ─ wait (perhaps asleep until `sleep_deadline`) ─ handoff out ─▶ FREE
+//!   role:  FREE ──take──▶ TAKEN ─ wait (perhaps asleep until `sleep_deadline`) ─ hand out ─▶ FREE
 //! ```
 //!
-//! The driver knows nothing of workers: whoever takes the role polls. See the [module](super) for who does.
+//! The driver does not depend on workers: the thread that takes the role polls. See the [module](super) for
+//! which thread does.
 //!
 //! # Invariants
 //!
-//! - Only the holder of the role waits in the poller, and touches its bench.
-//! - [`sleep_deadline`](super::alarm) is the time until which the holder may sleep.
+//! - Only the holder of the role waits in the poller, and touches its event buffer.
+//! - [`sleep_deadline`](super::sleep_deadline) is the time until which the holder may sleep.
 //! - Wakers are called with no lock held, and their panics end here.
 
 use super::poller::{Events, Poller};
@@ -35,13 +36,13 @@ pub(crate) struct Driver {
     sources: Sources,
     timers: Timers,
     role: AtomicU32,
-    /// Nobody takes the role any more.
+    /// No thread takes the role any more.
     closed: AtomicBool,
     sleep_deadline: SleepDeadline,
     events: Mutex<EventBuffer>,
-    /// When somebody looked last.
+    /// The time of the last look at the poller.
     looked_ns: AtomicU64,
-    /// Of the process that polls.
+    /// The generation of the process that polls.
     generation: u64,
 }
 
@@ -52,7 +53,7 @@ struct EventBuffer {
     wakers: Vec<Waker>,
 }
 
-/// The role of the poller; given up when dropped.
+/// The role of the thread that polls. Dropping it gives the role up.
 #[derive(Debug)]
 pub(crate) struct PollTurn<'a> {
     driver: &'a Driver,
@@ -61,7 +62,7 @@ pub(crate) struct PollTurn<'a> {
 impl Driver {
     /// # Errors
     ///
-    /// The system gives no poller: usually it is out of descriptors.
+    /// The system gives no poller; usually it is out of descriptors.
     pub(crate) fn new(workers: usize) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             poller: Poller::new()?,
@@ -79,7 +80,6 @@ impl Driver {
         }))
     }
 
-    /// Takes the role, if nobody has it.
     pub(crate) fn take(&self) -> Option<PollTurn<'_>> {
         // Ordering: Acquire pairs with the Release at the end of a turn.
         (!self.is_closed()
@@ -88,11 +88,10 @@ impl Driver {
                 .role
                 .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok())
-        // Lazily: a turn that is dropped gives the role up.
+        // Lazily: dropping a turn gives the role up.
         .then(|| PollTurn { driver: self })
     }
 
-    /// Whether somebody has the role.
     pub(crate) fn is_taken(&self) -> bool {
         self.role.load(Ordering::Relaxed) == TAKEN
     }
@@ -102,21 +101,21 @@ impl Driver {
         self.poller.notify();
     }
 
-    /// When somebody looked last, by the poller's clock.
+    /// Returns the time of the last look, by the poller's clock.
     pub(crate) fn looked_ns(&self) -> u64 {
         self.looked_ns.load(Ordering::Relaxed)
     }
 
-    /// The poller's clock.
+    /// Returns the time of the poller's clock.
     pub(crate) fn now_ns(&self) -> u64 {
         self.poller.now_ns()
     }
 
-    /// Says why there is no sense in waiting.
+    /// Checks whether a wait in this driver can end.
     ///
     /// # Errors
     ///
-    /// This is a forked child: the poller is the parent's.
+    /// This is a forked child: the poller belongs to the parent.
     pub(crate) fn check(&self) -> io::Result<()> {
         if process::generation() == self.generation {
             Ok(())
@@ -125,12 +124,12 @@ impl Driver {
         }
     }
 
-    /// Whether nobody polls any more.
+    /// Returns true if no thread polls any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// A new source.
+    /// Registers a new source.
     ///
     /// # Errors
     ///
@@ -140,7 +139,6 @@ impl Driver {
         self.sources.insert()
     }
 
-    /// The source of that key is gone.
     pub(crate) fn strike(&self, key: usize) {
         self.sources.remove(key);
     }
@@ -149,7 +147,7 @@ impl Driver {
         &self.poller
     }
 
-    /// Sets a timer; `worker` is the caller's. `None`: the runtime has shut down.
+    /// Sets a timer; `worker` is the caller's worker. Returns `None` if the pool has shut down.
     pub(crate) fn set_timer(&self, worker: Option<usize>, deadline: u64, waker: Waker) -> Option<Token> {
         let (token, first) = self.timers.insert(worker, deadline, waker)?;
         if first {
@@ -165,7 +163,7 @@ impl Driver {
         &self.timers
     }
 
-    /// Nobody will poll any more: everyone who waits is woken and finds that out.
+    /// Closes the driver: no thread will poll any more. All waiting tasks are woken and find that out.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.poller.notify();
@@ -177,8 +175,8 @@ impl Driver {
 }
 
 impl PollTurn<'_> {
-    /// Looks what happened; sleeps until something does, a timer expires, somebody wakes it, or `at_most_ns`
-    /// nanoseconds are over.
+    /// Takes the events that happened. Sleeps until there is one, a timer expires, another thread wakes it,
+    /// or `at_most_ns` nanoseconds are over.
     pub(crate) fn wait(&mut self, at_most_ns: Option<u64>) {
         let driver = self.driver;
         let now = driver.poller.now_ns();
@@ -187,7 +185,7 @@ impl PollTurn<'_> {
         if limit > now {
             let until = driver.sleep_deadline.set(|| driver.timers.next().min(limit));
             ns = (until != NEVER).then(|| until.saturating_sub(now));
-            // With more to sort it only looks, and comes back.
+            // With timers left to sort it does not sleep, and comes back.
             if until > now && driver.timers.tidy() {
                 ns = Some(0);
             }
@@ -197,13 +195,13 @@ impl PollTurn<'_> {
         drop(events);
         driver.sleep_deadline.clear();
         if waited.is_err() {
-            // The system took the poller away (out of memory, or its descriptor was closed behind our back).
-            // Nobody can sleep in it, so everyone is told.
+            // The system took the poller away: it is out of memory, or the descriptor was closed from
+            // outside. No thread can sleep in it, so all waiting tasks are woken.
             driver.close();
         }
     }
 
-    /// Wakes everyone for whom something happened; how many. Ends the turn.
+    /// Wakes each task for which something happened, and ends the turn. Returns the number of tasks.
     pub(crate) fn hand_out(self) -> usize {
         let driver = self.driver;
         let mut events = driver.events.lock();
@@ -222,7 +220,7 @@ impl PollTurn<'_> {
                 break;
             }
         }
-        // One of them may have forked: in the child the thread has nothing to go back to.
+        // A waker may have forked the process: in the child the thread has nothing to return to.
         end_child_if(driver.check().is_err());
         driver.events.lock().wakers = wakers;
         woken
@@ -236,11 +234,11 @@ impl Drop for PollTurn<'_> {
     }
 }
 
-/// Calls all of them; leaves their place for the next.
+/// Calls all wakers. The vector keeps its memory for the next turn.
 fn wake(wakers: &mut Vec<Waker>) {
     for waker in wakers.drain(..) {
-        // Unwind: a waker may be anybody's code. The others, and the thread that polls, have no part in its
-        // panic, which the panic hook has reported.
+        // Unwind: a waker may be foreign code. Its panic, which the panic hook has reported, does not concern
+        // the other wakers or the thread that polls.
         let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
     }
 }

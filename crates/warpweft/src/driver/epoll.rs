@@ -1,14 +1,14 @@
 //! The system's poller on Linux: `epoll`, with one system call per look.
 //!
 //! ```text
-//!   epoll ◀── sources       both ways, edge by edge, registered once
-//!         ◀── `wakeup`        an event descriptor: each write is an edge, so nobody reads it
-//!         ◀── `sleep_deadline`       a timer descriptor, for sleeps shorter than `COARSE_NS`; each expiry is an edge, too
+//!   epoll ◀── sources       both directions, edge-triggered, registered once
+//!         ◀── `wakeup`        an event descriptor: each write is an edge, so no thread reads it
+//!         ◀── `sleep_deadline`       a timer descriptor, for sleeps below `COARSE_NS`; each expiry is an edge
 //! ```
 //!
-//! What has become ready is remembered by the [`Source`](super::source::Source). Elsewhere there is
-//! `poller.rs`, over `polling`: that one re-arms its waker and its alarm at each look, which is four system
-//! calls more (decision 0017).
+//! The [`Source`](super::source::Source) remembers what has become ready. Other systems use `poller.rs`, over
+//! `polling`. That one re-arms its waker and its deadline at each look, which costs four more system calls
+//! (decision 0017).
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
@@ -18,16 +18,17 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use warpweft_platform::clock;
 use warpweft_platform::timer::Timer;
 
-/// How many events one look takes at most; the rest comes with the next.
+/// The most events that one look takes. The rest comes with the next look.
 const EVENTS: usize = 1024;
-/// The key of the waker and of the alarm: no source has it.
+/// The key of the wake-up and of the deadline. No source has it.
 const OWN: u64 = u64::MAX;
-/// Sleeps from this length on keep `epoll`'s own time, which is in milliseconds: they end up to one early,
-/// and the rest is slept by the alarm. Shorter ones set the alarm, a system call more.
+/// Sleeps of at least this length use the time-out of `epoll`, which counts milliseconds: they end up to one
+/// millisecond early, and the timer descriptor covers the rest. Shorter sleeps set the timer descriptor, at
+/// the price of a system call.
 const COARSE_NS: u64 = 10_000_000;
 const MS: u64 = 1_000_000;
-/// The longest sleep that every kernel knows, 24 days in milliseconds: a longer one needs a system call that
-/// is from 2021, and that sandboxes refuse.
+/// The longest sleep that every kernel accepts, 24 days in milliseconds. A longer one needs a system call
+/// from 2021, which sandboxes refuse.
 const LONGEST_MS: u64 = i32::MAX as u64;
 
 #[derive(Debug)]
@@ -37,18 +38,18 @@ pub(crate) struct Poller {
     sleep_deadline: Timer,
 }
 
-/// What one look gave.
+/// The events of one look.
 pub(crate) struct Events(Vec<epoll::Event>);
 
-// SAFETY: an event has flags and the number that `add` or `new` put in. It could hold a pointer instead; none
-// is put in.
+// SAFETY: an event has flags and the number that `add` or `new` put in. It could hold a pointer instead, but
+// this file puts none in.
 unsafe impl Send for Events {}
 
-/// Whether [`Ready::marked`] is told.
+/// True if the poller sets [`Ready::marked`].
 #[cfg(feature = "net")]
 pub(crate) const TELLS_ENDS: bool = true;
 
-/// A source has become ready.
+/// An event: a source has become ready.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ready {
     pub(crate) key: usize,
@@ -104,12 +105,12 @@ impl Poller {
         Ok(poller)
     }
 
-    /// Reports what happens to `fd` from now on, and what has happened, under `key`.
+    /// Reports the events of `fd` under `key`, those that have happened already included.
     ///
     /// # Safety
     ///
-    /// It is deleted before it is closed. (`kqueue` asks for that; `epoll` would merely report it under its
-    /// old key as long as a duplicate of it is open.)
+    /// `fd` is deleted before it is closed. (`kqueue` asks for that; `epoll` would merely report it under its
+    /// old key while a duplicate of it is open.)
     pub(crate) unsafe fn add(&self, fd: BorrowedFd<'_>, key: usize) -> io::Result<()> {
         use epoll::EventFlags as Flags;
         let flags = Flags::IN | Flags::OUT | Flags::PRI | Flags::RDHUP | Flags::HUP | Flags::ERR | Flags::ET;
@@ -125,7 +126,7 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
 
-    /// Sleeps until something happens, or `notify` is called or was called since the last wait, or `ns`
+    /// Sleeps until an event happens, `notify` is called or was called since the last wait, or `ns`
     /// nanoseconds are over. May end early.
     pub(crate) fn wait(&self, events: &mut Events, ns: Option<u64>) -> io::Result<()> {
         let limit = match ns {
@@ -140,30 +141,29 @@ impl Poller {
         let limit = limit.map(|ms| timespec(ms * MS));
         events.0.clear();
         match epoll::wait(&self.epoll, spare_capacity(&mut events.0), limit.as_ref()) {
-            // A signal. Whoever sleeps here looks around and comes back.
+            // A signal: the caller looks at its state and comes back.
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Ends the present or the next wait.
     pub(crate) fn notify(&self) {
-        // It fails only after 2⁶⁴ - 2 calls, and then the waker is rung for good: it is emptied, and this is
-        // an edge again.
+        // The write fails only after 2⁶⁴ - 2 calls. The event descriptor would then stay readable without a
+        // new edge. So it is emptied, and the next write is an edge again.
         if rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes()).is_err() {
             let _ = rustix::io::read(&self.wakeup, &mut [0; 8]);
             let _ = rustix::io::write(&self.wakeup, &1_u64.to_ne_bytes());
         }
     }
 
-    /// The time by which it wakes.
-    #[allow(clippy::unused_self, reason = "the checkers' twin has a time of its own")]
+    /// Returns the time of the clock that deadlines use.
+    #[allow(clippy::unused_self, reason = "the checkers' model has its own time")]
     pub(crate) fn now_ns(&self) -> u64 {
         clock::now_ns()
     }
 }
 
-/// For how many milliseconds it sleeps that may end early.
+/// Returns the length of the coarse sleep in milliseconds. That sleep may end early.
 fn coarse_ms(ns: u64) -> u64 {
     (ns / MS).min(LONGEST_MS)
 }

@@ -2,15 +2,15 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `core` | the driver: one poller, its sources and its timers; who polls takes a turn |
-//! | `owner` | when a pool's driver comes to be, who polls, and its end |
+//!  `core` | the driver: one poller, its sources and its timers; the thread that polls takes a turn |
+//!  `owner` | when a pool's driver is made, which thread polls, and its end |
 //! | `standby` | the thread that sleeps in the poller while all workers compute |
 //! | `poller`, `epoll`, `on_thread` | the system's poller: portable, on Linux, and for the model checkers |
 //! | `source`, `sources` | what waits for one socket; all sockets |
 //! | `sleep_deadline` | until when the thread in the poller sleeps |
 //! | `timers`, `wheel` | timers, and the wheel that orders them |
 //!
-//! The protocol between a poll, a registration and the end is told in [`README.md`](README.md).
+//! See [`README.md`](README.md) for the protocol between a poll, a registration and the end.
 
 pub(crate) mod core;
 pub(crate) mod owner;
@@ -37,22 +37,22 @@ pub(crate) mod wheel;
 
 use std::io::{Error, ErrorKind};
 
-/// Who waits for sockets and timers: see [`Builder::io`](crate::Builder::io).
+/// Which threads wait for sockets and timers: see [`Builder::io`](crate::Builder::io).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Io {
-    /// The workers. One that has nothing to do sleeps in the system's poller; busy ones look there now and
-    /// then: after 100 µs, or after the task that runs by then.
+    /// The workers poll. An idle worker sleeps in the system's poller. Busy ones look there now and then:
+    /// after 100 µs, or after the task that runs by then.
     ///
-    /// The fastest for work that waits. While every worker is in a long computation nobody looks.
+    /// This is the fastest form for tasks that wait. While every worker is in a long computation, no worker
+    /// looks.
     #[default]
     Inline,
-    /// A thread of its own. It looks at once, whatever the workers do, at the price of a hand-over between
-    /// threads per event.
+    /// A separate thread polls. It looks at once, whatever the workers do, at the price of a hand-over
+    /// between threads per event.
     Thread,
 }
 
-/// The error of a socket or timer whose pool has ended.
 pub(crate) fn shut_down() -> Error {
     Error::new(
         ErrorKind::NotConnected,
@@ -60,7 +60,7 @@ pub(crate) fn shut_down() -> Error {
     )
 }
 
-/// The error of a socket or timer whose poller stayed in the parent of a forked child.
+/// Returns the error of a socket or timer whose poller stayed in the parent of a forked child.
 pub(crate) fn forked() -> Error {
     Error::new(
         ErrorKind::Unsupported,

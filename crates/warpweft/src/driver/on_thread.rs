@@ -1,5 +1,5 @@
-//! The poller's twin for the model checkers: events are what a model fires, and time passes when a wait with
-//! an end ends. The system's descriptors have no place here.
+//! The model checkers' poller. A model fires the events, and time passes when a wait with a time-out ends. It
+//! accepts no descriptors of the system.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -21,11 +21,11 @@ pub(crate) struct Poller {
 #[derive(Debug)]
 pub(crate) struct Events(Vec<Ready>);
 
-/// Whether [`Ready::marked`] is told.
+/// True if the poller sets [`Ready::marked`].
 #[cfg(feature = "net")]
 pub(crate) const TELLS_ENDS: bool = true;
 
-/// A source has become ready.
+/// An event: a source has become ready.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ready {
     pub(crate) key: usize,
@@ -59,7 +59,7 @@ impl Poller {
 
     /// # Safety
     ///
-    /// None: it is the poller's that has conditions.
+    /// None: only the system's poller has conditions.
     pub(crate) unsafe fn add(&self, _fd: BorrowedFd<'_>, _key: usize) -> io::Result<()> {
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
@@ -96,7 +96,7 @@ impl Poller {
         self.state.lock().now_ns
     }
 
-    /// What the system does.
+    /// Fires an event, in place of the system.
     #[cfg(warpweft_shuttle)]
     pub(crate) fn fire(&self, ready: Ready) {
         self.state.lock().fired.push(ready);

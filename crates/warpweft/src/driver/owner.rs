@@ -1,8 +1,8 @@
-//! A pool's driver: when it comes to be, who polls, and its end.
+//! The owner of a pool's driver. It decides when the driver is made, which thread polls, and when it ends.
 //!
-//! There is none until the first socket or timer. From then on, with [`Io::Inline`], a worker without work
-//! sleeps in the poller (`idle`), and busy ones look there now and then (`PollInterval`); with [`Io::Thread`]
-//! a thread does nothing else.
+//! There is no driver until the first socket or timer. From then on, with [`Io::Inline`], an idle worker
+//! sleeps in the poller (`idle`), and busy ones look there now and then (`PollInterval`). With [`Io::Thread`]
+//! a separate thread polls and does nothing else.
 
 use super::core::{Driver, PollTurn};
 use super::standby::StandbyPoller;
@@ -21,13 +21,13 @@ pub(crate) struct DriverOwner {
     name: String,
     /// Set under the lock of `thread`.
     driver: OnceLock<Arc<Driver>>,
-    /// No driver any more. Under the lock of `thread`, too.
+    /// No driver may be made any more. Changed under the lock of `thread`, too.
     closed: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
     pub(crate) standby: StandbyPoller,
 }
 
-// The driver that this thread polls for and nothing else.
+// The driver for which this thread polls; the thread does nothing else.
 thread_word!(static POLLS_FOR: *const Driver = std::ptr::null());
 
 impl DriverOwner {
@@ -42,7 +42,7 @@ impl DriverOwner {
         }
     }
 
-    /// The driver; made at the first call.
+    /// Returns the driver. The first call makes it.
     ///
     /// # Errors
     ///
@@ -56,9 +56,9 @@ impl DriverOwner {
             if let Some(driver) = self.driver.get() {
                 return Ok(Arc::clone(driver));
             }
-            // Under the lock: `close` finds the driver, or this finds that it came. Until then tasks that
-            // still run in a pool that closes may wait: one that sleeps again and again would never end if no
-            // sleep took its time.
+            // Under the lock: either `close` finds the driver, or this call sees `closed`. Until then tasks
+            // that still run in a closing pool may wait. If sleeps ended at once, a task that sleeps in a
+            // loop would never end.
             if self.closed.load(Ordering::Relaxed) {
                 return Err(shut_down());
             }
@@ -77,13 +77,13 @@ impl DriverOwner {
             self.driver.get_or_init(|| driver).clone()
         };
         if self.form == Io::Inline {
-            // If everybody sleeps, one has to move into the poller.
+            // If all workers sleep, one has to move into the poller.
             idle.wake_one();
         }
         Ok(driver)
     }
 
-    /// The driver, if there is one and the workers poll.
+    /// Returns the driver, if there is one and the workers poll.
     #[inline]
     fn polled(&self) -> Option<&Driver> {
         self.driver
@@ -92,44 +92,42 @@ impl DriverOwner {
             .filter(|_| self.form == Io::Inline)
     }
 
-    /// The driver, if there is one.
     #[inline]
     pub(crate) fn get(&self) -> Option<&Driver> {
         self.driver.get().map(|driver| &**driver)
     }
 
-    /// The poller as a place to sleep, if nobody is in it.
+    /// Takes the poller as a place to sleep, if it is free.
     pub(crate) fn poller_park(&self) -> Option<PollTurn<'_>> {
         self.polled().and_then(Driver::take)
     }
 
-    /// Whether the workers poll. Then one that has nothing to do sleeps at once: where it would search
-    /// longer, for a short while, the peers that are to send something need the processor, and the poller
-    /// tells when they have.
+    /// Returns true if the workers poll. Then an idle worker sleeps at once. If it searched for longer, it
+    /// would hold a processor that the peers need to send something, and the poller reports when they have.
     pub(crate) fn is_polled(&self) -> bool {
         self.polled().is_some()
     }
 
-    /// Looks whether anything happened, and hands it out; whether it did.
+    /// Looks for events and hands them out. Returns true if there were any.
     pub(crate) fn look(&self, idle: &Idle, hand_out: impl FnOnce(PollTurn<'_>) -> bool) -> bool {
         let Some(mut turn) = self.poller_park() else {
             return false;
         };
         turn.wait(Some(0));
         let happened = hand_out(turn);
-        // Who went to sleep meanwhile found the bed taken: the free bed is like work.
+        // A worker that went to sleep meanwhile found the poller taken. The free poller counts as work.
         idle.wake_one();
         happened
     }
 
-    /// Whether tasks take long, nobody is in the poller, and none of the workers is about to be.
+    /// Returns true if tasks take long, the poller is empty, and no worker is about to sleep in it.
     pub(crate) fn wants_standby(&self) -> bool {
         self.standby.is_wanted()
             && (self.standby.is_there() || self.polled().is_some_and(|driver| !driver.is_taken()))
     }
 
-    /// The calling thread carries the compensating worker `worker` and sleeps in the poller, unless it
-    /// `must_wake` at once; whether anything happened there. `false`, too, if somebody else is in it.
+    /// Sleeps in the poller as the compensating worker `worker`, unless `must_wake` returns true. Returns
+    /// true if anything happened there, and false if the poller is taken.
     pub(crate) fn poll_standby(
         &self,
         worker: usize,
@@ -143,7 +141,7 @@ impl DriverOwner {
         if !self.standby.enlist(worker) {
             return false;
         }
-        // Until this thread takes up another worker (`StackContext::acquire_worker`).
+        // Until this thread acquires another worker (`StackContext::acquire_worker`).
         set_short_slice(true);
         self.standby.try_sleep();
         let turn = self.poller_park();
@@ -151,8 +149,8 @@ impl DriverOwner {
             self.standby.wake();
             return false;
         };
-        // After the bed was taken: who ends the pool, or has something for this thread, wakes who is in it,
-        // or has said so before.
+        // After the poller was taken: a thread that ends the pool, or has something for this thread, notifies
+        // the poller, or has published it before.
         if !must_wake() {
             turn.wait(None);
         }
@@ -163,29 +161,28 @@ impl DriverOwner {
         happened
     }
 
-    /// A worker goes to sleep, and somebody is in the poller: if that is the standby poller it rises.
+    /// Wakes the standby poller if it is in the poller, because a worker goes to sleep and takes its place.
     pub(crate) fn relieve(&self) {
         if self.standby.is_parked() {
             self.unpark();
         }
     }
 
-    /// Something is ready that only the thread with the compensating worker `worker` can do: if that sleeps
-    /// in the poller it rises.
+    /// Wakes the standby poller if it carries the compensating worker `worker` and sleeps in the poller.
+    /// Something is ready that only its thread can do.
     pub(crate) fn wake_standby(&self, worker: usize) {
         if self.standby.must_wake(worker) {
             self.unpark();
         }
     }
 
-    /// Ends the sleep of who is in the poller.
     pub(crate) fn unpark(&self) {
         if let Some(driver) = self.polled() {
             driver.unpark();
         }
     }
 
-    /// No worker is left to poll, nor a task to wait.
+    /// Closes the driver: no worker is left to poll, and no task to wait.
     pub(crate) fn close(&self) {
         let thread = self.thread.lock();
         self.closed.store(true, Ordering::Relaxed);
@@ -195,7 +192,7 @@ impl DriverOwner {
         }
     }
 
-    /// Whether this is the thread that polls for this pool.
+    /// Returns true if the calling thread is the one that polls for this pool.
     pub(crate) fn is_here(&self) -> bool {
         let here = POLLS_FOR.with(std::cell::Cell::get);
         self.driver
@@ -203,17 +200,16 @@ impl DriverOwner {
             .is_some_and(|driver| std::ptr::eq(Arc::as_ptr(driver), here))
     }
 
-    /// Waits for the thread that polls, which a closed driver lets go.
+    /// Waits for the thread that polls. A closed driver lets it end.
     pub(crate) fn join(&self) {
         let thread = self.thread.lock().take();
         if let Some(thread) = thread {
-            // It keeps wakers' panics to itself: there is nothing to learn from its result.
+            // The thread catches wakers' panics, so its result says nothing.
             let _ = thread.join();
         }
     }
 }
 
-/// The life of a thread that polls.
 fn poll_for(driver: &Arc<Driver>) {
     POLLS_FOR.with(|word| word.set(Arc::as_ptr(driver)));
     while let Some(mut turn) = driver.take() {

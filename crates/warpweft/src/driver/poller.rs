@@ -1,7 +1,7 @@
 //! The system's poller: `epoll` or `kqueue`, through `polling`.
 //!
-//! Sources are registered once, for both directions and edge by edge: that costs no system call per wait.
-//! What has become ready is remembered by the [`Source`](super::source::Source).
+//! Sources are registered once, edge-triggered, for both directions: that costs no system call per wait. The
+//! [`Source`](super::source::Source) remembers what has become ready.
 
 use polling::{Event, PollMode};
 use std::io;
@@ -10,21 +10,22 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::time::Duration;
 use warpweft_platform::clock;
 
-/// How many events one look takes at most; the rest comes with the next.
+/// The most events that one look takes. The rest comes with the next look.
 const EVENTS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 #[derive(Debug)]
 pub(crate) struct Poller(polling::Poller);
 
-/// What one look gave.
+/// The events of one look.
 #[derive(Debug)]
 pub(crate) struct Events(polling::Events);
 
-/// Whether [`Ready::marked`] is told: `polling` does not say the end of a stream apart on all systems.
+/// True if the poller sets [`Ready::marked`]. `polling` does not report the end of a stream separately on all
+/// systems.
 #[cfg(feature = "net")]
 pub(crate) const TELLS_ENDS: bool = false;
 
-/// A source has become ready.
+/// An event: a source has become ready.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ready {
     pub(crate) key: usize,
@@ -65,11 +66,11 @@ impl Poller {
         Ok(Self(poller))
     }
 
-    /// Reports what happens to `fd` from now on, and what has happened, under `key`.
+    /// Reports the events of `fd` under `key`, those that have happened already included.
     ///
     /// # Safety
     ///
-    /// It is deleted before it is closed.
+    /// `fd` is deleted before it is closed.
     pub(crate) unsafe fn add(&self, fd: BorrowedFd<'_>, key: usize) -> io::Result<()> {
         // SAFETY: by contract.
         unsafe {
@@ -82,21 +83,20 @@ impl Poller {
         self.0.delete(fd)
     }
 
-    /// Sleeps until something happens, or `notify` is called or was called since the last wait, or `ns`
+    /// Sleeps until an event happens, `notify` is called or was called since the last wait, or `ns`
     /// nanoseconds are over. Signals do not end the sleep.
     pub(crate) fn wait(&self, events: &mut Events, ns: Option<u64>) -> io::Result<()> {
         self.0.wait(&mut events.0, ns.map(Duration::from_nanos)).map(drop)
     }
 
-    /// Ends the present or the next wait.
     pub(crate) fn notify(&self) {
-        // It writes to an event descriptor of its own, which cannot fail but by its counter's end, and then
-        // it is readable.
+        // It writes to its own event descriptor. That fails only at the counter's end, and then the
+        // descriptor is readable.
         let _ = self.0.notify();
     }
 
-    /// The time by which it wakes.
-    #[allow(clippy::unused_self, reason = "the checkers' twin has a time of its own")]
+    /// Returns the time of the clock that deadlines use.
+    #[allow(clippy::unused_self, reason = "the checkers' model has its own time")]
     pub(crate) fn now_ns(&self) -> u64 {
         clock::now_ns()
     }

@@ -1,35 +1,35 @@
-//! Until when the poller sleeps: whoever sets an earlier timer wakes it.
+//! The time until which the poller sleeps. A thread that sets an earlier timer wakes it.
 //!
 //! ```text
-//!   sleeper: alarm = for ever ─ fence ─ look at the timers ─ alarm = the first of them ─ sleep until then
-//!   setter:  set a timer ────── fence ─ look at the alarm ── wake, if it is later than the timer
+//!   sleeper: deadline = never ─ fence ─ look at the timers ─ deadline = the first of them ─ sleep until then
+//!   setter:  set a timer ────── fence ─ look at the deadline ── wake, if it is later than the timer
 //! ```
 //!
 //! # Invariants
 //!
-//! - The sleeper announces before it looks, the setter looks after it set: with a fence on both sides one of
-//!   them sees the other.
-//! - It is 0 while nobody sleeps: no timer is earlier.
+//! - The sleeper announces before it looks, and the setter looks after it set. With a fence on both sides,
+//!   one of them sees the other.
+//! - The deadline is 0 while no thread sleeps: no timer is earlier.
 
 use warpweft_platform::atomic::{AtomicU64, Ordering, fence};
 use warpweft_platform::delay;
 
-/// Sleeps for ever.
+/// The sleeper sleeps for ever.
 const NEVER: u64 = u64::MAX;
 
 #[derive(Debug)]
 pub(crate) struct SleepDeadline(AtomicU64);
 
 impl SleepDeadline {
-    /// Nobody sleeps.
+    /// No thread sleeps yet.
     pub(crate) fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    /// The caller is about to sleep: until `first`, which looks at the timers. It is called when those who
-    /// set timers know.
+    /// Announces that the caller is about to sleep, and returns until when. `first` looks at the timers. It
+    /// is called after threads that set timers can see the announcement.
     pub(crate) fn set(&self, first: impl FnOnce() -> u64) -> u64 {
-        // "For ever", until it is known better: whoever sets a timer from here on wakes this sleeper.
+        // "For ever", until it is known better: a thread that sets a timer from here on wakes this sleeper.
         self.0.store(NEVER, Ordering::Relaxed);
         // Pairs with the fence in `is_late_for`.
         fence(Ordering::SeqCst);
@@ -40,13 +40,12 @@ impl SleepDeadline {
         until
     }
 
-    /// The caller is awake.
     pub(crate) fn clear(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Whether somebody sleeps for longer than until `deadline`. For who has set a timer, which a sleeper has
-    /// seen otherwise.
+    /// Returns true if a thread sleeps beyond `deadline`. The caller has set a timer. Otherwise the sleeper
+    /// has seen that timer, or will.
     pub(crate) fn is_late_for(&self, deadline: u64) -> bool {
         // Pairs with the fence in `set`: either the sleeper sees the timer, or this sees that it sleeps.
         fence(Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! What is known of a source: for each direction whether it may be ready, and who waits for it.
+//! The state of a source: for each direction, whether it may be ready and which tasks wait for it.
 //!
 //! ```text
 //!   word:  63               3   2      1      0
@@ -9,14 +9,14 @@
 //!
 //! # Invariants
 //!
-//! - A direction that is not READY will have an event: READY goes off only after an attempt that would have
-//!   blocked, and only if no event came since before the attempt. The tick tells: it is of 61 bits and never
-//!   comes back.
-//! - A short read of a TCP stream counts as such an attempt unless the direction is MARKED: an event has told
-//!   of the stream's end, of an error, or of urgent data, which stand behind the bytes that were read and
-//!   have had their edge already. MARKED stays.
-//! - Who waits has looked at the word under the lock of the waiting ones; who sets READY takes the waiting
-//!   ones afterwards. So either sees the other.
+//! - A direction that is not READY will have an event. READY goes off only after an attempt that would have
+//!   blocked, and only if no event came since before the attempt. The tick shows that: it has 61 bits and
+//!   never repeats.
+//! - A short read of a TCP stream counts as such an attempt unless the direction is MARKED. MARKED means that
+//!   an event has reported the stream's end, an error, or urgent data. These come after the bytes that were
+//!   read, and have had their edge already. MARKED stays.
+//! - A waiter looks at the word under the lock of the waiters. A thread that sets READY takes the waiters
+//!   afterwards. So one of them sees the other.
 //! - No waker is called, cloned or dropped under the lock.
 
 use std::io;
@@ -26,20 +26,20 @@ use warpweft_platform::sync::Mutex;
 
 const READY: u64 = 1;
 const CLOSED: u64 = 2;
-/// More than bytes has arrived: a short read does not say that there is nothing behind it.
+/// More than bytes has arrived: a short read does not show that there is nothing after it.
 const MARKED: u64 = 4;
 const TICK: u64 = 8;
 
-/// How many different tasks may wait for a direction without a ticket. The next one makes the oldest look
-/// again.
+/// The number of different tasks that may wait for a direction without a `WaiterId`. One more makes the
+/// oldest look again.
 const ANONYMOUS: usize = 8;
 
-/// Which way the bytes go.
+/// The direction of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// In: also new connections, and the end of the stream.
+    /// Input: also new connections, and the end of the stream.
     In,
-    /// Out: also the end of a connection attempt.
+    /// Output: also the end of a connection attempt.
     Out,
 }
 
@@ -55,14 +55,15 @@ struct WaitQueue {
     waiting: Mutex<Waiting>,
 }
 
-/// Who waits: a waker with the ticket by which it is found again, 0 for those that have none.
+/// The waiters of a direction: wakers with the number by which each is found again, 0 for those that have
+/// none.
 #[derive(Debug, Default)]
 struct Waiting {
     wakers: Vec<(u64, Waker)>,
     tickets: u64,
 }
 
-/// A place among those who wait for a direction; given up when dropped.
+/// A place among the waiters for a direction. Dropping it gives the place up.
 #[derive(Debug)]
 pub(crate) struct WaiterId<'a> {
     source: &'a Source,
@@ -71,7 +72,7 @@ pub(crate) struct WaiterId<'a> {
 }
 
 impl Source {
-    /// Ready both ways until an attempt shows otherwise.
+    /// Creates a source that is ready in both directions until an attempt shows otherwise.
     pub(crate) fn new() -> Self {
         let direction = || WaitQueue {
             word: AtomicU64::new(READY),
@@ -86,13 +87,13 @@ impl Source {
         &self.hooks[direction as usize]
     }
 
-    /// The poller says that it is ready, and whether more than bytes has arrived: the waiting ones are added
-    /// to `wakers`.
+    /// Notes an event of the poller: the direction is ready. `marked` says that more than bytes has arrived.
+    /// The waiters are added to `wakers`.
     pub(crate) fn happened(&self, direction: Direction, marked: bool, wakers: &mut Vec<Waker>) {
         let direction = self.direction(direction);
         let flags = if marked { READY | MARKED } else { READY };
         let mut word = direction.word.load(Ordering::Relaxed);
-        // Ordering: Release, so that who sees READY also sees what the poller saw.
+        // Ordering: Release, so that a thread that sees READY also sees what the poller saw.
         while let Err(now) = direction.word.compare_exchange_weak(
             word,
             word.wrapping_add(TICK) | flags,
@@ -104,7 +105,7 @@ impl Source {
         direction.take(wakers);
     }
 
-    /// Nobody will poll it any more: attempts are errors from now on.
+    /// Closes the source: no thread will poll it any more, and attempts are errors from now on.
     pub(crate) fn close(&self, wakers: &mut Vec<Waker>) {
         for direction in &self.hooks {
             direction.word.fetch_or(CLOSED, Ordering::Release);
@@ -112,9 +113,9 @@ impl Source {
         }
     }
 
-    /// Attempts `operation` until it does not block; `waiter_id` is the caller's place meanwhile, 0 for none.
-    /// `check` says why there is no sense in waiting, `emptied` whether a result shows that the next attempt
-    /// would block.
+    /// Attempts `operation` until it does not block. `waiter_id` is the caller's place meanwhile, 0 for none.
+    /// `check` returns an error if a wait would never end. `emptied` returns true if a result shows that the
+    /// next attempt would block.
     fn poll<R>(
         &self,
         direction: Direction,
@@ -154,7 +155,7 @@ impl Source {
         }
     }
 
-    /// Attempts `operation` for a task that may go away without a word.
+    /// Attempts `operation` for a task that may stop waiting without notice.
     pub(crate) fn poll_anonymous<R>(
         &self,
         direction: Direction,
@@ -166,7 +167,7 @@ impl Source {
         self.poll(direction, cx, None, check, operation, emptied)
     }
 
-    /// A place for someone who may have to wait.
+    /// Creates a place for a task that may have to wait.
     pub(crate) fn waiter_id(&self, direction: Direction) -> WaiterId<'_> {
         WaiterId {
             source: self,
@@ -182,7 +183,7 @@ impl Source {
 }
 
 impl WaiterId<'_> {
-    /// Attempts `operation`, and keeps its place if it would block.
+    /// Attempts `operation`, and keeps the place if it would block.
     pub(crate) fn poll<R>(
         &mut self,
         cx: &Context<'_>,
@@ -217,21 +218,21 @@ impl Drop for WaiterId<'_> {
 }
 
 impl WaitQueue {
-    /// An attempt that began when the word was `seen` would have blocked, or the next one would.
+    /// Clears READY after an attempt that would have blocked, or whose successor would. The attempt began
+    /// when the word was `seen`.
     fn drained(&self, seen: u64) {
-        // Ordering: Relaxed. It publishes nothing. If it fails, an event came, and the next attempt finds
-        // out.
+        // Ordering: Relaxed. It publishes nothing. If it fails, an event came, and the next attempt sees it.
         let _ = self
             .word
             .compare_exchange(seen, seen & !READY, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Joins the waiting ones; `false` if there is nothing to wait for.
+    /// Adds the caller to the waiters. Returns `false` if there is nothing to wait for.
     fn wait(&self, cx: &Context<'_>, waiter_id: Option<&mut u64>) -> bool {
         let waker = cx.waker().clone();
         let mut waiting = self.waiting.lock();
-        // Ordering: Relaxed. Who changes the word takes the lock afterwards: a change that is not seen here
-        // finds the waker.
+        // Ordering: Relaxed. A thread that changes the word takes the lock afterwards: if its change is not
+        // seen here, it finds the waker.
         if self.word.load(Ordering::Relaxed) & (READY | CLOSED) != 0 {
             return false;
         }
@@ -252,9 +253,9 @@ impl WaitQueue {
 }
 
 enum Replaced {
-    /// The waker of the same waiter.
+    /// The old waker of the same waiter.
     Same(Waker),
-    /// One too many: it looks again and joins again.
+    /// One waiter too many: its task looks again and joins again.
     Oldest(Waker),
 }
 

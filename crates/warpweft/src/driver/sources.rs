@@ -1,7 +1,7 @@
 //! All sources of a driver, by their keys.
 //!
-//! A key is `generation << 32 | index`. The generation changes when a place is given up, so an event that was
-//! on its way for an old source finds nobody, even if the place, or the descriptor's number, is in use again.
+//! A key is `generation << 32 | index`. The generation changes when a place is given up. So an event that was
+//! on its way for an old source finds none, even if the place or the descriptor's number is in use again.
 
 use super::poller::Ready;
 use super::source::{Direction, Source};
@@ -15,14 +15,14 @@ pub(crate) struct Sources(Mutex<Slab>);
 
 #[derive(Debug, Default)]
 struct Slab {
-    places: Vec<Place>,
+    places: Vec<Slot>,
     /// The first vacant place, plus one.
     vacant: u32,
     closed: bool,
 }
 
 #[derive(Debug)]
-struct Place {
+struct Slot {
     generation: u32,
     /// The next vacant place, plus one.
     next: u32,
@@ -30,7 +30,7 @@ struct Place {
 }
 
 impl Sources {
-    /// A new source and its key.
+    /// Adds a new source. Returns it with its key.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl Sources {
             return Err(super::shut_down());
         }
         if slab.vacant == 0 {
-            // The last key of all is the poller's own.
+            // The last key of all belongs to the poller.
             let fits = u32::try_from(slab.places.len()).is_ok_and(|count| count < u32::MAX - 1);
             if !fits {
                 return Err(io::Error::new(
@@ -50,7 +50,7 @@ impl Sources {
                     "a driver has 4294967294 sources at most",
                 ));
             }
-            slab.places.push(Place {
+            slab.places.push(Slot {
                 generation: 0,
                 next: 0,
                 source: None,
@@ -66,7 +66,6 @@ impl Sources {
         Ok((key, source))
     }
 
-    /// The source of that key is gone.
     pub(crate) fn remove(&self, key: usize) {
         let (index, generation) = split(key);
         let mut slab = self.0.lock();
@@ -81,13 +80,13 @@ impl Sources {
         drop(source);
     }
 
-    /// Tells the sources what happened to them; those who wait are added to `wakers`.
+    /// Passes events to their sources. The waiters are added to `wakers`.
     pub(crate) fn happened(&self, events: impl Iterator<Item = Ready>, wakers: &mut Vec<Waker>) {
         let slab = self.0.lock();
         for event in events {
             let (index, generation) = split(event.key);
             let place = slab.places.get(index as usize);
-            // Stale: the source went while the event was on its way.
+            // Stale: the source was removed while the event was on its way.
             let Some(source) = place
                 .filter(|place| place.generation == generation)
                 .and_then(|place| place.source.as_ref())
@@ -103,7 +102,7 @@ impl Sources {
         }
     }
 
-    /// There will be no events any more, nor new sources.
+    /// Closes the table: there will be no events and no new sources.
     pub(crate) fn close(&self, wakers: &mut Vec<Waker>) {
         let mut slab = self.0.lock();
         slab.closed = true;
@@ -193,8 +192,8 @@ mod tests {
         assert!(polled.is_ready());
     }
 
-    /// A read that fills less than its buffer, of the source of that key; how many attempts the next read
-    /// makes.
+    /// Reads less than a buffer from the source with that key. Returns the number of attempts of the next
+    /// read.
     fn attempts_after_a_short_read(sources: &Sources, source: &super::Source, during: impl Fn()) -> usize {
         let cx = Context::from_waker(Waker::noop());
         let mut waiter_id = source.waiter_id(Direction::In);

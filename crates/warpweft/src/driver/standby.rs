@@ -4,42 +4,41 @@
 //! ```text
 //!   worker 0   ──a sort──────────a sort──────────a sort─────────▶   no look at the poller for milliseconds
 //!   worker 1   ─────a sort──────────a sort──────────a sort──────▶
-//!   standby poller    ┈┈┈┈┈┈┈┈┈┈task┈┈┈┈┈┈┈┈task─task┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈▶   asleep in the poller; what it wakes it runs
+//!   standby poller    ┈┈┈┈┈┈┈┈┈┈task┈┈┈┈┈┈┈┈task─task┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈▶   asleep in the poller; runs what it wakes
 //! ```
 //!
-//! A worker whose tasks take long wants one (`PollInterval`), the monitor sends it, and it stays for as long
-//! as it is wanted. It is one thread more than there are workers, but sleeps most of the time, and so the
-//! system lets it run soon after it wakes up.
+//! A worker whose tasks take long wants one (`PollInterval`), the monitor sends it, and it stays while it is
+//! wanted. It is one thread more than there are workers. It sleeps most of the time, so the system lets it
+//! run soon after it wakes up. See `threads/MONITOR.md`.
 //!
 //! # Invariants
 //!
-//! - A worker that goes to sleep and finds the standby poller in the poller relieves it: whoever sleeps
-//!   anyway should sleep there.
-//! - The standby poller's sleep has no end but an event, a timer, relief, a fiber of its thread that goes on,
-//!   or the pool's end. No sleeping worker is announced for it: who has something for its thread alone looks
-//!   whether it is in the poller.
+//! - A worker that goes to sleep and finds the standby poller in the poller takes its place.
+//! - The standby poller's sleep ends only by an event, a timer, a worker that takes its place, a ready fiber
+//!   of its thread, or the pool's end. It is not announced as a sleeping worker: a thread that has something
+//!   for its thread alone looks whether it is in the poller.
 
 use warpweft_platform::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 
-/// For how many ticks of the monitor a standby poller is wanted after somebody has said so.
+/// The number of the monitor's ticks for which a standby poller is wanted after a request.
 const TICKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     2
 } else {
     50
 };
 
-/// So long is a tick while one is wanted.
+/// The length of a tick while one is wanted.
 pub(crate) const TICK_NS: u64 = 1_000_000;
 
 const NO_WORKER: usize = usize::MAX;
 
 #[derive(Debug)]
 pub(crate) struct StandbyPoller {
-    /// Ticks for which it is wanted.
+    /// The remaining ticks for which it is wanted.
     ticks: AtomicU32,
-    /// The compensating worker that is it.
+    /// The compensating worker that is the standby poller.
     worker: AtomicUsize,
-    /// It is in the poller, or about to be.
+    /// True if it is in the poller, or about to be.
     in_bed: AtomicBool,
 }
 
@@ -52,7 +51,7 @@ impl StandbyPoller {
         }
     }
 
-    /// Tasks take long. Whether nobody had said so of late.
+    /// Requests a standby poller because tasks take long. Returns true if there was no recent request.
     pub(crate) fn want(&self) -> bool {
         let ticks = self.ticks.load(Ordering::Relaxed);
         if ticks < TICKS {
@@ -61,29 +60,28 @@ impl StandbyPoller {
         ticks == 0
     }
 
-    /// There is none to be had: the workers look themselves.
+    /// Withdraws the request, because there is no thread for it: the workers look themselves.
     pub(crate) fn give_up(&self) {
         self.ticks.store(0, Ordering::Relaxed);
     }
 
-    /// Whether it is wanted.
     pub(crate) fn is_wanted(&self) -> bool {
         self.ticks.load(Ordering::Relaxed) > 0
     }
 
-    /// A tick of the monitor is over. A wish that comes at the same moment may be lost: whose tasks take long
-    /// says so again.
+    /// Counts a tick of the monitor. A request at the same moment may be lost: a worker whose tasks take long
+    /// repeats it.
     pub(crate) fn tick(&self) {
         let ticks = self.ticks.load(Ordering::Relaxed);
         self.ticks.store(ticks.saturating_sub(1), Ordering::Relaxed);
     }
 
-    /// Whether there is one, in the poller or in a task.
+    /// Returns true if there is one, in the poller or in a task.
     pub(crate) fn is_there(&self) -> bool {
         self.worker.load(Ordering::Relaxed) != NO_WORKER
     }
 
-    /// Whether this compensating worker sleeps in the poller.
+    /// Returns true if this compensating worker sleeps in the poller.
     pub(crate) fn sleeps(&self, worker: usize) -> bool {
         self.worker.load(Ordering::Relaxed) == worker && self.is_parked()
     }
@@ -92,38 +90,37 @@ impl StandbyPoller {
         self.in_bed.load(Ordering::Relaxed)
     }
 
-    /// That compensating worker is it, if there is no other. Whether it is.
+    /// Makes that compensating worker the standby poller, if there is none. Returns true if it is.
     pub(crate) fn enlist(&self, worker: usize) -> bool {
-        // Ordering: Relaxed. It guards nothing: two in the poller are kept apart by the role.
+        // Ordering: Relaxed. It guards nothing: the role keeps two threads out of the poller.
         let before = self
             .worker
             .compare_exchange(NO_WORKER, worker, Ordering::Relaxed, Ordering::Relaxed);
         before.is_ok() || before == Err(worker)
     }
 
-    /// That compensating worker retires.
+    /// Notes that the compensating worker retires.
     pub(crate) fn discharge(&self, worker: usize) {
-        // If it was another one, or nobody, nothing changes.
+        // If it was not the standby poller, nothing changes.
         let _ = self
             .worker
             .compare_exchange(worker, NO_WORKER, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// It goes to bed, and looks afterwards whether anything is there for it.
+    /// Announces sleep in the poller. Afterwards the caller looks whether anything is ready for it.
     pub(crate) fn try_sleep(&self) {
         self.in_bed.store(true, Ordering::Relaxed);
-        // Pairs with the fence in `must_wake`: either it sees what was made ready for it, or who did so sees
-        // that it lies down.
+        // Pairs with the fence in `must_wake`: either the standby poller sees what was made ready for it, or
+        // the other thread sees that it sleeps.
         fence(Ordering::SeqCst);
     }
 
-    /// It has risen.
     pub(crate) fn wake(&self) {
         self.in_bed.store(false, Ordering::Relaxed);
     }
 
-    /// Something was made ready that only this compensating worker's thread can do: whether it has to be
-    /// woken for it.
+    /// Returns true if this compensating worker must be woken. The caller has made something ready that only
+    /// its thread can do.
     pub(crate) fn must_wake(&self, worker: usize) -> bool {
         // Pairs with the fence in `try_sleep`.
         fence(Ordering::SeqCst);

@@ -1,4 +1,5 @@
-//! Who is to be woken when: a wheel of deadlines per worker, each under its lock, and one for everyone else.
+//! The timers of a driver: one wheel of deadlines per worker, each under its lock, and one for all other
+//! threads.
 //!
 //! Deadlines are nanoseconds of the poller's clock; they are not rounded. A cancelled timer leaves its wheel
 //! at once. The wheel itself is in [`wheel`](super::wheel).
@@ -9,15 +10,15 @@
 //!   lock.
 //! - No waker is called, cloned or dropped under a lock.
 
-use super::wheel::{Place, Wheel};
+use super::wheel::{EntryId, Wheel};
 use std::task::Waker;
 use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::sync::Mutex;
 
-/// No deadline: later than any.
+/// No deadline: later than any other.
 pub(crate) const NEVER: u64 = u64::MAX;
-/// How many expire under one lock.
+/// The number of timers that expire under one lock.
 const BATCH: usize = 1024;
 
 #[derive(Debug)]
@@ -34,15 +35,15 @@ struct Shard {
 #[derive(Debug)]
 struct Open {
     wheel: Wheel,
-    /// No timers are taken any more.
+    /// True if no timers are accepted any more.
     closed: bool,
 }
 
-/// What its owner keeps of a timer.
+/// The owner's reference to a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Token {
     shard: u32,
-    place: Place,
+    place: EntryId,
 }
 
 impl Timers {
@@ -61,15 +62,15 @@ impl Timers {
         }
     }
 
-    /// Sets a timer, kept by `worker`'s shard. Whether it is the first of its shard now: then a poller may
-    /// have to hear of it. `None`: closed.
+    /// Sets a timer in the shard of `worker`. Returns true if it is now the first of its shard: the poller
+    /// may have to be woken. Returns `None` if the driver is closed.
     pub(crate) fn insert(&self, worker: Option<usize>, deadline: u64, waker: Waker) -> Option<(Token, bool)> {
         let outside = self.shards.len() - 1;
         let number = worker.map_or(outside, |worker| worker.min(outside));
         let shard = &self.shards[number];
         let mut open = shard.wheel.lock();
         if open.closed {
-            // Not under the lock: a waker's end may be the end of a task, which may have timers.
+            // Not under the lock: dropping the waker may end a task, and that task may have timers.
             drop(open);
             return None;
         }
@@ -79,7 +80,7 @@ impl Timers {
         Some((Token { shard, place }, first))
     }
 
-    /// Takes a timer off; `false` if it has expired.
+    /// Removes a timer. Returns `false` if it has expired.
     pub(crate) fn cancel(&self, token: Token) -> bool {
         let shard = &self.shards[token.shard as usize];
         let mut open = shard.wheel.lock();
@@ -89,7 +90,7 @@ impl Timers {
         waker.is_some()
     }
 
-    /// From now on this waker is woken; `false` if the timer has expired.
+    /// Replaces the waker of a timer. Returns `false` if the timer has expired.
     pub(crate) fn renew(&self, token: Token, waker: &Waker) -> bool {
         let clone = waker.clone();
         let mut open = self.shards[token.shard as usize].wheel.lock();
@@ -102,16 +103,16 @@ impl Timers {
         true
     }
 
-    /// When a timer may be due: no later than the first deadline of all.
+    /// Returns the time of the next possible expiry: no later than the first deadline of all.
     pub(crate) fn next(&self) -> u64 {
-        // Ordering: Relaxed. Who sets a timer and who goes to sleep have a fence each (`Driver`); else it is
-        // a hint.
+        // Ordering: Relaxed. A thread that sets a timer and a thread that goes to sleep have a fence each
+        // (`Driver`). Otherwise it is a hint.
         let next = |shard: &CachePadded<Shard>| shard.next.load(Ordering::Relaxed);
         self.shards.iter().map(next).min().unwrap_or(NEVER)
     }
 
-    /// Who has nothing else to do sorts timers for a while, a tenth of a millisecond: they expire faster
-    /// then. Whether there is more to sort.
+    /// Sorts timers for a tenth of a millisecond, in an idle thread, so that they expire faster later.
+    /// Returns true if there is more to sort.
     pub(crate) fn tidy(&self) -> bool {
         let mut left = false;
         for shard in &self.shards {
@@ -122,8 +123,8 @@ impl Timers {
         left
     }
 
-    /// Takes timers off whose deadline is not after `now`, at most some thousand, and adds their wakers to
-    /// `wakers`; whether there may be more.
+    /// Removes timers with a deadline not after `now`, at most about a thousand, and adds their wakers to
+    /// `wakers`. Returns true if there may be more.
     pub(crate) fn expire(&self, now: u64, wakers: &mut Vec<Waker>) -> bool {
         let mut more = false;
         for shard in &self.shards {
@@ -137,7 +138,7 @@ impl Timers {
         more
     }
 
-    /// Takes all timers off, for good.
+    /// Removes all timers and accepts no more.
     pub(crate) fn close(&self, wakers: &mut Vec<Waker>) {
         for shard in &self.shards {
             let mut open = shard.wheel.lock();
@@ -147,7 +148,6 @@ impl Timers {
         }
     }
 
-    /// How many timers are set.
     #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
     pub(crate) fn len(&self) -> usize {
         self.shards
@@ -158,7 +158,7 @@ impl Timers {
 }
 
 impl Shard {
-    /// Writes down when something may be due; whether it is earlier than what was written.
+    /// Publishes the earliest deadline. Returns true if it is earlier than the published one was.
     fn note_first(&self, wheel: &Wheel) -> bool {
         let first = wheel.next();
         // Ordering: Relaxed, under the lock; see `next`.
@@ -184,7 +184,7 @@ mod tests {
             .0
     }
 
-    /// Setting, cancelling and expiring in any order, against a sorted map.
+    /// Sets, cancels and expires timers in any order, against a sorted map.
     #[test]
     fn agrees_with_a_sorted_map() {
         let mut random = Rng::seeded(7);
@@ -195,7 +195,7 @@ mod tests {
         for number in 0..20_000 {
             match below(8) {
                 0..5 => {
-                    // Near and far, also beyond several turns of the wheel, and behind.
+                    // Near and far deadlines, also beyond several turns of the wheel, and past ones.
                     let deadline = (now + (1 << below(40)) + below(1000)).saturating_sub(below(100));
                     let worker = (below(3) < 2).then_some(below(2) as usize);
                     let (token, _) = timers

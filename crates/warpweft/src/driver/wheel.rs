@@ -1,14 +1,15 @@
-//! A hierarchical timing wheel: constant time to set, to cancel and to expire, whatever the number of timers.
+//! A hierarchical timing wheel. To set, cancel and expire a timer takes constant time, whatever the number of
+//! timers.
 //!
 //! ```text
 //!   level 0: 64 slots of 65.5 us     level 1: 64 slots of 4.2 ms     …     level 7: 64 slots of 9 years
 //!            ▲ reached                        each slot: a list of timers and the earliest deadline in it
 //! ```
 //!
-//! A timer lies at the level of the highest digit (of six bits) in which its tick differs from `reached`, in
-//! the slot of that digit. When time reaches a slot of a higher level its timers move down; each does so at
-//! most seven times. 16 bits within a tick and eight levels of six bits are the 64 bits of the clock: there
-//! is nothing beyond the last level.
+//! The level of a timer is that of the highest digit (of six bits) in which its tick differs from `reached`;
+//! its slot is that digit. When time reaches a slot of a higher level, its timers move down. Each timer moves
+//! at most seven times. 16 bits within a tick and eight levels of six bits are the 64 bits of the clock:
+//! there is nothing beyond the last level.
 //!
 //! ```text
 //!   level 1:  [ 0 ][ 1 ][ X ][   ] …          X is the first slot with timers
@@ -17,27 +18,27 @@
 //!   level 0:  the slots of now     the slots of X, ahead ─── time reaches X: they change places
 //! ```
 //!
-//! A slot of level 2 may hold a hundred thousand timers. So that they do not all move at once, while others
-//! are late, each level has a second set of slots, *ahead*, into which the next slot of the level above is
-//! emptied bit by bit.
+//! A slot of level 2 may hold a hundred thousand timers. If they all moved at once, other timers would be
+//! late. So each level has a second set of slots, *ahead*, into which the next slot of the level above is
+//! emptied in small steps.
 //!
-//! Ticks only sort. What expires is decided by the deadline itself, to the nanosecond, and `next` is a
-//! deadline too: no timer is rounded, and nobody wakes up only to move timers down.
+//! Ticks only sort. The deadline itself decides what expires, to the nanosecond, and `next` is a deadline,
+//! too. So no timer is rounded, and no thread wakes up only to move timers down.
 //!
 //! # Invariants
 //!
 //! - Every timer of a level is due before every timer of the next level; within a level, before those of
 //!   later slots.
 //! - No timer's slot is before `reached`, those of level 0 at the earliest in its slot.
-//! - What is ahead of a level belongs to one slot of the level above, which starts at `from`; so does what is
-//!   left in that slot.
+//! - What is ahead of a level belongs to one slot of the level above, which starts at `from`. So does the
+//!   rest of that slot.
 //! - A slot's `first` is no later than any of its deadlines, and [`NEVER`] if it is empty.
-//! - An entry's generation changes when its timer goes: a place finds its own timer or none.
+//! - An entry's generation changes when its timer is removed: a `EntryId` finds its own timer or none.
 
 use super::timers::NEVER;
 use std::task::Waker;
 
-/// Nanoseconds of a tick, as a power of two.
+/// The nanoseconds of a tick, as a power of two.
 const TICK_BITS: u32 = 16;
 const DIGIT_BITS: u32 = 6;
 const LEVELS: usize = 8;
@@ -45,20 +46,21 @@ const SLOTS: usize = 1 << DIGIT_BITS;
 /// The end of a list.
 const NONE: u32 = u32::MAX;
 
-/// Where a timer is, and which one.
+/// The position of a timer, and its generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct EntryId {
     index: u32,
     generation: u32,
 }
 
 #[derive(Debug)]
 pub(crate) struct Wheel {
-    /// All ticks before this one have expired.
+    /// The first tick that has not expired: all earlier ones have.
     reached: u64,
-    /// Each level twice: its slots of now, and those that are ahead. The last level has nothing above it.
+    /// Two sets of slots for each level: the present ones, and those ahead. The last level has nothing above
+    /// it.
     sets: Box<[[Level; LEVELS]; 2]>,
-    /// Which of the two is of now, for each level.
+    /// For each level, which of the two sets is the present one.
     now: [u8; LEVELS],
     /// The first tick of what is ahead of each level.
     from: [u64; LEVELS],
@@ -69,7 +71,7 @@ pub(crate) struct Wheel {
 
 #[derive(Debug, Clone, Copy)]
 struct Level {
-    /// A bit for each slot that is not empty.
+    /// One bit for each slot that is not empty.
     occupied: u64,
     slots: [Slot; SLOTS],
 }
@@ -86,7 +88,7 @@ struct Entry {
     /// Empty if the entry is vacant.
     waker: Option<Waker>,
     previous: u32,
-    /// In its slot's list; of a vacant entry, in the list of those.
+    /// The next entry of its slot's list; for a vacant entry, the next vacant one.
     next: u32,
     generation: u32,
     /// `(set * LEVELS + level) * SLOTS + slot`.
@@ -94,7 +96,7 @@ struct Entry {
 }
 
 impl Level {
-    /// No later than the first deadline in it; [`NEVER`] if it is empty.
+    /// Returns a time no later than the first deadline of the level; [`NEVER`] if it is empty.
     fn first(&self) -> u64 {
         match self.occupied {
             0 => NEVER,
@@ -110,7 +112,7 @@ enum Set {
     Ahead,
 }
 
-/// The digit of a tick that decides at that level.
+/// Returns the digit of a tick that decides at that level.
 fn digit(tick: u64, level: usize) -> usize {
     (tick >> (DIGIT_BITS * level as u32)) as usize % SLOTS
 }
@@ -135,24 +137,22 @@ impl Wheel {
         }
     }
 
-    pub(crate) fn insert(&mut self, deadline: u64, waker: Waker) -> Place {
+    pub(crate) fn insert(&mut self, deadline: u64, waker: Waker) -> EntryId {
         let index = self.occupy(deadline, waker);
         self.link(index);
-        Place {
+        EntryId {
             index,
             generation: self.entries[index as usize].generation,
         }
     }
 
-    /// Takes a timer off, if it is still there.
-    pub(crate) fn remove(&mut self, place: Place) -> Option<Waker> {
+    pub(crate) fn remove(&mut self, place: EntryId) -> Option<Waker> {
         self.waker(place)?;
         self.unlink(place.index);
         self.vacate(place.index)
     }
 
-    /// Whom the timer wakes, if it is still there.
-    pub(crate) fn waker(&mut self, place: Place) -> Option<&mut Waker> {
+    pub(crate) fn waker(&mut self, place: EntryId) -> Option<&mut Waker> {
         let entry = &mut self.entries[place.index as usize];
         entry
             .waker
@@ -160,7 +160,7 @@ impl Wheel {
             .filter(|_| entry.generation == place.generation)
     }
 
-    /// No later than the first deadline, and within its slot; [`NEVER`] if there is none.
+    /// Returns a time no later than the first deadline, and within its slot; [`NEVER`] if there is none.
     pub(crate) fn next(&self) -> u64 {
         let Some((level, slot)) = self.first_slot() else {
             return NEVER;
@@ -174,11 +174,11 @@ impl Wheel {
         }
     }
 
-    /// Takes off what is due at `now`, `most` timers at the most; whether there may be more.
+    /// Removes what is due at `now`, `most` timers at most. Returns true if there may be more.
     pub(crate) fn expire(&mut self, now: u64, most: usize, wakers: &mut Vec<Waker>) -> bool {
         let before = wakers.len();
         let more = self.take_due(now, most, wakers);
-        // Much faster than timers expire: the next slot is in place before its time comes, even if this one
+        // Much faster than timers expire: the next slot is in place before its time comes, even if this slot
         // was reached late.
         self.move_ahead(8 * (wakers.len() - before) + 32);
         more
@@ -196,10 +196,10 @@ impl Wheel {
             if level > 0 {
                 let below = level - 1;
                 if self.from[below] == start {
-                    // There is nothing in the slots of now: they are before this one.
+                    // The present slots are empty: their timers come before this one.
                     self.now[below] ^= 1;
                 }
-                // All that is left, so that the levels stay in order.
+                // Move all the rest, so that the levels stay in order.
                 while let Some(index) = self.pop(level, slot) {
                     self.link(index);
                 }
@@ -235,7 +235,7 @@ impl Wheel {
     }
 
     /// Moves timers of the next slot of each level to where they will be when its time comes, `most` for each
-    /// level. Whether some are left.
+    /// level. Returns true if some are left.
     pub(crate) fn move_ahead(&mut self, most: usize) -> bool {
         let mut left = false;
         for level in 1..LEVELS {
@@ -248,7 +248,7 @@ impl Wheel {
             if self.set(Set::Ahead, below).occupied == 0 {
                 self.from[below] = start;
             } else if self.from[below] != start {
-                // It holds what a later slot had before timers came into this one.
+                // It holds the timers of a later slot, from before timers came into this one.
                 continue;
             }
             for _ in 0..most {
@@ -280,7 +280,7 @@ impl Wheel {
         }
     }
 
-    /// Where the earliest timers are: in that slot, or ahead of it.
+    /// Returns the slot of the earliest timers: they are in it, or ahead of it.
     fn first_slot(&self) -> Option<(usize, usize)> {
         (0..LEVELS).find_map(|level| {
             let mut occupied = self.set(Set::Now, level).occupied;
@@ -291,23 +291,21 @@ impl Wheel {
         })
     }
 
-    /// The first tick of a slot.
     fn start(&self, level: usize, slot: usize) -> u64 {
         let shift = DIGIT_BITS * level as u32;
         let above = u64::MAX.checked_shl(shift + DIGIT_BITS).unwrap_or(0);
         self.reached & above | (slot as u64) << shift
     }
 
-    /// Enters an entry into the list where its deadline belongs.
+    /// Links an entry into the list where its deadline belongs.
     fn link(&mut self, index: u32) {
         let deadline = self.entries[index as usize].deadline;
-        // What is overdue belongs to the present tick.
+        // Overdue timers belong to the present tick.
         let tick = (deadline >> TICK_BITS).max(self.reached);
         let level = ((tick ^ self.reached).checked_ilog2().unwrap_or(0) / DIGIT_BITS) as usize;
         self.enter(index, Set::Now, level, digit(tick, level));
     }
 
-    /// Enters an entry into that list.
     fn enter(&mut self, index: u32, set: Set, level: usize, digit: usize) {
         let which = self.which(set, level);
         let deadline = self.entries[index as usize].deadline;
@@ -349,7 +347,7 @@ impl Wheel {
         }
     }
 
-    /// Takes an entry out of a slot of now. The last one leaves it empty.
+    /// Takes an entry out of a present slot. Taking the last one empties the slot.
     fn pop(&mut self, level: usize, slot: usize) -> Option<u32> {
         let head = self.set(Set::Now, level).slots[slot].head;
         if head == NONE {
@@ -405,7 +403,7 @@ mod tests {
         assert!(size_of::<Entry>() <= 40, "{}", size_of::<Entry>());
     }
 
-    /// Around every power of two, where digits change: never a nanosecond early, never late.
+    /// Deadlines around every power of two, where digits change, expire neither early nor late.
     #[test]
     fn exact_at_every_digit() {
         for start in [0, 1, 1 << 22, (1 << 40) - 1, 1 << 63] {
@@ -482,12 +480,12 @@ mod tests {
         }
     }
 
-    /// Timers of one slot are ahead of their level when nearer ones come, and go at their own time.
+    /// Timers of one slot are ahead of their level when nearer ones come, and expire at their own time.
     #[test]
     fn nearer_timers_come_while_others_are_ahead() {
         let mut wheel = Wheel::new();
-        // Not in the first slot of those that are ahead: there they would be looked at, and put back, with
-        // those that come now.
+        // Not in the first slot of those ahead: there they would be looked at, and put back, together with
+        // the new timers.
         let far = (40 << 22) + (5 << 16);
         for n in 0..100 {
             wheel.insert(far + n, Waker::noop().clone());

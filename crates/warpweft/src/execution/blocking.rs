@@ -1,20 +1,20 @@
-//! Closures that may block in the system: their thread gives its worker away for as long as they run.
+//! Closures that may block in the system. Their thread gives its worker to another thread while they run.
 //!
 //! ```text
-//!   this thread   ──task──┐ blocking(f) ┌──────── f runs, without a worker ────────┐        ┌──task goes on──
-//!                         │  assign(w)  │                                          │ token  │ assign(w')
-//!   a spare               └────────────▶└──other tasks run on worker w─────────────┴───────▶┘
+//!   this thread   ──task──┐ blocking(f) ┌──────── f runs, without a worker ────────┐          ┌──task─
+//!                         │  assign(w)  │                                          │ runnable │ assign(w')
+//!   a spare               └────────────▶└──other tasks run on worker w─────────────┴─────────▶┘
 //! ```
 //!
-//! If `f` is done before the spare thread has come, this thread takes the worker back and nobody has moved.
+//! If `f` is done before the spare thread has come, this thread takes the worker back, and no hand-over takes
+//! place.
 //!
 //! # Invariants
 //!
-//! - As for every wait ([`context`](super::stack context)): latent forks are told of and a spare is reserved
-//!   before the worker goes, and the closure never runs on a thread that carries a worker, unless no spare
-//!   could be had, which is counted.
-//! - The frame goes on only when its thread has a worker again, or the pool closes. It unwinds only then,
-//!   too.
+//! - As for every wait ([`stack_context`](super::stack_context)): latent forks are promoted and a spare is
+//!   reserved before the worker leaves. The closure never runs on a thread that carries a worker, unless no
+//!   spare is available, which is counted.
+//! - The frame continues, or unwinds, only when its thread has a worker again, or the pool closes.
 
 use super::stack_context::{self, StackContext};
 use crate::pool::current::{self, WorkerRef};
@@ -24,28 +24,28 @@ use crate::threads::thread_set::ThreadEvent;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// Calls `body`, which may block in the system (a file, a lock of `std`, foreign code), while the worker of
-/// this thread goes on with other tasks in the hands of another thread.
+/// Calls `body`, which may block in the system (a file, a lock of `std`, foreign code). Meanwhile another
+/// thread takes over the worker of this thread, and continues with other tasks.
 ///
 /// `body` runs here and now, on this thread: it may borrow, and need not be `Send`. In it this thread is like
-/// any thread outside of the pool: [`spawn`](crate::spawn) still leads to the pool,
-/// [`block_on`](crate::block_on) just sleeps (or lets fibers of this thread run), and a [`join`](crate::join)
-/// runs its halves one after the other, or lets the pool have the second if the first one waits. When `body`
-/// is done, the frame waits for a worker, which may be another one than before. Inside of `blocking`, or on a
-/// thread that carries no worker, or in a child made by `fork()`, it only calls `body`.
+/// any thread outside of the pool. [`spawn`](crate::spawn) still leads to the pool.
+/// [`block_on`](crate::block_on) just sleeps, or lets fibers of this thread run. A [`join`](crate::join) runs
+/// its halves one after the other, or lets the pool have the second if the first one waits. When `body` is
+/// done, the frame waits for a worker, which may differ from the one before. Inside of `blocking`, on a
+/// thread that carries no worker, and in a child made by `fork()`, it only calls `body`.
 ///
-/// Costs about as much as waking a thread, some microseconds; a wait for the next free worker, if `body` took
-/// longer than that; and a thread as long as `body` runs. Where no thread can be had
-/// ([`Builder::max_threads`](crate::Builder::max_threads), or the system gives none) the worker stays and
-/// waits with `body`; [`Threads::kept`](crate::Threads::kept) counts it.
+/// It costs about as much as waking a thread, some microseconds; a wait for the next free worker, if `body`
+/// took longer than that; and a thread while `body` runs. Where no thread is available
+/// ([`Builder::max_threads`](crate::Builder::max_threads), or the system gives none), the worker stays and
+/// waits with `body`; [`Threads::kept`](crate::Threads::kept) counts that.
 ///
-/// A runtime that is shut down or dropped meanwhile waits for `body`, **for as long as it takes**, as it does
-/// for a task that never awaits. The frame goes on to its end, and what it spawns is refused.
-/// [`Runtime::shutdown`](crate::Runtime::shutdown) says what to do about a `body` that may never end.
+/// If the runtime is shut down or dropped meanwhile, it waits for `body`, **for as long as it takes**, as for
+/// a task that never awaits. The frame continues to its end, and its spawns are refused.
+/// [`Runtime::shutdown`](crate::Runtime::shutdown) explains what to do about a `body` that may never end.
 ///
 /// # Panics
 ///
-/// If `body` does, when this thread has a worker again.
+/// Panics if `body` does, when this thread has a worker again.
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
@@ -64,28 +64,28 @@ pub fn blocking<R>(body: impl FnOnce() -> R) -> R {
     let Some(away) = stack_context::here().and_then(BlockInPlace::leave) else {
         return body();
     };
-    // Unwind: it goes on below, in this frame. A frame whose thread has no worker must not be left, as the
-    // task that it belongs to would end nowhere.
+    // Unwind: the panic continues below, in this frame. A frame whose thread has no worker must not be left:
+    // the task that it belongs to would end without a worker.
     let outcome = catch_unwind(AssertUnwindSafe(body));
     away.come_back();
     outcome.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// A thread that has given its worker away for a closure, and will want one again.
+/// A thread that has given its worker away for a closure, and will need one again.
 struct BlockInPlace<'task> {
     context: &'task StackContext,
-    /// Who has the worker, or is on its way to it.
+    /// The thread that has the worker, or is about to.
     spare: Arc<ThreadHandle>,
     worker: Option<usize>,
     assigned: Assigned,
-    /// What free functions are to find before and after, if it is not the worker.
+    /// What free functions find before and after, if it is not the worker.
     had_entered: Option<*const WorkerRef>,
-    /// This is in `blocking` already, which found no spare the last time.
+    /// The thread is in `blocking` already, which found no spare the last time.
     nested: bool,
 }
 
 impl<'task> BlockInPlace<'task> {
-    /// Gives the worker away. `None`: the thread has none, or keeps it.
+    /// Gives the worker away. Returns `None` if the thread has none, or keeps it.
     fn leave(context: &'task StackContext) -> Option<Self> {
         let worker_ref = context.worker_ref()?;
         let pool = context.fibers().pool();
@@ -94,7 +94,7 @@ impl<'task> BlockInPlace<'task> {
             return None;
         }
         if context.keeps_worker() {
-            // The worker is inside its policy, or about to go on here: no other thread could use it.
+            // The worker is inside its policy, or about to continue here: no other thread could use it.
             threads.note(ThreadEvent::Kept);
             return None;
         }
@@ -123,13 +123,12 @@ impl<'task> BlockInPlace<'task> {
         away
     }
 
-    /// Waits for a worker.
     fn come_back(self) {
         let Self {
             context, had_entered, ..
         } = self;
         if context.stayed_in_parent() {
-            // The frame goes on without a worker: those are the parent's.
+            // The frame continues without a worker: the workers belong to the parent.
             had_entered.inspect(|&worker_ref| current::set(worker_ref));
             return;
         }
@@ -137,7 +136,7 @@ impl<'task> BlockInPlace<'task> {
             fiber.set_blocking(self.nested);
         });
         if context.worker_ref().is_some() {
-            // The closure has waited, and there was no spare to take the worker afterwards.
+            // The closure has waited, and no spare was available to take the worker afterwards.
             context.fibers().pool().core().threads.note(ThreadEvent::Resumed);
         } else if self.spare.handoff.take_back(self.assigned) {
             let threads = &context.fibers().pool().core().threads;

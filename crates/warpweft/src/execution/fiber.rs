@@ -2,12 +2,11 @@
 //!
 //! # Invariants
 //!
-//! - Everything here is its own thread's. Other threads know a [`Key`] or its [`FiberWaker`], which they
-//!   enter in the thread's mailbox.
-//! - While it runs, its stack context is the thread's; while it waits, nothing of it is touched but its turn,
-//!   by `fibers.rs`.
-//! - It never switches while it is panicking: how many panics are under way is the thread's knowledge, not
-//!   the stack's.
+//! - Everything here belongs to the fiber's own thread. Other threads know a [`Key`] or its [`FiberWaker`],
+//!   which they enter in the thread's mailbox.
+//! - While the fiber runs, its stack context is the thread's. While it waits, nothing of it but its turn is
+//!   touched, by `thread_fibers.rs`.
+//! - It never switches while it is panicking: the count of panics belongs to the thread, not to the stack.
 
 use super::fiber_waker::{FiberWaker, wake_of};
 use super::stack_context::StackContext;
@@ -30,80 +29,80 @@ use warpweft_platform::process;
 use warpweft_platform::thread::{panicking, pause};
 use warpweft_task::{Abandon, Latch, OnStackJob, Running, Unwound};
 
-/// Whether a wait must not be left before its end, because somebody else works on the frame.
+/// Says whether a wait must reach its end, because another thread works on the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MustWait {
     Yes,
     No,
 }
 
-/// What a fiber does.
+/// The state of a fiber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Runs,
     /// It waits until its key of this turn is entered.
     Waits(MustWait),
-    /// It waits until its waker rings.
+    /// It waits until its waker is notified.
     Listens(MustWait),
-    /// It is in its thread's line of those that go on next.
+    /// It is in its thread's line of ready fibers.
     Ready(MustWait),
 }
 
-/// It is not in its thread's table.
+/// The fiber is not in its thread's table.
 const UNKNOWN: u32 = 1;
-/// From now on its waits unwind it.
+/// Its waits unwind it.
 const UNWINDING: u32 = 2;
-/// It is in `blocking`, and wants no worker when it goes on.
+/// It is in `blocking`, and needs no worker to continue.
 const BLOCKING_IN_PLACE: u32 = 4;
-/// A frame must not be left while others work on it; so many times.
+/// The unit of the count of frames that must not be left, because other threads work on them.
 const HELD: u32 = 8;
 
 /// How long a fiber sleeps between two looks at its waker in a forked child, in nanoseconds.
 const LOOK_NS: u64 = 200_000;
-/// After so many looks it looks whether its thread is the only one, and at its first.
+/// The number of looks after which it checks whether its thread is the only one. The first look checks, too.
 const LOOKS: u32 = 100;
 
-/// How many lines of the cache a turn looks at.
+/// The number of cache lines that a turn reads.
 const HOT_LINES: usize = 3;
 const LINE: usize = 64;
 
-/// `repr(C)`: what a turn looks at comes first, in three lines of the cache; a hundred fibers that take turns
-/// fill it.
+/// `repr(C)`: what a turn reads comes first, in three cache lines. A hundred fibers that take turns fill the
+/// first level of the cache.
 #[repr(C, align(64))]
 pub(crate) struct Fiber {
-    /// `Some` from start to end; changed by the thread's thread while the fiber does not run.
+    /// `Some` from start to end; changed by the fiber's own thread while the fiber does not run.
     coroutine: UnsafeCell<Option<RawCoroutine>>,
     state: Cell<State>,
-    /// What makes its waits other than plain: the constants above. Mostly none.
+    /// The reasons for which its waits are not plain: the constants above. Mostly 0.
     flags: Cell<u32>,
-    /// How often its waker has rung.
+    /// How often its waker was notified.
     notifications: Cell<u64>,
-    /// Who is behind it in the line.
+    /// The next fiber in the line.
     behind: Cell<*const Self>,
     switch: Cell<*const Switch>,
-    /// Where its stack was left.
+    /// The address at which its stack was left.
     left_at: Cell<*const u8>,
     context: StackContext,
     fiber_waker: Arc<FiberWaker>,
-    /// While it has no body.
+    /// Present while it has no body.
     stack: Cell<Option<Stack>>,
-    /// While it has one.
+    /// Present while it has a body.
     claim: Cell<Claim>,
-    /// Its place in the thread's table, once it has waited.
+    /// Its slot in the thread's table, once it has waited.
     slot: Cell<Option<u32>>,
-    /// Of its present wait for a key, or its last; no other wait of a fiber of this thread ever had it.
+    /// The turn of its present or last wait for a key. No other wait of a fiber of this thread ever had it.
     turn: Cell<u64>,
-    /// While its closure is on the stack.
+    /// Present while its closure is on the stack.
     task: Cell<Option<Running>>,
     label: Label,
 }
 
 impl Fiber {
-    /// A fiber without a body, in its box.
+    /// Creates a boxed fiber without a body.
     ///
     /// # Safety
     ///
-    /// `fibers` is the calling thread's, and outlives the fiber.
+    /// `fibers` belongs to the calling thread, and outlives the fiber.
     pub(crate) unsafe fn new(fibers: NonNull<ThreadFibers>, stack: Stack) -> NonNull<Self> {
         let mut fiber = Box::<Self>::new_uninit();
         let place = fiber.as_mut_ptr();
@@ -141,13 +140,12 @@ impl Fiber {
         &self.label
     }
 
-    /// Under that claim it uses its stack.
+    /// Sets the claim under which it uses its stack.
     #[inline]
     pub(crate) fn set_claim(&self, claim: Claim) {
         self.claim.set(claim);
     }
 
-    /// Gives it a body.
     pub(crate) fn load(&self, job: OnStackJob) {
         let Some(stack) = self.stack.take() else {
             unreachable!("a fiber without a body has a stack")
@@ -155,7 +153,7 @@ impl Fiber {
         self.label.write(job.info());
         let this: *const Self = self;
         let body = move |switch: &Switch| {
-            // SAFETY: its home keeps the fiber until the body has ended.
+            // SAFETY: its thread keeps the fiber until the body has ended.
             let fiber = unsafe { &*this };
             fiber.switch.set(switch);
             fiber.context.begin();
@@ -164,11 +162,11 @@ impl Fiber {
         };
         // SAFETY: it borrows the fiber, as above; a task's panic is its result, so it does not unwind.
         let coroutine = unsafe { RawCoroutine::new(stack, body) };
-        // SAFETY: it does not run, and it is the thread's thread that calls.
+        // SAFETY: the fiber does not run, and its own thread calls.
         unsafe { *self.coroutine.get() = Some(coroutine) };
     }
 
-    /// It is about to run, with what the thread carries on the stack of `below`.
+    /// Prepares it to run, with what the thread carries on the stack of `below`.
     #[inline]
     pub(crate) fn board(&self, below: &StackContext) {
         self.state.set(State::Runs);
@@ -181,11 +179,11 @@ impl Fiber {
 
     #[inline]
     fn coroutine(&self) -> Option<&RawCoroutine> {
-        // SAFETY: it is changed by `load` and `end` alone, before it runs and afterwards.
+        // SAFETY: only `load` and `end` change it, before the fiber runs and afterwards.
         unsafe { &*self.coroutine.get() }.as_ref()
     }
 
-    /// Runs it until it, or one that it was left for, waits or ends. Whether that one has ended.
+    /// Runs it until it, or a fiber that it was left for, waits or ends. Returns true if that one has ended.
     #[allow(
         clippy::inline_always,
         reason = "each return behind a switch of stacks is mispredicted"
@@ -195,9 +193,9 @@ impl Fiber {
         self.coroutine().is_none_or(|coroutine| coroutine.resume(input))
     }
 
-    /// Its body has ended.
+    /// Cleans up after its body has ended.
     pub(crate) fn end(&self) {
-        // SAFETY: it does not run any more, and it is the thread's thread that calls.
+        // SAFETY: the fiber does not run any more, and its own thread calls.
         let coroutine = unsafe { &mut *self.coroutine.get() }.take();
         self.stack.set(coroutine.map(RawCoroutine::into_stack));
         self.set_flag(UNWINDING, false);
@@ -221,18 +219,18 @@ impl Fiber {
         self.flags.get() & by != 0
     }
 
-    /// Whether it may switch away and go on without more ado.
+    /// Returns true if it may switch away and continue without further checks.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.flags.get() == 0
     }
 
-    /// Whether it waits in that turn.
+    /// Returns true if it waits in that turn.
     pub(crate) fn waits_in(&self, turn: u64) -> bool {
         matches!(self.state.get(), State::Waits(_)) && self.turn.get() == turn
     }
 
-    /// It waits, and is put into the line.
+    /// Notes that it waited, and is put into the line.
     #[inline]
     pub(crate) fn get_ready(&self) {
         if let State::Waits(must_wait) | State::Listens(must_wait) = self.state.get() {
@@ -240,36 +238,34 @@ impl Fiber {
         }
     }
 
-    /// Its bell has rung. Whether it listens.
+    /// Counts a notification of its waker. Returns true if it listens.
     #[inline]
     pub(crate) fn hear(&self) -> bool {
         self.notifications.set(self.notifications.get().wrapping_add(1));
         matches!(self.state.get(), State::Listens(_))
     }
 
-    /// How often its waker has rung.
+    /// Returns how often its waker was notified.
     #[inline]
     pub(crate) fn notifications(&self) -> u64 {
         self.notifications.get()
     }
 
-    /// What rings its waker.
     #[inline]
     pub(crate) fn waker(&self) -> ManuallyDrop<Waker> {
         self.fiber_waker.waker()
     }
 
-    /// Who is behind it in the line.
     #[inline]
     pub(crate) fn behind(&self) -> &Cell<*const Self> {
         &self.behind
     }
 
-    /// It is the first of the line now, and goes on after the present one: fetches what it was left with, and
-    /// the first lines of who is behind it, into the cache.
+    /// Prefetches what it needs to continue after the present fiber. It is the first of the line now: fetches
+    /// the top of its stack, and the first cache lines of the next fiber in the line.
     ///
-    /// That is one turn ahead for the stack, whose address is in those lines, and two for them: with many
-    /// fibers each has been pushed out of the first level by the others since its last turn.
+    /// The stack, whose address is in those lines, is fetched one turn ahead, and the lines two turns ahead.
+    /// With many fibers, the others have pushed each out of the first level of the cache since its last turn.
     #[inline]
     pub(crate) fn warm_up(&self) {
         prefetch(self.left_at.get());
@@ -285,7 +281,7 @@ impl Fiber {
         }
     }
 
-    /// Whether it has been left, and may be unwound.
+    /// Returns true if it has been left, and may be unwound.
     pub(crate) fn may_be_unwound(&self) -> bool {
         matches!(
             self.state.get(),
@@ -293,7 +289,7 @@ impl Fiber {
         )
     }
 
-    /// From now on its waits unwind it.
+    /// Makes its waits unwind it from now on.
     pub(crate) fn begin_unwinding(&self) {
         self.set_flag(UNWINDING, true);
     }
@@ -302,7 +298,7 @@ impl Fiber {
         self.has_flag(UNWINDING)
     }
 
-    /// Whether a frame of it must not be left.
+    /// Returns true if a frame of it must not be left.
     pub(crate) fn is_held(&self) -> bool {
         self.flags.get() >= HELD
     }
@@ -313,43 +309,40 @@ impl Fiber {
             .set(if more { must_wait + HELD } else { must_wait - HELD });
     }
 
-    /// The closure of that task begins on this stack, or has ended.
+    /// Notes that the closure of that task begins on this stack, or has ended.
     pub(crate) fn set_task(&self, task: Option<Running>) {
         self.task.set(task);
     }
 
-    /// Whether somebody has asked for its cancellation.
     pub(crate) fn is_cancelled(&self) -> bool {
         // SAFETY: there is a task only while its closure is on this stack.
         self.task.get().is_some_and(|task| unsafe { task.is_cancelled() })
     }
 
-    /// Whether it is in `blocking`.
     pub(crate) fn is_blocking(&self) -> bool {
         self.has_flag(BLOCKING_IN_PLACE)
     }
 
-    /// It is in `blocking` from now on, or no longer. Whether it was.
+    /// Sets whether it is in `blocking`. Returns the value before.
     pub(crate) fn set_blocking(&self, away: bool) -> bool {
         let was = self.is_blocking();
         self.set_flag(BLOCKING_IN_PLACE, away);
         was
     }
 
-    /// Whether it may switch away now. A thread that is panicking parks instead.
+    /// Returns true if it may switch away now. A thread that is panicking parks instead.
     #[inline]
     pub(crate) fn may_switch(&self) -> bool {
         !panicking()
     }
 
-    /// Unwinds the stack.
     #[cold]
     pub(crate) fn unwind(&self) -> ! {
         self.fibers().pool().core().stacks.count_unwound();
         resume_unwind(Box::new(Unwound))
     }
 
-    /// A key for the wait that begins now.
+    /// Creates a key for the wait that begins now.
     fn next_key(&self) -> Key {
         let slot = self.fibers().slot_of(self);
         let turn = self.fibers().next_turn();
@@ -357,11 +350,11 @@ impl Fiber {
         Key { slot, turn }
     }
 
-    /// Switches away until `latch` is set. Whether it is to be unwound instead of going on.
+    /// Switches away until `latch` is set. Returns true if the fiber must unwind.
     pub(crate) fn wait(&self, latch: &Latch, must_wait: MustWait) -> bool {
         let fibers = self.fibers();
         if let Err(token) = latch.register(wake_of(fibers.thread_handle(), self.next_key())) {
-            // It was set in the meantime. What the token's end enters means a turn that is over.
+            // The latch was set in the meantime. The runnable's end enters a key of a turn that is over.
             self.turn.set(fibers.next_turn());
             token.abandon(Abandon::Cancelled);
             return false;
@@ -376,7 +369,7 @@ impl Fiber {
         input == Input::Unwind
     }
 
-    /// Switches away until what else is ready has had its turn. Whether it is to be unwound.
+    /// Switches away until all other ready fibers have had their turn. Returns true if the fiber must unwind.
     pub(crate) fn give_way(&self, must_wait: MustWait) -> bool {
         let fibers = self.fibers();
         fibers.slot_of(self);
@@ -384,19 +377,19 @@ impl Fiber {
         self.suspend(State::Ready(must_wait)) == Input::Unwind
     }
 
-    /// Switches away until its waker rings. Whether it is to be unwound.
+    /// Switches away until its waker is notified. Returns true if the fiber must unwind.
     pub(crate) fn listen(&self, must_wait: MustWait) -> bool {
         self.fibers().slot_of(self);
         self.suspend(State::Listens(must_wait)) == Input::Unwind
     }
 
-    /// Waits until its waker rings, in a forked child, where it does not switch away. No other thread looks
-    /// at its mailbox.
+    /// Waits until its waker is notified, in a forked child, where it does not switch away. No other thread
+    /// looks at its mailbox.
     #[cold]
     pub(crate) fn listen_in_child(&self) {
         let mut looks = 0;
         loop {
-            // In this order: a thread may ring, and end.
+            // In this order: a thread may notify, and end.
             let over = looks % LOOKS == 0 && process::is_alone();
             if self.fiber_waker.was_entered() {
                 return;
@@ -413,11 +406,12 @@ impl Fiber {
 
     fn suspend(&self, state: State) -> Input {
         self.state.set(state);
-        // SAFETY: the switch lives at the foot of this stack, and was set when the body began.
+        // SAFETY: the switch is at the foot of this stack, and was set when the body began.
         self.context.leave(|| unsafe { &*self.switch.get() }.suspend(()))
     }
 
-    /// [`give_way`](Self::give_way) without more ado, on its own stack, with the reference of its worker.
+    /// Does what [`give_way`](Self::give_way) does for a plain fiber, on its own stack, with the reference of
+    /// its worker.
     #[allow(
         clippy::inline_always,
         reason = "each return behind a switch of stacks may be mispredicted"
@@ -432,7 +426,8 @@ impl Fiber {
         self.leave(State::Ready(MustWait::No), next) == Input::Unwind
     }
 
-    /// [`listen`](Self::listen) without more ado, on its own stack, with the reference of its worker.
+    /// Does what [`listen`](Self::listen) does for a plain fiber, on its own stack, with the reference of its
+    /// worker.
     #[allow(clippy::inline_always, reason = "as `give_way_plainly`")]
     #[inline(always)]
     pub(crate) fn listen_plainly(&self, worker_ref: &WorkerRef) -> bool {
@@ -443,7 +438,7 @@ impl Fiber {
         self.leave(State::Listens(MustWait::No), next) == Input::Unwind
     }
 
-    /// Leaves the stack for that of another fiber, or the loop's.
+    /// Leaves the stack for that of another fiber, or for the loop's.
     #[allow(clippy::inline_always, reason = "as `give_way_plainly`")]
     #[inline(always)]
     fn leave(&self, state: State, next: Option<&Self>) -> Input {
@@ -452,7 +447,7 @@ impl Fiber {
         self.left_at.set(&raw const here);
         // SAFETY: as in `suspend`.
         let switch = unsafe { &*self.switch.get() };
-        // SAFETY: who is next was in the line, so it has begun, and was left; it is another one.
+        // SAFETY: the next fiber was in the line, so it has begun and was left; it is another one.
         let input = unsafe { leave_for(switch, next.and_then(Self::coroutine)) };
         self.context.arrive();
         input

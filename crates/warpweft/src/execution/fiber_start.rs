@@ -1,14 +1,14 @@
-//! How a task that is a fiber begins, on the thread that runs its first step.
+//! The start of a task that is a fiber, on the thread that runs its first step.
 
 use super::stack_context::{self, StackContext};
 use crate::coroutine::overflow;
 use crate::coroutine::stack::Reserved;
 use warpweft_task::{OnStackJob, Running, StackRunner};
 
-/// Starts fibers on the thread that runs their task, on a stack that it has.
+/// Starts a fiber on the thread that runs its task, on a stack of that thread.
 pub(crate) struct Start;
 
-/// The same on a stack that was taken when they were spawned.
+/// Starts a fiber on a stack that was reserved when it was spawned.
 pub(crate) struct StartOn(pub(crate) Reserved);
 
 impl StackRunner for Start {
@@ -36,7 +36,7 @@ impl StackRunner for StartOn {
 fn start(job: OnStackJob, reserved: Option<Reserved>) {
     overflow::OF_POOLS.watch(stack_context::label_here);
     let Some(context) = stack_context::here().filter(|context| context.label().is_none()) else {
-        // On top of a fiber that cannot switch, where no spare thread was to be had: it runs as a job.
+        // On top of a fiber that cannot switch, where no spare thread was available: it runs as a job.
         return job.run();
     };
     if let Err((job, _)) = context.fibers().start(context, job, reserved) {
@@ -50,7 +50,7 @@ fn note_running(task: Option<Running>) {
     }
 }
 
-/// Keeps the calling frame from being unwound at a wait, if it is on a fiber: somebody else works on it.
+/// Keeps the calling frame from being unwound at a wait, if it is on a fiber: another thread works on it.
 pub(crate) struct NoUnwindGuard;
 
 impl NoUnwindGuard {
@@ -59,7 +59,7 @@ impl NoUnwindGuard {
         Self
     }
 
-    /// Nobody works on the frame any more.
+    /// Ends the protection: no other thread works on the frame any more.
     pub(crate) fn end(self) {
         std::mem::forget(self);
         stack_context::hold(false);
@@ -68,7 +68,7 @@ impl NoUnwindGuard {
 
 impl Drop for NoUnwindGuard {
     fn drop(&mut self) {
-        // Something unwinds through the frame all the same.
+        // A panic unwinds through the frame all the same.
         std::process::abort();
     }
 }

@@ -1,20 +1,20 @@
-//! What the wakers of a fiber ring: one for the life of its stack, so that a wait allocates nothing.
+//! The waker of a fiber: one for the life of its stack, so that a wait allocates nothing.
 //!
 //! ```text
-//!   on its fibers thread    rings += 1 ── it listens? ── into the line
-//!   elsewhere             entered = true ── it was false? ── into the mailbox ┄┄ fibers: entered = false, and then as above
+//!   on its own thread     notifications += 1 ── it listens? ── into the line
+//!   elsewhere             entered = true ── it was false? ── into the mailbox, and then as above
 //! ```
 //!
-//! A fiber remembers how often its waker had rung before it looked for what it waits for, and switches away
-//! only if it has not rung since. So a ring is never lost, and one that comes too late, or for a wait around
-//! the present one, makes somebody look once too often. That is also why a waker may outlive its fiber's
-//! body, and be the next one's.
+//! A fiber notes the number of notifications before it looks for what it waits for. It switches away only if
+//! the number is still the same. So a notification is never lost. One that comes too late, or for a wait
+//! around the present one, causes one look too many. That is also why a waker may outlive its fiber's body
+//! and serve the next one. See `README.md` beside this file.
 //!
 //! # Invariants
 //!
-//! - What is not atomic is the own thread's alone. `fiber` is null when the fiber is gone.
-//! - A bell lies in the mailbox at most once, and `entered` is set while it does. The home clears it before
-//!   the fiber looks again: what was done before a ring that found it set is visible then.
+//! - The fields that are not atomic belong to the fiber's own thread. `fiber` is null when the fiber is gone.
+//! - A waker is in the mailbox at most once, and `entered` is set while it is. The thread clears `entered`
+//!   before the fiber looks again: what happened before a notification that found it set is visible then.
 
 use super::fiber::Fiber;
 use super::stack_context;
@@ -30,23 +30,23 @@ use warpweft_task::Runnable;
 
 #[derive(Debug)]
 pub(crate) struct FiberWaker {
-    /// Of the home. Weak: a waker that is kept for ever keeps no pool.
+    /// The handle of the fiber's own thread. Weak: a waker that is kept for ever keeps no pool.
     thread_handle: Weak<ThreadHandle>,
-    /// Its address, which nobody else has while `thread_handle` is there.
+    /// The address of the handle. No other handle has it while `thread_handle` is there.
     at: *const ThreadHandle,
     fiber: Cell<*const Fiber>,
-    /// Whether it lies in the mailbox.
+    /// True while the waker is in the mailbox.
     entered: AtomicBool,
 }
 
-// SAFETY: `fiber` is touched by the own thread alone: `notify` asks which thread it is on, and the others are
-// the thread's. `at` is but compared.
+// SAFETY: only the fiber's own thread touches `fiber`: `notify` checks on which thread it runs, and the other
+// callers are that thread. `at` is only compared.
 unsafe impl Send for FiberWaker {}
 // SAFETY: as above.
 unsafe impl Sync for FiberWaker {}
 
 impl FiberWaker {
-    /// Of a fiber of the calling thread, whose thread handle that is.
+    /// Creates the waker of a fiber of the calling thread, which has that handle.
     pub(crate) fn new(thread_handle: &Arc<ThreadHandle>, fiber: *const Fiber) -> Arc<Self> {
         Arc::new(Self {
             thread_handle: Arc::downgrade(thread_handle),
@@ -56,12 +56,12 @@ impl FiberWaker {
         })
     }
 
-    /// A waker that lives on the fiber's share: making it costs nothing, only cloning it does.
+    /// Returns a waker that borrows the fiber's share: making it costs nothing, only cloning it does.
     #[inline]
     pub(crate) fn waker(self: &Arc<Self>) -> ManuallyDrop<Waker> {
         // SAFETY: the table's functions expect what `Arc::into_raw` gives. The value is never dropped, so no
-        // share is given up, and who asks for it, a wait of the fiber, ends before the fiber gives up its
-        // own.
+        // share is given up. A wait of the fiber asks for it, and ends before the fiber gives up its own
+        // share.
         ManuallyDrop::new(unsafe { Waker::new(Arc::as_ptr(self).cast(), &VTABLE) })
     }
 
@@ -70,7 +70,7 @@ impl FiberWaker {
     fn notify(self: &Arc<Self>) {
         let at_home =
             |context: &&stack_context::StackContext| ptr::eq(Arc::as_ptr(context.thread_handle()), self.at);
-        // Without a worker the home looks at its mailbox only.
+        // Without a worker the fiber's thread looks at its mailbox only.
         match stack_context::here().filter(at_home) {
             Some(context) if context.worker_ref().is_some() => {
                 if let Some(fiber) = self.heard() {
@@ -84,8 +84,8 @@ impl FiberWaker {
 
     #[cold]
     fn notify_from_elsewhere(self: &Arc<Self>) {
-        // Ordering: Release publishes what the caller did before, also to a home that an earlier ring calls:
-        // it is a swap.
+        // Ordering: Release publishes what the caller did before, also to a thread that an earlier
+        // notification wakes: this is a swap.
         if !self.entered.swap(true, Ordering::Release) {
             delay::point("fiber waker.ring: said");
             if let Some(thread_handle) = self.thread_handle.upgrade() {
@@ -95,8 +95,8 @@ impl FiberWaker {
         }
     }
 
-    /// Whether it has rung elsewhere since this was asked. For the home of a forked child, whose mailbox may
-    /// be lost.
+    /// Returns true if it was notified on another thread since the last call. For the own thread in a forked
+    /// child, whose mailbox may be lost.
     pub(crate) fn was_entered(&self) -> bool {
         // Ordering: as in `answer`.
         let entered = self.entered.swap(false, Ordering::Acquire);
@@ -106,7 +106,7 @@ impl FiberWaker {
         entered
     }
 
-    /// It has rung, on the own thread. The fiber, if it listens.
+    /// Counts a notification, on the fiber's own thread. Returns the fiber, if it listens.
     #[inline]
     fn heard(&self) -> Option<NonNull<Fiber>> {
         let fiber = NonNull::new(self.fiber.get().cast_mut())?;
@@ -114,7 +114,6 @@ impl FiberWaker {
         unsafe { fiber.as_ref() }.hear().then_some(fiber)
     }
 
-    /// The fiber goes.
     pub(crate) fn forget(&self) {
         self.fiber.set(ptr::null());
     }
@@ -122,15 +121,15 @@ impl FiberWaker {
 
 impl MailboxWaker for FiberWaker {
     fn answer(&self) -> Option<NonNull<()>> {
-        // Ordering: Acquire gives the fiber what was done before each of the calls. Before it looks: a call
-        // from here on enters again.
+        // Ordering: Acquire gives the fiber what was done before each of the calls. It comes before the look:
+        // a call from here on enters the waker again.
         self.entered.swap(false, Ordering::Acquire);
         self.heard().map(NonNull::cast)
     }
 }
 
-/// What a fiber registers with the latch that it waits for. It wakes the fiber once, also if it ends without
-/// having run: then the latch was given up.
+/// Creates the runnable that a fiber registers with the latch that it waits for. It wakes the fiber once,
+/// also if it ends without having run, because the latch was given up.
 pub(crate) fn wake_of(thread: &Arc<ThreadHandle>, key: Key) -> Runnable {
     let wake = Wake(Arc::clone(thread), key);
     thread.at_once(move || drop(wake))
@@ -141,7 +140,7 @@ struct Wake(Arc<ThreadHandle>, Key);
 impl Drop for Wake {
     fn drop(&mut self) {
         let Self(thread, key) = self;
-        // Its own thread looks at the line before its worker sleeps or goes.
+        // The own thread looks at the line before its worker sleeps or leaves.
         let here = stack_context::here()
             .filter(|context| Arc::ptr_eq(context.thread_handle(), thread) && context.worker_ref().is_some());
         match here {

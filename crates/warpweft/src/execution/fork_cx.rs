@@ -33,7 +33,7 @@ impl<'stack> ForkCx<'stack> {
     }
 }
 
-/// Calls `body` with the right to fork on this stack, which is a pool's.
+/// Calls `body` with the right to fork on this stack, if it belongs to a pool.
 pub(crate) fn with_forks<R>(body: impl FnOnce(ForkCx<'_>) -> R) -> R {
     match here() {
         Some(context) => body(ForkCx::new(context)),

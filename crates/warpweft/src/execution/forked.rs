@@ -1,4 +1,4 @@
-//! A thread of a pool in a child made by `fork()`: the task that forked goes on there, alone, and its end is
+//! The end of a task in a child made by `fork()`. The task that forked continues there, alone, and its end is
 //! the end of the child.
 //!
 //! ```text
@@ -9,16 +9,16 @@
 //!
 //! The child is a copy of the process with one thread, the one that forked. The queues of its pools are full
 //! of the parent's tasks, and the loop that would run them is below the task on the thread's stack. The hot
-//! paths are not to ask where they are. They read which worker the thread carries, though, after each task,
-//! after each fiber and before each wait. So the handler of the fork takes the worker away: from then on the
-//! thread is to all of them like one in [`blocking`](crate::blocking), whose spawns come from outside and
-//! whose waits have nothing to give away. Where such a thread goes on when its task is over, and that is off
-//! the hot paths, [`end_child_if`](process::end_child_if) finds out that this is the child.
+//! paths must not ask whether they are in a child. But after each task, after each fiber and before each wait
+//! they read which worker the thread carries. So the handler of the fork takes the worker away. From then on
+//! the hot paths see a thread like one in [`blocking`](crate::blocking): its spawns come from outside, and
+//! its waits have no worker to give away. When the task of such a thread is over, which is off the hot paths,
+//! [`end_child_if`](process::end_child_if) detects the child.
 //!
 //! # Invariants
 //!
 //! - In the child no thread carries a worker of a pool of the parent. So no task of the parent runs, no fiber
-//!   of it is resumed, and no destructor of a queued one is called.
+//!   of it is resumed, and no destructor of a queued task is called.
 //! - A fiber of the parent does not switch away in the child, so nothing else runs on its thread: it waits as
 //!   a thread does.
 //! - A hook of a policy does not return in the child: the loop would run the task that the hook gives.
@@ -30,12 +30,12 @@ use warpweft_platform::thread::pause;
 use warpweft_queue::Word;
 use warpweft_task::{Abandon, Pending, Ran, Runnable, Suspended, Why};
 
-/// Forked children are told from now on.
+/// Makes forked children known from now on.
 pub(crate) fn watch() {
     process::watch_forks(in_child);
 }
 
-/// Called in the child before `fork()` returns there, on its only thread.
+/// Takes the worker away. Called in the child before `fork()` returns there, on its only thread.
 fn in_child() {
     if let Some(context) = stack_context::here() {
         if context.is_in_policy() {
@@ -45,61 +45,61 @@ fn in_child() {
     }
 }
 
-/// Ends a task of that pool, whose thread this is. Its destructor may fork: then the child ends here.
+/// Ends a task of that pool, on a thread of the pool. Its destructor may fork: then the child ends here.
 pub(crate) fn abandon(pool: &impl PoolRef, task: Runnable, why: Abandon) {
     task.abandon(why);
     process::end_child_if(pool.is_forked());
 }
 
-/// What a wait says for which a worker is needed that stayed in the parent.
+/// The message of a wait that needs a worker that stayed in the parent.
 const TAKEN: &str = "a wait that nothing can end: a worker had taken a half of this join, or a job of this scope, and \
                      stayed in the parent of this forked process";
 
 impl StackContext {
-    /// Whether the thread's pool stayed in the parent of this process.
+    /// Returns true if the thread's pool stayed in the parent of this process.
     pub(crate) fn stayed_in_parent(&self) -> bool {
         process::generation() != 0 && self.fibers().pool().is_forked()
     }
 
-    /// The end of a wait for who took a fork of this stack, in a forked child.
+    /// Ends a wait for the thief of a fork of this stack, in a forked child.
     #[cold]
     pub(crate) fn refuse_wait_for_fork(&self) -> ! {
         process::refuse_wait(TAKEN)
     }
 }
 
-/// A task is pushed to a pool of the parent.
+/// Refuses a task that is pushed to a pool of the parent.
 #[cold]
 pub(crate) fn refuse(task: Runnable, why: Why) {
     match why {
-        // It was spawned here.
+        // It was spawned in the child.
         Why::Spawned | Why::Injected | Why::Forked => task.abandon(Abandon::Forked),
-        // It is the parent's, or the one that goes on here. Not abandoned: its destructors are the parent's
-        // to run.
+        // The task belongs to the parent, or is the one that continues here. It is not abandoned: only the
+        // parent may run its destructors.
         Why::Woken | Why::Yielded => wake(task),
     }
 }
 
-/// What is said of a future that nothing can wake.
+/// The message about a future that nothing can wake.
 const STUCK: &str = "a task cannot go on: it forked, and what it awaits in the child stayed in the parent";
 
-/// The future that forked, while it sleeps: its token, when it was woken.
+/// The future that forked, while it sleeps: its runnable, when it was woken.
 static SLEEPER: Awaited = Awaited::nothing();
 
 fn wake(task: Runnable) {
-    // From here on the token is a word, which stays as it is for ever unless the sleeper takes it.
+    // From here on the runnable is a word, which stays until the sleeper takes it.
     SLEEPER.give(task.into_word().get());
 }
 
-/// How long the thread sleeps between two looks for the token of its future, in nanoseconds. No thread of a
-/// pool polls for it, and what wakes it is rare.
+/// How long the thread sleeps between two looks for the runnable of its future, in nanoseconds. No thread of
+/// a pool polls for it, and what wakes it is rare.
 const LOOK_NS: u64 = 200_000;
-/// After so many looks it looks whether it is the only thread, and at its first.
+/// The number of looks after which it checks whether it is the only thread. The first look checks, too.
 const LOOKS: u32 = 100;
 
-/// A future waits on a thread that has no worker any more: the pool closes, or this is the child that the
+/// Lets a future wait on a thread that has no worker any more: the pool closes, or this is the child that the
 /// future has forked.
-// Not inlined: it would make the loop ask once more for the worker after each task.
+// Not inlined: it would make the loop read the worker once more after each task.
 #[cold]
 #[inline(never)]
 pub(crate) fn cannot_go_on(pool: &impl PoolRef, pending: Pending) {
@@ -109,8 +109,8 @@ pub(crate) fn cannot_go_on(pool: &impl PoolRef, pending: Pending) {
     pending.into_task().abandon(Abandon::Shutdown);
 }
 
-/// A step of the future that forked is over, in the child. It goes on as long as something wakes it: itself,
-/// or threads that it has started here.
+/// Runs the future that forked to its end, in the child, after a step. The future continues while something
+/// wakes it: the future itself, or threads that it has started here.
 fn go_on(mut pending: Pending) -> ! {
     loop {
         // Before it can be woken.
@@ -127,14 +127,13 @@ fn go_on(mut pending: Pending) -> ! {
     }
 }
 
-/// Waits until the future was woken.
 fn sleep() -> Runnable {
     let mut looks = 0;
     loop {
         // In this order: a thread may wake it, and end.
         let over = looks % LOOKS == 0 && process::is_alone();
         if let Some(word) = SLEEPER.take() {
-            // SAFETY: `wake` made the word of a token, and it is taken out once.
+            // SAFETY: `wake` made the word of a runnable, and it is taken out once.
             return unsafe { Runnable::from_word(word) };
         }
         if over {

@@ -1,10 +1,9 @@
-//! How a fiber gives way, and waits for what wakes it: without a call or a return between its code and the
-//! switch.
+//! How a fiber yields, and waits for a future, without a call or a return between its code and the switch.
 //!
-//! A stack that goes on comes from a switch, not from a call: each return that its code makes then meets on
-//! the processor's list the call of another stack, or none, and is mispredicted, some 20 cycles each; unless
-//! stacks are switched by jumps, and that call was made at the same place. So where nothing is to be seen to
-//! before and after, all of this is inlined into the caller; the long way, out of line, is `wait.rs`.
+//! A stack continues after a switch, not after a call. Each return of its code then meets the call of another
+//! stack, or none, on the processor's list of return addresses. It is mispredicted, which costs some 20
+//! cycles. The exception are stacks that switch by jumps, with the call made at the same place. So in the
+//! plain case all of this is inlined into the caller. The long path, out of line, is in `wait.rs`.
 
 use super::fiber::{Fiber, MustWait};
 use super::stack_context::{StackContext, here};
@@ -14,7 +13,7 @@ use std::task::{Context, Poll};
 use warpweft_task::PollOnce;
 
 impl StackContext {
-    /// Gives way to what else is ready on this thread, if this is a fiber. Whether it is.
+    /// Yields to the other ready fibers of this thread, if this is a fiber. Returns true if it is.
     #[allow(
         clippy::inline_always,
         reason = "each return behind a switch of stacks is mispredicted"
@@ -39,15 +38,15 @@ impl StackContext {
             return false;
         };
         if self.keeps_worker() {
-            // The worker is inside its policy, and would call it once more; or it is about to go on.
+            // The worker is inside its policy, and would call it once more; or it is about to continue.
             return false;
         }
         self.switch_away(fiber, MustWait::No, |must_wait| fiber.give_way(must_wait));
         true
     }
 
-    /// The fiber whose stack it is, if nothing is to be seen to before it switches away, nor afterwards; and
-    /// the reference of its worker.
+    /// Returns the fiber of this stack and the reference of its worker, if the fiber may switch without
+    /// further checks.
     #[allow(clippy::inline_always, reason = "part of what has to be inlined")]
     #[inline(always)]
     fn plain_fiber(&self) -> Option<(&Fiber, &WorkerRef)> {
@@ -60,7 +59,7 @@ impl StackContext {
         plain.then_some((fiber, worker_ref))
     }
 
-    /// Switches away until the waker of the fiber rings whose stack it is, or on top of whose stack it runs.
+    /// Switches away until the waker of this fiber is notified. The fiber owns this stack, or runs below it.
     #[allow(
         clippy::inline_always,
         reason = "each return behind a switch of stacks is mispredicted"
@@ -90,11 +89,11 @@ impl StackContext {
 }
 
 /// Runs `future` on this stack until it has a result. In a fiber this switches to other work while the future
-/// waits; elsewhere in a task the thread gives its worker to another thread meanwhile, and goes on when a
-/// worker is given to it; outside of any the thread sleeps.
+/// waits. In other tasks the thread gives its worker to another thread meanwhile, and continues when it is
+/// given one. Outside of tasks the thread sleeps.
 ///
-/// A switch of fibers costs some ten nanoseconds; two hand-overs between threads cost some 10 to 20 µs, and a
-/// thread for each frame that waits: await where you can.
+/// A switch of fibers costs some ten nanoseconds. Two hand-overs between threads cost some 10 to 20 µs, and a
+/// thread for each frame that waits: prefer `await`.
 #[allow(
     clippy::inline_always,
     reason = "each return behind a switch of stacks is mispredicted"
@@ -110,7 +109,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Polls until it is ready, on `fiber`, whose stack this is, or on top of whose stack.
+/// Polls until the result is ready, on `fiber`, which owns this stack or runs below it.
 #[allow(
     clippy::inline_always,
     reason = "each return behind a switch of stacks is mispredicted"
@@ -120,8 +119,8 @@ fn drive_on<T>(fiber: &Fiber, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>)
     let waker = fiber.waker();
     let mut cx = Context::from_waker(&waker);
     loop {
-        // Before it looks: what rings from here on is for this wait, too, if it was another one inside of it
-        // that heard it.
+        // Before the poll: a notification from here on is for this wait, too, even if another wait inside of
+        // it received it.
         let notifications = fiber.notifications();
         if let Poll::Ready(output) = poll(&mut cx) {
             return output;
@@ -134,8 +133,8 @@ fn drive_on<T>(fiber: &Fiber, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>)
     }
 }
 
-/// How a fiber waits for what code without this crate's types waits for. `false`: this is none, or may not
-/// switch.
+/// Lets a fiber wait for code that does not know this crate's types. Returns `false` if this is no fiber, or
+/// it may not switch.
 pub(crate) fn drive(look: PollOnce<'_>) -> bool {
     let fiber = here()
         .and_then(StackContext::fiber)

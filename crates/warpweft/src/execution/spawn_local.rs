@@ -1,14 +1,14 @@
-//! Fibers that are to start on this thread, beside one that runs on it.
+//! Fibers that will start on this thread, spawned by a fiber that runs on it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use warpweft_task::Runnable;
 
-/// Those of one thread, oldest first.
+/// The fibers of one thread that have not started, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct SpawnLocal {
     tasks: RefCell<VecDeque<Runnable>>,
-    /// Whether the last turn was the start of one.
+    /// True if the last turn was a start.
     had_turn: Cell<bool>,
 }
 
@@ -21,14 +21,13 @@ impl SpawnLocal {
         self.tasks.borrow_mut().push_back(task);
     }
 
-    /// The next one that is to start.
     pub(crate) fn take(&self) -> Option<Runnable> {
         let task = self.tasks.borrow_mut().pop_front();
         self.had_turn.set(task.is_some());
         task
     }
 
-    /// The same, if it is its turn: starts and fibers that go on take turns.
+    /// Takes the next fiber to start if it is its turn: starts and continuing fibers alternate.
     #[inline]
     pub(crate) fn take_in_turn(&self) -> Option<Runnable> {
         if self.is_empty() || self.had_turn.replace(false) {

@@ -1,20 +1,20 @@
-//! A stack of a thread of a pool: which worker the thread carries, and how it waits without keeping the
-//! worker.
+//! The context of a stack of a pool's thread: which worker the thread carries, and how the stack waits
+//! without keeping that worker.
 //!
 //! ```text
-//!            assigned                 handoff over                    token runs on another thread
+//!            assigned                 handed over                 runnable runs on another thread
 //!   SPARE ────────────▶ CARRYING(w) ───────────▶ BLOCKED ─────────────────────────▶ CARRYING(w')
 //!     ▲                    │                                                              │
-//!     └── gave its worker to a blocked thread whose token it ran ─────────────────────────┘
+//!     └── gave its worker to a blocked thread whose runnable it ran ──────────────────────┘
 //! ```
 //!
-//! The whole story, with the reasons, is in `threads/README.md`.
+//! See `docs/THREADS.md` for the table of states and the reasons, and `threads/README.md` for the hand-over.
 //!
 //! # Invariants
 //!
-//! - A worker is carried by one thread, or on its way to one; it changes hands by [`ThreadHandle::assign`]
-//!   and [`ThreadHandle::offer`] only, and after that the giver does not touch it.
-//! - A blocked thread has one token, which is registered with the latch that it waits for, lies in a queue,
+//! - A worker is carried by one thread, or is on its way to one. It changes hands by `Handoff::assign` and
+//!   `Handoff::offer` only, and after that the giver does not touch it.
+//! - A blocked thread has one runnable, which is registered with the latch that it waits for, is in a queue,
 //!   or runs.
 //! - A spare thread is reserved before anything is given away.
 
@@ -36,33 +36,32 @@ use warpweft_policy::{Count, Wake};
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Runnable, set_wait};
 
-/// What a stack of a thread of a pool knows of itself: the thread's own stack, a fiber's, or a handled
-/// body's.
+/// What a stack of a pool's thread knows: the thread's own stack, a fiber's, or a handled body's.
 ///
-/// `repr(C)`: what a switch of stacks looks at comes first, and lies together.
+/// `repr(C)`: what a switch of stacks reads comes first, next to each other.
 #[repr(C)]
 pub(crate) struct StackContext {
-    /// Of the thread, for all of its stacks.
+    /// The fibers of the thread, shared by all its stacks.
     fibers: NonNull<ThreadFibers>,
-    /// Of the worker that the thread carries; null if it carries none. Right while the stack runs.
+    /// The worker that the thread carries; null if none. It is right while the stack runs.
     worker_ref: Cell<*const WorkerRef>,
-    /// The fiber whose stack it is; null: the thread's own, or a handled body's.
+    /// The fiber that owns this stack; null for the thread's own stack and for a handled body's.
     fiber: *const Fiber,
-    /// Of the stack that runs this one, if it is a handled body's.
+    /// The context of the stack that runs this one, for a handled body's stack.
     host: Cell<*const Self>,
     /// The latent forks of this stack.
     forks: List,
-    /// The pool's.
+    /// The offer board of the pool.
     offer_board: NonNull<OfferBoard>,
-    /// The handled body whose stack it is.
+    /// The handled body that owns this stack.
     body: *const BodyLink,
-    /// How many calls of `uncooperative` are on the stack.
+    /// The number of calls of `uncooperative` on the stack.
     uncooperative: Cell<u32>,
 }
 
 impl fmt::Debug for StackContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seat")
+        f.debug_struct("StackContext")
             .field(
                 "worker",
                 &self.worker_ref().and_then(|worker_ref| worker_ref.worker),
@@ -78,22 +77,23 @@ pub(crate) fn with_stack_context<R>(f: impl FnOnce(Option<&StackContext>) -> R) 
     f(here())
 }
 
-/// This thread's stack context, if it is a thread of a pool. Not to be kept beyond the task that asks.
+/// Returns this thread's stack context, if it is a thread of a pool. It must not be kept beyond the task that
+/// asks.
 #[inline]
 pub(crate) fn here<'task>() -> Option<&'task StackContext> {
     let context = STACK_CONTEXT.with(Cell::get);
     // SAFETY: the pointer is null, or `StackContext::occupy` set it, which resets it after the last task and
-    // before the seat goes.
+    // before the context is dropped.
     unsafe { context.as_ref() }
 }
 
 impl StackContext {
-    /// A stack context on the stack of `fiber`, or on the thread's own.
+    /// Creates a context for the stack of `fiber`, or for the thread's own.
     ///
     /// # Safety
     ///
-    /// `fibers` is the calling thread's, and stays where it is for longer than the stack context; so does the
-    /// fiber.
+    /// `fibers` belongs to the calling thread, and stays where it is for longer than the stack context; so
+    /// does the fiber.
     pub(crate) unsafe fn new(fibers: NonNull<ThreadFibers>, fiber: *const Fiber) -> Self {
         Self {
             fibers,
@@ -108,7 +108,7 @@ impl StackContext {
         }
     }
 
-    /// A stack context on the stack of a handled body of this thread, which does not move.
+    /// Creates a context for the stack of a handled body of this thread. The stack does not move.
     pub(crate) fn of_body(&self, body: *const BodyLink) -> Self {
         Self {
             fibers: self.fibers,
@@ -122,31 +122,31 @@ impl StackContext {
         }
     }
 
-    /// What all stacks of the thread share.
+    /// Returns what all stacks of the thread share.
     #[inline]
     pub(crate) fn fibers(&self) -> &ThreadFibers {
         // SAFETY: by the contract of `new`.
         unsafe { self.fibers.as_ref() }
     }
 
-    /// This stack, and those that it runs on top of.
+    /// Returns this stack, and those that it runs on top of.
     fn stacks(&self) -> impl Iterator<Item = &Self> {
-        // SAFETY: null, or the stack context of the stack that runs `context`'s now, and so is there.
+        // SAFETY: null, or the context of the stack that runs `context`'s stack now, so it is there.
         std::iter::successors(Some(self), |context| unsafe { context.host.get().as_ref() })
     }
 
-    /// A call of `uncooperative` begins on this stack, or has ended.
+    /// Counts the begin or the end of a call of `uncooperative` on this stack.
     pub(crate) fn set_uncooperative(&self, more: bool) {
         let calls = self.uncooperative.get();
         self.uncooperative.set(if more { calls + 1 } else { calls - 1 });
     }
 
-    /// Whether there is such a call on this stack, or below it.
+    /// Returns true if there is such a call on this stack, or below it.
     pub(crate) fn is_uncooperative(&self) -> bool {
         self.stacks().any(|context| context.uncooperative.get() > 0)
     }
 
-    /// The fiber whose stack it is, or on top of whose stack it runs.
+    /// Returns the fiber that owns this stack, or on top of which it runs.
     #[inline]
     pub(crate) fn fiber(&self) -> Option<&Fiber> {
         if self.host.get().is_null() {
@@ -156,32 +156,30 @@ impl StackContext {
         }
     }
 
-    /// The fiber whose stack it is.
+    /// Returns the fiber that owns this stack.
     #[inline]
     pub(crate) fn own_fiber(&self) -> Option<&Fiber> {
         // SAFETY: null, or by the contract of `new`.
         unsafe { self.fiber.as_ref() }
     }
 
-    /// The handled body whose stack it is, or null.
     pub(crate) fn body(&self) -> *const BodyLink {
         self.body
     }
 
-    /// What a report says of whose stack it is. The thread's own has none.
+    /// Returns the label of this stack, for reports. The thread's own stack has none.
     pub(crate) fn label(&self) -> Option<&Label> {
         // SAFETY: null, or by the contract of `of_body`'s caller, the owner of the stack context.
         let body = unsafe { self.body.as_ref() }.map(BodyLink::label);
         body.or_else(|| self.own_fiber().map(Fiber::label))
     }
 
-    /// The latent forks of this stack.
     #[inline]
     pub(crate) fn forks(&self) -> &List {
         &self.forks
     }
 
-    /// Puts the oldest latent fork on offer, if there is one, and sees to it that somebody notices.
+    /// Puts the oldest latent fork on offer, if there is one, and makes sure that a worker notices it.
     // Out of line, and small: the outermost fork of each tree comes here.
     #[inline(never)]
     pub(crate) fn offer_fork(&self) {
@@ -198,19 +196,19 @@ impl StackContext {
 
     #[inline]
     fn offer_board(&self) -> &OfferBoard {
-        // SAFETY: the pool has it, which the thread's home keeps alive.
+        // SAFETY: the pool has it, which the thread's fibers keep alive.
         unsafe { self.offer_board.as_ref() }
     }
 
-    /// Calls `f`, the life of the thread, in which free functions find this stack context.
+    /// Calls `f`, the main function of the thread, in which free functions find this stack context.
     pub(crate) fn occupy<R>(&self, f: impl FnOnce() -> R) -> R {
         struct Leave;
         impl Drop for Leave {
             fn drop(&mut self) {
                 set_wait(None);
                 STACK_CONTEXT.with(|context| context.set(std::ptr::null()));
-                // The destructors of the thread's locals still run, and must not find what goes with the
-                // thread's home.
+                // The destructors of the thread's locals still run. They must not find what is dropped with
+                // the thread's fibers.
                 current::set(std::ptr::null());
             }
         }
@@ -220,14 +218,14 @@ impl StackContext {
         f()
     }
 
-    /// Free functions find this stack context on this thread, and wait as it does; called when a stack
+    /// Makes free functions find this stack context on this thread, and wait as it does. Called when a stack
     /// begins.
     pub(crate) fn begin(&self) {
         STACK_CONTEXT.with(|context| context.set(self));
         set_wait(Some(self.fibers().blocking_hooks()));
     }
 
-    /// The thread runs on this stack now, which is a fiber's: it carries what it carried on `base`.
+    /// Prepares this stack, a fiber's, to run: it carries what the thread carried on `base`.
     #[inline]
     pub(crate) fn board(&self, base: &Self) {
         self.worker_ref.set(base.worker_ref.get());
@@ -235,15 +233,16 @@ impl StackContext {
         unsafe { self.forks.attach(base.forks.offered_at()) };
     }
 
-    /// Free functions find this stack here, and its worker; called on it, when it begins or goes on.
+    /// Makes free functions find this stack and its worker. Called on this stack, when it begins or
+    /// continues.
     #[inline]
     pub(crate) fn arrive(&self) {
         STACK_CONTEXT.with(|context| context.set(self));
         current::set(self.found());
     }
 
-    /// The thread is back on this stack from that of a fiber or of a handled body, and carries what it
-    /// carried there.
+    /// Notes that the thread is back on this stack from that of a fiber or of a handled body, and carries
+    /// what it carried there.
     #[inline]
     pub(crate) fn come_back(&self, from: &Self) {
         self.take_over(from);
@@ -258,8 +257,8 @@ impl StackContext {
         unsafe { self.forks.attach(from.forks.offered_at()) };
     }
 
-    /// A handled body's stack goes on, on top of `host`, whose forks are told. What the thread carries, it
-    /// carries here.
+    /// Prepares a handled body's stack to continue on top of `host`, whose forks are promoted. It carries
+    /// what the thread carries.
     pub(crate) fn mount(&self, host: &Self) {
         self.host.set(host);
         self.board(host);
@@ -281,46 +280,43 @@ impl StackContext {
         result
     }
 
-    /// Its pool.
     pub(crate) fn pool(&self) -> NonNull<PoolHeader> {
         self.fibers().pool().header()
     }
 
-    /// Whether it is of the pool of `header`.
+    /// Returns true if it belongs to the pool of `header`.
     pub(crate) fn is_of(&self, header: NonNull<PoolHeader>) -> bool {
         self.pool() == header
     }
 
-    /// Whether a hook of the policy is on this thread's stack.
+    /// Returns true if a hook of the policy is on this thread's stack.
     pub(crate) fn is_in_policy(&self) -> bool {
         self.worker_ref().is_some_and(WorkerRef::is_in_policy)
     }
 
-    /// Whether the thread must keep the worker that it carries: a hook of the policy is on its stack, or a
-    /// waker that its worker calls.
+    /// Returns true if the thread must keep the worker that it carries: a hook of the policy is on its stack,
+    /// or a waker that its worker calls.
     pub(crate) fn keeps_worker(&self) -> bool {
         self.is_in_policy() || self.fibers().keeps_worker() && self.worker_ref().is_some()
     }
 
-    /// Where its thread is reached.
     #[inline]
     pub(crate) fn thread_handle(&self) -> &Arc<ThreadHandle> {
         self.fibers().thread_handle()
     }
 
-    /// The reference of the worker that the thread carries.
+    /// Returns the reference of the worker that the thread carries.
     #[inline]
     pub(crate) fn worker_ref(&self) -> Option<&WorkerRef> {
-        // SAFETY: null, or a front of this stack context's pool, which the stack context keeps alive.
+        // SAFETY: null, or a reference of this stack context's pool, which the stack context keeps alive.
         unsafe { self.worker_ref.get().as_ref() }
     }
 
-    /// Whether the thread carries that worker.
     pub(crate) fn carries(&self, worker_ref: *const WorkerRef) -> bool {
         std::ptr::eq(self.worker_ref.get(), worker_ref)
     }
 
-    /// Carries what was assigned from now on.
+    /// Carries the assigned worker from now on.
     pub(crate) fn acquire_worker(&self, assigned: Option<usize>) {
         let worker_ref = assigned.map_or(std::ptr::null(), |worker| {
             self.fibers().pool().worker_ref(worker).as_ptr().cast_const()
@@ -338,7 +334,7 @@ impl StackContext {
         self.thread_handle().carry(assigned);
     }
 
-    /// What free functions find here outside of any visit.
+    /// Returns what free functions find here while no other pool is entered.
     #[inline]
     pub(crate) fn found(&self) -> *const WorkerRef {
         if self.worker_ref.get().is_null() {
@@ -348,23 +344,23 @@ impl StackContext {
         }
     }
 
-    /// Whether free functions find the thread's own pool here, and not one that it visits.
+    /// Returns true if free functions find the thread's own pool here, and not one that it has entered.
     pub(crate) fn is_in_own_pool(&self) -> bool {
         current::is(self.found())
     }
 
-    /// Carries nothing from now on. The number of the worker, which is the caller's to give away.
+    /// Carries no worker from now on. Returns the number of the worker, which the caller gives away.
     pub(crate) fn release_worker(&self) -> Option<usize> {
         let worker = self.worker_ref().map(|worker_ref| {
             worker_ref.yielding.set(GaveWay::No);
-            // Of a task that waits in the middle of its step: it will ask again.
+            // The request of a task that waits in the middle of its step. It will ask again.
             drop(worker_ref.transfer_request.take());
             worker_ref.worker
         });
         let entered = !current::is(self.worker_ref.get());
         self.worker_ref.set(std::ptr::null());
         if !entered {
-            // What still runs here, a destructor perhaps, must not find a worker that is somebody else's.
+            // A destructor may still run here. It must not find a worker that belongs to another thread.
             current::set(self.found());
         }
         // SAFETY: the stack context is occupied, so it does not move.
@@ -373,9 +369,9 @@ impl StackContext {
         worker.flatten()
     }
 
-    /// This is a forked child, on whose only thread this stack runs: the worker is the parent's. So is the
-    /// loop that a fiber would switch to; it goes on as if it were called on the thread's own stack, and
-    /// waits as a thread does.
+    /// Takes the worker away in a forked child, on whose only thread this stack runs: the worker belongs to
+    /// the parent. So does the loop that a fiber would switch to. The fiber continues as if it were called on
+    /// the thread's own stack, and waits as a thread does.
     ///
     /// A handler of `fork()` calls this: see the invariants of `warpweft_platform::process`.
     pub(crate) fn lose_worker(&self) {
@@ -386,12 +382,12 @@ impl StackContext {
         if let Some(foot) = self.stacks().last().filter(|foot| foot.own_fiber().is_some()) {
             foot.host.set(self.fibers().base());
         }
-        // Forks are offered as before, to nobody, and taken back.
+        // Forks are offered as before, but no thread takes them, and the owner takes them back.
         self.offer_board().wake_nobody();
     }
 
-    /// Whether a fiber can be spawned beside the one that runs here: if its thread carries a worker, and what
-    /// is spawned is of its pool.
+    /// Returns true if a fiber of `pool` can be spawned on this thread: the thread carries a worker of that
+    /// pool.
     pub(crate) fn may_adopt(&self, pool: Option<NonNull<PoolHeader>>) -> bool {
         let is_here = pool.map_or_else(|| self.is_in_own_pool(), |pool| self.is_of(pool));
         is_here
@@ -401,14 +397,14 @@ impl StackContext {
                 .is_some_and(|worker_ref| worker_ref.takes().is_some())
     }
 
-    /// A fiber that is to start on this thread, which carries a worker.
+    /// Adopts a fiber that will start on this thread, which carries a worker.
     pub(crate) fn adopt(&self, task: Runnable) {
         self.worker_ref()
             .inspect(|worker_ref| worker_ref.counters.add(Count::SpawnedLocal, 1));
         self.fibers().adopt(task);
     }
 
-    /// Whether the worker would find neither task nor fork. A hint.
+    /// Returns true if the worker would find neither task nor fork. A hint.
     pub(crate) fn has_nothing_else_to_do(&self) -> bool {
         self.worker_ref().is_some_and(|worker_ref| {
             current::is(worker_ref) && worker_ref.alone() && !self.offer_board().any()
@@ -416,8 +412,8 @@ impl StackContext {
     }
 }
 
-/// Gives the worker that the calling thread carries to another one, by `take`; keeps it if that one does not
-/// take it.
+/// Gives the worker of the calling thread to another thread, by `take`; keeps it if that thread does not take
+/// it.
 pub(crate) fn give_to(take: impl FnOnce(Option<usize>) -> bool) {
     let context = here();
     let worker = context.and_then(StackContext::release_worker);
@@ -426,28 +422,27 @@ pub(crate) fn give_to(take: impl FnOnce(Option<usize>) -> bool) {
     }
 }
 
-/// The label of the calling stack, if it is one of a pool's; null: there is none.
+/// Returns the label of the calling stack, if it belongs to a pool; null if there is none.
 pub(crate) fn label_here() -> *const Label {
     here()
         .and_then(StackContext::label)
         .map_or(std::ptr::null(), std::ptr::from_ref)
 }
 
-/// Whether the calling stack is a fiber's, or on top of one.
+/// Returns true if the calling stack is a fiber's, or on top of one.
 #[inline]
 pub(crate) fn is_on_fiber() -> bool {
     here().and_then(StackContext::fiber).is_some()
 }
 
-/// A frame of the calling stack must not be unwound at its waits from now on, if it is a fiber's; or it may
-/// be again.
+/// Forbids, or allows again, to unwind a frame of the calling stack at its waits, if the stack is a fiber's.
 pub(crate) fn hold(more: bool) {
     if let Some(fiber) = here().and_then(StackContext::fiber) {
         fiber.hold(more);
     }
 }
 
-/// Calls `f`, which runs others' code between two steps of this thread's worker: wakers, or a hook that takes
+/// Calls `f`, which runs foreign code between two steps of this thread's worker: wakers, or a hook that takes
 /// a task from outside. A wait in it is refused by a panic, so that the thread carries the same worker
 /// afterwards.
 pub(crate) fn with_worker_kept<R>(f: impl FnOnce() -> R) -> R {
@@ -464,12 +459,12 @@ pub(crate) fn with_worker_kept<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Whether fibers of this thread may be ready.
+/// Returns true if fibers of this thread may be ready.
 pub(crate) fn has_ready_fibers() -> bool {
     with_stack_context(|context| context.is_some_and(|context| context.thread_handle().may_be_ready()))
 }
 
-/// Whether this is a thread of the pool of `header`.
+/// Returns true on a thread of the pool of `header`.
 pub(crate) fn is_of(header: NonNull<PoolHeader>) -> bool {
     with_stack_context(|context| context.is_some_and(|context| context.is_of(header)))
 }

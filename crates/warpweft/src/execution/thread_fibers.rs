@@ -1,15 +1,15 @@
-//! A thread's fibers: those that wait, those that are ready, and warm stacks for those to come.
+//! The fibers of a thread: those that wait, those that are ready, and warm stacks for the next ones.
 //!
 //! ```text
-//!   start ─▶ runs ──ends──▶ warm          a fiber that never waits is entered nowhere
+//!   start ─▶ runs ──ends──▶ warm          a fiber that never waits is in no table
 //!              │ waits
 //!              ▼
-//!            table ──key or bell in the mailbox, or in the line──▶ runs
+//!            table ──key or waker in the mailbox, or in the line──▶ runs
 //! ```
 //!
 //! # Invariants
 //!
-//! - Everything here is the thread's own. Others reach its [`ThreadHandle`].
+//! - Everything here belongs to the thread. Other threads use its [`ThreadHandle`].
 //! - A fiber in the table has started and not ended. The thread does not end before the table is empty.
 
 pub(crate) mod ending;
@@ -33,51 +33,51 @@ use std::sync::Arc;
 use warpweft_policy::Count;
 use warpweft_task::{BlockingHooks, OnStackJob};
 
-/// How many stacks a thread keeps for its next fibers.
+/// The number of stacks that a thread keeps for its next fibers.
 const WARM: usize = 64;
 
-/// Whose turn is next, when a fiber gives way or waits.
+/// The stack that runs next, when a fiber yields or waits.
 pub(crate) enum Turn<'fibers> {
-    /// Its own: it goes on.
+    /// The same fiber continues.
     Own,
-    /// That of the first in the line.
+    /// The first fiber of the line runs.
     Of(&'fibers Fiber),
-    /// The loop's.
+    /// The loop runs.
     Loops,
 }
 
 pub(crate) struct ThreadFibers {
     thread_handle: Arc<ThreadHandle>,
-    /// How code on the thread's stacks waits for what is not of this crate.
+    /// The hooks by which code on the thread's stacks waits for what is not of this crate.
     blocking_hooks: &'static BlockingHooks,
     pool: Arc<dyn DynPool>,
     /// What free functions find on this thread when it has no worker: a pool that takes nothing any more.
     detached: WorkerRef,
     table: RefCell<Vec<Option<NonNull<Fiber>>>>,
     vacant: RefCell<Vec<u32>>,
-    /// The line of fibers that gave way or were woken by this thread: the first to go on, and the last; null
-    /// if there are none.
+    /// The line of fibers that yielded or were woken by this thread: its first and its last fiber; null if it
+    /// is empty.
     first: Cell<*const Fiber>,
     last: Cell<*const Fiber>,
-    /// The fiber that runs, or has come back last.
+    /// The fiber that runs, or the last that came back.
     on: Cell<*const Fiber>,
-    /// How many turns fibers may still take from each other, or go on in, before the loop has its own.
+    /// The number of turns that fibers may still take before the loop runs.
     turns_left: Cell<u32>,
-    /// Whether the last one that went on came from the mailbox.
+    /// True if the last fiber that continued came from the mailbox.
     mailbox_was_first: Cell<bool>,
-    /// Those that are to start here.
+    /// The fibers that will start here.
     beside: SpawnLocal,
     warm: RefCell<Vec<NonNull<Fiber>>>,
-    /// Whether it takes a claim to use a stack.
+    /// True if the use of a stack needs a claim.
     is_limited: bool,
-    /// Of handled bodies that have ended.
+    /// The stacks of handled bodies that have ended.
     bare: RefCell<Vec<Stack>>,
     turn: Cell<u64>,
-    /// Whose CPUs the thread runs on, if workers have some.
+    /// The worker whose CPUs the thread runs on, if workers are pinned.
     cpus_of: Cell<Option<usize>>,
-    /// Of the thread's own stack.
+    /// The context of the thread's own stack.
     base: Cell<*const StackContext>,
-    /// How many calls of others' code are on the stack that must not give the worker away.
+    /// The number of calls of foreign code on the stack that must not give the worker away.
     keeps_worker: Cell<u32>,
 }
 
@@ -115,7 +115,7 @@ impl ThreadFibers {
         &self.thread_handle
     }
 
-    /// How code on the thread's stacks waits for what is not of this crate.
+    /// Returns the hooks by which code on the thread's stacks waits for what is not of this crate.
     pub(crate) fn blocking_hooks(&self) -> &'static BlockingHooks {
         self.blocking_hooks
     }
@@ -124,18 +124,18 @@ impl ThreadFibers {
         &self.pool
     }
 
-    /// A call of others' code begins that must not give the worker away, or has ended.
+    /// Counts the begin or the end of a call of foreign code that must not give the worker away.
     pub(crate) fn keep_worker(&self, begins: bool) {
         let calls = self.keeps_worker.get();
         self.keeps_worker.set(if begins { calls + 1 } else { calls - 1 });
     }
 
-    /// Whether such a call is on the stack.
+    /// Returns true if such a call is on the stack.
     pub(crate) fn keeps_worker(&self) -> bool {
         self.keeps_worker.get() > 0
     }
 
-    /// The stack context of the thread's own stack, which is there as long as its tasks run.
+    /// Sets the stack context of the thread's own stack, which is there while its tasks run.
     pub(crate) fn set_base(&self, base: *const StackContext) {
         self.base.set(base);
     }
@@ -148,22 +148,21 @@ impl ThreadFibers {
         &self.detached
     }
 
-    /// How much cooperative code runs here between two switches.
     pub(crate) fn quantum(&self) -> Quantum {
         self.pool.core().threads.quantum()
     }
 
-    /// The thread carries that worker from now on: it moves to its CPUs.
+    /// Moves the thread to the CPUs of that worker, which it carries from now on.
     pub(crate) fn settle(&self, worker: usize) {
         self.cpus_of
             .set(self.pool.core().threads.settle(worker, self.cpus_of.get()));
     }
 
-    /// Starts a fiber on `base`, this thread's own stack; returns when it waits or has ended.
+    /// Starts a fiber on `base`, this thread's own stack. Returns when it waits or has ended.
     ///
     /// # Errors
     ///
-    /// There is no stack: the task comes back.
+    /// There is no stack: the task is returned.
     pub(crate) fn start(
         &self,
         base: &StackContext,
@@ -178,8 +177,7 @@ impl ThreadFibers {
             Ok(unloaded) => unloaded,
             Err(error) => return Err((job, error)),
         };
-        // SAFETY: a fiber of this home is there until it is cleared away, which its end is the first occasion
-        // for.
+        // SAFETY: a fiber of this thread is there until it is cleared away, at its end or later.
         let it = unsafe { fiber.as_ref() };
         if self.is_limited {
             it.set_claim(claim);
@@ -213,19 +211,19 @@ impl ThreadFibers {
         }
     }
 
-    /// Where stacks cannot be left for each other, those that pass turns on come back here in between.
+    /// Resumes a fiber where stacks cannot be left for each other: fibers that pass turns on come back here
+    /// in between.
     fn resume_in_turn(&self, fiber: &Fiber, input: Input) -> bool {
         let (mut it, mut ended) = (fiber, fiber.resume(input));
         while !ptr::eq(self.on.get(), it) {
-            // SAFETY: the one that `it` was left for is in the table.
+            // SAFETY: the fiber that `it` was left for is in the table.
             it = unsafe { &*self.on.get() };
             ended = it.resume(Input::Go);
         }
         ended
     }
 
-    /// Whether a turn is left that a fiber may take without the loop, and nothing is in the mailbox. It is
-    /// taken.
+    /// Takes a turn for a fiber, without the loop. Returns true if a turn is left and the mailbox is empty.
     #[inline]
     fn takes_turn(&self, worker_ref: &WorkerRef) -> bool {
         let may = self.turns_left.get() > 0 && !self.thread_handle.has_entries();
@@ -235,7 +233,8 @@ impl ThreadFibers {
         may
     }
 
-    /// Whose turn is next: the running fiber gives way, and is in the line from now on unless it is its own.
+    /// Chooses the next stack. The running fiber yields, and is in the line from now on unless it continues
+    /// itself.
     #[inline]
     pub(crate) fn turn_after(&self, fiber: &Fiber, worker_ref: &WorkerRef) -> Turn<'_> {
         if !self.takes_turn(worker_ref) {
@@ -248,7 +247,7 @@ impl ThreadFibers {
         self.line_up(fiber);
         // SAFETY: it is in the line, so it is there.
         let first = unsafe { first.as_ref() };
-        // Somebody is behind it: `fiber` at the latest.
+        // There is a next fiber in the line: `fiber` at the latest.
         let behind = first.behind().get();
         self.first.set(behind);
         // SAFETY: as above.
@@ -256,7 +255,7 @@ impl ThreadFibers {
         Turn::Of(self.let_on(first, fiber.context()))
     }
 
-    /// Whose turn is next: the running fiber waits.
+    /// Chooses the next stack. The running fiber waits.
     #[inline]
     pub(crate) fn turn_instead(&self, fiber: &Fiber, worker_ref: &WorkerRef) -> Turn<'_> {
         if self.first.get().is_null() || !self.takes_turn(worker_ref) {
@@ -269,7 +268,7 @@ impl ThreadFibers {
         })
     }
 
-    /// It runs from now on, with what the thread carries on the stack of `from`.
+    /// Lets a fiber run from now on, with what the thread carries on the stack of `from`.
     #[inline]
     fn let_on<'fibers>(&self, next: &'fibers Fiber, from: &StackContext) -> &'fibers Fiber {
         debug_assert!(
@@ -284,7 +283,7 @@ impl ThreadFibers {
     /// Keeps a fiber that has ended for the next body, or clears it away.
     #[inline(never)]
     fn put_away(&self, fiber: NonNull<Fiber>) {
-        // SAFETY: a fiber of this home, as in `start`.
+        // SAFETY: a fiber of this thread, as in `start`.
         let it = unsafe { fiber.as_ref() };
         if let Some(slot) = it.slot() {
             it.set_slot(None);
@@ -300,7 +299,7 @@ impl ThreadFibers {
             warm.push(fiber);
         } else {
             drop(warm);
-            // SAFETY: it has ended, and nobody else knows it.
+            // SAFETY: it has ended, and no other code knows it.
             unsafe { clear_away(fiber) };
         }
     }
@@ -311,7 +310,7 @@ impl ThreadFibers {
         self.pool.core().stacks.count_live(change);
     }
 
-    /// The place in the table of a fiber that is about to wait.
+    /// Returns the slot in the table of a fiber that is about to wait.
     pub(crate) fn slot_of(&self, fiber: &Fiber) -> u32 {
         fiber.slot().unwrap_or_else(|| self.register(fiber))
     }
@@ -330,22 +329,22 @@ impl ThreadFibers {
         slot
     }
 
-    /// A turn that no other wait of this thread has.
+    /// Returns a turn that no other wait of this thread has.
     pub(crate) fn next_turn(&self) -> u64 {
         self.turn.set(self.turn.get() + 1);
         self.turn.get()
     }
 
-    /// The fiber goes on after those that are in the line.
+    /// Puts the fiber at the end of the line.
     #[inline]
     pub(crate) fn line_up(&self, fiber: &Fiber) {
         let this: *const Fiber = fiber;
         fiber.behind().set(ptr::null());
-        // SAFETY: null, or a fiber in the line, which is there until it has gone on.
+        // SAFETY: null, or a fiber in the line, which is there until it has continued.
         match unsafe { self.last.get().as_ref() } {
             Some(last) => last.behind().set(this),
             None => {
-                // Until there is nothing in the line any more.
+                // The flag stays until the line is empty.
                 self.thread_handle.set_ready_here();
                 self.first.set(this);
             }
@@ -353,30 +352,28 @@ impl ThreadFibers {
         self.last.set(this);
     }
 
-    /// The bell of a fiber that listens has rung, on its thread.
+    /// Puts a fiber that listens into the line: its waker was notified on its own thread.
     #[inline]
     pub(crate) fn let_in(&self, fiber: &Fiber) {
         fiber.get_ready();
         self.line_up(fiber);
     }
 
-    /// The thread itself, which carries a worker, has done what the fiber with that key waits for.
+    /// Wakes the fiber with that key. The caller is the fiber's own thread, which carries a worker.
     pub(crate) fn wake(&self, key: Key) {
-        // A wake-up that came too late means nobody.
+        // A wake-up that came too late finds no fiber.
         if let Some(fiber) = self.waits(key) {
             // SAFETY: it is in the table, so it is there.
             self.let_in(unsafe { fiber.as_ref() });
         }
     }
 
-    /// The fiber that waits under that key.
     fn waits(&self, key: Key) -> Option<NonNull<Fiber>> {
         let found = self.table.borrow().get(key.slot as usize).copied().flatten();
         // SAFETY: it is in the table, so it is there.
         found.filter(|fiber| unsafe { fiber.as_ref() }.waits_in(key.turn))
     }
 
-    /// Takes the first of the line.
     #[inline]
     fn take_first(&self) -> Option<NonNull<Fiber>> {
         let first = NonNull::new(self.first.get().cast_mut())?;
@@ -391,7 +388,7 @@ impl ThreadFibers {
         Some(first)
     }
 
-    /// The next fiber that is ready. Those that others have woken and those in the line take turns.
+    /// Takes the next ready fiber. Those that other threads have woken and those in the line alternate.
     #[inline]
     fn next(&self) -> Option<NonNull<Fiber>> {
         if self.thread_handle.has_entries()
@@ -407,37 +404,37 @@ impl ThreadFibers {
         }
     }
 
-    /// There is nothing in the line.
+    /// Takes the next ready fiber while the line is empty.
     #[cold]
     #[inline(never)]
     fn next_or_none(&self) -> Option<NonNull<Fiber>> {
         let woken = self.next_woken();
         if woken.is_none() && self.beside.is_empty() {
-            // What was entered in between has set the flag.
+            // An entry that came in between has set the flag.
             self.thread_handle.clear_ready();
         }
         woken
     }
 
-    /// The next fiber in the mailbox.
+    /// Takes the next fiber from the mailbox.
     #[cold]
     #[inline(never)]
     fn next_woken(&self) -> Option<NonNull<Fiber>> {
         loop {
             let fiber = match self.thread_handle.next()? {
                 Entry::Key(key) => self.waits(key),
-                // What is entered here is the waker of one of this thread's fibers.
+                // Only wakers of this thread's fibers are entered here.
                 Entry::Notified(waker) => waker.answer().map(NonNull::cast),
             };
-            // A wake-up that came too late means nobody.
+            // A wake-up that came too late finds no fiber.
             if fiber.is_some() {
                 return fiber;
             }
         }
     }
 
-    /// Resumes fibers that are ready, for at most so many turns, on `base`, this thread's own stack, while it
-    /// carries the worker of `worker_ref`. How many turns they had: what they pass on to each other counts.
+    /// Resumes ready fibers for at most `most` turns on `base`, this thread's own stack, which carries the
+    /// worker of `worker_ref`. Returns the number of turns, those that fibers pass on to each other included.
     #[inline(never)]
     pub(crate) fn run_ready(&self, base: &StackContext, worker_ref: &WorkerRef, most: u32) -> u32 {
         self.turns_left.set(most);
@@ -455,14 +452,14 @@ impl ThreadFibers {
         most - self.turns_left.replace(0)
     }
 
-    /// A turn begins. Who watches the worker sees another step.
+    /// Counts a turn. The monitor sees it as a step of the worker.
     #[inline]
     fn count_turn(&self, worker_ref: &WorkerRef) {
         self.turns_left.set(self.turns_left.get() - 1);
         worker_ref.counters.add(Count::FiberTurns, 1);
     }
 
-    /// Resumes a fiber that is ready, or starts one, if there is any, on `base`, this thread's own stack.
+    /// Resumes a ready fiber, or starts one, if there is any, on `base`, this thread's own stack.
     #[cold]
     #[inline(never)]
     pub(crate) fn run_one(&self, base: &StackContext) -> bool {
@@ -485,7 +482,7 @@ impl ThreadFibers {
 impl Drop for ThreadFibers {
     fn drop(&mut self) {
         for fiber in self.warm.take() {
-            // SAFETY: it has ended, and nobody else knows it.
+            // SAFETY: it has ended, and no other code knows it.
             unsafe { clear_away(fiber) };
         }
     }
@@ -493,8 +490,8 @@ impl Drop for ThreadFibers {
 
 /// # Safety
 ///
-/// The fiber has ended, and nobody uses it any more.
+/// The fiber has ended, and no other code uses it.
 unsafe fn clear_away(fiber: NonNull<Fiber>) {
-    // SAFETY: it was made by `Fiber::new`, in a box; by contract it goes here, once.
+    // SAFETY: `Fiber::new` made it, in a box; by contract it is dropped here, once.
     drop(unsafe { Box::from_raw(fiber.as_ptr()) });
 }

@@ -1,9 +1,9 @@
-//! How a stack waits: a fiber's switches away, until its waker rings or its token enters it; a thread's own
-//! gives the worker to a spare thread and sleeps.
+//! How a stack waits. A fiber switches away until its waker is notified or its runnable enters it. A thread's
+//! own stack gives the worker to a spare thread and sleeps.
 //!
 //! ```text
-//!            handoff over                     called: the token ran, on another thread
-//!   CARRYING(w) ───────────▶ OPEN ───────────────────────────────────▶ CARRYING(w') ─▶ goes on
+//!            handed over                     called: the runnable ran, on another thread
+//!   CARRYING(w) ───────────▶ OPEN ───────────────────────────────────▶ CARRYING(w') ─▶ continues
 //!                             ▲ │ a worker was asked for, for a fiber
 //!                             │ ▼
 //!                        CARRYING(w'): runs the thread's fibers; when they wait, gives it away again
@@ -23,8 +23,8 @@ use warpweft_platform::thread::yield_now;
 use warpweft_task::spawn::{self as tasks, SpawnInfo};
 use warpweft_task::{Abandon, BlockingHooks, Latch, Runnable, Why};
 
-/// How many fibers a blocked home resumes before it gives the worker back and asks for one again, behind what
-/// its policy puts first.
+/// The number of turns in which a blocked thread resumes its fibers before it gives the worker back. It then
+/// asks for a worker again, after what its policy puts first.
 const TURNS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     2
 } else {
@@ -32,7 +32,8 @@ const TURNS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 };
 
 impl StackContext {
-    /// Makes a task of each latent fork of this stack: it is about to wait, and they are others' to run.
+    /// Makes a task of each latent fork of this stack, which is about to wait, so that other threads can run
+    /// them.
     #[inline]
     pub(crate) fn promote_forks(&self, worker_ref: &WorkerRef) {
         if self.forks().may_have_untold() {
@@ -49,13 +50,13 @@ impl StackContext {
                 }
             });
             // Unwind: a policy that panics closes the pool, and its worker's `Local` is not touched any more.
-            // Frames below wait for others, and must not be unwound.
+            // Frames below wait for other threads, and must not be unwound.
             let _ = catch_unwind(AssertUnwindSafe(|| worker_ref.push(ticket, Why::Forked)));
         });
     }
 
-    /// Waits until `latch` is set, which a thread that took a fork of this stack will do. Never unwinds, but
-    /// in a forked child, if that thread stayed in the parent: then nobody works on the frame.
+    /// Waits until `latch` is set by the thread that took a fork of this stack. It never unwinds, except in a
+    /// forked child if that thread stayed in the parent: then no thread works on the frame.
     pub(crate) fn wait_for_fork(&self, latch: &Latch) {
         if self.stayed_in_parent() && !latch.is_set() {
             self.refuse_wait_for_fork();
@@ -74,27 +75,27 @@ impl StackContext {
         }
     }
 
-    /// The same for a thread that carries no worker, and wants none.
+    /// Waits on a thread that carries no worker, and needs none.
     fn sleep_without_worker(&self, latch: &Latch) {
         let thread_handle = self.thread_handle().sibling();
         let unpark = UnparkOnEnd(Arc::clone(&thread_handle));
         if let Err(token) = latch.register(self.job(move || drop(unpark))) {
-            // Its end is an assignment, of nothing.
+            // The end of the runnable is an assignment, of nothing.
             token.abandon(Abandon::Cancelled);
         }
         let assigned = thread_handle.handoff.wait();
         debug_assert_eq!(assigned, None, "a thread that did not ask for a worker");
     }
 
-    /// The same for one with fibers, in `blocking`: it may wait for what one of them does or holds, so it is
-    /// given workers to run them with.
+    /// Waits on a thread with fibers, in `blocking`. It may wait for what one of them does or holds, so it is
+    /// given workers to run them.
     fn sleep_for_fibers(&self, latch: &Latch) {
         let thread_handle = self.thread_handle();
         let had_entered = (!current::is(self.found())).then(current::get);
         thread_handle.expect_call();
         thread_handle.handoff.open();
         if let Err(token) = latch.register(thread_handle.unpark()) {
-            // Its end says the same.
+            // The end of the runnable has the same effect.
             token.abandon(Abandon::Cancelled);
         }
         self.sleep(thread_handle);
@@ -102,8 +103,8 @@ impl StackContext {
         had_entered.inspect(|&worker_ref| current::set(worker_ref));
     }
 
-    /// A wait in `blocking` is over, for which a fiber, or the fibers of the thread, may have been given a
-    /// worker: it goes.
+    /// Ends a wait in `blocking`, and gives the worker away that a fiber, or the fibers of the thread, may
+    /// have been given.
     fn stay_away(&self) {
         let pool = self.fibers().pool();
         if self.worker_ref().is_some()
@@ -113,7 +114,7 @@ impl StackContext {
         }
     }
 
-    /// This stack is about to be left for another one of its thread: what it has forked, others may do.
+    /// Promotes the forks of this stack, which is about to be left for another one of its thread.
     pub(crate) fn tell_forks(&self) {
         if !self.forks().may_have_untold() {
             return;
@@ -122,8 +123,8 @@ impl StackContext {
         self.tell_forks_through(worker_ref);
     }
 
-    /// A thread without a worker is about to wait: what it has forked, in `blocking` or adrift, others may
-    /// do.
+    /// Promotes the forks of a thread without a worker that is about to wait, in `blocking` or as a detached
+    /// thread.
     fn tell_others(&self) {
         self.tell_forks_through(self.fibers().detached());
     }
@@ -131,12 +132,12 @@ impl StackContext {
     fn tell_forks_through(&self, worker_ref: &WorkerRef) {
         let found = current::get();
         current::set(worker_ref);
-        // The tickets are pushed there.
+        // The runnables of the forks are pushed there.
         self.promote_forks(worker_ref);
         current::set(found);
     }
 
-    /// A hook of a policy may not, nor a waker that the poller calls on a worker.
+    /// Panics in a hook of a policy, and in a waker that the poller calls on a worker: they may not wait.
     pub(crate) fn may_wait(&self) {
         assert!(
             !self.is_in_policy(),
@@ -148,7 +149,7 @@ impl StackContext {
         );
     }
 
-    /// Waits until `latch` is set; see [`wait`]. A fiber comes here for forks and scopes alone.
+    /// Waits until `latch` is set; see [`wait`]. A fiber comes here for forks and scopes only.
     fn wait(&self, latch: &Latch, held: MustWait) -> bool {
         self.may_wait();
         if latch.is_set() {
@@ -176,7 +177,7 @@ impl StackContext {
         let Ok(spare) = pool.core().threads.reserve(self.thread_handle().pool()) else {
             self.work_meanwhile(|| latch.is_set());
             if self.worker_ref().is_none() {
-                // A task gave the worker to a blocked thread: so this one can wait as it should.
+                // A task gave the worker to a blocked thread, so this one can wait without a worker.
                 self.await_call(latch, None);
             }
             had_entered.inspect(|&worker_ref| current::set(worker_ref));
@@ -187,7 +188,7 @@ impl StackContext {
         true
     }
 
-    /// Switches to the thread's own stack by `switch`, which says whether this one is to be unwound.
+    /// Switches to the thread's own stack by `switch`, which returns true if this stack must unwind.
     pub(crate) fn switch_away(&self, fiber: &Fiber, held: MustWait, switch: impl FnOnce(MustWait) -> bool) {
         let held = if fiber.is_held() { MustWait::Yes } else { held };
         let found = self.found();
@@ -207,19 +208,19 @@ impl StackContext {
         }
     }
 
-    /// Hangs the token on the signal, gives the worker, if there is one, to the spare thread, and sleeps
-    /// until the token has run. Meanwhile the thread may be given workers to run its fibers with.
+    /// Registers the runnable with the latch, gives the worker, if there is one, to the spare thread, and
+    /// sleeps until the runnable has run. Meanwhile the thread may be given workers to run its fibers.
     fn await_call(&self, latch: &Latch, spare: Option<Arc<ThreadHandle>>) {
         let pool = self.fibers().pool();
         let thread_handle = self.own_thread_handle();
         thread_handle.expect_call();
         thread_handle.handoff.open();
-        let hung = latch.register(self.token(&thread_handle));
-        match (hung, spare) {
+        let registered = latch.register(self.token(&thread_handle));
+        match (registered, spare) {
             (Err(token), Some(spare)) => {
-                // It was set in the meantime.
+                // The latch was set in the meantime.
                 token.abandon(Abandon::Cancelled);
-                // The token's end has left an assignment behind; or somebody else a worker, for the fibers.
+                // The end of the runnable has left an assignment, or another thread a worker for the fibers.
                 match if thread_handle.handoff.close() {
                     None
                 } else {
@@ -245,10 +246,10 @@ impl StackContext {
         pool.core().threads.note(ThreadEvent::Resumed);
     }
 
-    /// Where a frame of this stack waits to be called.
+    /// Returns the handle at which a frame of this stack waits to be called.
     fn own_thread_handle(&self) -> Arc<ThreadHandle> {
-        // A fiber that must not switch holds its thread up: nobody gives that thread a worker for anything
-        // else.
+        // A fiber that must not switch blocks its thread. No thread gives that thread a worker for another
+        // purpose.
         if self.fiber().is_none() {
             Arc::clone(self.thread_handle())
         } else {
@@ -256,7 +257,7 @@ impl StackContext {
         }
     }
 
-    /// The thread has no worker, and wants one again: it goes into the queue for it.
+    /// Waits for a worker. The thread has none, and its runnable goes into the queue for one.
     pub(crate) fn queue_for_worker(&self) {
         let thread_handle = self.own_thread_handle();
         thread_handle.expect_call();
@@ -266,7 +267,7 @@ impl StackContext {
         self.fibers().pool().core().threads.note(ThreadEvent::Resumed);
     }
 
-    /// Sleeps until the token of this thread has run, or ended.
+    /// Sleeps until the runnable of this thread has run, or ended.
     fn sleep(&self, thread_handle: &Arc<ThreadHandle>) {
         let pool = self.fibers().pool();
         let mut told = false;
@@ -278,7 +279,7 @@ impl StackContext {
                     self.run_fibers(thread_handle);
                 } else if pool.is_closing() {
                     // Not all of them: a fiber of another thread may wait for this very frame, and those here
-                    // for that one.
+                    // for that fiber.
                     self.fibers().unwind_ready(self);
                     told = true;
                 }
@@ -291,9 +292,9 @@ impl StackContext {
                 return;
             }
             if self.worker_ref().is_some() {
-                // The fibers wait, and so does this frame: the worker goes.
+                // The fibers wait, and so does this frame: give the worker away.
                 if let Ok(spare) = pool.core().threads.reserve(self.thread_handle().pool()) {
-                    // OPEN first: who calls the frame from here on finds it so.
+                    // OPEN first: a thread that calls the frame from here on finds it so.
                     thread_handle.handoff.open();
                     if thread_handle.was_called() && thread_handle.handoff.close() {
                         return pool.core().threads.release(&spare);
@@ -308,7 +309,7 @@ impl StackContext {
                 }
             }
             thread_handle.handoff.open();
-            // OPEN first, here too. A call that found no worker taken is followed by a question for one,
+            // OPEN first, here too. A call that found no worker taken is followed by a request for one,
             // above.
             if thread_handle.is_dropped() && thread_handle.handoff.close() {
                 return;
@@ -316,7 +317,7 @@ impl StackContext {
         }
     }
 
-    /// The frame waits, and its thread was given a worker for the fibers.
+    /// Runs the fibers of the thread, which was given a worker for them while the frame waits.
     fn run_fibers(&self, thread_handle: &ThreadHandle) {
         for _ in 0..TURNS {
             // A fiber may have given the worker away.
@@ -329,9 +330,9 @@ impl StackContext {
         }
     }
 
-    /// The last resort where no spare thread can be had: runs other tasks on top of this frame until it is
-    /// `over`, or its thread has no worker any more. Counted, because it may deadlock where a task needs what
-    /// a frame below it holds.
+    /// Runs other tasks on top of this frame until it is `over`, or its thread has no worker any more. It is
+    /// the last resort where no spare thread is available. It is counted, because it may deadlock where a
+    /// task needs what a frame below it holds.
     fn work_meanwhile(&self, over: impl Fn() -> bool) {
         while !over() {
             let Some(worker_ref) = self.worker_ref() else {
@@ -339,16 +340,16 @@ impl StackContext {
             };
             let pool = self.fibers().pool();
             if pool.is_closing() {
-                // What the frame waits for may end only when the last worker has left.
+                // The event that the frame waits for may come only when the last worker has left.
                 // SAFETY: a frame below a hook does not come here, and one that panicked above is gone.
                 return unsafe { pool.leave_from_here() };
             }
-            // Unwind: what panics here is the policy, which closes the pool and is not called any more.
+            // Unwind: only the policy can panic here, which closes the pool and is not called any more.
             let worked = !worker_ref.is_in_policy()
                 && catch_unwind(AssertUnwindSafe(|| worker_ref.step())).unwrap_or(false);
             let may_resume = self.fiber().is_none() && self.worker_ref().is_some();
             let resumed = may_resume && self.fibers().run_one(self);
-            // One of them may have forked, on top of this frame of another task.
+            // A task may have forked, on top of this frame of another task.
             end_child_if(self.stayed_in_parent());
             if !worked && !resumed {
                 yield_now();
@@ -356,25 +357,28 @@ impl StackContext {
         }
     }
 
-    /// A task that calls the frame that waits at `thread_handle`, and gives it the worker that runs it.
+    /// Creates a task that calls the frame that waits at `thread_handle`, and gives it the worker that runs
+    /// the task.
     fn token(&self, thread_handle: &Arc<ThreadHandle>) -> Runnable {
         let resume = Resume(Some(Arc::clone(thread_handle)));
         self.job(move || resume.run())
     }
 
-    /// A task about this thread: its way back, or a fork of its stack.
+    /// Creates a task for this thread: its way back, or a fork of its stack.
     fn job(&self, body: impl FnOnce() + Send + 'static) -> Runnable {
         let info = SpawnInfo {
             pool: self.pool(),
             location: Location::caller(),
             name: None,
         };
-        // SAFETY: the stack context keeps the pool alive, and the thread does not end before its token has.
+        // SAFETY: the stack context keeps the pool alive, and the thread does not end before its runnable
+        // has.
         unsafe { tasks::detached_job(body, info) }
     }
 }
 
-/// The token of a thread that sleeps and wants no worker. Its end wakes the thread, whether it runs or not.
+/// The runnable of a thread that sleeps and needs no worker. Its end wakes the thread, whether it runs or
+/// not.
 struct UnparkOnEnd(Arc<ThreadHandle>);
 
 impl Drop for UnparkOnEnd {
@@ -383,14 +387,14 @@ impl Drop for UnparkOnEnd {
     }
 }
 
-/// The body of a blocked thread's token.
+/// The body of a blocked thread's runnable.
 struct Resume(Option<Arc<ThreadHandle>>);
 
 impl Resume {
     fn run(mut self) {
         if let Some(thread_handle) = self.0.take() {
             thread_handle.call();
-            // If it is not taken, the thread has a worker already, for its fibers.
+            // If the thread does not take it, it has a worker already, for its fibers.
             give_to(|worker| thread_handle.handoff.offer(worker));
         }
     }
@@ -398,7 +402,7 @@ impl Resume {
 
 impl Drop for Resume {
     fn drop(&mut self) {
-        // The token ended without having run: the pool closes, or its policy lost it.
+        // The runnable ended without having run: the pool closes, or its policy lost it.
         if let Some(thread_handle) = self.0.take() {
             thread_handle.call_dropped();
             thread_handle.handoff.offer(None);
@@ -406,23 +410,24 @@ impl Drop for Resume {
     }
 }
 
-/// A thread of this pool has done what a blocked frame waited for, and has nothing else on its stack: the
-/// frame goes on with its worker, at once.
+/// Resumes the frame that waits for `token`, at once and with this thread's worker. The caller, a thread of
+/// this pool, has done what the frame waited for, and has nothing else on its stack.
 ///
-/// Not through a queue, where other tasks come first: each of them might block in a lock that the frame
-/// holds, until no worker is left to run the token (rayon#592 by another way).
+/// It does not go through a queue, where other tasks come first. Each of them might block in a lock that the
+/// frame holds, until no worker is left to run the runnable (a variant of rayon#592).
 pub(crate) fn resume(token: Runnable) {
     match here().and_then(StackContext::worker_ref) {
-        // A token ends in one step.
+        // The runnable ends in one step.
         Some(_) => drop(token.run()),
         None => token.push(Why::Woken),
     }
 }
 
-/// How a thread of a pool waits: by giving its worker away, until its token runs. `false`: it carries none.
+/// Waits on a thread of a pool, which gives its worker away until its runnable runs. Returns `false` if the
+/// thread carries none.
 fn wait(latch: &Latch) -> bool {
     with_stack_context(|context| context.is_some_and(|context| context.wait(latch, MustWait::No)))
 }
 
-/// How code on a stack of a pool waits for what is not of this crate.
+/// The hooks by which code on a stack of a pool waits for what is not of this crate.
 pub(crate) static BLOCKING_HOOKS: BlockingHooks = BlockingHooks { wait, drive };

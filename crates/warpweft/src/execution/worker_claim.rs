@@ -1,4 +1,4 @@
-//! A thread that waits without a worker claims one, because a fiber of it is ready.
+//! The claim of a thread that waits without a worker and needs one, because a fiber of it is ready.
 
 use super::stack_context::{self, StackContext};
 use crate::threads::pool_ref::PoolRef;
@@ -8,9 +8,9 @@ use std::sync::Arc;
 use warpweft_task::Why;
 use warpweft_task::spawn::{self as tasks, SpawnInfo};
 
-/// Asks `pool`, which is the thread's, for a worker: by a task whose body gives the one that runs it.
+/// Asks `pool`, the thread's own, for a worker, by a task whose body gives away the worker that runs it.
 pub(crate) fn send_worker_to(pool: &dyn PoolRef, thread: &Arc<ThreadHandle>) {
-    let claim = Claim(Arc::clone(thread));
+    let claim = WorkerClaim(Arc::clone(thread));
     let info = SpawnInfo {
         pool: pool.header(),
         location: Location::caller(),
@@ -21,10 +21,10 @@ pub(crate) fn send_worker_to(pool: &dyn PoolRef, thread: &Arc<ThreadHandle>) {
     claim.push(Why::Woken);
 }
 
-/// The body of a task that gives the worker that runs it to a thread, because a fiber is ready there.
-struct Claim(Arc<ThreadHandle>);
+/// The body of a task that gives its worker to a thread that has a ready fiber.
+struct WorkerClaim(Arc<ThreadHandle>);
 
-impl Claim {
+impl WorkerClaim {
     fn run(&self) {
         if self.0.handoff.is_spare() {
             let withdrawn = |here: &StackContext| here.fibers().pool().core().threads.withdraw(&self.0);
@@ -34,16 +34,16 @@ impl Claim {
                     true
                 });
             }
-            // Otherwise it is reserved: it gets a worker, or is listed again and then asks again.
+            // Otherwise the thread is reserved: it gets a worker, or is listed again and then asks again.
         } else {
             stack_context::give_to(|worker| self.0.handoff.offer(worker));
         }
     }
 }
 
-impl Drop for Claim {
+impl Drop for WorkerClaim {
     fn drop(&mut self) {
-        // It ended without having run, or the thread needs no worker any more.
+        // The claim ended without having run, or the thread needs no worker any more.
         if self.0.pool().is_closing() {
             self.0.handoff.offer(None);
         }

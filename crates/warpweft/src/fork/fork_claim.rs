@@ -1,7 +1,8 @@
-//! A ticket: a latent fork as a task, for when its owner has to wait and others should run it.
+//! A claim settles which thread runs a latent fork that became a task.
 //!
-//! Owner and queue share a claim; whoever takes it first has the fork. A ticket that comes too late is stale:
-//! it looks at the claim, which it owns a share of, and never at the frame.
+//! An owner that has to wait turns its latent forks into stealable jobs. The owner and the queue share a
+//! claim; the first to take it runs the fork. A job whose claim is taken is stale. Its holder looks at the
+//! claim, of which it owns a share, and never at the frame.
 
 use super::stealable_job::{StealableJob, Stolen};
 use std::ptr::NonNull;
@@ -13,7 +14,7 @@ pub(crate) struct ForkClaim {
     runnable: NonNull<StealableJob>,
 }
 
-// SAFETY: it is reached through `take` only, by the one who gets it, and what it leads to is `Send`.
+// SAFETY: only the thread that wins `take` reaches the pointer, and what it leads to is `Send`.
 unsafe impl Send for ForkClaim {}
 // SAFETY: as above.
 unsafe impl Sync for ForkClaim {}
@@ -26,15 +27,15 @@ impl ForkClaim {
         }
     }
 
-    /// Whether the caller is the first.
+    /// Takes the claim. Returns true if the caller is the first.
     pub(crate) fn take(&self) -> bool {
-        // Ordering: Relaxed; the fork came with the ticket, through a queue, or never left its owner.
+        // Ordering: Relaxed; the fork came with the claim, through a queue, or never left its owner.
         !self.claimed.swap(true, Ordering::Relaxed)
     }
 
-    /// The fork, if it has not been claimed: for the task that the ticket is.
+    /// Returns the fork if it has not been claimed. The fork's task calls this.
     pub(crate) fn steal(&self) -> Option<Stolen> {
-        // SAFETY: the first one to claim it has it, and its owner waits for it then.
+        // SAFETY: the first thread to claim it has it, and its owner waits for it then.
         self.take().then(|| unsafe { Stolen::new(self.runnable) })
     }
 }

@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - `latent` and `tickets` are touched by the owner's thread alone.
-//! - `given` counts the jobs that others may have, and one for the owner until it has run all of its own. The
-//!   one that brings it to zero sets `done`, and touches nothing of the scope afterwards.
+//! - `given` counts the jobs that other threads may have, plus one for the owner until it has run all its own
+//!   jobs. The decrement that reaches zero sets `done`, and touches nothing of the scope afterwards.
 
 use super::fork_claim::ForkClaim;
 use super::record::Record;
@@ -19,13 +19,13 @@ use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync::Mutex;
 use warpweft_task::Latch;
 
-/// What a job panicked with.
+/// The payload of a job's panic.
 pub(crate) type Panic = Box<dyn Any + Send>;
 
-/// Where a scope keeps the first panic that nobody has asked for.
+/// The first panic of a scope that has not been collected yet.
 pub(crate) type FirstPanic = Mutex<Option<Panic>>;
 
-/// Notes a panic, unless there was one before.
+/// Keeps a panic, unless there is one already.
 pub(crate) fn note(place: &FirstPanic, panic: Panic) {
     let second = {
         let mut first = place.lock();
@@ -36,17 +36,17 @@ pub(crate) fn note(place: &FirstPanic, panic: Panic) {
             Some(panic)
         }
     };
-    // Unwind: what a panic was thrown with may panic in its own `Drop`.
+    // Unwind: the payload of the second panic may panic in its own `Drop`.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(second)));
 }
 
-/// What a scope has to do, for the stack that opened it.
+/// The jobs of an open scope, for the stack that opened it.
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    /// Those that nobody was told of, oldest first; younger than those with tickets. Touched by the owner's
-    /// thread alone.
+    /// The jobs that no other thread knows of, oldest first. They are younger than those with claims. Only
+    /// the owner's thread touches this.
     pub(crate) latent: RefCell<VecDeque<NonNull<StealableJob>>>,
-    /// Those whose ticket is in a queue, oldest first. Touched by the owner's thread alone.
+    /// The claims of the jobs that are in a queue, oldest first. Only the owner's thread touches this.
     pub(crate) tickets: RefCell<Vec<Arc<ForkClaim>>>,
     /// The youngest fork of the stack when the scope was opened: older than its jobs.
     pub(crate) found: *const Record,
@@ -66,7 +66,7 @@ impl Jobs {
         self.given.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Gives the oldest latent job away.
+    /// Hands the oldest latent job out.
     pub(crate) fn give_oldest(&self) -> Option<NonNull<StealableJob>> {
         let job = self.latent.borrow_mut().pop_front()?;
         self.give();
@@ -83,19 +83,19 @@ impl Jobs {
         }
     }
 
-    /// Makes a claim of a job that was on offer and that nobody has taken. It was counted when it was
-    /// offered.
+    /// Makes a claim of a job that was on offer and that no thief took. It was counted when it was offered.
     ///
-    /// The owner keeps the claim, too: a pool that closes drops the ticket, and then the owner runs the job.
+    /// The owner keeps the claim, too: if a closing pool drops the job's task, the owner runs the job.
     pub(crate) fn claim_offered(&self, job: NonNull<StealableJob>) -> Arc<ForkClaim> {
         let claim = Arc::new(ForkClaim::new(job));
         self.tickets.borrow_mut().push(Arc::clone(&claim));
         claim
     }
 
-    /// One of those that were given away has ended, or the owner is through with its own.
+    /// Counts the end of one job that was given away, or of the owner's own jobs. Returns true if it was the
+    /// last.
     pub(crate) fn end_one(&self) -> bool {
-        // Ordering: Release gives what the job did to the owner; Acquire takes it there.
+        // Ordering: Release gives the job's writes to the owner; Acquire takes them there.
         self.given.fetch_sub(1, Ordering::AcqRel) == 1
     }
 

@@ -1,24 +1,24 @@
-//! The latent forks of one stack.
+//! The list of latent forks of one stack.
 //!
 //! ```text
-//!   foot ──▶ ● ──▶ ● ──▶ ○ ──▶ ○ ──▶ ○          ● was offered or promoted   ○ latent: nobody knows of it
+//!   foot ──▶ ● ──▶ ● ──▶ ○ ──▶ ○ ──▶ ○          ● was offered or promoted   ○ latent: its stack alone knows it
 //!            oldest ▲                 ▲ youngest
 //!                   public            tail
 //! ```
 //!
 //! A join appends its second half and removes it when its first half has returned: a few stores. The oldest
-//! latent fork is on offer whenever the worker's offer is free; when the stack has to wait, all become
-//! tickets.
+//! latent fork is on offer whenever the worker's offer is free. When the stack has to wait, all latent forks
+//! become stealable jobs.
 //!
 //! # Invariants
 //!
-//! - The list is the thread's own; nobody else follows its pointers.
+//! - The list belongs to its thread; no other thread follows its pointers.
 //! - Records are removed youngest first, by the frames that hold them, so all of them are alive.
 //! - Public records come before latent ones. What is on offer is `public`, or a job of an open scope.
-//! - Scopes are opened and closed like frames; each knows the tail that it found, and so what is older than
-//!   its jobs.
-//! - `*watch == expect` says: the offer is free and something may be put there. With nothing to watch `watch`
-//!   points to `always`.
+//! - Scopes are opened and closed like frames. Each scope knows the tail that it found, and so which records
+//!   are older than its jobs.
+//! - `*watch == expect` means that the offer is free and something may be put there. With nothing to watch,
+//!   `watch` points to `always`.
 
 use super::fork_claim::ForkClaim;
 use super::jobs::Jobs;
@@ -30,33 +30,33 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 
-/// The value of `always`: no decision has it.
+/// The value of `always`. No decision has it.
 const FREE: u64 = u64::MAX;
-/// Never the value of `always`, and no decision: nothing is to be put on offer.
+/// A value of neither `always` nor a decision: nothing may be put on offer.
 const CLOSED: u64 = u64::MAX - 1;
 
-/// What became of a fork when its owner came back to it.
+/// The state of a fork when its owner comes back to it.
 pub(crate) enum TakenBack {
-    /// It was on offer, and is the owner's to run.
+    /// It was on offer. The owner runs it.
     Mine,
-    /// It was on offer. Somebody else runs it, and sets its signal when it is done.
+    /// It was on offer. A thief runs it, and sets its latch at the end.
     Taken,
-    /// It is not on offer any more: taken, or claimed by whoever comes first.
+    /// It is not on offer any more: it was taken, or the first to claim it runs it.
     Ticket,
 }
 
-/// `repr(C)`: what a switch of stacks looks at comes first, and lies together.
+/// `repr(C)`: the words that a switch of stacks reads come first, next to each other.
 #[repr(C)]
 pub(crate) struct List {
     tail: Cell<*const Record>,
     public: Cell<*const Record>,
-    /// What is on offer, or was when it was taken; null if nothing is.
+    /// The fork or job that is on offer, or was when it was taken; null if there is none.
     offered: Cell<*const StealableJob>,
-    /// Of the worker that the thread carries; null where nobody could take anything.
+    /// The offer of the worker that the thread carries; null where no thief can exist.
     offer: Cell<*const Offer<StealableJob>>,
-    /// The scope whose job it is; null for a fork.
+    /// The scope of the job on offer; null for a fork.
     scope: Cell<*const Jobs>,
-    /// Open scopes of this stack, the outermost first.
+    /// The open scopes of this stack, the outermost first.
     scopes: RefCell<Vec<NonNull<Jobs>>>,
     watch: Cell<*const AtomicU64>,
     expect: Cell<u64>,
@@ -80,16 +80,16 @@ impl List {
         }
     }
 
-    /// From now on forks are offered there, or nowhere. Nothing is on offer.
+    /// Offers forks at `offer` from now on, or nowhere if it is null. Nothing is on offer.
     ///
     /// # Safety
     ///
-    /// The list does not move any more. The offer is valid until the next call, and this thread's.
+    /// The list does not move any more. The offer is valid until the next call, and belongs to this thread.
     #[inline]
     pub(crate) unsafe fn attach(&self, offer: *const Offer<StealableJob>) {
         debug_assert!(self.offered.get().is_null());
         self.scope.set(ptr::null());
-        // A fiber that goes on finds the offer that it left, as a rule.
+        // A fiber that continues usually finds the offer that it left.
         if !ptr::eq(self.offer.get(), offer) || self.tail.get().is_null() {
             self.attach_anew(offer);
         }
@@ -109,13 +109,13 @@ impl List {
         }
     }
 
-    /// Where it offers forks.
+    /// Returns the offer at which this list offers forks.
     #[inline]
     pub(crate) fn offered_at(&self) -> *const Offer<StealableJob> {
         self.offer.get()
     }
 
-    /// What the next fork finds: the offer is free.
+    /// Notes that the offer is free, for the next fork.
     #[inline]
     fn nothing_on_offer(&self) {
         self.offered.set(ptr::null());
@@ -123,7 +123,7 @@ impl List {
         self.expect.set(FREE);
     }
 
-    /// Appends a latent record; gives its predecessor, and whether it is time to [offer](Self::offer)
+    /// Appends a latent record. Returns its predecessor, and true if it is time to [offer](Self::offer)
     /// something.
     ///
     /// # Safety
@@ -140,7 +140,7 @@ impl List {
         (before, unsafe { self.is_free() })
     }
 
-    /// Whether it is time to [offer](Self::offer) something.
+    /// Returns true if it is time to [offer](Self::offer) something.
     ///
     /// # Safety
     ///
@@ -153,8 +153,8 @@ impl List {
         watch.load(Ordering::Relaxed) == self.expect.get()
     }
 
-    /// Whether the youngest record is latent. Public ones come first, so it is public only if it is the last
-    /// of them.
+    /// Returns true if the youngest record is latent. Public records come first, so it is public only if it
+    /// is the last of them.
     #[inline]
     pub(crate) fn is_latent(&self, youngest: *const Record) -> bool {
         self.public.get() != youngest
@@ -166,10 +166,10 @@ impl List {
         self.tail.set(before);
     }
 
-    /// Puts the oldest fork or job that nobody was told of on offer, if there is one. Whether it did.
+    /// Puts the oldest latent fork or job on offer, if there is one. Returns true if it did.
     #[inline]
     pub(crate) fn offer(&self) -> bool {
-        // SAFETY: valid by the contract of `attach`; where there is none, the offer never seems free.
+        // SAFETY: valid by the contract of `attach`; where there is no offer, it never seems free.
         let offer = unsafe { &*self.offer.get() };
         if !self.offered.get().is_null() {
             offer.clear();
@@ -202,7 +202,7 @@ impl List {
         self.expect.set(taken(turn));
     }
 
-    /// The oldest latent record is latent no more.
+    /// Marks the oldest latent record as public.
     #[inline]
     fn told(&self, record: NonNull<Record>) -> NonNull<StealableJob> {
         // SAFETY: it is in the list, so it is alive.
@@ -211,7 +211,7 @@ impl List {
         record.cast()
     }
 
-    /// Takes the oldest fork or job out of the latent ones.
+    /// Removes the oldest fork or job from the latent ones and returns it.
     fn oldest(&self) -> Option<(NonNull<StealableJob>, *const Jobs)> {
         let latent = self.oldest_latent();
         for &jobs in &*self.scopes.borrow() {
@@ -227,7 +227,7 @@ impl List {
         Some((self.told(latent?), ptr::null()))
     }
 
-    /// Whether that record, which is in the list, is latent. Costs a walk; only scopes ask.
+    /// Returns true if that record of the list is latent. It walks the list; only scopes call it.
     fn is_in_latent_part(&self, record: *const Record) -> bool {
         let mut at = self.public.get();
         while at != self.tail.get() {
@@ -257,7 +257,7 @@ impl List {
     #[inline]
     pub(crate) fn back(&self, record: &Record, before: *const Record) -> TakenBack {
         debug_assert!(ptr::eq(self.tail.get(), record));
-        // All that is left in the list is older than a public record, so public too.
+        // All that is left in the list is older than a public record, so it is public, too.
         self.tail.set(before);
         self.public.set(before);
         if !ptr::eq(self.offered.get().cast(), record) {
@@ -269,7 +269,7 @@ impl List {
         }
     }
 
-    /// Takes back what is on offer: true if nobody has taken it.
+    /// Takes back what is on offer. Returns true if no thief has taken it.
     #[inline]
     fn withdraw(&self) -> bool {
         // SAFETY: valid by the contract of `attach`; something was published there.
@@ -278,7 +278,7 @@ impl List {
         mine
     }
 
-    /// Takes the job of that scope back which is on offer, if there is one and nobody has taken it.
+    /// Takes back the job of that scope that is on offer, if there is one and no thief has taken it.
     pub(crate) fn job_back(&self, jobs: &Jobs) -> Option<NonNull<StealableJob>> {
         let offered = NonNull::new(self.offered.get().cast_mut())?;
         if !ptr::eq(self.scope.get(), jobs) {
@@ -288,7 +288,7 @@ impl List {
         self.withdraw().then_some(offered)
     }
 
-    /// Whether there may be something that [`promote`](Self::promote) would tell of.
+    /// Returns true if [`promote`](Self::promote) may find something.
     #[inline]
     pub(crate) fn may_have_untold(&self) -> bool {
         !self.offered.get().is_null()
@@ -296,24 +296,24 @@ impl List {
             || !self.scopes.borrow().is_empty()
     }
 
-    /// Takes back what is on offer and makes a claim of each fork and job that nobody has taken, oldest fork
-    /// first: the stack is about to wait.
+    /// Takes back what is on offer, and makes a claim of each fork and job that no thief has taken, oldest
+    /// fork first. The stack is about to wait.
     pub(crate) fn promote(&self, mut ticket: impl FnMut(Arc<ForkClaim>)) {
         let scope = self.scope.replace(ptr::null());
         if let Some(offered) = NonNull::new(self.offered.get().cast_mut())
             && self.withdraw()
         {
             ticket(if scope.is_null() {
-                // SAFETY: it was on offer, and nobody has taken it.
+                // SAFETY: it was on offer, and no thief has taken it.
                 unsafe { Record::claimable(offered.cast()) }
             } else {
-                // SAFETY: what is on offer is of an open scope, which is alive.
+                // SAFETY: the job on offer belongs to an open scope, which is alive.
                 unsafe { &*scope }.claim_offered(offered)
             });
         }
         while let Some(record) = self.oldest_latent() {
             self.told(record);
-            // SAFETY: told just now.
+            // SAFETY: it was made public just now.
             ticket(unsafe { Record::claimable(record) });
         }
         for &jobs in &*self.scopes.borrow() {
@@ -322,21 +322,19 @@ impl List {
         }
     }
 
-    /// A scope is opened on this stack.
+    /// Opens a scope on this stack.
     ///
     /// # Safety
     ///
-    /// It stays where it is until it is [closed](Self::close_scope), in reverse order of several.
+    /// `jobs` stays where it is until it is [closed](Self::close_scope). Scopes are closed in reverse order.
     pub(crate) unsafe fn open_scope(&self, jobs: &Jobs) {
         self.scopes.borrow_mut().push(NonNull::from(jobs));
     }
 
-    /// The innermost scope has ended.
     pub(crate) fn close_scope(&self) {
         self.scopes.borrow_mut().pop();
     }
 
-    /// The youngest record, or the foot.
     #[inline]
     pub(crate) fn tail(&self) -> *const Record {
         self.tail.get()

@@ -10,8 +10,8 @@
 //! | `stealable_job` | what a thief gets |
 //! | `fork_claim` | a fork as a task, for when its owner has to wait |
 //!
-//! The list belongs to the stack, the offer to the worker. Why it is built like this, with the numbers, is in
-//! `docs/decisions/0008-fork-join.md`.
+//! The list belongs to the stack, the offer to the worker. See `README.md` beside this file for the states
+//! and the protocol. The reasons, with the numbers, are in `docs/decisions/0008-fork-join.md`.
 
 pub(crate) mod fork_claim;
 pub(crate) mod jobs;

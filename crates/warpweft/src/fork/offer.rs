@@ -1,4 +1,4 @@
-//! One fork on offer: a thief takes it, or its owner takes it back for the price of a store and a load.
+//! One fork on offer. A thief takes it, or its owner takes it back for the price of a store and a load.
 //!
 //! ```text
 //!   owner                                thief
@@ -10,19 +10,20 @@
 //!             yes: (t, WANTED) → (t, OWNER) by CAS decides
 //! ```
 //!
-//! Dekker with an asymmetric barrier: either the owner's read sees the wish, or the thief sees that the offer
-//! is gone. Only where both see each other, a compare-and-swap decides. The owner waits for nobody.
+//! This is Dekker's protocol with an asymmetric barrier: either the owner's read sees the request, or the
+//! thief sees that the offer is gone. Only where both see each other does a compare-and-swap decide. The
+//! owner never waits.
 //!
 //! # Invariants
 //!
-//! - `turn` and `word` are written by whoever carries the worker; `want` by thieves, and by the owner in a
-//!   contested turn.
+//! - `turn` and `word` are written by the thread that carries the worker; `want` by thieves, and by the owner
+//!   in a contested turn.
 //! - The word is null when a turn begins.
-//! - A turn is decided once: OWNER and TAKEN are final, and no wish regresses to an earlier turn.
-//! - A fork that was withdrawn is never touched by a thief: it reads the fork's address after it has won.
+//! - A turn is decided once: OWNER and TAKEN are final, and no request regresses to an earlier turn.
+//! - A thief never touches a fork that was withdrawn: it reads the fork's address after it has won.
 //!
-//! The idea of an offer that its owner takes back without a read-modify-write is that of THE protocol
-//! (Cilk-5) and of the split deque (Lace); the process-wide barrier is the kernel's `membarrier`.
+//! An offer that its owner takes back without a read-modify-write comes from the THE protocol (Cilk-5) and
+//! the split deque (Lace). The process-wide barrier is the kernel's `membarrier`.
 
 use std::ptr::{self, NonNull};
 use warpweft_platform::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -31,9 +32,9 @@ use warpweft_platform::delay;
 
 /// A thief asks for the fork of this turn.
 const WANTED: u64 = 1;
-/// A thief has it.
+/// A thief has the fork.
 const TAKEN: u64 = 2;
-/// The owner has it back, after a thief had asked.
+/// The owner has the fork back, after a thief had asked.
 const OWNER: u64 = 3;
 
 const fn word(turn: u64, state: u64) -> u64 {
@@ -44,12 +45,12 @@ const fn turn_of(want: u64) -> u64 {
     want >> 2
 }
 
-/// What [`Offer::decision`] shows when a thief has taken the fork of `turn`.
+/// Returns what [`Offer::decision`] shows when a thief has taken the fork of `turn`.
 pub(crate) const fn taken(turn: u64) -> u64 {
     word(turn, TAKEN)
 }
 
-/// The place where one worker offers one fork at a time. `T` is opaque here.
+/// The public slot in which one worker offers one fork at a time. `T` is opaque here.
 #[derive(Debug)]
 pub(crate) struct Offer<T> {
     word: AtomicPtr<T>,
@@ -68,20 +69,21 @@ impl<T> Offer<T> {
         }
     }
 
-    /// A thief has what was on offer, and its owner knows: makes room for the next. What was withdrawn needs
-    /// no clearing.
+    /// Makes room for the next fork after a thief has taken the present one and the owner knows. A withdrawn
+    /// fork needs no clearing.
     pub(crate) fn clear(&self) {
         self.word.store(ptr::null_mut(), Ordering::Relaxed);
     }
 
-    /// The owner offers `fork`; nothing else is on offer. Gives the number of the turn.
+    /// Offers `fork`; nothing else is on offer. Returns the number of the turn.
     ///
     /// `fork` stays valid until [`withdraw`](Self::withdraw) says that it is back, or until its thief is done
     /// with it.
     #[inline]
     pub(crate) fn publish(&self, fork: NonNull<T>) -> u64 {
         let turn = self.turn.load(Ordering::Relaxed) + 1;
-        // Ordering: Release, so that a thief that sees this turn does not see an earlier one's word any more.
+        // Ordering: Release, so that a thief that sees this turn does not see the word of an earlier turn any
+        // more.
         self.turn.store(turn, Ordering::Release);
         delay::point("offer.publish: turn");
         // Ordering: Release publishes what `fork` points to, and the turn.
@@ -89,14 +91,14 @@ impl<T> Offer<T> {
         turn
     }
 
-    /// The word in which [`taken`]`(turn)` appears when a thief has the fork. Owners compare it before each
-    /// fork.
+    /// Returns the word in which [`taken`]`(turn)` appears when a thief has the fork. Owners compare it
+    /// before each fork.
     pub(crate) fn decision(&self) -> &AtomicU64 {
         &self.want
     }
 
-    /// The owner takes what it offered last back: true. Or a thief has it: false. Called once per turn, at
-    /// most.
+    /// Takes the last fork back. Returns true if the owner has it, false if a thief does. It is called once
+    /// per turn at most.
     #[inline]
     pub(crate) fn withdraw(&self) -> bool {
         let turn = self.turn.load(Ordering::Relaxed);
@@ -110,8 +112,7 @@ impl<T> Offer<T> {
 
     #[cold]
     fn contest(&self, turn: u64, want: u64) -> bool {
-        // Ordering: Relaxed; the fork did not leave the owner's hands. If it did, its end is waited for
-        // elsewhere.
+        // Ordering: Relaxed; the fork did not leave its owner. If it did, another place waits for its end.
         want == word(turn, WANTED)
             && self
                 .want
@@ -119,10 +120,10 @@ impl<T> Offer<T> {
                 .is_ok()
     }
 
-    /// The turn of what is on offer, for thieves.
+    /// Returns the turn of the fork on offer, for thieves.
     pub(crate) fn look(&self) -> Option<u64> {
-        // Ordering: Acquire pairs with `publish`. A word between two looks at the same turn is of that turn,
-        // and there: to ask for a fork that is still to come would hide it from everybody.
+        // Ordering: Acquire pairs with `publish`. A word between two looks at the same turn belongs to that
+        // turn and is present. A request for a fork that is still to come would hide it from all thieves.
         let turn = self.turn.load(Ordering::Acquire);
         let there = !self.word.load(Ordering::Acquire).is_null();
         let want = self.want.load(Ordering::Relaxed);
@@ -130,13 +131,12 @@ impl<T> Offer<T> {
         (there && !decided && self.turn.load(Ordering::Relaxed) == turn).then_some(turn)
     }
 
-    /// How many forks were offered so far.
     pub(crate) fn turns(&self) -> u64 {
         self.turn.load(Ordering::Relaxed)
     }
 
-    /// A thief takes the fork of `turn`, if it is still there. Costs a system call, and an interruption of
-    /// the owner.
+    /// Takes the fork of `turn` for a thief, if it is still there. Costs a system call, and an interruption
+    /// of the owner.
     pub(crate) fn take(&self, turn: u64) -> Option<NonNull<T>> {
         let mut want = self.want.load(Ordering::Relaxed);
         loop {
@@ -144,7 +144,7 @@ impl<T> Offer<T> {
                 return None;
             }
             if want == word(turn, WANTED) {
-                // Another thief asked, and may be asleep: this one goes on as if it had asked itself.
+                // Another thief asked, and may be preempted: this one continues as if it had asked itself.
                 break;
             }
             match self.want.compare_exchange_weak(
@@ -161,8 +161,8 @@ impl<T> Offer<T> {
         self.barrier.heavy();
         delay::point("offer.take: everybody knows");
         // Ordering: Acquire pairs with `publish`. A word that is not null, read between two looks at the same
-        // turn, is of that turn: that of the next one is published after its turn, that of the last one was
-        // null before.
+        // turn, belongs to that turn: the next turn's word is published after that turn, and the last turn's
+        // word was null before.
         let fork = NonNull::new(self.word.load(Ordering::Acquire))?;
         if self.turn.load(Ordering::Acquire) != turn {
             return None;

@@ -2,21 +2,22 @@
 //!
 //! # When a fork is taken
 //!
-//! Not at once: to take one costs a system call here and an interruption there, some microseconds, and a
-//! small fork is done by then. A thief takes what it has seen on offer for [`RIPE_NS`]. Small trees are never
-//! disturbed, large ones spread within microseconds. If what it took was done sooner than that, it waits
-//! longer for the next, up to
-//! [`PARK_TIMEOUT_NS`]: a scope of a million empty jobs is not worth an interruption each.
+//! A thief does not take a fork at once. A theft costs a system call here and an interruption there, some
+//! microseconds, and a small fork is done by then. A thief takes what it has seen on offer for [`RIPE_NS`].
+//! So small trees are never disturbed, and large ones spread within microseconds. If the stolen fork took
+//! less time than that, the thief waits longer for the next one, up to [`PARK_TIMEOUT_NS`]. A scope of a
+//! million empty jobs is not worth an interruption each.
 //!
-//! # Who notices an offer
+//! # Which worker notices an offer
 //!
-//! A worker that searches, or the *watcher*: one worker without work that takes timed park instead of a sleep
-//! as long as forks come and go. So an owner that offers a fork wakes nobody, unless there is no watcher.
+//! A worker that searches notices it, or the *watcher*. The watcher is one worker without work that parks
+//! with a time-out instead of sleeping while forks come and go. So an owner that offers a fork wakes no
+//! worker, unless there is no watcher.
 //!
 //! ```text
-//!   owner:    offer; light barrier; is there a watcher? no: wake a sleeper, unless somebody searches
-//!   watcher:  no watcher; then it announces sleep and looks once more, or it has found work and leaves a successor
-//!             among the searchers, who will announce sleep and look once more
+//!   owner:    offer; light barrier; is there a watcher? no: wake a sleeper, unless a worker searches
+//!   watcher:  no watcher; then it announces sleep and looks once more, or it has found work and leaves a
+//!             successor among the searchers, which announces sleep and looks once more
 //! ```
 
 use super::offer::Offer;
@@ -27,8 +28,8 @@ use warpweft_platform::atomic::{AtomicBool, Ordering};
 use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::{CachePadded, clock};
 
-/// How long a fork is on offer before a thief takes it, in nanoseconds. Under the checkers, where no clock
-/// runs, it is taken at once.
+/// The time that a fork is on offer before a thief takes it, in nanoseconds. Under the checkers, where no
+/// clock runs, a thief takes it at once.
 const RIPE_NS: Option<u64> = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     None
 } else {
@@ -38,14 +39,14 @@ const RIPE_NS: Option<u64> = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 /// The length of a timed park where nothing ripens, or small forks come and go, in nanoseconds.
 const PARK_TIMEOUT_NS: u64 = 40_000;
 
-/// After so many timed park in which nothing was forked, the watcher sleeps.
+/// The number of timed parks without a fork after which the watcher sleeps.
 const TIMED_PARKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     1
 } else {
     25
 };
 
-/// More forks than that between two looks come and go.
+/// The number of forks between two looks above which the watcher does not wait for one to ripen.
 const FEW: u64 = 4;
 
 /// What a thief remembers from one look to the next.
@@ -53,16 +54,16 @@ const FEW: u64 = 4;
 pub(crate) struct OfferView {
     /// How much longer than [`RIPE_NS`] it lets forks ripen, in nanoseconds.
     reluctance: Cell<u64>,
-    /// The victim whose offer is ripening, the turn, and since when.
+    /// The victim whose offer is ripening, the turn, and the time since when.
     ripening: Cell<Option<(usize, u64, u64)>>,
-    /// All turns of the pool, when this worker looked last.
+    /// The sum of all turns of the pool at this worker's last look.
     turns: Cell<u64>,
     timed_parks: Cell<u32>,
     watches: Cell<bool>,
 }
 
 impl OfferView {
-    /// Whether this worker saw that offer at least so long ago. If not, it remembers it.
+    /// Returns true if this worker saw that offer at least `ripe_ns` ago. If not, it remembers the offer.
     fn has_ripened(&self, victim: usize, turn: u64, ripe_ns: u64) -> bool {
         let now = clock::now_ns();
         match self.ripening.get() {
@@ -76,7 +77,8 @@ impl OfferView {
         }
     }
 
-    /// What was taken at `start` is done: whether it was worth it.
+    /// Learns from a stolen fork that began at `start_ns` and is done: the thief becomes more or less
+    /// reluctant.
     pub(crate) fn learn(&self, start_ns: u64) {
         if let Some(ripe_ns) = RIPE_NS {
             let small = clock::now_ns() - start_ns < ripe_ns;
@@ -89,15 +91,15 @@ impl OfferView {
 #[derive(Debug)]
 pub(crate) struct OfferBoard {
     offers: Box<[CachePadded<Offer<StealableJob>>]>,
-    /// Whether there is somebody to take what another worker offers.
+    /// True if another worker can take what a worker offers.
     has_takers: bool,
-    /// Somebody takes timed park.
+    /// A worker parks with a time-out and watches the offers.
     watched: CachePadded<AtomicBool>,
     barrier: Asymmetric,
 }
 
 impl OfferBoard {
-    /// For so many workers, of which the first `takers` take forks.
+    /// For `workers` workers, of which the first `takers` take forks.
     pub(crate) fn new(workers: usize, takers: usize) -> Self {
         let barrier = Asymmetric::new();
         Self {
@@ -110,7 +112,7 @@ impl OfferBoard {
         }
     }
 
-    /// Where `worker` offers its forks; null if nobody could take them.
+    /// Returns the slot in which `worker` offers its forks; null if no thief can exist.
     pub(crate) fn of(&self, worker: usize) -> *const Offer<StealableJob> {
         if !self.has_takers {
             ptr::null()
@@ -119,7 +121,7 @@ impl OfferBoard {
         }
     }
 
-    /// After an offer: whether somebody has to be woken for it.
+    /// Returns true if an owner that has just made an offer must wake a worker for it.
     #[inline]
     pub(crate) fn is_unwatched(&self) -> bool {
         self.barrier.light();
@@ -127,13 +129,13 @@ impl OfferBoard {
         !self.watched.load(Ordering::Relaxed)
     }
 
-    /// From now on no offer wakes anybody: this is a forked child, and all who could take it stayed in the
-    /// parent.
+    /// Lets offers wake no worker from now on. This is a forked child: all threads that could take a fork
+    /// stayed in the parent.
     pub(crate) fn wake_nobody(&self) {
         self.watched.store(true, Ordering::Relaxed);
     }
 
-    /// Takes a ripe fork of somebody else's.
+    /// Takes a ripe fork of another worker.
     pub(crate) fn steal(&self, me: usize, seen: &OfferView) -> Option<Stolen> {
         let count = self.offers.len();
         let (victim, turn) = (1..count)
@@ -143,12 +145,12 @@ impl OfferBoard {
             return None;
         }
         let taken = self.offers[victim].take(turn)?;
-        // SAFETY: the offer gave it to us alone.
+        // SAFETY: the offer gave it to this thread alone.
         Some(unsafe { Stolen::new(taken) })
     }
 
-    /// Worker `me` found nothing anywhere and has announced that it sleeps: for how long it should, in
-    /// nanoseconds. `None`: until it is woken.
+    /// Returns for how many nanoseconds worker `me` should sleep. `me` found nothing anywhere and has
+    /// announced its sleep. `None` means until it is woken.
     pub(crate) fn park_timeout_ns(&self, seen: &OfferView) -> Option<u64> {
         if !self.has_takers {
             return None;
@@ -173,28 +175,30 @@ impl OfferBoard {
             }
             return Some(timed_park);
         }
-        // Ordering: Relaxed; who reads it true relies on the next look of the watcher, which is after it.
+        // Ordering: Relaxed; an owner that reads true relies on the next look of the watcher, which comes
+        // later.
         let watches = forked && !self.watched.swap(true, Ordering::Relaxed);
         seen.watches.set(watches);
         watches.then_some(timed_park)
     }
 
-    /// The worker has found work, and does not watch any more. To be called before it ceases to be a
-    /// searcher: the successor that it leaves looks at all offers.
+    /// Ends the watch of a worker that has found work. The caller does this before it leaves the searchers:
+    /// the successor that it leaves looks at all offers.
     pub(crate) fn stop_watching(&self, seen: &OfferView) {
         if seen.watches.replace(false) {
-            // Ordering: Relaxed; what follows, leaving the searchers or announcing sleep, orders it before
-            // somebody's look.
+            // Ordering: Relaxed; the next step, leaving the searchers or announcing sleep, orders it before
+            // another worker's look.
             self.watched.store(false, Ordering::Relaxed);
         }
     }
 
-    /// Whether a thief looks again at once: under the checkers, where no clock lets a fork ripen.
+    /// Returns true if a thief must look again at once. This is so under the checkers only, where no clock
+    /// lets a fork ripen.
     pub(crate) fn insists(&self) -> bool {
         RIPE_NS.is_none() && self.any()
     }
 
-    /// Whether somebody offers something.
+    /// Returns true if any worker offers something.
     pub(crate) fn any(&self) -> bool {
         self.offers.iter().any(|offer| offer.look().is_some())
     }

@@ -1,11 +1,11 @@
-//! The record of a latent fork, whatever its closure is: its place in the list of its stack, and what tells
-//! that it is done.
+//! The record of a latent fork: its link in the list of its stack, and the latch that reports its end. It
+//! does not depend on the closure's type.
 //!
 //! # Invariants
 //!
 //! - A record stays where it is, and valid, until its owner has it back or its thief has set `done`.
-//! - `next` and `claim` are the owner's; whether a record is latent, its list knows. `told` is written before
-//!   the record becomes visible to anybody else.
+//! - `next` and `claim` belong to the owner. The list knows which records are latent. `told` is written
+//!   before the record becomes visible to another thread.
 //! - Publish last: after `done` the thief touches nothing of the frame.
 
 use super::fork_claim::ForkClaim;
@@ -16,27 +16,27 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_task::Latch;
 
-/// What is the same for all forks.
+/// The part of a fork that does not depend on its closure.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Record {
     head: StealableJob,
-    /// The next younger one; written when there is one.
+    /// The next younger record; written when there is one.
     next: UnsafeCell<MaybeUninit<NonNull<Record>>>,
-    /// Written when others are told. A join that nobody hears of does not pay for it.
+    /// Written when other threads learn of the fork. A join that stays latent does not pay for it.
     told: UnsafeCell<MaybeUninit<Told>>,
 }
 
-/// What a fork needs when its owner is not alone with it.
+/// What a fork needs once other threads can see it.
 struct Told {
-    /// Set when whoever took it is done with it.
+    /// Set when the thread that took the fork is done with it.
     done: Latch,
     /// The owner's share of its claim.
     claim: Cell<Option<Arc<ForkClaim>>>,
 }
 
 impl Record {
-    /// `run` is called by who has it: see [`StealableJob`].
+    /// The thread that has the fork calls `run`: see [`StealableJob`].
     #[inline]
     pub(crate) fn new(run: unsafe fn(NonNull<StealableJob>, By)) -> Self {
         Self {
@@ -54,26 +54,26 @@ impl Record {
 
     /// # Safety
     ///
-    /// It is not the youngest: `set_next` was called.
+    /// The record is not the youngest: `set_next` was called.
     pub(crate) unsafe fn next(&self) -> NonNull<Self> {
         // SAFETY: by contract.
         unsafe { self.next.get().cast::<NonNull<Self>>().read() }
     }
 
-    /// The foot of a list; it is never offered.
+    /// Creates the foot of a list. It is never offered.
     pub(crate) fn foot() -> Self {
         unsafe fn nothing(_: NonNull<StealableJob>, _: By) {}
         Self::new(nothing)
     }
 
-    /// It is latent no more.
+    /// Makes the record ready to be seen by other threads. It is not latent any more.
     #[inline]
     pub(crate) fn tell(&self) {
         let told = Told {
             done: Latch::new(),
             claim: Cell::new(None),
         };
-        // SAFETY: a latent record is its owner's alone.
+        // SAFETY: a latent record belongs to its owner alone.
         unsafe { self.told.get().cast::<Told>().write(told) };
     }
 
@@ -81,25 +81,25 @@ impl Record {
     ///
     /// `tell` was called.
     unsafe fn told(&self) -> &Told {
-        // SAFETY: written by `tell`, and afterwards only reached by `&`.
+        // SAFETY: `tell` has written it, and afterwards it is only reached by `&`.
         unsafe { &*self.told.get().cast::<Told>() }
     }
 
-    /// Set when whoever took it is done with it.
+    /// Returns the latch that is set when the thread that took the fork is done with it.
     ///
     /// # Safety
     ///
-    /// It is latent no more.
+    /// The record is not latent any more.
     pub(crate) unsafe fn done(&self) -> &Latch {
         // SAFETY: by contract.
         &unsafe { self.told() }.done
     }
 
-    /// Makes a claim that others may use.
+    /// Makes a claim that other threads may use.
     ///
     /// # Safety
     ///
-    /// It is latent no more, and its owner's alone.
+    /// The record is not latent any more, and belongs to its owner alone.
     pub(crate) unsafe fn claimable(this: NonNull<Self>) -> Arc<ForkClaim> {
         let claim = Arc::new(ForkClaim::new(this.cast()));
         // SAFETY: by the module's first invariant the record is valid.
@@ -109,11 +109,11 @@ impl Record {
         claim
     }
 
-    /// The owner's share of the claim.
+    /// Takes the owner's share of the claim.
     ///
     /// # Safety
     ///
-    /// It is latent no more.
+    /// The record is not latent any more.
     pub(crate) unsafe fn take_claim(&self) -> Option<Arc<ForkClaim>> {
         // SAFETY: by contract.
         unsafe { self.told() }.claim.take()

@@ -1,48 +1,48 @@
-//! What a thief gets: something to run once, and nothing else that it could do with it.
+//! What a thief gets: a job to run once. A thief can do nothing else with it.
 
 use std::ptr::NonNull;
 
-/// The head of everything that may be taken. `repr(C)` types start with it.
+/// The head of each structure that a thief may take. `repr(C)` types start with it.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct StealableJob {
-    /// Runs it, and tells its owner if that is somebody else.
+    /// Runs the job, and reports its end to the owner if another thread ran it.
     ///
     /// # Safety
     ///
-    /// The caller alone has it, by an offer or a claim or because nobody was told of it, and uses the pointer
-    /// no more.
+    /// The caller alone has the job: by an offer, by a claim, or because no other thread knew of it. The
+    /// caller does not use the pointer afterwards.
     pub(crate) run: unsafe fn(NonNull<StealableJob>, By),
 }
 
-/// Who runs it.
+/// The thread that runs a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
-    /// The one who made it, and told nobody.
+    /// The thread that made it; no other thread knew of it.
     Owner,
-    /// Whoever took it; or its owner, who took it back after others were told.
+    /// The thread that took it, or the owner that took it back after other threads knew of it.
     Taker,
 }
 
-/// The right to run what was taken from its owner. It is to be run.
+/// The right to run a job that was taken from its owner. The holder must run it.
 #[derive(Debug)]
 #[must_use = "its owner waits for it"]
 pub(crate) struct Stolen(NonNull<StealableJob>);
 
-// SAFETY: what it leads to is `Send` (forks and jobs of scopes demand it), and in this thread's hands alone.
+// SAFETY: what it leads to is `Send` (forks and jobs of scopes demand it), and only this thread reaches it.
 unsafe impl Send for Stolen {}
 
 impl Stolen {
     /// # Safety
     ///
-    /// It was taken from its owner by the caller, once, by an offer or a claim.
+    /// The caller took the job from its owner, once, by an offer or a claim.
     pub(crate) unsafe fn new(taken: NonNull<StealableJob>) -> Self {
         Self(taken)
     }
 
-    /// Runs it and tells its owner. A panic is its owner's.
+    /// Runs the job and reports its end to the owner, which also receives a panic.
     pub(crate) fn run(self) {
-        // SAFETY: the owner waits until it is done.
+        // SAFETY: the owner waits until the job is done.
         let run = unsafe { self.0.as_ref() }.run;
         // SAFETY: by the contract of `new` it is run once, and not by its owner.
         unsafe { run(self.0, By::Taker) };

@@ -5,81 +5,82 @@ use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::thread::{pause, sharply};
 use warpweft_queue::EventCount;
 
-/// How a worker without work waits for some, and how it is woken.
+/// How an idle worker waits for work, and how it is woken.
 #[derive(Debug)]
 pub(crate) struct Idle {
     events: EventCount,
-    /// Looks at others' work before sleep is announced.
+    /// Looks at other workers' queues before sleep is announced.
     rounds: u32,
 }
 
-/// What waiting came to.
+/// How a wait ended.
 #[derive(Debug)]
 pub(crate) enum Waited<T> {
-    /// Work.
+    /// The worker found work.
     Found(T),
-    /// What came while the worker slept in its bed has been handed out: there may be work of its own.
+    /// The worker slept in the poller and has handed out what happened there: its own queue may hold tasks.
     Unparked,
     /// The pool closes.
     Stop,
 }
 
-/// Who waits: where it looks for work, and where it may sleep.
+/// An idle worker: where it looks for work, and where it may sleep.
 pub(crate) trait Searcher {
-    /// Work.
+    /// A unit of work.
     type Found;
-    /// Another place to sleep.
+    /// A second place to sleep.
     type PollerPark: PollerPark;
-    /// Looks for work. Called again and again, and may miss things.
+    /// Looks for work. It is called repeatedly, and may overlook work.
     fn look(&mut self) -> Option<Self::Found>;
-    /// The last look before sleep, which misses nothing.
+    /// The last look before sleep. It overlooks nothing.
     fn scan(&mut self) -> Option<Self::Found>;
-    /// Whether it is to wait no longer.
+    /// Returns true if the worker must wait no longer.
     fn stops(&self) -> bool;
-    /// It goes to sleep.
     fn parks(&self);
-    /// Whether it is to look again after so many nanoseconds, because something is there that is not yet to
-    /// be taken.
+    /// Returns the nanoseconds after which the worker must look again, because there is something that it may
+    /// not take yet.
     fn park_timeout_ns(&mut self) -> Option<u64>;
-    /// Another place to sleep, or to timed park if it `timed_parks`, if there is one and nobody is in it.
-    /// That it is free counts as work, which one sleeper takes.
+    /// Returns the second place to sleep, if there is one and it is free. The sleep there is a timed one if
+    /// `timed_parks` is true.
+    /// A free place counts as work, which one sleeper takes.
     fn poller_park(&self, timed_parks: bool) -> Option<Self::PollerPark>;
-    /// Whether one look is enough before sleep is announced: what comes will say so.
+    /// Returns true if one look is enough before sleep is announced, because an event will report what comes.
     fn is_in_haste(&self) -> bool;
-    /// Whether `look` has left a task to its owner since this was asked last.
+    /// Returns true if `look` has left a task to its owner since the last call.
     fn has_left(&mut self) -> bool;
 }
 
-/// Somewhere else to sleep: a poller. Whoever has it sleeps there alone.
+/// A second place to sleep: a poller. Its holder sleeps there alone.
 pub(crate) trait PollerPark {
-    /// Sleeps until something happens there, somebody wakes the sleeper, or `at_most_ns` nanoseconds are
+    /// Sleeps until an event happens there, another thread wakes the sleeper, or `at_most_ns` nanoseconds are
     /// over.
     fn sleep(&mut self, at_most_ns: Option<u64>);
-    /// Leaves the bed, and hands out what happened; whether there was anything.
+    /// Leaves the poller and hands out the events. Returns true if there were any.
     fn wake(self) -> bool;
 }
 
-/// The longest pause between two looks, in spin hints: one to ten microseconds. A look fetches the line of a
-/// mailbox that its owner writes to all the time; who looks too often slows down the one who has the work.
+/// The longest pause between two looks, in spin hints: one to ten microseconds. A look fetches the cache line
+/// of a mailbox that its owner writes to all the time. Looks that are too frequent slow the owner down.
 const LONGEST_PAUSE: u32 = 256;
 
-/// For how long a searcher that lingers sleeps between two looks, in nanoseconds,
+/// The time that a lingering searcher sleeps between two looks, in nanoseconds.
 const SPIN_NS: u64 = 50_000;
-/// how often before it announces its sleep,
+/// The largest number of such looks before the searcher announces sleep.
 const LINGERS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     1
 } else {
     40
 };
-/// and how often without having seen what it lingers for.
+/// The number of such looks in a row that see no lone task, after which the searcher stops lingering.
 const IN_VAIN: u32 = 4;
 
 impl Idle {
-    /// For workers `0..workers`, all awake.
+    /// Creates the protocol's state for workers `0..workers`, all awake.
     pub(crate) fn new(workers: usize) -> Self {
-        // At most half of the workers search: one finds what there is, and leaves a successor when it does.
+        // At most half of the workers search. One searcher finds what there is, and leaves a successor when
+        // it does.
         let searchers = (workers / 2).max(1);
-        // A worker alone has nobody to rob: what comes from outside wakes it.
+        // A single worker has no victim: work from outside wakes it.
         let rounds = match workers {
             1 => 1,
             _ if cfg!(any(warpweft_loom, warpweft_shuttle)) => 2,
@@ -91,14 +92,14 @@ impl Idle {
         }
     }
 
-    /// Worker `w`, which is the `searcher`, has nothing of its own: waits until there is something, or it is
-    /// to stop.
+    /// Waits until there is work for worker `w`, which is the `searcher`, or until it has to stop. The
+    /// worker's own queue is empty.
     pub(crate) fn wait<S: Searcher>(&self, w: usize, searcher: &mut S) -> Waited<S::Found> {
-        // Registered searchers keep pushes from waking sleepers. With nobody asleep there is nothing to keep,
-        // and the word, which every push reads, is left alone.
-        let nobody_sleeps = self.events.snapshot().1 == 0;
-        let mut registered = !nobody_sleeps && self.events.try_search();
-        let mut searching = nobody_sleeps || registered;
+        // Registered searchers keep pushes from waking sleepers. Without sleepers there is nothing to keep,
+        // so the word, which every push reads, stays untouched.
+        let no_sleeper = self.events.snapshot().1 == 0;
+        let mut registered = !no_sleeper && self.events.try_search();
+        let mut searching = no_sleeper || registered;
         let mut rounds = self.rounds;
         loop {
             if searcher.stops() {
@@ -127,7 +128,7 @@ impl Idle {
                 return Waited::Found(found);
             } else {
                 let timed_park = searcher.park_timeout_ns();
-                // After the announcement: whoever left the bed before looks for sleepers after that.
+                // After the announcement: a worker that left the poller before looks for sleepers after that.
                 let poller_park = if timed_park == Some(0) {
                     None
                 } else {
@@ -149,23 +150,24 @@ impl Idle {
                     (None, None) => self.events.park(w),
                 }
             }
-            // After `cancel` and after `park` alike.
+            // After both `cancel` and `park` the worker is counted as a searcher.
             registered = true;
             searching = true;
         }
     }
 
-    /// Sleeps in `poller_park`; whether anything happened there.
+    /// Sleeps in `poller_park`. Returns true if anything happened there.
     fn park_in(&self, w: usize, mut poller_park: impl PollerPark, timed_park: Option<u64>) -> bool {
         self.events.park_elsewhere(w, || match timed_park {
             Some(_) => sharply(|| poller_park.sleep(timed_park)),
             None => poller_park.sleep(None),
         });
-        // Registered as a searcher again: what is handed out here wakes nobody; whoever ends the search does.
+        // The worker is a registered searcher again: what it hands out wakes no sleeper. The end of the
+        // search wakes one.
         poller_park.wake()
     }
 
-    /// Says how a worker in its bed is woken.
+    /// Sets the function that wakes a worker that sleeps in the poller.
     pub(crate) fn unpark_by(&self, unpark: impl Fn() + Send + Sync + 'static) {
         self.events.unpark_by(unpark);
     }
@@ -187,9 +189,9 @@ impl Idle {
         None
     }
 
-    /// Goes on searching, with sleeps between the looks, as long as it sees tasks that their owner is about
-    /// to run. Were it announced as asleep, the next such task would wake it, which costs that owner more
-    /// than the task.
+    /// Continues to search, with sleeps between the looks, while it sees tasks that their owner is about to
+    /// run. If the worker were announced as asleep, the next such task would wake it. The wake would cost the
+    /// owner more than the task.
     fn spin_then_park<S: Searcher>(rounds: u32, searcher: &mut S) -> Option<S::Found> {
         if rounds == 1 || !searcher.has_left() {
             return None;
@@ -207,42 +209,43 @@ impl Idle {
         None
     }
 
-    /// The last searcher leaves a successor, for nobody else was told of what came in while it searched.
+    /// Ends a search. The last searcher leaves a successor, because pushes woke no worker while it searched.
     fn end_search(&self) {
         if self.events.found() {
             self.events.notify_one();
         }
     }
 
-    /// Whether worker `w` is neither asleep nor about to be.
+    /// Returns true if worker `w` is neither asleep nor about to be.
     pub(crate) fn is_awake(&self, w: usize) -> bool {
         self.events.is_awake(w)
     }
 
-    /// Work that anybody can do became visible. Returns whether a sleeper was woken.
+    /// Wakes one sleeper for work that any worker can do and that is visible now. Returns true if it woke
+    /// one.
     #[inline]
     pub(crate) fn wake_one(&self) -> bool {
         self.events.notify_one()
     }
 
-    /// Whether [`wake_one`](Idle::wake_one) would wake somebody at this moment: it has to be called then, and
-    /// need not be otherwise.
+    /// Returns true if [`wake_one`](Idle::wake_one) would wake a sleeper now. The call is necessary then, and
+    /// only then.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         self.events.is_wanted()
     }
 
-    /// Work became visible that worker `w` should do.
+    /// Wakes worker `w` for work that is visible now and that `w` should do. Returns true if it slept.
     pub(crate) fn wake(&self, w: usize) -> bool {
         self.events.notify(w)
     }
 
-    /// `stop` became true.
+    /// Wakes all workers after `stop` became true.
     pub(crate) fn wake_all(&self) {
         self.events.notify_all();
     }
 
-    /// How many workers search and how many sleep at this moment.
+    /// Returns the numbers of workers that search and that sleep at this moment.
     pub(crate) fn snapshot(&self) -> (usize, usize) {
         self.events.snapshot()
     }
@@ -265,8 +268,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A worker beside others that finds `"found"` at its look number `at`, and in its last one what is
-    /// `late`.
+    /// A worker that finds `"found"` at look number `at`, and `late` in its last look.
     struct Looks<'idle, S, L> {
         idle: &'idle Idle,
         looked: u32,
@@ -283,8 +285,11 @@ pub(crate) mod tests {
 
         fn look(&mut self) -> Option<&'static str> {
             self.looked += 1;
-            assert!(!self.idle.wake_one(), "somebody searches");
-            assert!(self.looked <= self.idle.rounds + LINGERS, "it lingers for ever");
+            assert!(!self.idle.wake_one(), "a searcher is registered");
+            assert!(
+                self.looked <= self.idle.rounds + LINGERS,
+                "it never stops lingering"
+            );
             (self.looked == self.at).then_some("found")
         }
 
@@ -315,8 +320,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// What worker `w` does that finds `"late"` in its last look and, at look number `at`, `"found"`; and how
-    /// often it looked.
+    /// Runs worker `w` until it finds `"late"` in its last look or `"found"` at look number `at`. Returns
+    /// what it found and the number of its looks.
     fn looks(
         w: usize,
         idle: &Idle,
@@ -344,15 +349,15 @@ pub(crate) mod tests {
     const NEVER: u32 = u32::MAX;
 
     #[test]
-    fn who_sees_lone_tasks_goes_on_searching() {
+    fn a_searcher_that_sees_lone_tasks_lingers() {
         let idle = Idle::new(2);
         let spins = idle.rounds;
         let found = looks(0, &idle, spins + LINGERS / 2, |_| false, false, |_| true);
         assert_eq!(found, (Some("found"), spins + LINGERS / 2));
-        // Not for ever: what it may have overlooked is found in the end.
+        // It stops in the end: the last look finds what it may have overlooked.
         let found = looks(0, &idle, NEVER, |_| false, false, |_| true);
         assert_eq!(found, (Some("late"), spins + LINGERS));
-        // And not without a reason.
+        // It does not linger without a reason.
         let found = looks(0, &idle, NEVER, |_| false, false, |_| false);
         assert_eq!(found, (Some("late"), spins));
         let found = looks(0, &idle, NEVER, |_| false, false, |looked| looked <= spins);
@@ -361,7 +366,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn who_is_to_stop_or_in_haste_does_not_linger() {
+    fn a_searcher_that_stops_or_is_in_haste_does_not_linger() {
         let idle = Idle::new(2);
         let spins = idle.rounds;
         let found = looks(0, &idle, NEVER, |looked| looked > spins, false, |_| true);
@@ -371,9 +376,9 @@ pub(crate) mod tests {
         assert_eq!(idle.snapshot(), (0, 0));
     }
 
-    /// The worker beside it sleeps, and is not woken meanwhile: `looks` checks that.
+    /// The other worker sleeps and is not woken meanwhile: `looks` checks that.
     #[test]
-    fn who_lingers_is_called_by_nobody_and_neither_is_another() {
+    fn a_push_wakes_no_worker_while_one_lingers() {
         let idle = Arc::new(Idle::new(2));
         let over = Arc::new(AtomicBool::new(false));
         let (theirs, told) = (Arc::clone(&idle), Arc::clone(&over));

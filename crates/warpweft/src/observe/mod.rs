@@ -1,4 +1,4 @@
-//! What a pool tells about itself.
+//! The counters that a pool reports about itself.
 
 use warpweft_policy::CounterSet;
 
@@ -6,17 +6,17 @@ use warpweft_policy::CounterSet;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolCounters {
-    /// One set for each worker that was asked for.
+    /// One set for each worker of the pool, without the compensating ones.
     pub workers: Vec<CounterSet>,
     /// One set for each compensating worker, whose numbers follow; see
     /// [`Builder::stuck_after`](crate::Builder::stuck_after).
     pub compensating: Vec<CounterSet>,
-    /// What threads outside the pool counted.
+    /// What external threads counted.
     pub outside: CounterSet,
 }
 
 impl PoolCounters {
-    /// The sum over all workers and those outside.
+    /// Returns the sum over all workers and all external threads.
     #[must_use]
     pub fn total(&self) -> CounterSet {
         self.workers

@@ -4,7 +4,7 @@
 //!
 //! - `header` is the first field, and the core is the first field of a pool: a pointer to the header is a
 //!   pointer to the pool.
-//! - What is counted of the threads, workers and tasks is counted here; what the policy holds is in
+//! - The threads, workers and tasks are counted here. The state that the policy holds is in
 //!   `scheduler/pool.rs`.
 
 use super::info::PoolInfo;
@@ -32,9 +32,9 @@ use warpweft_task::{Pending, Runnable};
 #[repr(C)]
 pub(crate) struct PoolCore {
     pub(crate) header: PoolHeader,
-    /// How many workers were asked for.
+    /// The requested number of workers.
     pub(crate) asked: usize,
-    /// How many there may be, compensating workers included.
+    /// The largest number of workers, compensating workers included.
     slots: usize,
     pub(crate) info: PoolInfo,
     pub(crate) idle: Idle,
@@ -45,19 +45,19 @@ pub(crate) struct PoolCore {
     pub(crate) stacks: Arc<Stacks>,
     pub(crate) driver: DriverOwner,
     pub(crate) offer_board: OfferBoard,
-    /// Tasks that the policy dropped. They are cancelled where none of its code is on the stack.
+    /// Tasks that the policy dropped. They are cancelled where none of the policy's code is on the stack.
     pub(crate) lost: Locked<Runnable>,
     pub(crate) ledger: Ledger,
-    /// What the policy did wrong, if the pool closed for that, or kept tasks beyond the end.
+    /// The fault of the policy, if the pool closed for one, or the policy kept tasks beyond the end.
     pub(crate) fault: OnceLock<String>,
-    /// What was counted outside of workers.
+    /// What external threads counted.
     pub(crate) outside: Counters,
-    /// Of the process that the workers run in.
+    /// The generation of the process that the workers run in.
     generation: u64,
     _listed: process::Listed,
 }
 
-/// What a pool is made of.
+/// The parts of which a pool is made.
 pub(crate) struct Parts {
     pub(crate) info: PoolInfo,
     pub(crate) threads: ThreadSet,
@@ -67,7 +67,7 @@ pub(crate) struct Parts {
 }
 
 impl PoolCore {
-    /// The core of the pool at `address`, which has that header.
+    /// Creates the core of the pool at `address`, which has that header.
     pub(crate) fn new(parts: Parts, header: PoolHeader, address: usize) -> Self {
         let (asked, slots) = (parts.info.workers, parts.info.slots);
         Self {
@@ -92,18 +92,19 @@ impl PoolCore {
         }
     }
 
-    /// Whether this is a forked child of the process that the workers run in.
+    /// Returns true in a forked child of the process that the workers run in.
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
         process::generation() != self.generation
     }
 
-    /// Wakes the worker that the policy named, and counts it for the worker that pushed if there is one.
+    /// Wakes the worker that the policy named, and counts the wake for the worker that pushed, if there is
+    /// one.
     pub(crate) fn wake(&self, wake: Wake, counters: Option<&Counters>) {
         let woken = match wake {
             Wake::None => false,
             Wake::Worker(worker) if worker.0 < self.asked => self.idle.wake(worker.0),
-            // A policy that names a worker that is not there gets any.
+            // If the policy names a worker that does not exist, any worker is woken.
             Wake::Any | Wake::Worker(_) => self.idle.wake_one(),
         };
         if woken {
@@ -114,18 +115,17 @@ impl PoolCore {
         }
     }
 
-    /// Something became visible that only the thread that carries that worker looks at.
+    /// Wakes the worker for something visible that only the thread that carries it looks at.
     pub(crate) fn wake_worker(&self, worker: usize) {
         if worker < self.asked {
             self.wake(Wake::Worker(WorkerId(worker)), None);
         } else {
-            // Compensating workers sleep in the poller and nowhere else, and are not among the sleepers that
-            // pushes wake.
+            // Compensating workers sleep in the poller only, and are not among the sleepers that pushes wake.
             self.driver.wake_standby(worker);
         }
     }
 
-    /// The driver of its sockets and timers; made at the first call.
+    /// Returns the driver of the pool's sockets and timers. The first call makes it.
     ///
     /// # Errors
     ///
@@ -137,16 +137,16 @@ impl PoolCore {
         self.driver.driver(self.slots, &self.idle)
     }
 
-    /// The task, which has a place, is this pool's.
+    /// Enters a task that has a place in this pool.
     pub(crate) fn admit(&self, task: &mut Pending) {
         self.owned_tasks.enter_admitted(task);
     }
 
-    /// Begins the end: spawns are refused, workers leave after their present task.
+    /// Begins the end: spawns are refused, and workers leave after their present task.
     pub(crate) fn close(&self) {
         self.threads.blocking().close();
-        // Before the end begins: of the places that it empties none may go to a task that waits, which would
-        // move in and end with the pool.
+        // Before the end begins: the places that it frees must not go to a waiting task, which would move in
+        // and end with the pool.
         self.info.close();
         self.lifecycle.close();
         self.monitor.close();
@@ -154,7 +154,7 @@ impl PoolCore {
         self.driver.unpark();
     }
 
-    /// Closes the pool because its policy did something wrong. The first fault is remembered.
+    /// Closes the pool because of a fault of its policy. The first fault is kept.
     #[cold]
     pub(crate) fn close_for(&self, fault: &dyn fmt::Display) {
         let _ = self.fault.set(fault.to_string());

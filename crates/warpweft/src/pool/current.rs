@@ -1,4 +1,5 @@
-//! What free functions find on this thread: the worker that it carries, or the pool that it visits.
+//! What free functions find on the calling thread: the worker that it carries, or the pool that it has
+//! entered.
 
 use super::dyn_pool::DynPool;
 use super::transfer_request::TransferRequest;
@@ -12,50 +13,50 @@ use warpweft_policy::{Counters, YieldTo};
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Runnable, Why};
 
-/// What free functions know of the place where they are called, whatever the policy: a worker, whose first
-/// field it is, or a external thread of a pool.
+/// What free functions know of the calling thread, whatever the policy. It is the first field of a worker, or
+/// belongs to an external thread of a pool.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct WorkerRef {
     pub(crate) pool: NonNull<PoolHeader>,
     pub(crate) ops: &'static WorkerVtable,
-    /// As [`WorkerVtable::push`] with [`Why::Spawned`]; a worker's is called only while it
-    /// [takes](Front::takes) tasks. Not among the others: one load less for each task; and which it is
+    /// As [`WorkerVtable::push`] with [`Why::Spawned`]. A worker's is called only while it
+    /// [takes](WorkerRef::takes) tasks. It is not in the table, which saves a load per task, and because it
     /// depends on the policy's settings.
     spawned: unsafe fn(&Self, Runnable),
-    /// The pool whose tasks the worker takes from its own thread. It is the worker's own; nobody's while a
-    /// hook of the policy is on that thread's stack; and never a external thread's. One question instead of
-    /// three, for each task that is spawned or woken.
+    /// The pool whose tasks the worker takes from its own thread. `None` while a hook of the policy is on
+    /// that thread's stack, and always for an external thread. So each spawn or wake asks one question
+    /// instead of three.
     takes: Cell<Option<NonNull<PoolHeader>>>,
-    /// The number of the worker; a external thread has none.
+    /// The number of the worker; `None` for an external thread.
     pub(crate) worker: Option<usize>,
-    /// Whether the running task gave way of its own accord.
+    /// The yield that the running task asked for.
     pub(crate) yielding: Cell<GaveWay>,
-    /// Where the running task wants to go on.
+    /// The pool in which the running task wants to continue.
     pub(crate) transfer_request: TransferRequest,
-    /// Of the worker.
+    /// The counters of the worker.
     pub(crate) counters: Counters,
 }
 
-/// Whether a task gave way, and where it wants to wait.
+/// Whether a task yielded, and where it wants to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GaveWay {
     No,
-    /// Where the policy wants it.
+    /// The policy chooses the place.
     AsUsual,
     To(YieldTo),
 }
 
-/// What a worker can be asked to do by its own thread, and a external thread by its.
+/// What a worker does for its own thread, and an external thread's reference for its thread.
 #[derive(Debug)]
 pub(crate) struct WorkerVtable {
     /// Puts a runnable task where the policy wants it.
     ///
     /// # Safety
     ///
-    /// The front is a worker's of this table, and the calling thread carries that worker.
+    /// The reference belongs to a worker of this table, and the calling thread carries that worker.
     pub(crate) push: unsafe fn(&WorkerRef, Runnable, Why),
-    /// Whether the policy says that nothing else is ready for this worker.
+    /// Returns true if the policy has nothing else ready for this worker.
     ///
     /// # Safety
     ///
@@ -67,13 +68,13 @@ pub(crate) struct WorkerVtable {
     ///
     /// As for `push`.
     pub(crate) step: unsafe fn(&WorkerRef) -> bool,
-    /// The driver of the pool.
+    /// Returns the driver of the pool.
     ///
     /// # Safety
     ///
-    /// The front is of this table, and its pool is alive.
+    /// The reference belongs to this table, and its pool is alive.
     pub(crate) driver: unsafe fn(&WorkerRef) -> io::Result<Arc<Driver>>,
-    /// The pool, for who wants to keep it.
+    /// Returns a share of the pool.
     ///
     /// # Safety
     ///
@@ -107,26 +108,26 @@ impl WorkerRef {
         unsafe { (self.ops.push)(self, task, why) };
     }
 
-    /// The pool whose tasks go to this worker: its own, unless a hook of the policy is on the stack. A
-    /// external thread takes none.
+    /// Returns the pool whose tasks go to this worker: its own, unless a hook of the policy is on the stack.
+    /// An external thread takes none.
     #[inline]
     pub(crate) fn takes(&self) -> Option<NonNull<PoolHeader>> {
         self.takes.get()
     }
 
-    /// Whether a hook of the policy is on the stack of the thread that carries the worker.
+    /// Returns true if a hook of the policy is on the stack of the thread that carries the worker.
     #[inline]
     pub(crate) fn is_in_policy(&self) -> bool {
         self.worker.is_some() && self.takes().is_none()
     }
 
-    /// A hook of the policy begins on the thread that carries the worker.
+    /// Notes that a hook of the policy begins on the thread that carries the worker.
     #[inline]
     pub(crate) fn begin_hook(&self) {
         self.takes.set(None);
     }
 
-    /// It has returned. `pool` is the worker's own.
+    /// Notes that the hook has returned. `pool` is the worker's own.
     #[inline]
     pub(crate) fn end_hook(&self, pool: NonNull<PoolHeader>) {
         debug_assert_eq!(pool, self.pool);
@@ -152,21 +153,20 @@ impl WorkerRef {
         unsafe { (self.ops.driver)(self) }
     }
 
-    /// The pool.
     pub(crate) fn keep(&self) -> Arc<dyn DynPool> {
         debug_assert!(is_current(self));
-        // SAFETY: worker references are reached through `with_current` only, which finds those of pools that
-        // are alive.
+        // SAFETY: worker references are reached through `with_current` only, which finds those of living
+        // pools.
         unsafe { (self.ops.keep)(self) }
     }
 }
 
-/// What is there where no worker is carried and no pool visited: so that who spawns or wakes asks one
-/// question, and not first whether there is anything to ask.
+/// What a thread finds that carries no worker and has entered no pool. With it, a spawn or wake asks one
+/// question, and need not first ask whether there is a reference.
 struct NoWorker(WorkerRef);
 
-// SAFETY: its cells are never written: `with_current`, by which worker references are reached, does not give
-// it to anybody, and hooks are called for workers only.
+// SAFETY: its cells are never written: `with_current`, by which worker references are reached, does not
+// return it, and hooks are called for workers only.
 unsafe impl Sync for NoWorker {}
 
 impl NoWorker {
@@ -178,7 +178,7 @@ impl NoWorker {
         keep: |_| unreachable!("nobody is asked for a pool"),
     };
 
-    /// Of somebody who spawns tasks of whatever pool, and tells it as `spawned` does.
+    /// A reference for a thread that spawns tasks of any pool, by `spawned`.
     const fn new(spawned: unsafe fn(&WorkerRef, Runnable)) -> Self {
         Self(WorkerRef {
             pool: NonNull::dangling(),
@@ -195,7 +195,7 @@ impl NoWorker {
 
 /// Spawns from outside of the task's pool.
 static NO_WORKER: NoWorker = NoWorker::new(|_, task| task.push(Why::Injected));
-/// Spawns from within a hook of the policy of the task's pool, whose worker does not take it.
+/// Spawns from a hook of the policy of the task's pool, whose worker does not take the task.
 static HOOK: NoWorker = NoWorker::new(|_, task| task.push(Why::Spawned));
 
 thread_word!(static CURRENT: *const WorkerRef = &raw const NO_WORKER.0);
@@ -204,13 +204,13 @@ fn is_current(worker_ref: &WorkerRef) -> bool {
     is(worker_ref)
 }
 
-/// Whether that is what free functions find here.
+/// Returns true if free functions find `worker_ref` on this thread.
 #[inline]
 pub(crate) fn is(worker_ref: *const WorkerRef) -> bool {
     std::ptr::eq(CURRENT.with(Cell::get), or_no_worker(worker_ref))
 }
 
-/// What free functions find here; null: nothing.
+/// Returns what free functions find on this thread; null if nothing.
 #[inline]
 pub(crate) fn get() -> *const WorkerRef {
     let worker_ref = CURRENT.with(Cell::get);
@@ -221,7 +221,7 @@ pub(crate) fn get() -> *const WorkerRef {
     }
 }
 
-/// Makes it what free functions find here. It stays alive until the next call.
+/// Sets what free functions find on this thread. It stays alive until the next call.
 #[inline]
 pub(crate) fn set(worker_ref: *const WorkerRef) {
     CURRENT.with(|current| current.set(or_no_worker(worker_ref)));
@@ -239,9 +239,9 @@ fn or_no_worker(worker_ref: *const WorkerRef) -> *const WorkerRef {
 /// Calls `f` with the worker that this thread carries, if it takes tasks of `pool`.
 #[inline]
 pub(crate) fn with_taker<R>(pool: NonNull<PoolHeader>, f: impl FnOnce(Option<&WorkerRef>) -> R) -> R {
-    // SAFETY: as in `with_current`; or it is `NO_WORKER`, which is there for ever.
+    // SAFETY: as in `with_current`; or it is `NO_WORKER`, a static.
     let worker_ref = unsafe { &*CURRENT.with(Cell::get) };
-    // Not an `Option` that is made first: it would be asked once more whether it is there.
+    // Not an `Option` that is made first: it would be tested once more.
     if worker_ref.takes() == Some(pool) {
         f(Some(worker_ref))
     } else {
@@ -249,7 +249,7 @@ pub(crate) fn with_taker<R>(pool: NonNull<PoolHeader>, f: impl FnOnce(Option<&Wo
     }
 }
 
-/// Who spawns a task, and of which pool it is to be.
+/// The reference that spawns a task, and the pool of that task.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spawner {
     worker_ref: *const WorkerRef,
@@ -257,14 +257,14 @@ pub(crate) struct Spawner {
 }
 
 impl Spawner {
-    /// Nobody who spawns a task of no pool.
+    /// A placeholder that spawns a task of no pool.
     pub(crate) const NO_WORKER: Self = Self {
         worker_ref: &raw const NO_WORKER.0,
         pool: NonNull::dangling(),
     };
 
-    /// Who spawns a task of `pool` here; or of the pool that is found here, or else of the one that
-    /// `otherwise` says.
+    /// Finds the spawner of a task of `pool` on this thread. Without `pool` it is the pool that is found
+    /// here, or else the one that `otherwise` returns.
     #[inline]
     pub(crate) fn find(
         pool: Option<NonNull<PoolHeader>>,
@@ -281,7 +281,7 @@ impl Spawner {
         }
     }
 
-    /// The same where no worker of this thread takes the task.
+    /// Does the same where no worker of this thread takes the task.
     #[inline(never)]
     fn find_otherwise(
         found: *const WorkerRef,
@@ -294,38 +294,37 @@ impl Spawner {
         let (worker_ref, pool) = match pool {
             Some(pool) if !somebody || pool != here.pool => (&raw const NO_WORKER.0, pool),
             None if !somebody => (&raw const NO_WORKER.0, otherwise()),
-            // A external thread; or the worker is in its policy.
+            // An external thread; or the worker is in its policy.
             _ if here.worker.is_none() => (found, here.pool),
             _ => (&raw const HOOK.0, here.pool),
         };
         Self { worker_ref, pool }
     }
 
-    /// Of which pool.
     #[inline]
     pub(crate) fn pool(self) -> NonNull<PoolHeader> {
         self.pool
     }
 
-    /// Pushes the task, which is of that pool.
+    /// Pushes the task, which belongs to that pool.
     ///
     /// # Safety
     ///
-    /// It was found on this thread, which has done nothing since but make the task.
+    /// The spawner was found on this thread, which has done nothing since but make the task.
     #[inline]
     pub(crate) unsafe fn push(self, task: Runnable) {
         // SAFETY: by contract what was found here is still here.
         let worker_ref = unsafe { &*self.worker_ref };
-        // SAFETY: the calling thread carries the worker, and no hook is on its stack; or it visits the pool;
-        // or it is nobody's front, which asks for nothing.
+        // SAFETY: the calling thread carries the worker, and no hook is on its stack; or it has entered the
+        // pool; or the reference is a static that asks for nothing.
         unsafe { (worker_ref.spawned)(worker_ref, task) };
     }
 }
 
-/// Calls `f` with the worker that this thread carries, or the pool that it visits, if any.
+/// Calls `f` with the worker that this thread carries, or the pool that it has entered, if any.
 #[inline]
 pub(crate) fn with_current<R>(f: impl FnOnce(Option<&WorkerRef>) -> R) -> R {
-    // SAFETY: null; or of a visit of this thread, whose borrow of the front is still alive; or of its stack
-    // context's pool, which the stack context keeps alive.
+    // SAFETY: null; or set by an `EnterGuard` of this thread, whose borrow of the reference is still alive;
+    // or of its stack context's pool, which the stack context keeps alive.
     f(unsafe { get().as_ref() })
 }

@@ -1,13 +1,13 @@
-//! What a pool is called, what it promises, and its places if it is bounded.
+//! The name and the settings of a pool, and its places if it is bounded.
 //!
 //! # Places
 //!
-//! A bounded pool has so many places. A task that came from elsewhere has one until it goes elsewhere or
-//! ends: it is in the pool's register from the moment in which it is admitted, and whoever strikes it off
-//! gives the place back.
+//! A bounded pool has a fixed number of places. A task that came from elsewhere has one until it leaves or
+//! ends. It is among the pool's owned tasks from the moment in which it is admitted. The thread that removes
+//! it there gives the place back.
 //!
-//! Who has a place in one bounded pool may wait for a place in another only if that comes later in the same
-//! runtime: so there is no circle of tasks that wait for each other's places.
+//! A task with a place in one bounded pool may wait for a place in another only if that pool comes later in
+//! the same runtime. So no circle of tasks wait for each other's places.
 
 use std::any::Any;
 use std::fmt;
@@ -17,18 +17,18 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct PoolInfo {
     pub(crate) name: String,
-    /// Its policy, as text.
+    /// The policy, as text.
     pub(crate) policy: String,
     pub(crate) priorities: u8,
-    /// How many workers were asked for.
+    /// The requested number of workers.
     pub(crate) workers: usize,
-    /// How many there may be with the compensating workers.
+    /// The largest number of workers, compensating workers included.
     pub(crate) slots: usize,
     pub(crate) order: Order,
     pub(crate) places: Option<Box<dyn Places>>,
 }
 
-/// Which pool of which runtime.
+/// The position of a pool in its runtime.
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
     pub(crate) runtime: Arc<()>,
@@ -37,31 +37,29 @@ pub(crate) struct Order {
 
 /// The places of a bounded pool: a task from elsewhere has one while it is there.
 pub(crate) trait Places: Any + fmt::Debug + Send + Sync {
-    /// A task gives its place up.
+    /// Gives the place of one task back.
     fn give_back(&self);
-    /// The pool closes: those who wait for places hear of it.
+    /// Closes admission with the pool: tasks that wait for places are woken.
     fn close(&self);
 }
 
 impl PoolInfo {
-    /// Whether a task that has a place here may wait for one there.
+    /// Returns true if a task that has a place here may wait for one there.
     pub(crate) fn may_wait_for(&self, there: &Self) -> bool {
         self.places.is_none()
             || Arc::ptr_eq(&self.order.runtime, &there.order.runtime) && self.order.index < there.order.index
     }
 
-    /// A task that had a place gives it up.
     pub(crate) fn give_back(&self) {
         if let Some(places) = &self.places {
-            // Unwind: those who wait may have wakers of anybody's, and the caller ends a task or moves it.
+            // Unwind: the waiting tasks may have foreign wakers, and the caller ends a task or moves it.
             let _ = catch_unwind(AssertUnwindSafe(|| places.give_back()));
         }
     }
 
-    /// The pool closes: those who wait for places hear of it.
     pub(crate) fn close(&self) {
         if let Some(places) = &self.places {
-            // Unwind: as above; the pool goes on closing.
+            // Unwind: as above; the pool continues to close.
             let _ = catch_unwind(AssertUnwindSafe(|| places.close()));
         }
     }

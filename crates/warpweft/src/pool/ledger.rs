@@ -1,5 +1,5 @@
-//! The ledger: how many tasks a pool's policy still holds when the pool has ended, and for how long its
-//! memory must stay.
+//! The ledger: the number of tasks that a policy still holds when its pool has ended. The pool's memory stays
+//! until that number is zero.
 //!
 //! ```text
 //!   pushed: worker's counters, accesses ──┐
@@ -8,28 +8,28 @@
 //!   dropped by the policy, at any time ────────────────────────────────────────┘ −1 each
 //! ```
 //!
-//! A policy is safe code that owns its tokens: it may keep one in a `static`, or hand it to another thread,
-//! and drop it long after the pool. A dropped token asks its pool to end the task, so the pool's memory must
-//! be there. Each way of a token into the policy's hands and out of them is counted already, in counters of
-//! the worker that a policy cannot change ([`Count::is_of_pool`](warpweft_policy::Count::is_of_pool)). So
-//! this costs nothing on a task's way: the sum is made once, at the end.
+//! A policy is safe code that owns its `TaskRef`s. It may keep one in a `static`, or hand it to another
+//! thread, and drop it long after the pool. A dropped `TaskRef` asks its pool to end the task, so the pool's
+//! memory must be there. Each transition into and out of the policy's hands is counted already, in counters
+//! of the worker that a policy cannot change ([`Count::is_of_pool`](warpweft_policy::Count::is_of_pool)). So
+//! the ledger costs nothing per task: the sum is made once, at the end.
 //!
 //! # Invariants
 //!
 //! - The pool keeps itself alive from before its policy's state is dropped until `owed` is 0 after `settle`.
-//! - Until `settle`, `owed` is never above 0: so only one of `settle` and the calls of `release_one` finds it
-//!   at 0 afterwards.
-//! - `release_one` is the last touch of the pool by who calls it.
+//! - Until `settle`, `owed` is never above 0. So afterwards only one of `settle` and the calls of
+//!   `release_one` finds it at 0.
+//! - `release_one` is its caller's last touch of the pool.
 
 use warpweft_platform::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// A number with a sign, in two's complement. Before `settle`: minus the tokens that the policy has
-    /// dropped. Afterwards: how many the pool waits for.
+    /// A signed number, in two's complement. Before `settle`: minus the number of tasks that the policy has
+    /// dropped. Afterwards: the number of tasks that the pool waits for.
     owed: AtomicU64,
-    /// Nothing ends what the policy drops from here on but who drops it.
+    /// From here on a thread that drops a task must end it itself.
     over: AtomicBool,
 }
 
@@ -41,38 +41,38 @@ impl Ledger {
         }
     }
 
-    /// The pool looks for the last time at what its policy has dropped, after this.
+    /// Announces that the pool is about to look for the last time at what its policy has dropped.
     pub(crate) fn set_over(&self) {
         self.over.store(true, Ordering::Relaxed);
-        // Dekker: the pool writes `over` and looks at what was dropped; who drops, the other way round.
+        // Dekker: the pool writes `over` and looks at what was dropped; a thread that drops a task does the
+        // reverse.
         fence(Ordering::SeqCst);
     }
 
-    /// Whether who has dropped a task, before this was called, has to see to its end.
+    /// Returns true if the caller, which has dropped a task before, must end it.
     pub(crate) fn is_over(&self) -> bool {
         // Pairs with the fence in `set_over`.
         fence(Ordering::SeqCst);
         self.over.load(Ordering::Relaxed)
     }
 
-    /// One token, or one [orphaned](super::register::Register::orphan) shard, is not waited for any more.
-    /// True: it was the last one, and the caller lets the pool go.
+    /// Releases one task, or one [orphaned](super::owned_tasks::OwnedTasks::orphan) shard. Returns true if it
+    /// was the last one: then the caller lets the pool go.
     #[must_use]
     pub(crate) fn release_one(&self) -> bool {
-        // Ordering: Release, so that who lets the pool go sees all that was done to it; Acquire for being
-        // that one.
+        // Ordering: Release, so that the thread that lets the pool go sees all that was done to it; Acquire,
+        // because the caller may be that thread.
         self.owed.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// How many tokens the policy holds now that it was given `held` in all which no worker took.
+    /// Returns the number of tasks that the policy holds now, if it was given `held` in all that no worker
+    /// took.
     pub(crate) fn remaining(&self, held: i64) -> i64 {
         held.wrapping_add(self.owed.load(Ordering::Acquire) as i64)
     }
 
-    /// The pool has ended: `held` tokens were not taken by workers, and so many shards are orphaned. What is
-    /// left of both.
-    ///
-    /// Called once.
+    /// Settles the ledger, once, when the pool has ended. `held` tasks were not taken by workers, and
+    /// `orphaned` shards have entries left. Returns what is left of both.
     pub(crate) fn settle(&self, held: i64, orphaned: usize) -> i64 {
         let owed = held + i64::try_from(orphaned).unwrap_or(i64::MAX / 2);
         // Ordering: as in `release_one`.

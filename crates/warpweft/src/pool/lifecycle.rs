@@ -1,4 +1,4 @@
-//! A pool's life: open, closing, closed; and who is inside from outside.
+//! The states of a pool: open, closing, closed. It also counts the external threads that are inside.
 //!
 //! ```text
 //!   OPEN ──close──▶ CLOSING ──last worker left──▶ CLOSED
@@ -6,19 +6,19 @@
 //!                    present task                  the memory waits for its last handle
 //! ```
 //!
-//! A thread that is no worker of the pool and pushes into it is a *external thread* for as long as it touches
-//! the pool. After CLOSING a external thread keeps its task away from the policy and ends it at once.
+//! A thread that is no worker of the pool and pushes into it is an *external thread* while it touches the
+//! pool. After CLOSING an external thread keeps its task away from the policy and ends it at once.
 //!
 //! # Invariants
 //!
-//! - The policy's state is dropped after the last worker left and no external thread is inside; a external
+//! - The policy's state is dropped after the last worker left and no external thread is inside. An external
 //!   thread that comes later sees CLOSING.
-//! - `accesses` counts in its lower 24 bits who is inside, and above how many tasks external threads have
-//!   given to the policy: both change at the end of a visit by one addition. The count above is taken modulo
-//!   [`Lifecycle::MODULUS`].
-//! - Every unfinished task that was ever suspended is in the register until it ends, and the pool waits for
-//!   the register to be empty and then for the external threads to leave: so a wake never touches a pool that
-//!   is gone.
+//! - `accesses` counts the external threads inside in its lower 24 bits, and above them the tasks that such
+//!   threads have given to the policy. One addition changes both at the end of an access. The count above is
+//!   taken modulo [`Lifecycle::MODULUS`].
+//! - Every unfinished task that was ever suspended is among the owned tasks until it ends. The pool waits
+//!   until there are none, and then for the external threads to leave. So a wake never touches a pool that is
+//!   gone.
 
 use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
@@ -26,34 +26,34 @@ use warpweft_platform::thread::yield_now;
 
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
-    /// Alone on its line: every worker looks at it before each task.
+    /// Alone on its cache line: every worker reads it before each task.
     closing: CachePadded<AtomicBool>,
     accesses: AtomicU64,
-    /// Workers whose threads have not left.
+    /// The workers whose threads have not left.
     workers: AtomicUsize,
 }
 
-/// A visit from outside; the pool stays alive for its length.
+/// An access by an external thread. The pool stays alive for its length.
 #[derive(Debug)]
 pub(crate) struct Access<'a> {
     lifecycle: &'a Lifecycle,
     open: bool,
-    /// What its end adds to `accesses`.
+    /// What the end of the access adds to `accesses`.
     end: u64,
 }
 
-/// A task was given to the policy, in `accesses`. There are far fewer external threads at a time: each is a
-/// thread.
+/// One task that was given to the policy, in `accesses`. There are far fewer external threads at a time than
+/// fit below.
 const HANDED: u64 = 1 << 24;
 
 impl Access<'_> {
-    /// Whether the external thread may give tasks to the policy.
+    /// Returns true if the external thread may give tasks to the policy.
     pub(crate) fn is_open(&self) -> bool {
         self.open
     }
 
-    /// The external thread gives one task to the policy: counted when the visit ends, also by unwinding. Once
-    /// per visit.
+    /// Notes that the external thread gives one task to the policy. The end of the access counts it, also
+    /// when it unwinds. Once per access.
     pub(crate) fn hand_over(&mut self) {
         self.end = HANDED.wrapping_sub(1);
     }
@@ -75,7 +75,7 @@ impl Lifecycle {
         }
     }
 
-    /// Begins the end; true for the caller who began it.
+    /// Begins the end. Returns true to the caller that began it.
     pub(crate) fn close(&self) -> bool {
         // Ordering: the fence in `wait_for_accesses` orders it against external threads; workers see it by
         // the idle protocol.
@@ -90,8 +90,8 @@ impl Lifecycle {
 
     pub(crate) fn access(&self) -> Access<'_> {
         self.accesses.fetch_add(1, Ordering::Relaxed);
-        // Dekker: the external thread writes `accesses` and reads `closing`; the last worker the other way
-        // round.
+        // Dekker: the external thread writes `accesses` and reads `closing`; the last worker does the
+        // reverse.
         fence(Ordering::SeqCst);
         Access {
             lifecycle: self,
@@ -100,11 +100,11 @@ impl Lifecycle {
         }
     }
 
-    /// Waits until nobody from outside is inside. Visits are short, so it spins.
+    /// Waits until no external thread is inside. Accesses are short, so it spins.
     pub(crate) fn wait_for_accesses(&self) {
-        // Pairs with the fence in `access`: a external thread that is not seen here has seen `closing`.
+        // Pairs with the fence in `access`: an external thread that is not seen here has seen `closing`.
         fence(Ordering::SeqCst);
-        // Ordering: Acquire pairs with the Release at the end of a visit.
+        // Ordering: Acquire pairs with the Release at the end of an access.
         while !self.accesses.load(Ordering::Acquire).is_multiple_of(HANDED) {
             yield_now();
         }
@@ -113,15 +113,16 @@ impl Lifecycle {
     /// One more than the largest number that [`handed`](Self::handed) counts to.
     pub(crate) const MODULUS: u64 = u64::MAX / HANDED + 1;
 
-    /// How many tasks external threads have given to the policy, modulo [`MODULUS`](Self::MODULUS). Exact
-    /// when nobody is inside.
+    /// Returns the number of tasks that external threads have given to the policy, modulo
+    /// [`MODULUS`](Self::MODULUS). It is exact when no such thread is inside.
     pub(crate) fn handed(&self) -> u64 {
         self.accesses.load(Ordering::Acquire) / HANDED
     }
 
-    /// One worker more, unless the last one has left already.
+    /// Adds a worker, unless the last one has left already. Returns true if it did.
     pub(crate) fn enter(&self) -> bool {
-        // Ordering: Relaxed. Who enters publishes nothing; who leaves last takes everything.
+        // Ordering: Relaxed. The entering thread publishes nothing, and the last to leave acquires
+        // everything.
         self.workers
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |workers| {
                 (workers != 0).then_some(workers + 1)
@@ -129,7 +130,7 @@ impl Lifecycle {
             .is_ok()
     }
 
-    /// `count` workers have left, or never came; true if they were the last.
+    /// Notes that `count` workers have left, or never came. Returns true if they were the last.
     pub(crate) fn leave(&self, count: usize) -> bool {
         // Ordering: AcqRel, so that the last one sees what the others did.
         self.workers.fetch_sub(count, Ordering::AcqRel) == count

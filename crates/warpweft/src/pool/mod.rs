@@ -1,4 +1,4 @@
-//! What a pool is without its policy: its state, its end, and how the calling thread finds it.
+//! The state of a pool without its policy: its parts, its end, and how the calling thread finds it.
 //!
 //! | file | job |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | `lifecycle` | open, closing, closed |
 //! | `owned_tasks` | the tasks that sleep |
 //! | `ledger` | for how long a pool's memory stays if its policy keeps tasks |
-//! | `transfer_request` | a task's request to go on in another pool |
+//!  `transfer_request` | a task's request to continue in another pool |
 
 pub(crate) mod core;
 pub(crate) mod current;

@@ -1,20 +1,19 @@
-//! The register of tasks that were once suspended.
+//! The tasks of a pool that were once suspended.
 //!
-//! A runnable task lies in a queue, where shutdown finds it. A sleeping one is known to its wakers only; so a
-//! task is entered here before its first sleep, and struck off at its end. Tasks that never sleep never come
-//! here.
+//! A runnable task is in a queue, where shutdown finds it. Only its wakers know a sleeping one. So a task is
+//! entered here before its first sleep, and removed at its end. Tasks that never sleep never come here.
 //!
-//! One shard per worker, so that the lock is its own as long as tasks end where they first slept. A shard is
-//! a list of fixed segments: entries never move, and cost one word each.
+//! There is one shard per worker, so that its lock is uncontended while tasks end where they first slept. A
+//! shard is a list of fixed segments: entries never move, and cost one word each.
 //!
 //! # Invariants
 //!
-//! - An entry points at an unfinished task: it is struck off before the task completes, and by nothing else
-//!   than the end of that task.
-//! - A shard that still has entries when its pool ends is *orphaned*: who strikes the last one off hears of
-//!   it.
-//! - A place is `shard << 48 | index`, and the uppermost bit of a task that was [admitted](super::card) to a
-//!   bounded pool; it is never `usize::MAX`.
+//! - An entry points at an unfinished task. It is removed before the task completes, and only by the end of
+//!   that task.
+//! - A shard that still has entries when its pool ends is *orphaned*: the thread that removes the last one is
+//!   told so.
+//! - A place is `shard << 48 | index`, and the uppermost bit for a task that was [admitted](super::info) to a
+//!   bounded pool. It is never `usize::MAX`.
 
 use std::ptr::NonNull;
 use warpweft_platform::CachePadded;
@@ -34,7 +33,7 @@ pub(crate) struct OwnedTasks {
 #[derive(Debug, Default)]
 struct Shard {
     slots: Mutex<Slots>,
-    /// Entries, readable without the lock.
+    /// The number of entries, readable without the lock.
     live: AtomicUsize,
 }
 
@@ -51,7 +50,7 @@ struct Slots {
     used: usize,
     /// The first vacant slot, plus one.
     vacant: usize,
-    /// The pool has ended, and the last entry is to say so.
+    /// The pool has ended, and the removal of the last entry must report it.
     orphaned: bool,
 }
 
@@ -130,19 +129,19 @@ impl OwnedTasks {
     /// Enters a task before its first sleep.
     pub(crate) fn enter(&self, shard: usize, task: &mut Pending) {
         let place = self.insert(shard, task);
-        // SAFETY: it was entered there just now, and is struck off there when it ends.
+        // SAFETY: it was entered there just now, and is removed there when it ends.
         unsafe { task.register(place) };
     }
 
-    /// Enters a task that has a place in its pool, which it is to give back when it is struck off.
+    /// Enters a task that has a place in its pool. The task gives the place back when it is removed.
     pub(crate) fn enter_admitted(&self, task: &mut Pending) {
         let shard = task.register_entry().addr().get() / size_of::<Header>() % self.shards.len();
         let place = self.insert(shard, task);
-        // SAFETY: as above; the bit is taken off when it is struck off.
+        // SAFETY: as above; the bit is masked when the task is removed.
         unsafe { task.register(place | ADMITTED) };
     }
 
-    /// Whether the task there has a place to give back.
+    /// Returns true if the task there has a place to give back.
     pub(crate) fn is_admitted(place: usize) -> bool {
         place & ADMITTED != 0
     }
@@ -153,10 +152,10 @@ impl OwnedTasks {
         shard << SHARD_BITS | slots.insert(task.register_entry())
     }
 
-    /// Strikes a task off at its end. Whether it was the last one of an orphaned shard.
+    /// Removes a task at its end. Returns true if it was the last one of an orphaned shard.
     pub(crate) fn strike(&self, place: usize, task: NonNull<Header>) -> bool {
         let shard = &self.shards[(place & !ADMITTED) >> SHARD_BITS];
-        // In a forked child the lock may be lost, and nobody reads the register.
+        // In a forked child the lock may be lost, and no thread reads the entries.
         let Some(mut slots) = shard.slots.lock_unless_lost() else {
             return false;
         };
@@ -165,7 +164,8 @@ impl OwnedTasks {
         slots.orphaned && shard.live.load(Ordering::Relaxed) == 0
     }
 
-    /// The pool has ended: marks the shards that still have entries as orphaned. How many these are.
+    /// Marks the shards that still have entries as orphaned, because the pool has ended. Returns their
+    /// number.
     pub(crate) fn orphan(&self) -> usize {
         let is_left = |shard: &&CachePadded<Shard>| {
             let mut slots = shard.slots.lock();
@@ -175,22 +175,21 @@ impl OwnedTasks {
         self.shards.iter().filter(is_left).count()
     }
 
-    /// How many tasks are in the register.
     pub(crate) fn len(&self) -> usize {
-        // Ordering: Acquire pairs with the Release in `count`: who sees none left also sees what their ends
-        // did.
+        // Ordering: Acquire pairs with the Release in `count`: a thread that sees none left also sees what
+        // their ends did.
         self.shards
             .iter()
             .map(|shard| shard.live.load(Ordering::Acquire))
             .sum()
     }
 
-    /// The tokens of up to `max` tasks that sleep. Those that do not have their token elsewhere.
+    /// Takes the runnables of up to `max` sleeping tasks: those whose runnable is in no other place.
     pub(crate) fn reclaim(&self, max: usize) -> Vec<Runnable> {
         let mut tokens = Vec::new();
         for shard in &self.shards {
             let slots = shard.slots.lock();
-            // SAFETY: the task is in the register, and cannot be struck off while its shard is locked.
+            // SAFETY: the task is in a shard, and cannot be removed while that shard is locked.
             let sleeping = slots.tasks().filter_map(|task| unsafe { reclaim(task) });
             tokens.extend(sleeping.take(max - tokens.len()));
         }
@@ -207,7 +206,7 @@ impl Shard {
     }
 }
 
-// SAFETY: the entries are addresses; they are turned into tokens only by `reclaim`, and tokens are `Send`.
+// SAFETY: the entries are addresses; only `reclaim` turns them into runnables, which are `Send`.
 unsafe impl Send for Slots {}
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]

@@ -1,9 +1,9 @@
-//! A transfer: a running task goes on in another pool.
+//! A transfer: a running task continues in another pool.
 //!
 //! ```text
 //!   Enter::poll                     worker, after the step                           the other pool
 //!   ───────────                     ──────────────────────                           ──────────────
-//!   wish := (task, ticket)          struck off the register; its place goes back
+//!   request := (task, destination)  removed from the owned tasks; its place goes back
 //!   wakes its own task: NOTIFIED    `completed`: for this policy the task has ended
 //!   Pending ──────────────────────▶ pool pointer := the other; policy word := 0
 //!                                   entered there, if it has a place there
@@ -12,15 +12,14 @@
 //!
 //! # Invariants
 //!
-//! - From the wish to the push the task is RUNNING: a waker leaves NOTIFIED behind and reads no pool pointer.
-//!   It is NOTIFIED already, so it cannot fall asleep on the way.
-//! - It is in the register of at most one pool, the one to which its pointer leads. A task that has not slept
-//!   in the new pool is in none, like a fresh one, unless it has a place to give back.
-//! - The ticket keeps the pool until the token was pushed.
-//! - A place belongs to somebody at any time: to the ticket until the task is in the register, then to the
-//!   entry.
-//! - A wish is granted to the task that wished, at the end of the same step. A task that gives its worker
-//!   away in the middle of the step loses the wish, and wishes again.
+//! - From the request to the push the task is RUNNING: a waker leaves NOTIFIED behind and reads no pool
+//!   pointer. The task is NOTIFIED already, so it cannot fall asleep on the way.
+//! - The task is among the owned tasks of at most one pool, the one to which its pointer leads. A task that
+//!   has not slept in the new pool is in none, like a fresh one, unless it has a place to give back.
+//! - The `Destination` keeps the pool until the runnable was pushed.
+//! - A place always has one owner: the `Destination` until the task is entered, then the entry.
+//! - A request is granted to the task that made it, at the end of the same step. A task that gives its worker
+//!   away in the middle of the step loses the request, and repeats it.
 
 use super::dyn_pool::DynPool;
 use std::cell::Cell;
@@ -30,14 +29,14 @@ use std::sync::Arc;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Pending, Runnable, TaskId};
 
-/// The right of one task to go to a pool; if that is bounded, with a place there.
+/// The right of one task to go to a pool; if that pool is bounded, with a place there.
 pub(crate) struct Destination {
     pool: Arc<dyn DynPool>,
     place: bool,
 }
 
 impl Destination {
-    /// With `place`, a place that the caller has, and that goes to the ticket.
+    /// Creates a destination. With `place`, the caller has a place, which passes to the destination.
     pub(crate) fn new(pool: Arc<dyn DynPool>, place: bool) -> Self {
         Self { pool, place }
     }
@@ -46,8 +45,8 @@ impl Destination {
         self.pool.header()
     }
 
-    /// The task belongs to the pool, and so does the ticket's place from now on: it is given back when the
-    /// task leaves or ends. The pool lives for as long as what comes back.
+    /// Moves the task, and the destination's place, into the pool. The place is given back when the task
+    /// leaves or ends. The pool lives while the returned share does.
     pub(crate) fn settle(mut self, task: &mut Pending) -> Arc<dyn DynPool> {
         if std::mem::take(&mut self.place) {
             self.pool.core().admit(task);
@@ -55,7 +54,7 @@ impl Destination {
         Arc::clone(&self.pool)
     }
 
-    /// The same for a task of that pool that nobody knows of yet.
+    /// Does the same for a task of that pool that no other code knows of yet.
     ///
     /// # Safety
     ///
@@ -76,7 +75,7 @@ impl Drop for Destination {
     }
 }
 
-/// Which task wants to go where.
+/// A task and its destination.
 pub(crate) struct Transfer {
     task: TaskId,
     destination: Destination,
@@ -96,13 +95,13 @@ impl Transfer {
     }
 }
 
-/// Where the running task of a worker wants to go on.
+/// The request of a worker's running task to continue in another pool.
 #[derive(Default)]
 pub(crate) struct TransferRequest(Cell<Option<Transfer>>);
 
 impl fmt::Debug for TransferRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Wish")
+        f.write_str("TransferRequest")
     }
 }
 
@@ -115,13 +114,11 @@ impl TransferRequest {
         self.0.set(Some(transfer));
     }
 
-    /// The wish, if there is one; it is gone then.
     #[inline]
     pub(crate) fn take(&self) -> Option<Transfer> {
         self.0.take()
     }
 
-    /// The task does not want to go any more.
     pub(crate) fn withdraw(&self, task: TaskId) {
         let others = self.take().filter(|transfer| transfer.task != task);
         self.0.set(others);

@@ -1,4 +1,5 @@
-//! Cancelled tasks leave their queues before their turn: see `docs/decisions/0022-eviction.md`.
+//! The eviction of cancelled tasks: they leave their queues before their turn. See
+//! `docs/decisions/0022-eviction.md`.
 
 use super::worker::Worker;
 use crate::execution::forked::abandon;
@@ -6,7 +7,7 @@ use warpweft_policy::{Count, Policy, Wake};
 use warpweft_task::{Abandon, cancellations};
 
 impl<P: Policy> Worker<P> {
-    /// Ends tasks that were cancelled while they lay in queues, if there may be any.
+    /// Ends tasks that were cancelled while they were in queues, if there may be any.
     ///
     /// # Safety
     ///
@@ -28,16 +29,16 @@ impl<P: Policy> Worker<P> {
     unsafe fn evict_all(&self, cancellations: u64) {
         // SAFETY: by contract.
         let cancelled = unsafe { self.call(|shared, local, cx| P::evict(shared, local, cancellations, cx)) };
-        // While the policy looked for them, others may have found its queues empty and gone to sleep.
+        // While the policy looked for them, other workers may have found its queues empty and gone to sleep.
         self.pool().core.wake(Wake::Any, Some(self.counters()));
-        // The hook has returned: what their `Drop` spawns goes the usual way.
+        // The hook has returned: spawns in the `Drop` of these tasks take the usual way.
         let take = |task| {
             let task = self.pool().take(task);
             self.counters().add(Count::Evicted, 1);
             task
         };
-        // All of them before the first one ends: as it goes it may wait, and then the thread has this worker
-        // no more.
+        // Take all of them before the first one ends: its end may wait, and then the thread does not have
+        // this worker any more.
         let cancelled: Vec<_> = cancelled.into_iter().map(take).collect();
         for task in cancelled {
             abandon(self.pool(), task, Abandon::Cancelled);

@@ -1,4 +1,5 @@
-//! When a busy worker looks up from its own tasks: for overdue ones, and for sockets and timers.
+//! The interval at which a busy worker looks for more than its own tasks: for overdue ones, sockets and
+//! timers.
 
 use crate::driver::core::{Driver, PollTurn};
 use crate::driver::owner::DriverOwner;
@@ -7,15 +8,15 @@ use crate::idle::{Idle, PollerPark};
 use crate::threads::monitor::Monitor;
 use warpweft_platform::clock::thread_cpu_ns;
 
-/// A busy pool looks at its poller after so long, at the next end of a task.
+/// A busy pool looks at its poller after this time, at the next end of a task.
 const LOOK_NS: u64 = 100_000;
-/// While a standby poller is wanted the workers leave the poller alone for so long.
+/// While a standby poller is wanted, the workers do not look at the poller for this time.
 const STANDBY_NS: u64 = 10_000_000;
-/// A worker that computes for so long without a look at the poller wants a standby poller.
+/// A worker that computes for this time without a look at the poller wants a standby poller.
 const LONG_NS: u64 = 500_000;
-/// Before a stretch of at most so many tasks this thread's CPU time is asked for,
+/// Before a stretch of at most this number of tasks the worker reads its thread's CPU time,
 const SHORT: u32 = 8;
-/// and after one that took so long: the question costs 0.2 µs.
+/// and after a stretch that took this long: reading it costs 0.2 µs.
 const ASK_NS: u64 = 40_000;
 /// The most tasks between two looks at the clock.
 const STRETCH: u32 = 64;
@@ -30,34 +31,33 @@ impl PollerPark for PollTurn<'_> {
     }
 }
 
-/// A worker hands out what happened; whether there was anything. Wakers are others' code: they do not get the
-/// worker away from its thread.
+/// Hands out the events of the poller, on a worker. Returns true if there were any. Wakers are foreign code:
+/// they may not take the worker from its thread.
 pub(crate) fn hand_out(turn: PollTurn<'_>) -> bool {
     with_worker_kept(|| turn.hand_out() > 0)
 }
 
-/// Looks whether anything happened in the poller, and hands it out; whether it did.
+/// Looks for events of the poller and hands them out. Returns true if there were any.
 pub(crate) fn look(driver_owner: &DriverOwner, idle: &Idle) -> bool {
     driver_owner.look(idle, hand_out)
 }
 
-/// How many tasks a worker runs until it looks up: for tasks that are overdue, and whether the poller should
-/// be looked at.
+/// The number of tasks that a worker runs before it looks for overdue tasks, and perhaps at the poller.
 ///
-/// The clock is not read per task: a stretch is as long as tasks that take as long as the last ones would
-/// need for [`LOOK_NS`], and at most twice as long as the last stretch.
+/// The clock is not read for each task. A *stretch* has as many tasks as fit into [`LOOK_NS`] at the speed of
+/// the last ones, and at most twice as many as the last stretch.
 #[derive(Debug)]
 pub(crate) struct PollInterval {
     interval: u32,
-    /// Tasks until `poll_global` is asked.
+    /// The tasks until `poll_global` is called.
     left: u32,
     stretch: u32,
     since_ns: u64,
-    /// The CPU time of this thread at `since_ns`, if it was asked for.
+    /// The CPU time of this thread at `since_ns`, if it was read.
     cpu_ns: Option<u64>,
     was_long: bool,
-    /// After a task of its own that took long a worker looks at what others have sent before each task, for
-    /// as long as that took.
+    /// Until this time the worker looks for tasks of other threads before each task. After a long own task it
+    /// does so for as long as that task took.
     others_until_ns: u64,
 }
 
@@ -67,7 +67,7 @@ impl PollInterval {
         Self {
             interval,
             left: interval,
-            // A thread may get a worker again and again for one task each.
+            // A thread may repeatedly get a worker for one task only.
             stretch: 1,
             since_ns: 0,
             cpu_ns: None,
@@ -76,17 +76,15 @@ impl PollInterval {
         }
     }
 
-    /// How many tasks to run until the next call of `look_up`.
     pub(crate) fn stretch(&self) -> u32 {
         self.stretch
     }
 
-    /// Whether the last stretch took long.
     pub(crate) fn was_long(&self) -> bool {
         self.was_long
     }
 
-    /// A stretch is over. Whether `poll_global` is to be asked. Polls, if nobody has for a while.
+    /// Ends a stretch. Returns true if `poll_global` must be called. Polls, if no worker has for a while.
     pub(crate) fn look_up(&mut self, driver_owner: &DriverOwner, idle: &Idle, monitor: &Monitor) -> bool {
         self.left -= self.stretch;
         let mut poll_global = self.left == 0;
@@ -102,7 +100,7 @@ impl PollInterval {
         poll_global
     }
 
-    /// How long the next stretch is. Without sockets and timers nobody looks at the clock.
+    /// Returns the length of the next stretch. Without sockets and timers no worker reads the clock.
     #[cold]
     fn by_the_clock(
         &mut self,
@@ -115,7 +113,7 @@ impl PollInterval {
         let took = now.saturating_sub(self.since_ns);
         let each = took / u64::from(self.stretch);
         self.since_ns = now;
-        // Under the checkers, where no time passes, it is always time.
+        // Under the checkers, where no time passes, the time is always over.
         let modelled = cfg!(any(warpweft_loom, warpweft_shuttle));
         self.was_long = modelled || took >= LONG_NS && self.computed_long();
         let mut looks = false;
@@ -124,7 +122,7 @@ impl PollInterval {
                 monitor.hurry();
             }
             let late = now.saturating_sub(driver.looked_ns());
-            // What the standby poller wakes need not wait for tasks that take long.
+            // Tasks that the standby poller wakes need not wait for tasks that take long.
             let patience = if driver_owner.standby.is_wanted() {
                 STANDBY_NS
             } else {
@@ -141,14 +139,14 @@ impl PollInterval {
         let fit = LOOK_NS.checked_div(each).unwrap_or(u64::MAX);
         let most = (self.stretch * 2).min(STRETCH);
         let stretch = u32::try_from(fit).map_or(most, |fit| fit.clamp(1, most));
-        // Not after each stretch: a stretch of tiny tasks takes no longer than the question.
+        // Not after each stretch: a stretch of tiny tasks takes no longer than reading the CPU time.
         let asks = looks || stretch <= SHORT || took >= ASK_NS;
         self.cpu_ns = asks.then(thread_cpu_ns).flatten();
         if now < self.others_until_ns { 1 } else { stretch }
     }
 
-    /// Whether the last stretch took long by the time that this thread had a CPU, and not because others had
-    /// it.
+    /// Returns true if the last stretch took long by the CPU time of this thread, and not because other
+    /// threads had the CPU.
     fn computed_long(&self) -> bool {
         let cpu_ns = self
             .cpu_ns
@@ -175,8 +173,8 @@ mod tests {
         }
     }
 
-    /// Tasks that take longer than the time between two looks: after the first stretch each is followed by
-    /// one.
+    /// Tasks that take longer than the time between two looks: after the first stretch, a look follows each
+    /// of them.
     #[test]
     fn long_tasks_are_followed_by_a_look() {
         let idle = Idle::new(1);
@@ -185,7 +183,7 @@ mod tests {
         let monitor = Monitor::new(Watch::default(), 1, 1);
         let mut poll_interval = PollInterval::new(61);
         let mut overdue_after = 0;
-        // Where the machine took the time of some of them for itself, overdue tasks may come earlier.
+        // Where the system took the CPU away from some of them, overdue tasks may come earlier.
         let mut was_long = false;
         for round in 0..70 {
             let flag = Arc::new(Flag(AtomicBool::new(false)));

@@ -1,15 +1,15 @@
-//! The pool: workers under one policy, and everything that they share.
+//! A pool: workers under one policy, and all that they share.
 //!
 //! ```text
 //!                    ┌──────────────────────── Pool<P> ────────────────────────┐
-//!  other threads ───▶│ header (vtable)   policy's Shared   idle   life         │
-//!  wakers, handles   │ worker 0 [Local]  worker 1 [Local]  …   register  lost  │
+//!  other threads ───▶│ header (vtable)   policy's Shared   idle   lifecycle    │
+//!  wakers, handles   │ worker 0 [Local]  worker 1 [Local]  …  owned tasks lost │
 //!                    └─────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A pool is one type per policy: its loop, pushes and steals are monomorphised. Whoever does not know the
-//! type has the header with its table, or an `Arc<dyn DynPool>`; what does not depend on the policy is in its
-//! `PoolCore`.
+//! A pool is one type per policy: its loop, pushes and steals are monomorphised. Code that does not know the
+//! type uses the header with its table, or an `Arc<dyn DynPool>`. What does not depend on the policy is in
+//! its `PoolCore`.
 
 mod ending;
 
@@ -42,10 +42,11 @@ use warpweft_queue::Locked;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
 use warpweft_task::{Abandon, Header, Runnable, TaskRef, Why};
 
-// Whether a push from outside is on the thread's stack, into whatever pool.
+// True while a push from outside, into any pool, is on the thread's stack.
 thread_word!(static IN_EXTERNAL_PUSH: bool = false);
 
-/// Whether a push from outside is on the calling thread's stack: its pool does not end before that returns.
+/// Returns true if a push from outside is on the calling thread's stack. Its pool does not end before that
+/// push returns.
 pub(crate) fn is_in_external_push() -> bool {
     IN_EXTERNAL_PUSH.with(Cell::get)
 }
@@ -57,16 +58,16 @@ pub(crate) struct Pool<P: Policy> {
     this: Weak<Self>,
     /// Dropped by `finish`, once, when nothing can touch it any more.
     shared: UnsafeCell<ManuallyDrop<P::Shared>>,
-    /// Those that were asked for, and then the compensating workers.
+    /// The requested workers, followed by the compensating ones.
     pub(crate) workers: Box<[CachePadded<Worker<P>>]>,
-    /// Policy words, other than 0, of tasks that ended where no worker was, if the policy watches ends.
+    /// The policy words, other than 0, of tasks that ended where no worker was, if the policy watches ends.
     pub(crate) ended_detached: Locked<NonZeroUsize>,
-    /// What the policy said when it was asked, at the start, whether it is to hear of tasks that wait.
+    /// The policy's answer, at the start, to the question whether it watches tasks that wait.
     pub(crate) watches_waits: bool,
 }
 
-// SAFETY: `shared` is reached by `&` only, and `P::Shared: Sync`, until `finish` has it alone; what belongs
-// to one worker is touched by the one thread that carries it (see `Worker`).
+// SAFETY: `shared` is reached by `&` only, and `P::Shared: Sync`, until `finish` alone has it. The parts of
+// one worker are touched by the one thread that carries it (see `Worker`).
 unsafe impl<P: Policy> Sync for Pool<P> {}
 // SAFETY: as above; nothing is tied to the thread that made it.
 unsafe impl<P: Policy> Send for Pool<P> {}
@@ -78,7 +79,7 @@ impl<P: Policy> Pool<P> {
         dropped: Self::dropped,
         unregister: Self::unregister,
     };
-    /// Of a pool whose policy [keeps](Policy::keeps) woken tasks.
+    /// The table of a pool whose policy [keeps](Policy::is_fast_path) woken tasks.
     const KEEPS_WOKEN: PoolVtable = PoolVtable {
         woken: Self::woken::<true>,
         ..Self::VTABLE
@@ -115,15 +116,16 @@ impl<P: Policy> Pool<P> {
         })
     }
 
-    /// What the policy shares between workers. Not to be called once `finish` has begun to drop it.
+    /// Returns what the policy shares between workers. It must not be called once `finish` has begun to drop
+    /// it.
     #[inline]
     pub(crate) fn shared(&self) -> &P::Shared {
-        // SAFETY: nobody has `&mut` before `finish`; workers have left by then, and external threads see that
-        // it is closed.
+        // SAFETY: there is no `&mut` before `finish`; workers have left by then, and external threads see
+        // that the pool is closed.
         unsafe { &*self.shared.get() }
     }
 
-    /// A push by a thread that carries none of this pool's workers, or by one whose worker is inside its
+    /// Pushes a task from a thread that carries none of this pool's workers, or whose worker is inside its
     /// policy.
     pub(crate) fn push_from_outside(&self, task: Runnable, why: Why) {
         if self.core.is_forked() {
@@ -139,8 +141,8 @@ impl<P: Policy> Pool<P> {
         access.hand_over();
         let task = task.into_task_ref();
         let cx = Cx::from_outside(self.workers.len(), &self.core.outside, Clock::Machine);
-        // Unwind: a policy that panics must not unwind through a waker. The token is dropped on the way, and
-        // the pool cancels it when it closes.
+        // Unwind: a policy that panics must not unwind through a waker. The `TaskRef` is dropped on the way,
+        // and the pool cancels the task when it closes.
         let outer = IN_EXTERNAL_PUSH.with(|inside| inside.replace(true));
         let pushed = catch_unwind(AssertUnwindSafe(|| P::push(self.shared(), None, task, why, &cx)));
         IN_EXTERNAL_PUSH.with(|inside| inside.set(outer));
@@ -154,7 +156,7 @@ impl<P: Policy> Pool<P> {
     ///
     /// # Panics
     ///
-    /// It is a task of another pool, which cancels it; this pool closes.
+    /// Panics if it is a task of another pool. That pool cancels the task, and this pool closes.
     #[inline]
     pub(crate) fn take(&self, task: TaskRef) -> Runnable {
         if !task.is_of(NonNull::from(self).cast()) {
@@ -165,7 +167,6 @@ impl<P: Policy> Pool<P> {
         unsafe { task.into_runnable() }
     }
 
-    /// Ends the tasks whose tokens the policy dropped.
     #[inline]
     pub(crate) fn end_lost(&self) {
         if !self.core.lost.is_empty() {
@@ -173,7 +174,8 @@ impl<P: Policy> Pool<P> {
         }
     }
 
-    /// A worker's thread is done, or `count` threads never came. The last one ends what has not ended.
+    /// Notes that a worker's thread is done, or that `count` threads never came. The last one ends what has
+    /// not ended.
     pub(crate) fn leave(&self, count: usize) {
         if self.core.lifecycle.leave(count) {
             self.finish();
@@ -186,8 +188,8 @@ impl<P: Policy> Pool<P> {
     unsafe fn push_any(pool: NonNull<PoolHeader>, task: Runnable, why: Why) {
         with_current(|worker_ref| match worker_ref {
             // Known to be a worker of this type, so that the call is direct.
-            // SAFETY: the front is a worker's of the pool whose table this is, and the calling thread carries
-            // it.
+            // SAFETY: the reference belongs to a worker of the pool whose table this is, and the calling
+            // thread carries that worker.
             Some(worker_ref) if worker_ref.worker.is_some() && worker_ref.pool == pool => unsafe {
                 Worker::<P>::push_by_ref(worker_ref, task, why);
             },
@@ -201,12 +203,12 @@ impl<P: Policy> Pool<P> {
 
     /// # Safety
     ///
-    /// As [`PoolVtable::woken`]. `KEPT`: the policy keeps woken tasks.
+    /// As [`PoolVtable::woken`]. With `KEPT` the policy keeps woken tasks.
     unsafe fn woken<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
         with_taker(pool, |worker_ref| match worker_ref {
             Some(worker_ref) => {
-                // SAFETY: what takes tasks of the pool whose table this is is one of its workers, so of this
-                // type.
+                // SAFETY: a reference that takes tasks of the pool whose table this is belongs to one of its
+                // workers, so to this type.
                 let worker = unsafe { Worker::<P>::from_ref(worker_ref) };
                 // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
                 let pool = unsafe { pool.cast::<Self>().as_ref() };
@@ -228,7 +230,7 @@ impl<P: Policy> Pool<P> {
     ///
     /// As [`WorkerVtable::push`].
     unsafe fn push_external(worker_ref: &WorkerRef, task: Runnable, why: Why) {
-        // SAFETY: by contract the front is of this table: it was made by `external`, whose pool is alive.
+        // SAFETY: by contract the reference belongs to this table: `external` made it, and its pool is alive.
         let pool = unsafe { worker_ref.pool.cast::<Self>().as_ref() };
         pool.push_from_outside(task, if why == Why::Spawned { Why::Injected } else { why });
     }
@@ -237,7 +239,7 @@ impl<P: Policy> Pool<P> {
     ///
     /// As [`WorkerVtable::driver`].
     unsafe fn driver_of_external(worker_ref: &WorkerRef) -> io::Result<Arc<Driver>> {
-        // SAFETY: by contract the front is of this table: it was made by `external`, whose pool is alive.
+        // SAFETY: by contract the reference belongs to this table: `external` made it, and its pool is alive.
         unsafe { worker_ref.pool.cast::<Self>().as_ref() }.core.driver()
     }
 
@@ -245,7 +247,7 @@ impl<P: Policy> Pool<P> {
     ///
     /// As [`WorkerVtable::keep`].
     pub(crate) unsafe fn keep(worker_ref: &WorkerRef) -> Arc<dyn DynPool> {
-        // SAFETY: by contract the front is of a table of this type, and its pool is alive.
+        // SAFETY: by contract the reference belongs to a table of this type, and its pool is alive.
         let pool = unsafe { worker_ref.pool.cast::<Self>().as_ref() };
         match pool.this.upgrade() {
             Some(pool) => pool,
@@ -261,7 +263,7 @@ impl<P: Policy> Pool<P> {
         // SAFETY: by contract the header belongs to a pool of this table, so of this type, and its memory is
         // there.
         unsafe { pool.as_ref() }.lose(task);
-        // SAFETY: by contract the policy was given the token; it is counted once, here.
+        // SAFETY: by contract the policy was given the `TaskRef`; it is counted once, here.
         unsafe { Self::release_one(pool) };
     }
 
@@ -276,8 +278,8 @@ impl<P: Policy> Pool<P> {
             pool.core.info.give_back();
         }
         if pool.core.owned_tasks.strike(place, task) {
-            // SAFETY: the pool waits for its orphaned shards, and the last task of this one was struck off
-            // just now.
+            // SAFETY: the pool waits for its orphaned shards, and the last task of this one was removed just
+            // now.
             unsafe { Self::release_one(this) };
         }
     }
@@ -285,7 +287,7 @@ impl<P: Policy> Pool<P> {
 
 impl<P: Policy> PoolRef for Pool<P> {
     fn header(&self) -> NonNull<PoolHeader> {
-        // From `self`, not from its first field: the pointer is good for the whole pool.
+        // From `self`, not from its first field: the pointer is valid for the whole pool.
         NonNull::from(self).cast()
     }
 
@@ -308,7 +310,7 @@ impl<P: Policy> PoolRef for Pool<P> {
     fn run_thread(self: Arc<Self>, thread: Arc<ThreadHandle>) {
         let pool: Arc<dyn DynPool> = Arc::clone(&self) as _;
         let fibers = ThreadFibers::new(pool, Arc::clone(&thread), &BLOCKING_HOOKS);
-        // SAFETY: the fibers are this thread's, and outlive the context here.
+        // SAFETY: the fibers belong to this thread, and outlive the context here.
         let context = unsafe { StackContext::new(NonNull::from(&fibers), std::ptr::null()) };
         context.occupy(|| run_thread(&*self, &context));
         drop(fibers);
@@ -357,7 +359,7 @@ impl<P: Policy> DynPool for Pool<P> {
     }
 
     fn worker_ref(&self, worker: usize) -> NonNull<WorkerRef> {
-        // From the whole worker: the pointer is good for all of it.
+        // From the whole worker: the pointer is valid for all of it.
         NonNull::from(&*self.workers[worker]).cast()
     }
 
@@ -378,7 +380,7 @@ impl<P: Policy> DynPool for Pool<P> {
         let Some(context) = stack_context::here() else {
             unreachable!("the caller is a thread of the pool")
         };
-        // SAFETY: by contract; contexts are of the pool of their thread.
+        // SAFETY: by contract; a context belongs to the pool of its thread.
         unsafe { leave(self, context) };
     }
 }

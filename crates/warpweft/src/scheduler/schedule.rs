@@ -1,8 +1,7 @@
-//! Where a worker puts a task that is runnable, or that waits.
+//! The place of a task that is runnable, or that waits.
 //!
-//! Most tasks that are pushed go into the policy's `Local` and nowhere else, and most that wait fall asleep
-//! at once. What is more than that is out of line, and comes last: so for most tasks no registers are saved
-//! for it.
+//! Most pushed tasks go into the policy's `Local` and nowhere else, and most waiting tasks fall asleep at
+//! once. The rest is out of line, and comes last, so that no registers are saved for it in the common case.
 
 use super::pool::Pool;
 use super::worker::Worker;
@@ -12,7 +11,7 @@ use warpweft_policy::{Count, Cx, Policy, Wake, YieldTo};
 use warpweft_task::{Abandon, Pending, Ran, Runnable, Suspended, TaskRef, Why};
 
 impl<P: Policy> Worker<P> {
-    /// A task for this worker, from its own thread.
+    /// Pushes a task for this worker, on its own thread.
     ///
     /// # Safety
     ///
@@ -33,8 +32,8 @@ impl<P: Policy> Worker<P> {
         unsafe { self.follow_up(pool, kept, why) };
     }
 
-    /// The same where the policy [keeps](Policy::keeps) the task. Whatever is more than that is out of line,
-    /// and comes last: so the registers need not be saved for it each time.
+    /// Does the same where the policy [keeps](Policy::is_fast_path) the task. The rest is out of line, and
+    /// comes last, so that no registers are saved for it in the common case.
     ///
     /// # Safety
     ///
@@ -48,7 +47,7 @@ impl<P: Policy> Worker<P> {
         unsafe { self.follow_up(pool, kept, why) };
     }
 
-    /// The policy has kept a task in the worker's own half, or has not.
+    /// Handles the answer of the policy: it has kept the task in the worker's own half, or has not.
     ///
     /// # Safety
     ///
@@ -79,7 +78,7 @@ impl<P: Policy> Worker<P> {
         self.pool().core.wake(Wake::Any, Some(self.counters()));
     }
 
-    /// A task has given way, and said where it wants to wait.
+    /// Pushes a task that has yielded and said where it wants to wait.
     ///
     /// # Safety
     ///
@@ -97,7 +96,7 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`WorkerVtable::push`].
     pub(crate) unsafe fn push_by_ref(worker_ref: &WorkerRef, task: Runnable, why: Why) {
-        // SAFETY: by contract the front is a worker's of this table, so of this type.
+        // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
         if worker_ref.is_in_policy() {
             return worker.pool().push_from_outside(task, why);
@@ -106,13 +105,13 @@ impl<P: Policy> Worker<P> {
         unsafe { worker.push_in(worker.pool(), task, why) };
     }
 
-    /// `KEPT`: the policy keeps spawned tasks.
+    /// Pushes a spawned task. With `KEPT` the policy keeps spawned tasks.
     ///
     /// # Safety
     ///
     /// As [`WorkerVtable::push`], and no hook of the policy is on the thread's stack.
     pub(crate) unsafe fn spawned<const KEPT: bool>(worker_ref: &WorkerRef, task: Runnable) {
-        // SAFETY: by contract the front is a worker's of this table, so of this type.
+        // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
         if KEPT {
             // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
@@ -123,7 +122,7 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// The step left the task pending: it sleeps, or goes back if it was woken meanwhile.
+    /// Handles a task that its step left pending: it sleeps, or goes back if it was woken meanwhile.
     ///
     /// # Safety
     ///
@@ -135,7 +134,7 @@ impl<P: Policy> Worker<P> {
             // SAFETY: by contract.
             return unsafe { self.go_on(pending) };
         }
-        // A task that gave way was woken by that.
+        // A task that yielded was woken by that.
         self.worker_ref().yielding.set(GaveWay::No);
         self.counters().add(Count::Suspensions, 1);
         // As in `completed`.
@@ -155,13 +154,13 @@ impl<P: Policy> Worker<P> {
         unsafe { self.fall_asleep(pending, again) };
     }
 
-    /// A task was woken in the step that it waits after: it gave way, goes to another pool, or back to a
-    /// queue.
+    /// Handles a task that was woken in the step that just ended: it yielded, goes to another pool, or goes
+    /// back to a queue.
     ///
     /// # Safety
     ///
     /// As [`Worker::call`].
-    // Not inlined: what it needs would be kept from the loop's registers for each task.
+    // Not inlined: its registers would be taken from the loop for each task.
     #[inline(never)]
     unsafe fn go_on(&self, mut pending: Pending) {
         let gave_way = self.worker_ref().yielding.replace(GaveWay::No);
@@ -187,7 +186,7 @@ impl<P: Policy> Worker<P> {
         unsafe { self.fall_asleep(pending, again) };
     }
 
-    /// `again` takes it where it was woken before it slept.
+    /// Lets a task fall asleep. If it was woken before it slept, `again` takes it.
     ///
     /// # Safety
     ///
@@ -207,8 +206,8 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// A task ended instead of falling asleep, because nothing was left that could wake or join it. What it
-    /// held may have waited as it was dropped: so the thread may carry another worker now, or none.
+    /// Handles a task that ended instead of falling asleep, because nothing was left that could wake or join
+    /// it. What it held may have waited in its `Drop`, so the thread may carry another worker now, or none.
     ///
     /// # Safety
     ///
@@ -218,7 +217,7 @@ impl<P: Policy> Worker<P> {
     unsafe fn end_orphan(&self, policy_word: u64) {
         match stack_context::here().and_then(StackContext::worker_ref) {
             Some(worker_ref) => {
-                // SAFETY: the thread's worker references are its pool's workers, and this one is of that
+                // SAFETY: the thread's worker references are its pool's workers, and this one belongs to that
                 // pool.
                 let worker = unsafe { Self::from_ref(worker_ref) };
                 // SAFETY: the calling thread carries it; by contract no hook is on its stack.
@@ -228,7 +227,7 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// A task that was woken while it was about to fall asleep.
+    /// Pushes a task that was woken while it was about to fall asleep.
     ///
     /// # Safety
     ///

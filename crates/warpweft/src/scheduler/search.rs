@@ -1,5 +1,5 @@
-//! Where a worker without tasks of its own looks for work, and where it sleeps: what the idle protocol asks
-//! it.
+//! The search of a worker without tasks: where it looks for work, and where it sleeps. This is what the idle
+//! protocol needs of a worker.
 
 use super::poll_interval::look;
 use super::pool::Pool;
@@ -9,13 +9,13 @@ use crate::idle::Searcher;
 use crate::threads::thread_handle::ThreadHandle;
 use warpweft_policy::{Count, Policy};
 
-/// A worker that seeks work.
+/// A worker that searches for work.
 pub(crate) struct WorkSource<'a, P: Policy> {
     worker: &'a Worker<P>,
     pool: &'a Pool<P>,
-    /// Of the thread that carries it.
+    /// The handle of the thread that carries it.
     thread_handle: &'a ThreadHandle,
-    /// How many tasks it had left to their owners when it was asked last.
+    /// The number of tasks that it had left to their owners at the last call.
     left: u64,
 }
 
@@ -70,7 +70,7 @@ impl<'a, P: Policy> Searcher for WorkSource<'a, P> {
     }
 
     fn scan(&mut self) -> Option<Work> {
-        // Not ended here: what it holds may wait as it is dropped, and this worker is announced as asleep.
+        // The task is not ended here: its `Drop` may wait, and this worker is announced as asleep.
         let lost = self.pool.take_lost().map(Work::Lost);
         let work = lost
             // SAFETY: by the contract of `new`.

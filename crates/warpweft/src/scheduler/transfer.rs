@@ -1,4 +1,5 @@
-//! A task goes on in another pool: the worker's part. See `compose/transfer.rs`.
+//! The worker's part of a transfer, by which a task continues in another pool. See
+//! `pool/transfer_request.rs`.
 
 use super::worker::Worker;
 use crate::execution::stack_context::with_worker_kept;
@@ -8,12 +9,12 @@ use warpweft_policy::{Count, Policy};
 use warpweft_task::{Pending, Suspended, Why};
 
 impl<P: Policy> Worker<P> {
-    /// The task goes on in another pool, if the wish is its own; otherwise it comes back.
+    /// Moves the task to the other pool, if it made the request itself; otherwise returns it.
     ///
     /// # Safety
     ///
     /// As [`call`](Self::call).
-    // Not inlined: the loop that calls this is to have one indirect call.
+    // Not inlined: the loop that calls this must have one indirect call.
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn grant(&self, pending: Pending, transfer: Transfer) -> Option<Pending> {
@@ -25,7 +26,7 @@ impl<P: Policy> Worker<P> {
         None
     }
 
-    /// The task goes on in another pool. For this one's policy it has ended.
+    /// Moves the task to the other pool. For this pool's policy it has ended.
     ///
     /// # Safety
     ///
@@ -33,18 +34,18 @@ impl<P: Policy> Worker<P> {
     unsafe fn transfer(&self, mut pending: Pending, transfer: Transfer) {
         self.counters().add(Count::Transfers, 1);
         let word = pending.task().policy_word();
-        // Who waits for its place hears of it.
+        // A task that waits for its place is woken.
         with_worker_kept(|| pending.unregister());
-        // That has given its place back, and woken another: by code that may have forked.
+        // The call has given the task's place back and woken another task, by code that may have forked.
         end_child_if(self.pool().core.is_forked());
         // SAFETY: by contract.
         unsafe { self.completed(word) };
         let destination = transfer.into_destination();
-        // SAFETY: it was struck off above. A runtime's pool ends its tasks before itself.
+        // SAFETY: it was removed above. A runtime's pool ends its tasks before itself.
         unsafe { pending.move_to(destination.header()) };
-        // Until its token is pushed, the pool is kept by this.
+        // This keeps the pool until the runnable is pushed.
         let _pool = destination.settle(&mut pending);
-        // It was woken by who asked for the transfer, so it does not fall asleep.
+        // The request for the transfer woke the task, so it does not fall asleep.
         if let Suspended::Again(task) = pending.suspend() {
             task.push(Why::Injected);
         }

@@ -1,5 +1,5 @@
 //! The monitor's tick: which workers are stuck, and the compensating workers that it sends. See
-//! `threads/monitor.rs`.
+//! `threads/MONITOR.md`.
 
 use super::pool::Pool;
 use crate::driver::standby::TICK_NS;
@@ -14,20 +14,19 @@ use warpweft_policy::Policy;
 
 /// What the monitor remembers of a worker.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct Sample {
     steps: u64,
     since_ns: u64,
     told: bool,
 }
 
 impl<P: Policy> Pool<P> {
-    /// The life of the monitor's thread.
     pub(crate) fn watch_workers(&self, pool: &Arc<dyn PoolRef>) {
         let monitor = &self.core.monitor;
         let stuck_ns = monitor.stuck_ns();
-        let fresh = Seen {
+        let fresh = Sample {
             since_ns: clock::now_ns(),
-            ..Seen::default()
+            ..Sample::default()
         };
         let mut seen = vec![fresh; self.workers.len()];
         let mut quiet = 0;
@@ -45,8 +44,8 @@ impl<P: Policy> Pool<P> {
                 standby.want();
             }
             let needed = stuck + usize::from(self.core.driver.wants_standby());
-            // Counted once: one that finds nothing retires at once, and would be sent again for as long as
-            // the tick lasts.
+            // Counted once: one that finds nothing retires at once, and would be sent again during the same
+            // tick.
             let missing = monitor.set_needed(stuck, needed);
             // Tasks that came meanwhile wake nothing in the poller.
             if stuck > 0 || monitor.lets_go() {
@@ -65,18 +64,18 @@ impl<P: Policy> Pool<P> {
         self.core.monitor.active() == 0 && (0..self.core.asked).all(|worker| !self.core.idle.is_awake(worker))
     }
 
-    /// How many workers, compensating workers too, have been in one task for too long.
-    fn count_stuck(&self, seen: &mut [Seen], stuck_ns: u64) -> usize {
+    /// Returns how many workers, compensating workers included, have been in one task for too long.
+    fn count_stuck(&self, seen: &mut [Sample], stuck_ns: u64) -> usize {
         let now = clock::now_ns();
         let mut stuck = 0;
         for (id, seen) in seen.iter_mut().enumerate() {
             let steps = self.workers[id].steps();
-            // Of compensating workers only those are stuck that made a step since they were sent.
+            // A compensating worker is stuck only if it has made a step since it was sent.
             let works = id >= self.core.asked || self.core.idle.is_awake(id);
             let rests = id >= self.core.asked
                 && (!self.workers[id].is_carried() || self.core.driver.standby.sleeps(id));
             if !works || steps != seen.steps || rests {
-                *seen = Seen {
+                *seen = Sample {
                     steps,
                     since_ns: now,
                     told: false,
@@ -87,8 +86,8 @@ impl<P: Policy> Pool<P> {
             if ns >= stuck_ns {
                 stuck += 1;
                 if !std::mem::replace(&mut seen.told, true) {
-                    // It may have drawn tasks from a common queue while others who looked there went to
-                    // sleep.
+                    // The worker may have drawn tasks from a common queue while others that looked there went
+                    // to sleep.
                     self.core.idle.wake_one();
                     self.tell(id, ns);
                 }
@@ -112,7 +111,7 @@ impl<P: Policy> Pool<P> {
         end_child_if(self.core.is_forked());
     }
 
-    /// Gives a vacant compensating worker to a spare thread; whether it did.
+    /// Gives a vacant compensating worker to a spare thread. Returns true if it did.
     fn send_compensating(&self, pool: &Arc<dyn PoolRef>) -> bool {
         if !self.core.lifecycle.enter() {
             return false;
@@ -131,7 +130,7 @@ impl<P: Policy> Pool<P> {
         true
     }
 
-    /// The calling thread has released this compensating worker, empty.
+    /// Retires this compensating worker, which the calling thread has released, and which is empty.
     pub(crate) fn retire_compensating(&self, id: usize) {
         self.core.driver.standby.discharge(id);
         self.workers[id].set_carried(false);

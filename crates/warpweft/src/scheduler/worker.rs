@@ -1,10 +1,10 @@
-//! The worker: its half of the policy, and what it does with a task.
+//! A worker: its half of the policy, and the steps of its tasks.
 //!
 //! # Invariants
 //!
-//! - The policy's `Local` is touched only by the thread that carries the worker, and only while its front
-//!   takes tasks of its pool: a hook that spawns or wakes, against the rules, reaches the policy as an
-//!   outsider and not through a second `&mut`.
+//! - The policy's `Local` is touched only by the thread that carries the worker, and only while the worker's
+//!   reference takes tasks of its pool. If a hook spawns or wakes, against the rules, it reaches the policy
+//!   as an external thread would, and not through a second `&mut`.
 
 use super::poll_interval::{hand_out, look};
 use super::pool::Pool;
@@ -29,7 +29,7 @@ use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Ran, Runnable, TaskRef, Why, apart_from_job, cancellations, told_of};
 
-/// `repr(C)`: a pointer to the front is a pointer to the worker.
+/// `repr(C)`: a pointer to the reference is a pointer to the worker.
 #[repr(C)]
 pub(crate) struct Worker<P: Policy> {
     worker_ref: WorkerRef,
@@ -40,21 +40,21 @@ pub(crate) struct Worker<P: Policy> {
     random: RefCell<Rng>,
     /// Tasks that only this worker may run.
     pub(crate) pinned: Locked<TaskRef>,
-    /// What it saw of others' forks.
+    /// What this worker saw of other workers' forks.
     pub(crate) seen: OfferView,
-    /// It makes up for workers that are stuck.
+    /// True if it makes up for workers that are stuck.
     pub(crate) is_compensating: bool,
-    /// A compensating worker: whether a thread carries it.
+    /// For a compensating worker: true if a thread carries it.
     carried: AtomicBool,
-    /// The origin of the task that it is in.
+    /// The origin of the task that it runs.
     running: AtomicPtr<()>,
-    /// How many tasks had been cancelled in this process when the worker came to be, and when it told the
-    /// policy last.
+    /// The number of cancelled tasks of this process when the worker was created, and when the policy was
+    /// last told.
     pub(crate) cancellations: (u64, Cell<u64>),
 }
 
-// SAFETY: everything but atomics, `pinned`, `id`, `is_compensating` and `worker_ref`'s plain fields is
-// touched only by the thread that carries the worker; threads take turns at that by `Handoff`, which hands
+// SAFETY: everything but atomics, `pinned`, `id`, `is_compensating` and the plain fields of `worker_ref` is
+// touched only by the thread that carries the worker. Threads take turns at that by `Handoff`, which hands
 // over what was done, or by the start of a thread.
 unsafe impl<P: Policy> Sync for Worker<P> {}
 // SAFETY: `P::Local: Send`, and the rest is plain data; the pool pointer is an address until it is used on a
@@ -111,19 +111,19 @@ impl<P: Policy> Worker<P> {
         &self.worker_ref.counters
     }
 
-    /// How many steps of tasks it has made, turns of fibers and forks included.
+    /// Returns the number of its steps of tasks, turns of fibers and stolen forks included.
     pub(crate) fn steps(&self) -> u64 {
         let steps = [Count::Ran, Count::FiberTurns, Count::ForksTaken];
         steps.iter().map(|&count| self.counters().get(count)).sum()
     }
 
-    /// Name and spawn site of the task that it made its last step of. A hint.
+    /// Returns name and spawn site of the task of its last step. A hint.
     pub(crate) fn running(&self) -> Option<(Option<String>, &'static Location<'static>)> {
         // SAFETY: null, or what `run` left there.
         unsafe { told_of(self.running.load(Ordering::Relaxed)) }
     }
 
-    /// Whether a thread carries this compensating worker.
+    /// Returns true if a thread carries this compensating worker.
     pub(crate) fn is_carried(&self) -> bool {
         self.carried.load(Ordering::Relaxed)
     }
@@ -132,15 +132,15 @@ impl<P: Policy> Worker<P> {
         self.carried.store(carried, Ordering::Relaxed);
     }
 
-    /// Whether it takes of what all workers share. The standby poller does not, unless somebody is stuck: it
-    /// would not be back in the poller soon.
+    /// Returns true if it takes tasks that all workers share. The standby poller does so only while a worker
+    /// is stuck: it would not be back in the poller soon.
     #[inline]
     pub(crate) fn shares(&self) -> bool {
         !self.is_compensating || self.pool().core.monitor.is_somebody_stuck()
     }
 
-    /// What a compensating worker finds, wherever it lies, for the thread of `thread_handle`. It does not
-    /// wait, unless it is the standby poller.
+    /// Returns work for a compensating worker, from any place, on the thread of `thread_handle`. It waits
+    /// only if it is the standby poller.
     ///
     /// # Safety
     ///
@@ -152,7 +152,7 @@ impl<P: Policy> Worker<P> {
             if thread_handle.may_be_ready() {
                 return Some(Work::Fiber);
             }
-            // The standby poller leaves the others their tasks, unless somebody is stuck.
+            // The standby poller leaves the other workers their tasks, unless one is stuck.
             if pool.core.monitor.is_somebody_stuck() {
                 // SAFETY: by contract.
                 if let Some(found) = unsafe { self.call(P::scan) } {
@@ -168,7 +168,7 @@ impl<P: Policy> Worker<P> {
             if !happened && !thread_handle.may_be_ready() {
                 return None;
             }
-            // What the poller woke was pushed by this worker.
+            // The tasks that the poller woke were pushed by this worker.
             // SAFETY: by contract.
             if let Some(woken) = unsafe { self.call(P::next) } {
                 return Some(Work::Task(woken));
@@ -177,8 +177,8 @@ impl<P: Policy> Worker<P> {
         None
     }
 
-    /// A compensating worker gives its tasks to the others; whether it has none any more. It does not give
-    /// all at once: a policy's `drain` may draw on what all workers share, and never come to an end.
+    /// Gives tasks of a compensating worker to the others. Returns true if it has none left. It does not give
+    /// all at once: a policy's `drain` may draw on what all workers share, and never end.
     ///
     /// # Safety
     ///
@@ -212,7 +212,7 @@ impl<P: Policy> Worker<P> {
         unsafe { self.call_in(self.pool(), hook) }
     }
 
-    /// The same where the worker's pool is known: it need not be read once more.
+    /// Does the same where the worker's pool is known and need not be read once more.
     ///
     /// # Safety
     ///
@@ -223,12 +223,12 @@ impl<P: Policy> Worker<P> {
         pool: &Pool<P>,
         hook: impl FnOnce(&P::Shared, &mut P::Local, &Cx<'_>) -> R,
     ) -> R {
-        // After a hook has panicked in code whose panics end elsewhere, a waker's for instance, the loop may
+        // After a hook has panicked in code whose panics are caught elsewhere, such as a waker, the loop may
         // call one more.
         debug_assert!(self.worker_ref.takes().is_some() || pool.core.lifecycle.is_closing());
         self.worker_ref.begin_hook();
         // SAFETY: by contract this thread alone touches the worker, and with no hook on its stack there is no
-        // other borrow; that the front takes nothing keeps others away until the hook returns.
+        // other borrow. The reference takes no tasks until the hook returns, which prevents another one.
         let local = unsafe { &mut *self.local.get() };
         let cx = Cx::for_worker(
             self.id,
@@ -237,9 +237,9 @@ impl<P: Policy> Worker<P> {
             &self.random,
             Clock::Machine,
         );
-        // Unwind: a hook called by a task's step (`push`, `alone`) unwinds through the task, whose panic it
-        // would seem to be. The pool closes here, and the front goes on taking nothing, so that nobody uses
-        // `Local` again.
+        // Unwind: a hook called by a task's step (`push`, `is_only_ready`) unwinds through the task, and
+        // would look like its panic. The pool closes here, and the reference takes no tasks any more, so that
+        // `Local` is not used again.
         let cut_short = CloseOnUnwind(pool);
         let result = hook(pool.shared(), local, &cx);
         std::mem::forget(cut_short);
@@ -251,9 +251,9 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`WorkerVtable::is_only_ready`].
     unsafe fn alone_of_ref(worker_ref: &WorkerRef) -> bool {
-        // SAFETY: by contract the front is a worker's of this table, so of this type.
+        // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
-        // What the policy does not know of: the task would keep the worker from it.
+        // Work that the policy does not know: the yielding task would keep the worker from it.
         if worker.worker_ref.is_in_policy()
             || !worker.pinned.is_empty()
             || worker.pool().core.lifecycle.is_closing()
@@ -270,10 +270,10 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`WorkerVtable::step`].
     unsafe fn step_of_ref(worker_ref: &WorkerRef) -> bool {
-        // SAFETY: by contract the front is a worker's of this table, so of this type.
+        // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
         if let Some(task) = worker.pool().take_lost() {
-            // The thread may carry another worker afterwards: who waits looks anew.
+            // The thread may carry another worker afterwards: a waiting frame looks again.
             worker.pool().end_one_lost(task);
             return true;
         }
@@ -292,8 +292,8 @@ impl<P: Policy> Worker<P> {
         let run = |context: &StackContext| {
             // SAFETY: as above.
             let step = || unsafe { worker.run(worker.pool(), task, context) };
-            // SAFETY: a frame that works meanwhile is on the thread's own stack, or on a fiber's that must
-            // not switch.
+            // SAFETY: a frame that works meanwhile is on the thread's own stack, or on that of a fiber that
+            // must not switch.
             unsafe { apart_from_job(step) };
         };
         stack_context::with_stack_context(|context| context.map(run));
@@ -304,15 +304,15 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`WorkerVtable::driver`].
     unsafe fn driver_of_ref(worker_ref: &WorkerRef) -> io::Result<Arc<Driver>> {
-        // SAFETY: by contract the front is a worker's of this table, so of this type.
+        // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         unsafe { Self::from_ref(worker_ref) }.pool().core.driver()
     }
 
     /// # Safety
     ///
-    /// The front is a worker's of this type.
+    /// The reference belongs to a worker of this type.
     pub(crate) unsafe fn from_ref(worker_ref: &WorkerRef) -> &Self {
-        // SAFETY: `repr(C)` puts the front first, and by contract it is inside such a worker.
+        // SAFETY: `repr(C)` puts the reference first, and by contract it is inside such a worker.
         unsafe { NonNull::from(worker_ref).cast::<Self>().as_ref() }
     }
 
@@ -320,16 +320,16 @@ impl<P: Policy> Worker<P> {
     ///
     /// # Safety
     ///
-    /// Nobody else touches the worker, and nobody will.
+    /// No other code touches the worker, now or later.
     pub(crate) unsafe fn retire(&self) {
-        // Unwind: what the policy's `Drop` does wrong must not keep the pool from ending.
+        // Unwind: a panic in the policy's `Drop` must not keep the pool from ending.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: by contract.
             unsafe { self.local.get().cast::<P::Local>().drop_in_place() };
         }));
     }
 
-    /// The next work; sleeps until there is some. `None`: the pool closes.
+    /// Returns the next work; sleeps until there is some. Returns `None` if the pool closes.
     ///
     /// # Safety
     ///
@@ -345,7 +345,7 @@ impl<P: Policy> Worker<P> {
         // SAFETY: by contract, and the value does not outlive the call.
         let mut source = unsafe { WorkSource::new(self, thread_handle) };
         let waited = pool.core.idle.wait(self.id.0, &mut source);
-        pool.core.monitor.ring();
+        pool.core.monitor.wake();
         match waited {
             Waited::Found(work) => Some(work),
             Waited::Unparked => Some(Work::Woken),
@@ -369,7 +369,7 @@ impl<P: Policy> Worker<P> {
     #[inline(never)]
     pub(crate) fn run_fork(&self, fork: Stolen, context: &StackContext) {
         self.counters().add(Count::ForksTaken, 1);
-        // A fork is of a task elsewhere.
+        // The fork belongs to a task elsewhere.
         self.running.store(std::ptr::null_mut(), Ordering::Relaxed);
         let start = clock::now_ns();
         fork.run();
@@ -378,12 +378,12 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// Runs a step of `task` and puts it where it belongs afterwards: perhaps by another worker, if it
-    /// waited.
+    /// Runs a step of `task`. Afterwards the worker puts the task where it belongs; another worker may do so,
+    /// if the task waited.
     ///
     /// # Safety
     ///
-    /// As [`call`](Self::call), and the thread sits in `context`.
+    /// As [`call`](Self::call), and the thread occupies `context`.
     #[allow(clippy::inline_always, reason = "out of line it costs 5 %")]
     #[inline(always)]
     pub(crate) unsafe fn run(&self, pool: &Pool<P>, task: TaskRef, context: &StackContext) {
@@ -411,7 +411,7 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// A task ended on this worker.
+    /// Handles the end of a task on this worker.
     ///
     /// # Safety
     ///
@@ -430,19 +430,19 @@ impl<P: Policy> Worker<P> {
     }
 }
 
-/// The most tasks that a compensating worker gives back before it does some of them itself.
+/// The most tasks that a compensating worker gives back before it runs some of them itself.
 const GIVEN_BACK: u32 = 1024;
 
-/// What a worker without tasks of its own finds.
+/// What a worker without own tasks finds.
 pub(crate) enum Work {
     Task(TaskRef),
-    /// A task that the policy dropped, to be ended.
+    /// A task that the policy dropped, and that must be ended.
     Lost(Runnable),
     /// A fork that was on offer.
     Fork(Stolen),
     /// A fiber of this thread is ready.
     Fiber,
-    /// Its own queues may have something: sockets or timers have woken somebody.
+    /// Its own queues may have tasks: sockets or timers have woken some.
     Woken,
 }
 

@@ -1,4 +1,4 @@
-//! The life of a thread of the pool, and the loop of the worker that it carries.
+//! The main function of a pool's thread, and the loop of the worker that it carries.
 //!
 //! ```text
 //!   ┌─▶ overdue (every INTERVAL tasks) ─▶ next ─▶ overdue ─▶ search … scan, sleep ─┐
@@ -19,14 +19,14 @@ use warpweft_platform::process::end_child_if;
 use warpweft_policy::{Count, Policy};
 use warpweft_task::TaskRef;
 
-/// How many fibers a worker without tasks resumes until it asks for one again.
+/// The number of turns of fibers that a worker without tasks runs until it asks for a task again.
 const FIBERS: u32 = 16;
 
-/// Takes tasks and runs them until the pool closes, or the thread gives its worker to another one.
+/// Takes tasks and runs them until the pool closes, or the thread gives its worker away.
 ///
 /// # Safety
 ///
-/// The calling thread sits in `context`, a stack context of `pool`, and no hook of the policy is on its
+/// The calling thread occupies `context`, a stack context of `pool`, and no hook of the policy is on its
 /// stack.
 // Not inlined, so that its one indirect call can be counted in the assembly.
 #[inline(never)]
@@ -36,14 +36,14 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     let mut fibers = 1;
     let mut helped = false;
     let thread_handle = &**context.thread_handle();
-    // Read anew for each task: one that waited may have come back with another worker.
+    // Read anew for each task: after a wait the thread may carry another worker.
     'turns: while let Some(worker_ref) = context.worker_ref() {
         if pool.core.lifecycle.is_closing() {
             return;
         }
         // SAFETY: the stack context's worker references are its pool's workers, so of this type.
         let worker = unsafe { Worker::<P>::from_ref(worker_ref) };
-        // A fiber and a task take turns, where there are tasks.
+        // Fibers and tasks take turns, where there are tasks.
         if thread_handle.may_be_ready() {
             let ran = context
                 .fibers()
@@ -55,7 +55,7 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, context: &StackContext) {
             until_pause -= ran.saturating_sub(1);
         }
         until_pause -= 1;
-        // A block, and no variable that is filled later: its old value would be looked at, and dropped, for
+        // A block instead of a variable that is filled later: its old value would be read, and dropped, for
         // each task.
         let task = 'found: {
             if until_pause == 0 {
@@ -64,10 +64,10 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, context: &StackContext) {
                 let seen = unsafe { look_up(pool, worker, &mut poll_interval, &mut helped, context) };
                 until_pause = poll_interval.stretch();
                 match seen {
-                    Seen::Nothing => {}
-                    Seen::Task(task) => break 'found task,
-                    Seen::Elsewhere => continue 'turns,
-                    Seen::Over => return,
+                    LookResult::Nothing => {}
+                    LookResult::Task(task) => break 'found task,
+                    LookResult::Elsewhere => continue 'turns,
+                    LookResult::Over => return,
                 }
             }
             // SAFETY: as above.
@@ -76,7 +76,7 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, context: &StackContext) {
                 break 'found task;
             }
             if thread_handle.may_be_ready() {
-                // It has work of its own, and asks for others' when that is overdue.
+                // It has its own work, and looks for other tasks when they are overdue.
                 fibers = FIBERS;
                 continue 'turns;
             }
@@ -114,8 +114,8 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     }
 }
 
-/// What a worker sees that looks up from its own tasks.
-enum Seen {
+/// The result of a look that a worker takes between two stretches of tasks.
+enum LookResult {
     Nothing,
     Task(TaskRef),
     /// The thread carries another worker now, or none.
@@ -124,13 +124,13 @@ enum Seen {
     Over,
 }
 
-/// A stretch is over: looks after what is overdue, if that is due.
+/// Ends a stretch of tasks, and handles what is overdue.
 ///
 /// # Safety
 ///
-/// As [`Worker::call`]; the thread sits in `context`. `helped`: whether it looked after somebody stuck the
-/// last time.
-// Not inlined: what it needs would be kept from the loop's registers for each task.
+/// As [`Worker::call`]; the thread occupies `context`. `helped` is true if the last look took a task from
+/// behind a stuck worker.
+// Not inlined: its registers would be taken from the loop for each task.
 #[inline(never)]
 unsafe fn look_up<P: Policy>(
     pool: &Pool<P>,
@@ -138,31 +138,31 @@ unsafe fn look_up<P: Policy>(
     poll_interval: &mut PollInterval,
     helped: &mut bool,
     context: &StackContext,
-) -> Seen {
+) -> LookResult {
     let poll_global = poll_interval.look_up(&pool.core.driver, &pool.core.idle, &pool.core.monitor);
     if worker.is_compensating && pool.core.monitor.relieves(poll_interval.was_long()) {
-        return Seen::Over;
+        return LookResult::Over;
     }
     if !poll_global || !worker.shares() {
-        return Seen::Nothing;
+        return LookResult::Nothing;
     }
-    // What ends may wait in its `Drop`, and then the thread may carry another worker.
+    // A task that ends may wait in its `Drop`, and then the thread may carry another worker.
     pool.end_lost();
     if !context.carries(worker.worker_ref()) {
-        return Seen::Elsewhere;
+        return LookResult::Elsewhere;
     }
     // SAFETY: by contract, and the thread still carries the worker.
     unsafe { worker.evict() };
     if !context.carries(worker.worker_ref()) {
-        return Seen::Elsewhere;
+        return LookResult::Elsewhere;
     }
-    // Who has tasks that always yield has always work of his own, and what waits behind a stuck worker nobody
-    // else: it is looked for every other time.
+    // Tasks that always yield never run out, and no other worker may look for the tasks behind a stuck one.
+    // So every other look is for those.
     if !*helped && pool.core.monitor.is_somebody_stuck() {
         // SAFETY: by contract.
         if let Some(task) = unsafe { worker.call(P::steal_from_stuck) } {
             *helped = true;
-            return Seen::Task(task);
+            return LookResult::Task(task);
         }
     }
     *helped = false;
@@ -170,13 +170,13 @@ unsafe fn look_up<P: Policy>(
         && let Some(task) = worker.pinned.pop()
     {
         worker.counters().add(Count::GlobalPolls, 1);
-        return Seen::Task(task);
+        return LookResult::Task(task);
     }
     // SAFETY: by contract.
-    unsafe { ask_overdue(worker) }.map_or(Seen::Nothing, Seen::Task)
+    unsafe { ask_overdue(worker) }.map_or(LookResult::Nothing, LookResult::Task)
 }
 
-/// Asks the policy for what is overdue.
+/// Calls the policy's hook for what is overdue.
 ///
 /// # Safety
 ///
@@ -194,8 +194,8 @@ unsafe fn ask_overdue<P: Policy>(worker: &Worker<P>) -> Option<TaskRef> {
 /// Runs tasks until the thread has to give its worker back, or has given it away.
 fn work<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     loop {
-        // Unwind: tasks keep their panics to themselves, so this one is the policy's: the pool closes.
-        // SAFETY: this thread sits in `context`, and nothing of the policy is on its stack.
+        // Unwind: tasks catch their panics, so this one belongs to the policy: the pool closes.
+        // SAFETY: this thread occupies `context`, and nothing of the policy is on its stack.
         if catch_unwind(AssertUnwindSafe(|| unsafe { run_loop(pool, context) })).is_err() {
             pool.core.close_for(&"its policy panicked");
         }
@@ -217,26 +217,26 @@ fn work<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     }
 }
 
-/// The pool closes: the worker that the calling thread carries, if it does, is retired. The last one ends the
-/// pool.
+/// Retires the worker that the calling thread carries, if it carries one, because the pool closes. The last
+/// one ends the pool.
 ///
 /// # Safety
 ///
-/// The calling thread sits in `context`, a stack context of `pool`, and no hook of the policy is on its
+/// The calling thread occupies `context`, a stack context of `pool`, and no hook of the policy is on its
 /// stack.
 pub(crate) unsafe fn leave<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     if let Some(id) = context.release_worker() {
-        // What the tasks' and the policy's `Drop` spawn or wake from here on comes from outside.
+        // Spawns and wakes in the `Drop` of the tasks and the policy come from outside from here on.
         context.acquire_worker(None);
-        // SAFETY: the worker was in this thread's hands, no hook is on its stack, and this is its last use.
+        // SAFETY: this thread carried the worker, no hook is on its stack, and this is its last use.
         unsafe { pool.workers[id].retire() };
         end_child_if(pool.core.is_forked());
         pool.leave(1);
     }
 }
 
-/// The life of a thread of the pool: it waits for a worker, carries it until it gives it away or the pool
-/// closes, and becomes a spare.
+/// Runs a thread of the pool. It waits for a worker, carries it until it gives it away or the pool closes,
+/// and becomes a spare.
 pub(crate) fn run_thread<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     let mut assigned = Some(context.thread_handle().handoff.wait());
     while let Some(carried) = assigned {
@@ -244,18 +244,18 @@ pub(crate) fn run_thread<P: Policy>(pool: &Pool<P>, context: &StackContext) {
         work(pool, context);
         end_child_if(pool.core.is_forked());
         if pool.core.lifecycle.is_closing() {
-            // SAFETY: this thread sits in `context`; if a hook has panicked it is not on the stack any more.
+            // SAFETY: this thread occupies `context`; if a hook has panicked it is not on the stack any more.
             unsafe { leave(pool, context) };
         } else if let Some(compensating) = context.release_worker() {
-            // Workers that were asked for stay until the pool closes.
+            // Requested workers stay until the pool closes.
             pool.retire_compensating(compensating);
         }
         end_child_if(pool.core.is_forked());
         assigned = pool.core.threads.rest(context.thread_handle());
     }
-    // Nobody gives this thread a worker any more: the pool has ended, or it has no fibers.
+    // No thread gives this one a worker any more: the pool has ended, or it has no fibers.
     context.fibers().unwind_all(context);
-    // It may have been a external thread who sent this thread on its way, and who is still inside the pool.
+    // An external thread that has sent this one to its end may still be inside the pool.
     if pool.core.lifecycle.is_closing() {
         pool.core.lifecycle.wait_for_accesses();
     }

@@ -1,8 +1,8 @@
-//! On which CPUs the workers run.
+//! The CPUs on which the workers run.
 //!
-//! A *worker* is pinned, not a thread: whoever carries the worker goes where it belongs
-//! (`ThreadSet::settle`). Why whole cores, and what of their second hardware threads, is in
-//! `docs/decisions/0015-topology-and-pinning.md`.
+//! A *worker* is pinned, not a thread: a thread that takes a worker moves to the worker's CPUs
+//! (`ThreadSet::settle`). See `docs/decisions/0015-topology-and-pinning.md` for why a worker has a whole
+//! core, and for the second hardware threads.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use warpweft_platform::affinity;
 use warpweft_platform::thread::available_cpus;
 use warpweft_platform::topology::{Cpu, Place, Topology};
 
-/// Whether each worker has CPUs of its own, and which.
+/// The choice of CPUs for the workers.
 ///
 /// ```
 /// use warpweft::{Pin, Runtime};
@@ -22,43 +22,43 @@ use warpweft_platform::topology::{Cpu, Place, Topology};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Pin {
-    /// The system decides where threads run, and moves them as it likes.
+    /// The system decides where threads run, and moves them freely.
     #[default]
     Off,
-    /// Each worker has a physical core, the fastest first, and may use all hardware threads of it; no other
+    /// Each worker has a physical core, the fastest first, and may use all hardware threads of it. No other
     /// worker of the runtime does. If the number of workers is not given, there is one per core, though no
-    /// more than there are by default. More workers than cores are an error.
+    /// more than by default. More workers than cores are an error.
     PhysicalCores,
-    /// Worker 0 has the first of these CPUs, worker 1 the second, and so on. To have two workers share a CPU,
-    /// name it twice. If the number of workers is not given, there is one per entry; entries beyond the
+    /// Worker 0 has the first of these CPUs, worker 1 the second, and so on. To let two workers share a CPU,
+    /// name it twice. If the number of workers is not given, there is one per entry. Entries beyond the
     /// number of workers are not used, and too few are an error.
     Cpus(Vec<usize>),
 }
 
-/// Why workers cannot be pinned as asked.
+/// The reason why workers cannot be pinned as requested.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PinError {
-    /// There are not as many physical cores as workers.
+    /// There are fewer physical cores than workers.
     Cores {
-        /// How many workers were asked for.
+        /// The requested number of workers.
         workers: usize,
-        /// How many cores this process may use.
+        /// The number of cores that this process may use.
         cores: usize,
     },
     /// The list names fewer CPUs than there are workers.
     List {
-        /// How many workers were asked for.
+        /// The requested number of workers.
         workers: usize,
-        /// How many CPUs the list has.
+        /// The number of CPUs in the list.
         cpus: usize,
     },
-    /// This process, or the calling thread, may not use that CPU: its affinity mask forbids it, or it is not
-    /// there.
+    /// This process, or the calling thread, may not use that CPU: its affinity mask forbids it, or there is
+    /// no such CPU.
     Forbidden {
         /// The CPU.
         cpu: usize,
-        /// Those that may be used.
+        /// The CPUs that may be used.
         allowed: Vec<usize>,
     },
     /// The system does not pin threads.
@@ -93,10 +93,10 @@ impl std::error::Error for PinError {
     }
 }
 
-/// Where the workers of a pool are.
+/// The CPUs and places of the workers of a pool.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// For each worker the CPUs that it may use, all of the same place.
+    /// For each worker the CPUs that it may use, all at the same place.
     all_fibers: Vec<Vec<usize>>,
     places: Vec<Place>,
     /// All CPUs that the process may use.
@@ -104,25 +104,24 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The CPUs of a worker. A compensating worker makes up for a thread that is stuck on its own, so it runs
-    /// anywhere.
+    /// Returns the CPUs of a worker. A compensating worker may run anywhere, because the stuck thread
+    /// occupies its own CPU.
     pub(crate) fn cpus(&self, worker: usize) -> &[usize] {
         self.all_fibers.get(worker).unwrap_or(&self.allowed)
     }
 
-    /// Those of everybody.
+    /// Returns all CPUs that the process may use.
     pub(crate) fn everywhere(&self) -> &[usize] {
         &self.allowed
     }
 
-    /// The places of all workers, for the policy.
     pub(crate) fn places(&self) -> &[Place] {
         &self.places
     }
 }
 
 impl Pin {
-    /// How many workers there are if the builder does not say.
+    /// Returns the number of workers if the builder gives none.
     pub(crate) fn workers(&self, topology: &Topology) -> usize {
         match self {
             Self::Off => available_cpus(),
@@ -131,7 +130,7 @@ impl Pin {
         }
     }
 
-    /// Where so many workers are to be; `None`: anywhere.
+    /// Plans the CPUs of `workers` workers. Returns `None` if they may run anywhere.
     pub(crate) fn plan(&self, workers: usize, topology: &Topology) -> Result<Option<Plan>, PinError> {
         let allowed: Vec<_> = topology.cpus().iter().map(|cpu| cpu.number).collect();
         let mut all_fibers = match self {
@@ -161,7 +160,7 @@ impl Pin {
             }
         };
         all_fibers.truncate(workers);
-        // Whether this system does it at all: it is asked for what is the case already.
+        // Check that the system can pin threads: ask for the present state.
         affinity::pin(&affinity::allowed().unwrap_or_default()).map_err(PinError::System)?;
         let numbers = |cpus: &Vec<Cpu>| cpus.iter().map(|cpu| cpu.number).collect();
         Ok(Some(Plan {

@@ -1,17 +1,18 @@
-//! Threads for closures that block: started when they are wanted, no more than so many, ended when idle.
+//! The threads for closures that block. They start when they are needed, up to a limit, and end when idle.
 //!
 //! ```text
 //!   newcomers ──▶ queue ──▶ threads                 a closure goes straight into the queue if it has room,
 //!                  ▲ room                           and its future waits for admission if not
-//!   those who wait for admission, in order
+//!   tasks that wait for admission, in order
 //! ```
 //!
 //! # Invariants, kept under one lock
 //!
-//! - Something is in the queue only if there is a thread, or the pool is closed and one is about to look. So
-//!   what was admitted runs, or is ended: a thread that cannot be started is found before.
-//! - Somebody waits for admission only if queue and promises fill the room. A promise is made to who waits
-//!   longest when a place becomes free; it is kept for them, and goes on to the next if they leave.
+//! - The queue is not empty only if there is a thread, or the pool is closed and a thread is about to look.
+//!   So an admitted closure runs, or is ended. A thread that cannot be started is detected before admission.
+//! - A task waits for admission only if queue and promises fill the room. When a place becomes free it is
+//!   promised to the task that has waited longest. It is kept for that task, and passes to the next if the
+//!   task leaves.
 //! - A thread ends only when the queue is empty.
 
 use super::pool_ref::PoolRef;
@@ -26,39 +27,39 @@ use warpweft_platform::thread::{JoinHandle, spawn_named};
 use warpweft_platform::{clock, delay, thread_word};
 use warpweft_task::{Abandon, Runnable};
 
-/// Why a closure is not admitted.
+/// The reason why a closure is not admitted.
 #[derive(Debug)]
 pub(crate) enum RejectReason {
-    /// As many wait as may.
+    /// The largest allowed number of closures waits already.
     Full,
-    /// There is no thread, and none can be had.
+    /// There is no thread, and none can be started.
     NoThread(io::Error),
     /// The pool closes.
     Closed,
 }
 
-/// Who asks to be admitted.
+/// A task that asks for admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiter {
-    /// Somebody who has not waited.
+    /// A task that has not waited.
     New,
-    /// Somebody who waits under this number, and was perhaps promised a place.
+    /// A task that waits under this number, and may have been promised a place.
     Waiting(u64),
 }
 
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Runnable>,
-    /// Who waits for admission, the one who waits longest first.
+    /// The tasks that wait for admission, the one that has waited longest first.
     waiting: VecDeque<(u64, Waker)>,
-    /// To whom a place was promised, and who have not come for it yet.
+    /// The number of promised places that have not been claimed yet.
     promised: usize,
     threads: Vec<(usize, JoinHandle<()>)>,
-    /// Threads that ended, to be joined by the next one or by who ends the pool.
+    /// Threads that ended. The next one joins them, or the thread that ends the pool does.
     ended: Vec<JoinHandle<()>>,
     /// Threads that wait for work.
     idle: usize,
-    /// Numbers of threads and guests.
+    /// The next number of a thread or waiter.
     next: u64,
     closed: bool,
 }
@@ -67,30 +68,30 @@ struct State {
 pub(crate) struct BlockingThreads {
     name: String,
     stack_bytes: Option<usize>,
-    /// The most threads that there may be.
+    /// The largest number of threads.
     limit: usize,
-    /// How long an idle one stays.
+    /// How long an idle thread stays, in nanoseconds.
     keep_ns: u64,
     state: Mutex<State>,
     work: Condvar,
 }
 
-/// A place in the queue, for one task. The queue is locked meanwhile.
+/// A place in the queue for one task. The queue is locked meanwhile.
 pub(crate) struct Place<'a> {
     threads: &'a BlockingThreads,
     state: MutexGuard<'a, State>,
 }
 
-/// What a thread does next.
+/// The next action of a thread.
 enum Next {
     Run(Runnable, Option<Waker>),
-    /// The pool is closed: what is left is to be ended.
+    /// The pool is closed: end what is left.
     End(VecDeque<Runnable>, VecDeque<(u64, Waker)>),
-    /// There is nothing to do; these have ended before.
+    /// There is nothing to do. Join these threads, which have ended before.
     Leave(Vec<JoinHandle<()>>),
 }
 
-// Whose thread the calling one is; never followed.
+// The set to which the calling thread belongs. The pointer is never followed.
 thread_word!(static HERE: *const BlockingThreads = std::ptr::null());
 
 impl BlockingThreads {
@@ -105,23 +106,23 @@ impl BlockingThreads {
         }
     }
 
-    /// How many closures may wait for a thread: as many as there may be threads.
+    /// Returns how many closures may wait for a thread: the limit of threads.
     pub(crate) fn room(&self) -> usize {
         self.limit.max(1)
     }
 
-    /// Whether the calling thread is one of these.
+    /// Returns true if the calling thread belongs to this set.
     pub(crate) fn is_here(&self) -> bool {
         HERE.with(|here| std::ptr::eq(here.get(), self))
     }
 
-    /// Asks for a place in the queue, and sees to it that there is a thread for it. `pool` is asked for if
-    /// one has to be started.
+    /// Asks for a place in the queue, and makes sure that there is a thread for it. `pool` is called if one
+    /// has to be started.
     ///
     /// # Errors
     ///
-    /// [`RejectReason`]. A guest who was promised a place has none any more, unless it is still waiting and
-    /// this is `Full`.
+    /// [`RejectReason`]. A waiter that was promised a place loses it, unless it is still waiting and the
+    /// reason is `Full`.
     pub(crate) fn place(
         &self,
         pool: impl FnOnce() -> Arc<dyn PoolRef>,
@@ -144,7 +145,7 @@ impl BlockingThreads {
             && state.threads.is_empty()
         {
             state.quit(waiter);
-            // The next one may be luckier, and hears of it if not.
+            // The next waiter may succeed, or receives the error, too.
             let next = state.promise(self.room());
             drop(state);
             next.into_iter().for_each(Waker::wake);
@@ -156,8 +157,8 @@ impl BlockingThreads {
         Ok(Place { threads: self, state })
     }
 
-    /// Waits for a place: `waker` is woken when it is worth asking again. The number to ask under; `None` if
-    /// there is room by now.
+    /// Registers `waker`, which is woken when it is worth asking again. Returns the number to ask under, or
+    /// `None` if there is room by now.
     pub(crate) fn wait_for_place(&self, waiter: Waiter, waker: &Waker) -> Option<u64> {
         let mut state = self.state.lock();
         if let Waiter::Waiting(number) = waiter {
@@ -175,7 +176,7 @@ impl BlockingThreads {
         Some(number)
     }
 
-    /// Somebody who waited for a place goes away without one.
+    /// Removes a waiter that stops waiting without a place.
     pub(crate) fn leave(&self, number: u64) {
         let next = {
             let mut state = self.state.lock();
@@ -185,7 +186,7 @@ impl BlockingThreads {
         next.into_iter().for_each(Waker::wake);
     }
 
-    /// Starts a thread, if there may be one more.
+    /// Starts a thread, if the limit allows one more.
     fn start(&self, state: &mut State, pool: Arc<dyn PoolRef>) -> io::Result<()> {
         if state.threads.len() >= self.limit {
             return Err(io::Error::new(
@@ -203,7 +204,7 @@ impl BlockingThreads {
         Ok(())
     }
 
-    /// The life of the thread of that number, which is the calling one.
+    /// Runs the calling thread, which has that number, until it ends.
     pub(crate) fn run_thread(&self, pool: &dyn PoolRef, number: usize) {
         HERE.with(|here| here.set(self));
         loop {
@@ -229,7 +230,7 @@ impl BlockingThreads {
         }
     }
 
-    /// What the thread of this number does next; sleeps until there is something.
+    /// Returns the next action of the thread with this number. Sleeps until there is one.
     fn next(&self, number: usize) -> Next {
         let mut state = self.state.lock();
         let mut deadline = None;
@@ -255,13 +256,12 @@ impl BlockingThreads {
         }
     }
 
-    /// Nothing is admitted any more; what waits is ended by the threads.
+    /// Closes admission. The threads end what waits.
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.work.notify_all();
     }
 
-    /// Waits for all threads.
     pub(crate) fn join_all(&self) {
         loop {
             let threads: Vec<_> = {
@@ -278,7 +278,7 @@ impl BlockingThreads {
         }
     }
 
-    /// How many threads there are, how many of them are idle, and how many closures wait for one.
+    /// Returns the numbers of threads, of idle threads, and of closures that wait for a thread.
     pub(crate) fn snapshot(&self) -> (usize, usize, usize) {
         let state = self.state.lock();
         (state.threads.len(), state.idle, state.queue.len())
@@ -299,7 +299,8 @@ impl State {
         self.waiting.iter().any(|(other, _)| *other == number)
     }
 
-    /// Promises a place to who waits longest, if there is one: to be woken, without the lock.
+    /// Promises a place to the task that has waited longest, if there is one. The caller wakes it without the
+    /// lock.
     fn promise(&mut self, room: usize) -> Option<Waker> {
         if !self.has_room(room) {
             return None;
@@ -309,7 +310,7 @@ impl State {
         Some(waker)
     }
 
-    /// A guest neither waits any more nor comes for a promised place.
+    /// Removes a waiter that neither waits any more nor comes for a promised place.
     fn quit(&mut self, waiter: Waiter) {
         let Waiter::Waiting(number) = waiter else { return };
         match self.waiting.iter().position(|(other, _)| *other == number) {
@@ -318,16 +319,16 @@ impl State {
         }
     }
 
-    /// The pool is closed: all who wait are to be told, which is as good as a promise.
+    /// Takes all waiters because the pool is closed. Each counts as promised until it has asked again.
     fn tell_all(&mut self) -> VecDeque<(u64, Waker)> {
         self.promised += self.waiting.len();
         std::mem::take(&mut self.waiting)
     }
 
-    /// The thread of this number ends.
+    /// Ends the thread with this number.
     fn end(&mut self, number: usize) -> Next {
         let others = std::mem::take(&mut self.ended);
-        // Whoever joins all may have taken it already.
+        // `join_all` may have taken it already.
         if let Some(place) = self.threads.iter().position(|(other, _)| *other == number) {
             self.ended.push(self.threads.swap_remove(place).1);
         }
@@ -336,7 +337,6 @@ impl State {
 }
 
 impl Place<'_> {
-    /// Takes the place.
     pub(crate) fn put(mut self, task: Runnable) {
         self.state.queue.push_back(task);
         drop(self.state);
@@ -344,7 +344,7 @@ impl Place<'_> {
     }
 }
 
-/// Wakes somebody from a thread of ours, which must not end by what others' wakers do.
+/// Wakes a waiter from a thread of this set. A panic of the waker must not end the thread.
 fn wake(waker: Waker) {
     // Unwind: the panic hook has reported it, and nothing here was touched.
     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
@@ -352,7 +352,7 @@ fn wake(waker: Waker) {
 
 fn join(threads: Vec<JoinHandle<()>>) {
     for thread in threads {
-        // It ends every panic itself; there is nothing to learn from its result.
+        // Such a thread catches every panic, so its result says nothing.
         let _ = thread.join();
     }
 }

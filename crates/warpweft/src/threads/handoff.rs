@@ -1,7 +1,7 @@
 //! The word through which a thread without a worker is given one, and the sleep until then.
 //!
 //! ```text
-//!            list                  assign (by who reserved it)
+//!            list                  assign (by the thread that reserved it)
 //!   BUSY ───────────▶ SPARE ───────────────▶ w ──wait──▶ BUSY
 //!                      ◀───────────── take_back
 //!   BUSY ──open─────▶ OPEN ──offer─────────▶ w ──wait──▶ BUSY
@@ -10,32 +10,32 @@
 //!
 //! # Invariants
 //!
-//! - A spare gets a worker from whoever took it out of the list of spares, and from nobody else. A thread
-//!   that is OPEN takes one from anybody, once. A BUSY one takes none: it looks at `called` and at its
-//!   mailbox before it is OPEN or SPARE again.
-//! - What a spare was assigned is taken out once: by its thread, or by who assigned it and wants it back. The
-//!   turn tells the own assignment from a later one, or an offer, of the same worker, which is somebody
-//!   else's.
+//! - A spare gets a worker only from the thread that took it out of the list of spares. An OPEN thread takes
+//!   one from any thread, once. A BUSY one takes none: it looks at `called` and at its mailbox before it is
+//!   OPEN or SPARE again.
+//! - What a spare was assigned is taken out once: by its thread, or by the thread that assigned it and wants
+//!   it back. The turn distinguishes that assignment from a later one, or an offer, of the same worker, which
+//!   belongs to another thread.
 
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::delay;
 use warpweft_platform::park::Parker;
 
-/// Carries a worker, or is not ready for one.
+/// The thread carries a worker, or is not ready for one.
 const BUSY: u32 = u32::MAX;
-/// In the list of spares, or reserved.
+/// The thread is in the list of spares, or reserved.
 const SPARE: u32 = u32::MAX - 1;
-/// Takes a worker from anybody.
+/// The thread takes a worker from any thread.
 const OPEN: u32 = u32::MAX - 2;
-/// Unwinds its fibers, and takes no worker any more.
+/// The thread unwinds its fibers, and takes no worker any more.
 const LAST: u32 = u32::MAX - 3;
-/// Go on without a worker: the pool closes.
+/// The thread must continue without a worker: the pool closes.
 const DETACHED: u32 = u32::MAX - 4;
 
-/// How far the turn is up in the word.
+/// The position of the turn in the word.
 const TURN: u32 = 32;
 
-/// An assignment, for who wants it back.
+/// An assignment, for the thread that may take it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Assigned(u64);
 
@@ -47,7 +47,7 @@ pub(crate) struct Handoff {
 }
 
 impl Handoff {
-    /// Of a thread that is to be given a worker by whoever made it.
+    /// Creates the word of a thread that will be given a worker by its creator.
     pub(crate) fn new() -> Self {
         Self::at_turn(0)
     }
@@ -59,10 +59,10 @@ impl Handoff {
         }
     }
 
-    /// Gives a reserved spare a worker, or `None`: it is to end.
+    /// Gives a reserved spare a worker. `None` ends it.
     pub(crate) fn assign(&self, worker: Option<usize>) -> Assigned {
-        // Ordering: Relaxed. Nobody else changes the word of a spare, and the right to assign came with what
-        // the one before did.
+        // Ordering: Relaxed. No other thread changes the word of a spare, and the right to assign came with
+        // the writes of its last holder.
         let word = self.word.load(Ordering::Relaxed);
         debug_assert_eq!(state_of(word), SPARE);
         let word = next_turn(word, worker);
@@ -73,10 +73,10 @@ impl Handoff {
         Assigned(word)
     }
 
-    /// Takes an assignment back: true if the thread that sleeps here has not taken it up. It is a reserved
-    /// spare again.
+    /// Takes an assignment back. Returns true if the thread that sleeps here has not taken it up: it is a
+    /// reserved spare again.
     pub(crate) fn take_back(&self, assigned: Assigned) -> bool {
-        // Ordering: Relaxed. Nobody has touched the worker since the caller gave it away.
+        // Ordering: Relaxed. No other thread has touched the worker since the caller gave it away.
         self.word
             .compare_exchange(
                 assigned.0,
@@ -87,7 +87,7 @@ impl Handoff {
             .is_ok()
     }
 
-    /// Changes the word if the state is `from`; whether it was.
+    /// Changes the word if the state is `from`. Returns true if it was.
     fn change(&self, from: u32, to: impl Fn(u64) -> u64) -> bool {
         // Ordering: SeqCst; see `open` and `call`: either the giver finds the thread OPEN, or the thread sees
         // that it was called.
@@ -98,17 +98,17 @@ impl Handoff {
             .is_ok()
     }
 
-    /// The thread, which has not offered itself to anybody, sets its own state.
+    /// Sets the calling thread's own state. No other thread may give it a worker meanwhile.
     fn set_state(&self, state: u32) {
         let word = self.word.load(Ordering::Relaxed);
         // Ordering: SeqCst, as in `change`.
         self.word.store(with_state(word, state), Ordering::SeqCst);
     }
 
-    /// Gives a thread that is OPEN a worker, or `None`: it is to go on without one. Whether it takes it.
+    /// Gives an OPEN thread a worker. `None` lets it continue without one. Returns true if it takes it.
     pub(crate) fn offer(&self, worker: Option<usize>) -> bool {
-        // Another turn: the same worker may have been assigned to the thread before, by somebody who has not
-        // yet tried to take it back.
+        // A new turn: the same worker may have been assigned to the thread before, and the giver may still
+        // try to take it back.
         let given = |word| next_turn(word, worker);
         let taken = self.change(OPEN, given) || worker.is_none() && self.change(LAST, given);
         if taken {
@@ -118,22 +118,23 @@ impl Handoff {
         taken
     }
 
-    /// The thread will wait, and takes a worker from anybody.
+    /// Opens the word: the thread will wait, and takes a worker from any thread.
     pub(crate) fn open(&self) {
         self.set_state(OPEN);
     }
 
-    /// The thread does not wait after all. `false`: it was given a worker meanwhile.
+    /// Closes the word: the thread does not wait after all. Returns `false` if it was given a worker
+    /// meanwhile.
     pub(crate) fn close(&self) -> bool {
         self.change(OPEN, |word| with_state(word, BUSY))
     }
 
-    /// The thread enters itself in the list of spares, or was not wanted there.
+    /// Notes that the thread enters itself in the list of spares, or was not wanted there.
     pub(crate) fn list(&self, as_spare: bool) {
         self.set_state(if as_spare { SPARE } else { BUSY });
     }
 
-    /// Sleeps until it is given a worker, or `None`.
+    /// Sleeps until the thread is given a worker, or `None`.
     pub(crate) fn wait(&self) -> Option<usize> {
         loop {
             self.parker.park();
@@ -143,8 +144,8 @@ impl Handoff {
         }
     }
 
-    /// The same for about `ns` nanoseconds at most; under the checkers it does not sleep. The outer `None`:
-    /// nothing was given.
+    /// Waits like `wait`, for about `ns` nanoseconds at most; under the checkers it does not sleep. The outer
+    /// `None` means that nothing was given.
     pub(crate) fn wait_for(&self, ns: u64) -> Option<Option<usize>> {
         while self.parker.wait_for(ns) {
             self.parker.park();
@@ -156,7 +157,6 @@ impl Handoff {
         None
     }
 
-    /// What the thread was given, if it was.
     fn take(&self) -> Option<Option<usize>> {
         let word = self.word.load(Ordering::Relaxed);
         let given = state_of(word);
@@ -170,17 +170,17 @@ impl Handoff {
         taken.ok().map(|_| (given != DETACHED).then_some(given as usize))
     }
 
-    /// The thread, which unwinds its fibers, takes no worker any more.
+    /// Notes that the thread unwinds its fibers and takes no worker any more.
     pub(crate) fn last(&self) {
         self.set_state(LAST);
     }
 
-    /// Whether the thread is in the list of spares, or reserved.
+    /// Returns true if the thread is in the list of spares, or reserved.
     pub(crate) fn is_spare(&self) -> bool {
         state_of(self.word.load(Ordering::Relaxed)) == SPARE
     }
 
-    /// Whether the thread takes a worker from anybody.
+    /// Returns true if the thread takes a worker from any thread.
     pub(crate) fn is_open(&self) -> bool {
         state_of(self.word.load(Ordering::SeqCst)) == OPEN
     }
@@ -194,13 +194,13 @@ fn with_state(word: u64, state: u32) -> u64 {
     word >> TURN << TURN | u64::from(state)
 }
 
-/// What says `worker`, and nothing that was said before.
+/// Returns the word for `worker` with the next turn.
 fn next_turn(word: u64, worker: Option<usize>) -> u64 {
     let turn = ((word >> TURN) as u32).wrapping_add(1);
     u64::from(turn) << TURN | u64::from(number(worker))
 }
 
-/// The state that says: you have this worker, or none.
+/// Returns the state that means: you have this worker, or none.
 fn number(worker: Option<usize>) -> u32 {
     // A pool has 4096 workers at most.
     worker.map_or(DETACHED, |worker| worker as u32)
@@ -216,7 +216,7 @@ mod tests {
         let first = handoff.assign(Some(3));
         assert!(handoff.take_back(first));
         assert!(!handoff.take_back(first));
-        // The wake-up of the assignment is still there: it does not count.
+        // The wake-up of the assignment is still there. It does not count.
         assert_eq!(handoff.wait_for(1_000), None);
         handoff.assign(Some(4));
         assert_eq!(handoff.wait_for(u64::MAX), Some(Some(4)));
@@ -245,7 +245,7 @@ mod tests {
         let handoff = Handoff::new();
         let mine = handoff.assign(Some(0));
         assert_eq!(handoff.wait(), Some(0));
-        // The thread blocks in its turn, and is called by who carries that worker.
+        // The thread blocks again, and the thread that carries that worker wakes it.
         handoff.open();
         assert!(handoff.offer(Some(0)));
         assert!(!handoff.take_back(mine));

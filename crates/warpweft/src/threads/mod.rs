@@ -2,14 +2,14 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `pool_ref` | what a thread asks of its pool |
+//!  `pool_ref` | what a thread needs of its pool |
 //! | `thread_set` | all threads of a pool, and the spares |
 //! | `thread_handle` | a thread's address: its worker, and the wake-ups of its fibers |
 //! | `handoff` | the word through which a thread without a worker is given one |
 //! | `affinity` | on which CPUs the workers run |
-//! | `monitor` | workers that are stuck, and how many compensating workers that takes |
+//!  `monitor` | which workers are stuck, and how many compensating workers are needed |
 //! | `quantum` | how much cooperative code a thread runs between two switches |
-//! | `sleep_flag` | how the monitor sleeps while the pool sleeps |
+//!  `sleep_flag` | the monitor's sleep while all workers sleep |
 //! | `blocking_threads` | threads for closures that block, and admission to them |
 
 pub(crate) mod affinity;

@@ -1,25 +1,18 @@
-//! The monitor: a worker that is stuck in one task does not hold up what waits behind it.
+//! The monitor finds workers that are stuck in one task, so that the tasks that wait for them are not
+//! delayed.
 //!
-//! ```text
-//!   worker 0   ──task──task──a task that takes long ─────────────────────────────▶ … task──task──
-//!   monitor        tick    tick    tick: stuck!   tick                              tick: it goes on
-//!                                    │                                               │
-//!   compensating worker                         └▶ carried by a spare thread: takes tasks ─────▶┘ gives back what it has
-//! ```
-//!
-//! A *compensating worker* is a worker beyond those that were asked for, with a `Local` of its own. Whatever
-//! waits for the stuck worker is within its reach, because a policy's `scan` finds every task, wherever it
-//! lies; so nothing of the stuck worker is touched, and its own path costs nothing. What only the stuck
-//! thread may do waits for it: its started fibers, and tasks for this very worker.
+//! It sends *compensating workers*, which have their own `Local` of the policy and are carried by spare
+//! threads. A policy's `scan` finds every task, so nothing of the stuck worker is touched, and its own path
+//! costs nothing. See `MONITOR.md` beside this file.
 //!
 //! # Invariants
 //!
 //! - A compensating worker is vacant, or carried by a thread and counted among the pool's workers, or
-//!   retired. `Lifecycle` counts it before it is assigned and after its thread is through with it.
-//! - It does not take part in the idle protocol: it looks everywhere, and when there is nothing it retires.
-//!   The monitor sends it again at the next tick, as long as somebody is stuck.
+//!   retired. `Lifecycle` counts it before it is assigned and until its thread has left it.
+//! - It does not take part in the idle protocol: it looks everywhere, and retires when it finds nothing. The
+//!   monitor sends it again at the next tick, while a worker is stuck.
 //! - It takes no forks: threads that compute are no reason for more threads that compute.
-//! - A pool in which everybody sleeps makes no ticks. Who wakes up rings.
+//! - A pool in which all workers sleep makes no ticks. A worker that wakes up wakes the monitor.
 
 use super::pool_ref::PoolRef;
 use super::sleep_flag::SleepFlag;
@@ -34,7 +27,7 @@ use warpweft_platform::thread::{JoinHandle, spawn_named, yield_now};
 use warpweft_platform::thread_state::ThreadState;
 use warpweft_platform::thread_word;
 
-/// A worker is stuck when it has been in one task for so long, if nothing else is said.
+/// The time in one task after which a worker counts as stuck, by default.
 pub(crate) const STUCK_AFTER: Duration = Duration::from_millis(10);
 
 /// The least time after which a worker counts as stuck. Under the checkers no time passes: two looks suffice.
@@ -44,7 +37,7 @@ const LEAST: Duration = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     Duration::from_micros(200)
 };
 
-/// After so many ticks in which everybody slept the monitor sleeps, too.
+/// After this number of ticks in which all workers slept, the monitor sleeps, too.
 pub(crate) const QUIET_TICKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     1
 } else {
@@ -53,25 +46,25 @@ pub(crate) const QUIET_TICKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)
 
 /// A worker that has been in one task for longer than [`Builder::stuck_after`](crate::Builder::stuck_after).
 ///
-/// It is read beside the worker, which may go on meanwhile: a report that comes at the end of a task may tell
-/// of the next one. As text it is one line.
+/// The monitor reads it while the worker may continue. A report at the end of a task may describe the next
+/// one. As text it is one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stall {
-    /// The name of the pool: that of the runtime, or what [`then`](crate::Builder::then) and
-    /// [`silos`](crate::Builder::silos) were told.
+    /// The name of the pool: that of the runtime, or the name given to [`then`](crate::Builder::then) and
+    /// [`silos`](crate::Builder::silos).
     pub pool: String,
-    /// The number of the worker in its pool, from 0. From [`Pool::workers`](crate::Pool::workers) on it is a
-    /// compensating worker's.
+    /// The number of the worker in its pool, from 0. Numbers from [`Pool::workers`](crate::Pool::workers) on
+    /// belong to compensating workers.
     pub worker: usize,
-    /// For how long at least it had been in the task when it was noticed.
+    /// How long, at least, it had been in the task when the monitor noticed.
     pub stuck_for: Duration,
     /// The [name](crate::TaskBuilder::name) of the task, if it has one.
     pub name: Option<String>,
-    /// Where the task was spawned. `None`: it is a fork, or had a name and has ended.
+    /// Where the task was spawned. `None` if it is a fork, or had a name and has ended.
     pub spawned_at: Option<&'static Location<'static>>,
-    /// What the kernel says of the thread: whether it runs, and if it sleeps, in what. `None` where it does
-    /// not tell. The stack of the task itself only a debugger can read while it runs: `eu-stack -1 -p` takes
+    /// The kernel's view of the thread: whether it runs, and if it sleeps, in what. `None` if the kernel does
+    /// not report it. Only a debugger can read the stack of the task while it runs: `eu-stack -1 -p` takes
     /// the number that is here.
     pub thread_state: Option<ThreadState>,
 }
@@ -95,9 +88,9 @@ impl fmt::Display for Stall {
 
 type OnStall = Box<dyn Fn(&Stall) + Send + Sync>;
 
-/// What the monitor is asked to do.
+/// The monitor's settings.
 pub(crate) struct Watch {
-    /// `None`: there is no monitor.
+    /// `None` means that there is no monitor.
     pub(crate) stuck_after: Option<Duration>,
     pub(crate) on_stall: Option<OnStall>,
 }
@@ -105,7 +98,7 @@ pub(crate) struct Watch {
 impl Default for Watch {
     fn default() -> Self {
         Self {
-            // Under the checkers no time passes: only who asks for it gets a monitor.
+            // Under the checkers no time passes: a program gets a monitor only if it asks for one.
             stuck_after: (!cfg!(any(warpweft_loom, warpweft_shuttle))).then_some(STUCK_AFTER),
             on_stall: None,
         }
@@ -113,7 +106,7 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// How many compensating workers a pool of so many workers has.
+    /// Returns the number of compensating workers of a pool of `workers` workers.
     pub(crate) fn compensating(&self, workers: usize) -> usize {
         self.stuck_after.map_or(0, |_| (workers / 2).clamp(1, 4))
     }
@@ -121,7 +114,7 @@ impl Watch {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Compensating workers that nobody carries.
+    /// Compensating workers that no thread carries.
     vacant: Vec<usize>,
     over: bool,
     thread: Option<JoinHandle<()>>,
@@ -132,11 +125,11 @@ pub(crate) struct Monitor {
     state: Mutex<State>,
     wakeup: Condvar,
     sleep_flag: SleepFlag,
-    /// How many workers were stuck at the last tick.
+    /// The number of stuck workers at the last tick.
     stuck: AtomicUsize,
-    /// How many compensating workers are needed: one for each of those, and perhaps a standby poller.
+    /// The number of needed compensating workers: one for each stuck worker, and perhaps a standby poller.
     needed: AtomicUsize,
-    /// How many compensating workers are carried.
+    /// The number of carried compensating workers.
     active: AtomicUsize,
     stalls: AtomicUsize,
 }
@@ -172,7 +165,7 @@ impl Monitor {
         }
     }
 
-    /// Starts its thread, if one was asked for.
+    /// Starts the monitor's thread, if the settings ask for one.
     ///
     /// # Errors
     ///
@@ -186,136 +179,129 @@ impl Monitor {
         Ok(())
     }
 
-    /// The calling thread is the monitor's.
     pub(crate) fn set_here(&self) {
         HERE.with(|here| here.set(self));
     }
 
-    /// A worker wakes up: there is something to watch again.
+    /// Wakes the monitor, because a worker wakes up and there is something to watch again.
     #[inline]
-    pub(crate) fn ring(&self) {
-        if self.sleep_flag.is_to_be_rung() {
+    pub(crate) fn wake(&self) {
+        if self.sleep_flag.must_wake() {
             self.wake_up();
         }
     }
 
     #[cold]
     fn wake_up(&self) {
-        // Under the lock, so that it is not on its way to sleep.
+        // Under the lock, so that the monitor is not on its way to sleep.
         let _state = self.state.lock();
         self.sleep_flag.wake();
         self.wakeup.notify_all();
     }
 
-    /// Whether there is one at all.
     pub(crate) fn is_there(&self) -> bool {
         self.watch.stuck_after.is_some()
     }
 
-    /// The present tick is over.
     #[cold]
     pub(crate) fn hurry(&self) {
         let _state = self.state.lock();
         self.wakeup.notify_all();
     }
 
-    /// Whether a compensating worker is not needed any more; if so it has to stand down.
+    /// Returns true if one compensating worker too many is active. The caller must then retire.
     pub(crate) fn lets_go(&self) -> bool {
         let needed = self.needed.load(Ordering::Relaxed);
         self.active.load(Ordering::Relaxed) > needed
     }
 
-    /// Whether a compensating worker has to stand down, and to give its tasks back. A standby poller with a
-    /// task that took long is none: such tasks are for the workers.
+    /// Returns true if a compensating worker must retire and give its tasks back. A standby poller whose task
+    /// took long must do so, too: long tasks are for the workers.
     pub(crate) fn relieves(&self, was_long: bool) -> bool {
         self.lets_go() || was_long && !self.is_somebody_stuck()
     }
 
-    /// Whether there are workers behind whom tasks may wait.
+    /// Returns true if any worker is stuck, so that tasks may wait behind it.
     pub(crate) fn is_somebody_stuck(&self) -> bool {
         self.stuck.load(Ordering::Relaxed) > 0
     }
 
-    /// How often a worker was found stuck.
     pub(crate) fn stalls(&self) -> usize {
         self.stalls.load(Ordering::Relaxed)
     }
 
-    /// The pool closes.
+    /// Ends the monitor, because the pool closes.
     pub(crate) fn close(&self) {
         self.state.lock().over = true;
         self.wakeup.notify_all();
     }
 
-    /// The compensating workers that nobody carries, nor ever will: the pool has ended.
+    /// Takes the compensating workers that no thread carries, because the pool has ended.
     pub(crate) fn take_vacant(&self) -> Vec<usize> {
         std::mem::take(&mut self.state.lock().vacant)
     }
 
-    /// Whether this is its thread.
     pub(crate) fn is_here(&self) -> bool {
         std::ptr::eq(HERE.with(std::cell::Cell::get), self)
     }
 
-    /// Waits for its thread.
     pub(crate) fn join(&self) {
         let thread = self.state.lock().thread.take();
         if let Some(thread) = thread {
-            // What panics there is the user's report, and is kept there.
+            // Only the user's report can panic there, and that panic is caught there.
             let _ = thread.join();
         }
     }
 
-    /// After how long in one task a worker counts as stuck, in nanoseconds.
+    /// Returns the time in one task after which a worker counts as stuck, in nanoseconds.
     pub(crate) fn stuck_ns(&self) -> u64 {
         let stuck_after = self.watch.stuck_after.unwrap_or(STUCK_AFTER).max(LEAST);
         u64::try_from(stuck_after.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// What the last tick found: how many workers are stuck, and how many compensating workers are needed.
-    /// How many of these are missing.
+    /// Stores the result of a tick: the numbers of stuck workers and of needed compensating workers. Returns
+    /// the number of missing ones.
     pub(crate) fn set_needed(&self, stuck: usize, needed: usize) -> usize {
         self.stuck.store(stuck, Ordering::Relaxed);
         self.needed.store(needed, Ordering::Relaxed);
         needed.saturating_sub(self.active())
     }
 
-    /// How many compensating workers are carried.
     pub(crate) fn active(&self) -> usize {
         self.active.load(Ordering::Relaxed)
     }
 
-    /// A compensating worker that nothing carries. It counts as carried from now on, until it is put back.
+    /// Takes a vacant compensating worker. It counts as carried from now on, until it is put back.
     pub(crate) fn take_one(&self) -> Option<usize> {
         let worker = self.state.lock().vacant.pop()?;
         self.active.fetch_add(1, Ordering::Relaxed);
         Some(worker)
     }
 
-    /// Nothing carries that compensating worker any more.
+    /// Puts a compensating worker back that no thread carries any more.
     pub(crate) fn put_back(&self, worker: usize) {
         self.active.fetch_sub(1, Ordering::Relaxed);
         self.state.lock().vacant.push(worker);
     }
 
-    /// A worker was found stuck: counts it, and calls the program's report if there is one.
+    /// Counts a stuck worker, and calls the program's report if there is one.
     pub(crate) fn report(&self, stall: impl FnOnce() -> Stall) {
         self.stalls.fetch_add(1, Ordering::Relaxed);
         if let Some(on_stall) = &self.watch.on_stall {
             let stall = stall();
-            // Unwind: the report is the program's code, and the monitor goes on without it.
+            // Unwind: the report is the program's code, and the monitor continues without it.
             let _ = catch_unwind(AssertUnwindSafe(|| on_stall(&stall)));
         }
     }
 
-    /// Sleeps for a tick, or, if it may doze, until somebody rings. `false`: the pool closes.
+    /// Sleeps for a tick, or, if it may, until a worker wakes it. Returns `false` if the pool closes.
     pub(crate) fn sleep(&self, tick_ns: u64, may_sleep: impl Fn() -> bool) -> bool {
         let mut state = self.state.lock();
         if state.over {
             return false;
         }
         if self.sleep_flag.try_sleep(may_sleep) {
-            while self.sleep_flag.lies() && !state.over {
+            while self.sleep_flag.is_sleeping() && !state.over {
                 state = self.wakeup.wait(state);
             }
         } else {
@@ -324,7 +310,7 @@ impl Monitor {
         !state.over
     }
 
-    /// A tick. Under the checkers, where no time passes, it is over at once.
+    /// Waits for a tick. Under the checkers, where no time passes, it is over at once.
     fn pause<'a>(&'a self, state: MutexGuard<'a, State>, tick_ns: u64) -> MutexGuard<'a, State> {
         if cfg!(any(warpweft_loom, warpweft_shuttle)) {
             drop(state);

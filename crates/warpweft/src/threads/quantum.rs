@@ -1,21 +1,21 @@
 //! How much cooperative code a thread runs between two switches.
 
-/// How many statements of cooperative code a thread runs before it gives way.
+/// The number of statements of cooperative code that a thread runs before it yields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quantum(i32);
 
 impl Quantum {
-    /// Some 10 to 50 µs: a switch of fibers, or a turn in a queue, is less than a hundredth of that.
+    /// Some 10 to 50 µs: a switch of fibers, or a turn in a queue, takes less than a hundredth of that.
     pub(crate) const USUAL: u32 = 30_000;
-    /// The most that a budget can hold.
+    /// The largest value that a budget can hold.
     pub(crate) const MOST: u32 = i32::MAX as u32;
 
-    /// `None`: it is 0, or more than [`MOST`](Self::MOST).
+    /// Returns `None` for 0 and for more than [`MOST`](Self::MOST).
     pub(crate) fn new(statements: u32) -> Option<Self> {
         i32::try_from(statements).ok().filter(|fits| *fits > 0).map(Self)
     }
 
-    /// What a thread of no pool has.
+    /// Returns the quantum of a thread that belongs to no pool.
     pub(crate) fn usual() -> Self {
         Self(Self::USUAL as i32)
     }

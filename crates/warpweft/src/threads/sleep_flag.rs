@@ -1,15 +1,15 @@
-//! The monitor's sleep while everybody sleeps, and the ring of who wakes up.
+//! The flag with which the monitor sleeps while all workers sleep, and with which a waking worker wakes it.
 //!
 //! ```text
 //!   the monitor                          a worker
-//!   says that it dozes                   is awake
+//!   says that it sleeps                  is awake
 //!   ─── heavy barrier ───                ─── light barrier ───
-//!   looks whether anybody is awake       looks whether the monitor dozes
+//!   looks whether a worker is awake      looks whether the monitor sleeps
 //! ```
 //!
 //! # Invariant
 //!
-//! Not both miss the other (Dekker): a monitor that lies down is rung for by whoever woke up unseen.
+//! They do not both miss each other (Dekker): a worker that the monitor did not see awake wakes the monitor.
 
 use warpweft_platform::atomic::{AtomicBool, Ordering};
 use warpweft_platform::barrier::Asymmetric;
@@ -28,21 +28,21 @@ impl SleepFlag {
         }
     }
 
-    /// Who calls is awake, and whoever looks after this sees it. Whether the monitor has to be rung for.
+    /// Returns true if the monitor sleeps and must be woken. Call this only after publishing that the caller
+    /// is awake.
     #[inline]
-    pub(crate) fn is_to_be_rung(&self) -> bool {
+    pub(crate) fn must_wake(&self) -> bool {
         self.barrier.light();
-        self.lies()
+        self.is_sleeping()
     }
 
-    /// Whether it dozes.
     #[inline]
-    pub(crate) fn lies(&self) -> bool {
-        // Ordering: Relaxed. What orders is the barrier, and for who holds the monitor's lock that lock.
+    pub(crate) fn is_sleeping(&self) -> bool {
+        // Ordering: Relaxed. The barrier orders it; for a holder of the monitor's lock, that lock does.
         self.is_asleep.load(Ordering::Relaxed)
     }
 
-    /// Lies down if it may, by a look before and one after it has said so. Whether it did.
+    /// Goes to sleep if `may` returns true both before and after the announcement. Returns true if it sleeps.
     pub(crate) fn try_sleep(&self, may: impl Fn() -> bool) -> bool {
         // The first look spares the workers a barrier at each tick.
         if !may() {
@@ -57,7 +57,6 @@ impl SleepFlag {
         may
     }
 
-    /// It is up again.
     pub(crate) fn wake(&self) {
         self.is_asleep.store(false, Ordering::Relaxed);
     }

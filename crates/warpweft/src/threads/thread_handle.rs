@@ -1,12 +1,12 @@
-//! Where a thread of a pool is reached by others: to be given a worker ([`Handoff`]), and to be told that a
-//! fiber of its own is ready.
+//! The handle by which other threads reach a thread of a pool: to give it a worker ([`Handoff`]), or to
+//! report that one of its fibers is ready.
 //!
 //! # Invariants
 //!
-//! - A fiber that has started is resumed by its own thread. Its wake-ups lie in the mailbox; each names the
-//!   suspension that it ends, so that one that comes too late does nothing.
-//! - Who puts something into the mailbox of a thread without a worker sees to it that one comes: once
-//!   (`Place::Away`).
+//! - A fiber that has started is resumed by its own thread. Its wake-ups are in the mailbox. Each names the
+//!   suspension that it ends, so one that comes too late does nothing.
+//! - A thread that puts something into the mailbox of a thread without a worker makes sure that a worker
+//!   comes: once (`Place::Away`).
 
 use super::handoff::Handoff;
 use super::pool_ref::PoolRef;
@@ -23,14 +23,14 @@ use warpweft_task::pool::{PoolHeader, PoolVtable};
 use warpweft_task::spawn::{self as tasks, SpawnInfo};
 use warpweft_task::{Abandon, Runnable};
 
-/// The frame of the thread's own stack that waits has not been called.
+/// The waiting frame of the thread's own stack has not been called.
 const WAITING: usize = 0;
-/// Its token has run.
+/// The frame's runnable has run.
 const CALLED: usize = 1;
-/// Its token has ended without having run.
+/// The frame's runnable has ended without having run.
 const DROPPED: usize = 2;
 
-/// Where a fiber is in its thread's table, and which of its suspensions is meant.
+/// The position of a fiber in its thread's table, and the suspension that is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) slot: u32,
@@ -39,12 +39,12 @@ pub(crate) struct Key {
 
 /// The waker of a fiber, as a thread's mailbox has it.
 pub(crate) trait MailboxWaker: fmt::Debug + Send + Sync {
-    /// The fiber's own thread has taken it out of the mailbox. The fiber, if it listens: whoever entered the
-    /// waker knows its type.
+    /// Takes the waker out of the mailbox, on the fiber's own thread. Returns the fiber, if it listens. The
+    /// thread that entered the waker knows its type.
     fn answer(&self) -> Option<NonNull<()>>;
 }
 
-/// What tells a thread that one of its fibers may go on.
+/// A message to a thread that one of its fibers may continue.
 #[derive(Debug)]
 pub(crate) enum Entry {
     /// This suspension is over.
@@ -53,14 +53,14 @@ pub(crate) enum Entry {
     Notified(Arc<dyn MailboxWaker>),
 }
 
-/// Where the worker is that the mailbox needs.
+/// The state of the worker that the mailbox needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// The thread carries it.
     Carried(usize),
-    /// Neither: the thread will look at its mailbox before it waits.
+    /// The thread has no worker and does not wait: it will look at its mailbox before it waits.
     Between,
-    /// The thread waits; whether a worker was asked for.
+    /// The thread waits. `asked` says whether a worker was asked for.
     Away { asked: bool },
 }
 
@@ -72,22 +72,23 @@ struct Mailbox {
     over: bool,
 }
 
-/// A thread's address. `repr(C)`: tokens of fibers know the thread handle as their pool.
+/// The address of a thread. `repr(C)`: for the runnables of fibers, the thread handle is their pool.
 #[repr(C)]
 pub(crate) struct ThreadHandle {
     header: PoolHeader,
     pub(crate) handoff: Handoff,
     called: AtomicUsize,
-    /// Something may be in the mailbox, or in the line. Set by everybody, cleared by the thread.
+    /// Something may be in the mailbox or in the local queue. Any thread sets it, and the handle's thread
+    /// clears it.
     ready: AtomicBool,
     /// Something is in the mailbox. Changed under its lock.
     entered: AtomicBool,
-    /// How many fibers of the thread have started and not ended. Written by the thread.
+    /// The number of the thread's fibers that have started and not ended. Written by the thread.
     fibers: AtomicUsize,
     /// The kernel's number of the thread. Written by the thread when it starts; 0: not known.
     thread: AtomicUsize,
     mailbox: Mutex<Mailbox>,
-    /// Among the threads that the pool has started.
+    /// The number of the thread among those that the pool has started.
     number: usize,
     pool: Arc<dyn PoolRef>,
 }
@@ -102,15 +103,15 @@ impl fmt::Debug for ThreadHandle {
 
 impl ThreadHandle {
     const VTABLE: &'static PoolVtable = &PoolVtable {
-        // What a fiber hangs on a signal does its work at once, on whatever thread: it enters the fiber in
-        // its mailbox.
+        // A runnable that a fiber registers with a latch does its work at once, on any thread: it enters the
+        // fiber in its mailbox.
         push: |_, wake, _| drop(wake.run()),
         woken: |_, wake| drop(wake.run()),
         dropped: |_, wake| wake.abandon(Abandon::Dropped),
         unregister: |_, _, _| unreachable!("a wake-up is a closure, and in no register"),
     };
 
-    /// Of a thread that is to be given a worker by whoever made it.
+    /// Creates the handle of a thread that will be given a worker by its creator.
     pub(crate) fn new(pool: &Arc<dyn PoolRef>, number: usize) -> Arc<Self> {
         Arc::new(Self {
             header: PoolHeader { vtable: Self::VTABLE },
@@ -130,73 +131,70 @@ impl ThreadHandle {
         })
     }
 
-    /// The calling thread is the one that is reached here.
+    /// Notes that the calling thread is the one of this handle.
     pub(crate) fn set_os_thread(&self) {
         let thread = thread_state::thread().unwrap_or_default();
         self.thread.store(thread as usize, Ordering::Relaxed);
     }
 
-    /// Another handle of the same thread, for a frame that waits while the thread is held up by it.
+    /// Creates a second handle of the same thread, for a frame that waits and holds the thread up meanwhile.
     pub(crate) fn sibling(&self) -> Arc<Self> {
         Self::new(&self.pool, self.number)
     }
 
-    /// The pool whose thread this is.
     pub(crate) fn pool(&self) -> &Arc<dyn PoolRef> {
         &self.pool
     }
 
-    /// Its number among the threads that the pool has started.
     pub(crate) fn number(&self) -> usize {
         self.number
     }
 
-    /// The kernel's number of the thread, if it carries that worker. For reports.
+    /// Returns the kernel's number of the thread, if it carries that worker. For reports.
     pub(crate) fn thread_with(&self, worker: usize) -> Option<u32> {
         let carries = self.mailbox.lock().place == Place::Carried(worker);
         let thread = u32::try_from(self.thread.load(Ordering::Relaxed)).ok();
         thread.filter(|thread| carries && *thread != 0)
     }
 
-    /// A frame of the thread's own stack is about to wait.
+    /// Announces that a frame of the thread's own stack is about to wait.
     pub(crate) fn expect_call(&self) {
         self.called.store(WAITING, Ordering::Relaxed);
     }
 
-    /// The frame may go on.
     pub(crate) fn call(&self) {
         // Ordering: Release gives the frame what it waited for. SeqCst, as in `open`.
         self.called.store(CALLED, Ordering::SeqCst);
     }
 
-    /// The frame may go on, without a worker: its token has ended.
+    /// Lets the frame continue without a worker: its runnable has ended.
     pub(crate) fn call_dropped(&self) {
         // Ordering: as in `call`.
         self.called.store(DROPPED, Ordering::SeqCst);
     }
 
-    /// Whether the frame may go on.
     pub(crate) fn was_called(&self) -> bool {
         self.called.load(Ordering::SeqCst) != WAITING
     }
 
-    /// Whether the frame may go on, but who called it found that the thread took no worker.
+    /// Returns true if the frame may continue, but its caller found that the thread took no worker.
     pub(crate) fn is_called_in_vain(&self) -> bool {
         self.called.load(Ordering::SeqCst) == CALLED && self.handoff.is_open()
     }
 
-    /// Whether the frame may go on because its token has ended.
+    /// Returns true if the frame may continue because its runnable has ended.
     pub(crate) fn is_dropped(&self) -> bool {
         self.called.load(Ordering::SeqCst) == DROPPED
     }
 
-    /// What a thread hangs on a signal that sleeps without a worker, and wants one only for its fibers.
+    /// Creates what a thread registers with a latch if it sleeps without a worker and wants one only for its
+    /// fibers.
     pub(crate) fn unpark(self: &Arc<Self>) -> Runnable {
         let unpark = UnparkOnEnd(Arc::clone(self));
         self.at_once(move || drop(unpark))
     }
 
-    /// A task that does its work when it is pushed, and whose body keeps the thread handle.
+    /// Creates a task that does its work when it is pushed, and whose body keeps the thread handle.
     pub(crate) fn at_once(&self, body: impl FnOnce() + Send + 'static) -> Runnable {
         let info = SpawnInfo {
             pool: NonNull::from(self).cast(),
@@ -208,8 +206,8 @@ impl ThreadHandle {
         unsafe { tasks::detached_job(body, info) }
     }
 
-    /// Enters what wakes a fiber of this thread, and sees to it that the thread comes. For where the caller
-    /// is another thread, or this one has no worker.
+    /// Enters a wake-up of a fiber of this thread, and makes sure that the thread sees it. The caller is
+    /// another thread, or this one without a worker.
     pub(crate) fn post(self: &Arc<Self>, entry: Entry) {
         let place = {
             // In a forked child the lock may be lost, and the thread does not look.
@@ -234,34 +232,35 @@ impl ThreadHandle {
         }
     }
 
-    /// Something is to be resumed.
+    /// Notes that something may be resumed.
     pub(crate) fn set_ready(&self) {
-        // Ordering: Release, so that who sees it finds the entry. The idle protocol orders it against sleep.
+        // Ordering: Release, so that a thread that sees it finds the entry. The idle protocol orders it
+        // against sleep.
         self.ready.store(true, Ordering::Release);
     }
 
-    /// The same, by the thread itself.
+    /// Does the same, on the thread itself.
     #[inline]
     pub(crate) fn set_ready_here(&self) {
-        // Ordering: who clears it is the thread itself.
+        // Ordering: only the thread itself clears it.
         self.ready.store(true, Ordering::Relaxed);
     }
 
-    /// Whether something may be ready. What the loop asks before each task: one load and a branch.
+    /// Returns true if something may be ready. The loop calls it before each task: one load and a branch.
     #[inline]
     pub(crate) fn may_be_ready(&self) -> bool {
         // Ordering: Acquire, so that `next` finds what was entered.
         self.ready.load(Ordering::Acquire)
     }
 
-    /// Whether something may be in the mailbox.
+    /// Returns true if something may be in the mailbox.
     #[inline]
     pub(crate) fn has_entries(&self) -> bool {
         // Ordering: a hint; the lock orders the rest.
         self.entered.load(Ordering::Relaxed)
     }
 
-    /// The next entry of the mailbox, for the thread itself.
+    /// Takes the next entry of the mailbox, on the thread itself.
     pub(crate) fn next(&self) -> Option<Entry> {
         let mut mailbox = self.mailbox.lock();
         let entry = mailbox.ready.pop_front();
@@ -272,8 +271,8 @@ impl ThreadHandle {
         entry
     }
 
-    /// The thread has nothing that gave way, and found the mailbox empty: unless something was entered since,
-    /// nothing is ready.
+    /// Notes that nothing is ready, unless something was entered since. The thread has no fiber that yielded,
+    /// and found the mailbox empty.
     pub(crate) fn clear_ready(&self) {
         let mailbox = self.mailbox.lock();
         if mailbox.ready.is_empty() {
@@ -282,19 +281,19 @@ impl ThreadHandle {
         }
     }
 
-    /// The thread carries a worker, or does not carry it any more.
+    /// Notes that the thread carries a worker, or none any more.
     pub(crate) fn carry(&self, worker: Option<usize>) {
         self.mailbox.lock().place = worker.map_or(Place::Between, Place::Carried);
     }
 
-    /// The thread waits without a worker, and is OPEN or in the list of spares: it asks for one if it needs
-    /// one.
+    /// Asks for a worker if the thread needs one. It waits without a worker, and is OPEN or in the list of
+    /// spares.
     pub(crate) fn ask_if_needed(self: &Arc<Self>, needed: bool) {
         self.ask_unless_told(needed, false);
     }
 
-    /// The same for a frame that waits. `told`: it knows that the pool has ended, and has unwound what could
-    /// be.
+    /// Does the same for a frame that waits. `told` says that it knows the end of the pool, and has unwound
+    /// what it could.
     pub(crate) fn ask_unless_told(self: &Arc<Self>, needed: bool, told: bool) {
         let (asks, over) = {
             let mut mailbox = self.mailbox.lock();
@@ -312,13 +311,13 @@ impl ThreadHandle {
         }
     }
 
-    /// The pool has ended: a thread that waits unwinds its fibers.
+    /// Ends the handle with the pool: a thread that waits unwinds its fibers.
     pub(crate) fn end(&self) {
         self.mailbox.lock().over = true;
         self.handoff.offer(None);
     }
 
-    /// The thread, which unwinds its fibers, sleeps until something may be ready.
+    /// Sleeps until something may be ready. The thread unwinds its fibers.
     pub(crate) fn wait_for_ready(&self) {
         self.handoff.last();
         self.mailbox.lock().place = Place::Away { asked: false };
@@ -329,7 +328,6 @@ impl ThreadHandle {
         self.mailbox.lock().place = Place::Between;
     }
 
-    /// How many fibers live on the thread.
     pub(crate) fn fibers(&self) -> usize {
         self.fibers.load(Ordering::Relaxed)
     }
@@ -339,7 +337,7 @@ impl ThreadHandle {
     }
 }
 
-/// What lets a thread go on that sleeps without a worker. It does so once, as above.
+/// Lets a thread continue that sleeps without a worker. It does so once, when it is dropped.
 struct UnparkOnEnd(Arc<ThreadHandle>);
 
 impl Drop for UnparkOnEnd {

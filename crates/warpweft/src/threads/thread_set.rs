@@ -1,13 +1,13 @@
-//! The threads of a pool: one per worker, one spare per blocked frame, a few spares in reserve; and beside
-//! them those for closures that block.
+//! The threads of a pool: one per worker, one spare per blocked frame, and a few spares in reserve. It also
+//! has the threads for closures that block.
 //!
 //! # Invariants
 //!
-//! - A reserved spare is parked at its thread handle and belongs to who reserved it, until it is assigned a
-//!   worker or released.
-//! - No more than [`ThreadSet::KEPT`] spares stay for longer than [`ThreadSet::SURPLUS_NS`] when nobody needs
-//!   them.
-//! - Every thread is joined by whoever ends the pool, or by a thread that retires after it.
+//! - A reserved spare is parked at its thread handle, and belongs to the thread that reserved it, until it is
+//!   assigned a worker or released.
+//! - No more than [`ThreadSet::KEPT`] spares stay for longer than [`ThreadSet::SURPLUS_NS`] when they are not
+//!   needed.
+//! - Every thread is joined by the thread that ends the pool, or by one that retires after it.
 
 use super::affinity::Plan;
 use super::blocking_threads::BlockingThreads;
@@ -20,42 +20,42 @@ use warpweft_platform::affinity;
 use warpweft_platform::sync::Mutex;
 use warpweft_platform::thread::{JoinHandle, spawn_named};
 
-/// How many threads a pool has, and what they do. A snapshot. How many there may be,
-/// [`Runtime`](crate::Runtime#workers-and-threads) says.
+/// The numbers of a pool's threads, and what they do: a snapshot.
+/// [`Runtime`](crate::Runtime#workers-and-threads) explains the limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Threads {
-    /// All that carry a worker, did, or may.
+    /// All threads that carry a worker, did, or may.
     pub all: usize,
-    /// Parked, and ready to take a worker over from a thread that has to wait.
+    /// Threads that are parked and ready to take a worker over from a thread that has to wait.
     pub spare: usize,
-    /// In the middle of a task that waits, without a worker.
+    /// Threads in the middle of a task that waits, without a worker.
     pub blocked: usize,
-    /// The most that there were at any time.
+    /// The largest number of threads at any time.
     pub most: usize,
     /// How often [`blocking`](crate::blocking) has given a worker away.
     pub handed_over: u64,
-    /// How often of these the closure was done before the spare thread had come, and took the worker back.
+    /// How often the closure of such a call was done before the spare thread had come, and took the worker
+    /// back.
     pub taken_back: u64,
-    /// How often `blocking` kept its worker, because no spare thread could be had.
+    /// How often `blocking` kept its worker, because no spare thread was available.
     pub kept: u64,
     /// Threads that [`spawn_blocking`](crate::spawn_blocking) has started. They are not among `all`.
     pub blocking: usize,
-    /// Those of them that have nothing to do.
+    /// The idle ones of `blocking`.
     pub blocking_idle: usize,
-    /// How often the system refused to move a thread to the CPUs of its worker, which had been allowed
-    /// before.
+    /// How often the system refused to move a thread to the CPUs of its worker, which it had allowed before.
     pub unpinned: u64,
     /// Closures of `spawn_blocking` that were admitted and wait for a thread.
     pub blocking_queued: usize,
 }
 
-/// What became of a frame of a task that waits, or of a closure that may block.
+/// An event of a frame of a task that waits, or of a closure that may block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThreadEvent {
     /// It waits, and its thread carries no worker.
     Blocked,
-    /// Its thread carries a worker again, or goes on without one.
+    /// Its thread carries a worker again, or continues without one.
     Resumed,
     /// `blocking` gave its worker away.
     HandedOver,
@@ -71,13 +71,13 @@ struct State {
     running: Vec<(usize, JoinHandle<()>)>,
     /// Threads that retired, to be joined: they are about to end.
     retired: Vec<JoinHandle<()>>,
-    /// Of all that have not ended.
+    /// The handles of all threads that have not ended.
     thread_handles: Vec<(usize, Arc<ThreadHandle>)>,
-    /// Numbers of threads.
+    /// The number of the next thread.
     next: usize,
-    /// What is counted. Of `all` and `spare` the lists know.
+    /// The counted numbers. The lists have `all` and `spare`.
     counts: Threads,
-    /// The last worker has left: spares are needed no more.
+    /// The last worker has left: spares are not needed any more.
     over: bool,
 }
 
@@ -85,21 +85,21 @@ struct State {
 pub(crate) struct ThreadSet {
     name: String,
     stack_bytes: Option<usize>,
-    /// The most threads that there may be at a time.
+    /// The largest number of threads at a time.
     limit: usize,
     state: Mutex<State>,
     blocking: BlockingThreads,
-    /// On which CPUs the workers are, if somebody cares.
+    /// The CPUs of the workers, if they are pinned.
     plan: Option<Plan>,
     /// How much cooperative code a thread runs between two switches.
     quantum: Quantum,
 }
 
 impl ThreadSet {
-    /// How many spares wait for the next frame that blocks, however long that takes.
+    /// The number of spares that wait for the next blocked frame without a limit of time.
     const KEPT: usize = 2;
-    /// How long the others do. Where many frames block again and again, threads would otherwise come and go
-    /// with each of them: with 32 tasks on 2 workers it took twice as long.
+    /// How long the other spares wait, in nanoseconds. Where many frames block repeatedly, threads would
+    /// otherwise be created and ended with each of them: with 32 tasks on 2 workers it took twice as long.
     const SURPLUS_NS: u64 = 100_000_000;
 
     pub(crate) fn new(
@@ -125,8 +125,8 @@ impl ThreadSet {
         self.quantum
     }
 
-    /// The calling thread carries that worker from now on: it moves to the worker's CPUs, unless they are
-    /// those of the worker `at`, where it is. Whose CPUs it has now.
+    /// Moves the calling thread to the CPUs of `worker`, which it carries from now on, unless it has them as
+    /// the CPUs of worker `at` already. Returns the worker whose CPUs it has now.
     pub(crate) fn settle(&self, worker: usize, at: Option<usize>) -> Option<usize> {
         let plan = self.plan.as_ref()?;
         let cpus = plan.cpus(worker);
@@ -137,8 +137,8 @@ impl ThreadSet {
         }
     }
 
-    /// The calling thread carries no worker and never will: it may run anywhere, though who started it is
-    /// pinned.
+    /// Lets the calling thread run anywhere, although its creator is pinned. It carries no worker and never
+    /// will.
     pub(crate) fn settle_anywhere(&self) {
         if let Some(plan) = &self.plan {
             self.move_to(plan.everywhere());
@@ -153,7 +153,6 @@ impl ThreadSet {
         moved
     }
 
-    /// The threads for closures that block, which carry no worker.
     pub(crate) fn blocking(&self) -> &BlockingThreads {
         &self.blocking
     }
@@ -186,7 +185,7 @@ impl ThreadSet {
         Ok(thread_handle)
     }
 
-    /// A spare thread for a worker that is about to be given away.
+    /// Reserves a spare thread for a worker that is about to be given away.
     ///
     /// # Errors
     ///
@@ -196,11 +195,10 @@ impl ThreadSet {
         spare.map_or_else(|| self.start(pool), Ok)
     }
 
-    /// Gives a reserved spare back.
     pub(crate) fn release(&self, spare: &Arc<ThreadHandle>) {
         let kept = {
             let mut state = self.state.lock();
-            // A thread with fibers is always wanted: they are its own for as long as they live.
+            // A thread with fibers is always needed: they are bound to it while they live.
             let kept = !state.over && (state.spares.len() < Self::KEPT || spare.fibers() > 0);
             if kept {
                 state.spares.push(Arc::clone(spare));
@@ -208,15 +206,15 @@ impl ThreadSet {
             kept
         };
         if kept {
-            // A worker may have been asked for while it was reserved.
+            // Another thread may have asked for a worker while the spare was reserved.
             spare.ask_if_needed(false);
         } else {
-            // It asks again how long it should rest.
+            // It calls `rest` again, to learn how long it should wait.
             spare.handoff.assign(None);
         }
     }
 
-    /// The calling thread, without a worker, waits for one at its thread handle. `None`: it is not wanted any
+    /// Waits for a worker at the calling thread's handle. Returns `None` if the thread is not needed any
     /// more, and ends.
     pub(crate) fn rest(&self, thread_handle: &Arc<ThreadHandle>) -> Option<Option<usize>> {
         thread_handle.handoff.list(true);
@@ -227,7 +225,7 @@ impl ThreadSet {
                 return None;
             }
             state.spares.push(Arc::clone(thread_handle));
-            // A thread with fibers stays as long as they live.
+            // A thread with fibers stays while they live.
             state.spares.len() > Self::KEPT && thread_handle.fibers() == 0
         };
         thread_handle.ask_if_needed(false);
@@ -242,19 +240,19 @@ impl ThreadSet {
             thread_handle.handoff.list(false);
             return None;
         }
-        // Somebody has reserved it in the meantime.
+        // Another thread has reserved it in the meantime.
         Some(thread_handle.handoff.wait())
     }
 
-    /// Takes a thread out of the spares, for the caller to assign a worker to, or to let it end. `false`: it
-    /// is none, or somebody has reserved it.
+    /// Takes a thread out of the spares; the caller assigns a worker to it or ends it. Returns `false` if it
+    /// is no spare, or is reserved.
     pub(crate) fn withdraw(&self, thread_handle: &Arc<ThreadHandle>) -> bool {
         let spares = &mut self.state.lock().spares;
         let place = spares.iter().position(|spare| Arc::ptr_eq(spare, thread_handle));
         place.map(|place| spares.remove(place)).is_some()
     }
 
-    /// The kernel's number of the thread that carries that worker. For reports.
+    /// Returns the kernel's number of the thread that carries that worker. For reports.
     pub(crate) fn thread_with(&self, worker: usize) -> Option<u32> {
         let thread_handles: Vec<_> = {
             let state = self.state.lock();
@@ -269,7 +267,6 @@ impl ThreadSet {
             .find_map(|thread_handle| thread_handle.thread_with(worker))
     }
 
-    /// Counts what became of a frame.
     pub(crate) fn note(&self, note: ThreadEvent) {
         let mut state = self.state.lock();
         let counts = &mut state.counts;
@@ -288,7 +285,7 @@ impl ThreadSet {
         }
     }
 
-    /// The last worker has left: spares end, and threads that become spare.
+    /// Ends the spares, and each thread that becomes spare: the last worker has left.
     pub(crate) fn dismiss(&self) {
         let (spares, thread_handles) = {
             let mut state = self.state.lock();
@@ -301,13 +298,13 @@ impl ThreadSet {
         for spare in spares {
             spare.handoff.assign(None);
         }
-        // Those in the middle of a task unwind their fibers, which others may wait for.
+        // Threads in the middle of a task unwind their fibers, for which other tasks may wait.
         for (_, thread_handle) in thread_handles {
             thread_handle.end();
         }
     }
 
-    /// The calling thread is about to end.
+    /// Notes that the calling thread is about to end.
     pub(crate) fn retire(&self, thread: &ThreadHandle) {
         let number = thread.number();
         let ended = {
@@ -322,7 +319,7 @@ impl ThreadSet {
         join(ended);
     }
 
-    /// Waits for all threads; those that are started meanwhile, too.
+    /// Waits for all threads, those that are started meanwhile included.
     pub(crate) fn join_all(&self) {
         loop {
             let threads: Vec<_> = {
@@ -359,7 +356,7 @@ impl ThreadSet {
 
 fn join(threads: Vec<JoinHandle<()>>) {
     for thread in threads {
-        // A thread of a pool ends every panic itself; there is nothing to learn from its result.
+        // A thread of a pool catches every panic, so its result says nothing.
         let _ = thread.join();
     }
 }

@@ -291,7 +291,7 @@ fn promises_among_all_kinds() {
 }
 
 #[test]
-fn a_promise_and_those_who_leave() {
+fn a_promise_and_waiters_that_leave() {
     let alive = Arc::new(AtomicUsize::new(0));
     let (sender, mut receiver) = oneshot::channel::<Counted>();
     assert!(matches!(receiver.try_recv(), Err(TryRecvError::Empty)));

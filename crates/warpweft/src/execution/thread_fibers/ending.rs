@@ -7,11 +7,11 @@ use warpweft_platform::process::end_child_if;
 use warpweft_task::Abandon;
 
 impl ThreadFibers {
-    /// Takes those out of the line that are about to be unwound.
+    /// Removes the fibers from the line that are about to be unwound.
     fn clear_line(&self) {
         let line: Vec<_> = std::iter::from_fn(|| self.take_first()).collect();
         for fiber in line {
-            // SAFETY: it was in the line, and has not gone on.
+            // SAFETY: it was in the line, and has not continued.
             let fiber = unsafe { fiber.as_ref() };
             if !fiber.may_be_unwound() {
                 self.line_up(fiber);
@@ -19,18 +19,17 @@ impl ThreadFibers {
         }
     }
 
-    /// The pool closes, and this thread has no worker: unwinds its fibers. Those that others work on wait for
-    /// them first.
+    /// Unwinds all fibers. The pool closes, and this thread has no worker. A fiber on which other threads
+    /// work waits for them first.
     pub(crate) fn unwind_all(&self, base: &StackContext) {
         while !self.unwind_ready(base) {
             self.thread_handle.wait_for_ready();
         }
     }
 
-    /// Unwinds those of them that others do not work on, as far as that goes without waiting. Whether none is
-    /// left.
+    /// Unwinds the fibers on which no other thread works, without waiting. Returns true if none is left.
     pub(crate) fn unwind_ready(&self, base: &StackContext) -> bool {
-        // A thread without a worker takes none in, so there will be no others.
+        // A thread without a worker adopts none, so there will be no others.
         while let Some(task) = self.beside.take() {
             self.count_live(-1);
             task.abandon(Abandon::Shutdown);
@@ -41,7 +40,7 @@ impl ThreadFibers {
             let mut went_on = false;
             self.clear_line();
             for fiber in waiting {
-                // SAFETY: it was in the table, and those that end meanwhile are warm, or were resumed below,
+                // SAFETY: it was in the table. Fibers that end meanwhile are warm, or were resumed below,
                 // alone.
                 let it = unsafe { fiber.as_ref() };
                 if it.may_be_unwound() {

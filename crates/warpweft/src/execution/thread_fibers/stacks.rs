@@ -1,15 +1,15 @@
-//! The stacks that a thread's fibers and handled bodies get, and may use: see the limit in `fiber/stack.rs`.
+//! The stacks of a thread's fibers and handled bodies, and their use: see the limit in `coroutine/stack.rs`.
 
 use super::ThreadFibers;
 use crate::coroutine::stack::{Claim, NoStack, Reserved, Stack};
 use crate::execution::fiber::Fiber;
 use std::ptr::NonNull;
 
-/// How many stacks a thread keeps for its next handled bodies.
+/// The number of stacks that a thread keeps for its next handled bodies.
 const WARM_BARE: usize = 16;
 
 impl ThreadFibers {
-    /// A fiber without a body, and the right to use its stack.
+    /// Returns a fiber without a body, and the right to use its stack.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl ThreadFibers {
         }
     }
 
-    /// A stack for a handled body, and the right to use it.
+    /// Returns a stack for a handled body, and the right to use it.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl ThreadFibers {
         Ok(Reserved { stack, claim })
     }
 
-    /// A stack that was used on this thread, or one of the pool's.
+    /// Takes a stack that was used on this thread, or one of the pool's.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl ThreadFibers {
         kept.map_or_else(|| self.pool.core().stacks.take(), Ok)
     }
 
-    /// Keeps a stack of a handled body for the next one, or gives it back.
+    /// Keeps the stack of a handled body for the next one, or gives it back.
     pub(crate) fn put_stack(&self, stack: Stack) {
         let mut kept = self.bare.borrow_mut();
         if kept.len() < WARM_BARE {
@@ -64,7 +64,7 @@ impl ThreadFibers {
     }
 
     pub(crate) fn init(&self, stack: Stack) -> NonNull<Fiber> {
-        // SAFETY: the home is this thread's, and clears its fibers away before it goes.
+        // SAFETY: `self` belongs to this thread, and clears its fibers away before it is dropped.
         unsafe { Fiber::new(NonNull::from(self), stack) }
     }
 }

@@ -1,24 +1,24 @@
-//! Fibers that are to start on this thread.
+//! Fibers that will start on this thread.
 
 use super::ThreadFibers;
 use warpweft_task::Runnable;
 
 impl ThreadFibers {
-    /// A fiber that has not started belongs to this thread, which carries a worker.
+    /// Adopts a fiber that has not started. The thread carries a worker.
     pub(crate) fn adopt(&self, task: Runnable) {
         self.beside.push(task);
         self.count_live(1);
-        // Until it was taken.
+        // The flag stays until the fiber was taken.
         self.thread_handle.set_ready_here();
     }
 
-    /// Starts one of those, on this thread's own stack.
+    /// Starts an adopted fiber, on this thread's own stack.
     #[cold]
     #[inline(never)]
     pub(crate) fn begin(&self, task: Runnable) {
         // It counts again when it waits.
         self.count_live(-1);
-        // Its step is over when it waits, or has ended: there is nothing to be done about either.
+        // Its step is over when it waits or has ended. Neither needs an action here.
         let _ = task.run();
     }
 }

@@ -1,4 +1,4 @@
-//! The end of a pool, and of tasks that its policy loses, keeps, or has no right to.
+//! The end of a pool, and of tasks that its policy loses, keeps, or hands out by mistake.
 
 use super::Pool;
 use crate::execution::forked;
@@ -17,9 +17,10 @@ use warpweft_policy::{Count, Policy};
 use warpweft_task::{Abandon, Ran, Runnable, TaskRef};
 
 impl<P: Policy> Pool<P> {
-    /// The last worker has left: ends every task, and lets the pool go as soon as its policy holds none.
+    /// Ends every task after the last worker has left, and drops the pool as soon as its policy holds no
+    /// task.
     pub(crate) fn finish(&self) {
-        // No external thread is inside the policy, and those to come see that it is closed.
+        // No external thread is inside the policy, and later ones see that it is closed.
         self.core.lifecycle.wait_for_accesses();
         let Some(keep) = self.this.upgrade() else {
             unreachable!("who ends a pool has a share of it")
@@ -29,10 +30,10 @@ impl<P: Policy> Pool<P> {
             unsafe { self.workers[compensating].retire() };
         }
         let shared = self.shared.get();
-        // Unwind: what the policy's `Drop` does wrong must not keep tasks from ending.
+        // Unwind: a panic in the policy's `Drop` must not keep tasks from ending.
         let _ = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: all workers have left and no external thread reaches it, so we have it alone; this runs
-            // once, as the last `leave` is the last only once.
+            // SAFETY: all workers have left and no external thread reaches it, so this thread alone has it.
+            // This runs once, because only one `leave` is the last.
             unsafe { shared.cast::<P::Shared>().drop_in_place() };
         }));
         end_child_if(self.core.is_forked());
@@ -48,8 +49,8 @@ impl<P: Policy> Pool<P> {
             }
         }
         let held = self.handed_out() - taken;
-        // Sleeping tasks are ended here. A task whose token is elsewhere is about to be pushed by a external
-        // thread, who will end it; or the policy keeps it, perhaps for ever.
+        // Sleeping tasks are ended here. If the runnable of a task is elsewhere, an external thread is about
+        // to push it, and will end the task; or the policy keeps it, perhaps for ever.
         while self.core.owned_tasks.len() != 0 {
             let sleeping = self.core.owned_tasks.reclaim(1024);
             if sleeping.is_empty() {
@@ -68,14 +69,14 @@ impl<P: Policy> Pool<P> {
         self.settle(held, keep);
     }
 
-    /// The pool has ended, and is kept by `keep`: for as long as its policy holds tasks, of which it had
-    /// `held`.
+    /// Settles the ledger of a pool that has ended. `keep` keeps the pool while its policy holds tasks, of
+    /// which it had `held`.
     fn settle(&self, held: i64, keep: Arc<Self>) {
         let kept = self.core.ledger.remaining(held);
         if self.core.ledger.settle(held, self.core.owned_tasks.orphan()) == 0 {
             return;
         }
-        // `release_one` lets it go.
+        // `release_one` drops that share.
         std::mem::forget(keep);
         if kept <= 0 {
             return;
@@ -85,13 +86,13 @@ impl<P: Policy> Pool<P> {
             "the policy `{policy}` of pool `{name}` kept {kept} tasks when the pool ended: \
              each of them, and its joiner, waits until the policy drops it"
         );
-        // Where nothing can be written, nothing is.
+        // If standard error is not writable, nothing is written.
         let _ = writeln!(io::stderr(), "warpweft: {fault}");
         let _ = self.core.fault.set(fault);
     }
 
-    /// How many tasks the policy was given and workers have not taken. Exact when the workers have left and
-    /// no external thread is inside.
+    /// Returns how many tasks the policy was given and workers have not taken. It is exact when the workers
+    /// have left and no external thread is inside.
     fn handed_out(&self) -> i64 {
         const PUSHED: [Count; 5] = [
             Count::Spawned,
@@ -113,29 +114,29 @@ impl<P: Policy> Pool<P> {
         let held = sum(&PUSHED)
             .wrapping_add(self.core.lifecycle.handed())
             .wrapping_sub(sum(&TAKEN));
-        // Far fewer tasks than that fit into memory.
+        // Fewer tasks than that fit into memory.
         (held % Lifecycle::MODULUS) as i64
     }
 
-    /// One token, or one shard of the register, is not waited for any more. The caller does not touch the
-    /// pool afterwards.
+    /// Releases one task, or one shard of owned tasks, for which the pool waits. The caller does not touch
+    /// the pool afterwards.
     ///
     /// # Safety
     ///
-    /// The pool's memory is there, and the caller counts for it.
+    /// The pool's memory is there, and the caller releases a task or shard that it counts for.
     pub(crate) unsafe fn release_one(pool: NonNull<Self>) {
         // SAFETY: by contract.
         if unsafe { pool.as_ref() }.core.ledger.release_one() {
-            // SAFETY: `settle` has left its share of the pool for who comes home last, which is one.
+            // SAFETY: `settle` has left its share of the pool for the last release, of which there is one.
             drop(unsafe { Arc::from_raw(pool.as_ptr().cast_const()) });
         }
     }
 
-    /// The policy has dropped a task.
+    /// Takes a task that the policy has dropped.
     pub(crate) fn lose(&self, task: Runnable) {
         self.core.outside.add_shared(Count::Dropped, 1);
         if self.core.is_forked() {
-            // Its destructors are the parent's to run.
+            // Only the parent may run its destructors.
             return std::mem::forget(task);
         }
         self.core.lost.push(task);
@@ -155,7 +156,7 @@ impl<P: Policy> Pool<P> {
         }
     }
 
-    /// A task that the policy dropped, if there is one.
+    /// Returns a task that the policy dropped, if there is one.
     #[inline]
     pub(crate) fn take_lost(&self) -> Option<Runnable> {
         if self.core.lost.is_empty() {
@@ -164,7 +165,7 @@ impl<P: Policy> Pool<P> {
         self.core.lost.pop()
     }
 
-    /// Ends a task that the policy dropped. What it holds may wait as it is dropped: a worker's thread may
+    /// Ends a task that the policy dropped. What the task holds may wait in its `Drop`: a worker's thread may
     /// carry another worker afterwards.
     #[cold]
     #[inline(never)]
@@ -177,7 +178,7 @@ impl<P: Policy> Pool<P> {
         end_child_if(self.core.is_forked());
     }
 
-    /// The policy takes no more: the waker's or spawner's thread ends the task itself.
+    /// Ends a task on the waker's or spawner's thread, because the policy takes no more.
     #[cold]
     pub(crate) fn end_late(&self, task: Runnable, access: Access<'_>) {
         // The task may be the last for which the pool's memory is kept.
@@ -187,8 +188,8 @@ impl<P: Policy> Pool<P> {
         drop(keep);
     }
 
-    /// A step is over and the thread has no worker any more. A token that gave it away has ended; a task that
-    /// came back from a wait without a worker, because the pool closes, cannot go on.
+    /// Ends a step on a thread that has no worker any more. A runnable that gave the worker away has ended. A
+    /// task that came back from a wait without a worker, because the pool closes, cannot continue.
     #[cold]
     pub(crate) fn detached(&self, ran: Ran, policy_word: u64) {
         match ran {
@@ -201,7 +202,7 @@ impl<P: Policy> Pool<P> {
         }
     }
 
-    /// The policy has handed out a task of another pool.
+    /// Refuses a task of another pool that the policy has handed out.
     #[cold]
     #[inline(never)]
     pub(crate) fn refuse(&self, task: TaskRef) -> ! {
@@ -211,7 +212,7 @@ impl<P: Policy> Pool<P> {
              that task is cancelled there, and this pool closes",
             task.info().location()
         );
-        // It goes back to its own pool.
+        // The task goes back to its own pool.
         drop(task);
         self.core.close_for(&fault);
         panic!("{fault}")
