@@ -49,7 +49,6 @@
 //! - Each pool has its own driver for sockets and timers, made when it is first used, its own monitor and its
 //!   own blocking threads. A task keeps what it has opened in one pool when it enters another, and is woken
 //!   there.
-//!   own threads that block. What a task has opened in one pool it takes along, and is woken there.
 //!
 //! # Files
 //!

@@ -103,7 +103,6 @@ enum Begun<B: Future> {
 ///   policy loses it.
 /// - It panics if it is polled again after its results, and outside of any pool if the default runtime cannot
 ///   be built.
-/// results. Outside of any pool, if the default runtime cannot be built.
 #[track_caller]
 pub fn join_async<A, B>(first: A, second: B) -> JoinAsync<A, B>
 where

@@ -238,9 +238,9 @@ impl Builder {
     /// Bounds the pool to at most this many tasks from elsewhere at a time, at least 1. The default is no
     /// bound.
     ///
-    /// A task takes a permit when it [enters](compose::Pool::enter), when a closure is
-    /// [run](compose::Pool::run) here from another pool, or when it is spawned by
-    /// [`try_spawn`](compose::Pool::try_spawn) or [`spawn_with_permit`](compose::Pool::spawn_with_permit). It
+    /// A task takes a permit when it [enters](crate::compose::Pool::enter), when a closure is
+    /// [run](crate::compose::Pool::run) here from another pool, or when it is spawned by
+    /// [`try_spawn`](crate::compose::Pool::try_spawn) or [`spawn_with_permit`](crate::compose::Pool::spawn_with_permit). It
     /// keeps the permit until it enters another pool or ends. Other spawns need no permit, so tasks of the
     /// pool itself can always spawn.
     pub fn capacity(mut self, tasks: usize) -> Self {
@@ -249,7 +249,7 @@ impl Builder {
     }
 
     /// Adds another pool, with its own workers, policy and settings, after the pools that were added before.
-    /// If `pool` itself has further pools, they are added, too. See [`compose`].
+    /// If `pool` itself has further pools, they are added, too. See [`compose`](crate::compose).
     ///
     /// ```
     /// use warpweft::{Lifo, Runtime};

@@ -127,7 +127,7 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// The name appears in [`JoinHandle::info`], in the policy's [`TaskInfo`](crate::TaskInfo), in the
     /// reports of [stuck workers](crate::Stall), and in the report of an overflow of a fiber's stack. A
-    /// [`JoinError`] does not carry it.
+    /// [`JoinError`](crate::JoinError) does not carry it.
     pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.name = Some(name.into());
         self
@@ -156,7 +156,6 @@ impl<'a> TaskBuilder<'a> {
     /// Spawns a future.
     ///
     /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown).
-    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     ///
     /// # Panics
     ///
@@ -172,7 +171,7 @@ impl<'a> TaskBuilder<'a> {
 
     /// Spawns a closure.
     ///
-    /// On a pool that is shutting down the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     ///
     /// # Panics
     ///
@@ -189,8 +188,9 @@ impl<'a> TaskBuilder<'a> {
 
     /// Spawns a [fiber](crate::fiber).
     ///
-    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`]; if there is no stack for the
-    /// fiber when it starts, [`JoinError::NoStack`].
+    /// If the pool is shutting down, the handle returns
+    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown); if there is no stack for the
+    /// fiber when it starts, [`JoinError::NoStack`](crate::JoinError::NoStack).
     ///
     /// # Panics
     ///

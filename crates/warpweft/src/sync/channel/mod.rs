@@ -33,7 +33,6 @@
 //!   in the channel. (With several receivers, another may have got a later value by then.) While such a value
 //!   is neither taken nor given back, other receivers do not see the channel as closed: they may still get
 //!   it.
-//!   was given is taken or given back, others do not hear that the channel is closed: it may be theirs.
 
 pub(crate) mod incoming;
 pub(crate) mod shared;
