@@ -184,7 +184,7 @@ impl HandledBody {
             _ => body_link::set_outside(outer),
         }
         current::set(before.unwrap_or_else(bodies::found_here));
-        // SAFETY: who runs it owns it, and it does not run.
+        // SAFETY: the caller owns the body, which does not run.
         if let Some(coroutine) = unsafe { &mut *self.coroutine.get() }.take_if(|_| ended) {
             let stack = coroutine.into_stack();
             if let Some(host) = host {

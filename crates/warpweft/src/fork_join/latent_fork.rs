@@ -66,7 +66,7 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
     ///
     /// # Safety
     ///
-    /// The caller has the fork, as its owner or its thief, and nobody has moved the body out before.
+    /// The caller has the fork, as its owner or its thief, and the body was not moved out before.
     #[inline]
     pub(crate) unsafe fn take(&self) -> B {
         // SAFETY: by contract no other thread has the fork, and the body is still there.
@@ -77,7 +77,7 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
     ///
     /// # Safety
     ///
-    /// A thief has set `done`, and nobody has moved the result out before.
+    /// A thief has set `done`, and the result was not moved out before.
     pub(crate) unsafe fn result(&self) -> Outcome<R> {
         // SAFETY: the thief wrote it before `done`.
         unsafe { self.result.get().cast::<Outcome<R>>().read() }

@@ -189,7 +189,7 @@ impl std::error::Error for BuildError {
     }
 }
 
-/// Checks that each pool of a runtime has a name of its own.
+/// Checks that each pool of a runtime has a different name.
 ///
 /// # Errors
 ///

@@ -195,7 +195,8 @@ impl Runtime {
     /// channel that they wait for, set a flag for them, or let them check in
     /// [`cooperative`](mod@crate::cooperative) code. A program that is about to end, and need not wait, leaks
     /// the runtime (`std::mem::forget(runtime)`) or calls [`std::process::exit`]: its threads end with the
-    /// process. The [default runtime](crate::default_runtime) is never dropped, so its threads end this way, too.
+    /// process. The [default runtime](crate::default_runtime) is never dropped, so its threads end this way,
+    /// too.
     ///
     /// In a child made by `fork()` it does nothing, because the workers are the parent's.
     pub fn shutdown(&self) {
