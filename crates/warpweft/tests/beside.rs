@@ -1,4 +1,4 @@
-//! Fibers that start beside others: on the same thread, soon, and without harm to anybody.
+//! Fibers that are spawned on the caller's thread: they start soon, and delay no other task for ever.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -21,7 +21,7 @@ fn here() -> ThreadId {
     thread::current().id()
 }
 
-/// Whether it becomes true before what is tested counts as lost.
+/// Returns true if the condition becomes true before a minute is over.
 fn soon(condition: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !condition() {
@@ -45,7 +45,7 @@ fn it_starts_on_the_thread_of_the_caller() {
                             fiber::spawn_local(|| {
                                 let first = here();
                                 fiber::yield_now();
-                                // Those beside it, too.
+                                // The same for fibers that were spawned on this thread.
                                 let next = fiber::spawn_local(here).wait().expect("no panic");
                                 (first, next)
                             })
@@ -106,7 +106,7 @@ fn on_another_runtime_it_is_spawned_as_usual() {
     assert_ne!(there, ours);
 }
 
-/// The thread of the caller is in the closure, and its worker elsewhere.
+/// The thread of the caller is in the closure, and another thread has its worker.
 #[test]
 fn in_blocking_it_is_spawned_as_usual() {
     everywhere(|runtime| {
@@ -121,8 +121,8 @@ fn in_blocking_it_is_spawned_as_usual() {
     });
 }
 
-/// Behind the caller the thread takes a job that waits, without its worker, for what only the fiber beside
-/// the caller says.
+/// After the caller, the thread takes a job that waits, without its worker, for an event that only the new
+/// fiber causes.
 #[test]
 fn it_starts_though_its_thread_is_blocked_by_a_job() {
     everywhere(|runtime| {
@@ -141,7 +141,7 @@ fn it_starts_though_its_thread_is_blocked_by_a_job() {
     });
 }
 
-/// The thread's other fibers give way for ever, and the policy always has a task.
+/// The thread's other fibers yield for ever, and the policy always has a task.
 #[test]
 fn it_starts_among_those_that_give_way() {
     everywhere(|runtime| {
@@ -173,7 +173,7 @@ fn it_starts_among_those_that_give_way() {
     });
 }
 
-/// Each starts the next one, for ever; a fiber that is ready has its turn all the same, and so has a task.
+/// Each starts the next one, for ever; a ready fiber and a task still run.
 #[test]
 fn starts_do_not_keep_those_away_that_are_ready() {
     fn goes_on(over: Arc<AtomicBool>) {
@@ -194,7 +194,7 @@ fn starts_do_not_keep_those_away_that_are_ready() {
             }
         });
         let went_on = soon(|| turns.load(Ordering::Relaxed) >= 100);
-        // With a thread of its own this says nothing; with one worker it is behind the fibers.
+        // On another thread this shows nothing; with one worker it is behind the fibers.
         let task = runtime.spawn_job(|| ());
         let ran = soon(|| task.is_finished());
         over.store(true, Ordering::Relaxed);
@@ -209,7 +209,7 @@ fn its_panic_and_its_cancellation_are_its_own() {
         let caller = runtime.spawn_fiber(|| {
             let panics = fiber::spawn_local(|| panic!("as told"));
             let cancelled = fiber::spawn_local(|| unreachable!("nobody runs it"));
-            // The caller has not given way since.
+            // The caller has not yielded since.
             cancelled.cancel();
             let error = panics.wait().expect_err("it panics");
             assert!(matches!(error, JoinError::Panicked(_)), "{error}");
@@ -248,7 +248,7 @@ impl Drop for Counts {
     }
 }
 
-/// The caller does not give way before the pool closes.
+/// The caller does not yield before the pool closes.
 #[test]
 fn a_pool_that_closes_drops_those_that_have_not_started() {
     everywhere(|runtime| {
@@ -267,7 +267,7 @@ fn a_pool_that_closes_drops_those_that_have_not_started() {
             while !closed.load(Ordering::Relaxed) {
                 thread::yield_now();
             }
-            // From here on there is nobody who could take it.
+            // From here on no thread could take it.
             let counts = Counts(Arc::clone(&counted));
             let late = fiber::spawn_local(move || drop(counts));
             (handles, late)

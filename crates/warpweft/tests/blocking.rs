@@ -1,4 +1,4 @@
-//! Closures that block in the system: the worker goes on without them.
+//! Closures that block in the system: the worker continues without them.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -21,7 +21,7 @@ fn others_go_on_while_a_closure_blocks() {
     everywhere(|runtime| {
         let job = runtime.spawn_job(|| {
             let (send, receive) = mpsc::channel();
-            // More of them than there are workers, all of which block before one goes on.
+            // More of them than there are workers. All block before one continues.
             let blocked: Vec<_> = (0..8)
                 .map(|_| {
                     let (open, gate) = mpsc::channel::<()>();
@@ -84,7 +84,7 @@ fn a_panic_goes_on_where_it_was_called() {
 }
 
 #[test]
-fn inside_the_thread_is_a_visitor_of_its_pool() {
+fn inside_the_thread_has_entered_its_pool() {
     everywhere(|runtime| {
         let injected = runtime.counters().total().get(Count::Injected);
         let names = runtime.spawn_job(|| {
@@ -132,7 +132,7 @@ fn forks_inside_and_outside() {
                     scope.spawn(move |_| blocking(|| seen.lock().expect("unpoisoned").push(n)));
                 }
             });
-            // From the thread that blocks nobody could take a fork: a worker does it.
+            // No thread could take a fork of the thread that blocks, so a worker runs it.
             let here = thread::current().id();
             blocking(|| runtime.install(|_| par_for(0..10, 1, |_| assert_ne!(thread::current().id(), here))))
         });
@@ -199,7 +199,7 @@ fn without_spare_threads_the_worker_is_kept() {
             .map(|job| job.wait().expect("no panic"))
             .collect();
         assert_eq!(got, (0..10).collect::<Vec<_>>());
-        // The inner ones ask again: they know no better.
+        // The inner ones request a thread again, because they have no information.
         let threads = runtime.threads();
         assert_eq!((threads.kept, threads.handed_over), (20, 0), "{threads:?}");
     }
@@ -239,15 +239,15 @@ fn a_pool_that_closes_waits_for_the_closure_and_the_frame_goes_on() {
             open.send(()).expect("it waits");
         });
         let refused = job.wait().expect("it went on to its end");
-        // If the spare thread had not even come, the frame has kept its worker, and others may have run what
-        // it spawned.
+        // If the spare thread had not even arrived, the frame has kept its worker, and other workers may have
+        // run its spawned tasks.
         let kept = runtime.threads().taken_back == 1;
         assert!(kept || matches!(refused, Err(JoinError::Shutdown)), "{refused:?}");
     });
 }
 
-/// The program of tokio#4730: a task wakes another one and then blocks. There the woken task lies in a place
-/// where nobody else can take it from; here the worker that has it goes on.
+/// The program of tokio#4730: a task wakes another one and then blocks. In tokio the woken task is in a slot
+/// from which no worker can steal; here the worker that has it continues.
 #[test]
 fn a_task_that_wakes_another_and_then_blocks_does_not_hold_it_up() {
     everywhere(|runtime| {

@@ -1,4 +1,4 @@
-//! Two kinds of waiting that meet: each test is a place where the parts of the runtime touch.
+//! Two kinds of waiting that meet: each test combines two parts of the runtime.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -24,7 +24,7 @@ use warpweft::sync::{Mutex, Notify, Semaphore, broadcast, channel, oneshot, watc
 use warpweft::time::{sleep, timeout};
 use warpweft::{JoinError, Runtime, block_on, blocking, fiber, join, spawn_blocking, spawn_job, yield_now};
 
-/// Runs the program with 1, 2 and 4 workers and every way of placing what was woken. A hang is a failure.
+/// Runs the program with 1, 2 and 4 workers and every placement of woken tasks. A hang is a failure.
 fn everywhere(what: &str, program: fn(&Runtime)) {
     for workers in [1, 2, 4] {
         for policy in ["fifo", "lifo", "prows", "parsimonious"] {
@@ -86,8 +86,8 @@ fn the_other_half_is_a_scope_of_fibers_that_wait_for_sockets() {
     });
 }
 
-/// A closure in `blocking` waits for what a fiber of the same thread has: with one worker both are on one
-/// thread.
+/// A closure in `blocking` waits for a value that a fiber of the same thread holds: with one worker both are
+/// on one thread.
 #[test]
 fn blocking_waits_for_a_fiber_of_its_thread() {
     for in_fiber in [false, true] {
@@ -136,7 +136,7 @@ fn blocking_waits_for_a_fiber_of_its_thread() {
     }
 }
 
-/// After a wait in `blocking` the closure still keeps nobody from anything.
+/// After a wait in `blocking` the closure still does not hold its worker.
 #[test]
 fn blocking_that_has_waited_holds_no_worker() {
     for in_fiber in [false, true] {
@@ -154,7 +154,7 @@ fn blocking_that_has_waited_holds_no_worker() {
                     assert_eq!(slowly(), 7);
                     let (said, hear) = std::sync::mpsc::channel();
                     spawn_job(move || said.send(())).detach();
-                    // In the system: only another thread with the worker can do it.
+                    // It blocks in the system: only another thread with the worker can send.
                     hear.recv_timeout(Duration::from_secs(10)).is_ok()
                 })
             };
@@ -235,7 +235,7 @@ fn waits_that_time_out_lose_nothing() {
                                 end.expect("somebody reads");
                                 sent += 1;
                             }
-                            // Nobody tells.
+                            // There is no notification.
                             assert!(timeout(limit, told.notified()).await.is_err());
                         }
                         sent
@@ -257,7 +257,7 @@ fn waits_that_time_out_lose_nothing() {
             sum
         });
         let sent: u32 = tasks.into_iter().map(|task| task.wait().expect("no panic")).sum();
-        // What was taken in the very moment when its time was up counts as late.
+        // A value that was taken exactly when its time was over counts as late.
         assert!(received.wait().expect("no panic") >= sent);
         assert_eq!(permits.free(), 1);
         assert!(lock.try_lock().is_some());
@@ -355,7 +355,7 @@ fn foreign_threads_listen_while_the_pool_closes() {
     });
 }
 
-/// Workers without spare threads run what only they may run on top of the frames that wait for it.
+/// Workers without spare threads run their pinned tasks on top of the frames that wait for them.
 #[test]
 fn every_worker_is_called_from_one_that_has_no_spare() {
     for workers in [1, 2] {
@@ -370,7 +370,7 @@ fn every_worker_is_called_from_one_that_has_no_spare() {
     }
 }
 
-/// The first sleep of all begins when the pool closes already: it is a wait like any other, at which the task
+/// The first sleep begins when the pool is already closing: it is a wait like any other, at which the task
 /// ends.
 #[test]
 fn a_task_that_sleeps_for_ever_ends_with_its_pool() {
@@ -404,7 +404,7 @@ fn a_task_that_sleeps_for_ever_ends_with_its_pool() {
     }
 }
 
-/// Nor can they be handed over when the pool closes: they leave from where they are.
+/// Such tasks cannot be handed over when the pool closes: they leave from where they are.
 #[test]
 fn the_pool_closes_over_frames_without_spares() {
     for workers in [1, 2] {
@@ -443,7 +443,7 @@ fn the_pool_closes_over_frames_without_spares() {
     }
 }
 
-/// A frame that unwinds waits, in a destructor, for a fiber of its thread that waits in turn.
+/// A frame that unwinds waits, in a destructor, for a fiber of its thread, which waits, too.
 #[test]
 fn an_unwinding_job_waits_for_a_fiber_of_its_thread() {
     struct WaitsFor(Option<oneshot::Sender<()>>, Option<warpweft::JoinHandle<u32>>);
@@ -472,7 +472,7 @@ fn an_unwinding_job_waits_for_a_fiber_of_its_thread() {
     });
 }
 
-/// Everybody at once, while other runtimes of the same process come and go.
+/// All programs at once, while other runtimes of the same process come and go.
 #[test]
 fn a_crowd_while_runtimes_come_and_go() {
     within("crowd", || {

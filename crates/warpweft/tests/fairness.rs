@@ -1,7 +1,6 @@
-//! The transfer of leadership (C∀'s benchmark) comes to its end under every policy that promises fairness: a
-//! leader waits, yielding or spinning, until every other task has seen that it leads, and those yield until
-//! they see the next one. A scheduler that keeps running some of the yielding tasks and forgets others never
-//! ends here.
+//! The transfer of leadership (C∀'s benchmark) ends under every policy that promises fairness. A leader
+//! waits, yielding or spinning, until every other task has seen that it leads; those yield until they see the
+//! next one. A scheduler that keeps running some of the yielding tasks and forgets others never ends here.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use std::sync::Arc;
@@ -17,17 +16,17 @@ const TASKS: usize = 40;
 #[derive(Clone, Copy)]
 enum Leader {
     Yields,
-    /// It stays in the middle of its step, and who has not seen it may lie behind it.
+    /// It stays in the middle of its step, and tasks that have not seen it may be behind it.
     Spins,
 }
 
 struct State {
     leader: Leader,
-    /// When it begins; it does not take a minute, unless for ever.
+    /// The start. The test takes less than a minute, unless it hangs.
     begins: Instant,
-    /// How often it changes.
+    /// The number of transfers.
     transfers: usize,
-    /// How many leaders there were before; the leader is seven times that number modulo the tasks.
+    /// The number of earlier leaders; the leader is seven times that number modulo the tasks.
     term: AtomicUsize,
     /// How many tasks have seen the present leader.
     seen: AtomicUsize,
@@ -100,8 +99,8 @@ fn a_leader_that_spins_is_seen<P: Policy + std::fmt::Display>(policy: impl Fn() 
     transfers(policy, Leader::Spins, 5);
 }
 
-/// Those whose workers look at each other's tasks only when they have none: what lies behind the leader is
-/// taken by a compensating worker, or by a worker that hears of it.
+/// Policies whose workers look at each other's tasks only when they have none: a compensating worker, or a
+/// worker that gets a help request, takes the tasks behind the leader.
 #[test]
 fn leaders_that_spin_are_seen_by_who_lies_behind_them() {
     a_leader_that_spins_is_seen(Fifo::new);

@@ -1,5 +1,5 @@
-//! Fibers that go on in place when they are alone, and pass their turns on to each other: whatever else is
-//! due comes as soon as if the loop had each turn. One worker; the figures are turns, not times.
+//! Fibers that continue in place when they are alone, and switch directly to each other. Everything else that
+//! is due comes as soon as if the loop ran between them. One worker; the figures count turns, not time.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -19,16 +19,17 @@ use warpweft::policy::Count;
 use warpweft::sync::{Notify, oneshot};
 use warpweft::{Fifo, JoinError, Runtime, cooperate, fiber, spawn, time};
 
-/// More turns than anything here may take: who gets there has been forgotten.
+/// More turns than anything here may take: a task that needs more was forgotten.
 const FORGOTTEN: usize = 100_000;
-/// After so many turns a worker without tasks asks its policy again (`FIBERS` in `live.rs`), in the middle of
-/// the next one.
+/// After this many turns a worker without tasks asks its policy again (`FIBERS` in `worker_loop.rs`), in the
+/// middle of the next turn.
 const UNTIL_ASKED: usize = 17;
-/// So often it asks what is overdue, whatever it has (`Policy::INTERVAL` of `fifo`), and looks at the clock
-/// for sockets and timers.
+/// After this many turns it calls `poll_global`, whatever it has (`Policy::INTERVAL` of `fifo`), and checks
+/// the clock for sockets and timers.
 const UNTIL_OVERDUE: usize = 61 + UNTIL_ASKED;
 
-/// Nobody takes over what waits behind it, however long the system keeps its thread from running.
+/// Returns a runtime in which no thread takes over the tasks behind the worker, however long the system
+/// delays its thread.
 fn one_worker() -> Runtime {
     Runtime::builder()
         .workers(1)
@@ -38,17 +39,17 @@ fn one_worker() -> Runtime {
         .expect("one worker")
 }
 
-/// How many turns the calling fiber has until `it` is true.
+/// Returns how many turns the calling fiber has until `it` is true.
 fn turns_until(it: impl Fn() -> bool) -> usize {
     (0..FORGOTTEN).take_while(|_| !it() && fiber::yield_now()).count()
 }
 
-/// Calls `does` on a thread of its own, and returns when it has, without a turn for anybody.
+/// Calls `does` on a new thread, and returns when that has ended, without a turn for other fibers.
 fn elsewhere(does: impl FnOnce() + Send + 'static) {
     thread::spawn(does).join().expect("no panic");
 }
 
-/// Runs `body` in a fiber that has had its first turns, alone, or beside so many that always give way; with
+/// Runs `body` in a fiber that has had its first turns, with `beside` other fibers that always yield. Passes
 /// the runtime and a flag.
 fn in_a_fiber(beside: usize, body: impl FnOnce(&Arc<Runtime>, &Arc<AtomicBool>) + Send + 'static) {
     let runtime = Arc::new(one_worker());
@@ -120,8 +121,8 @@ fn an_injected_task_runs_when_it_is_overdue() {
     }
 }
 
-/// One turn for the fiber, or the one before it in the line, that was about to go on; then the mailbox has
-/// its own.
+/// One turn for the fiber, or the one before it in the list, that was about to continue; then the mailbox is
+/// emptied.
 #[test]
 fn a_fiber_that_another_thread_wakes_is_next() {
     for beside in [0, 1, 5] {
@@ -190,13 +191,13 @@ fn a_socket_is_looked_at() {
                 fiber::yield_now();
             }
             assert!(waits.load(Ordering::Relaxed), "connected");
-            // Until it waits, and the driver's clock goes: that begins at the first look.
+            // Until it waits, and the driver's clock runs: that begins at the first look.
             for _ in 0..200 {
                 fiber::yield_now();
             }
             let mut peer = accepted.join().expect("no panic");
             peer.write_all(b"x").expect("sent");
-            // The poller is looked at ten thousand times a second at most.
+            // The poller is polled at most ten thousand times a second.
             thread::sleep(Duration::from_millis(1));
             let turns = turns_until(is(ran)) * (beside + 1);
             assert!(
@@ -207,7 +208,7 @@ fn a_socket_is_looked_at() {
     }
 }
 
-/// What watches the workers sees by these steps that none is stuck.
+/// The monitor sees by these steps that no worker is stuck.
 #[test]
 fn each_turn_is_a_step() {
     for beside in [0, 1, 5] {
@@ -226,7 +227,7 @@ fn each_turn_is_a_step() {
     }
 }
 
-/// In a line first in, first out, whoever has the turn from whom.
+/// The order is first in, first out, whichever fiber passes the turn.
 #[test]
 fn turns_go_round() {
     in_a_fiber(0, |_, _| {
@@ -260,7 +261,7 @@ fn turns_go_round() {
     });
 }
 
-/// Waits, too, go from fiber to fiber; and a task has its turn in between.
+/// Waits also switch from fiber to fiber, and a task runs in between.
 #[test]
 fn rings_of_fibers_let_tasks_run() {
     in_a_fiber(0, |_, ran| {
@@ -351,7 +352,7 @@ fn three_frames_deep(frames: usize) -> String {
     Backtrace::force_capture().to_string()
 }
 
-/// Also behind a switch that came from another fiber.
+/// Also after a switch that came from another fiber.
 #[test]
 fn a_backtrace_ends_at_the_foot_of_the_stack() {
     in_a_fiber(3, |_, _| {
@@ -361,7 +362,7 @@ fn a_backtrace_ends_at_the_foot_of_the_stack() {
     });
 }
 
-/// A panic in a fiber that others left their turns to is its own.
+/// A panic in a fiber to which others switched is its own.
 #[test]
 fn panics_stay_apart() {
     in_a_fiber(2, |_, _| {

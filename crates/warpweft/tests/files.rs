@@ -1,4 +1,4 @@
-//! Files: what is written is read, by tasks of every kind, and what can go wrong says so.
+//! Files: tasks of every kind read what was written, and failures return errors.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -18,7 +18,7 @@ use support::everywhere;
 use warpweft::fs::{self, File};
 use warpweft::{Runtime, fiber, spawn, spawn_job};
 
-/// A folder of its own for a test, gone afterwards.
+/// A folder for one test, removed afterwards.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -118,9 +118,9 @@ fn a_read_is_as_long_as_it_can_be_and_no_longer() {
                     "{length} from {offset}"
                 );
             }
-            // Nobody has so much memory.
+            // More memory than there is.
             assert_eq!(file.read_at(10, usize::MAX).await?.len(), 19_990);
-            // What says that it has no length.
+            // A file that reports no length.
             let status = File::open("/proc/self/maps").await?;
             let maps = status.read_at(0, 1 << 20).await?;
             assert!(maps.len() > 4096 || maps.ends_with(b"\n"), "{} bytes", maps.len());
@@ -152,7 +152,7 @@ fn jobs_and_fibers_wait_in_direct_style() {
 fn other_tasks_go_on_while_one_waits_for_a_file() {
     let runtime = one();
     let (tell, told) = mpsc::channel::<u32>();
-    // A pipe that nobody writes to, in the place of a slow disk.
+    // A pipe without a writer instead of a slow disk.
     let waits = runtime.spawn(fs::call(move || Ok(told.recv().unwrap_or(0))));
     let other = runtime.spawn(async { 2 });
     assert_eq!(other.wait().expect("no panic"), 2);
@@ -178,7 +178,7 @@ fn errors_panics_and_the_end_arrive() {
     let panic = panics.wait().expect_err("it panics").to_string();
     assert!(panic.contains("on a disk"), "{panic}");
 
-    // A call whose future has gone goes on.
+    // A call whose future was dropped continues.
     let (tell, told) = mpsc::channel();
     runtime.block_on(async {
         let mut call = pin!(fs::call(move || Ok(tell.send(()).is_ok())));

@@ -1,5 +1,5 @@
-//! What the runtime calls beside tasks forks: a hook of a policy, a waker, a report, a destructor. The child
-//! runs nothing of the parent.
+//! A callback of the runtime forks: a hook of a policy, a waker, a report or a destructor. The child runs
+//! nothing of the parent.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(clippy::disallowed_methods, reason = "threads of the tests sleep")]
 
@@ -253,7 +253,7 @@ fn a_destructor_forks_while_the_pool_ends() {
                     .detach(),
             }
         }
-        // Pending tasks that nobody can wake end at once; the others are to wait.
+        // Pending tasks that no thread can wake end at once; the others must wait.
         while asleep.get(0) == 0 {
             std::thread::yield_now();
         }

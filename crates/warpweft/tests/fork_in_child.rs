@@ -1,4 +1,4 @@
-//! What a task may do in the child that it forked, and what the parent's runtime answers there.
+//! What a task may do in the child that it forked, and what the parent's runtime returns there.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(clippy::disallowed_methods, reason = "threads of the tests sleep")]
 
@@ -28,8 +28,8 @@ fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().expect("workers")
 }
 
-/// How a child ends that is forked in a job, a fiber, a future and a closure that blocks, and does `body`
-/// there.
+/// Forks a child in a job, a fiber, a future and a closure that blocks, runs `body` there, and checks how it
+/// ends.
 fn in_each_kind(expected: End, body: impl Fn(&Runtime) + Clone + Send + 'static) {
     for round in 0..ROUNDS {
         let workers = [1, 2, 4][round % 3];
@@ -55,7 +55,7 @@ fn in_each_kind(expected: End, body: impl Fn(&Runtime) + Clone + Send + 'static)
             let child = task.wait().expect("no panic");
             assert_eq!(end_of(child), expected, "{kind}, {workers} workers");
         }
-        // The tasks held it, but for the handles' sake not longer than they ran.
+        // The tasks hold the runtime, but no longer than they run.
         while Arc::strong_count(&runtime) > 1 {
             std::thread::yield_now();
         }
@@ -66,7 +66,7 @@ fn is_forked(end: &Result<(), JoinError>) {
     assert!(matches!(end, Err(JoinError::Forked)), "{end:?}");
 }
 
-/// What `f` panics with, as text; empty if it does not.
+/// Returns the text of the panic of `f`, or an empty text.
 fn panic_of<T>(f: impl FnOnce() -> T) -> String {
     let text = |payload: Box<dyn Any + Send>| match payload.downcast::<String>() {
         Ok(text) => *text,
@@ -425,9 +425,9 @@ fn a_child_that_executes_a_program_is_not_disturbed() {
     }
 }
 
-/// One test: the children start threads, which take a lock of the standard library. Were it held at the fork,
-/// by a thread of another test that starts or ends just then, they would wait for ever. The runtime's own
-/// threads wait for a fork, and it for them.
+/// This is one test, because the children start threads, which take a lock of the standard library. If a
+/// thread of another test held it at the fork, they would wait for ever. The runtime's own threads wait for a
+/// fork, and the fork for them.
 #[test]
 fn what_a_task_may_do_in_the_child() {
     a_runtime_of_its_own_works_in_the_child();

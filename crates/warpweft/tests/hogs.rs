@@ -1,8 +1,9 @@
-//! The program of tokio#4730: a task wakes another one and then does not let go of its worker. There it froze
-//! whatever lay behind it; here everybody else goes on.
+//! The program of tokio#4730: a task wakes another one and then does not release its worker. In tokio the
+//! tasks behind it froze; here all others continue.
 //!
-//! Each run is another program, made of its seed. `WARPWEFT_SEEDS` says how many (default 100);
-//! `cargo xtask deep` takes ten thousand, with random delays. `WARPWEFT_SEED` is the first: to see one again.
+//! Each run is another program, made from its seed. `WARPWEFT_SEEDS` sets the number of runs (default 100);
+//! `cargo xtask deep` runs ten thousand, with random delays. `WARPWEFT_SEED` is the first seed, to repeat a
+//! run.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -43,7 +44,7 @@ impl Seeds {
     }
 }
 
-/// Does not let go of its worker until somebody says so.
+/// Keeps its worker until the flag is set.
 fn hog(over: &AtomicBool, sleeps: bool) {
     while !over.load(Ordering::Relaxed) {
         if sleeps {
@@ -54,7 +55,7 @@ fn hog(over: &AtomicBool, sleeps: bool) {
     }
 }
 
-/// Wakes or spawns a task that is behind it then, and hogs.
+/// Wakes or spawns a task, which is then behind it, and hogs.
 async fn wakes_and_hogs(kind: u64, over: Arc<AtomicBool>, woken: Arc<AtomicUsize>, sleeps: bool) {
     let count = move || {
         woken.fetch_add(1, Ordering::Relaxed);
@@ -63,7 +64,7 @@ async fn wakes_and_hogs(kind: u64, over: Arc<AtomicBool>, woken: Arc<AtomicUsize
         0 => {
             let (there, back) = channel::unbounded();
             let waits = spawn(async move { back.recv().await.map(|()| count()).expect("a value") });
-            // It is asleep by now, or about to be, if there is somebody to run it.
+            // It is asleep by now, or about to be, if a worker can run it.
             yield_now().await;
             there.send(()).await.expect("a receiver");
             waits
@@ -114,7 +115,7 @@ fn program(seed: u64) {
         .expect("threads");
     let over = Arc::new(AtomicBool::new(false));
     let woken = Arc::new(AtomicUsize::new(0));
-    // Others before, between and behind those that hog.
+    // Other tasks before, between and behind the hogs.
     let mut others = Vec::new();
     let mut more = |seeds: &mut Seeds| {
         for _ in 0..seeds.below(8) {
@@ -152,7 +153,7 @@ fn program(seed: u64) {
     for other in others {
         other.wait().expect("no panic");
     }
-    // Each was woken, or spawned, by one that hogs still.
+    // A task that still hogs has woken or spawned each of them.
     while woken.load(Ordering::Relaxed) < hogs {
         thread::sleep(Duration::from_micros(100));
     }
@@ -171,7 +172,7 @@ fn a_task_that_hogs_its_worker_freezes_nobody() {
             let _end = end;
             program(seed);
         });
-        // It says nothing: the end of the thread closes the channel.
+        // No message is sent: the end of the thread closes the channel.
         let heard = ended.recv_timeout(PATIENCE);
         assert_eq!(
             heard,

@@ -1,5 +1,4 @@
-//! Joins whose first half panics: the second one runs all the same, as in rayon, unless the stack was told to
-//! end.
+//! Joins whose first half panics: the second one runs all the same, as in rayon, unless the stack must end.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -27,7 +26,7 @@ fn throw(what: &'static str) -> ! {
     resume_unwind(Box::new(what))
 }
 
-/// What a closure panicked with.
+/// Returns the payload of a closure's panic.
 fn thrown<T>(closure: impl FnOnce() -> T) -> Option<&'static str> {
     let caught = catch_unwind(AssertUnwindSafe(closure));
     caught.err().map(|panic| *panic.downcast().expect("a text"))
@@ -146,7 +145,7 @@ fn every_leaf_of_a_tree_runs() {
             assert_eq!(panic.downcast_ref::<usize>(), Some(&1));
             assert!(ran.iter().all(|ran| ran.load(Ordering::Relaxed) == 1));
         }
-        // So it is with loops: the rest of a piece is left out, and nothing else.
+        // The same holds for loops: only the rest of a piece is skipped.
         let called: Vec<_> = (0..1000).map(|_| AtomicUsize::new(0)).collect();
         let body = |n: usize| {
             called[n].fetch_add(1, Ordering::Relaxed);
@@ -175,7 +174,7 @@ fn every_leaf_of_a_tree_runs() {
         }));
         assert!(panic.is_err());
         assert_eq!(numbers.iter().sum::<i32>(), 995);
-        // And with scopes.
+        // The same holds for scopes.
         let jobs = AtomicUsize::new(0);
         let scope = || {
             runtime.install(|_| {
@@ -403,9 +402,9 @@ fn the_end_of_the_runtime_ends_a_second_half_that_waits() {
     }
 }
 
-/// Merges two sorted slices into a third one, by halves. If a comparison panics, what is left is copied as it
-/// is: the destination holds each element, whatever happens. That is what rayon's sort does with raw memory.
-/// It relies on both halves of a join.
+/// Merges two sorted slices into a third one, by halves. If a comparison panics, the rest is copied as it is,
+/// so the destination has each element in any case. rayon's sort does that with raw memory. It relies on both
+/// halves of a join.
 fn merge(
     cx: ForkCx<'_>,
     left: &[u32],
@@ -452,7 +451,7 @@ fn merge(
         let middle = right.len() / 2;
         (left.partition_point(|&a| !less(right[middle], a)), middle)
     };
-    // From here on each half looks after its own part, so both have to run.
+    // From here on each half handles its own part, so both have to run.
     let mut hole = std::mem::ManuallyDrop::new(hole);
     let (left, right) = (hole.left, hole.right);
     let to = std::mem::take(&mut hole.to);

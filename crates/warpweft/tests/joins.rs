@@ -1,4 +1,4 @@
-//! Fork-join: results, panics, waits, and whom a blocked half keeps waiting.
+//! Fork-join: results, panics, waits, and which tasks a blocked half delays.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -53,7 +53,7 @@ fn outside_of_any_pool_it_runs_on_the_default_runtime() {
     }
 }
 
-/// Which pool's thread this is.
+/// Returns the name of the pool of this thread.
 fn pool() -> String {
     let name = thread::current().name().unwrap_or_default().to_owned();
     name.split('-').next().unwrap_or_default().to_owned()
@@ -75,10 +75,10 @@ fn a_visit_forks_where_it_is() {
             of_all((body, job));
             warpweft::par_for(0..10, 1, |_| assert_eq!(pool(), "visited"));
         });
-        // Its threads for closures that block are of no worker, and visit it.
+        // Threads for closures that block carry no worker, and have entered the pool.
         let blocking = runtime.spawn_blocking(|| join(pool, pool));
         of_all(runtime.block_on(blocking).expect("no panic"));
-        // The visit within counts, and the one around it counts again.
+        // The inner pool counts, and afterwards the outer one again.
         let other = Runtime::builder().workers(1).name("within").build();
         let other = other.expect("threads");
         runtime.block_on(async {
@@ -86,7 +86,7 @@ fn a_visit_forks_where_it_is() {
             assert_eq!(within, "within");
             of_all(join(pool, pool));
         });
-        // A task has a pool, and forks there whatever it visits.
+        // A task has a pool, and forks there, whatever other pool it enters.
         let job = runtime.spawn_job(move || other.block_on(async { join(pool, pool) }));
         of_all(job.wait().expect("no panic"));
     }
@@ -122,7 +122,7 @@ fn slow_halves_are_shared() {
     });
 }
 
-/// What must hold whichever half panics, wherever the second one runs.
+/// Checks what must hold whichever half panics, wherever the second one runs.
 #[test]
 fn a_panic_arrives_when_both_halves_have_ended() {
     everywhere(|runtime| {
@@ -145,13 +145,13 @@ fn a_panic_arrives_when_both_halves_have_ended() {
                         let join =
                             || cx.join(|_| half("first", first, slow), |_| half("second", second, slow));
                         let caught = catch_unwind(AssertUnwindSafe(join));
-                        // Nobody works on the frame any more.
+                        // No thread works on the frame any more.
                         assert_eq!(started.load(Ordering::Relaxed), ended.load(Ordering::Relaxed));
                         caught.err().map(|panic| *panic.downcast::<&str>().expect("ours"))
                     })
                     .expect("open");
                 assert_eq!(caught, Some(if first { "first" } else { "second" }));
-                // And the stack can fork again: chili leaves a pointer into the dead frame behind.
+                // The stack can fork again: chili leaves a pointer into the dead frame behind.
                 assert_eq!(runtime.install(|cx| fib(cx, 10)).expect("open"), 55);
             }
         }
@@ -311,7 +311,7 @@ fn spin(micros: u64) {
     }
 }
 
-/// rayon#957: a short join is not kept by a long job that its worker picked up meanwhile.
+/// rayon#957: a long job that the worker picked up meanwhile does not delay a short join.
 #[test]
 fn a_join_is_not_stuck_under_a_stranger() {
     let runtime = Runtime::builder().workers(2).build().expect("two");
@@ -334,7 +334,7 @@ fn a_join_is_not_stuck_under_a_stranger() {
                 )
             })
             .expect("open");
-        // The join came back although the long job runs somewhere, or waits for a worker.
+        // The join returned although the long job runs somewhere, or waits for a worker.
         stop.store(true, Ordering::Relaxed);
     }
 }
@@ -454,13 +454,13 @@ fn a_broadcast_on_a_closed_runtime_is_refused() {
     assert_eq!(runtime.broadcast(|worker| worker), Err(SpawnError::Closed));
 }
 
-/// What a task finds below it on the stack does not depend on how many came before it.
+/// The stack below a task does not depend on how many tasks ran before it.
 #[test]
 fn the_stack_does_not_grow_with_the_number_of_tasks() {
     fn depth_of(tasks: usize) -> usize {
         let runtime = Runtime::builder().workers(2).build().expect("two");
         let deepest = AtomicUsize::new(0);
-        // Each thread has a stack of its own.
+        // Each thread has its own stack.
         thread_local!(static FOOT: Cell<usize> = const { Cell::new(0) });
         runtime
             .install(|cx| {
@@ -474,7 +474,7 @@ fn the_stack_does_not_grow_with_the_number_of_tasks() {
                                 foot.get()
                             });
                             deepest.fetch_max(foot - here, Ordering::Relaxed);
-                            // A wait, which elsewhere would take another task on top.
+                            // A wait, for which other runtimes would run another task on top.
                             spawn_job(|| ()).wait().expect("no panic");
                         });
                     }

@@ -12,8 +12,8 @@ use warpweft_platform::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const NEVER: u64 = u64::MAX;
 
-/// What sleeper and setters share: the first deadline of a worker's timers, as `time::timers` writes it down,
-/// and the poller's bell.
+/// What the sleeper and the setters share: the first deadline of each worker's timers, as the driver's timers
+/// write it, and the sleeper's deadline.
 struct World {
     sleep_deadline: SleepDeadline,
     next: [AtomicU64; 2],
@@ -29,7 +29,7 @@ impl World {
         })
     }
 
-    /// A timer that is the first of its worker's.
+    /// Sets a timer that is the first of its worker's.
     fn set(&self, worker: usize, deadline: u64) {
         self.next[worker].store(deadline, Ordering::Relaxed);
         if self.sleep_deadline.is_late_for(deadline) {
@@ -37,7 +37,7 @@ impl World {
         }
     }
 
-    /// Until when the poller would sleep.
+    /// Returns the moment until which the poller would sleep.
     fn sleep(&self) -> u64 {
         self.sleep_deadline.set(|| {
             let next = self.next.each_ref().map(|next| next.load(Ordering::Relaxed));
@@ -45,7 +45,7 @@ impl World {
         })
     }
 
-    /// Everybody is through: the timers of `deadlines` are not slept through.
+    /// Checks, after all threads, that the poller does not sleep through the timers of `deadlines`.
     fn check(&self, until: u64, first: u64) {
         let unparked = self.unparked.load(Ordering::Relaxed);
         assert!(
@@ -62,7 +62,7 @@ fn model(body: impl Fn() + Send + Sync + 'static) {
 }
 
 #[test]
-fn a_timer_is_seen_or_rouses() {
+fn a_timer_is_seen_or_wakes() {
     model(|| {
         let world = World::new(NEVER);
         let sets = Arc::clone(&world);
@@ -74,7 +74,7 @@ fn a_timer_is_seen_or_rouses() {
 }
 
 #[test]
-fn an_earlier_timer_is_seen_or_rouses() {
+fn an_earlier_timer_is_seen_or_wakes() {
     model(|| {
         let world = World::new(9);
         let sets = Arc::clone(&world);
@@ -86,7 +86,7 @@ fn an_earlier_timer_is_seen_or_rouses() {
 }
 
 #[test]
-fn the_earlier_of_two_timers_is_seen_or_rouses() {
+fn the_earlier_of_two_timers_is_seen_or_wakes() {
     model(|| {
         let world = World::new(NEVER);
         let setters = [(0, 7), (1, 5)].map(|(worker, deadline)| {
@@ -111,7 +111,8 @@ fn the_next_sleep_sees_what_the_last_one_was_roused_by() {
         world.sleep_deadline.clear();
         let until = world.sleep();
         setter.join().expect("no panic");
-        // Roused during the first sleep: that is still the waker of the second, which then does not begin.
+        // It was woken during the first sleep: the wake-up still counts for the second, which then does not
+        // begin.
         world.check(until, 5);
     });
 }
@@ -124,7 +125,7 @@ fn a_sleeper_that_is_awake_is_left_alone() {
         world.sleep_deadline.clear();
         world.set(0, 5);
         assert!(!world.unparked.load(Ordering::Relaxed));
-        // And a timer that is later than the alarm wakes nobody.
+        // A timer that is later than the deadline of the sleep wakes no thread.
         assert_eq!(world.sleep(), 5);
         world.set(1, 8);
         assert!(!world.unparked.load(Ordering::Relaxed));

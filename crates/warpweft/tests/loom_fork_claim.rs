@@ -1,5 +1,5 @@
-//! Every interleaving and every weak-memory outcome of a joiner and the tickets for its fork: one claim, one
-//! run, and no look at a frame that may be gone.
+//! Every interleaving and every weak-memory outcome of a joiner and the stealable jobs for its fork: one
+//! claim, one run, and no access to a frame that may be gone.
 #![cfg(warpweft_loom)]
 
 #[path = "../src/fork/fork_claim.rs"]
@@ -20,7 +20,8 @@ use warpweft_platform::sync::Arc;
 use warpweft_platform::{loom, thread};
 use warpweft_task::Latch;
 
-/// A fork in its frame. Who has it writes to `runs`; when the joiner goes on, the frame is its own again.
+/// A fork in its frame. The thread that has it writes to `runs`; when the joiner continues, the frame is its
+/// own again.
 #[repr(C)]
 struct Frame {
     head: StealableJob,
@@ -44,10 +45,10 @@ impl Frame {
 
     /// # Safety
     ///
-    /// As for [`StealableJob::run`]; the runnable is the head of a frame.
+    /// As for [`StealableJob::run`]; the record is the head of a frame.
     unsafe fn run(head: NonNull<StealableJob>, by: By) {
         assert_eq!(by, By::Taker);
-        // SAFETY: by contract.
+        // SAFETY: by contract the record is the head of a frame that is alive.
         let frame = unsafe { head.cast::<Self>().as_ref() };
         frame.count();
         frame.done.set();
@@ -55,12 +56,13 @@ impl Frame {
 
     fn count(&self) {
         self.runs.with_mut(|runs| {
-            // SAFETY: whoever has the fork has this alone; loom checks that.
+            // SAFETY: the thread that has the fork has this alone; loom checks that.
             unsafe { *runs += 1 };
         });
     }
 
-    /// The joiner comes back: it runs the fork itself, or waits for whoever has it. Then the frame is gone.
+    /// The joiner returns: it runs the fork itself, or waits for the thread that has it. Then the frame is
+    /// gone.
     fn join(&self, claim: &ForkClaim) {
         if claim.take() {
             self.count();
@@ -70,7 +72,7 @@ impl Frame {
             }
         }
         self.runs.with_mut(|runs| {
-            // SAFETY: nobody else may touch the frame any more; loom checks that.
+            // SAFETY: no other thread may touch the frame any more; loom checks that.
             let runs = unsafe { &mut *runs };
             assert_eq!(*runs, 1, "the fork ran once");
             *runs = u32::MAX;

@@ -11,7 +11,7 @@ use loom::thread;
 use std::sync::Arc;
 use warpweft_platform::cell::UnsafeCell;
 
-/// What belongs to whoever carries the worker: loom reports accesses that race.
+/// The data of the thread that carries the worker: loom reports accesses that race.
 struct Worker(UnsafeCell<u32>);
 
 // SAFETY: that accesses do not race is what the models show.
@@ -22,7 +22,7 @@ unsafe impl Send for Worker {}
 impl Worker {
     fn work(&self) -> u32 {
         self.0.with_mut(|count| {
-            // SAFETY: loom checks that nobody else is there.
+            // SAFETY: loom checks that no other thread accesses it.
             let count = unsafe { &mut *count };
             *count += 1;
             *count
@@ -55,7 +55,7 @@ fn giver_and_sleeper_want_the_same_worker() {
         let mine = handoff.take_back(assigned);
         if mine {
             worker.work();
-            // It sleeps on, and is assigned something else.
+            // It continues to sleep, and gets another worker.
             handoff.assign(None);
         }
         let theirs = sleeper.join().expect("no panic");
@@ -76,7 +76,7 @@ fn a_worker_goes_and_comes_back_twice() {
         if handoff.take_back(first) {
             worker.work();
             let second = handoff.assign(Some(0));
-            // The first one is gone for good, though the second is of the same worker.
+            // The first worker cannot be taken back any more, though the second is the same one.
             assert!(!handoff.take_back(first));
             if handoff.take_back(second) {
                 worker.work();

@@ -1,4 +1,4 @@
-//! The last token of a pool's policy against the end of the pool, under loom: every interleaving and every
+//! The last runnable of a pool's policy against the end of the pool, under loom: every interleaving and every
 //! weak-memory outcome.
 #![cfg(warpweft_loom)]
 
@@ -12,7 +12,7 @@ use loom::thread;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::cell::UnsafeCell;
 
-/// A pool: what is read by those who come home, and freed by who lets it go.
+/// A pool: read by tasks that return to it, and freed by the thread that drops it last.
 struct Pool {
     ledger: Ledger,
     alive: UnsafeCell<bool>,
@@ -49,7 +49,7 @@ impl Pool {
     }
 }
 
-/// So many threads drop a token each, of which the policy was given `held`, while the pool ends.
+/// That many threads drop a runnable each, of which the policy was given `orphaned`, while the pool ends.
 fn end_against(droppers: usize, orphaned: usize) {
     loom::model(move || {
         let pool = Arc::new(Pool {

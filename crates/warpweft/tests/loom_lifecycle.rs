@@ -11,7 +11,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use warpweft_platform::cell::UnsafeCell;
 
-/// What the last worker drops: loom reports an access that races with that.
+/// The data that the last worker drops: loom reports an access that races with that.
 struct Policy(UnsafeCell<bool>);
 
 // SAFETY: that accesses do not race is what the models show.
@@ -22,7 +22,7 @@ unsafe impl Send for Policy {}
 impl Policy {
     fn push(&self) {
         let alive = self.0.with(|alive| {
-            // SAFETY: loom checks that nobody writes meanwhile.
+            // SAFETY: loom checks that no thread writes meanwhile.
             unsafe { *alive }
         });
         assert!(alive, "a external thread met a policy that was dropped");
@@ -30,13 +30,14 @@ impl Policy {
 
     fn drop(&self) {
         self.0.with_mut(|alive| {
-            // SAFETY: loom checks that nobody else is there.
+            // SAFETY: loom checks that no other thread accesses it.
             unsafe { *alive = false };
         });
     }
 }
 
-/// One external thread per entry of `externals`, each visiting so many times, against the end of the pool.
+/// Runs one external thread per entry of `externals`, which enters that many times, against the end of the
+/// pool.
 fn end_against(externals: &'static [usize]) {
     let mut model = loom::model::Builder::new();
     // Three preemptions; the models end within seconds.
@@ -76,12 +77,12 @@ fn end_against(externals: &'static [usize]) {
 }
 
 #[test]
-fn the_policy_is_dropped_after_the_visitors_left() {
+fn the_policy_is_dropped_after_external_threads_left() {
     end_against(&[2]);
 }
 
 #[test]
-fn two_visitors_and_the_end() {
+fn two_external_threads_and_the_end() {
     end_against(&[1, 1]);
 }
 

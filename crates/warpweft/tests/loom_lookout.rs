@@ -1,5 +1,5 @@
-//! The standby poller's sleep against who has something for its thread, under loom: every interleaving and
-//! every weak-memory outcome.
+//! The standby poller's sleep against threads with work for it, under loom: every interleaving and every
+//! weak-memory outcome.
 #![cfg(warpweft_loom)]
 
 #[allow(dead_code, reason = "the model needs a part of it")]
@@ -14,8 +14,8 @@ use standby::StandbyPoller;
 /// The number of a compensating worker.
 const COMPENSATING: usize = 1;
 
-/// A fiber becomes ready while its thread's compensating worker lies down: it is seen, or the compensating
-/// worker is woken.
+/// A fiber becomes ready while its thread's compensating worker goes to sleep: it is seen, or the
+/// compensating worker is woken.
 #[test]
 fn a_fiber_is_seen_or_its_thread_is_roused() {
     loom::model(|| {
@@ -34,7 +34,7 @@ fn a_fiber_is_seen_or_its_thread_is_roused() {
     });
 }
 
-/// Who has risen, or is another one, is not woken.
+/// A worker that has woken up, or another one, is not woken.
 #[test]
 fn only_who_sleeps_is_roused() {
     loom::model(|| {

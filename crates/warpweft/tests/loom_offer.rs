@@ -12,7 +12,7 @@ use warpweft_platform::cell::UnsafeCell;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::{loom, thread};
 
-/// A fork that everybody who has it writes to: loom reports two who do.
+/// A fork to which each thread that has it writes: loom reports two such threads.
 struct Fork(UnsafeCell<u32>);
 
 impl Fork {
@@ -22,7 +22,7 @@ impl Fork {
 
     fn run(&self) {
         self.0.with_mut(|runs| {
-            // SAFETY: whoever runs a fork has it alone; loom checks that.
+            // SAFETY: the thread that runs a fork has it alone; loom checks that.
             unsafe { *runs += 1 };
         });
     }
@@ -38,7 +38,7 @@ impl Fork {
 struct World {
     offer: Offer<Fork>,
     forks: [Fork; 2],
-    /// How many forks thieves are done with, so that the owner may look at them.
+    /// The number of forks that thieves have finished, so that the owner may read them.
     done: [AtomicU64; 2],
 }
 
@@ -74,7 +74,7 @@ fn thief(world: &World) {
     world.done[which].store(1, Ordering::Release);
 }
 
-/// Offers the fork and takes it back, or waits for its thief. True: it came back.
+/// Offers the fork and takes it back, or waits for its thief. Returns true if it came back.
 fn owner(world: &World, which: usize) -> bool {
     let fork = &world.forks[which];
     let turn = world.offer.publish(NonNull::from(fork));

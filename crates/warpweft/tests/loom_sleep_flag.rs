@@ -10,10 +10,10 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use sleep_flag::SleepFlag;
 
-/// So many workers wake up while the monitor lies down.
+/// That many workers wake up while the monitor goes to sleep.
 fn somebody_wakes(workers: usize) {
     let mut model = loom::model::Builder::new();
-    // Two preemptions are enough for each bug that is mutants here; without a bound two workers take minutes.
+    // Two preemptions find each mutant of this protocol; without a bound two workers take minutes.
     model.preemption_bound.get_or_insert(2);
     model.check(move || {
         let sleep_flag = Arc::new(SleepFlag::new());
@@ -51,7 +51,7 @@ fn each_of_two_is_seen_or_rings() {
     somebody_wakes(2);
 }
 
-/// Lies down only if nobody is awake, which one look before tells.
+/// The monitor goes to sleep only if no worker is awake, which it checks once before.
 #[test]
 fn beside_somebody_awake_it_stays_up() {
     loom::model(|| {

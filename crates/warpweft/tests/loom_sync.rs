@@ -1,4 +1,4 @@
-//! The words in front of locks, promises and cells: every interleaving and every weak-memory outcome of small
+//! The atomic words of locks, promises and cells: every interleaving and every weak-memory outcome of small
 //! programs.
 #![cfg(warpweft_loom)]
 
@@ -10,7 +10,7 @@ use warpweft_platform::loom::thread;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::{cell::UnsafeCell, loom};
 
-/// A place that loom watches: it reports an access that is not ordered with the last one.
+/// A value that loom watches: it reports an access that is not ordered with the last one.
 struct Place(UnsafeCell<usize>);
 
 // SAFETY: loom checks what the compiler cannot: that one thread at a time is there.
@@ -25,7 +25,7 @@ impl Place {
 
     fn add(&self) -> usize {
         self.0.with_mut(|n| {
-            // SAFETY: loom checks that nobody else is there.
+            // SAFETY: loom checks that no other thread accesses it.
             unsafe { *n += 1 };
             // SAFETY: as above.
             unsafe { *n }
@@ -39,7 +39,7 @@ fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     builder.check(body);
 }
 
-/// Begins a wait, and leaves it. What it was granted at once.
+/// Begins a wait, and leaves it. Returns what it was granted at once.
 fn begin_and_leave<F: Future>(wait: F) -> Option<F::Output> {
     let mut wait = std::pin::pin!(wait);
     match wait.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -73,7 +73,7 @@ fn one_locks_and_two_try() {
     });
 }
 
-/// One gives its wait up, perhaps after it was woken; the other must not be forgotten.
+/// One gives its wait up, perhaps after it was woken; the other must still be woken.
 #[test]
 fn one_waits_and_one_leaves() {
     model(2, || {
@@ -190,7 +190,7 @@ fn a_promise_whose_receiver_changes_its_waker_and_leaves() {
     });
 }
 
-/// Who waits is woken, also if it comes with another waker in the meantime.
+/// A waiter is woken, even if it polls with another waker in the meantime.
 #[test]
 fn a_promise_wakes_the_last_waker() {
     model(3, || {

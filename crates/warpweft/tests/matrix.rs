@@ -1,4 +1,4 @@
-//! Waiting works anywhere: see `support/matrix.rs` for the table.
+//! Every kind of caller can wait for every kind of event: see `support/matrix.rs` for the table.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -47,7 +47,7 @@ fn with_a_thread_that_polls() {
     every_column_at_once("polled by a thread", &runtime, true);
 }
 
-/// Alive beats pure: without spare threads all of it works, on top of frames that wait.
+/// Without spare threads all of it works, too, on top of frames that wait.
 #[test]
 fn without_spare_threads() {
     for workers in [1, 2] {
@@ -58,7 +58,7 @@ fn without_spare_threads() {
     }
 }
 
-/// What the matrix looks for can be found.
+/// The faults that the matrix looks for can be found.
 #[test]
 fn work_on_top_is_seen() {
     let runtime = builder(1, "fifo").max_threads(1).build().expect("a worker");

@@ -1,4 +1,4 @@
-//! Sockets: streams both ways, their halves and their ends, datagrams, and what peers do wrong.
+//! Sockets: streams in both directions, their halves and their ends, datagrams, and peers that misbehave.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -133,7 +133,7 @@ fn more_than_the_buffers_hold_goes_through() {
     });
 }
 
-/// Through the traits, as other crates do it.
+/// Through the traits, as other crates do.
 async fn futures_lite_read(
     stream: &mut (impl futures_io::AsyncRead + Unpin),
     buffer: &mut [u8],
@@ -164,7 +164,7 @@ fn either_half_ends_alone() {
             there.read_exact(&mut got).await?;
             assert_eq!(&got, b"last words");
             assert_eq!(there.read(&mut got).await?, 0);
-            // The other half goes on.
+            // The other half continues.
             there.write_all(b"answer").await?;
             let mut answer = [0; 6];
             here.read_exact(&mut answer).await?;
@@ -251,7 +251,7 @@ fn a_peer_resets() {
             let (here, there) = pair().await?;
             let reader = spawn(async move { (here.read(&mut [0; 8]).await, here) });
             sleep(Duration::from_millis(5)).await;
-            // To close with a linger of zero is to reset.
+            // To close with the option `SO_LINGER` at zero is to reset.
             socket2::SockRef::from(there.get_ref()).set_linger(Some(Duration::ZERO))?;
             drop(there);
             let (read, here) = reader.await.expect("no panic");
@@ -288,7 +288,7 @@ fn a_peer_trickles() {
     });
 }
 
-/// A short read says that nothing is left, unless the end has been told of already: then the next read must
+/// A short read means that nothing is left, unless the end has been reported already: then the next read must
 /// not wait for it.
 #[test]
 fn an_end_behind_a_short_read_is_seen() {
@@ -301,7 +301,7 @@ fn an_end_behind_a_short_read_is_seen() {
                 assert_eq!(mine.read(&mut buffer).await?, 3);
                 assert_eq!(buffer[..3], [round; 3]);
             }
-            // Bytes and end arrive together, and are told of together, before anybody reads.
+            // Bytes and end arrive together, and are reported together, before any task reads.
             theirs.write_all(b"end").await?;
             theirs.shutdown(Shutdown::Write)?;
             sleep(Duration::from_millis(5)).await;
@@ -385,7 +385,7 @@ fn two_tasks_receive_from_one_socket() {
                 sender.send(b"datagram").await?;
                 sleep(Duration::from_micros(50)).await;
             }
-            // One for each.
+            // One for each task.
             for _ in &tasks {
                 sender.send(b"stop").await?;
             }
@@ -469,7 +469,7 @@ fn descriptors_are_used_again() {
                     io::Result::Ok(byte[0])
                 });
                 if round % 3 == 0 {
-                    // Goes with its events.
+                    // It disappears with its events.
                     let (one, other) = UnixStream::pair()?;
                     other.write_all(b"never read").await?;
                     drop((one, other));
@@ -494,7 +494,7 @@ fn a_socket_outlives_its_runtime_and_says_so() {
             .block_on(async { UnixStream::pair() })
             .expect_err("no more sockets");
         assert_eq!(error.kind(), ErrorKind::NotConnected, "{error}");
-        // The system's socket is as good as ever.
+        // The system's socket still works.
         let (mut here, mut there) = (here.into_std(), there.into_std());
         there.write_all(b"hm").expect("room");
         let mut got = [0; 2];

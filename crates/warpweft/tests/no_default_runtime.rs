@@ -1,6 +1,6 @@
-//! The default runtime cannot be built: each way to it ends in an error or in a panic that is caught here,
-//! with the reason. The program goes on, and finds the runtime when threads can be had again. Alone in its
-//! process.
+//! The default runtime cannot be built: each way to it ends in an error, or in a panic that is caught here,
+//! with the reason. The program continues, and finds the runtime when threads can be started again. Alone in
+//! its process.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -20,7 +20,7 @@ use warpweft::time::{interval, sleep, timeout};
 use warpweft::{BuildError, TaskBuilder, block_on, effect, fiber, stream};
 use warpweft_platform::thread::{available_cpus, grant};
 
-/// What became of a call: it needs no runtime; an error; a panic.
+/// The outcome of a call: it needs no runtime; an error; a panic.
 #[derive(Debug, PartialEq)]
 enum End {
     Fine,
@@ -47,7 +47,7 @@ fn end_of<T>(result: io::Result<T>) -> End {
     }
 }
 
-/// Counts the closures and futures that were dropped, or run.
+/// Counts closures and futures that were dropped or run.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -82,7 +82,7 @@ impl effect::Effect for Ask {
 const HERE: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 const MS: Duration = Duration::from_millis(1);
 
-/// Ways that need a runtime, and give nothing through which an error could come: a panic.
+/// Calls that need a runtime, and cannot return an error: they panic.
 const PANICS: &[Direction] = &[
     ("default_runtime", |_counted| {
         let _ = warpweft::default_runtime();
@@ -243,7 +243,7 @@ const PANICS: &[Direction] = &[
     }),
 ];
 
-/// Ways whose result can say it: an error.
+/// Calls that return an error.
 const ERRORS: &[Direction] = &[
     (
         "try_default_runtime",
@@ -290,7 +290,7 @@ const ERRORS: &[Direction] = &[
     }),
 ];
 
-/// What needs no runtime works without one.
+/// Calls that work without a runtime.
 const FINE: &[Direction] = &[
     ("yield_now", |_counted| {
         block_on(warpweft::yield_now());
@@ -323,7 +323,7 @@ const FINE: &[Direction] = &[
     }),
 ];
 
-/// Takes each way while no thread can be had beyond the first `granted`.
+/// Makes each call while only the first `granted` threads can be started.
 fn each_way(granted: usize) {
     let expected = "as a test has asked for";
     let dropped = Arc::new(AtomicUsize::new(0));
@@ -364,12 +364,12 @@ fn each_way(granted: usize) {
     }
 }
 
-/// One test, because of what it changes.
+/// One test, because it changes the whole process.
 #[test]
 fn each_way_to_a_runtime_that_cannot_be_had() {
     let threads = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
     let before = threads();
-    // A worker, or behind all of them the monitor, does not come.
+    // One worker does not start, or the monitor after all of them.
     for granted in 0..=available_cpus() {
         each_way(granted);
         let start = Instant::now();
@@ -381,7 +381,7 @@ fn each_way_to_a_runtime_that_cannot_be_had() {
             std::thread::sleep(MS);
         }
     }
-    // Threads can be had again.
+    // Threads can be started again.
     for (name, way) in PANICS.iter().chain(ERRORS).chain(FINE) {
         let counted = Counted(Arc::default());
         assert_eq!(way(counted), End::Fine, "{name}");

@@ -1,5 +1,5 @@
-//! How many nodes the queues of `negele` and `negele-local` have in a pool under load: one for each task that
-//! there is at a time, and a few.
+//! The number of nodes in the queues of `negele` and `negele-local` in a pool under load: one for each task
+//! at a time, and a few more.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -33,7 +33,7 @@ fn runtime(policy: &str) -> Runtime {
     builder.policy_spec(spec).build().expect("threads")
 }
 
-/// The nodes that were made for tasks. Those that the queues had from the beginning are not among them.
+/// Returns the nodes that were made for tasks. The nodes that the queues had at first are not among them.
 fn nodes(runtime: &Runtime) -> usize {
     runtime.counters().total().get(Count::Nodes) as usize
 }
@@ -43,7 +43,7 @@ fn workers(runtime: &Runtime) -> usize {
     counters.workers.len() + counters.compensating.len()
 }
 
-/// Those that there may be beyond one for each task: one that was left in each place.
+/// Returns the nodes that there may be besides one for each task: one that was left in each place.
 fn places(runtime: &Runtime) -> usize {
     workers(runtime) + VISITORS
 }
@@ -54,7 +54,7 @@ fn task(runtime: &Runtime, number: usize) -> TaskBuilder<'_> {
     TaskBuilder::new().on(runtime).priority(priority)
 }
 
-/// What a task of a round does, and what the thread outside does to it.
+/// What a task of a round does, and what the external thread does to it.
 enum Kind {
     /// It runs to its end.
     Runs,
@@ -101,7 +101,7 @@ fn spawn_one(runtime: &Runtime, number: usize, gate: &Arc<Semaphore>) -> (Kind, 
             let sleeps = time::sleep(Duration::from_micros(number as u64 % 700));
             (Kind::Runs, task.spawn(sleeps))
         }
-        // It gives its worker away, and gets one again.
+        // It releases its worker, and acquires one again.
         _ => {
             let waits = || block_on(spawn(yield_now())).expect("its child ends");
             (Kind::Runs, task.spawn_job(waits))
@@ -109,7 +109,7 @@ fn spawn_one(runtime: &Runtime, number: usize, gate: &Arc<Semaphore>) -> (Kind, 
     }
 }
 
-/// A thread outside: rounds of tasks of all kinds, all joined before the next round.
+/// An external thread: rounds of tasks of all kinds, all joined before the next round.
 fn load(runtime: &Runtime, most: &AtomicUsize) {
     let gate = Arc::new(Semaphore::new(1));
     for _ in 0..ROUNDS {
@@ -153,10 +153,10 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// As many nodes as tasks while all are there, and no more whatever they do afterwards.
+/// Checks that there are as many nodes as tasks while all exist, and no more whatever they do afterwards.
 fn keeps_its_bound(policy: &str) {
     let runtime = runtime(policy);
-    // Of each round every eighth task has a child.
+    // In each round every eighth task has a child.
     let at_once = OUTSIDE * (ROUND + ROUND.div_ceil(8));
     let gate = Arc::new(Semaphore::new(0));
     let waiting = Arc::new(AtomicUsize::new(0));
@@ -198,7 +198,7 @@ fn keeps_its_bound(policy: &str) {
         sampler.join().expect("it only looks");
         ended.into_iter().for_each(|ended| ended.expect("its tasks end"));
     });
-    // A joiner may be quicker than the worker, which has the node in its hands.
+    // A joiner may be faster than the worker, which still has the node.
     let bound = bound + workers(&runtime);
     let most = most.load(Ordering::Relaxed);
     println!("{policy}: {most} nodes; {at_once} tasks at a time, {bound} allowed");

@@ -1,4 +1,4 @@
-//! Priorities from the spawner to the queue, and nodes from the task's birth to its end.
+//! Priorities from the spawner to the queue, and nodes from a task's allocation to its end.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_types,
@@ -119,7 +119,7 @@ fn priorities_that_do_not_exist_are_errors() {
         let error = runtime.priority(levels).unwrap_err();
         assert_eq!((error.asked, error.priorities), (levels, levels));
     }
-    // A policy that cannot be is an error of the builder, before any thread is there.
+    // A wrong policy is an error of the builder, before any thread is started.
     let error = Runtime::builder()
         .workers(1)
         .policy(Negele::new().levels(1))
@@ -162,7 +162,7 @@ fn everything_comes_to_its_end() {
             for (number, task) in tasks.into_iter().enumerate() {
                 assert_eq!(task.wait().ok(), Some(number));
             }
-            // A closure that waits gives its worker away, and a task that is nobody's takes its place.
+            // A closure that waits releases its worker, and any other task takes its place.
             let waits = (0..20)
                 .map(|_| runtime.spawn_job(|| warpweft::block_on(warpweft::spawn(async { 1 })).unwrap()));
             let waits: Vec<_> = waits.collect();
@@ -177,15 +177,15 @@ fn everything_comes_to_its_end() {
 
 /// How many less urgent tasks wait outside of the pool.
 const LESS_URGENT: usize = 3_000;
-/// After so many of them each worker stops, until the urgent one has come.
+/// After this number of them each worker stops, until the urgent task is ready.
 const STOP_AFTER: usize = 300;
 
 /// How the urgent task becomes ready while the others wait.
 #[derive(Debug, Clone, Copy)]
 enum Ready {
-    /// A thread that is no worker spawns it.
+    /// An external thread spawns it.
     Spawned,
-    /// It waits for what such a thread does.
+    /// It waits for an event that such a thread causes.
     Woken,
 }
 
@@ -202,7 +202,7 @@ struct Stopped {
     by_thread: HashMap<ThreadId, usize>,
     held: usize,
     is_over: bool,
-    /// What that was for the thread of the urgent task, when it ran.
+    /// The same number for the urgent task's thread, when it ran.
     before_urgent: Option<usize>,
 }
 
@@ -241,7 +241,7 @@ impl Stop {
 }
 
 /// Every worker is in the middle of a less urgent task, and thousands of them wait outside. Then an urgent
-/// one becomes ready, and the workers go on. How many others does the worker start before it that runs it?
+/// one becomes ready, and the workers continue. Returns how many others its worker starts before it.
 fn passed_over(runtime: &Runtime, workers: usize, levels: (u8, u8), ready: Ready) -> usize {
     let [urgent, less] = [levels.0, levels.1].map(|level| runtime.priority(level).unwrap());
     let stop = Arc::new(Stop::default());
@@ -286,7 +286,7 @@ fn passed_over(runtime: &Runtime, workers: usize, levels: (u8, u8), ready: Ready
     before.expect("the urgent task ran")
 }
 
-/// A runtime in which no thread takes over for a worker that is held up.
+/// Builds a runtime without compensating workers.
 fn unwatched(workers: usize) -> Builder {
     Runtime::builder().workers(workers).stuck_after(None)
 }

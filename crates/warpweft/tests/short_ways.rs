@@ -1,4 +1,4 @@
-//! The short ways of a push and of a wait: when they are taken, and what they must not let through.
+//! The fast paths of a push and of a wait: when they are taken, and which tasks must not take them.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -24,15 +24,15 @@ thread_local! {
 
 #[derive(Default)]
 struct Seen {
-    /// Kept by the short way, for each reason.
+    /// Tasks on the fast path, for each reason.
     own: [AtomicUsize; Why::ALL.len()],
-    /// Pushed by a worker the long way.
+    /// Tasks that a worker pushed on the slow path.
     long: AtomicUsize,
     outside: AtomicUsize,
     suspended: AtomicUsize,
-    /// To be woken inside of a hook.
+    /// Woken inside of a hook.
     sleeper: Mutex<Option<Waker>>,
-    /// To be spawned inside of hooks.
+    /// Spawned inside of hooks.
     spawns: AtomicUsize,
 }
 
@@ -42,7 +42,7 @@ impl Seen {
     }
 }
 
-/// A queue for each worker, and one for what comes from outside.
+/// A queue for each worker, and one for tasks from outside.
 struct Watched {
     seen: Arc<Seen>,
     watches: bool,
@@ -157,7 +157,7 @@ fn what_a_worker_spawns_and_wakes_takes_the_short_way() {
     assert_eq!(sum.wait().expect("no panic"), 45);
     assert_eq!((seen.own(Why::Spawned), seen.own(Why::Woken)), (10, 10));
     assert_eq!(seen.suspended.load(Ordering::SeqCst), 10);
-    // It gave way, for which this policy has no short way; and it came from outside.
+    // It yielded, for which this policy has no fast path; and it came from outside.
     assert_eq!(seen.long.load(Ordering::SeqCst), 1);
     assert_eq!(seen.outside.load(Ordering::SeqCst), 1);
     let counted = runtime.counters().total();
@@ -242,7 +242,7 @@ fn a_worker_takes_no_tasks_of_other_pools() {
     soon("each ran its own", || {
         [&here, &there].map(|runtime| runtime.counters().total().get(Count::Ran)) == [1, 3]
     });
-    // From the one's worker it is from outside of the other.
+    // Seen from the other pool, it comes from outside.
     assert_eq!(there.counters().total().get(Count::Injected), 2);
 }
 

@@ -1,5 +1,5 @@
-//! Fibers that are spawned beside others, under every schedule that a seed can make: each starts, or ends
-//! with its pool.
+//! Fibers that are spawned on the caller's thread, under every schedule that a seed can make: each starts, or
+//! ends with its pool.
 #![cfg(warpweft_shuttle)]
 
 #[path = "support/models.rs"]
@@ -38,7 +38,7 @@ impl Drop for Counts {
     }
 }
 
-/// Some start and wait, some have not come so far.
+/// Some start and wait, others have not started yet.
 #[test]
 fn a_pool_closes_over_fibers_that_have_not_started() {
     check(|| {

@@ -114,7 +114,7 @@ fn the_pool_closes_under_a_closure_that_blocks() {
         });
         let end = thread::spawn(move || runtime.shutdown());
         open.send(()).unwrap_or(());
-        // Whatever comes first, nobody hangs: it ran, or it never began.
+        // Whatever comes first, nothing hangs: the job ran, or it never began.
         assert!(matches!(job.wait(), Ok(_) | Err(JoinError::Shutdown)));
         end.join().expect("no panic");
     });
@@ -216,7 +216,7 @@ fn a_closure_on_a_fiber_waits_and_then_blocks() {
             let (send, receive) = channel();
             let two = blocking(|| {
                 let one = one.wait().expect("no panic");
-                // The worker goes again, or nobody sends.
+                // The worker must be released again, or nothing is sent.
                 let other = spawn_job(move || send.send(1).expect("it waits"));
                 let got = receive.recv().expect("it is sent");
                 drop(other);
@@ -258,7 +258,7 @@ fn a_closure_waits_for_what_a_fiber_of_its_thread_does() {
 fn the_pool_closes_while_closures_on_its_threads_wait() {
     check(|| {
         let runtime = runtime(1, "fifo");
-        // A gate knows one who waits.
+        // A gate has room for one waiter.
         let gates = [Gate::default(), Gate::default()];
         let [first, second] = gates.clone();
         let tasks = [
@@ -294,7 +294,7 @@ fn a_closure_inside_of_a_closure_panics() {
     });
 }
 
-/// A fiber's wait in the closure ends with a worker, which it must not take for lost.
+/// A fiber's wait in the closure ends with a worker, which the closure must not take for lost.
 #[test]
 fn a_fiber_waits_in_blocking() {
     check(|| {

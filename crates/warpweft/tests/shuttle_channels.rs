@@ -1,4 +1,4 @@
-//! Channels under random schedules: nothing is lost, nothing comes twice, nobody waits for ever.
+//! Channels under random schedules: nothing is lost, nothing comes twice, and no task waits for ever.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
@@ -15,7 +15,7 @@ use support::{check, check_often, runtime};
 use warpweft::sync::broadcast::{self, RecvError};
 use warpweft::sync::{Closed, channel, oneshot, watch};
 
-/// Begins a wait, lets others run, looks again, and gives it up.
+/// Begins a wait, lets others run, polls again, and gives it up.
 fn begin_look_and_leave<F: Future>(wait: F) -> Option<F::Output> {
     let mut wait = pin!(wait);
     for _ in 0..2 {
@@ -90,8 +90,8 @@ fn a_send_is_given_up_and_its_value_arrives_or_not() {
             sum += n;
         }
         steady.join().expect("no panic");
-        // Given up before it was looked at, it may have been accepted; but what is said to be sent has
-        // arrived.
+        // If a send was given up before its result was seen, it may have been accepted; but a value that was
+        // reported as sent has arrived.
         let sent = restless.join().expect("no panic");
         assert!(sum == 102 || (sum == 2 && !sent), "{sum}");
     });

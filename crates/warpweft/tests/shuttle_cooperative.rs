@@ -1,5 +1,5 @@
-//! Checks under every schedule that a seed can make: giving way on fibers, awaiting in futures, and a
-//! cancellation that comes meanwhile.
+//! Checks under every schedule that a seed can make: yields of fibers, awaits in futures, and a cancellation
+//! that comes meanwhile.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(all(feature = "macros", warpweft_shuttle))]
@@ -22,7 +22,7 @@ fn runtime(workers: usize, policy: &str) -> Runtime {
         .expect("a small pool")
 }
 
-/// Looks until the other one has come. It tells nobody that it waits: only its checks let others run.
+/// Polls until the other one has come. No event announces that it waits: only its checks let others run.
 #[cooperative]
 fn meet(mine: &AtomicBool, other: &AtomicBool) {
     mine.store(true, Ordering::SeqCst);
@@ -76,7 +76,7 @@ impl Drop for Counted {
     }
 }
 
-/// The cancellation comes before the task starts, while it runs, and while it lies in a queue after a check.
+/// The cancellation comes before the task starts, while it runs, and while it is in a queue after a check.
 #[test]
 fn a_cancelled_hog_ends_whatever_it_does_and_drops_what_it_holds() {
     check_fairly(|| {
@@ -108,7 +108,7 @@ fn a_cancelled_hog_ends_whatever_it_does_and_drops_what_it_holds() {
     });
 }
 
-/// The pool ends while hogs are at it: whichever end comes first, each hog has one.
+/// The pool ends while hogs run: whichever end comes first, each hog has one.
 #[test]
 fn a_pool_ends_while_hogs_compute() {
     check_fairly(|| {
@@ -127,7 +127,7 @@ fn a_pool_ends_while_hogs_compute() {
     });
 }
 
-/// A wait of uncooperative code switches; while it is away, others of its thread give way.
+/// A wait of uncooperative code switches; while it is away, others of its thread yield.
 #[test]
 fn uncooperative_code_leaves_others_cooperative() {
     check(|| {

@@ -1,5 +1,5 @@
-//! The bell of a fiber under every schedule that a seed can make: rung at home and from elsewhere, for this
-//! wait, for one around it and for one that is over.
+//! The waker of a fiber under every schedule that a seed can make: called on its thread and from elsewhere,
+//! for this wait, for one around it and for one that is over.
 #![cfg(warpweft_shuttle)]
 
 #[path = "support/models.rs"]
@@ -50,7 +50,7 @@ fn rings_at_home_meet_rings_from_elsewhere() {
     });
 }
 
-/// Two fibers of two homes, each of which the other one wakes.
+/// Two fibers of two threads, each of which wakes the other one.
 #[test]
 fn two_homes_ring_for_each_other() {
     check(|| {
@@ -71,7 +71,7 @@ fn two_homes_ring_for_each_other() {
     });
 }
 
-/// What opens the outer gate while the inner wait is under way is for the outer wait, too.
+/// An event that opens the outer gate during the inner wait also counts for the outer wait.
 #[test]
 fn a_ring_that_an_inner_wait_heard_is_the_outer_waits_too() {
     check(|| {
@@ -96,7 +96,7 @@ fn a_ring_that_an_inner_wait_heard_is_the_outer_waits_too() {
     });
 }
 
-/// A waker of a wait that is over wakes nobody from a join.
+/// A waker of a wait that is over does not end a join.
 #[test]
 fn a_late_ring_does_not_end_a_join() {
     check_often(|| {
@@ -131,7 +131,7 @@ fn a_late_ring_does_not_end_a_join() {
     });
 }
 
-/// The bell is the next fiber's when the first has ended, and nobody's when its thread has.
+/// The waker belongs to the next fiber after the first has ended, and to none after its thread has.
 #[test]
 fn a_waker_outlives_its_fiber_and_its_pool() {
     check(|| {

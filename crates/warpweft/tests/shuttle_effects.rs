@@ -1,7 +1,7 @@
 //! Waits of the runtime inside of handled bodies, under every schedule that a seed can make: the whole chain
-//! of stacks waits, and each of them goes on with the right worker.
+//! of stacks waits, and each of them continues with the right worker.
 //!
-//! A body's stack is a thread here, as a fiber's is (`src/fiber/twin.rs`).
+//! A body's stack is a thread here, as a fiber's is (`src/coroutine/on_thread.rs`).
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
 
@@ -21,12 +21,13 @@ impl Effect for Ask {
     type Answer = u32;
 }
 
-/// Waits for `gate`, and asks before and after, on the third stack of a chain; the first handler answers.
+/// Waits for `gate`, and performs an effect before and after, on the third stack of a chain; the first
+/// handler answers.
 fn waits_deep_inside(gate: Gate) -> u32 {
     let body = move || {
         let before = perform(Ask);
         block_on(gate);
-        // The worker is the body's again: a job can be spawned, and what is forked is found.
+        // The body has the worker again: a job can be spawned, and its forks are found.
         let (a, b) = join(|| spawn_job(|| 1).wait().expect("no panic"), || 2);
         before + a + b + perform(Ask)
     };
@@ -85,7 +86,7 @@ fn a_chain_of_stacks_waits_on_a_thread_of_no_pool() {
     });
 }
 
-/// The body waits for what its host has forked.
+/// The body waits for a fork of its handler's stack.
 #[test]
 fn the_hosts_forks_are_told() {
     check(|| {

@@ -1,7 +1,8 @@
-//! The life of a fiber under every schedule that a seed can make: start, wait, wake, go on at home, end with
-//! the pool.
+//! The life of a fiber under every schedule that a seed can make: start, wait, wake, continue on its thread,
+//! end with the pool.
 //!
-//! A fiber's stack is a thread here, which runs only while it has the baton (`src/fiber/twin.rs`).
+//! A fiber's stack is a thread here, and only one of these threads runs at a time
+//! (`src/coroutine/on_thread.rs`).
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
 
@@ -56,7 +57,7 @@ fn a_wake_reaches_a_sleeping_home() {
     });
 }
 
-/// The fiber gives way again and again; in between a job blocks its home, and waits for it.
+/// The fiber yields repeatedly; in between a job blocks its thread, and waits for it.
 #[test]
 fn the_home_is_blocked_while_its_fiber_is_ready() {
     check(|| {
@@ -91,8 +92,8 @@ fn fibers_wait_for_each_other_and_give_way() {
     });
 }
 
-/// The fiber waits for its gate; then a job waits, perhaps on the fiber's thread, for what only the fiber
-/// does.
+/// The fiber waits for its gate; then a job waits, perhaps on the fiber's thread, for an event that only the
+/// fiber causes.
 #[test]
 fn the_home_thread_is_blocked_by_a_job_that_waits_for_the_fiber() {
     check(|| {
@@ -111,7 +112,7 @@ fn the_home_thread_is_blocked_by_a_job_that_waits_for_the_fiber() {
     });
 }
 
-/// Two frames of two threads, each of which is the home of a fiber that the other's frame waits for.
+/// Two frames on two threads, each of which has a fiber that the other's frame waits for.
 #[test]
 fn two_blocked_homes_wait_for_each_others_fibers() {
     check(|| {
@@ -141,8 +142,8 @@ fn the_home_thread_is_spare_when_its_fiber_is_woken() {
         let (first, second) = (Gate::default(), Gate::default());
         let (fibers, jobs) = (first.clone(), second.clone());
         let fiber = runtime.spawn_fiber(move || block_on(fibers));
-        // Blocks one thread; when it goes on, the thread that carried the worker meanwhile is spare, or this
-        // one's worker went to another one.
+        // This blocks one thread. When it continues, the thread that carried the worker meanwhile is spare,
+        // or this thread's worker went to another one.
         let job = runtime.spawn_job(move || block_on(jobs));
         let opener = thread::spawn(move || first.open());
         second.open();
@@ -270,7 +271,7 @@ fn a_job_waits_for_a_fiber_of_its_own_thread_when_the_pool_closes() {
 }
 
 #[test]
-fn a_job_blocks_the_home_of_the_fiber_that_it_waits_for_when_the_pool_closes() {
+fn a_job_blocks_the_thread_of_the_fiber_that_it_waits_for_when_the_pool_closes() {
     check_fairly(|| {
         let runtime = runtime(1, "fifo");
         let gate = Gate::default();

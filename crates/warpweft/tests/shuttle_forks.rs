@@ -86,7 +86,7 @@ fn halves_that_wait_for_each_other() {
     }
 }
 
-/// What runs while a join waits must not need the lock that its frame holds.
+/// A task that runs while a join waits must not need the lock that the join's frame holds.
 #[test]
 fn a_lock_is_held_across_a_join() {
     check(|| {
@@ -109,7 +109,7 @@ fn a_fork_that_is_older_than_a_wait_is_run_by_others() {
         let runtime = runtime(2, "lifo");
         let gate = Gate::default();
         let done = runtime.install(|cx| {
-            // The first half waits for the second one, which nobody may have noticed.
+            // The first half waits for the second one, which perhaps no worker has noticed.
             cx.join(
                 |cx| cx.join(|_| block_on(gate.clone()), |_| 1).1,
                 |_| {
@@ -197,8 +197,8 @@ fn the_pool_closes_under_a_tree() {
     });
 }
 
-/// The first half waits, so the second becomes a ticket; when it comes back, it and the ticket want the same
-/// fork.
+/// The first half waits, so the second becomes a stealable job; when the first returns, it and the job want
+/// the same fork.
 #[test]
 fn a_ticket_and_its_joiner_meet() {
     check(|| {
@@ -217,8 +217,8 @@ fn a_ticket_and_its_joiner_meet() {
     });
 }
 
-/// Somebody must notice an offer although its owner and the one who watched over offers are busy for good:
-/// the fork is what they wait for, where nobody sees it.
+/// A worker must notice an offer although its owner and the watcher of offers are busy for ever: they wait
+/// for the fork, which neither can see.
 #[test]
 fn an_offer_is_noticed_when_its_watcher_gets_other_work() {
     support::check_fairly(|| {
@@ -229,7 +229,7 @@ fn an_offer_is_noticed_when_its_watcher_gets_other_work() {
             }
         };
         let runtime = runtime(3, "fifo");
-        // Forks come and go, so that somebody watches.
+        // Forks come and go, so that a worker watches.
         assert_eq!(runtime.install(|cx| fib(cx, 2)), Ok(1));
         let busy = Arc::clone(&done);
         let busy = runtime.spawn_job(move || until_done(&busy));
@@ -255,7 +255,7 @@ fn an_offer_is_noticed_when_its_watcher_takes_a_task() {
         };
         let both = runtime(3, "fifo").install(|cx| {
             (0..40).for_each(|_| thread::yield_now());
-            // Somebody is woken, and watches from now on.
+            // A worker is woken, and watches from now on.
             cx.join(|_| (0..5).for_each(|_| thread::yield_now()), |_| ());
             let busy = Arc::clone(&done);
             spawn_job(move || until_done(&busy)).detach();
@@ -267,7 +267,7 @@ fn an_offer_is_noticed_when_its_watcher_takes_a_task() {
 }
 
 /// As many jobs as workers want the lock that a frame holds across its join, and come before the frame: it
-/// goes on all the same.
+/// continues all the same.
 #[test]
 fn a_lock_is_held_across_a_join_while_everybody_wants_it() {
     check(|| {

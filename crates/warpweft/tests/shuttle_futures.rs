@@ -19,7 +19,7 @@ use warpweft::{JoinError, join_async, scope_async, spawn, yield_now};
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Counts itself while it is there.
+/// Counts the values that exist.
 struct Alive(Arc<AtomicUsize>);
 
 impl Alive {
@@ -65,7 +65,7 @@ fn a_tree_of_futures() {
     }
 }
 
-/// Both halves of each join need what the other one does, whoever runs them.
+/// Both halves of each join need the effect of the other one, whichever worker runs them.
 #[test]
 fn halves_that_wait_for_each_other() {
     for workers in [1, 2] {
@@ -88,8 +88,8 @@ fn halves_that_wait_for_each_other() {
     }
 }
 
-/// The first half panics while the second one is nowhere, on its way, or suspended: the join ends, and
-/// nothing is left.
+/// The first half panics while the second one was not started, is in a queue, or is suspended: the join ends,
+/// and nothing is left.
 #[test]
 fn a_panic_of_the_first_half() {
     check(|| {
@@ -123,8 +123,7 @@ fn a_panic_of_the_first_half() {
     });
 }
 
-/// A join is dropped at any point of its life: nothing of it is left when the pool has ended, and nothing
-/// hangs.
+/// A join is dropped at any point: nothing of it is left when the pool has ended, and nothing hangs.
 #[test]
 fn a_join_is_dropped() {
     check(|| {
@@ -255,7 +254,8 @@ fn a_pipeline_of_two_stages() {
     });
 }
 
-/// What borrows is gone when the scope has ended, whoever polled it last, and whatever becomes of the handle.
+/// The borrowing futures are gone when the scope has ended, whichever thread polled them last, and whatever
+/// happened to the handle.
 #[test]
 fn futures_that_borrow() {
     for workers in [1, 2] {
@@ -283,7 +283,7 @@ fn futures_that_borrow() {
     }
 }
 
-/// A panic is either the handle's or the scope's, also if the handle is dropped while the future panics.
+/// A panic goes either to the handle or to the scope, also if the handle is dropped while the future panics.
 #[test]
 fn a_panic_is_in_one_place() {
     check(|| {
@@ -378,7 +378,7 @@ fn an_async_scope_is_dropped() {
                 .expect_err("it waits for tasks that never end")
                 .is_cancelled()
         );
-        // Nobody waits for the tasks, but they were told: the pool has nothing left when it is idle.
+        // Nothing waits for the tasks, but they were cancelled: the pool has nothing left when it is idle.
         drop(runtime);
         assert_eq!(alive.load(Ordering::Acquire), 0);
     });

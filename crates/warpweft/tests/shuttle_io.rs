@@ -1,5 +1,5 @@
-//! A worker sleeps in the poller: who wakes it there, who follows it, and the poller's own protocol with
-//! timers. The poller is its twin, whose events a model fires.
+//! A worker sleeps in the poller: how it is woken there, which worker follows it, and the poller's own
+//! protocol with timers. The poller is a model, which fires its events.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
@@ -61,7 +61,7 @@ fn an_event_is_pushed_by_the_thread_that_polls() {
 }
 
 #[test]
-fn a_push_rouses_the_worker_in_the_poller() {
+fn a_push_wakes_the_worker_in_the_poller() {
     check_often(|| {
         let runtime = runtime(1, "fifo");
         let _pipe = pipe(&runtime);
@@ -75,7 +75,7 @@ fn a_push_rouses_the_worker_in_the_poller() {
 fn a_driver_that_comes_late_finds_a_poller_among_the_sleepers() {
     check_fairly(|| {
         let runtime = runtime(2, "fifo");
-        // Both are asleep at their own places, or on their way.
+        // Both sleep on their own parkers, or are about to.
         while runtime.idle_workers().1 < 2 {
             thread::yield_now();
         }
@@ -117,7 +117,7 @@ fn the_poller_leaves_for_work_and_another_sleeper_follows() {
 #[test]
 fn a_worker_that_holds_on_does_not_keep_the_poller_from_the_other() {
     check_fairly(|| {
-        // Nobody who would send a standby poller there.
+        // Without a monitor, which would send a standby poller there.
         let unwatched = Runtime::builder().workers(2).stuck_after(None).build();
         let runtime = unwatched.expect("a small pool");
         // Workers that have run some tasks look at the poller after some more, and not before the next one.
@@ -128,7 +128,7 @@ fn a_worker_that_holds_on_does_not_keep_the_poller_from_the_other() {
         let (first, second) = (pipe(&runtime), pipe(&runtime));
         let seen = Arc::new(AtomicUsize::new(0));
         let (waits, gives, until) = (Arc::clone(&first), Arc::clone(&second), Arc::clone(&seen));
-        // A long computation: it ends only when the other worker has had the second event.
+        // A long computation: it ends only when the other worker has received the second event.
         let computes = runtime.spawn(async move {
             waits.take().await.expect("it lives");
             gives.fire();
@@ -217,7 +217,7 @@ fn who_gives_up_takes_nothing_along() {
 }
 
 #[test]
-fn a_timer_set_from_outside_rouses_the_poller() {
+fn a_timer_set_from_outside_wakes_the_poller() {
     check_often(|| {
         let runtime = runtime(1, "fifo");
         // The worker sleeps without a deadline: nothing but the timer's own notification ends that.
@@ -227,7 +227,7 @@ fn a_timer_set_from_outside_rouses_the_poller() {
 }
 
 #[test]
-fn a_timer_set_from_outside_rouses_the_thread_that_polls() {
+fn a_timer_set_from_outside_wakes_the_thread_that_polls() {
     check(|| {
         let runtime = with_thread(1);
         runtime.block_on(sleep(LONG));
@@ -275,7 +275,7 @@ fn the_end_meets_who_waits(runtime: &Runtime) {
     };
     runtime.shutdown();
     assert!(matches!(task.wait(), Err(JoinError::Shutdown) | Ok(Err(_))));
-    // Time passes for the twin when somebody waits for it.
+    // The model's time passes when a thread waits for it.
     assert!(matches!(sleeper.wait(), Err(JoinError::Shutdown) | Ok(())));
     let error = outside.join().expect("no panic").expect_err("nothing was fired");
     assert_eq!(error.kind(), ErrorKind::NotConnected);
@@ -330,8 +330,8 @@ fn a_place_is_used_again_while_an_event_is_on_its_way() {
     });
 }
 
-/// A read that took all there was waits without another attempt; what comes meanwhile, or came before it
-/// waits, is an event. With two workers: one polls while the other is in the middle of the read.
+/// A read that took all bytes waits without another attempt; bytes that come meanwhile, or before it waits,
+/// are an event. With two workers: one polls while the other is in the middle of the read.
 #[test]
 fn a_read_that_emptied_the_source_waits_for_what_comes_next() {
     check_often(|| {

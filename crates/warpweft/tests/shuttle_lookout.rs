@@ -1,5 +1,5 @@
-//! The standby poller under shuttle: while all workers are in tasks that take long somebody is in the poller,
-//! and leaves it when the pool ends.
+//! The standby poller under shuttle: while all workers are in long tasks a thread is in the poller, and
+//! leaves it when the pool ends.
 #![cfg(warpweft_shuttle)]
 
 mod support {
@@ -17,13 +17,13 @@ fn pipe(runtime: &Runtime) -> Arc<Pipe> {
     Arc::new(runtime.block_on(async { Pipe::new() }).expect("it lives"))
 }
 
-/// Spawns a job that keeps its worker until somebody sets the flag.
+/// Spawns a job that keeps its worker until the flag is set.
 fn keep_busy(runtime: &Runtime, until: &Arc<AtomicBool>) {
     let until = Arc::clone(until);
     drop(runtime.spawn_job(move || hog(&until)));
 }
 
-/// What a pipe wakes goes on though every worker computes, again and again.
+/// A task that a pipe wakes continues though every worker computes, repeatedly.
 fn a_pipe_beside_long_tasks(policy: &str) {
     let runtime = watched(1, policy);
     let pipe = pipe(&runtime);
@@ -56,8 +56,8 @@ fn a_pipe_beside_long_tasks_last_in_first_out() {
     check_fairly(|| a_pipe_beside_long_tasks("lifo"));
 }
 
-/// The long task ends while the standby poller is in the poller; then the pipe fires, and nobody has anything
-/// else to do.
+/// The long task ends while the standby poller is in the poller; then the pipe fires, and no worker has
+/// anything else to do.
 #[test]
 fn workers_that_sleep_again_are_found() {
     check_fairly(|| {
@@ -83,7 +83,7 @@ fn workers_that_sleep_again_are_found() {
     });
 }
 
-/// What wakes nobody in the poller is found there, too.
+/// A task that becomes ready without an event in the poller is found there, too.
 #[test]
 fn a_job_beside_a_long_task() {
     check_fairly(|| {
@@ -101,7 +101,7 @@ fn a_job_beside_a_long_task() {
 
 /// Nothing ever happens in the poller.
 #[test]
-fn the_pool_closes_while_the_lookout_sleeps() {
+fn the_pool_closes_while_the_standby_poller_sleeps() {
     check_fairly(|| {
         let runtime = Arc::new(watched(1, "fifo"));
         let pipe = pipe(&runtime);

@@ -204,8 +204,8 @@ fn a_policy_that_panics_leaves_no_one_waiting() {
             Wake::Any
         }
         fn next(shared: &Self::Shared, (): &mut (), _: &Cx<'_>) -> Option<TaskRef> {
-            // Not a failed assertion: shuttle would take any panic for its own, were it not caught as the
-            // pool's.
+            // It is not a failed assertion: the pool must catch this panic, or shuttle would take it for a
+            // failure of the model.
             if shared.1.fetch_add(1, Ordering::SeqCst) == 2 {
                 std::panic::resume_unwind(Box::new("the policy's bug"));
             }
@@ -229,7 +229,7 @@ fn a_policy_that_panics_leaves_no_one_waiting() {
                 Err(other) => panic!("unexpected: {other:?}"),
             }
         }
-        // Six tasks are more than two looks for one: the hook has panicked, and the pool is about to close.
+        // Six tasks are more than two calls for one: the hook has panicked, and the pool is about to close.
         while !closed {
             closed = runtime.try_spawn_job(|| ()).is_err();
             thread::yield_now();

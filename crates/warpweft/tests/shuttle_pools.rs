@@ -1,5 +1,5 @@
-//! A task on its way from one pool to another: what may happen to it, to its wakers, its handle, its place,
-//! and either pool meanwhile. See `crates/warpweft/src/pool/transfer_request.rs`.
+//! A task on its way from one pool to another: what may happen meanwhile to it, to its wakers, its handle,
+//! its permit, and either pool. See `src/pool/transfer_request.rs`.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
@@ -30,7 +30,7 @@ fn pair(first: &str, second: Builder) -> (Runtime, Pool) {
     (runtime, second)
 }
 
-/// Gives its waker to whoever looks.
+/// Gives its waker to the model.
 #[derive(Clone, Default)]
 struct Shown(Arc<Mutex<Option<Waker>>>);
 
@@ -50,14 +50,14 @@ impl Shown {
 }
 
 #[test]
-fn a_wake_before_during_and_after_the_hop() {
+fn a_wake_before_during_and_after_the_transfer() {
     check(|| {
         let (runtime, second) = pair("fifo", of("lifo"));
         let (shown, gate) = (Shown::default(), Gate::default());
         let (there, show, waits) = (second.clone(), shown.clone(), gate.clone());
         let task = runtime.spawn(async move {
             show.show().await;
-            // In the first pool's register, and woken from there.
+            // Among the first pool's owned tasks, and woken from there.
             yield_now().await;
             there.enter().await.expect("it is open");
             waits.await;
@@ -84,13 +84,13 @@ fn a_task_that_slept_in_one_pool_sleeps_in_the_other() {
         gates[0].open();
         gates[1].open();
         task.wait().expect("no panic");
-        // The end finds neither pool's register in want of it.
+        // Neither pool's owned tasks miss it at the end.
         drop(runtime);
     });
 }
 
 #[test]
-fn a_cancellation_during_the_hop() {
+fn a_cancellation_during_the_transfer() {
     check(|| {
         let (runtime, second) = pair("fifo", of("fifo").capacity(1));
         let there = second.clone();
@@ -106,7 +106,7 @@ fn a_cancellation_during_the_hop() {
 }
 
 #[test]
-fn a_handle_that_is_dropped_during_the_hop() {
+fn a_handle_that_is_dropped_during_the_transfer() {
     check(|| {
         let (runtime, second) = pair("fifo", of("fifo").capacity(1));
         let ends = Arc::new(AtomicUsize::new(0));
@@ -126,7 +126,7 @@ fn a_handle_that_is_dropped_during_the_hop() {
 }
 
 #[test]
-fn a_panic_after_the_hop() {
+fn a_panic_after_the_transfer() {
     check(|| {
         let (runtime, second) = pair("fifo", of("fifo").capacity(1));
         let there = second.clone();
@@ -145,7 +145,7 @@ fn a_panic_after_the_hop() {
 }
 
 #[test]
-fn the_other_pool_closes_during_the_hop() {
+fn the_other_pool_closes_during_the_transfer() {
     check(|| {
         let here = runtime(1, "fifo");
         let other = stage("other", of("fifo").capacity(1))
@@ -166,7 +166,7 @@ fn the_other_pool_closes_during_the_hop() {
 }
 
 #[test]
-fn the_pool_that_is_left_closes_during_the_hop() {
+fn the_pool_that_is_left_closes_during_the_transfer() {
     check(|| {
         let here = runtime(1, "fifo");
         let other = runtime(1, "lifo");
@@ -183,7 +183,7 @@ fn the_pool_that_is_left_closes_during_the_hop() {
     });
 }
 
-/// The task is the last one to have a handle to the pool into which it goes.
+/// The task has the last handle to the pool that it enters.
 #[test]
 fn a_task_takes_the_last_handle_along_into_a_pool_that_ends() {
     check(|| {
@@ -298,7 +298,7 @@ fn a_closure_is_run_in_a_pool_that_ends() {
     });
 }
 
-/// What each policy keeps for a task is given back when it goes, and begins anew where it comes.
+/// Each policy frees what it keeps for a task when the task leaves, and starts anew where it enters.
 #[test]
 fn tasks_go_between_policies_that_keep_something_for_them() {
     for policies in [["prows", "negele"], ["negele", "prows"], ["cforall", "lifo"]] {

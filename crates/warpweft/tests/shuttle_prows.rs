@@ -1,7 +1,8 @@
-//! Whole pools under proactive work stealing: what went wrong for the author of ProWS-R (N. Weidinger, 2022,
-//! section 4.4), one model each.
+//! Whole pools under proactive work stealing: one model for each fault that the author of ProWS-R found (N.
+//! Weidinger, 2022, section 4.4).
 //!
-//! When a pool has ended in which every task did, no deque may be left: one that is waits for nobody.
+//! When a pool has ended in which every task did, no deque may be left: a deque that is left waits for
+//! nothing.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
@@ -19,11 +20,10 @@ use warpweft::policy::{Count, Cx, Policy, PolicyError, PoolEnv, ProWs, TaskRef, 
 use warpweft::queue::{DequeState, DequeView};
 use warpweft::{JoinError, Runtime, spawn_detached, spawn_job, yield_now};
 
-/// What was left when the pool had ended.
+/// The deques that were left when the pool had ended.
 type Left = Arc<Mutex<Option<Vec<DequeView>>>>;
 
-/// The policy, watched: after each hook its deques are as they may be, and at the end it tells which are
-/// left.
+/// The policy, watched: after each hook it checks its deques, and at the end it reports those that are left.
 struct Watched(Left);
 
 struct Shared {
@@ -104,7 +104,7 @@ fn pool(workers: usize, program: impl FnOnce(&Runtime)) {
     assert_eq!(left, Some(Vec::new()), "a deque is left over");
 }
 
-/// Rung once; until then tasks wait for it, and each wakes up twice.
+/// Fires once; until then tasks wait for it, and each wakes up twice.
 #[derive(Clone, Default)]
 struct Notified(Arc<Mutex<(bool, Vec<Waker>)>>);
 
@@ -141,7 +141,7 @@ fn count(ran: &AtomicUsize) {
     ran.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Leaves a deque with so many jobs behind, then one more job for whoever comes back.
+/// Leaves a deque with `jobs` jobs behind, then one more job for the task that comes back.
 async fn leaves(jobs: usize, wakeup: Notified, ran: Arc<AtomicUsize>) {
     for _ in 0..jobs {
         let ran = Arc::clone(&ran);
@@ -153,7 +153,7 @@ async fn leaves(jobs: usize, wakeup: Notified, ran: Arc<AtomicUsize>) {
         .expect("no panic");
 }
 
-/// The main program of most models: tasks with deques of so many jobs wait for one bell.
+/// The main program of most models: tasks with deques of `jobs` jobs wait for one event.
 fn all_come_back(workers: usize, jobs: &'static [usize]) {
     let ran = Arc::new(AtomicUsize::new(0));
     pool(workers, |runtime| {
@@ -256,7 +256,7 @@ fn woken_after_its_end() {
     });
 }
 
-/// All workers are asleep when the deque becomes resumable: one of them gets up.
+/// All workers are asleep when the deque becomes resumable: one of them wakes up.
 #[test]
 fn everybody_asleep_while_a_deque_is_resumable() {
     let asleep = |jobs: usize| {
@@ -277,8 +277,8 @@ fn everybody_asleep_while_a_deque_is_resumable() {
     asleep(2);
 }
 
-/// A task is cancelled while its deque waits for it, or just then: the others in the deque are run, and it is
-/// left by nobody.
+/// A task is cancelled while its deque waits for it, or just then: the others in the deque are run, and the
+/// deque is not left behind.
 #[test]
 fn cancelled_while_its_deque_waits() {
     check(|| {
@@ -301,7 +301,8 @@ fn cancelled_while_its_deque_waits() {
     });
 }
 
-/// Nobody can wake the task any more when it begins to wait: it ends, and so does the waiting of its deque.
+/// No thread can wake the task any more when it begins to wait: it ends, and its deque does not wait any
+/// more.
 #[test]
 fn nobody_is_left_to_wake_it() {
     struct Forgets;
@@ -355,15 +356,15 @@ fn the_end_of_a_pool_with_deques_that_wait() {
     });
 }
 
-/// What the counters say: a deque was left, and taken over by the one who stole from it.
+/// The counters show that a deque was left, and that a thief took it over.
 #[test]
-fn a_deque_is_left_and_mugged() {
+fn a_deque_is_left_and_taken_over() {
     check(|| {
         pool(1, |runtime| {
             let (wakeup, ran) = (Notified::default(), Arc::new(AtomicUsize::new(0)));
             let ringer = wakeup.clone();
-            // Behind the waker, at the top of the deque, so that it is stolen first and rings it while two
-            // others are left.
+            // It is behind the waker, at the top of the deque, so that it is stolen first, and fires the
+            // event while two others are left.
             let task = runtime.spawn(async move {
                 spawn_detached(move || ringer.ring());
                 leaves(2, wakeup, ran).await;

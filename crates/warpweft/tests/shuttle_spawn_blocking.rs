@@ -1,5 +1,5 @@
-//! Closures on threads of their own: admission, threads that come and go, the end. See
-//! `runtime/blocking_threads.rs`.
+//! Closures on threads without workers: admission, threads that come and go, the end. See
+//! `src/threads/blocking_threads.rs`.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
@@ -17,7 +17,7 @@ use std::time::Duration;
 use support::{Gate, check};
 use warpweft::{BlockingError, JoinError, Runtime, block_on, spawn_blocking, spawn_job};
 
-/// One worker, so many threads that block, which stay or go at once.
+/// One worker, and that many threads that block, which stay or leave at once.
 fn runtime(threads: usize, stay: bool) -> Runtime {
     let time = if stay { Duration::MAX } else { Duration::ZERO };
     Runtime::builder()
@@ -34,7 +34,7 @@ fn a_thread_ends_while_the_next_closure_comes() {
         let runtime = runtime(1, false);
         let first = runtime.try_spawn_blocking(|| 1).expect("room");
         assert_eq!(first.wait().expect("no panic"), 1);
-        // The thread is on its way out, or gone.
+        // The thread is about to end, or has ended.
         let second = runtime.try_spawn_blocking(|| 2).expect("room");
         assert_eq!(second.wait().expect("no panic"), 2);
     });
@@ -86,14 +86,14 @@ fn who_leaves_passes_the_place_on() {
         let first = runtime
             .try_spawn_blocking(move || block_on(inside))
             .expect("room");
-        // In the queue, or the thread has the first one still to take.
+        // It is in the queue, or the thread has not taken the first one yet.
         let second = block_on(runtime.spawn_blocking(|| ()).admitted()).expect("a thread");
         let (there, open) = (Arc::clone(&runtime), waiting.clone());
         let leaves = thread::spawn(move || {
             let mut guest = there.spawn_blocking(|| ()).admitted();
             let asked = block_on(poll_fn(|cx| Poll::Ready(Pin::new(&mut guest).poll(cx))));
             open.open();
-            // It goes away with its place, or before it has one, or it was admitted.
+            // It is dropped with its entry, or before it has one, or it was admitted.
             drop((asked, guest));
         });
         let there = Arc::clone(&runtime);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use support::models::{check_fairly, hog, watched};
 use warpweft::{spawn_job, yield_now};
 
-/// The only worker waits for what a task behind it does, without telling anybody.
+/// The only worker waits for a task behind it, without reporting that it waits.
 fn the_only_worker_is_stuck(policy: &str) {
     let runtime = watched(1, policy);
     let flag = Arc::new(AtomicBool::new(false));
@@ -37,7 +37,7 @@ fn the_only_worker_is_stuck_last_in_first_out() {
     check_fairly(|| the_only_worker_is_stuck("lifo"));
 }
 
-/// The monitor slept because everybody did; then a worker wakes up and is stuck at once.
+/// The monitor slept because all workers did; then a worker wakes up and is stuck at once.
 #[test]
 fn a_quiet_pool_is_watched_again() {
     check_fairly(|| {
@@ -52,7 +52,7 @@ fn a_quiet_pool_is_watched_again() {
     });
 }
 
-/// A future goes on under the compensating worker, and comes back to the worker; a stream of steps does not
+/// A future continues under the compensating worker, and comes back to the worker; a stream of steps does not
 /// keep the compensating worker.
 #[test]
 fn a_future_goes_to_and_fro() {

@@ -1,4 +1,4 @@
-//! Locks and events under random schedules: who waits, who is granted, and who leaves in the middle of it.
+//! Locks and events under random schedules: tasks wait, are granted, and leave in the middle of it.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]
@@ -29,7 +29,7 @@ fn begin_and_leave<F: Future>(wait: F) -> Option<F::Output> {
     })
 }
 
-/// As [`begin_and_leave`], but it looks a second time before it leaves.
+/// As [`begin_and_leave`], but it polls a second time before it leaves.
 fn begin_look_and_leave<F: Future>(wait: F) -> Option<F::Output> {
     let mut wait = pin!(wait);
     for _ in 0..2 {
@@ -47,7 +47,7 @@ fn join_all(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
     }
 }
 
-/// Nobody else is inside, and what was done inside is seen by the next.
+/// Checks that one task at a time is inside, and that the next one sees what it did there.
 struct Inside(AtomicBool);
 
 impl Inside {
@@ -124,8 +124,8 @@ fn locks_that_are_given_up_do_not_stop_the_next() {
     });
 }
 
-/// The first in line is overtaken again and again, until the lock is handed to it: the hand-over, and a
-/// waiter that leaves with the lock in its hands.
+/// The first waiter is overtaken repeatedly, until the lock is handed to it: the hand-over, and a waiter that
+/// leaves while it has the lock.
 #[test]
 fn a_starved_waiter_is_handed_the_lock_and_leaves() {
     check_often(|| {
@@ -134,7 +134,7 @@ fn a_starved_waiter_is_handed_the_lock_and_leaves() {
         let mut held = world.0.try_lock();
         let mut cx = Context::from_waker(Waker::noop());
         let mut handed = false;
-        // Each turn it is woken, and finds the lock taken.
+        // Each time it is woken, it finds the lock taken.
         while let Some(guard) = held.take() {
             if starved.as_mut().poll(&mut cx).is_ready() {
                 handed = true;
@@ -143,7 +143,7 @@ fn a_starved_waiter_is_handed_the_lock_and_leaves() {
             drop(guard);
             held = world.0.try_lock();
         }
-        // It has the lock, and does not know. Somebody else comes.
+        // It has the lock, and has not noticed. Another task comes.
         let other = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
@@ -185,7 +185,7 @@ fn permits_that_are_given_up_go_to_the_next() {
         for n in 0..4 {
             let semaphore = Arc::clone(&semaphore);
             threads.push(thread::spawn(move || match n {
-                // It stands in the way of those who want less, until it goes.
+                // It blocks later requests for fewer permits, until it leaves.
                 0 => drop(begin_and_leave(semaphore.acquire(2))),
                 1 => drop(begin_look_and_leave(semaphore.acquire(1))),
                 _ => drop(semaphore.acquire(n - 1).wait().expect("open")),
@@ -281,7 +281,8 @@ fn a_notification_for_one_who_leaves_is_heard_by_another() {
                         None => return,
                     }
                 }
-                // Not its own: it tells the next, as who does not need what it found has to.
+                // The notification was for another one: it notifies the next, as a waiter must that does not
+                // need what it found.
                 drop(items);
                 filled.notify_one();
             })
@@ -352,7 +353,7 @@ fn a_barrier_that_one_leaves() {
             let world = Arc::clone(&world);
             thread::spawn(move || {
                 let arrival = begin_look_and_leave(world.0.arrive());
-                // It may have been the first of two and have gone without looking: then the other one was the
+                // It may have been the first of two and have left without looking: then the other one was the
                 // leader.
                 world.1.fetch_add(
                     usize::from(arrival.is_some_and(Arrival::is_leader)),
@@ -364,7 +365,7 @@ fn a_barrier_that_one_leaves() {
         for _ in 0..2 {
             let world = Arc::clone(&world);
             others.push(thread::spawn(move || {
-                // Whoever is left over at the end leaves, too.
+                // The waiter that is left over at the end leaves, too.
                 let mut arrival = pin!(world.0.arrive());
                 let mut cx = Context::from_waker(Waker::noop());
                 for _ in 0..3 {
@@ -384,7 +385,7 @@ fn a_barrier_that_one_leaves() {
             world.1.load(Ordering::SeqCst) <= 1,
             "three came, and two pairs met"
         );
-        // Nobody is there: two are needed.
+        // No other task has arrived, and two are needed.
         let mut first = pin!(world.0.arrive());
         assert!(
             Pin::new(&mut first)

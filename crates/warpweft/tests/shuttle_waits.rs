@@ -41,7 +41,7 @@ fn a_wake_that_comes_before_during_or_after_the_hand_over() {
         let waiting = gate.clone();
         let job = runtime.spawn_job(move || block_on(waiting));
         let opener = thread::spawn(move || gate.open());
-        // What the worker does meanwhile.
+        // The worker's other task meanwhile.
         let other = runtime.spawn_job(|| 1);
         assert_eq!(other.wait().expect("no panic"), 1);
         job.wait().expect("no panic");
@@ -56,7 +56,7 @@ fn the_wake_of_a_blocked_thread_reaches_a_sleeping_pool() {
         let gate = Gate::default();
         let waiting = gate.clone();
         let job = runtime.spawn_job(move || block_on(waiting));
-        // Both workers may be asleep by now: one in its loop, the other in the hands of a spare thread.
+        // Both workers may be asleep by now: one in its loop, the other carried by a spare thread.
         thread::yield_now();
         gate.open();
         job.wait().expect("no panic");

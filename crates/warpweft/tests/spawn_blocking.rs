@@ -1,4 +1,4 @@
-//! Closures that block, on threads of their own.
+//! Closures that block, on threads without workers.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -212,7 +212,7 @@ fn shutdown_ends_what_waits_and_lets_the_rest_end() {
     });
 }
 
-/// The program of tokio#4730, with the blocking part sent elsewhere.
+/// The program of tokio#4730, with the blocking part on another thread.
 #[test]
 fn a_task_that_wakes_another_and_then_blocks_does_not_hold_it_up() {
     everywhere(|runtime| {

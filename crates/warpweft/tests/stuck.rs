@@ -1,4 +1,4 @@
-//! A worker that is stuck in one task, and what waits behind it.
+//! A worker that is stuck in one task, and the tasks that wait behind it.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -27,7 +27,7 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// Each of `workers` workers is stuck until the function returns `true`. Says when they are.
+/// Keeps each of `workers` workers stuck until the flag is `true`. Returns when all are.
 fn hog(runtime: &Runtime, until: &Arc<AtomicBool>) {
     let inside = Arc::new(AtomicUsize::new(0));
     for _ in 0..runtime.workers() {
@@ -163,7 +163,7 @@ fn compensatings_go_when_the_worker_comes_back() {
         stream.wait().expect("no panic");
         assert_eq!(runtime.spawn_job(move || round).wait().expect("no panic"), round);
     }
-    // The worker, its spares, and nobody in the middle of anything.
+    // The worker, its spares, and no thread in the middle of a task.
     eventually("they are spare", || runtime.threads().all <= 3);
 }
 
@@ -489,7 +489,7 @@ fn sockets_are_served_beside_long_tasks() {
 /// A fiber that started on the standby poller's thread goes on there, though nothing happens in the poller
 /// where that sleeps.
 #[test]
-fn the_lookout_rises_for_a_fiber_of_its_thread() {
+fn the_standby_poller_wakes_for_a_fiber_of_its_thread() {
     let runtime = Runtime::builder()
         .workers(1)
         .stuck_after(Some(Duration::from_secs(100)))

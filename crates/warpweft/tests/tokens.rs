@@ -171,7 +171,7 @@ fn tokens_outlive_their_pool() {
                 "{fault}"
             );
             drop(from_within);
-            // The last handles to the pool are gone. Half of the tokens go on another thread.
+            // The last handles to the pool are gone. Half of the runnables run on another thread.
             let mut tokens = policy.stash();
             assert_eq!(tokens.len(), 4);
             let half = tokens.split_off(2);
@@ -361,7 +361,7 @@ fn a_task_of_another_pool_is_not_evicted() {
     let theirs = owner.spawn_job(|| 1);
     let evicts = Evicts(Keeper::default(), Arc::new(Mutex::new(keeper.stash())));
     let runtime = build(1, evicts);
-    // A cancellation, and tasks between which its worker looks after it.
+    // A cancellation, and tasks after which its worker handles it.
     let start = Instant::now();
     while runtime.first().fault().is_none() {
         assert!(

@@ -1,4 +1,4 @@
-//! Tasks that wait without awaiting: the thread waits, the worker goes on.
+//! Tasks that wait without awaiting: the thread waits, and its worker continues on another thread.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -172,7 +172,7 @@ fn threads_that_wait_come_back_when_the_pool_closes() {
         let sleeper = runtime.spawn(std::future::pending::<()>());
         let job = runtime.spawn_job(move || {
             started.send(()).expect("the test waits");
-            // Ends with the pool, and this job goes on to its end, without a worker.
+            // It ends with the pool, and this job runs to its end without a worker.
             let slept = sleeper.wait();
             (matches!(slept, Err(JoinError::Shutdown)), spawn_job(|| ()).wait())
         });

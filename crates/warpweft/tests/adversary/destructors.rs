@@ -60,7 +60,7 @@ fn spin_then_park() {
     std::thread::sleep(Duration::from_micros(30));
 }
 
-/// Drops every third task, and lingers in its hooks.
+/// Drops every third task, and spends time in its hooks.
 struct Drops(AtomicUsize);
 
 impl Hooks for Drops {
@@ -124,7 +124,7 @@ fn dropped_tasks_wait_as_they_go() {
     });
 }
 
-/// Keeps all tasks, and lingers in its hooks.
+/// Keeps all tasks, and spends time in its hooks.
 struct Lingers;
 
 impl Hooks for Lingers {
@@ -159,8 +159,8 @@ impl Hooks for Lingers {
     }
 }
 
-/// Tries: a future that nobody can wake or join any more, which is dropped when it suspends, and waits as it
-/// goes. Expected: as above; the policy hears of its end once.
+/// Tries: a future that no thread can wake or join any more, which is dropped when it suspends, and waits as
+/// it goes. Expected: as above; the policy hears of its end once.
 #[test]
 fn orphans_wait_as_they_go() {
     program!(|world| {
@@ -221,8 +221,8 @@ fn evicted_tasks_wait_as_they_go() {
     });
 }
 
-/// A waker that waits when it is called, for another runtime or for a timer of its own one. On a worker the
-/// wait is refused by a panic.
+/// A waker that waits when it is called, for another runtime or for a timer of its own runtime. On a worker
+/// the wait is refused by a panic.
 struct WaitsWhenWoken(Mutex<Option<Waker>>, bool);
 
 impl Wakes for WaitsWhenWoken {

@@ -53,7 +53,7 @@ fn suspended(kept: &Kept) {
 }
 
 /// Tries: continuations that are resumed under other handlers, inside of each other's clauses, in another
-/// order, or dropped. Expected: each body goes on where it was.
+/// order, or dropped. Expected: each body continues where it was.
 #[test]
 fn continuations_are_moved_between_handlers() {
     program!(|world| {
@@ -70,7 +70,7 @@ fn continuations_are_moved_between_handlers() {
                 sum += Handler::returning(|sum| sum)
                     .on(move |Ask, k| {
                         questions += 1;
-                        // Another body goes on inside of this clause.
+                        // Another body continues inside of this clause.
                         let inner = again.borrow_mut().pop();
                         if let Some(inner) = inner {
                             let inner = inner.resume(10);

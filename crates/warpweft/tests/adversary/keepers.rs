@@ -231,7 +231,7 @@ impl<H: Hooks> Policy for Hostile<H> {
     }
 }
 
-/// How many threads this process has. A sanitizer may have one of its own.
+/// How many threads this process has. A sanitizer may have another one.
 pub(crate) fn threads() -> usize {
     std::fs::read_dir("/proc/self/task")
         .expect("this process")

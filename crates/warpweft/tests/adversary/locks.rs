@@ -22,7 +22,7 @@ fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
 }
 
 /// Tries: guards that are forgotten, of each lock, and what they hold used afterwards.
-/// Expected: the lock stays locked; `get_mut` and `into_inner` work, because nobody borrows.
+/// Expected: the lock stays locked; `get_mut` and `into_inner` work, because nothing borrows.
 #[test]
 fn guards_are_forgotten() {
     program!(|_world| {

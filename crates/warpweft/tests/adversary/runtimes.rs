@@ -60,7 +60,7 @@ fn two_hundred_runtimes_at_once() {
 }
 
 /// Tries: a runtime that is dropped by its own job, future, fiber, blocking closure, waker-like destructor
-/// and thread-local. Expected: it ends by itself; the task that dropped it goes on to its end.
+/// and thread-local. Expected: it ends by itself; the task that dropped it runs to its end.
 #[test]
 fn a_runtime_is_dropped_from_inside() {
     type Place = Arc<Mutex<Option<Runtime>>>;
@@ -428,7 +428,7 @@ fn destructors_spawn_during_shutdown() {
     });
 }
 
-/// Tries: reports of stuck workers that panic, wait, and end the runtime. Expected: the runtime goes on, or
+/// Tries: reports of stuck workers that panic, wait, and end the runtime. Expected: the runtime continues, or
 /// ends.
 #[test]
 fn reports_that_misbehave() {

@@ -151,7 +151,7 @@ fn tokens_of_tasks_that_have_slept_do_not_keep_a_pool_from_ending() {
 }
 
 /// Tries: tokens that another thread drops while the runtime ends.
-/// Expected: each joiner is told, whoever is faster.
+/// Expected: each joiner gets a result, whichever thread is faster.
 #[test]
 fn tokens_dropped_by_another_thread_while_the_pool_ends() {
     program!(|world| {

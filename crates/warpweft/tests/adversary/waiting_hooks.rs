@@ -52,7 +52,7 @@ thread_local!(static INSIDE: Cell<bool> = const { Cell::new(false) });
 impl Act for Waits {
     fn act(&self, hook: &'static str) {
         let waits = hook == self.hook && self.armed.load(Ordering::Relaxed);
-        // A wait may call hooks of its own.
+        // A wait may itself call hooks.
         if !waits || INSIDE.replace(true) {
             return;
         }
@@ -319,7 +319,7 @@ fn each_hook_shuts_its_runtime_down() {
     program!(|world| end_in_hooks(world, true));
 }
 
-/// Tries: each hook drops the last owner of its own runtime. Expected: as above.
+/// Tries: each hook drops the last owner of its runtime. Expected: as above.
 #[test]
 fn each_hook_drops_its_runtime() {
     program!(|world| end_in_hooks(world, false));

@@ -242,7 +242,7 @@ fn descriptors_that_change() {
 }
 
 /// Tries: operations of sockets that panic in the middle, are polled in two tasks at once, and wait inside of
-/// themselves. Expected: the panic is the caller's; the socket goes on.
+/// themselves. Expected: the panic is the caller's; the socket still works.
 #[test]
 fn operations_that_panic_and_wait() {
     program!(|world| {
