@@ -21,7 +21,7 @@ const END: &str = "the program has come to its end";
 /// Each program runs with each of these numbers of workers.
 const COUNTS: [usize; 3] = [1, 2, 4];
 
-/// What a program is given.
+/// The settings of a program's run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct World {
     pub(crate) workers: usize,
@@ -228,7 +228,7 @@ fn threads(process: u32) -> String {
     entries.flatten().map(|entry| line(entry.path())).collect()
 }
 
-/// The last lines of what a child said.
+/// Returns the last lines of a child's output.
 fn tail(said: &str) -> String {
     let lines: Vec<_> = said.lines().collect();
     lines[lines.len().saturating_sub(60)..].join("\n")

@@ -20,7 +20,7 @@ fn wait_elsewhere() {
     timed_park.wait().expect("no panic");
 }
 
-/// Waits as it goes.
+/// Waits when it is dropped.
 struct WaitsAsItGoes;
 
 impl Drop for WaitsAsItGoes {
@@ -93,7 +93,7 @@ impl Hooks for Drops {
     }
 }
 
-/// Tries: a policy drops tokens whose tasks wait as they go; the worker ends them between two hooks.
+/// Tries: a policy drops tasks that wait when they are dropped; the worker ends them between two hooks.
 /// Expected: one thread at a time has the worker's state.
 #[test]
 fn dropped_tasks_wait_as_they_go() {
@@ -191,8 +191,8 @@ fn orphans_wait_as_they_go() {
     });
 }
 
-/// Tries: cancelled tasks that a policy gives back from `evict`, and which wait as they go. Expected: as
-/// above.
+/// Tries: cancelled tasks that a policy gives back from `evict`, and which wait when they are dropped.
+/// Expected: as above.
 #[test]
 fn evicted_tasks_wait_as_they_go() {
     program!(|world| {
@@ -294,7 +294,8 @@ fn wakers_wait_for_a_timer_when_a_timer_calls_them() {
     program!(|world| sleep_with_slow_wakers(world, true));
 }
 
-/// Tries: a waker whose call drops the last owner of a future that waits as it goes. Expected: as above.
+/// Tries: a waker whose call drops the last owner of a future that waits when it is dropped. Expected: as
+/// above.
 #[test]
 fn wakers_drop_tasks_that_wait_as_they_go() {
     struct Holds(

@@ -40,7 +40,7 @@ fn everywhere(world: World, body: fn()) {
 /// Where continuations are kept.
 type Kept = Rc<RefCell<Vec<Continuation<Ask, u32>>>>;
 
-/// A body that asks until the sum is large, suspended at its first question.
+/// A body that performs effects until the sum is large, suspended at its first effect.
 fn suspended(kept: &Kept) {
     let keep = Rc::clone(kept);
     handle(
@@ -148,7 +148,7 @@ fn bodies_that_refuse_to_be_unwound() {
     });
 }
 
-/// Tries: continuations that are forgotten, with a visit of another runtime, a scope and a lock on their
+/// Tries: continuations that are forgotten, with an entered runtime, a scope and a lock on their
 /// stacks. Expected: a leak; the thread finds its own runtime afterwards.
 #[test]
 fn continuations_are_forgotten() {
@@ -334,7 +334,7 @@ fn panics_on_all_sides() {
 }
 
 /// Tries: fibers that end, with their runtime or cancelled, in the middle of bodies that wait.
-/// Expected: bodies are unwound with them, innermost first; each joiner is told.
+/// Expected: bodies are unwound with them, innermost first; each joiner gets a result.
 #[test]
 fn runtimes_end_with_bodies_that_wait() {
     program!(|world| {

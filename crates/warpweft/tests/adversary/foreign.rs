@@ -1,4 +1,4 @@
-//! Tokens of one pool that the policy of another one gives out.
+//! Tasks of one pool that the policy of another pool hands out.
 #![forbid(unsafe_code)]
 
 use crate::child::World;
@@ -10,10 +10,10 @@ use warpweft::policy::{Cx, TaskRef, Wake, Why};
 use warpweft::time::sleep;
 use warpweft::{Runtime, fiber, yield_now};
 
-/// Where two policies exchange tokens.
+/// The queue through which two policies exchange tasks.
 type Exchange = Arc<Mutex<Vec<TaskRef>>>;
 
-/// Puts its tokens into the exchange, while it is to.
+/// Puts its tasks into the exchange while the flag is set.
 struct Gives(Exchange, AtomicBool);
 
 impl Hooks for Gives {
@@ -27,7 +27,7 @@ impl Hooks for Gives {
     }
 }
 
-/// Gives out tokens of the exchange in one of its hooks.
+/// Hands out tasks of the exchange in one of its hooks.
 struct Takes(Exchange, &'static str);
 
 impl Takes {
@@ -83,8 +83,8 @@ impl Hooks for Takes {
     }
 }
 
-/// Tasks of one pool are given out by another one's `hook`. Whatever becomes of them, each joiner is told,
-/// and both runtimes end.
+/// Tasks of one pool are given out by another one's `hook`. Whatever becomes of them, each joiner gets a
+/// result, and both runtimes end.
 fn given_out_by(world: World, hook: &'static str) {
     let exchange = Exchange::default();
     let (giver, gives) = Hostile::new(Gives(Arc::clone(&exchange), AtomicBool::new(true)));
@@ -135,35 +135,35 @@ fn given_out_by(world: World, hook: &'static str) {
     drop(second);
     exchange.lock().expect("a lock").clear();
     assert_eq!(all_answer(foreign).all(), 20);
-    // The pool whose tasks they were is as good as before.
+    // The pool of those tasks works as before.
     assert_eq!(first.spawn_job(|| 7).wait().expect("it works"), 7);
 }
 
-/// Tries: foreign tokens out of `next`. Expected: no joiner waits for ever, both runtimes end.
+/// Tries: foreign tasks out of `next`. Expected: no joiner waits for ever, both runtimes end.
 #[test]
 fn given_out_by_next() {
     program!(|world| given_out_by(world, "next"));
 }
 
-/// Tries: foreign tokens out of `poll_global`. Expected: as above.
+/// Tries: foreign tasks out of `poll_global`. Expected: as above.
 #[test]
 fn given_out_by_overdue() {
     program!(|world| given_out_by(world, "overdue"));
 }
 
-/// Tries: foreign tokens out of `search`. Expected: as above.
+/// Tries: foreign tasks out of `search`. Expected: as above.
 #[test]
 fn given_out_by_search() {
     program!(|world| given_out_by(world, "search"));
 }
 
-/// Tries: foreign tokens out of `scan`. Expected: as above.
+/// Tries: foreign tasks out of `scan`. Expected: as above.
 #[test]
 fn given_out_by_scan() {
     program!(|world| given_out_by(world, "scan"));
 }
 
-/// Tries: foreign tokens out of `relieve` and of what a compensating worker leaves behind. Expected: as
+/// Tries: foreign tasks out of `relieve` and of what a compensating worker leaves behind. Expected: as
 /// above.
 #[test]
 fn given_out_by_relieve_and_leftover() {
@@ -173,13 +173,13 @@ fn given_out_by_relieve_and_leftover() {
     });
 }
 
-/// Tries: foreign tokens out of `evict`. Expected: as above.
+/// Tries: foreign tasks out of `evict`. Expected: as above.
 #[test]
 fn given_out_by_evict() {
     program!(|world| given_out_by(world, "evict"));
 }
 
-/// Tries: foreign tokens given back by `push_local`, or kept by `yielded` beside the own one. Expected: as
+/// Tries: foreign tasks given back by `push_local`, or kept by `yielded` beside the own one. Expected: as
 /// above.
 #[test]
 fn given_back_by_the_short_way_and_by_yielded() {
@@ -189,7 +189,7 @@ fn given_back_by_the_short_way_and_by_yielded() {
     });
 }
 
-/// Both policies put every second token into the other one's queue.
+/// Both policies put every second task into the other one's queue.
 struct Swaps {
     own: Exchange,
     other: Exchange,
@@ -209,8 +209,8 @@ impl Hooks for Swaps {
     }
 }
 
-/// Tries: two runtimes whose policies swap their tokens all the time, with tasks that sleep, yield and are
-/// cancelled. Expected: each joiner is told, and both runtimes end.
+/// Tries: two runtimes whose policies swap their tasks all the time, with tasks that sleep, yield and are
+/// cancelled. Expected: each joiner gets a result, and both runtimes end.
 #[test]
 fn two_runtimes_swap_their_tokens() {
     program!(|world| {

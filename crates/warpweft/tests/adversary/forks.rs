@@ -216,7 +216,7 @@ fn the_right_to_fork_in_odd_places() {
     });
 }
 
-/// Joins as it goes.
+/// Joins when it is dropped.
 struct JoinsAsItGoes(Arc<AtomicUsize>);
 
 impl Drop for JoinsAsItGoes {
@@ -281,7 +281,7 @@ fn forks_in_destructors() {
     });
 }
 
-/// Runs `work` in jobs or fibers of runtimes that end meanwhile, sooner or later. Each joiner is told.
+/// Runs `work` in jobs or fibers of runtimes that end meanwhile, sooner or later. Each joiner gets a result.
 fn ends_in_the_middle(world: World, on_fibers: bool, work: fn()) {
     for round in 0..world.count(100) as u64 {
         let runtime = world.runtime();

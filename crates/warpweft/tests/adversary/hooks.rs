@@ -28,7 +28,7 @@ impl Act for Panics {
 }
 
 /// Tries: each hook panics, in an early or a late call, with tasks of all kinds.
-/// Expected: the pool closes, each joiner is told, nothing hangs.
+/// Expected: the pool closes, each joiner gets a result, nothing hangs.
 #[test]
 fn each_hook_panics() {
     program!(|world| {
@@ -344,7 +344,7 @@ fn a_policy_that_says_it_is_alone() {
                 })
             })
             .collect();
-        // Whether the others run is this policy's matter.
+        // This policy decides whether the others run.
         std::thread::sleep(Duration::from_millis(5));
         drop(runtime);
         assert!(matches!(spinner.wait(), Err(JoinError::Shutdown)));

@@ -231,7 +231,7 @@ impl<H: Hooks> Policy for Hostile<H> {
     }
 }
 
-/// How many threads this process has. A sanitizer may have another one.
+/// Returns the number of threads of this process. A sanitizer may have another one.
 pub(crate) fn threads() -> usize {
     std::fs::read_dir("/proc/self/task")
         .expect("this process")
@@ -264,7 +264,7 @@ pub(crate) fn all_answer<T: Send + 'static>(handles: impl IntoIterator<Item = Jo
     answers
 }
 
-/// What the joiners of some tasks were told.
+/// The answers that the joiners of some tasks got.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answers {
     pub(crate) done: usize,
@@ -275,7 +275,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// How many were told anything.
+    /// The number of joiners with an answer.
     pub(crate) fn all(self) -> usize {
         self.done + self.dropped + self.shutdown + self.cancelled + self.panicked
     }

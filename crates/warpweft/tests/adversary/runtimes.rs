@@ -277,7 +277,7 @@ fn settings_at_the_ends_of_their_ranges() {
     });
 }
 
-/// Tries: pools, views and silos that are used after their runtime has ended, and while it ends.
+/// Tries: pools, concurrency limits and silos that are used after their runtime has ended, and while it ends.
 /// Expected: the documented errors.
 #[test]
 fn handles_of_pools_after_the_end() {

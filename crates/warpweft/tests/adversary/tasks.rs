@@ -112,7 +112,7 @@ fn a_cancelled_loop_is_never_ok() {
 }
 
 /// Tries: storms of `cancel` from several threads against tasks of all kinds, with handles asked again after
-/// the end. Expected: each joiner is told; a `cancel` after the end returns false.
+/// the end. Expected: each joiner gets a result; a `cancel` after the end returns false.
 #[test]
 fn cancel_storms() {
     program!(|world| {

@@ -313,7 +313,7 @@ fn end_in_hooks(world: World, shuts_down: bool) {
     }
 }
 
-/// Tries: each hook shuts its own runtime down. Expected: each joiner is told, and the threads leave.
+/// Tries: each hook shuts its own runtime down. Expected: each joiner gets a result, and the threads leave.
 #[test]
 fn each_hook_shuts_its_runtime_down() {
     program!(|world| end_in_hooks(world, true));
@@ -326,7 +326,7 @@ fn each_hook_drops_its_runtime() {
 }
 
 /// Tries: `push`, called by a thread that is no worker, shuts the runtime down that it pushes to, and later
-/// another one. Expected: the call ends; each joiner is told.
+/// another one. Expected: the call ends; each joiner gets a result.
 #[test]
 fn a_push_from_outside_shuts_its_runtime_down() {
     struct ShutsDown(Mutex<Option<Arc<Runtime>>>);

@@ -109,7 +109,7 @@ impl Drop for WakesAsItGoes {
 }
 
 /// Tries: futures whose destructors wake themselves and each other, when they end, are cancelled or go with
-/// the runtime. Expected: each joiner is told.
+/// the runtime. Expected: each joiner gets a result.
 #[test]
 fn destructors_of_futures_wake() {
     program!(|world| {
@@ -188,7 +188,7 @@ fn wakers_in_thread_local_destructors() {
 }
 
 /// Tries: storms of wakes against cancellation, transfers to another pool, and shutdown.
-/// Expected: each joiner is told, once.
+/// Expected: each joiner gets a result, once.
 #[test]
 fn wake_storms() {
     program!(|world| {
