@@ -328,7 +328,7 @@ mod tests {
     /// for the bound only.
     #[test]
     fn it_is_neither_if_its_future_is_not() {
-        struct Probe<T>(std::marker::PhantomData<T>);
+        struct Check<T>(std::marker::PhantomData<T>);
         trait Without {
             fn sendable(&self) -> bool {
                 false
@@ -337,10 +337,10 @@ mod tests {
                 false
             }
         }
-        impl<T> Without for Probe<T> {}
+        impl<T> Without for Check<T> {}
         struct Movable<T>(std::marker::PhantomData<T>);
         impl<T> Without for Movable<T> {}
-        impl<T: Send> Probe<T> {
+        impl<T: Send> Check<T> {
             fn sendable(&self) -> bool {
                 true
             }
@@ -350,8 +350,8 @@ mod tests {
                 true
             }
         }
-        assert!(!Probe::<InTokio<Rc<()>>>(std::marker::PhantomData).sendable());
-        assert!(Probe::<InTokio<()>>(std::marker::PhantomData).sendable());
+        assert!(!Check::<InTokio<Rc<()>>>(std::marker::PhantomData).sendable());
+        assert!(Check::<InTokio<()>>(std::marker::PhantomData).sendable());
         assert!(!Movable::<InTokio<PhantomPinned>>(std::marker::PhantomData).movable());
         assert!(Movable::<InTokio<()>>(std::marker::PhantomData).movable());
     }

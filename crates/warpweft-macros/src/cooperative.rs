@@ -28,7 +28,7 @@ pub(crate) fn function(arguments: TokenStream, item: TokenStream) -> syn::Result
     Ok(function.into_token_stream())
 }
 
-/// Returns the expression with checks in it: a closure's, an `async` block's, or those of its own loops.
+/// Returns the expression with checks in it: a closure's, an `async` block's, or its loops'.
 ///
 /// # Errors
 ///

@@ -81,17 +81,17 @@ pub(crate) fn in_strips(it: &ExprForLoop, mode: Mode, statements: i32) -> Expr {
 
 /// Returns true if nothing in the body leaves it before its end, waits, or loops.
 fn stays(body: &Block, label: Option<&Lifetime>) -> bool {
-    let mut look = Look { label, stays: true };
+    let mut look = BodyCheck { label, stays: true };
     look.visit_block(body);
     look.stays
 }
 
-struct Look<'a> {
+struct BodyCheck<'a> {
     label: Option<&'a Lifetime>,
     stays: bool,
 }
 
-impl<'ast> Visit<'ast> for Look<'_> {
+impl<'ast> Visit<'ast> for BodyCheck<'_> {
     fn visit_expr(&mut self, expression: &'ast Expr) {
         match expression {
             Expr::Await(_)

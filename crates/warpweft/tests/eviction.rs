@@ -17,14 +17,14 @@ const TASKS: usize = 2_000;
 /// that are not there. Therefore one test runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-fn alone() -> MutexGuard<'static, ()> {
+fn one_test_at_a_time() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Counts its drops.
-struct Held(Arc<AtomicUsize>);
+struct CountsDrops(Arc<AtomicUsize>);
 
-impl Drop for Held {
+impl Drop for CountsDrops {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
@@ -40,7 +40,7 @@ struct Log {
 
 impl Log {
     fn job(&self) -> impl FnOnce() + Send + 'static {
-        let (held, log) = (Held(Arc::clone(&self.dropped)), self.clone());
+        let (held, log) = (CountsDrops(Arc::clone(&self.dropped)), self.clone());
         move || {
             let dropped = log.dropped.load(Ordering::SeqCst);
             log.seen.lock().expect("unpoisoned").push(dropped);
@@ -103,7 +103,7 @@ fn half_is_cancelled(policy: &str, from_outside: bool) {
 
 #[test]
 fn cancelled_tasks_leave_every_queue_before_their_turn() {
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     for policy in [
         "fifo",
         "lifo",
@@ -126,7 +126,7 @@ fn cancelled_tasks_leave_every_queue_before_their_turn() {
 /// One among very many is not worth a search: it is found when its turn comes.
 #[test]
 fn few_among_many_wait_for_their_turn() {
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     let runtime = runtime("fifo");
     let log = Log::default();
     let (go, gate) = mpsc::channel::<()>();
@@ -161,7 +161,7 @@ fn a_drop_that_spawns_and_waits_is_no_trouble() {
             let _ = child.wait();
         }
     }
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     for workers in [1, 2, 4] {
         let runtime = Runtime::builder().workers(workers).build().expect("workers");
         let ran = Arc::new(AtomicUsize::new(0));

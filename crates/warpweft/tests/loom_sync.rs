@@ -11,14 +11,14 @@ use warpweft_platform::sync::Arc;
 use warpweft_platform::{cell::UnsafeCell, loom};
 
 /// A value that loom watches: it reports an access that is not ordered with the last one.
-struct Place(UnsafeCell<usize>);
+struct Watched(UnsafeCell<usize>);
 
 // SAFETY: loom checks what the compiler cannot: that one thread at a time is there.
-unsafe impl Sync for Place {}
+unsafe impl Sync for Watched {}
 // SAFETY: as above.
-unsafe impl Send for Place {}
+unsafe impl Send for Watched {}
 
-impl Place {
+impl Watched {
     fn new() -> Self {
         Self(UnsafeCell::new(0))
     }
@@ -51,7 +51,7 @@ fn begin_and_leave<F: Future>(wait: F) -> Option<F::Output> {
 #[test]
 fn two_lock_and_unlock() {
     model(3, || {
-        let mutex = Arc::new(Mutex::new(Place::new()));
+        let mutex = Arc::new(Mutex::new(Watched::new()));
         let other = Arc::clone(&mutex);
         let other = thread::spawn(move || other.lock().wait().add());
         let mine = mutex.lock().wait().add();
@@ -62,7 +62,7 @@ fn two_lock_and_unlock() {
 #[test]
 fn one_locks_and_two_try() {
     model(3, || {
-        let mutex = Arc::new(Mutex::new(Place::new()));
+        let mutex = Arc::new(Mutex::new(Watched::new()));
         let others = [(); 2].map(|()| {
             let mutex = Arc::clone(&mutex);
             thread::spawn(move || mutex.try_lock().map_or(0, |place| place.add().min(1)))
@@ -77,7 +77,7 @@ fn one_locks_and_two_try() {
 #[test]
 fn one_waits_and_one_leaves() {
     model(2, || {
-        let mutex = Arc::new(Mutex::new(Place::new()));
+        let mutex = Arc::new(Mutex::new(Watched::new()));
         let held = mutex.try_lock().expect("free");
         let (leaver, waiter) = (Arc::clone(&mutex), Arc::clone(&mutex));
         let leaver = thread::spawn(move || drop(begin_and_leave(leaver.lock())));
@@ -93,7 +93,7 @@ fn one_waits_and_one_leaves() {
 #[test]
 fn permits_come_back_with_what_was_done() {
     model(3, || {
-        let world = Arc::new((Semaphore::new(1), Place::new()));
+        let world = Arc::new((Semaphore::new(1), Watched::new()));
         let other = Arc::clone(&world);
         let other = thread::spawn(move || {
             let _permit = other.0.acquire(1).wait().expect("open");
@@ -130,7 +130,7 @@ fn a_promise_is_kept_or_not() {
             let (sender, receiver) = oneshot::channel();
             let other = thread::spawn(move || {
                 if send {
-                    let place = Place::new();
+                    let place = Watched::new();
                     place.add();
                     assert!(sender.send(place).is_ok());
                 }
@@ -213,11 +213,11 @@ fn a_cell_is_filled_once_and_seen_whole() {
         let cell = Arc::new(OnceCell::new());
         let other = Arc::clone(&cell);
         let make = || {
-            let place = Place::new();
+            let place = Watched::new();
             place.add();
             place
         };
-        let look = |place: &Place| {
+        let look = |place: &Watched| {
             place.0.with(|n| {
                 // SAFETY: after it was put in, it is only read; loom checks that.
                 assert_eq!(unsafe { *n }, 1);
@@ -229,6 +229,6 @@ fn a_cell_is_filled_once_and_seen_whole() {
         });
         look(cell.get_or_make(make).wait());
         other.join().unwrap();
-        assert!(cell.set(Place::new()).is_err());
+        assert!(cell.set(Watched::new()).is_err());
     });
 }

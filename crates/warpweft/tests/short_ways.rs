@@ -23,7 +23,7 @@ thread_local! {
 }
 
 #[derive(Default)]
-struct Seen {
+struct Observed {
     /// Tasks on the fast path, for each reason.
     own: [AtomicUsize; Why::ALL.len()],
     /// Tasks that a worker pushed on the slow path.
@@ -36,7 +36,7 @@ struct Seen {
     spawns: AtomicUsize,
 }
 
-impl Seen {
+impl Observed {
     fn own(&self, why: Why) -> usize {
         self.own[why as usize].load(Ordering::SeqCst)
     }
@@ -44,12 +44,12 @@ impl Seen {
 
 /// A queue for each worker, and one for tasks from outside.
 struct Watched {
-    seen: Arc<Seen>,
+    seen: Arc<Observed>,
     watches: bool,
 }
 
-type Shared = (Locked<TaskRef>, Arc<Seen>, bool);
-type Local = (Vec<TaskRef>, Arc<Seen>);
+type Shared = (Locked<TaskRef>, Arc<Observed>, bool);
+type Local = (Vec<TaskRef>, Arc<Observed>);
 
 impl Policy for Watched {
     type Shared = Shared;
@@ -110,8 +110,8 @@ impl Policy for Watched {
     }
 }
 
-fn pool(watches: bool) -> (Runtime, Arc<Seen>) {
-    let seen = Arc::new(Seen::default());
+fn pool(watches: bool) -> (Runtime, Arc<Observed>) {
+    let seen = Arc::new(Observed::default());
     let policy = Watched {
         seen: Arc::clone(&seen),
         watches,
@@ -242,7 +242,7 @@ fn a_worker_takes_no_tasks_of_other_pools() {
     soon("each ran its own", || {
         [&here, &there].map(|runtime| runtime.counters().total().get(Count::Ran)) == [1, 3]
     });
-    // Seen from the other pool, it comes from outside.
+    // Observed from the other pool, it comes from outside.
     assert_eq!(there.counters().total().get(Count::Injected), 2);
 }
 

@@ -486,8 +486,8 @@ fn sockets_are_served_beside_long_tasks() {
     }
 }
 
-/// A fiber that started on the standby poller's thread goes on there, though nothing happens in the poller
-/// where that sleeps.
+/// A fiber that started on the standby poller's thread continues there, though nothing happens in the
+/// poller where that thread sleeps.
 #[test]
 fn the_standby_poller_wakes_for_a_fiber_of_its_thread() {
     let runtime = Runtime::builder()

@@ -35,7 +35,7 @@ enum State {
 
 impl<T> fmt::Debug for Coroutine<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Strand")
+        f.debug_struct("Coroutine")
             .field("has_begun", &!matches!(self.state, State::Fresh(..)))
             .finish_non_exhaustive()
     }

@@ -208,7 +208,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Wraps a job for a task. It counts as ended when it has run or is dropped.
     #[track_caller]
     fn pinned(&self, job: Box<dyn FnOnce() + Send + 'scope>) -> (Run, SpawnInfo) {
-        let (pinned, info) = self.give_errand();
+        let (pinned, info) = self.pinned_task();
         // SAFETY: only the lifetime changes. The job is run or dropped before its pinned task ends, and the
         // scope waits for that.
         let job = unsafe {
@@ -219,7 +219,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Counts one more job to wait for.
     #[track_caller]
-    pub(crate) fn give_errand(&self) -> (RemoteJob, SpawnInfo) {
+    pub(crate) fn pinned_task(&self) -> (RemoteJob, SpawnInfo) {
         self.jobs.give();
         let info = SpawnInfo {
             pool: self.pool,
@@ -296,7 +296,7 @@ impl ForkCx<'_> {
 /// Calls `body` with a [`Scope`], in which it spawns jobs that borrow from here. Returns when `body` and all
 /// jobs have ended.
 ///
-/// The calling frame runs the jobs of its own scope that no worker has taken. Then it waits, as in
+/// The calling frame runs those jobs of its scope that no worker has taken. Then it waits, as in
 /// [`join`](crate::join), and nothing else runs on top of it. Outside of a task, `body` runs where the
 /// closures of `join` do, and the calling thread waits.
 ///

@@ -1,7 +1,7 @@
 //! Futures that borrow, as tasks of a scope that waits for them.
 //!
 //! ```text
-//!   scope ◀──── counts ──── Errand          one task: the future in its box, then the pinned task
+//!   scope ◀──── counts ──── RemoteJob       one task: the future in its box, then the pinned task
 //!     ▲                       ▲
 //!     └ waits        dropped or ended after the future
 //! ```
@@ -107,7 +107,7 @@ impl<'scope> Scope<'scope, '_> {
         // SAFETY: only the lifetime changes. The future is dropped before its pinned task ends, and the scope
         // waits for that.
         let future = unsafe { mem::transmute::<Borrowed<'scope>, Borrowed<'static>>(lent) };
-        let (pinned, info) = self.give_errand();
+        let (pinned, info) = self.pinned_task();
         let task = Borrowing {
             future: Some(future),
             pinned: Some(pinned),

@@ -9,7 +9,7 @@
 //!
 //! A caller takes a free lock at once, even if others wait: those would have to be scheduled first, and the
 //! lock would be unused meanwhile. But the first waiter that was woken in vain [`PATIENCE`] times is handed
-//! the lock. So each waiter is overtaken during a bounded number of its own wake-ups, and waiters are served
+//! the lock. So each waiter is overtaken during a bounded number of its wake-ups, and waiters are served
 //! in order.
 //!
 //! # Invariants
@@ -21,7 +21,7 @@
 
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
-use super::wait_list::{Place, WaitList};
+use super::wait_list::{WaitList, WaiterId};
 use super::wakers::Wakers;
 use std::fmt;
 use std::marker::PhantomData;
@@ -296,12 +296,12 @@ impl<'a, T> WaitOp for Locking<'a, T> {
         MutexGuard::new(self.0)
     }
 
-    fn again(&self, list: &mut WaitList<u32>, place: &Place) -> Option<MutexGuard<'a, T>> {
+    fn again(&self, list: &mut WaitList<u32>, place: &WaiterId) -> Option<MutexGuard<'a, T>> {
         // Waiters that were not woken are behind others, or the lock is held.
         list.is_woken(place).then(|| self.0.try_lock()).flatten()
     }
 
-    fn waits_on(&self, list: &mut WaitList<u32>, place: &Place, wakers: &mut Wakers) {
+    fn waits_on(&self, list: &mut WaitList<u32>, place: &WaiterId, wakers: &mut Wakers) {
         if let Some(misses) = list.item_mut(place) {
             *misses += 1;
         }

@@ -44,12 +44,12 @@ const ONE: usize = 4;
 /// ```
 pub struct Semaphore {
     word: AtomicUsize,
-    list: sync::Mutex<WaitList<Claim>>,
+    list: sync::Mutex<WaitList<PermitRequest>>,
 }
 
 /// How many permits a waiter wants, or that it will get none.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct PermitRequest {
     wanted: usize,
     refused: bool,
 }
@@ -119,7 +119,7 @@ impl Semaphore {
     /// Returns the wait itself.
     #[inline]
     pub(crate) fn claim(&self, wanted: usize) -> Suspend<Acquiring<'_>> {
-        let claim = Claim {
+        let claim = PermitRequest {
             wanted,
             refused: false,
         };
@@ -232,7 +232,7 @@ impl Semaphore {
     }
 
     /// Adds `more` permits, and serves the waiters as far as the permits suffice.
-    fn serve(&self, list: &mut WaitList<Claim>, more: usize, wakers: &mut Wakers) {
+    fn serve(&self, list: &mut WaitList<PermitRequest>, more: usize, wakers: &mut Wakers) {
         // Ordering: Acquire and Release as outside of the lock. With LINE set, a second set would change
         // nothing. But LINE may just have been cleared, and then other threads change the word, so it is read
         // and written in one step.
@@ -261,20 +261,20 @@ impl fmt::Debug for Semaphore {
 pub(crate) struct Acquiring<'a>(&'a Semaphore);
 
 impl<'a> WaitOp for Acquiring<'a> {
-    type State = WaitList<Claim>;
-    type Item = Claim;
+    type State = WaitList<PermitRequest>;
+    type Item = PermitRequest;
     type Output = Result<Permit<'a>, Closed>;
 
-    fn state(&self) -> &sync::Mutex<WaitList<Claim>> {
+    fn state(&self) -> &sync::Mutex<WaitList<PermitRequest>> {
         &self.0.list
     }
 
-    fn list(list: &mut WaitList<Claim>) -> &mut WaitList<Claim> {
+    fn list(list: &mut WaitList<PermitRequest>) -> &mut WaitList<PermitRequest> {
         list
     }
 
     #[inline]
-    fn try_now(&self, claim: Claim) -> Result<Self::Output, Claim> {
+    fn try_now(&self, claim: PermitRequest) -> Result<Self::Output, PermitRequest> {
         match self.0.try_acquire(claim.wanted) {
             Ok(permit) => Ok(Ok(permit)),
             Err(TryAcquireError::Closed) => Ok(Err(Closed)),
@@ -284,10 +284,10 @@ impl<'a> WaitOp for Acquiring<'a> {
 
     fn recheck(
         &self,
-        list: &mut WaitList<Claim>,
-        claim: Claim,
+        list: &mut WaitList<PermitRequest>,
+        claim: PermitRequest,
         _wakers: &mut Wakers,
-    ) -> Result<Self::Output, Claim> {
+    ) -> Result<Self::Output, PermitRequest> {
         if self.0.is_closed() {
             return Ok(Err(Closed));
         }
@@ -305,7 +305,7 @@ impl<'a> WaitOp for Acquiring<'a> {
         Ok(Ok(permit))
     }
 
-    fn granted(&self, claim: Claim) -> Self::Output {
+    fn granted(&self, claim: PermitRequest) -> Self::Output {
         if claim.refused {
             Err(Closed)
         } else {
@@ -315,11 +315,11 @@ impl<'a> WaitOp for Acquiring<'a> {
 
     fn left(
         &self,
-        list: &mut WaitList<Claim>,
-        claim: Claim,
+        list: &mut WaitList<PermitRequest>,
+        claim: PermitRequest,
         granted: bool,
         wakers: &mut Wakers,
-    ) -> Option<Claim> {
+    ) -> Option<PermitRequest> {
         let back = if granted && !claim.refused {
             claim.wanted
         } else {

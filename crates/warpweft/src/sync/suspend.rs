@@ -26,7 +26,7 @@
 //!   it is released; the same holds for values of users. `will_wake` only compares addresses.
 //! - A future holds a place exactly from `push` until `leave`; its `Drop` leaves.
 
-use super::wait_list::{Found, Place, WaitList};
+use super::wait_list::{Found, WaitList, WaiterId};
 use super::wakers::Wakers;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -70,15 +70,15 @@ pub(crate) trait WaitOp {
     fn granted(&self, item: Self::Item) -> Self::Output;
 
     /// A waiter in the list looks again. Returns `Some` if it has what it wanted, and leaves now.
-    fn again(&self, _state: &mut Self::State, _place: &Place) -> Option<Self::Output> {
+    fn again(&self, _state: &mut Self::State, _place: &WaiterId) -> Option<Self::Output> {
         None
     }
 
     /// Called when a waiter that had been woken continues to wait.
-    fn waits_on(&self, _state: &mut Self::State, _place: &Place, _wakers: &mut Wakers) {}
+    fn waits_on(&self, _state: &mut Self::State, _place: &WaiterId, _wakers: &mut Wakers) {}
 
-    /// Called when a waiter has left the list without taking a grant; wakes the next one. `granted` is true if
-    /// it was granted, and dropped before it looked. The caller drops the returned value outside the lock.
+    /// Called when a waiter has left the list without taking a grant; wakes the next one. `granted` is true
+    /// if it was granted, and dropped before it looked. The caller drops the returned value outside the lock.
     fn left(
         &self,
         state: &mut Self::State,
@@ -94,7 +94,7 @@ pub(crate) struct Suspend<A: WaitOp> {
     ask: A,
     /// What it brings, until it enters the list.
     item: Option<A::Item>,
-    place: Option<Place>,
+    place: Option<WaiterId>,
 }
 
 // Nothing is pinned: no pointer refers to this.
@@ -192,7 +192,7 @@ impl<A: WaitOp> Suspend<A> {
 }
 
 /// Leaves the list, or gives back what was granted, and then wakes the waiters that can continue.
-fn leave<A: WaitOp>(ask: &A, place: Place, mut state: MutexGuard<'_, A::State>) {
+fn leave<A: WaitOp>(ask: &A, place: WaiterId, mut state: MutexGuard<'_, A::State>) {
     let mut wakers = Wakers::new();
     let left = A::list(&mut state).leave(place);
     let rest = ask.left(&mut state, left.item, left.granted, &mut wakers);

@@ -13,7 +13,7 @@
 //!
 //! # Invariants
 //!
-//! - A [`Place`] names an occupied slot from `push` until `leave`, which takes it by value: it is not used
+//! - A [`WaiterId`] names an occupied slot from `push` until `leave`, which takes it by value: it is not used
 //!   twice.
 //! - A slot is linked exactly while its waiter is in the list; the links form one list from `head` to `tail`.
 //! - A waiter in the list without a waker was woken to look again, and has not done so yet.
@@ -30,7 +30,7 @@ const KEPT: usize = 32;
 
 /// A waiter's place. Not `Clone`, so that its owner leaves once.
 #[derive(Debug)]
-pub(crate) struct Place(usize);
+pub(crate) struct WaiterId(usize);
 
 #[derive(Debug)]
 struct Slot<I> {
@@ -91,7 +91,7 @@ impl<I> WaitList<I> {
     }
 
     /// Appends a waiter.
-    pub(crate) fn push(&mut self, waker: Waker, item: I) -> Place {
+    pub(crate) fn push(&mut self, waker: Waker, item: I) -> WaiterId {
         let slot = Slot {
             item: Some(item),
             waker: Some(waker),
@@ -114,7 +114,7 @@ impl<I> WaitList<I> {
         }
         self.tail = place;
         self.occupied += 1;
-        Place(place)
+        WaiterId(place)
     }
 
     /// Returns the first waiter's item.
@@ -141,7 +141,7 @@ impl<I> WaitList<I> {
         Some((slot.item.as_mut()?, waker))
     }
 
-    pub(crate) fn look(&self, place: &Place, waker: &Waker) -> Found {
+    pub(crate) fn look(&self, place: &WaiterId, waker: &Waker) -> Found {
         let slot = &self.slots[place.0];
         if slot.in_line {
             let will_wake = slot.waker.as_ref().is_some_and(|own| own.will_wake(waker));
@@ -152,23 +152,23 @@ impl<I> WaitList<I> {
     }
 
     /// Returns true if the waiter is in the list and was woken to look again.
-    pub(crate) fn is_woken(&self, place: &Place) -> bool {
+    pub(crate) fn is_woken(&self, place: &WaiterId) -> bool {
         let slot = &self.slots[place.0];
         slot.in_line && slot.waker.is_none()
     }
 
-    pub(crate) fn item_mut(&mut self, place: &Place) -> Option<&mut I> {
+    pub(crate) fn item_mut(&mut self, place: &WaiterId) -> Option<&mut I> {
         self.slots[place.0].item.as_mut()
     }
 
     /// Replaces the waiter's waker, and returns the old one.
-    pub(crate) fn set_waker(&mut self, place: &Place, waker: Waker) -> Option<Waker> {
+    pub(crate) fn set_waker(&mut self, place: &WaiterId, waker: Waker) -> Option<Waker> {
         self.slots[place.0].waker.replace(waker)
     }
 
     /// Gives the place up.
     #[allow(clippy::needless_pass_by_value, reason = "a place is given up once")]
-    pub(crate) fn leave(&mut self, place: Place) -> Left<I> {
+    pub(crate) fn leave(&mut self, place: WaiterId) -> Left<I> {
         let granted = !self.slots[place.0].in_line;
         self.unlink(place.0);
         let slot = &mut self.slots[place.0];

@@ -28,11 +28,11 @@ impl<A: Act> Hooks for Acts<A> {
         Wake::Any
     }
     fn is_fast_path(&self, _: Why) -> bool {
-        self.0.act("keeps");
+        self.0.act("is_fast_path");
         true
     }
     fn push_local(&self, _: &Queue, task: TaskRef) -> Result<(), TaskRef> {
-        self.0.act("push_own");
+        self.0.act("push_local");
         Err(task)
     }
     fn yielded(&self, queue: &Queue, task: TaskRef, _: &Cx<'_>) -> Wake {
@@ -52,15 +52,15 @@ impl<A: Act> Hooks for Acts<A> {
         queue.pop()
     }
     fn poll_global(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        self.0.act("overdue");
+        self.0.act("poll_global");
         None
     }
     fn search(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
         self.0.act("search");
         queue.pop()
     }
-    fn relieve(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        self.0.act("relieve");
+    fn steal_from_stuck(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
+        self.0.act("steal_from_stuck");
         queue.pop()
     }
     fn scan(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
@@ -68,11 +68,11 @@ impl<A: Act> Hooks for Acts<A> {
         queue.pop()
     }
     fn drain(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        self.0.act("leftover");
+        self.0.act("drain");
         None
     }
-    fn alone(&self) -> bool {
-        self.0.act("alone");
+    fn is_only_ready(&self) -> bool {
+        self.0.act("is_only_ready");
         false
     }
     fn evict(&self, _: &Queue) -> Vec<TaskRef> {
@@ -80,7 +80,7 @@ impl<A: Act> Hooks for Acts<A> {
         Vec::new()
     }
     fn completed(&self, _: u64) {
-        self.0.act("retired");
+        self.0.act("completed");
     }
 }
 

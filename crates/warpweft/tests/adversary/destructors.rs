@@ -125,9 +125,9 @@ fn dropped_tasks_wait_as_they_go() {
 }
 
 /// Keeps all tasks, and spends time in its hooks.
-struct Lingers;
+struct SlowHooks;
 
-impl Hooks for Lingers {
+impl Hooks for SlowHooks {
     const INTERVAL: u32 = 1;
     const WATCHES_COMPLETIONS: bool = true;
 
@@ -166,7 +166,7 @@ fn orphans_wait_as_they_go() {
     program!(|world| {
         let runtime = world
             .builder()
-            .policy(Hostile::new(Lingers).0)
+            .policy(Hostile::new(SlowHooks).0)
             .build()
             .expect("a runtime");
         let busy = Busy::new(&runtime);
@@ -198,7 +198,7 @@ fn evicted_tasks_wait_as_they_go() {
     program!(|world| {
         let runtime = world
             .builder()
-            .policy(Hostile::new(Lingers).0)
+            .policy(Hostile::new(SlowHooks).0)
             .build()
             .expect("a runtime");
         let busy = Busy::new(&runtime);
@@ -221,7 +221,7 @@ fn evicted_tasks_wait_as_they_go() {
     });
 }
 
-/// A waker that waits when it is called, for another runtime or for a timer of its own runtime. On a worker
+/// A waker that waits when it is called, for another runtime or for a timer of its runtime. On a worker
 /// the wait is refused by a panic.
 struct WaitsWhenWoken(Mutex<Option<Waker>>, bool);
 
@@ -261,7 +261,7 @@ fn sleep_with_slow_wakers(world: World, for_a_timer: bool) {
     for is_busy in [true, false] {
         let runtime = world
             .builder()
-            .policy(Hostile::new(Lingers).0)
+            .policy(Hostile::new(SlowHooks).0)
             .build()
             .expect("a runtime");
         let busy = is_busy.then(|| Busy::new(&runtime));
@@ -310,7 +310,7 @@ fn wakers_drop_tasks_that_wait_as_they_go() {
     program!(|world| {
         let runtime = world
             .builder()
-            .policy(Hostile::new(Lingers).0)
+            .policy(Hostile::new(SlowHooks).0)
             .build()
             .expect("a runtime");
         let handles: Vec<_> = (0..world.count(100))

@@ -86,7 +86,7 @@ fn continuations_are_moved_between_handlers() {
     });
 }
 
-/// Tries: a continuation in the frame of its own body, and bodies whose continuations hold each other.
+/// Tries: a continuation in the frame of its body, and bodies whose continuations hold each other.
 /// Expected: a leak or an unwinding, and nothing else.
 #[test]
 fn continuations_in_circles() {
@@ -190,7 +190,7 @@ fn continuations_in_thread_locals() {
     fn keep() {
         for _ in 0..5 {
             handle(
-                || perform(Ask) + fiber_nap(),
+                || perform(Ask) + fiber_sleep(),
                 Handler::returning(|_| ()).on(|Ask, k| {
                     KEPT.with(|kept| kept.borrow_mut().push(k));
                     Next::Leave(())
@@ -213,7 +213,7 @@ fn continuations_in_thread_locals() {
     });
 }
 
-fn fiber_nap() -> u32 {
+fn fiber_sleep() -> u32 {
     fiber::wait(sleep(Duration::from_micros(10)));
     0
 }
@@ -229,7 +229,7 @@ fn bodies_and_clauses_wait_and_fork() {
                     || {
                         let inner = handle(
                             || {
-                                fiber_nap();
+                                fiber_sleep();
                                 let (a, b) = join(|| 1, || 2);
                                 let asked = perform(Ask);
                                 blocking(thread::yield_now);
@@ -237,18 +237,18 @@ fn bodies_and_clauses_wait_and_fork() {
                                 a + b + asked
                             },
                             Handler::new().on(|Stop, k| {
-                                fiber_nap();
+                                fiber_sleep();
                                 k.resume(())
                             }),
                         );
                         scope(|scope| {
-                            scope.spawn(|_| drop(fiber_nap()));
+                            scope.spawn(|_| drop(fiber_sleep()));
                         });
                         block_on(async { yield_now().await });
                         inner + perform(Ask)
                     },
                     Handler::new().on(|Ask, k| {
-                        fiber_nap();
+                        fiber_sleep();
                         drop(spawn_job(|| ()).wait());
                         let (a, b) = join(|| 5, || 5);
                         k.resume(a + b)
@@ -346,7 +346,7 @@ fn runtimes_end_with_bodies_that_wait() {
                         handle(
                             || {
                                 loop {
-                                    fiber_nap();
+                                    fiber_sleep();
                                     perform(Ask);
                                 }
                             },
@@ -354,7 +354,7 @@ fn runtimes_end_with_bodies_that_wait() {
                         );
                     },
                     Handler::new().on(|Ask, k| {
-                        fiber_nap();
+                        fiber_sleep();
                         k.resume(1)
                     }),
                 );

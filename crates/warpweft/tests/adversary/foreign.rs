@@ -45,19 +45,19 @@ impl Hooks for Takes {
         self.foreign("next").or_else(|| queue.pop())
     }
     fn poll_global(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        self.foreign("overdue")
+        self.foreign("poll_global")
     }
     fn search(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
         self.foreign("search").or_else(|| queue.pop())
     }
-    fn relieve(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        self.foreign("relieve").or_else(|| queue.pop())
+    fn steal_from_stuck(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
+        self.foreign("steal_from_stuck").or_else(|| queue.pop())
     }
     fn scan(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
         self.foreign("scan").or_else(|| queue.pop())
     }
     fn drain(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        self.foreign("leftover")
+        self.foreign("drain")
     }
     fn evict(&self, _: &Queue) -> Vec<TaskRef> {
         self.foreign("evict").into_iter().collect()
@@ -70,7 +70,7 @@ impl Hooks for Takes {
         Wake::Any
     }
     fn push_local(&self, queue: &Queue, task: TaskRef) -> Result<(), TaskRef> {
-        match self.foreign("push_own") {
+        match self.foreign("push_local") {
             Some(other) => {
                 queue.push(task);
                 Err(other)
@@ -79,7 +79,7 @@ impl Hooks for Takes {
         }
     }
     fn is_fast_path(&self, _: Why) -> bool {
-        self.1 == "push_own"
+        self.1 == "push_local"
     }
 }
 
@@ -148,7 +148,7 @@ fn given_out_by_next() {
 /// Tries: foreign tasks out of `poll_global`. Expected: as above.
 #[test]
 fn given_out_by_overdue() {
-    program!(|world| given_out_by(world, "overdue"));
+    program!(|world| given_out_by(world, "poll_global"));
 }
 
 /// Tries: foreign tasks out of `search`. Expected: as above.
@@ -163,13 +163,13 @@ fn given_out_by_scan() {
     program!(|world| given_out_by(world, "scan"));
 }
 
-/// Tries: foreign tasks out of `relieve` and of what a compensating worker leaves behind. Expected: as
-/// above.
+/// Tries: foreign tasks out of `steal_from_stuck` and of what a compensating worker leaves behind. Expected:
+/// as above.
 #[test]
 fn given_out_by_relieve_and_leftover() {
     program!(|world| {
-        given_out_by(world, "relieve");
-        given_out_by(world, "leftover");
+        given_out_by(world, "steal_from_stuck");
+        given_out_by(world, "drain");
     });
 }
 
@@ -184,7 +184,7 @@ fn given_out_by_evict() {
 #[test]
 fn given_back_by_the_short_way_and_by_yielded() {
     program!(|world| {
-        given_out_by(world, "push_own");
+        given_out_by(world, "push_local");
         given_out_by(world, "yielded");
     });
 }

@@ -49,13 +49,13 @@ fn each_hook_panics() {
     });
 }
 
-/// Tries: `keeps` panics while the pool is built. Expected: the panic comes out of `build`; a later build
-/// works.
+/// Tries: `is_fast_path` panics while the pool is built. Expected: the panic comes out of `build`; a later
+/// build works.
 #[test]
 fn keeps_panics_while_the_pool_is_built() {
     program!(|world| {
         let panics = Panics {
-            hook: "keeps",
+            hook: "is_fast_path",
             calls: AtomicUsize::new(0),
             at: 0,
             armed: AtomicBool::new(true),
@@ -198,7 +198,7 @@ fn wrong_answers_about_whom_to_wake() {
     });
 }
 
-/// Tries: `keeps` and `watches_waits` that answer at random. Expected: every task runs.
+/// Tries: `is_fast_path` and `watches_waits` that answer at random. Expected: every task runs.
 #[test]
 fn answers_that_change() {
     struct Changes(AtomicUsize);
@@ -214,7 +214,7 @@ fn answers_that_change() {
         fn watches_waits(&self) -> bool {
             self.coin()
         }
-        fn alone(&self) -> bool {
+        fn is_only_ready(&self) -> bool {
             self.coin()
         }
         fn push_local(&self, queue: &Queue, task: TaskRef) -> Result<(), TaskRef> {
@@ -320,7 +320,7 @@ fn a_scan_that_lies() {
 fn a_policy_that_says_it_is_alone() {
     struct Alone;
     impl Hooks for Alone {
-        fn alone(&self) -> bool {
+        fn is_only_ready(&self) -> bool {
             true
         }
     }

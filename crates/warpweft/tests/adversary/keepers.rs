@@ -40,7 +40,7 @@ pub(crate) trait Hooks: Send + Sync + 'static {
     fn search(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
         queue.pop()
     }
-    fn relieve(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn steal_from_stuck(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
         queue.pop()
     }
     fn scan(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -49,7 +49,7 @@ pub(crate) trait Hooks: Send + Sync + 'static {
     fn drain(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
         None
     }
-    fn alone(&self) -> bool {
+    fn is_only_ready(&self) -> bool {
         false
     }
     fn evict(&self, queue: &Queue) -> Vec<TaskRef> {
@@ -61,20 +61,20 @@ pub(crate) trait Hooks: Send + Sync + 'static {
 /// The names of all hooks that take or give tasks, for programs that try each.
 pub(crate) const ALL: [&str; 15] = [
     "push",
-    "keeps",
-    "push_own",
+    "is_fast_path",
+    "push_local",
     "yielded",
     "watches_waits",
     "suspended",
     "next",
-    "overdue",
+    "poll_global",
     "search",
-    "relieve",
+    "steal_from_stuck",
     "scan",
-    "leftover",
-    "alone",
+    "drain",
+    "is_only_ready",
     "evict",
-    "retired",
+    "completed",
 ];
 
 pub(crate) type Queue = Locked<TaskRef>;
@@ -195,7 +195,7 @@ impl<H: Hooks> Policy for Hostile<H> {
 
     fn steal_from_stuck(shared: &Shared<H>, own: &mut Own<H>, cx: &Cx<'_>) -> Option<TaskRef> {
         let _taken = own.enter();
-        shared.hooks.relieve(&shared.queue, cx)
+        shared.hooks.steal_from_stuck(&shared.queue, cx)
     }
 
     fn scan(shared: &Shared<H>, own: &mut Own<H>, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -217,7 +217,7 @@ impl<H: Hooks> Policy for Hostile<H> {
     }
 
     fn is_only_ready(shared: &Shared<H>, _: &Own<H>) -> bool {
-        shared.hooks.alone()
+        shared.hooks.is_only_ready()
     }
 
     fn evict(shared: &Shared<H>, own: &mut Own<H>, _: u64, _: &Cx<'_>) -> Vec<TaskRef> {

@@ -63,13 +63,13 @@ fn two_hundred_runtimes_at_once() {
 /// and thread-local. Expected: it ends by itself; the task that dropped it runs to its end.
 #[test]
 fn a_runtime_is_dropped_from_inside() {
-    type Place = Arc<Mutex<Option<Runtime>>>;
+    type SharedRuntime = Arc<Mutex<Option<Runtime>>>;
     /// The lock is free while the runtime ends: its tasks may need it.
-    fn end(place: &Place) {
+    fn end(place: &SharedRuntime) {
         let runtime = place.lock().expect("a lock").take();
         drop(runtime);
     }
-    struct Ends(Place);
+    struct Ends(SharedRuntime);
     impl Drop for Ends {
         fn drop(&mut self) {
             end(&self.0);
@@ -79,7 +79,7 @@ fn a_runtime_is_dropped_from_inside() {
     program!(|world| {
         for way in 0..8 {
             for _ in 0..world.count(10) {
-                let place = Place::default();
+                let place = SharedRuntime::default();
                 let (sender, ended) = mpsc::channel();
                 let runtime = world.runtime();
                 let ends = Ends(Arc::clone(&place));

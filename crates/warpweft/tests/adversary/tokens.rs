@@ -396,7 +396,7 @@ fn tokens_dropped_inside_of_hooks() {
             self.pop("next", queue)
         }
         fn poll_global(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-            self.pop("overdue", queue)
+            self.pop("poll_global", queue)
         }
         fn scan(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
             self.pop("scan", queue)
@@ -410,7 +410,7 @@ fn tokens_dropped_inside_of_hooks() {
         }
     }
     program!(|world| {
-        for hook in ["push", "next", "overdue", "scan", "evict"] {
+        for hook in ["push", "next", "poll_global", "scan", "evict"] {
             let runtime = world
                 .builder()
                 .policy(Hostile::new(Drops(hook, AtomicUsize::new(0))).0)

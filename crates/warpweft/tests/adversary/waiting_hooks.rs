@@ -128,13 +128,13 @@ fn wait_in(world: World, hooks: &[&'static str]) {
 /// Expected: the pool closes with a panic that says why, or the wait is harmless; nothing hangs.
 #[test]
 fn the_hooks_that_push_wait() {
-    program!(|world| wait_in(world, &["push", "push_own", "yielded"]));
+    program!(|world| wait_in(world, &["push", "push_local", "yielded"]));
 }
 
 /// Tries: all ways to wait in the questions that a policy is asked. Expected: as above.
 #[test]
 fn the_questions_wait() {
-    program!(|world| wait_in(world, &["keeps", "watches_waits", "alone"]));
+    program!(|world| wait_in(world, &["is_fast_path", "watches_waits", "is_only_ready"]));
 }
 
 /// Tries: all ways to wait in the hooks that give out tasks. Expected: as above.
@@ -142,31 +142,38 @@ fn the_questions_wait() {
 fn the_hooks_that_give_out_tasks_wait() {
     program!(|world| wait_in(
         world,
-        &["next", "overdue", "search", "relieve", "scan", "leftover"]
+        &[
+            "next",
+            "poll_global",
+            "search",
+            "steal_from_stuck",
+            "scan",
+            "drain"
+        ]
     ));
 }
 
 /// Tries: all ways to wait in the hooks that only listen. Expected: as above.
 #[test]
 fn the_hooks_that_listen_wait() {
-    program!(|world| wait_in(world, &["suspended", "evict", "retired"]));
+    program!(|world| wait_in(world, &["suspended", "evict", "completed"]));
 }
 
-/// Tries: `watches_waits` and `keeps` that wait while many tasks suspend and are pushed, so that another
-/// thread gets the worker meanwhile. Expected: one thread at a time has the worker's state.
+/// Tries: `watches_waits` and `is_fast_path` that wait while many tasks suspend and are pushed, so that
+/// another thread gets the worker meanwhile. Expected: one thread at a time has the worker's state.
 #[test]
 fn a_question_that_waits_does_not_share_the_workers_state() {
-    struct Naps(&'static str, AtomicUsize);
-    impl Naps {
+    struct Sleeps(&'static str, AtomicUsize);
+    impl Sleeps {
         fn timed_park(&self, hook: &str) {
             if hook == self.0 && self.1.fetch_add(1, Ordering::Relaxed) % 16 == 3 {
                 block_on(sleep(Duration::from_micros(200)));
             }
         }
     }
-    impl Hooks for Naps {
+    impl Hooks for Sleeps {
         fn is_fast_path(&self, _: Why) -> bool {
-            self.timed_park("keeps");
+            self.timed_park("is_fast_path");
             true
         }
         fn watches_waits(&self) -> bool {
@@ -183,8 +190,8 @@ fn a_question_that_waits_does_not_share_the_workers_state() {
         }
     }
     program!(|world| {
-        for hook in ["watches_waits", "keeps"] {
-            let (policy, _) = Hostile::new(Naps(hook, AtomicUsize::new(0)));
+        for hook in ["watches_waits", "is_fast_path"] {
+            let (policy, _) = Hostile::new(Sleeps(hook, AtomicUsize::new(0)));
             let built = std::panic::catch_unwind(|| world.builder().policy(policy).build());
             let Ok(Ok(runtime)) = built else { continue };
             let handles: Vec<_> = (0..world.count(400))
@@ -297,7 +304,7 @@ fn end_in_hooks(world: World, shuts_down: bool) {
         });
         *hooks.0.0.lock().expect("a lock") = Some(runtime);
         if let Ok(handles) = inside.wait() {
-            if hook == "relieve" || hook == "leftover" {
+            if hook == "steal_from_stuck" || hook == "drain" {
                 // These may never be called: then this thread ends the runtime.
                 take(&hooks.0);
             }
