@@ -44,7 +44,7 @@
 //!   priority, for example).
 //! - A task ends with the pool in which it is. One that enters a pool just as that closes ends with it.
 //! - **No circles.** A task with a permit of a bounded pool can wait for permits only of pools behind it, of
-//!   the same runtime; otherwise two full pools could wait for each other for ever. Entering in another order
+//!   the same runtime. Otherwise two full pools could wait for each other for ever. Entering in another order
 //!   is [`EnterError::OutOfOrder`].
 //! - Each pool has its own driver for sockets and timers, made when it is first used, its own monitor and its
 //!   own blocking threads. A task keeps what it has opened in one pool when it enters another, and is woken

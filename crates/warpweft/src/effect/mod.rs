@@ -130,9 +130,11 @@ struct Exchange<E: Effect> {
 ///
 /// # Panics
 ///
-/// No handler on this stack has a clause for it (the message names the type); the thread is panicking; or
-/// there is a hook of a policy, or a closure in [`blocking`](crate::blocking()), between here and the
-/// handler. Unwinds with [`Discontinued`] if the continuation is dropped.
+/// - No handler on this stack has a clause for the effect. The message names the type.
+/// - The thread is panicking.
+/// - A hook of a policy, or a closure in [`blocking`](crate::blocking()), is between here and the handler.
+///
+/// It unwinds with [`Discontinued`] if the continuation is dropped.
 pub fn perform<E: Effect>(effect: E) -> E::Answer {
     let exchange = Exchange {
         effect: Cell::new(Some(effect)),

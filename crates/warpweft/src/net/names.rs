@@ -22,7 +22,7 @@ pub enum Addresses {
     One(SocketAddr),
     Several(Vec<SocketAddr>),
     /// A name that must be looked up, and a port.
-    StackRunner(String, u16),
+    Host(String, u16),
     /// Not a target, with the reason.
     Wrong(String),
 }
@@ -66,7 +66,7 @@ impl sealed::Target for (&str, u16) {
         let (host, port) = self;
         match host.parse::<IpAddr>() {
             Ok(ip) => Addresses::One((ip, port).into()),
-            Err(_) => Addresses::StackRunner(host.to_owned(), port),
+            Err(_) => Addresses::Host(host.to_owned(), port),
         }
     }
 }
@@ -110,7 +110,7 @@ impl Addresses {
         match self {
             Self::One(address) => Ok(vec![address]),
             Self::Several(addresses) => Ok(addresses),
-            Self::StackRunner(host, port) => {
+            Self::Host(host, port) => {
                 run_blocking(move || Ok((host, port).to_socket_addrs()?.collect())).await
             }
             Self::Wrong(reason) => Err(io::Error::new(ErrorKind::InvalidInput, reason)),
@@ -156,7 +156,7 @@ mod tests {
         let six = Addresses::One((Ipv6Addr::LOCALHOST, 80).into());
         assert_eq!("[::1]:80".addresses(), six);
         assert_eq!(("::1", 80).addresses(), six);
-        let host = Addresses::StackRunner(String::from("a.example"), 443);
+        let host = Addresses::Host(String::from("a.example"), 443);
         assert_eq!(String::from("a.example:443").addresses(), host);
     }
 

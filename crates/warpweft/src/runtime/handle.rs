@@ -33,10 +33,10 @@ use std::sync::Arc;
 ///   until its poll returns. After a wait the number may differ, and a future may be on another thread.
 ///   During the wait other tasks run under the old number. So an array with an entry for each slot needs no
 ///   lock if no entry is used across a wait.
-/// - **Without a worker** run closures of [`spawn_blocking`](Runtime::spawn_blocking) and
-///   [`blocking`](crate::blocking()) (unless the latter had to [keep its worker](crate::Threads::kept)),
-///   futures in [`block_on`](Runtime::block_on), and the rest of a closure on a runtime that shuts down. They
-///   see no number, and do not count among the `worker_slots`.
+/// - **Without a worker.** Closures of [`spawn_blocking`](Runtime::spawn_blocking) and
+///   [`blocking`](crate::blocking()) run without a worker, unless the latter had to
+///   [keep it](crate::Threads::kept). So do futures in [`block_on`](Runtime::block_on), and the rest of a
+///   closure on a runtime that shuts down. They see no number, and do not count among the `worker_slots`.
 /// - **Threads.** A worker moves to another thread with each wait of a closure that does not await. So over
 ///   time a pool of 2 workers runs closures on many threads. At any time it has
 ///   [`Threads::all`](crate::Threads::all) of them: at most `worker_slots`, one for each frame that waits or

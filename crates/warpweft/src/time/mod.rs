@@ -27,8 +27,11 @@
 //!
 //! Timers have no error values. If the runtime shuts down while an external thread waits for one of its
 //! timers, that wait ends early; tasks of the runtime end with it. The first poll panics with the reason if
-//! there can be no timer: because the system provides no poller (it is out of descriptors), this is a child
-//! made by `fork()`, or the [default runtime](crate::default_runtime) is needed and cannot be built.
+//! there can be no timer:
+//!
+//! - the system provides no poller, because it is out of descriptors;
+//! - this is a child made by `fork()`;
+//! - the [default runtime](crate::default_runtime) is needed and cannot be built.
 
 pub(crate) mod interval;
 #[cfg(doctest)]
