@@ -1,4 +1,4 @@
-//! A context of tokio around somebody's futures.
+//! A tokio context around the futures of other crates.
 
 use std::fmt;
 use std::io;
@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// A runtime of tokio for crates that cannot do without: one thread, which waits for its sockets and timers
-/// and runs what they [`tokio::spawn`].
+/// A tokio runtime for crates that need one: one thread, which polls for its sockets and timers and runs the
+/// tasks of [`tokio::spawn`].
 ///
 /// ```text
 ///   a worker of Warpweft                       the thread of tokio
@@ -21,26 +21,25 @@ use tokio::sync::oneshot;
 /// ```
 ///
 /// The future itself stays a task of Warpweft. The context is entered for each poll, and for its drop, and
-/// left again: nothing of it stays on the worker's thread while the future waits.
+/// left again: it does not stay on the worker's thread while the future waits.
 ///
 /// # Costs
 ///
 /// - A poll: a thread-local look-up and a reference count, twice.
-/// - An event of a socket or timer of tokio: a hand-over from its thread to a worker, some microseconds. What
-///   a crate spawns itself, as HTTP clients do with their connections, runs on that thread and shares its one
-///   core.
-/// - The context: a thread and three descriptors, from the first use of [`shared`](Self::shared) to the end
-///   of the process, or from [`new`](Self::new) until its last clone and its last future are gone.
+/// - An event of a tokio socket or timer: a hand-over from its thread to a worker, some microseconds. Tasks
+///   that a crate spawns itself, as HTTP clients do for their connections, run on that one thread.
+/// - The context: a thread and three descriptors. They live from the first use of [`shared`](Self::shared) to
+///   the end of the process, or from [`new`](Self::new) until the last clone and the last future are dropped.
 ///
 /// # Limits
 ///
-/// - `block_on` of a runtime of tokio is not for tasks, here no more than there: it blocks the worker.
-/// - While a *poll* is under way in a [fiber](warpweft::fiber) it must not wait in direct style (`lock`,
-///   `block_on`, `join`): the fiber would switch away with the context entered. Awaiting is what it is for.
-///   In a task, whose thread waits with it, both are right.
+/// - `block_on` of a tokio runtime must not be used in tasks, as in tokio itself: it blocks the worker.
+/// - During a *poll* in a [fiber](warpweft::fiber), the future must not wait in direct style (`lock`,
+///   `block_on`, `join`): the fiber would switch away with the context entered. It should await. In a task,
+///   whose thread waits with it, both work.
 /// - HTTP clients have deep stacks. A fiber that polls one needs more than the usual 64 KiB, above all
 ///   unoptimised: see [`Builder::fiber_stack_size`](warpweft::Builder::fiber_stack_size).
-/// - What runs on tokio's thread is no task of Warpweft: `warpweft::spawn` there goes to the default runtime.
+/// - Code on tokio's thread is not in a task of Warpweft: `warpweft::spawn` there uses the default runtime.
 /// - In a child made by `fork()` the thread is missing: make a new context, and new clients, there.
 #[derive(Debug, Clone)]
 pub struct TokioContext(Entry);
@@ -51,10 +50,10 @@ enum Entry {
     Foreign(Handle),
 }
 
-/// A runtime on a thread of its own, which ends with this value.
+/// A runtime on a separate thread, which ends with this value.
 struct Own {
     handle: Handle,
-    /// Dropped to end it.
+    /// It is dropped to end the runtime.
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -75,11 +74,11 @@ impl Own {
             .name(String::from("warpweft-tokio"))
             .spawn(move || match Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => {
-                    // Who asked waits for it below.
+                    // The thread that starts this one waits for it below.
                     let _ = started.send(Ok(runtime.handle().clone()));
-                    // An error: the sender is gone, which is what this waits for.
+                    // The result is an error when the sender is dropped, which this waits for.
                     let _ = runtime.block_on(ended);
-                    // Tasks that are left are dropped. Threads that block are not waited for.
+                    // Remaining tasks are dropped. It does not wait for threads that block.
                     runtime.shutdown_background();
                 }
                 Err(error) => drop(started.send(Err(error))),
@@ -98,47 +97,49 @@ impl Drop for Own {
     fn drop(&mut self) {
         drop(self.end.take());
         let is_here = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
-        // A task of its own may have held the last clone: that one cannot wait for its thread.
+        // A task of the runtime may have held the last clone: that task cannot wait for its thread.
         if let Some(thread) = self.thread.take().filter(|thread| !is_here(thread)) {
-            // It has no result; a panic in it has been reported.
+            // The thread has no result, and a panic in it has been reported.
             warpweft::blocking(|| drop(thread.join()));
         }
     }
 }
 
 impl TokioContext {
-    /// A runtime of its own, that ends when the last clone and the last future wrapped by it are dropped:
-    /// tasks in it are dropped, its thread is joined.
+    /// Starts a runtime, which ends when the last clone and the last future wrapped by it are dropped: its
+    /// tasks are dropped, and its thread is joined.
     ///
     /// # Errors
     ///
-    /// The system gives no thread or no descriptor.
+    /// The system starts no thread or has no descriptor.
     pub fn new() -> io::Result<Self> {
         Own::start().map(|own| Self(Entry::Own(Arc::new(own))))
     }
 
-    /// The one that the whole process shares; started at the first call that succeeds, and never ended.
+    /// Returns the context that the whole process shares. The first call that succeeds starts it, and it
+    /// never ends.
     ///
     /// # Errors
     ///
-    /// The system gives no thread or no descriptor. A later call tries again.
+    /// The system starts no thread or has no descriptor. A later call tries again.
     pub fn shared() -> io::Result<Self> {
         static SHARED: OnceLock<TokioContext> = OnceLock::new();
         if let Some(shared) = SHARED.get() {
             return Ok(shared.clone());
         }
-        // Two may start one at the same time. The second to arrive is ended and the first serves both.
+        // Two threads may start one at the same time. The second to arrive is ended, and the first serves
+        // both.
         let new = Self::new()?;
         Ok(SHARED.get_or_init(|| new).clone())
     }
 
-    /// A runtime that the caller already has, and keeps running.
+    /// Wraps a runtime that the caller has and keeps running.
     #[must_use]
     pub fn from_handle(handle: Handle) -> Self {
         Self(Entry::Foreign(handle))
     }
 
-    /// Polls `future`, and drops it, inside this context.
+    /// Returns a future that polls and drops `future` inside this context.
     ///
     /// ```
     /// use warpweft_tokio::TokioContext;
@@ -156,7 +157,7 @@ impl TokioContext {
         }
     }
 
-    /// The handle of the runtime, for crates that want it by value.
+    /// Returns the handle of the runtime, for crates that want it by value.
     #[must_use]
     pub fn handle(&self) -> &Handle {
         match &self.0 {
@@ -166,7 +167,7 @@ impl TokioContext {
     }
 }
 
-/// `future.in_tokio()?.await`.
+/// Adds `future.in_tokio()?.await` to futures.
 pub trait InTokioExt: Future + Sized {
     /// Polls the future inside the [shared](TokioContext::shared) context.
     ///
@@ -183,7 +184,7 @@ impl<F: Future> InTokioExt for F {}
 /// A future that is polled and dropped inside a [`TokioContext`]. Made by [`wrap`](TokioContext::wrap).
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct InTokio<F> {
-    /// Pinned with the whole. Empty only while it is dropped.
+    /// Pinned with the whole. `None` only while it is dropped.
     future: Option<F>,
     context: TokioContext,
 }
@@ -197,12 +198,12 @@ impl<F> fmt::Debug for InTokio<F> {
 }
 
 impl<F> InTokio<F> {
-    /// The future, pinned as the whole is, and where to poll it.
+    /// Returns the future, pinned as the whole is, and the context for its polls.
     fn parts(self: Pin<&mut Self>) -> (Pin<&mut Option<F>>, &TokioContext) {
-        // SAFETY: nothing is moved out of what this gives, below.
+        // SAFETY: nothing is moved out of the result, below.
         let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: `future` is pinned with the whole: nobody moves it (no function gives it by value or by
-        // `&mut`), it is dropped in place, and the whole is `Unpin` only if `F` is, because it contains one.
+        // SAFETY: `future` is pinned with the whole. No function gives it by value or by `&mut`, it is
+        // dropped in place, and the whole is `Unpin` only if `F` is, because it contains one.
         let future = unsafe { Pin::new_unchecked(&mut this.future) };
         (future, &this.context)
     }
@@ -223,7 +224,7 @@ impl<F: Future> Future for InTokio<F> {
 
 impl<F> Drop for InTokio<F> {
     fn drop(&mut self) {
-        // SAFETY: it is not moved any more: this is its end.
+        // SAFETY: the whole is not moved any more, because it is dropped.
         let (mut future, context) = unsafe { Pin::new_unchecked(self) }.parts();
         let _entered = context.handle().enter();
         future.set(None);
@@ -327,7 +328,7 @@ mod tests {
     /// for the bound only.
     #[test]
     fn it_is_neither_if_its_future_is_not() {
-        struct Probe<T>(std::marker::PhantomData<T>);
+        struct Check<T>(std::marker::PhantomData<T>);
         trait Without {
             fn sendable(&self) -> bool {
                 false
@@ -336,10 +337,10 @@ mod tests {
                 false
             }
         }
-        impl<T> Without for Probe<T> {}
+        impl<T> Without for Check<T> {}
         struct Movable<T>(std::marker::PhantomData<T>);
         impl<T> Without for Movable<T> {}
-        impl<T: Send> Probe<T> {
+        impl<T: Send> Check<T> {
             fn sendable(&self) -> bool {
                 true
             }
@@ -349,8 +350,8 @@ mod tests {
                 true
             }
         }
-        assert!(!Probe::<InTokio<Rc<()>>>(std::marker::PhantomData).sendable());
-        assert!(Probe::<InTokio<()>>(std::marker::PhantomData).sendable());
+        assert!(!Check::<InTokio<Rc<()>>>(std::marker::PhantomData).sendable());
+        assert!(Check::<InTokio<()>>(std::marker::PhantomData).sendable());
         assert!(!Movable::<InTokio<PhantomPinned>>(std::marker::PhantomData).movable());
         assert!(Movable::<InTokio<()>>(std::marker::PhantomData).movable());
     }

@@ -7,12 +7,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 /// hyper's [`Read`] and [`Write`] over any transport of `futures-io`: a
-/// [`TcpStream`](warpweft::net::TcpStream), a [`UnixStream`](warpweft::net::UnixStream), what a TLS crate
-/// makes of them.
+/// [`TcpStream`](warpweft::net::TcpStream), a [`UnixStream`](warpweft::net::UnixStream), or the streams of a
+/// TLS crate.
 ///
-/// Bytes go straight between hyper's buffer and the transport. `futures-io` reads into initialised memory, so
-/// a read offers no more than it is likely to need, a kilobyte at first, and sets that to zero before.
-/// hyper's shutdown is the transport's `poll_close`.
+/// Bytes go directly between hyper's buffer and the transport. `futures-io` reads into initialised memory, so
+/// a read offers only as much as it is likely to need, a kilobyte at first, and zeroes that before. hyper's
+/// shutdown is the transport's `poll_close`.
 ///
 /// ```
 /// use std::os::unix::net::UnixStream as StdStream;
@@ -32,18 +32,18 @@ use std::task::{Context, Poll, ready};
 pub struct Io<T> {
     inner: T,
     vectored: bool,
-    /// What the next read offers at most: twice as much after one that was filled, half as much after one
-    /// that would have fitted in a quarter.
+    /// The largest size that the next read offers: twice as much after one that was filled, half as much
+    /// after one that would have fitted in a quarter.
     offer: usize,
 }
 
-/// The least that a read offers: the head of most requests fits in.
+/// The smallest offer of a read: the head of most requests fits in.
 const LEAST: usize = 1 << 10;
-/// The most: a megabyte set to zero, and never filled, costs more than reading twice.
+/// The largest offer: to zero a megabyte that is never filled costs more than reading twice.
 const MOST: usize = 1 << 20;
 
 impl<T> Io<T> {
-    /// A transport that writes one buffer at a time, as TLS does: hyper copies small ones together.
+    /// Wraps a transport that writes one buffer at a time, as TLS does: hyper copies small ones together.
     pub fn new(inner: T) -> Self {
         Self {
             inner,
@@ -52,8 +52,8 @@ impl<T> Io<T> {
         }
     }
 
-    /// A transport that writes several buffers with one call, as sockets do: hyper hands bodies over without
-    /// copying them.
+    /// Wraps a transport that writes several buffers with one call, as sockets do: hyper passes bodies
+    /// without copying them.
     pub fn vectored(inner: T) -> Self {
         Self {
             vectored: true,
@@ -61,13 +61,13 @@ impl<T> Io<T> {
         }
     }
 
-    /// The transport.
+    /// Returns the transport.
     #[must_use]
     pub fn get_ref(&self) -> &T {
         &self.inner
     }
 
-    /// The transport, after hyper has given it back: see `hyper::upgrade`.
+    /// Returns the transport, after hyper has returned it: see `hyper::upgrade`.
     #[must_use]
     pub fn into_inner(self) -> T {
         self.inner
@@ -87,7 +87,8 @@ impl<T: AsyncRead + Unpin> Read for Io<T> {
             let text = format!("the transport says it read {read} bytes into a buffer of {room}");
             return Poll::Ready(Err(Error::new(ErrorKind::InvalidData, text)));
         }
-        // SAFETY: the `room` bytes after the cursor have been initialised above, and `read` is no more.
+        // SAFETY: the `room` bytes after the cursor have been initialised above, and `read` is at most
+        // `room`.
         unsafe { cursor.advance(read) };
         if read == self.offer {
             self.offer = (self.offer * 2).min(MOST);
@@ -134,7 +135,7 @@ mod tests {
     use std::pin::Pin;
     use std::task::{Context, Poll, Waker};
 
-    /// Writes two bytes and says something of its own.
+    /// A transport that writes two bytes and reports its number.
     struct Says(usize);
 
     impl AsyncRead for Says {
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(buffer.filled(), b"xyab");
     }
 
-    /// Fills what it is offered, as often as it says.
+    /// A transport that fills the offered buffer the given number of times.
     struct Fills(usize);
 
     impl AsyncRead for Fills {

@@ -2,7 +2,7 @@
 //!
 //! # HTTP
 //!
-//! hyper asks its runtime for four things. Here they are:
+//! hyper needs four things of a runtime:
 //!
 //! | hyper wants | is |
 //! |---|---|
@@ -11,9 +11,9 @@
 //! | [`Read`](hyper::rt::Read), [`Write`](hyper::rt::Write) | [`Io`] around a [`TcpStream`](warpweft::net::TcpStream), or anything of `futures-io` |
 //!
 //! A server. The handler runs in the task of its connection, where it may [`join`](warpweft::join),
-//! [`block_on`](warpweft::block_on) and lock as anywhere else in the pool; a panic in it ends its connection
-//! and no other. The repository's examples `http_server`, which ends gracefully, and `http_client`
-//! are complete programs.
+//! [`block_on`](warpweft::block_on) and lock as anywhere else in the pool. A panic in it ends only its
+//! connection. `examples/server` has the whole server, with a graceful end, and `examples/client.rs` the
+//! client.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -55,8 +55,8 @@
 //!
 //! # Crates that need tokio
 //!
-//! They look for a runtime of tokio on their thread and panic if there is none.
-//! [`in_tokio`](InTokioExt::in_tokio) gives them one:
+//! They look for a tokio runtime on their thread, and panic if there is none.
+//! [`in_tokio`](InTokioExt::in_tokio) provides one:
 //!
 //! ```
 //! use std::time::Duration;
@@ -71,7 +71,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! See [`TokioContext`] for what it costs and where it ends.
+//! See [`TokioContext`] for its costs and limits.
 
 mod context;
 mod io;

@@ -1,4 +1,4 @@
-//! What hyper spawns and what it waits for.
+//! hyper's executor and its timer.
 
 use hyper::rt::{Executor, Sleep, Timer};
 use std::pin::Pin;
@@ -6,10 +6,10 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use warpweft::time;
 
-/// Spawns what hyper has to spawn in the pool of the calling task; outside of any, in the
-/// [default runtime](warpweft::default_runtime).
+/// Spawns hyper's tasks in the pool of the calling task, or outside of any pool in the [default
+/// runtime](warpweft::default_runtime).
 ///
-/// One allocation per task. A panic in one is reported by the panic hook and harms no other.
+/// Costs one allocation per task. The panic hook reports the panic of a task, which harms no other task.
 ///
 /// # Panics
 ///
@@ -30,7 +30,7 @@ use warpweft::time;
 pub struct WarpweftExecutor(());
 
 impl WarpweftExecutor {
-    /// There is but one.
+    /// Returns the executor. All values are equal.
     #[must_use]
     pub fn new() -> Self {
         Self(())
@@ -48,7 +48,7 @@ where
 
 /// hyper's timer: the sleeps of [`warpweft::time`], with its accuracy and its panics.
 ///
-/// A sleep is one allocation, because hyper wants it in a box; to reset it costs none.
+/// A sleep costs one allocation, because hyper wants it in a box; to reset it costs none.
 ///
 /// ```
 /// use hyper::rt::Timer as _;
@@ -63,7 +63,7 @@ where
 pub struct WarpweftTimer(());
 
 impl WarpweftTimer {
-    /// There is but one.
+    /// Returns the timer. All values are equal.
     #[must_use]
     pub fn new() -> Self {
         Self(())
@@ -82,13 +82,13 @@ impl Timer for WarpweftTimer {
     fn reset(&self, sleep: &mut Pin<Box<dyn Sleep>>, deadline: Instant) {
         match sleep.as_mut().downcast_mut_pin::<WarpweftSleep>() {
             Some(own) => own.get_mut().0.reset(deadline),
-            // Another timer's: hyper has been given two.
+            // The sleep is another timer's: hyper was given two.
             None => *sleep = self.sleep_until(deadline),
         }
     }
 }
 
-/// A [`Sleep`](time::Sleep) as hyper wants it.
+/// A [`Sleep`](time::Sleep) with hyper's trait.
 #[derive(Debug)]
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct WarpweftSleep(time::Sleep);

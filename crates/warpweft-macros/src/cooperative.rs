@@ -1,4 +1,4 @@
-//! `#[cooperative]` and `cooperate!`: what may carry checks, and what is said of what may not.
+//! `#[cooperative]` and `cooperate!`: which code may carry checks, and the errors for other code.
 
 use crate::instrument::{Instrument, Mode};
 use proc_macro2::TokenStream;
@@ -6,11 +6,11 @@ use quote::ToTokens as _;
 use syn::visit_mut::VisitMut as _;
 use syn::{Error, Expr, Item, ItemFn, Signature};
 
-/// The function with checks.
+/// Returns the function with checks.
 ///
 /// # Errors
 ///
-/// There are arguments, or it is no function that checks could be in.
+/// There are arguments, or the item is not a function that can have checks.
 pub(crate) fn function(arguments: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     if !arguments.is_empty() {
         return Err(Error::new_spanned(
@@ -28,11 +28,11 @@ pub(crate) fn function(arguments: TokenStream, item: TokenStream) -> syn::Result
     Ok(function.into_token_stream())
 }
 
-/// The expression with checks in it: a closure's, an `async` block's, or its own loops'.
+/// Returns the expression with checks in it: a closure's, an `async` block's, or its loops'.
 ///
 /// # Errors
 ///
-/// It is no expression.
+/// It is not an expression.
 pub(crate) fn expression(tokens: TokenStream) -> syn::Result<TokenStream> {
     if tokens.is_empty() {
         return Err(Error::new(
@@ -41,7 +41,8 @@ pub(crate) fn expression(tokens: TokenStream) -> syn::Result<TokenStream> {
         ));
     }
     let mut expression: Expr = syn::parse2(tokens)?;
-    // Whether it stands in an async function nobody can tell here: its own loops are those of a plain one.
+    // The macro cannot see whether an async function surrounds it: its own loops get those of a plain
+    // function.
     Instrument::new(Mode::Plain).visit_expr_mut(&mut expression);
     Ok(expression.into_token_stream())
 }
@@ -68,7 +69,7 @@ fn refuse(signature: &Signature) -> syn::Result<()> {
     Ok(())
 }
 
-/// Says what it is instead, if that can be told.
+/// Replaces the error by one that names the kind of the item, if it is known.
 fn not_a_function(item: TokenStream, error: Error) -> Error {
     if let Ok(declared) = syn::parse2::<syn::TraitItemFn>(item.clone()) {
         return Error::new_spanned(

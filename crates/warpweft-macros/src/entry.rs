@@ -5,7 +5,7 @@ use quote::{ToTokens, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, Ident, ItemFn, LitInt, LitStr, Token};
 
-/// What the attribute asks of the runtime.
+/// The options of the attribute.
 #[derive(Default)]
 struct Options {
     workers: Option<LitInt>,
@@ -71,7 +71,7 @@ fn policy(input: ParseStream<'_>) -> syn::Result<LitStr> {
 
 /// # Errors
 ///
-/// It is no `async fn` without arguments, or the options are wrong.
+/// It is not an `async fn` without arguments, or the options are wrong.
 pub(crate) fn main(arguments: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let function = around(arguments, item, "main")?;
     if function.sig.ident != "main" {
@@ -105,7 +105,7 @@ pub(crate) fn test(arguments: TokenStream, item: TokenStream) -> syn::Result<Tok
     })
 }
 
-/// The function without `async`, with its body on a runtime.
+/// Returns the function without `async`, with its body on a runtime.
 fn around(arguments: TokenStream, item: TokenStream, attribute: &str) -> syn::Result<ItemFn> {
     let options: Options = syn::parse2(arguments)?;
     let mut function: ItemFn = syn::parse2(item)?;
@@ -138,7 +138,7 @@ fn around(arguments: TokenStream, item: TokenStream, attribute: &str) -> syn::Re
         syn::ReturnType::Type(_, output) => output.to_token_stream(),
     };
     let body = &function.block;
-    // A function inside gives `?` and `return` the type that they want.
+    // An inner function gives `?` and `return` the type that they need.
     let block = quote_spanned! { span=> {
         async fn body() -> #output #body
         ::warpweft::expanded::enter(#workers, #policy, body())

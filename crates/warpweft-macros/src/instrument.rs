@@ -1,4 +1,4 @@
-//! Where the checks go, and what they count.
+//! Inserts the checks, and computes what they count.
 //!
 //! ```text
 //!   fn f() {            check(3)   entry: the statements that are in no loop
@@ -10,9 +10,9 @@
 //!   }
 //! ```
 //!
-//! A check takes what stands between it and the next ones: each statement counts one, whichever branch it
-//! stands in, and each turn of a loop one more. What a macro's call expands to cannot be seen here: it counts
-//! one, and has no checks.
+//! A check takes the number of statements up to the next checks: each statement counts one, in whichever
+//! branch it is, and each iteration of a loop one more. The expansion of a macro call cannot be seen here: it
+//! counts one, and has no checks.
 
 use crate::strip;
 use proc_macro2::{Span, TokenStream};
@@ -20,10 +20,10 @@ use quote::quote_spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, ExprAsync, ExprClosure, Item, Pat, Path, Stmt, Type, parse_quote_spanned};
 
-/// What code does when a check is due.
+/// How a due check acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// It calls.
+    /// It calls a function.
     Plain,
     /// It awaits.
     Async,
@@ -34,7 +34,7 @@ impl Mode {
         if is_async { Self::Async } else { Self::Plain }
     }
 
-    /// A check for so many statements.
+    /// Returns a check for `statements` statements.
     pub(crate) fn check(self, statements: i32) -> TokenStream {
         let span = Span::mixed_site();
         match self {
@@ -48,10 +48,10 @@ impl Mode {
     }
 }
 
-/// Inserts checks into what it visits.
+/// Inserts checks into the syntax that it visits.
 pub(crate) struct Instrument {
     mode: Mode,
-    /// Statements seen since the last check that counts what follows it.
+    /// The number of statements since the last check that counts the following ones.
     seen: i32,
 }
 
@@ -60,13 +60,13 @@ impl Instrument {
         Self { mode, seen: 0 }
     }
 
-    /// The body of a function: a check at the entry, and those of its loops.
+    /// Instruments the body of a function: a check at the entry, and those of its loops.
     pub(crate) fn body(&mut self, block: &mut Block) {
         let statements = self.counted(|this| this.visit_block_mut(block));
         self.open(block, statements);
     }
 
-    /// What `visit` sees, counted apart.
+    /// Returns the statements that `visit` sees, counted separately.
     fn counted(&mut self, visit: impl FnOnce(&mut Self)) -> i32 {
         let before = std::mem::take(&mut self.seen);
         visit(self);
@@ -80,13 +80,13 @@ impl Instrument {
             .insert(0, parse_quote_spanned! { Span::mixed_site()=> { #check } });
     }
 
-    /// The body of a loop that is checked at each turn.
+    /// Instruments the body of a loop that is checked at each iteration.
     fn turn(&mut self, body: &mut Block) {
         let statements = self.turns(body);
         self.open(body, statements);
     }
 
-    /// What one turn counts.
+    /// Returns the number of statements of one iteration.
     fn turns(&mut self, body: &mut Block) -> i32 {
         self.counted(|this| this.visit_block_mut(body)).saturating_add(1)
     }
@@ -122,7 +122,7 @@ impl VisitMut for Instrument {
                     self.turn(&mut it.body);
                 }
             }
-            // A constant is computed by the compiler, and so is the length of an array.
+            // The compiler computes constants and the lengths of arrays.
             Expr::Const(_) => {}
             Expr::Repeat(it) => self.visit_expr_mut(&mut it.expr),
             other => visit_mut::visit_expr_mut(self, other),
@@ -133,8 +133,8 @@ impl VisitMut for Instrument {
         self.apart(
             Mode::of(closure.asyncness.is_some()),
             |this| match &mut *closure.body {
-                // One that is but an expression is what adaptors of iterators are given: a check would keep
-                // loops from being vectorised.
+                // A closure that is only an expression usually goes to an iterator adaptor: a check would
+                // keep its loop from being vectorised.
                 Expr::Block(it) if it.label.is_none() => this.body(&mut it.block),
                 other => this.visit_expr_mut(other),
             },
@@ -145,8 +145,8 @@ impl VisitMut for Instrument {
         self.apart(Mode::Async, |this| this.visit_block_mut(&mut block.block));
     }
 
-    // Functions inside have attributes of their own; what else is an item, a type, a path or a pattern has
-    // nothing that runs.
+    // Inner functions have their own attributes. Other items, types, paths and patterns contain nothing that
+    // runs.
     fn visit_item_mut(&mut self, _: &mut Item) {}
     fn visit_type_mut(&mut self, _: &mut Type) {}
     fn visit_path_mut(&mut self, _: &mut Path) {}
@@ -159,7 +159,7 @@ mod tests {
     use quote::{ToTokens as _, quote};
     use syn::{Block, parse_quote};
 
-    /// What the checks of the instrumented block take, in the order of the text.
+    /// Returns what the checks of the instrumented block take, in the order of the text.
     fn costs(mode: Mode, mut block: Block) -> Vec<i32> {
         Instrument::new(mode).body(&mut block);
         let text = block.into_token_stream().to_string().replace(' ', "");
@@ -208,7 +208,7 @@ mod tests {
                 ),
                 [4]
             );
-            // The loop is a statement of its surroundings; a turn is its statements and one more.
+            // The loop is a statement of its surroundings; an iteration is its statements and one more.
             assert_eq!(
                 costs(
                     mode,

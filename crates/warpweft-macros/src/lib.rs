@@ -1,17 +1,17 @@
-//! The attributes of Warpweft. They are re-exported, and documented, by the crate `warpweft`.
+//! The attributes of Warpweft. The crate `warpweft` re-exports and documents them.
 //!
 //! | file | job |
 //! |---|---|
-//! | `cooperative` | `#[cooperative]`, `cooperate!`: what may carry checks, and what is said of what may not |
-//! | `instrument` | where the checks go, and what they count |
+//! | `cooperative` | `#[cooperative]`, `cooperate!`: which code may carry checks, and the errors for other code |
+//! | `instrument` | inserts the checks, and computes what they count |
 //! | `strip` | loops over ranges, in strips with one check each |
 //! | `entry` | `#[main]`, `#[test]` |
 //!
 //! # Invariants
 //!
-//! - What is inserted has the span of the macro, so that no lint speaks of it and no name of the user's is
-//!   captured.
-//! - A program with checks computes what it computes without.
+//! - Inserted code has the span of the macro, so that no lint reports it and it captures no name of the
+//!   user's.
+//! - A program with checks has the same results as without.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -40,11 +40,11 @@ pub fn cooperate(expression: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Runs an `async fn main` on a runtime of its own.
+/// Runs an `async fn main` on a new runtime.
 ///
-/// `workers = 2` and `policy = "lifo+steal=one"` say which one; without them it is as `Builder` builds it.
-/// The body runs on the thread that calls `main`; the runtime is shut down when it has ended. A runtime that
-/// cannot be built is a panic that says why.
+/// `workers = 2` and `policy = "lifo+steal=one"` configure it; without them it has the defaults of `Builder`.
+/// The body runs on the thread that calls `main`, and the runtime is shut down when the body has ended. If
+/// the runtime cannot be built, this panics with the reason.
 #[proc_macro_attribute]
 pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
     entry::main(arguments.into(), item.into())
@@ -52,7 +52,7 @@ pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Runs an `async` test on a runtime of its own, with the options of `main`.
+/// Runs an `async` test on a new runtime, with the options of `main`.
 #[proc_macro_attribute]
 pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
     entry::test(arguments.into(), item.into())

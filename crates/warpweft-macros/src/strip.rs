@@ -1,4 +1,4 @@
-//! Loops over ranges, in strips: as many turns at a time as the budget allows, and one check for all of them.
+//! Loops over ranges, in strips: each strip has as many iterations as the budget allows, and one check.
 //!
 //! ```text
 //!   for i in a..b { body }   ──▶   match a..b {
@@ -9,9 +9,9 @@
 //!                                  }
 //! ```
 //!
-//! Only a loop that makes all its turns may be cut: a `break` would end a strip in place of the loop, and
-//! what was taken for turns that are not made would be lost. So nothing in the body may leave it, nor wait,
-//! nor loop itself (then the inner loop has the checks that count).
+//! Only a loop that makes all its iterations may be cut. A `break` would end a strip instead of the loop, and
+//! the budget for the other iterations would be lost. So nothing in the body may leave it, wait, or loop (the
+//! checks of an inner loop count instead).
 
 use crate::instrument::Mode;
 use proc_macro2::{Span, TokenStream, TokenTree};
@@ -19,7 +19,7 @@ use quote::quote_spanned;
 use syn::visit::{self, Visit};
 use syn::{Block, Expr, ExprContinue, ExprForLoop, Lifetime, Macro, RangeLimits, parse_quote_spanned};
 
-/// Macros of the standard library, of which it is known that they do not leave a loop.
+/// Macros of the standard library that do not leave a loop.
 const TAME: [&str; 16] = [
     "assert",
     "assert_eq",
@@ -39,7 +39,7 @@ const TAME: [&str; 16] = [
     "write",
 ];
 
-/// Whether the loop may be cut into strips.
+/// Returns true if the loop may be cut into strips.
 pub(crate) fn fits(it: &ExprForLoop) -> bool {
     let mut header = &*it.expr;
     while let Expr::Paren(inner) = header {
@@ -53,7 +53,7 @@ pub(crate) fn fits(it: &ExprForLoop) -> bool {
     bounded && stays(&it.body, it.label.as_ref().map(|label| &label.name))
 }
 
-/// The same loop in strips, whose turns count so many statements each.
+/// Returns the same loop in strips, whose iterations count `statements` statements each.
 pub(crate) fn in_strips(it: &ExprForLoop, mode: Mode, statements: i32) -> Expr {
     let ExprForLoop {
         attrs,
@@ -64,7 +64,7 @@ pub(crate) fn in_strips(it: &ExprForLoop, mode: Mode, statements: i32) -> Expr {
         ..
     } = it;
     let check = mode.check(1);
-    // A `match` keeps what the header's expression made until the loop is over, as `for` does.
+    // A `match` keeps the temporaries of the header until the loop has ended, as `for` does.
     let strips = quote_spanned! { Span::mixed_site()=>
         #(#attrs)*
         match #expr {
@@ -79,19 +79,19 @@ pub(crate) fn in_strips(it: &ExprForLoop, mode: Mode, statements: i32) -> Expr {
     parse_quote_spanned! { Span::mixed_site()=> #strips }
 }
 
-/// Whether nothing in the body leaves it before its end, waits, or loops.
+/// Returns true if nothing in the body leaves it before its end, waits, or loops.
 fn stays(body: &Block, label: Option<&Lifetime>) -> bool {
-    let mut look = Look { label, stays: true };
+    let mut look = BodyCheck { label, stays: true };
     look.visit_block(body);
     look.stays
 }
 
-struct Look<'a> {
+struct BodyCheck<'a> {
     label: Option<&'a Lifetime>,
     stays: bool,
 }
 
-impl<'ast> Visit<'ast> for Look<'_> {
+impl<'ast> Visit<'ast> for BodyCheck<'_> {
     fn visit_expr(&mut self, expression: &'ast Expr) {
         match expression {
             Expr::Await(_)
@@ -115,7 +115,7 @@ impl<'ast> Visit<'ast> for Look<'_> {
     }
 }
 
-/// Whether arguments of a macro have anything that may leave a loop.
+/// Returns true if the arguments of a macro contain anything that may leave a loop.
 fn may_leave(tokens: TokenStream) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Group(group) => may_leave(group.stream()),

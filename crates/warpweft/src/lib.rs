@@ -1,7 +1,7 @@
 //! One runtime for compute and I/O, under a scheduling policy that you pick, compose or write.
 //!
-//! A [`Runtime`] is a pool of workers. Its tasks are futures and closures; what runs next, and where, its
-//! policy says: [`Fifo`], [`Lifo`], a text such as `lifo+steal=one`, or your own [`Policy`].
+//! A [`Runtime`] is a pool of workers. Its tasks are futures and closures. A policy decides which task runs
+//! next, and on which worker: [`Fifo`], [`Lifo`], a text such as `lifo+steal=one`, or your own [`Policy`].
 //!
 //! ```
 //! use warpweft::{Lifo, Runtime};
@@ -19,38 +19,39 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Which kind of task
+//! # Which function to call
 //!
-//! | you have | say | its result |
+//! | you have | call | its result |
 //! |---|---|---|
 //! | a future | [`spawn`] | by awaiting the handle |
 //! | a closure that computes | [`spawn_job`] | by awaiting the handle |
 //! | a closure that waits, in direct style | [`fiber::spawn`] | by awaiting the handle |
-//! | a closure that nobody waits for | [`spawn_detached`] | none; the cheapest |
-//! | a closure that blocks in the system | [`blocking`]: here, and it may borrow; [`spawn_blocking`]: elsewhere | in place; by awaiting |
+//! | a closure whose result you do not need | [`spawn_detached`] | none; the cheapest |
+//! | a closure that makes a blocking system call | [`blocking`]: here, and it may borrow; [`spawn_blocking`]: on another thread | in place; by awaiting |
 //! | two futures, in a tree of them | [`join_async`] | by awaiting |
-//! | futures that all end before yours goes on | [`scope_async`] | by awaiting |
+//! | futures that must all end before yours continues | [`scope_async`] | by awaiting |
 //! | futures that borrow from here | [`Scope::spawn_future`] | by awaiting, or when all have ended |
 //! | a stream of futures | [`par_buffered`](stream::ParStream::par_buffered), [`pipeline`](stream::pipeline) | as a stream |
 //! | two or many closures that borrow from here | [`join`], [`scope`], [`par_for`], [`par_chunks_mut`] | when all have ended |
 //! | a file, or a name of a host | [`fs`], [`net::lookup`] | by awaiting |
 //!
-//! From a thread that is no worker: [`Runtime::spawn`], [`Runtime::install`], [`JoinHandle::wait`],
-//! [`block_on`]. These wait, and they may do so in a task, too: its thread gives its worker away meanwhile.
+//! A thread that is no worker uses [`Runtime::spawn`], [`Runtime::install`], [`JoinHandle::wait`] and
+//! [`block_on`]. The last three wait. A task may call them, too: its thread passes its worker on to another
+//! thread while it waits.
 //!
 //! # What is promised
 //!
-//! - A panic in a task is its joiner's [`JoinError::Panicked`]; it harms no other task.
-//! - Dropping a handle detaches its task. Dropping the runtime ends every task; no joiner waits for ever. The
-//!   drop itself waits for closures that run, without a limit of time: [`Runtime::shutdown`].
-//! - A task from outside, or one that yielded, runs after a bounded number of others, whatever the order of
-//!   the policy.
-//! - A wait runs nobody else's work on top of the frame that waits: a lock may be held across a [`join`], and
-//!   one worker is enough for tasks that wait for each other. (A thread that blocks in a lock of the system
-//!   itself keeps its worker, unless it says [`blocking`].)
-//! - Code that says [`cooperative`](mod@cooperative) gives way to other fibers and tasks while it computes.
-//! - A worker that is stuck in one task does not hold up what waits behind it: [`Builder::stuck_after`].
-//! - An idle pool makes no wake-ups: no timer, no polling.
+//! - A task that panics harms no other task. Its joiner gets [`JoinError::Panicked`].
+//! - Dropping a handle detaches its task. Dropping the runtime ends every task, and no joiner waits for ever.
+//!   The drop waits for closures that are running, without a time limit: see [`Runtime::shutdown`].
+//! - A task from outside the pool, or one that yielded, runs after a bounded number of others, whatever the
+//!   order of the policy.
+//! - A wait never runs another task on top of the frame that waits. So a lock may be held across a [`join`],
+//!   and one worker is enough for tasks that wait for each other. A thread that blocks in a system call or a
+//!   lock of `std` keeps its worker, unless it does so inside [`blocking`].
+//! - [Cooperative](mod@cooperative) code yields to other fibers and tasks while it computes.
+//! - A worker that is stuck in one task does not delay the tasks behind it: see [`Builder::stuck_after`].
+//! - An idle pool does not wake up: it has no periodic timer and does not poll.
 //!
 //! # Features
 //!
@@ -65,29 +66,30 @@
 //!
 //! # `fork()`
 //!
-//! A child made by `fork()` has one thread, the one that forked; the workers stay in the parent. In the child
-//! no task of the parent runs and none is dropped.
+//! A child process made by `fork()` has one thread, a copy of the one that forked. The workers stay in the
+//! parent. In the child, no task of the parent runs and none is dropped.
 //!
-//! - **Any thread** may build a runtime in the child and use it. What is asked of the parent's is an error:
-//!   [`JoinError::Forked`], for the handles of its tasks, too, [`SpawnError::Forked`],
-//!   [`BlockingError::Forked`], [`EnterError::Forked`]. A [timer](time) of it is a panic, and its end does
-//!   nothing. A wait that nothing can end, because the child has no other thread, is a panic.
-//! - **A task** that forks goes on in the child, too, and is alone there: its forks run in place, and a fiber
-//!   waits as a thread does. When it returns, **the child ends**, as by `_exit`: with status 0, or with 101
-//!   if it panicked. No destructor runs beside the task's own, and no buffer is flushed. A future that awaits
-//!   goes on when a thread of the child wakes it; if there is none, the child ends with
-//!   101. So it is with a closure of [`spawn_blocking`], and with a waker or a destructor that the runtime
-//!   calls.
-//! - A [`join`] or a [`scope`] panics in the child if another worker had taken a part of it. Such a part that
-//!   forks ends the child with 0 when it is done.
-//! - A hook of a [policy](Policy) does not return in the child, which ends at once with 101.
+//! - **Any thread** may build a runtime in the child and use it. A request to a runtime of the parent returns
+//!   an error: [`JoinError::Forked`] (also from handles of its tasks), [`SpawnError::Forked`],
+//!   [`BlockingError::Forked`] or [`EnterError::Forked`]. A [timer](time) of the parent's runtime panics.
+//!   Dropping that runtime does nothing. A wait that can never end, because the child has no other thread,
+//!   panics.
+//! - **A task** that forks also continues in the child, alone: its forks run in place, and its fiber waits by
+//!   blocking the thread. When the task returns, **the child ends** as by `_exit`, with status 0, or with 101
+//!   if the task panicked. No destructor outside the task runs, and no buffer is flushed. A future that
+//!   awaits continues when a thread of the child wakes it; if there is no such thread, the child ends with
+//!   101. The same holds for a closure of [`spawn_blocking`], and for a waker or a destructor that the
+//!   runtime calls.
+//! - A [`join`] or a [`scope`] panics in the child if another worker had taken a part of it. If such a part
+//!   forks, its child ends with status 0 when the part is done.
+//! - A [policy](Policy) hook never returns in the child, which ends at once with status 101.
 //!
-//! What holds for every process with threads holds here: a lock that another thread had taken stays taken in
-//! the child. If a thread that is none of a runtime's starts or ends just when another one forks, a child
-//! that starts threads may wait for ever for a lock of the standard library.
+//! As in every process with threads, a lock that another thread held at the fork stays locked in the child.
+//! If a thread outside the runtime starts or ends just when another thread forks, the child may wait for ever
+//! for a lock of the standard library when it starts threads.
 //!
-//! Children of `vfork`, `clone` and `posix_spawn`, which [`Command`](std::process::Command) uses, run a
-//! program and are not concerned.
+//! Children of `vfork`, `clone` and `posix_spawn`, which [`Command`](std::process::Command) uses, run a new
+//! program and are not affected.
 #![deny(missing_docs)]
 
 pub mod compose;
@@ -138,7 +140,7 @@ pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec, Pres
 pub use warpweft_queue as queue;
 pub use warpweft_task::{JoinError, JoinHandle, TaskInfo};
 
-/// What the macros' expansions call. No part of what is promised to stay.
+/// The macros' expansions use this module. It is not part of the stable interface.
 #[doc(hidden)]
 pub mod expanded {
     pub use crate::cooperative::{check, is_due, pause, strip};

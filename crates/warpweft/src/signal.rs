@@ -1,4 +1,4 @@
-//! Signals of the system.
+//! Signals of the operating system.
 
 use super::io::handle::Async;
 use signal_hook_registry::{SigId, register, unregister};
@@ -11,13 +11,13 @@ const SIGINT: i32 = 2;
 
 /// Waits for the next Ctrl-C.
 ///
-/// From its first poll on, Ctrl-C does not end the process any more, also not when nobody waits: who wants
-/// that calls [`exit`](std::process::exit). Everyone who waits at that moment is told. Costs two descriptors
-/// while it waits.
+/// After its first poll, Ctrl-C does not end the process any more, even if no task waits for it. A program
+/// that still wants to end calls [`exit`](std::process::exit). All tasks that wait at that moment are woken.
+/// Costs two descriptors while it waits.
 ///
 /// # Errors
 ///
-/// The system gives no descriptors, or as [`Async::new`].
+/// The system provides no descriptors, or as [`Async::new`].
 ///
 /// ```no_run
 /// let runtime = warpweft::Runtime::builder().workers(2).build()?;
@@ -31,19 +31,19 @@ pub async fn ctrl_c() -> io::Result<()> {
     let reader = Async::new(reader)?;
     let here = process::generation();
     let tell = move || {
-        // A forked child has the same pipe: its signals are not ours.
+        // A forked child shares the pipe, but its signals are not meant for this process.
         if process::generation() == here {
-            // One byte is enough: if there is no room, there are bytes.
+            // One byte is enough: if the pipe is full, it has bytes already.
             let _ = rustix::io::write(&writer, &[0]);
         }
     };
-    // SAFETY: the action does what may be done in a signal handler: it reads an atomic and writes to a
+    // SAFETY: the action does only what a signal handler may do: it reads an atomic and writes to a
     // descriptor that it owns, which does not block.
     let _registered = Registered(unsafe { register(SIGINT, tell) }?);
     reader.read_with(|mut pipe| pipe.read(&mut [0])).await.map(drop)
 }
 
-/// Takes the action off when dropped.
+/// Unregisters the action when dropped.
 struct Registered(SigId);
 
 impl Drop for Registered {

@@ -13,34 +13,34 @@ use warpweft::{JoinError, JoinHandle, PolicySpec, Runtime, spawn, spawn_job};
 
 const TASKS: usize = 2_000;
 
-/// Cancellations are counted for the whole process, so those of another test make a policy look for what is
-/// not there. One test at a time.
+/// Cancellations are counted for the whole process, so those of another test make a policy look for tasks
+/// that are not there. Therefore one test runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-fn alone() -> MutexGuard<'static, ()> {
+fn one_test_at_a_time() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Counts its drops.
-struct Held(Arc<AtomicUsize>);
+struct CountsDrops(Arc<AtomicUsize>);
 
-impl Drop for Held {
+impl Drop for CountsDrops {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-/// What the tasks of a test hold and see.
+/// What the tasks of a test own and record.
 #[derive(Clone, Default)]
 struct Log {
     dropped: Arc<AtomicUsize>,
-    /// How much had been dropped when the n-th task ran.
+    /// The number of drops when the n-th task ran.
     seen: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Log {
     fn job(&self) -> impl FnOnce() + Send + 'static {
-        let (held, log) = (Held(Arc::clone(&self.dropped)), self.clone());
+        let (held, log) = (CountsDrops(Arc::clone(&self.dropped)), self.clone());
         move || {
             let dropped = log.dropped.load(Ordering::SeqCst);
             log.seen.lock().expect("unpoisoned").push(dropped);
@@ -55,7 +55,7 @@ fn runtime(policy: &str) -> Runtime {
     builder.policy_spec(spec).build().expect("a worker")
 }
 
-/// Fills the queues of a worker that is kept busy, cancels a half of what lies there, and lets it go on.
+/// Fills the queues of a worker that is kept busy, cancels half of the tasks, and lets the worker continue.
 fn half_is_cancelled(policy: &str, from_outside: bool) {
     let runtime = runtime(policy);
     let log = Log::default();
@@ -91,7 +91,7 @@ fn half_is_cancelled(policy: &str, from_outside: bool) {
     assert_eq!(log.dropped.load(Ordering::SeqCst), TASKS, "{policy}");
     let seen = log.seen.lock().expect("unpoisoned");
     assert_eq!(seen.len(), TASKS / 2, "{policy}");
-    // The worker looks up once in 61 tasks, a cancelled one that it meets included; then all are gone.
+    // The worker looks once in 61 tasks, a cancelled one that it meets included; then all are gone.
     assert!(
         seen[70] >= TASKS / 2,
         "{policy}: when the 70th ran, {} were dropped",
@@ -103,7 +103,7 @@ fn half_is_cancelled(policy: &str, from_outside: bool) {
 
 #[test]
 fn cancelled_tasks_leave_every_queue_before_their_turn() {
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     for policy in [
         "fifo",
         "lifo",
@@ -123,10 +123,10 @@ fn cancelled_tasks_leave_every_queue_before_their_turn() {
     }
 }
 
-/// One among very many is not worth a look at all of them: it is found when its turn comes.
+/// One among very many is not worth a search: it is found when its turn comes.
 #[test]
 fn few_among_many_wait_for_their_turn() {
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     let runtime = runtime("fifo");
     let log = Log::default();
     let (go, gate) = mpsc::channel::<()>();
@@ -150,7 +150,7 @@ fn few_among_many_wait_for_their_turn() {
     );
 }
 
-/// What a cancelled task's `Drop` does is what a task does: it may spawn, and it may wait.
+/// The `Drop` of a cancelled task may spawn and wait, as a task may.
 #[test]
 fn a_drop_that_spawns_and_waits_is_no_trouble() {
     struct Busy(Arc<AtomicUsize>);
@@ -161,7 +161,7 @@ fn a_drop_that_spawns_and_waits_is_no_trouble() {
             let _ = child.wait();
         }
     }
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     for workers in [1, 2, 4] {
         let runtime = Runtime::builder().workers(workers).build().expect("workers");
         let ran = Arc::new(AtomicUsize::new(0));

@@ -1,5 +1,5 @@
-//! Cooperative code gives way while it computes, stops when it is cancelled, and computes what it would
-//! compute anyway.
+//! Cooperative code yields while it computes, stops when it is cancelled, and has the same results as without
+//! checks.
 #![cfg(all(feature = "macros", not(any(warpweft_loom, warpweft_shuttle))))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,14 +11,14 @@ fn runtime(workers: usize, quantum: u32) -> Runtime {
     Runtime::builder()
         .workers(workers)
         .quantum(quantum)
-        // A compensating worker would run what a hog keeps from running.
+        // A compensating worker would run the tasks that a hog keeps from running.
         .stuck_after(None)
         .build()
         .expect("threads")
 }
 
-/// Hogs until the other one has come as far: neither ends unless both run. Who starts after the other one has
-/// got there has no turn.
+/// Computes until the other fiber has come as far: neither ends unless both run. If one starts after the
+/// other has finished, it returns at once.
 #[cooperative]
 fn hog(mine: &AtomicU64, others: &AtomicU64) -> u64 {
     let mut turns = 0;
@@ -62,7 +62,7 @@ fn two_futures_on_one_worker_both_progress() {
     assert!(turns.iter().any(|&turns| turns >= 1000), "{turns:?}");
 }
 
-/// Each loop that there is, and the ways through it.
+/// Every kind of loop, and the ways through it.
 #[cooperative]
 fn loops(n: u64) -> Vec<u64> {
     let mut seen = Vec::new();
@@ -333,7 +333,7 @@ fn a_runtime_that_shuts_down_stops_them() {
     }
 }
 
-/// How many other fibers run while `body` does.
+/// Returns how many other fibers run while `body` does.
 fn others_during(body: impl FnOnce() + Send + 'static) -> usize {
     let runtime = runtime(1, 10);
     let count = Arc::new(AtomicUsize::new(0));
@@ -412,7 +412,7 @@ fn uncooperative_code_does_not_switch() {
 fn an_uncooperative_fiber_that_waits_lets_others_give_way() {
     let during = others_during(|| {
         uncooperative(|| {
-            // A wait is a wait; the other fiber is not uncooperative for it.
+            // A wait yields as usual; the other fiber is not uncooperative.
             let hogs = fiber::spawn(|| work(1000));
             hogs.wait().expect("no panic");
         });

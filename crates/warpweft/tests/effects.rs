@@ -1,4 +1,4 @@
-//! Effects: who handles what, once, on which stack; and what waits, panics and ends do to a body.
+//! Effects: which handler handles what, once, on which stack; and how waits, panics and ends affect a body.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use std::cell::{Cell, RefCell};
@@ -26,7 +26,8 @@ fn answering<T: 'static>(answer: u32) -> Handler<'static, T> {
     Handler::new().on(move |Ask, k| k.resume(answer))
 }
 
-/// Without compensating workers, which would move a step to another thread where the machine is slow.
+/// Builds a runtime without compensating workers, which would move a step to another thread on a slow
+/// machine.
 fn runtime(workers: usize) -> Runtime {
     let builder = Runtime::builder().workers(workers).stuck_after(None);
     builder.build().expect("a runtime")
@@ -48,8 +49,7 @@ fn panics<R>(body: impl FnOnce() -> R) -> String {
     }
 }
 
-/// Calls `body` everywhere: on a thread of its own, in a job, in a future, in a fiber; with 1, 2 and 4
-/// workers.
+/// Calls `body` on a new thread, in a job, in a future and in a fiber, with 1, 2 and 4 workers.
 fn everywhere(body: fn()) {
     body();
     for workers in [1, 2, 4] {
@@ -62,7 +62,7 @@ fn everywhere(body: fn()) {
     }
 }
 
-/// Notes that it is dropped.
+/// Records that it is dropped.
 struct Dropped(Rc<RefCell<Vec<&'static str>>>, &'static str);
 impl Drop for Dropped {
     fn drop(&mut self) {
@@ -148,7 +148,7 @@ fn the_nearest_handler_that_has_the_type_is_found() {
     });
 }
 
-/// The clause's own effects are the next handler's, not its own.
+/// The next handler handles the clause's own effects.
 #[test]
 fn a_clause_may_perform_outwards() {
     everywhere(|| {
@@ -207,7 +207,7 @@ fn a_handler_is_of_its_stack() {
 }
 
 #[test]
-fn a_strand_goes_on_under_the_handler_that_runs_it() {
+fn a_coroutine_continues_under_the_handler_that_runs_it() {
     everywhere(|| {
         let kept = RefCell::new(None);
         let mut first = Handler::returning(Some).on(|Ask, k| {
@@ -244,7 +244,7 @@ fn what_is_not_answered_is_unwound() {
             },
             Handler::new().on(|Ask, k: Continuation<Ask, ()>| drop(k)),
         );
-        // Innermost first, and before the clause went on.
+        // Innermost first, and before the clause continued.
         assert_eq!(*dropped.borrow(), ["second", "first"]);
     });
 }
@@ -269,7 +269,7 @@ fn a_body_sees_that_it_is_discontinued_each_time() {
 }
 
 #[test]
-fn a_strand_that_never_began_drops_its_body() {
+fn a_coroutine_that_never_began_drops_its_body() {
     let dropped = Rc::new(RefCell::new(Vec::new()));
     let body = Dropped(Rc::clone(&dropped), "body");
     drop(Coroutine::new(move || drop(body)));
@@ -278,7 +278,7 @@ fn a_strand_that_never_began_drops_its_body() {
     assert_eq!(*dropped.borrow(), ["body", "with a stack"]);
 }
 
-/// Its stack stays, and so does what lies on it: a fork that somebody else runs still finds it.
+/// Its stack stays with everything on it: a fork that another worker runs still finds it.
 #[test]
 fn a_leaked_continuation_is_never_unwound() {
     let runtime = runtime(2);
@@ -321,7 +321,7 @@ fn a_panic_of_the_body_comes_out() {
             );
         });
         assert_eq!(said, "the body's");
-        // Through two handlers, with its payload; and the thread is not panicking afterwards.
+        // Through two handlers, with its payload; afterwards the thread is not panicking.
         let payload =
             catch_unwind(|| handle(|| handle(|| panic_any(7_u8), answering::<()>(1)), answering(1)));
         assert_eq!(payload.expect_err("it panics").downcast_ref(), Some(&7_u8));
@@ -372,7 +372,7 @@ fn a_panic_while_it_is_discontinued() {
             );
         });
         assert_eq!(said, "of its own");
-        // A destructor does not unwind: the hook has told it.
+        // A destructor does not unwind; the hook has reported the panic.
         handle(panicking, Handler::<()>::new().on(|Ask, k| drop(k)));
     });
 }
@@ -430,7 +430,7 @@ fn a_body_waits_everywhere() {
     });
 }
 
-/// What the host has forked must not wait for the body: the body may wait for it.
+/// Forks of the handler's stack must not wait for the body, because the body may wait for them.
 #[test]
 fn the_hosts_forks_are_others_to_run_when_a_body_waits() {
     for workers in [1, 2] {
@@ -446,7 +446,7 @@ fn the_hosts_forks_are_others_to_run_when_a_body_waits() {
     }
 }
 
-/// Bodies are suspended in the middle of joins, and their handler runs in the middle of one of its own.
+/// Bodies are suspended in the middle of joins, and their handler runs in the middle of another join.
 #[test]
 fn an_effect_in_the_middle_of_joins() {
     let schedule = || {
@@ -483,7 +483,7 @@ fn an_effect_in_the_middle_of_joins() {
     }
 }
 
-/// In `blocking` the thread has given its worker away: the handler's task could not end.
+/// In `blocking` the thread has released its worker: the handler's task could not end.
 #[test]
 fn in_blocking_only_with_a_handler_of_its_own() {
     everywhere(|| assert_eq!(blocking(|| handle(|| perform(Ask), answering(3))), 3));
@@ -501,7 +501,8 @@ fn in_blocking_only_with_a_handler_of_its_own() {
     }
 }
 
-/// Two fibers hand a body over: it goes on on top of the other one, waits there, and is switched with it.
+/// A fiber passes a body to another one: it continues on top of that fiber, waits there, and switches with
+/// it.
 #[test]
 fn a_body_moves_between_fibers_of_its_thread() {
     thread_local!(static KEPT: RefCell<Option<Coroutine<u32>>> = const { RefCell::new(None) });
@@ -530,7 +531,8 @@ fn a_body_moves_between_fibers_of_its_thread() {
     assert_eq!(second.wait().expect("no panic"), 111);
 }
 
-/// A pool visited by the body is the body's; one visited by who runs it is found as long as that lasts.
+/// If the body enters a pool, that pool belongs to the body; one that its runner has entered is found as long
+/// as that lasts.
 #[test]
 fn what_is_visited_is_of_the_stack() {
     let named = |name: &str| {
@@ -659,7 +661,7 @@ fn as_many_bodies_as_there_are_stacks() {
     );
 }
 
-/// What a thread-local keeps of a pool's thread is leaked, not run on a thread without its pool.
+/// Values that a pool thread's thread-locals keep are leaked, and do not run on a thread without its pool.
 #[test]
 fn a_thread_local_keeps_a_continuation() {
     thread_local!(static KEPT: RefCell<Option<Continuation<Ask, ()>>> = const { RefCell::new(None) });

@@ -1,4 +1,4 @@
-//! A forked child has a pool without workers: it says so, and does not hang.
+//! A forked child has a pool without workers: it returns errors, and does not hang.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 
 use warpweft::{BlockingError, JoinError, Runtime, SpawnError, blocking};
@@ -27,7 +27,7 @@ fn a_forked_child_is_told_and_may_build_its_own_runtime() {
     }
     assert_eq!(end_of(child), 0);
 
-    // A task that forks: in the child its thread is alone, and there is nobody to give its worker to.
+    // A task that forks: in the child its thread is alone, and no thread can take its worker.
     let forks = || {
         // SAFETY: as above.
         let child = unsafe { libc::fork() };

@@ -1,5 +1,5 @@
 //! What the system does to a program that waits: no more descriptors, interrupted calls, a forked child. Each
-//! in a child process of its own, because limits, timers and forks are the whole process's.
+//! test has a child process, because limits, timers and forks affect the whole process.
 #![cfg(target_os = "linux")]
 #![cfg(all(
     feature = "net",
@@ -222,7 +222,7 @@ fn ctrl_c_is_told_to_everyone_who_waits() {
     in_child("ctrl_c_is_told_to_everyone_who_waits", || {
         both_ways(|runtime| {
             runtime.block_on(async {
-                // Once polled, it no longer ends this process, also when nobody waits.
+                // Once polled, it no longer ends this process, even when no task waits.
                 let early = timeout(Duration::from_millis(1), warpweft::signal::ctrl_c()).await;
                 assert!(early.is_err(), "nobody has pressed it");
                 let interrupt = || {
@@ -270,7 +270,7 @@ fn an_idle_pool_sleeps() {
     });
 }
 
-/// How often the threads of the pool have gone to sleep so far.
+/// Returns how often each thread of the pool has gone to sleep.
 fn switches() -> Vec<(String, String)> {
     let read = |path: std::path::PathBuf| {
         let mut text = String::new();

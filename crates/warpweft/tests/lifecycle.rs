@@ -1,4 +1,4 @@
-//! A runtime's life: bad requests, shutdown, policies that misbehave, idleness.
+//! The life cycle of a runtime: bad requests, shutdown, policies that misbehave, idleness.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 #![allow(
     clippy::disallowed_methods,
@@ -191,11 +191,11 @@ fn many_runtimes_come_and_go() {
     }
 }
 
-/// One queue for all. Its hooks do as the test says.
+/// One queue for all. Its hooks do what the test says.
 struct Central<H>(Arc<H>);
 
 trait Hooks: Send + Sync + 'static {
-    /// Called with every token that is pushed; what it gives back is kept.
+    /// Called with every runnable that is pushed; the policy keeps what it returns.
     fn push(&self, task: TaskRef) -> Option<TaskRef> {
         Some(task)
     }
@@ -294,8 +294,8 @@ fn a_policy_that_panics_closes_its_pool_and_nothing_hangs() {
                         })
                     })
                     .collect();
-                // Whatever the answer is, each joiner gets one. `Dropped`: the token went with the hook's
-                // panic.
+                // Each joiner gets an answer, whichever it is. `Dropped`: the runnable was lost with the
+                // hook's panic.
                 for handle in handles {
                     match handle.wait() {
                         Ok(Ok(_) | Err(JoinError::Shutdown | JoinError::Dropped)) => {}
@@ -395,7 +395,7 @@ fn a_policy_hears_of_the_end_of_every_task() {
     };
     runtime.spawn_job(|| ()).detach();
     heard(1);
-    // Nobody could ever wake it: it is cancelled when it suspends.
+    // No thread could ever wake it: it is cancelled when it suspends.
     runtime.spawn(std::future::pending::<()>()).detach();
     heard(1 + 8);
     // It sleeps, and is cancelled later.
@@ -465,7 +465,7 @@ fn a_policy_with_the_wrong_number_of_locals_is_refused() {
     );
 }
 
-/// Voluntary and involuntary switches of this process's threads whose names begin with `name`.
+/// Returns the voluntary and involuntary switches of this process's threads whose names begin with `name`.
 #[cfg(target_os = "linux")]
 fn switches(name: &str) -> u64 {
     let mut sum = 0;

@@ -1,5 +1,4 @@
-//! A hundred thousand fibers that wait at the same time: what they cost. Alone in its process, which it
-//! measures.
+//! The cost of a hundred thousand fibers that wait at the same time. Alone in its process, which it measures.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(
     clippy::disallowed_methods,
@@ -13,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::{JoinError, JoinHandle, Runtime, fiber};
 
-/// Resident bytes and mappings of this process.
+/// Returns the resident bytes and the mappings of this process.
 fn process() -> (usize, usize) {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
     let pages = statm
@@ -24,7 +23,7 @@ fn process() -> (usize, usize) {
     (pages.expect("a number") * 4096, maps.lines().count())
 }
 
-/// Whether the kernel has guards that cost no mapping.
+/// Returns true if the kernel has guards that cost no mapping.
 fn has_marks() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux");
     let mut numbers = release.split('.').map_while(|part| part.parse::<u32>().ok());
@@ -33,7 +32,7 @@ fn has_marks() -> bool {
 
 type Wakers = Arc<Mutex<Option<Vec<Waker>>>>;
 
-/// Spawns so many fibers, and returns when all of them wait for the wakers to be taken and woken.
+/// Spawns that many fibers, and returns when all of them have left their wakers and wait.
 fn crowd(runtime: &Runtime, fibers: usize, wakers: &Wakers) -> Vec<JoinHandle<usize>> {
     let handles = (0..fibers)
         .map(|n| {

@@ -1,5 +1,5 @@
-//! A hundred thousand futures that wait at the same time, under the policies that hide latency: what they
-//! cost. Alone in its process, which it measures.
+//! The cost of a hundred thousand futures that wait at the same time, under the policies that hide latency.
+//! Alone in its process, which it measures.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(clippy::disallowed_methods, reason = "the process itself is what is tested")]
 
@@ -11,10 +11,10 @@ use warpweft::{JoinError, JoinHandle, Runtime, spawn};
 
 const LEAVES: usize = 100_000;
 
-/// What each of them may cost: the task, its timer, and its deque.
+/// The most that each of them may cost: the task, its timer, and its deque.
 const MOST: usize = 300;
 
-/// Resident bytes of this process.
+/// Returns the resident bytes of this process.
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
     let pages = statm
@@ -33,8 +33,8 @@ fn until(done: impl Fn() -> bool) {
     }
 }
 
-/// Leaves are spawned by a task, so that they lie in its deque, and each leaves a deque behind when it begins
-/// to wait.
+/// A task spawns the leaves, so that they are in its deque, and each leaves a deque behind when it begins to
+/// wait.
 fn leaves(policy: &str) {
     let runtime = Runtime::builder()
         .workers(2)

@@ -1,4 +1,4 @@
-//! The system gives no more threads. Alone in its process, because the refusal is everybody's.
+//! The system starts no more threads. Alone in its process, because the refusal affects all threads.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use std::sync::mpsc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use warpweft::{BlockingError, BuildError, JoinError, Runtime, blocking, spawn_blocking, spawn_job};
 use warpweft_platform::thread::refuse;
 
-/// One test, because of what it changes.
+/// One test, because it changes the whole process.
 #[test]
 fn threads_that_cannot_be_had() {
     refuse(1);
@@ -21,7 +21,7 @@ fn threads_that_cannot_be_had() {
         .build()
         .expect("one worker");
 
-    // With no thread there, an error, not a task that nobody will ever run (tokio#8406).
+    // Without a thread there must be an error, not a task that never runs (tokio#8406).
     refuse(1);
     let refused = runtime.try_spawn_blocking(|| 7).expect_err("no thread");
     assert!(matches!(refused.error(), BlockingError::NoThread(_)), "{refused}");
@@ -30,7 +30,7 @@ fn threads_that_cannot_be_had() {
     let task = runtime.spawn(async { spawn_blocking(|| 7).await });
     let error = task.wait().expect("no panic").expect_err("no thread");
     assert!(matches!(error, JoinError::NoThread(_)), "{error}");
-    // The next one is luckier.
+    // The next one succeeds.
     let (open, gate) = mpsc::channel::<()>();
     let busy = runtime
         .try_spawn_blocking(move || gate.recv().is_ok())
@@ -43,7 +43,7 @@ fn threads_that_cannot_be_had() {
     assert_eq!(queued.wait().expect("no panic"), 8);
     assert_eq!(runtime.threads().blocking, 1);
 
-    // `blocking` keeps its worker, and a wait works on top: nobody hangs.
+    // `blocking` keeps its worker, and a wait works on top: nothing hangs.
     refuse(2);
     let job = runtime.spawn_job(|| blocking(|| 1) + spawn_job(|| 1).wait().expect("no panic"));
     assert_eq!(job.wait().expect("no panic"), 2);

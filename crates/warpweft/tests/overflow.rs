@@ -107,7 +107,7 @@ fn a_wild_pointer_in_a_fiber_is_no_overflow() {
         let ended = runtime
             .spawn_fiber(|| {
                 let nowhere = std::hint::black_box(std::ptr::without_provenance::<u8>(4096));
-                // SAFETY: there is nothing there, which is what is tested: the process ends by the signal.
+                // SAFETY: nothing is mapped there, which is what this tests: the process ends by the signal.
                 unsafe { nowhere.read_volatile() }
             })
             .wait();

@@ -1,5 +1,5 @@
-//! Several pools in one runtime: transfers, closures that run elsewhere, bounds, silos, views, and what is
-//! refused.
+//! Several pools in one runtime: transfers, closures that run elsewhere, bounds, silos, concurrency limits,
+//! and refusals.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use warpweft::{
 };
 use warpweft_platform::sync::Mutex;
 
-/// A pool of so many workers under that policy.
+/// Builds a pool of that many workers under that policy.
 fn of(workers: usize, policy: &str) -> Builder {
     let policy: PolicySpec = policy.parse().expect("a policy");
     Runtime::builder().workers(workers).policy_spec(policy)
@@ -91,7 +91,7 @@ fn a_task_that_slept_is_woken_where_it_is_now() {
         let task = {
             let (second, before, after) = (second.clone(), Arc::clone(&before), Arc::clone(&after));
             runtime.spawn(async move {
-                // In the register of the first pool.
+                // It is among the owned tasks of the first pool.
                 before.notified().await;
                 second.enter().await.expect("it is open");
                 there.send(()).expect("somebody waits");
@@ -237,12 +237,13 @@ fn an_entry_that_is_dropped_leaves_the_task_where_it_is_and_no_place_taken() {
         let task = runtime.spawn(async move {
             for _ in 0..100 {
                 poll_once(there.enter()).await;
-                // Something else to do, so that it really gives way: that is where it would go.
+                // Another task, so that it really yields: the yield would otherwise return at once.
                 spawn(async {}).detach();
                 yield_now().await;
                 assert!(!there.is_here());
             }
-            // It waits in the middle of the step in which it wished: the wish is lost, and made again.
+            // It waits in the middle of the step in which it made its request: the request is lost, and made
+            // again.
             let mut enter = std::pin::pin!(there.enter());
             let mut waits = true;
             std::future::poll_fn(|cx| {
@@ -263,8 +264,8 @@ fn an_entry_that_is_dropped_leaves_the_task_where_it_is_and_no_place_taken() {
 }
 
 #[test]
-fn a_wish_that_was_left_behind_moves_nobody_else() {
-    // It lies with the worker, so there must be no compensating worker.
+fn a_request_that_was_left_behind_moves_no_other_task() {
+    // The request is with the worker, so there must be no compensating worker.
     let runtime = stage("first", of(1, "fifo").stuck_after(None))
         .then("second", of(1, "fifo").capacity(1))
         .build()
@@ -274,7 +275,7 @@ fn a_wish_that_was_left_behind_moves_nobody_else() {
     let there = second.clone();
     let other = runtime.spawn(async move {
         left.await.expect("somebody leaves it");
-        // Woken in the middle of its step, and so in the position to go.
+        // It is woken in the middle of its step, and so may move.
         yield_now().await;
         there.is_here()
     });
@@ -288,7 +289,7 @@ fn a_wish_that_was_left_behind_moves_nobody_else() {
         })
         .await;
         leave.send(()).expect("somebody waits");
-        // Something else to do, so that the other one really gives way.
+        // Another task, so that the other one really yields.
         spawn(async {}).detach();
     });
     task.wait().expect("no panic");
@@ -356,7 +357,7 @@ fn full_stages_hold_up_those_before_them() {
             })
         })
         .collect();
-    // One in the sink, one that waits for it with its place in the middle, one in the source.
+    // One in the sink; one in the middle, which waits for the sink and keeps its permit; one in the source.
     while (middle.free_places(), sink.free_places()) != (Some(0), Some(0))
         || sink.counters().total().get(Count::Suspensions) == 0
     {
@@ -400,14 +401,14 @@ fn who_has_a_place_cannot_wait_for_one_before_it() {
             (refused, back.is_here())
         });
         assert_eq!(task.wait().expect("no panic"), (Err(error), true));
-        // Its own pool, too, may be full of tasks that wait for a place in it.
+        // Its own pool, too, may be full of tasks that wait for a permit of it.
         let own = a.clone();
         let twice = a.spawn(async move { own.spawn_with_permit(async {}).await.err() });
         assert!(matches!(
             twice.wait().expect("no panic"),
             Some(EnterError::OutOfOrder { .. })
         ));
-        // A pool of another runtime is in no order with this one's.
+        // A pool of another runtime has no order with this one's.
         let other = stage("other", of(1, "fifo").capacity(1))
             .build()
             .expect("a small pool");
@@ -628,7 +629,7 @@ fn a_view_lets_so_many_in_at_a_time() {
     }
 }
 
-/// FIFO, and what the words of those tasks were that came from elsewhere, or went.
+/// FIFO, which also records the policy words of tasks that came from elsewhere, or left.
 #[derive(Default, Clone)]
 struct Words(Arc<Mutex<(Vec<u64>, Vec<u64>)>>);
 

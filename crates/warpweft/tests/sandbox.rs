@@ -1,5 +1,5 @@
-//! A program that enters a sandbox after its runtimes have started: the kernel's barrier, which was granted
-//! before, is refused. In a child process, because there is no way back.
+//! A program that enters a sandbox after its runtimes have started: the kernel's barrier, which worked
+//! before, is refused. In a child process, because it cannot be undone.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![cfg(all(feature = "net", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(
@@ -37,8 +37,8 @@ fn in_child(test: &str, body: fn()) {
     }
 }
 
-/// From now on these system calls fail with these numbers, on all threads of this process. False: the kernel
-/// has no such filters.
+/// Makes these system calls fail with these errors, on all threads of this process. Returns false if the
+/// kernel has no such filters.
 fn forbid(calls: &[(libc::c_long, i32)]) -> bool {
     const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
     let instruction = |code: u32, jf: u8, k: u32| libc::sock_filter {
@@ -51,7 +51,7 @@ fn forbid(calls: &[(libc::c_long, i32)]) -> bool {
     // If it is equal, the next instruction, else the one after that.
     let is = |k: u32| instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, k);
     let answer = |k: u32| instruction(libc::BPF_RET | libc::BPF_K, 0, k);
-    // The architecture, behind the number of the call. Of another one all is allowed.
+    // The architecture, after the number of the call. On another one everything is allowed.
     let mut filter = vec![load(4), is(AUDIT_ARCH_X86_64), load(0)];
     for &(call, error) in calls {
         filter.extend([is(call as u32), answer(libc::SECCOMP_RET_ERRNO | error as u32)]);
@@ -83,7 +83,7 @@ fn fib(cx: ForkCx<'_>, n: u64) -> u64 {
     a + b
 }
 
-/// A bit of everything that sleeps, wakes, offers forks and steals.
+/// Sleeps, wakes, offers forks and steals.
 fn round(runtime: &Runtime, done: &AtomicUsize) {
     let jobs: Vec<_> = (0..20).map(|n| runtime.spawn_job(move || n)).collect();
     let futures: Vec<_> = (0..20)
@@ -188,8 +188,8 @@ fn a_sandbox_entered_later() {
     });
 }
 
-/// No thread can be had, by a limit of the system's: there is no default runtime, and the program goes on. A
-/// runtime that is there works with the threads that it has.
+/// A system limit refuses threads: there is no default runtime, and the program continues. An existing
+/// runtime works with the threads that it has.
 #[test]
 fn threads_forbidden_later() {
     in_child("threads_forbidden_later", || {
@@ -222,9 +222,9 @@ fn threads_forbidden_later() {
     });
 }
 
-/// Whether `membarrier` is forbidden here.
+/// Returns true if `membarrier` is forbidden here.
 fn refused() -> bool {
-    // SAFETY: it takes numbers by value. 0 asks which commands there are.
+    // SAFETY: it takes numbers by value. Command 0 returns the supported commands.
     let answer = unsafe { libc::syscall(libc::SYS_membarrier, 0, 0, 0) };
     answer < 0
 }

@@ -52,7 +52,7 @@ static OVERWRITING: Overwriting = Overwriting;
 const LONG: Duration = Duration::from_secs(20);
 
 /// One test at a time: the bytes are those of the whole process.
-fn alone() -> std::sync::MutexGuard<'static, ()> {
+fn one_test_at_a_time() -> std::sync::MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -60,10 +60,10 @@ fn alone() -> std::sync::MutexGuard<'static, ()> {
 /// Where a policy puts tokens that it does not hand out.
 type Stash = Arc<Mutex<Vec<TaskRef>>>;
 
-/// One locked queue. While `keeps` is set it puts what is pushed into a stash that outlives the pool.
+/// One locked queue. While `stashes` is set it puts what is pushed into a stash that outlives the pool.
 #[derive(Clone, Default)]
 struct Keeper {
-    keeps: Arc<AtomicBool>,
+    stashes: Arc<AtomicBool>,
     stash: Stash,
     queue: Stash,
 }
@@ -93,7 +93,7 @@ impl Policy for Keeper {
     fn push(shared: &Self, _: Option<&mut ()>, task: TaskRef, _: Why, cx: &Cx<'_>) -> Wake {
         // What it counts here is not counted: otherwise the pool would think that it had its tasks back.
         cx.count(Count::Ran, 1);
-        let to = if shared.keeps.load(Ordering::SeqCst) {
+        let to = if shared.stashes.load(Ordering::SeqCst) {
             &shared.stash
         } else {
             &shared.queue
@@ -152,13 +152,13 @@ fn a_sleeper(
 
 #[test]
 fn tokens_outlive_their_pool() {
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     for workers in [1, 2, 4] {
         for _ in 0..20 {
             let policy = Keeper::default();
             let runtime = build(workers, policy.clone());
             let (sleeper, wake, ringer) = a_sleeper(&runtime);
-            policy.keeps.store(true, Ordering::SeqCst);
+            policy.stashes.store(true, Ordering::SeqCst);
             let fresh: Vec<_> = (0..3).map(|n| runtime.spawn_job(move || n)).collect();
             wake.send(()).expect("it listens");
             ringer.join().expect("no panic");
@@ -171,7 +171,7 @@ fn tokens_outlive_their_pool() {
                 "{fault}"
             );
             drop(from_within);
-            // The last handles to the pool are gone. Half of the tokens go on another thread.
+            // The last handles to the pool are gone. Half of the runnables run on another thread.
             let mut tokens = policy.stash();
             assert_eq!(tokens.len(), 4);
             let half = tokens.split_off(2);
@@ -187,11 +187,11 @@ fn tokens_outlive_their_pool() {
 
 #[test]
 fn a_pool_goes_with_the_last_token() {
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     let left = || {
         let policy = Keeper::default();
         let runtime = build(2, policy.clone());
-        policy.keeps.store(true, Ordering::SeqCst);
+        policy.stashes.store(true, Ordering::SeqCst);
         for _ in 0..3 {
             runtime.spawn_job(|| ()).detach();
         }
@@ -211,10 +211,10 @@ fn a_pool_goes_with_the_last_token() {
 
 #[test]
 fn tokens_that_are_dropped_while_the_pool_is_open_are_cancelled() {
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     let policy = Keeper::default();
     let runtime = build(2, policy.clone());
-    policy.keeps.store(true, Ordering::SeqCst);
+    policy.stashes.store(true, Ordering::SeqCst);
     let tasks: Vec<_> = (0..10).map(|n| runtime.spawn_job(move || n)).collect();
     drop(policy.stash());
     for task in tasks {
@@ -227,11 +227,11 @@ fn tokens_that_are_dropped_while_the_pool_is_open_are_cancelled() {
 
 #[test]
 fn tokens_that_are_dropped_while_the_pool_ends() {
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     for round in 0..200 {
         let policy = Keeper::default();
         let runtime = build(1 + round % 3, policy.clone());
-        policy.keeps.store(true, Ordering::SeqCst);
+        policy.stashes.store(true, Ordering::SeqCst);
         let tasks: Vec<_> = (0..4).map(|n| runtime.spawn_job(move || n)).collect();
         let mut tokens = policy.stash();
         let last = tokens.pop();
@@ -282,7 +282,7 @@ impl Policy for Swapped {
 
 #[test]
 fn a_task_of_another_pool_is_refused_by_name() {
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     for workers in [1, 2, 4] {
         let stashes: [Stash; 2] = Default::default();
         let [first, second] = [0, 1].map(|own: usize| {
@@ -354,14 +354,14 @@ impl Policy for Evicts {
 
 #[test]
 fn a_task_of_another_pool_is_not_evicted() {
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     let keeper = Keeper::default();
     let owner = build(1, keeper.clone());
-    keeper.keeps.store(true, Ordering::SeqCst);
+    keeper.stashes.store(true, Ordering::SeqCst);
     let theirs = owner.spawn_job(|| 1);
     let evicts = Evicts(Keeper::default(), Arc::new(Mutex::new(keeper.stash())));
     let runtime = build(1, evicts);
-    // A cancellation, and tasks between which its worker looks after it.
+    // A cancellation, and tasks after which its worker handles it.
     let start = Instant::now();
     while runtime.first().fault().is_none() {
         assert!(
@@ -374,13 +374,13 @@ fn a_task_of_another_pool_is_not_evicted() {
     }
     assert!(matches!(theirs.wait(), Err(JoinError::Dropped)));
     assert_eq!(owner.first().fault(), None);
-    keeper.keeps.store(false, Ordering::SeqCst);
+    keeper.stashes.store(false, Ordering::SeqCst);
     assert_eq!(owner.spawn_job(|| 2).wait().expect("its own pool goes on"), 2);
 }
 
 #[test]
 fn a_pool_whose_hook_panics_says_so() {
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     struct Panics;
     impl Policy for Panics {
         type Shared = ();
@@ -407,11 +407,11 @@ fn a_pool_whose_hook_panics_says_so() {
     assert!(fault.contains("hook") && fault.contains("panicked"), "{fault}");
 }
 
-/// By the type: what a policy is given has no method that runs it, pushes it or ends it. A method of its own
-/// would come before that of this trait.
+/// By the type: what a policy is given has no method that runs it, pushes it or ends it. An inherent
+/// method would come before that of this trait.
 #[test]
 fn no_method_of_a_token_runs_it() {
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     trait Absent: Sized {
         fn run(self) -> &'static str {
             "absent"
@@ -429,7 +429,7 @@ fn no_method_of_a_token_runs_it() {
     }
     let policy = Keeper::default();
     let runtime = build(1, policy.clone());
-    policy.keeps.store(true, Ordering::SeqCst);
+    policy.stashes.store(true, Ordering::SeqCst);
     for _ in 0..3 {
         runtime.spawn_job(|| ()).detach();
     }
@@ -443,7 +443,7 @@ fn no_method_of_a_token_runs_it() {
 
 #[test]
 fn a_policy_that_keeps_nothing_is_not_blamed() {
-    let _alone = alone();
+    let _guard = one_test_at_a_time();
     for workers in [1, 2, 4] {
         let runtime = build(workers, Fifo::new());
         let tasks: Vec<_> = (0..500)

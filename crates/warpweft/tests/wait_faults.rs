@@ -1,5 +1,5 @@
-//! The matrix, and what else waits, where the system or the tasks misbehave. Signals, refused threads and
-//! forks are the whole process's, so each test has a child process of its own.
+//! The matrix and other waits where the system or the tasks misbehave. Signals, refused threads and forks
+//! affect the whole process, so each test has a child process.
 #![cfg(target_os = "linux")]
 #![cfg(all(feature = "net", not(any(warpweft_loom, warpweft_shuttle))))]
 #![allow(
@@ -77,11 +77,11 @@ fn the_matrix_in_a_storm_of_signals() {
     });
 }
 
-/// No thread more than there are: those for `spawn_blocking` have come before.
+/// No further threads can be started; those for `spawn_blocking` exist already.
 #[test]
 fn the_matrix_while_threads_are_refused() {
     in_child("the_matrix_while_threads_are_refused", || {
-        // Where forks of threads go that are in no task.
+        // Threads outside of tasks run their forks here.
         assert!(warpweft::default_runtime().workers() > 0);
         for workers in [1, 2] {
             let runtime = builder(workers, "fifo")
@@ -112,8 +112,8 @@ fn the_matrix_while_threads_are_refused() {
     });
 }
 
-/// A future that wakes itself for ever takes turns with what else is ready: the bound is one of its polls per
-/// turn, and what it does in one.
+/// A future that wakes itself for ever takes turns with other ready tasks: the bound is one of its polls per
+/// turn, with the work of one poll.
 #[test]
 fn a_future_that_wakes_itself_for_ever() {
     for workers in [1, 2] {
@@ -161,8 +161,8 @@ fn a_future_that_wakes_itself_for_ever() {
     }
 }
 
-/// A waker that panics harms neither the task that it is called by, unless that calls it itself, nor anybody
-/// who is woken with it.
+/// A waker that panics harms neither the task that calls it, unless that calls it itself, nor tasks that are
+/// woken with it.
 #[test]
 fn a_waker_that_panics_is_its_callers_alone() {
     struct Panics;
@@ -198,7 +198,7 @@ fn a_waker_that_panics_is_its_callers_alone() {
     }
 }
 
-/// In a forked child each call says so, or does what it can do alone; none hangs.
+/// In a forked child each call returns an error, or does what it can do alone; none hangs.
 #[test]
 fn every_call_in_a_forked_child() {
     in_child("every_call_in_a_forked_child", || {
@@ -239,7 +239,7 @@ fn in_the_child(runtime: &Runtime) {
     assert_eq!(warpweft::blocking(|| 1), 1);
     let timed_park = || runtime.block_on(sleep(Duration::from_millis(1)));
     assert!(catch_unwind(AssertUnwindSafe(timed_park)).is_err());
-    // What needs no other thread goes on.
+    // Operations that need no other thread still work.
     let lock = warpweft::sync::Mutex::new(1);
     *lock.lock().wait() += 1;
     let (sender, receiver) = warpweft::sync::channel::unbounded();
@@ -249,7 +249,7 @@ fn in_the_child(runtime: &Runtime) {
     assert!(receiver.recv().wait().is_err());
     assert_eq!(block_on(async { *lock.lock().await }), 2);
     runtime.shutdown();
-    // A runtime of its own is as good as any.
+    // A new runtime works as well as any.
     let own = builder(1, "fifo").build().expect("a worker");
     let seven = own.spawn_fiber(|| fiber::wait(waits::later()));
     assert_eq!(seven.wait().expect("no panic"), 7);
@@ -263,7 +263,7 @@ impl Drop for Counted {
     }
 }
 
-/// Descriptors and threads of this process.
+/// Returns the number of descriptors and threads of this process.
 fn open() -> (usize, usize) {
     let count = |path| std::fs::read_dir(path).expect("this process").count();
     (count("/proc/self/fd"), count("/proc/self/task"))

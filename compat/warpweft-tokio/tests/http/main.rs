@@ -67,7 +67,7 @@ async fn answer(request: Request<Incoming>, gate: Gate) -> Answer {
     Ok(Response::new(Full::new(body)))
 }
 
-/// Runs `client` against the server with 1, 2 and 4 workers; then everybody has to leave the server in peace.
+/// Runs `client` against the server with 1, 2 and 4 workers; then all connections must have ended.
 fn against_the_server<F>(client: impl Fn(SocketAddr, Gate) -> F)
 where
     F: Future<Output = Result<(), Error>>,
@@ -279,7 +279,8 @@ fn a_graceful_end_waits_for_requests_and_for_nothing_else() {
                 sleep(Duration::from_millis(1)).await;
             }
             assert!(!stopping.is_finished(), "a request is under way");
-            // Nobody is let in: the listener has gone, or goes with what waits at it.
+            // No connection is accepted: the listener is gone, or is dropped with the connections that wait
+            // at it.
             while TcpStream::connect(address).await.is_ok() {
                 sleep(Duration::from_millis(1)).await;
             }

@@ -1,5 +1,5 @@
 //! A server that can be stopped gracefully: requests under way are answered, idle connections are closed,
-//! nobody is let in.
+//! and no further connection is accepted.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -53,7 +53,7 @@ impl Server {
         self.address
     }
 
-    /// Lets nobody in any more, and waits for the requests that are under way.
+    /// Accepts no more connections, and waits for the requests that are under way.
     pub(crate) async fn stop(self) {
         drop(self.stop);
         // Nothing is ever sent: this is the news that all senders are gone.

@@ -1,4 +1,4 @@
-//! So many tasks at a time, on the workers of a pool.
+//! A limit of concurrent tasks on the workers of a pool.
 
 use crate::runtime::pool::Pool;
 use crate::runtime::pool_error::ConcurrencyLimitError;
@@ -7,22 +7,22 @@ use std::sync::Arc;
 use warpweft_task::JoinHandle;
 
 impl Pool {
-    /// Lets `tasks` of its tasks in at a time, and the others wait. See [`ConcurrencyLimit`].
+    /// Returns a limit that lets `tasks` of its tasks into this pool at a time. See [`ConcurrencyLimit`].
     ///
     /// # Errors
     ///
-    /// [`ConcurrencyLimitError`]: 0 at a time.
+    /// [`ConcurrencyLimitError`] if `tasks` is 0.
     pub fn concurrency_limit(&self, tasks: usize) -> Result<ConcurrencyLimit, ConcurrencyLimitError> {
         ConcurrencyLimit::new(self.clone(), tasks)
     }
 }
 
-/// Lets at most so many of its tasks into a pool at a time; the others wait in its line, in the order in
-/// which they were spawned. It has no threads of its own.
+/// Lets a limited number of its tasks into a pool at a time. The others wait in the order in which they were
+/// spawned. It has no threads.
 ///
-/// A task counts from its first step until its end, also while it waits, and wherever it goes meanwhile: so a
-/// view bounds what is open at a time, such as connections. Clones are the same view. The tasks that wait are
-/// tasks, too: their memory is there, but nothing of theirs has run.
+/// A task counts from its first step until its end, also while it waits or is in another pool. So a limit
+/// bounds what is open at a time, such as connections. Clones share the limit. Waiting tasks use memory, but
+/// none of their code has run.
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(4).build()?;
@@ -43,14 +43,14 @@ impl ConcurrencyLimit {
         if limit == 0 {
             return Err(ConcurrencyLimitError);
         }
-        // More tasks than that there cannot be.
+        // There cannot be more tasks than `MAX_PERMITS`.
         let places = Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
         Ok(Self { pool, places, limit })
     }
 
-    /// Spawns a future, which begins when it is let in. Dropping the handle detaches the task.
+    /// Spawns a future, which begins when the limit admits it. Dropping the handle detaches the task.
     ///
-    /// If the pool is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -58,15 +58,15 @@ impl ConcurrencyLimit {
     {
         let places = Arc::clone(&self.places);
         self.pool.spawn(async move {
-            // It is never closed, so this is a place.
+            // The semaphore is never closed, so this is a permit.
             let _place = places.acquire(1).await;
             future.await
         })
     }
 
-    /// Spawns a closure, which is called when it is let in. Dropping the handle detaches the task.
+    /// Spawns a closure, which is called when the limit admits it. Dropping the handle detaches the task.
     ///
-    /// If the pool is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     #[track_caller]
     pub fn spawn_job<T, F>(&self, job: F) -> JoinHandle<T>
     where
@@ -76,19 +76,19 @@ impl ConcurrencyLimit {
         self.spawn(async move { job() })
     }
 
-    /// The pool on whose workers its tasks run.
+    /// Returns the pool on whose workers the tasks run.
     #[must_use]
     pub fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// How many it lets in at a time.
+    /// Returns how many tasks it admits at a time.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// How many it would let in at once.
+    /// Returns how many more tasks it would admit now.
     #[must_use]
     pub fn free(&self) -> usize {
         self.places.free()

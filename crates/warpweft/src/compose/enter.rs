@@ -1,4 +1,4 @@
-//! The future of a task that goes on in another pool.
+//! The future by which a task moves to another pool.
 
 use crate::execution::stack_context::{self, StackContext};
 use crate::pool::transfer_request::{Destination, Transfer};
@@ -12,22 +12,27 @@ use std::task::{Context, Poll, ready};
 use warpweft_task::{TaskId, task_of};
 
 impl Pool {
-    /// The task that awaits this goes on in this pool: behind what came to it from outside before, on one of
-    /// its workers. At once if it is there already.
+    /// Moves the task that awaits this to this pool, where it continues on one of its workers, behind earlier
+    /// tasks from outside. It returns at once if the task is there already.
     ///
-    /// If the pool is [bounded](crate::Builder::capacity), it waits for a place first, in the order of those
-    /// who ask, and keeps the place that it has where it is meanwhile. Dropped before it is ready, it stays
-    /// where it is.
+    /// If the pool is [bounded](crate::Builder::capacity), the task first waits for a permit, in order of
+    /// arrival, and keeps its permit of the other pool meanwhile. If this is dropped before it is ready, the
+    /// task stays where it is.
     ///
-    /// For the policy of the pool that it leaves the task has ended; what that policy had noted of it, such
-    /// as a [priority](crate::Priority), does not come along. Costs a push from outside.
+    /// For the policy of the pool that it leaves, the task has ended. What that policy had noted about it,
+    /// such as a [priority](crate::Priority), is lost. Costs a push from outside.
     ///
     /// # Errors
     ///
-    /// [`EnterError`], and the task goes on where it is: the pool is shutting down; waiting for a place there
-    /// could go on for ever; or it is not a task that awaits this. Who waits for a place when the pool closes
-    /// hears of it; a task that needs none, or has got one, and comes just then ends with the pool, as one of
-    /// its own: [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// [`EnterError`], and the task continues where it is:
+    ///
+    /// - the pool is shutting down;
+    /// - waiting for a permit there could last for ever;
+    /// - no task of a pool awaits this.
+    ///
+    /// A task that waits for a permit when the pool closes gets the error. A task that arrives just then,
+    /// with a permit or without need of one, ends with the pool as its own tasks do:
+    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     ///
     /// ```
     /// use warpweft::{Pool, Runtime};
@@ -47,11 +52,11 @@ impl Pool {
         Enter::new(self, true)
     }
 
-    /// As [`enter`](Pool::enter), but without waiting for a place.
+    /// As [`enter`](Pool::enter), but fails instead of waiting for a permit.
     ///
     /// # Errors
     ///
-    /// As `enter`, and [`EnterError::Full`]: there is no place. Never [`EnterError::OutOfOrder`], since it
+    /// As `enter`, and [`EnterError::Full`] if there is no permit. Never [`EnterError::OutOfOrder`], since it
     /// does not wait.
     pub fn try_enter(&self) -> Enter<'_> {
         Enter::new(self, false)
@@ -63,9 +68,9 @@ impl Pool {
 pub struct Enter<'a> {
     pool: &'a Pool,
     may_wait: bool,
-    /// It waits for a place.
+    /// It waits for a permit.
     claim: Option<Claiming<'a>>,
-    /// It has said to a worker that this task wants to go.
+    /// It has left a transfer request for this task with a worker.
     wished: Option<TaskId>,
 }
 
@@ -79,7 +84,7 @@ impl<'a> Enter<'a> {
         }
     }
 
-    /// What the task needs to get in.
+    /// Takes what the task needs to enter.
     fn poll_ticket(&mut self, cx: &mut Context<'_>) -> Poll<Result<Destination, EnterError>> {
         let pool = self.pool;
         pool.check().map_err(EnterError::of)?;
@@ -114,8 +119,8 @@ impl Future for Enter<'_> {
         };
         worker_ref.transfer_request.set(Transfer::new(task, destination));
         self.wished = Some(task);
-        // It goes back to a queue at the end of this step: to the other pool's, or, if the wish was lost
-        // meanwhile, to be asked again.
+        // The task goes back to a queue at the end of this step: to the other pool's, or, if the transfer
+        // request was lost meanwhile, to be polled again.
         cx.waker().wake_by_ref();
         Poll::Pending
     }

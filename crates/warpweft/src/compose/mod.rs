@@ -1,7 +1,7 @@
-//! Several pools in one runtime, and tasks that go from one to the other.
+//! Several pools in one runtime, and tasks that move between them.
 //!
-//! No policy is the best for everything; so the parts of a program may each have a [`Pool`] with a policy,
-//! workers and statistics of its own, and a task goes on where its next part belongs.
+//! No policy is the best for everything. So each part of a program may have its own [`Pool`], with a policy,
+//! workers and statistics, and a task continues in the pool of its next part.
 //!
 //! ```text
 //!   Runtime ─┬─ Pool "accept"   fifo, 1 worker             task ── enter().await ─▶ goes on there
@@ -9,16 +9,16 @@
 //!            └─ Pool "index"    prows, 2 workers
 //! ```
 //!
-//! - **Stages**: [`stage`] and [`Builder::then`](crate::Builder::then) make a chain of pools. A future goes
-//!   to another one by [`Pool::enter`]; a closure, in a job or a fiber, calls another one there and waits, by
-//!   [`Pool::run`].
+//! - **Stages**: [`stage`] and [`Builder::then`](crate::Builder::then) make a chain of pools. A future moves
+//!   to another one by [`Pool::enter`]. A closure, in a job or a fiber, calls another closure there by
+//!   [`Pool::run`], and waits.
 //! - **Backpressure**: [`Builder::capacity`](crate::Builder::capacity) bounds a pool. `enter` waits for a
-//!   place, and keeps the one before meanwhile, so a full stage fills up those before it; [`Pool::try_enter`]
-//!   says that there is none.
-//! - **Silos**: [`Builder::silos`](crate::Builder::silos) makes several pools alike, and [`Silos`] finds the
+//!   permit, and keeps the previous pool's permit meanwhile, so a full stage fills the stages before it.
+//!   [`Pool::try_enter`] returns an error instead.
+//! - **Silos**: [`Builder::silos`](crate::Builder::silos) makes several equal pools, and [`Silos`] finds the
 //!   one for a key.
-//! - **Views**: a [`ConcurrencyLimit`] lets so many of its tasks at a time into a pool, without threads of
-//!   its own.
+//! - **Limits**: a [`ConcurrencyLimit`] lets a limited number of its tasks at a time into a pool, without
+//!   threads.
 //!
 //! ```
 //! use warpweft::{Lifo, Runtime, stage};
@@ -39,24 +39,24 @@
 //!
 //! # What is promised
 //!
-//! - A task that enters a pool takes its handle, its wakers and its name along; for the policy that it leaves
-//!   it has ended, for the other one it comes from outside, without anything that the first one wrote into
-//!   its word (a priority, say).
-//! - Wherever it is, a task ends with the pool in which it is. One that enters a pool just as that closes
-//!   ends with it.
-//! - **No circles.** Who has a place in a bounded pool can wait for a place only in pools behind it, of the
-//!   same runtime; else two full pools could wait for each other for ever. Entering in another order is
-//!   [`EnterError::OutOfOrder`].
+//! - A task that enters a pool keeps its handle, its wakers and its name. For the policy that it leaves, it
+//!   has ended. For the other one it comes from outside, without what the first policy wrote into its word (a
+//!   priority, for example).
+//! - A task ends with the pool in which it is. One that enters a pool just as that closes ends with it.
+//! - **No circles.** A task with a permit of a bounded pool can wait for permits only of pools behind it, of
+//!   the same runtime. Otherwise two full pools could wait for each other for ever. Entering in another order
+//!   is [`EnterError::OutOfOrder`].
 //! - Each pool has its own driver for sockets and timers, made when it is first used, its own monitor and its
-//!   own threads that block. What a task has opened in one pool it takes along, and is woken there.
+//!   own blocking threads. A task keeps what it has opened in one pool when it enters another, and is woken
+//!   there.
 //!
-//! # How it is made
+//! # Files
 //!
 //! | file | job |
 //! |---|---|
-//! | `enter` | the future of a task that goes elsewhere |
-//! | `silos` | which of several |
-//! | `concurrency_limit` | so many at a time |
+//! | `enter` | the future by which a task moves to another pool |
+//! | `silos` | several equal pools, one for each part of the keys |
+//! | `concurrency_limit` | a limit of concurrent tasks |
 
 pub(crate) mod concurrency_limit;
 pub(crate) mod enter;
@@ -71,7 +71,7 @@ pub use concurrency_limit::ConcurrencyLimit;
 pub use enter::Enter;
 pub use silos::Silos;
 
-/// The first pool of a chain, to be continued by [`then`](Builder::then): the same as `pool.name(name)`.
+/// Names the first pool of a chain, which [`then`](Builder::then) continues: the same as `pool.name(name)`.
 ///
 /// ```
 /// use warpweft::{Runtime, stage};

@@ -1,4 +1,5 @@
-//! Programs that the compiler must refuse. `cargo test --doc` checks that it does, each for its own reason.
+//! Programs that the compiler must refuse. `cargo test --doc` checks that it does so, each for its own
+//! reason.
 
 /// A closure for another pool runs on another thread: what it borrows must be `Sync`.
 ///
@@ -9,7 +10,7 @@
 /// # }
 /// ```
 ///
-/// It may borrow what is:
+/// It may borrow what is `Sync`:
 ///
 /// ```
 /// # fn with(pool: &warpweft::Pool) {
@@ -28,7 +29,7 @@ struct RunsWhatIsNotSend;
 /// ```
 struct ReturnsWhatIsNotSend;
 
-/// A task that goes to another pool takes everything along that it has.
+/// A task that moves to another pool takes everything with it that it owns.
 ///
 /// ```compile_fail
 /// # fn with(pool: warpweft::Pool) {
@@ -51,7 +52,7 @@ struct ReturnsWhatIsNotSend;
 /// ```
 struct TakesAlongWhatIsNotSend;
 
-/// The way into a pool does not outlive the handle to it.
+/// The future that enters a pool does not outlive the handle to it.
 ///
 /// ```compile_fail,E0597
 /// # fn with(pool: &warpweft::Pool) {

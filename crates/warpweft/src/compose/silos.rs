@@ -1,4 +1,4 @@
-//! Several pools alike, and which of them is for what.
+//! Several equal pools, one for each part of the keys.
 
 use crate::runtime::handle::Runtime;
 use crate::runtime::pool::Pool;
@@ -6,11 +6,11 @@ use crate::runtime::pool_error::UnknownPool;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
 impl Runtime {
-    /// The silos of that name: see [`Builder::silos`](crate::Builder::silos).
+    /// Returns the silos of that name: see [`Builder::silos`](crate::Builder::silos).
     ///
     /// # Errors
     ///
-    /// [`UnknownPool`]: it has none of that name. The error says which there are.
+    /// [`UnknownPool`] if there are none of that name. The error lists the names.
     pub fn silos(&self, name: &str) -> Result<Silos, UnknownPool> {
         match self.silos_of(name) {
             Some(pools) => Ok(Silos::new(
@@ -21,12 +21,12 @@ impl Runtime {
     }
 }
 
-/// Pools alike, each for a part of the keys: made by [`Builder::silos`](crate::Builder::silos), found by
-/// [`Runtime::silos`](crate::Runtime::silos).
+/// Equal pools, one for each part of the keys. [`Builder::silos`](crate::Builder::silos) makes them, and
+/// [`Runtime::silos`](crate::Runtime::silos) finds them.
 ///
-/// What has the same key goes to the same pool, whose workers alone take it: so it stays with what they have
-/// in their caches, and a crowd in one silo does not reach the others. Nor do their idle workers help: that
-/// is the price.
+/// Tasks with the same key go to the same pool, whose workers alone run them. So they stay near the data in
+/// those workers' caches, and a load peak in one silo does not reach the others. The price is that idle
+/// workers of other silos do not help.
 ///
 /// ```
 /// use warpweft::Runtime;
@@ -42,7 +42,7 @@ impl Runtime {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Silos {
-    /// One at least.
+    /// At least one.
     pools: Box<[Pool]>,
 }
 
@@ -51,27 +51,27 @@ impl Silos {
         Self { pools }
     }
 
-    /// The silo for `key`: the same for the same key, in each run of the program.
+    /// Returns the silo for `key`: the same for the same key, in each run of the program.
     #[must_use]
     pub fn of(&self, key: impl Hash) -> &Pool {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
         &self.pools[scale(hash, self.pools.len())]
     }
 
-    /// The silo with that number, from 0.
+    /// Returns the silo with that number, from 0.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&Pool> {
         self.pools.get(index)
     }
 
-    /// All of them, in order.
+    /// Returns all silos, in order.
     #[must_use]
     pub fn pools(&self) -> &[Pool] {
         &self.pools
     }
 }
 
-/// One of `count` numbers, by the upper bits of `hash`.
+/// Maps `hash` to one of `count` numbers by its upper bits.
 fn scale(hash: u64, count: usize) -> usize {
     ((u128::from(hash) * count as u128) >> 64) as usize
 }

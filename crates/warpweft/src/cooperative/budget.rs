@@ -1,10 +1,10 @@
-//! What a thread has left of its quantum, and what happens when that is nothing.
+//! The rest of a thread's quantum, and what a check does when it is used up.
 //!
 //! # Invariants
 //!
-//! - The budget is the thread's, not the task's: a switch, and the start of a task, leave it alone. It is
-//!   filled where a check is due, which is the one place that pays for it.
-//! - Nothing switches or unwinds that is uncooperative, panicking, or a hook of a policy.
+//! - The budget belongs to the thread, not to the task: a switch, and the start of a task, do not change it.
+//!   It is refilled where a check is due, which is the only place with that cost.
+//! - Code that is uncooperative, panicking, or a hook of a policy neither switches nor unwinds.
 
 use crate::execution::stack_context::{self, StackContext};
 use crate::threads::quantum::Quantum;
@@ -14,10 +14,10 @@ use warpweft_platform::thread::panicking;
 use warpweft_platform::thread_word;
 use warpweft_task::{Cancelled, Unwound, is_job_cancelled};
 
-// What is left. At first nothing: the first check of a thread finds out what its quantum is.
+// The rest of the quantum. It starts at 0: the first check of a thread finds out what its quantum is.
 thread_word!(static BUDGET: i32 = 0);
 
-/// Takes `statements` from the budget. If nothing is left: gives way, or stops.
+/// Takes `statements` from the budget. If nothing is left, yields or stops.
 #[doc(hidden)]
 #[allow(clippy::inline_always, reason = "a call would be more than the check")]
 #[inline(always)]
@@ -27,7 +27,7 @@ pub fn check(statements: i32) {
     }
 }
 
-/// Takes `statements` from the budget; whether nothing is left.
+/// Takes `statements` from the budget. Returns true if nothing is left.
 #[doc(hidden)]
 #[allow(clippy::inline_always, reason = "as `check`")]
 #[inline(always)]
@@ -40,13 +40,13 @@ pub fn is_due(statements: i32) -> bool {
     })
 }
 
-/// What is left.
+/// Returns the rest.
 #[inline]
 pub(crate) fn left() -> i32 {
     BUDGET.with(Cell::get)
 }
 
-/// Takes what [`left`] has said to be there.
+/// Takes a number of statements that [`left`] has reported.
 #[inline]
 pub(crate) fn set_left(left: i32) {
     BUDGET.with(|budget| budget.set(left));
@@ -58,7 +58,7 @@ pub(crate) fn refill() {
     set_left(quantum.statements());
 }
 
-/// The budget is used up, in code that does not await.
+/// Handles a budget that is used up, in code that does not await.
 #[cold]
 #[inline(never)]
 fn due() {
@@ -67,20 +67,20 @@ fn due() {
         return;
     };
     stop_if_told(context);
-    // Without a worker, in `blocking` or adrift, it keeps nobody from anything.
+    // Without a worker, in `blocking` or on a detached thread, it delays no other task.
     if context.worker_ref().is_some() && context.give_way() {
-        // Others have used the budget up meanwhile.
+        // Other tasks have used the budget up meanwhile.
         refill();
         stop_if_told(context);
     }
 }
 
-/// Whether code on that stack may switch or be stopped now.
+/// Returns true if code on that stack may switch or be stopped now.
 pub(crate) fn may_act(context: &StackContext) -> bool {
     !context.is_uncooperative() && !context.keeps_worker() && !panicking()
 }
 
-/// Unwinds a job or a fiber that was cancelled, and a job of a runtime that shuts down. A fiber of one is
+/// Unwinds a cancelled job or fiber, and a job of a runtime that shuts down. A fiber of such a runtime is
 /// unwound where it switches.
 fn stop_if_told(context: &StackContext) {
     if !cfg!(panic = "unwind") {
@@ -99,11 +99,11 @@ fn stop_if_told(context: &StackContext) {
     }
 }
 
-/// Calls `f`; no check in it switches or stops, nor in what it calls. What `f` takes from the budget is not
-/// counted.
+/// Calls `f` without checks: neither `f` nor what it calls switches or stops at one. What `f` takes from the
+/// budget is not counted.
 ///
-/// Uncooperative calls may be nested, and may panic. A wait in `f` is a wait as ever: others run meanwhile,
-/// and give way.
+/// Uncooperative calls may be nested, and may panic. If `f` waits, other tasks run meanwhile, and yield as
+/// usual.
 ///
 /// ```
 /// # #[cfg(feature = "macros")] {
@@ -125,7 +125,7 @@ fn stop_if_told(context: &StackContext) {
 /// # }
 /// ```
 pub fn uncooperative<T>(f: impl FnOnce() -> T) -> T {
-    /// Of the calling stack, which stays on its thread: the same stack context is there at the end.
+    /// It belongs to the calling stack, which stays on its thread: the stack context is the same at the end.
     struct Ends(i32);
     impl Drop for Ends {
         fn drop(&mut self) {

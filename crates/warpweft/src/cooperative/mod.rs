@@ -1,10 +1,10 @@
-//! Cooperative code: what computes for long gives way now and then, by itself.
+//! Cooperative code: long computations that yield now and then, without explicit calls.
 //!
-//! A fiber that computes keeps the others of its thread from running, and a future the tasks behind it.
-//! `#[cooperative]` inserts *checks* into a function, at its entry and wherever it loops. A check subtracts
-//! the statements that stand between it and the next ones from what the thread has left of its *quantum*,
-//! [`Builder::quantum`](crate::Builder::quantum) statements. When nothing is left the code gives way, and the
-//! quantum begins anew. That is the implicit switch of Negele et al. ("On the Design and Implementation of an
+//! A fiber that computes keeps the others of its thread from running, and a future delays the tasks behind
+//! it. `#[cooperative]` inserts *checks* into a function, at its entry and wherever it loops. A check
+//! subtracts the number of statements up to the next check from the rest of the thread's *quantum*,
+//! [`Builder::quantum`](crate::Builder::quantum) statements. When nothing is left the code yields, and the
+//! quantum begins anew. This is the implicit switch of Negele et al. ("On the Design and Implementation of an
 //! Efficient Lock-Free Scheduler"), whose compiler counts instructions.
 //!
 //! ```
@@ -28,50 +28,50 @@
 //! # }
 //! ```
 //!
-//! # Who does what, when a check is due
+//! # What happens when a check is due
 //!
-//! | the code is of | it gives way by | cancelled, it |
+//! | code of | yields by | when cancelled |
 //! |---|---|---|
 //! | a fiber | a switch to its thread's loop, as [`fiber::yield_now`](crate::fiber::yield_now) | is unwound |
 //! | an `async fn` or `async` block | awaiting, as [`yield_now`](crate::yield_now) | is dropped where it awaits |
 //! | a job | nothing: there is no other stack | is unwound, if it has a handle |
-//! | a plain function that a future calls | nothing | goes on to the next check that awaits |
-//! | another worker's half of a `join`, a job of a `scope` | nothing | goes on |
+//! | a plain function that a future calls | nothing | continues to the next check that awaits |
+//! | another worker's half of a `join`, a job of a `scope` | nothing | continues |
 //! | a thread of no pool | nothing | |
 //!
 //! - **Unwound** means: as by a panic that no hook reports, so that what the frames hold is dropped. The
-//!   joiner gets [`JoinError::Cancelled`](crate::JoinError::Cancelled). Who catches it goes on to the next
-//!   check that is due, where it is unwound again. With `panic = "abort"` nothing is unwound, and a cancelled
-//!   fiber or job goes on to its end.
+//!   joiner gets [`JoinError::Cancelled`](crate::JoinError::Cancelled). Code that catches it continues to the
+//!   next check that is due, where it is unwound again. With `panic = "abort"` nothing is unwound, and a
+//!   cancelled fiber or job runs to its end.
 //! - **A runtime that shuts down** stops cooperative code the same way:
 //!   [`JoinError::Shutdown`](crate::JoinError::Shutdown).
 //! - **Nothing happens** while the thread is panicking, in a hook of a policy, or inside of
 //!   [`uncooperative`].
-//! - The quantum is the thread's, and a task may find it half used: it gives way *after at most* a quantum of
-//!   statements.
+//! - The quantum belongs to the thread, and a task may find it half used: it yields *after at most* a quantum
+//!   of statements.
 //!
 //! # What has checks
 //!
 //! - The entry of the function, and of closures in it whose body is a block; the body of each `loop`, `while`
 //!   and `for`. `continue` leads through the check.
-//! - A `for` over `a..b` whose body neither leaves it, waits, loops nor calls macros (but those of the
-//!   standard library) is cut into strips as long as the quantum allows. Each strip has one check; inside,
-//!   the loop is as it was, vectorised perhaps.
-//! - What it calls has not, unless it is cooperative itself; nor has what macros' calls expand to, and
-//!   adaptors of iterators. Each counts as one statement.
-//! - For a closure, an `async` block or a loop there is [`cooperate!`](crate::cooperate), as attributes of
-//!   expressions are not stable.
+//! - A `for` over `a..b` is cut into strips as long as the quantum allows, if its body neither leaves it,
+//!   waits, loops nor calls macros (except those of the standard library). Each strip has one check. Inside a
+//!   strip the loop is unchanged, and may be vectorised.
+//! - Functions that it calls have none, unless they are cooperative, too. Nor have the expansions of macros,
+//!   and iterator adaptors. Each counts as one statement.
+//! - For a closure, an `async` block or a loop there is [`cooperate!`](crate::cooperate), because attributes
+//!   of expressions are not stable.
 //!
-//! # What to beware of
+//! # Cautions
 //!
-//! A check is a place where a fiber may switch. A lock of the standard library that is held there blocks its
-//! thread, if another fiber wants it: use [`sync::Mutex`](crate::sync::Mutex), or [`uncooperative`]. In an
-//! `async fn` it is an `await`: what is alive there has to be `Send`, if the task is.
+//! A fiber may switch at a check. If it holds a lock of the standard library there, it blocks its thread when
+//! another fiber wants the lock: use [`sync::Mutex`](crate::sync::Mutex), or [`uncooperative`]. In an
+//! `async fn` a check is an `await`, so values that live across it must be `Send` if the task is.
 //!
 //! # Costs
 //!
-//! Two instructions where the statically linked program addresses its threads' variables directly, and three
-//! where it loads the address first; `cargo xtask asm` counts them. What a switch costs is paid once per
+//! A check costs two instructions in a statically linked program that addresses thread-locals directly, and
+//! three if it loads the address first; `cargo xtask asm` counts them. The cost of a switch is paid once per
 //! quantum.
 
 pub(crate) mod budget;

@@ -1,8 +1,8 @@
-//! Programs that the compiler must refuse. `cargo test --doc` checks that it does.
+//! Programs that the compiler must refuse. `cargo test --doc` checks that it does so.
 //!
-//! What the macros say is tested beside them, in `warpweft-macros`.
+//! The messages of the macros are tested in `warpweft-macros`.
 
-/// A constant cannot look at what its thread has left.
+/// A constant function cannot read its thread's budget.
 ///
 /// ```compile_fail
 /// #[warpweft::cooperative]
@@ -10,14 +10,14 @@
 /// ```
 struct ConstFn;
 
-/// The quantum is the runtime's.
+/// The quantum is a setting of the runtime, and no argument of the macro.
 ///
 /// ```compile_fail
 /// #[warpweft::cooperative(100)]
 /// fn sum(n: u64) -> u64 { n }
 /// ```
 ///
-/// Without it, it compiles.
+/// Without the argument it compiles.
 ///
 /// ```
 /// #[warpweft::cooperative]
@@ -51,7 +51,7 @@ struct Arguments;
 /// ```
 struct RcAcrossACheck;
 
-/// No workers, no runtime.
+/// There is no runtime without workers.
 ///
 /// ```compile_fail
 /// #[warpweft::main(workers = 0)]
@@ -64,7 +64,7 @@ struct RcAcrossACheck;
 /// ```
 struct NoWorkers;
 
-/// Direct style needs no `await`.
+/// Code in direct style does not await.
 ///
 /// ```compile_fail
 /// #[warpweft::main]

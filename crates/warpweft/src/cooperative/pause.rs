@@ -1,4 +1,4 @@
-//! Giving way by awaiting.
+//! Yielding by `await`.
 
 use super::budget::{may_act, refill};
 use crate::execution::stack_context;
@@ -6,10 +6,10 @@ use crate::pool::current::{GaveWay, with_current};
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Awaited by code whose check is due: the task goes to where its policy wants tasks that have yielded.
+/// Code whose check is due awaits this: the task goes where its policy puts tasks that have yielded.
 ///
-/// Unlike [`yield_now`](crate::yield_now) it does so also if nothing else is ready: a task that was cancelled
-/// is dropped on its way.
+/// Unlike [`yield_now`](crate::yield_now) it yields even if nothing else is ready, so that a task that was
+/// cancelled is dropped on its way.
 #[doc(hidden)]
 #[cold]
 pub fn pause() -> impl Future<Output = ()> + Send + Sync {

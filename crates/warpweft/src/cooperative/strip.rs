@@ -1,20 +1,20 @@
-//! Ranges that are counted through strip by strip.
+//! Loops over ranges, cut into strips.
 
 use super::budget::{left, set_left};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
-/// What a loop counts through: all that a range of it is an iterator.
+/// Types whose ranges are iterators.
 #[doc(hidden)]
 pub trait Count: Copy + Ord {
-    /// The steps of a range that is not empty, or as many as can be said.
+    /// Returns the number of steps of a range that is not empty, or `u32::MAX` if there are more.
     fn steps(range: &Range<Self>) -> u32;
-    /// What comes so many steps after the start of a range that has as many.
+    /// Returns the number `steps` after the start of a range with at least that many steps.
     fn after(range: &Range<Self>, steps: u32) -> Self;
 }
 
-/// The turns of a loop that the budget allows, at least one, which are taken from it: each counts
-/// `statements`, one or more. `None`: the loop is over.
+/// Takes iterations of a loop from the budget, as many as it allows and at least one. Each counts
+/// `statements`, one or more. Returns `None` if the loop is over.
 #[doc(hidden)]
 #[inline]
 #[must_use]
@@ -29,18 +29,18 @@ pub fn strip<T: Count>(rest: &mut Range<T>, statements: i32) -> Option<Range<T>>
     } else {
         part(rest, statements)
     };
-    // Nothing new, but said in this form the compiler knows that no strip goes beyond the end, and leaves
-    // checks of bounds away.
+    // This changes nothing, but in this form the compiler knows that no strip exceeds the end, and omits
+    // bounds checks.
     let end = end.min(rest.end);
     Some(std::mem::replace(&mut rest.start, end)..end)
 }
 
-/// Where the strip ends, if the budget does not allow all of them.
+/// Returns the end of the strip, if the budget does not allow all of them.
 #[cold]
 #[inline(never)]
 fn part<T: Count>(rest: &Range<T>, statements: i32) -> T {
     let left = left();
-    // Less than the rest has, or 1.
+    // Fewer steps than the rest has, or 1.
     let steps = (left / statements).max(1);
     set_left(left.wrapping_sub(steps.wrapping_mul(statements)));
     T::after(rest, steps.unsigned_abs())
@@ -56,7 +56,7 @@ macro_rules! numbers {
 
             #[allow(clippy::cast_lossless, reason = "for some of them it is not")]
             fn after(range: &Range<Self>, steps: u32) -> Self {
-                // What does not fit goes round, and ends where it should.
+                // A step that does not fit wraps around, and ends at the right number.
                 range.start.wrapping_add(steps as Self)
             }
         }
@@ -87,7 +87,7 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::ops::Range;
 
-    /// The strips of a range, one after the other, are the range; and so long is each.
+    /// Checks that the strips of a range, one after the other, are the range, and returns their lengths.
     fn strips<T: Count + std::fmt::Debug>(range: Range<T>, budget: i32, statements: i32) -> Vec<usize>
     where
         Range<T>: Iterator<Item = T>,

@@ -11,10 +11,10 @@
 //!
 //! # Invariants
 //!
-//! - Everything here is one thread's. What is not the running stack has nothing latent in its fork list.
-//! - `types`, `outer` and the stack context's host are of the present run; while the body is suspended,
-//!   nobody looks at them.
-//! - A suspended body is gone on with or unwound, or its memory stays for ever.
+//! - One thread owns everything here. A stack that is not running has nothing latent in its fork list.
+//! - `types`, `outer` and the stack context's host describe the present run. While the body is suspended, no
+//!   code reads them.
+//! - A suspended body is resumed or unwound, or its memory stays for ever.
 
 use super::Discontinued;
 use crate::coroutine::Input;
@@ -32,7 +32,7 @@ use std::panic::{Location, resume_unwind};
 use std::ptr::{self, NonNull};
 use warpweft_platform::thread::panicking;
 
-/// What a body gave its handler: which of the handler's clauses is meant, and where the effect lies.
+/// What a body gave its handler: the index of the clause, and the address of the effect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
     pub(crate) clause: usize,
@@ -43,40 +43,40 @@ pub(crate) struct Request {
 #[repr(C)]
 pub(crate) struct HandledBody {
     link: BodyLink,
-    /// `None`: of a thread of no pool.
+    /// `None` on a thread of no pool.
     context: Option<StackContext>,
     /// The right to use its stack.
     _claim: Claim,
     /// `Some` from the first run to the end; touched by `run` alone.
     coroutine: UnsafeCell<Option<RawCoroutine>>,
     switch: Cell<*const Switch>,
-    /// What the handler that runs it handles.
+    /// The types that the handler of this run handles.
     types: Cell<*const [TypeId]>,
-    /// Whether its runner had a worker.
+    /// True if its runner had a worker.
     carried: Cell<bool>,
     request: Cell<Option<Request>>,
     discontinued: Cell<bool>,
 }
 
-/// The handled bodies that run here, innermost first.
+/// Iterates over the handled bodies that run here, innermost first.
 fn chain<'run>() -> impl Iterator<Item = &'run HandledBody> {
     // SAFETY: each link is the first field of a handled body, which is `repr(C)`, and was made from a pointer
     // to the whole body.
     bodies::chain().map(|link| unsafe { &*ptr::from_ref(link).cast::<HandledBody>() })
 }
 
-/// What is visited here on top of what is found here anyway.
+/// Returns the pool that this thread has entered in addition to its own.
 fn visited_here() -> Option<*const WorkerRef> {
     let worker_ref = current::get();
     (worker_ref != bodies::found_here()).then_some(worker_ref)
 }
 
-/// Suspends the bodies up to the one whose runner handles that type, until they go on.
+/// Suspends the bodies up to the one whose runner handles that type, until they are resumed.
 ///
 /// # Panics
 ///
-/// Nobody does; or the thread is panicking; or a hook of a policy is on the stack, or a closure in `blocking`
-/// that the handler is outside of.
+/// No runner handles it; or the thread is panicking; or a hook of a policy is on the stack, or a closure in
+/// `blocking` that does not contain the handler.
 pub(crate) fn suspend(effect: TypeId, name: &'static str, exchange: NonNull<()>) {
     assert!(
         !panicking(),
@@ -88,10 +88,10 @@ pub(crate) fn suspend(effect: TypeId, name: &'static str, exchange: NonNull<()>)
     );
     for body in chain() {
         if body.discontinued.get() {
-            // It has caught the unwinding, and goes on.
+            // The body has caught the unwinding, and continues.
             resume_unwind(Box::new(Discontinued(())));
         }
-        // SAFETY: of the handler that runs the body, whose frame waits for it.
+        // SAFETY: the types belong to the handler that runs the body, whose frame waits for it.
         let types = unsafe { &*body.types.get() };
         if let Some(clause) = types.iter().position(|of| *of == effect) {
             assert!(
@@ -106,7 +106,7 @@ pub(crate) fn suspend(effect: TypeId, name: &'static str, exchange: NonNull<()>)
 }
 
 impl HandledBody {
-    /// On a stack, in its box. The first run calls `body`, which does not unwind.
+    /// Makes a body with a stack, in a box. The first run calls `body`, which does not unwind.
     pub(crate) fn new(
         reserved: Reserved,
         made_at: &'static Location<'static>,
@@ -119,7 +119,7 @@ impl HandledBody {
         let mut this = Box::<Self>::new_uninit();
         let place = this.as_mut_ptr();
         let begin = move |switch: &Switch| {
-            // SAFETY: who runs the body keeps it.
+            // SAFETY: the caller of `run` keeps the body alive.
             unsafe { &*place }.begin(switch);
             body();
         };
@@ -139,7 +139,7 @@ impl HandledBody {
         NonNull::new(raw).unwrap_or_else(|| unreachable!("a box"))
     }
 
-    /// A pointer that is good for the whole body.
+    /// Returns a pointer that is valid for the whole body.
     fn link(&self) -> *const BodyLink {
         ptr::from_ref(self).cast()
     }
@@ -156,7 +156,7 @@ impl HandledBody {
         current::set(bodies::found_here());
     }
 
-    /// Runs it until it performs an effect of one of these types, which it gives, or has ended.
+    /// Runs it until it has ended, or performs an effect of one of these types, which is returned.
     ///
     /// # Panics
     ///
@@ -176,7 +176,7 @@ impl HandledBody {
             context.mount(host);
             self.carried.set(host.worker_ref().is_some());
         }
-        // SAFETY: it changes below alone, when the body has ended.
+        // SAFETY: it changes only below, when the body has ended.
         let coroutine = unsafe { &*self.coroutine.get() };
         let ended = coroutine.as_ref().is_none_or(|coroutine| coroutine.resume(input));
         match (&self.context, host) {
@@ -184,7 +184,7 @@ impl HandledBody {
             _ => body_link::set_outside(outer),
         }
         current::set(before.unwrap_or_else(bodies::found_here));
-        // SAFETY: who runs it owns it, and it does not run.
+        // SAFETY: the caller owns the body, which does not run.
         if let Some(coroutine) = unsafe { &mut *self.coroutine.get() }.take_if(|_| ended) {
             let stack = coroutine.into_stack();
             if let Some(host) = host {
@@ -194,8 +194,8 @@ impl HandledBody {
         self.request.take()
     }
 
-    /// Whether the worker was given away on top of this body by `blocking`. Its runner counts on one: a task
-    /// must not end without, unless the pool ends.
+    /// Returns true if `blocking` released the worker on top of this body. Its runner needs one: a task must
+    /// not end without a worker, unless the pool ends.
     fn has_lost_its_worker(&self) -> bool {
         let lost = |here: &StackContext| {
             let pool = here.fibers().pool();
@@ -204,10 +204,10 @@ impl HandledBody {
         self.carried.get() && stack_context::here().is_some_and(lost)
     }
 
-    /// Leaves this body's stack, and those of the bodies that run on top of it.
+    /// Switches from this body's stack, and from those of the bodies on top of it, to the runner.
     fn switch_away(&self) {
         let (top, before) = (bodies::innermost(), visited_here());
-        // SAFETY: the switch lives at the foot of this body's stack, and was set when it began.
+        // SAFETY: the switch is at the base of this body's stack, and was set when it began.
         let switch = unsafe { &*self.switch.get() };
         let input = match (&self.context, stack_context::here()) {
             (Some(context), Some(here)) => {
@@ -226,13 +226,13 @@ impl HandledBody {
         }
     }
 
-    /// Whether the thread is still in its pool, which the frames count on. In destructors of thread-locals it
-    /// is not.
+    /// Returns true if the thread is still in its pool, which the frames require. In destructors of
+    /// thread-locals it is not.
     fn is_in_own_pool(&self) -> bool {
         self.context.is_some() == stack_context::here().is_some()
     }
 
-    /// Unwinds what is suspended. `false`: that cannot be any more.
+    /// Unwinds a suspended body. Returns false if that is not possible any more.
     pub(crate) fn unwind(&self) -> bool {
         if !self.is_in_own_pool() {
             return false;

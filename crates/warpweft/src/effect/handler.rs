@@ -1,4 +1,4 @@
-//! Handlers, and what they are given: continuations, and bodies to run.
+//! Handlers and what they work with: continuations, and bodies to run.
 
 use super::body::HandledBody;
 use super::{Discontinued, Effect, Exchange};
@@ -16,10 +16,10 @@ use std::sync::{Arc, OnceLock};
 
 type Outcome<T> = Result<T, Box<dyn Any + Send>>;
 
-/// A body that can be run by a [`Handler`]: one that has not begun, or one whose effect was answered.
+/// A body that a [`Handler`] can run: one that has not begun, or one whose effect was answered.
 ///
-/// It stays on its thread. Dropped, it is unwound, as by [`Continuation::discontinue`]; leaked
-/// (`mem::forget`), it keeps its stack for ever.
+/// It stays on its thread. If it is dropped, it is unwound, as by [`Continuation::discontinue`]. If it is
+/// leaked (`mem::forget`), it keeps its stack for ever.
 #[must_use = "dropped, the body is unwound"]
 pub struct Coroutine<T> {
     state: State,
@@ -28,29 +28,29 @@ pub struct Coroutine<T> {
 
 enum State {
     Fresh(Box<dyn FnOnce()>, &'static Location<'static>),
-    /// Suspended, and this coroutine's own.
+    /// Suspended, and owned by this coroutine alone.
     Begun(NonNull<HandledBody>),
     Ended,
 }
 
 impl<T> fmt::Debug for Coroutine<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Strand")
+        f.debug_struct("Coroutine")
             .field("has_begun", &!matches!(self.state, State::Fresh(..)))
             .finish_non_exhaustive()
     }
 }
 
 impl<T: 'static> Coroutine<T> {
-    /// A body for a handler to run. It gets a stack when it is run for the first time.
+    /// Makes a body for a handler to run. It gets a stack when it is first run.
     ///
-    /// It is `'static`, as a continuation may be leaked: forks of the body might then use what it borrows
-    /// when that is gone.
+    /// It is `'static`, because a continuation may be leaked: forks of the body could then use what it
+    /// borrows after that has ended.
     #[track_caller]
     pub fn new(body: impl FnOnce() -> T + 'static) -> Self {
         let outcome = Rc::new(Cell::new(None));
         let result = Rc::clone(&outcome);
-        // Unwind: the panic is resumed by who runs the body.
+        // Unwind: the handler that runs the body resumes the panic.
         let body = move || result.set(Some(catch_unwind(AssertUnwindSafe(body))));
         Self {
             state: State::Fresh(Box::new(body), Location::caller()),
@@ -58,11 +58,11 @@ impl<T: 'static> Coroutine<T> {
         }
     }
 
-    /// [`new`](Self::new), with the stack taken at once.
+    /// The same as [`new`](Self::new), but reserves the stack at once.
     ///
     /// # Errors
     ///
-    /// [`SpawnError::NoStack`]: there is no stack for it. `body` was dropped.
+    /// [`SpawnError::NoStack`] if there is no stack for it. `body` was dropped.
     #[track_caller]
     pub fn try_new(body: impl FnOnce() -> T + 'static) -> Result<Self, SpawnError> {
         let mut body = Self::new(body);
@@ -72,7 +72,7 @@ impl<T: 'static> Coroutine<T> {
 }
 
 impl<T> Coroutine<T> {
-    /// Its core, with a stack.
+    /// Returns the body, with a stack.
     fn begin(&mut self) -> Result<&HandledBody, SpawnError> {
         if let State::Fresh(..) = self.state {
             let reserved = reserve()?;
@@ -81,7 +81,7 @@ impl<T> Coroutine<T> {
             }
         }
         match &self.state {
-            // SAFETY: it is this coroutine's own, and goes with it.
+            // SAFETY: this coroutine alone owns it, and frees it.
             State::Begun(core) => Ok(unsafe { core.as_ref() }),
             State::Fresh(..) | State::Ended => {
                 unreachable!("it has begun, and a coroutine that has ended is given to nobody")
@@ -89,7 +89,7 @@ impl<T> Coroutine<T> {
         }
     }
 
-    /// The body has ended: its stack goes back.
+    /// Frees the stack of a body that has ended.
     fn clear_away(&mut self) {
         if let State::Begun(core) = std::mem::replace(&mut self.state, State::Ended) {
             // SAFETY: made by `HandledBody::new`, in a box, which this coroutine owns; the body has ended.
@@ -97,12 +97,12 @@ impl<T> Coroutine<T> {
         }
     }
 
-    /// Unwinds the body, if it has begun. What it panicked with of its own.
+    /// Unwinds the body, if it has begun. Returns the payload if the body panics meanwhile.
     fn unwind(&mut self) -> Option<Box<dyn Any + Send>> {
         let State::Begun(core) = self.state else {
             return None;
         };
-        // SAFETY: it is this coroutine's own.
+        // SAFETY: this coroutine alone owns it.
         if !unsafe { core.as_ref() }.unwind() {
             self.state = State::Ended;
             return None;
@@ -115,19 +115,19 @@ impl<T> Coroutine<T> {
 
 impl<T> Drop for Coroutine<T> {
     fn drop(&mut self) {
-        // A panic has been told by the panic hook; a destructor should not unwind.
+        // The panic hook has reported the panic, and a destructor should not unwind.
         drop(self.unwind());
     }
 }
 
-/// A stack of the pool whose thread this is; elsewhere one of the process's.
+/// Takes a stack of the pool whose thread this is, or else of the process.
 fn reserve() -> Result<Reserved, SpawnError> {
     static OUTSIDE: OnceLock<Arc<Stacks>> = OnceLock::new();
     let new = || Arc::new(Stacks::new(USUAL_BYTES, usize::MAX));
     let taken = if let Some(context) = stack_context::here() {
         context.fibers().reserve()
     } else if cfg!(any(warpweft_loom, warpweft_shuttle)) {
-        // What a model has made ends with it.
+        // Stacks that a model has made end with the model.
         new().reserve()
     } else {
         OUTSIDE.get_or_init(new).reserve()
@@ -135,10 +135,10 @@ fn reserve() -> Result<Reserved, SpawnError> {
     taken.map_err(|_| SpawnError::NoStack)
 }
 
-/// The rest of a body that performed `E`: it waits for its answer, and gets one at most once.
+/// The rest of a body that performed `E`. It waits for its answer, and gets at most one.
 ///
-/// It stays on its thread. Dropped without an answer, it is [discontinued](Self::discontinue); leaked
-/// (`mem::forget`), it keeps its stack and what lies on it for ever.
+/// It stays on its thread. If it is dropped without an answer, it is [discontinued](Self::discontinue). If it
+/// is leaked (`mem::forget`), it keeps its stack and everything on it for ever.
 #[must_use = "dropped, the body is unwound"]
 pub struct Continuation<E: Effect, T> {
     body: Coroutine<T>,
@@ -154,19 +154,20 @@ impl<E: Effect, T> fmt::Debug for Continuation<E, T> {
 }
 
 impl<E: Effect, T> Continuation<E, T> {
-    /// Answers. The body goes on when a handler runs the coroutine: at once, if the clause returns it.
+    /// Answers the effect. The body continues when a handler runs the coroutine: at once, if the clause
+    /// returns it.
     pub fn resume(self, answer: E::Answer) -> Coroutine<T> {
-        // SAFETY: it lies in the frame of `perform`, which is suspended as long as the coroutine is.
+        // SAFETY: the exchange is in the frame of `perform`, which is suspended as long as the coroutine is.
         unsafe { self.exchange.as_ref() }.answer.set(Some(answer));
         self.body
     }
 
-    /// Unwinds the body, here and now: `perform` unwinds with [`Discontinued`], so that destructors run. A
-    /// body that catches that and performs again is unwound again.
+    /// Unwinds the body here and now: `perform` unwinds with [`Discontinued`], so that destructors run. A
+    /// body that catches the unwinding and performs again is unwound again.
     ///
     /// # Panics
     ///
-    /// With what the body panics with meanwhile.
+    /// If the body panics meanwhile, with its payload.
     pub fn discontinue(mut self) {
         if let Some(payload) = self.body.unwind() {
             resume_unwind(payload);
@@ -174,10 +175,10 @@ impl<E: Effect, T> Continuation<E, T> {
     }
 }
 
-/// What happens after a clause of a handler.
+/// The result of a clause: what the handler does next.
 #[derive(Debug)]
 pub enum Next<T, R> {
-    /// The handler runs this; most often the continuation, with its answer.
+    /// The handler runs this, usually the continuation with its answer.
     Run(Coroutine<T>),
     /// [`Handler::run`] returns this. The continuation was kept for later, or dropped.
     Leave(R),
@@ -197,10 +198,10 @@ impl<T> From<()> for Next<T, ()> {
 
 type Clause<'h, T, R> = Box<dyn FnMut(NonNull<()>, Coroutine<T>) -> Next<T, R> + 'h>;
 
-/// What is done about effects: one clause for each type that is handled. See the [module](super).
+/// A set of clauses, one for each type of effect that it handles. See the [module](super).
 #[must_use = "a handler does nothing until it runs something"]
 pub struct Handler<'h, T, R = T> {
-    /// Of the clauses, in order.
+    /// The effect types of the clauses, in order.
     types: Vec<TypeId>,
     clauses: Vec<Clause<'h, T, R>>,
     returned: Box<dyn FnMut(T) -> R + 'h>,
@@ -221,14 +222,14 @@ impl<T> Default for Handler<'_, T> {
 }
 
 impl<T> Handler<'_, T> {
-    /// A handler without a clause, which gives what the body returns.
+    /// Returns a handler without clauses, whose result is the body's.
     pub fn new() -> Self {
         Self::returning(|value| value)
     }
 }
 
 impl<'h, T, R> Handler<'h, T, R> {
-    /// A handler without a clause, which makes its result of what the body returns.
+    /// Returns a handler without clauses, which converts the body's result.
     pub fn returning(returned: impl FnMut(T) -> R + 'h) -> Self {
         Self {
             types: Vec::new(),
@@ -237,9 +238,9 @@ impl<'h, T, R> Handler<'h, T, R> {
         }
     }
 
-    /// Adds what is done about `E`; of several clauses for one type the first counts.
+    /// Adds a clause for `E`. Of several clauses for one type the first counts.
     ///
-    /// The clause runs on the stack of who called [`run`](Self::run), while the body is suspended.
+    /// The clause runs on the stack of the caller of [`run`](Self::run), while the body is suspended.
     pub fn on<E: Effect, N: Into<Next<T, R>>>(
         mut self,
         mut clause: impl FnMut(E, Continuation<E, T>) -> N + 'h,
@@ -247,8 +248,8 @@ impl<'h, T, R> Handler<'h, T, R> {
         self.types.push(TypeId::of::<E>());
         self.clauses.push(Box::new(move |exchange, body| {
             let exchange = exchange.cast::<Exchange<E>>();
-            // SAFETY: the clause's type is that of the effect, so it is `perform::<E>` that made it; it is
-            // suspended.
+            // SAFETY: the clause's type is that of the effect, so `perform::<E>` made the exchange; that
+            // frame is suspended.
             let Some(effect) = unsafe { exchange.as_ref() }.effect.take() else {
                 unreachable!("an effect is given once")
             };
@@ -257,12 +258,12 @@ impl<'h, T, R> Handler<'h, T, R> {
         self
     }
 
-    /// Runs a body under this handler until it has returned or a clause leaves it.
+    /// Runs a body under this handler until it has returned or a clause leaves the handler.
     ///
     /// # Panics
     ///
-    /// With what the body or a clause panics with; or if there is no stack for a body that has not begun:
-    /// [`Coroutine::try_new`] gives an error instead.
+    /// If the body or a clause panics, or if there is no stack for a body that has not begun:
+    /// [`Coroutine::try_new`] returns an error instead.
     pub fn run(&mut self, body: Coroutine<T>) -> R {
         let mut body = body;
         loop {
@@ -286,7 +287,7 @@ impl<'h, T, R> Handler<'h, T, R> {
     }
 }
 
-/// Runs `body` on a stack of its own; what it performs, and what nothing in between handles, is `handler`'s.
+/// Runs `body` on a separate stack under `handler`, which handles effects that no handler in between handles.
 ///
 /// ```
 /// use warpweft::effect::{Effect, Handler, handle, perform};

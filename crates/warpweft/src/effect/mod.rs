@@ -1,5 +1,4 @@
-//! Effects: a function asks for something by a type, and whoever handles that type answers; the function is
-//! suspended meanwhile.
+//! Effects: a function requests something by a type, and is suspended until the handler of that type answers.
 //!
 //! ```text
 //!   handle(body, handler)            body, on a stack of its own
@@ -13,11 +12,11 @@
 //!
 //! [`perform`] finds the nearest [`Handler`] on its stack that has a clause for the effect's type. The clause
 //! gets the effect and the rest of the body, a [`Continuation`], which is used once: it is
-//! [answered](Continuation::resume), kept for later, or [discontinued](Continuation::discontinue). What is
-//! answered is a [`Coroutine`] again: a handler runs it, this one or another. So a scheduler is a handler and
-//! a queue of coroutines. The example `effects` of the repository is one, in forty lines.
+//! [answered](Continuation::resume), kept for later, or [discontinued](Continuation::discontinue). The answer
+//! turns it into a [`Coroutine`], which this handler or another one runs. So a scheduler is a handler and a
+//! queue of coroutines; `examples/effect_fifo.rs` and `effect_lifo.rs` are two, in some forty lines each.
 //!
-//! A generator is a handler that leaves with each value:
+//! A generator is a handler that returns at each value:
 //!
 //! ```
 //! use warpweft::effect::{Effect, Handler, Next, Coroutine, perform};
@@ -48,39 +47,40 @@
 //! assert_eq!(values, [0, 1, 1, 2, 3, 5, 8, 13]);
 //! ```
 //!
-//! # What is promised, and what is not
+//! # What is promised
 //!
-//! - **Handlers are deep**: what a clause answers and returns goes on under the same handler, in a loop and
-//!   not in a recursion. A coroutine that was kept goes on under the handler that then runs it, which may be
-//!   another one: so handlers can be shallow, too. An effect for which the nearest handler has no clause goes
-//!   to the next one outwards: the bodies in between are suspended with their handlers, by one switch.
-//! - **Once**: a continuation is consumed by its answer. Dropped, it is discontinued: `perform` unwinds with
-//!   [`Discontinued`], and destructors run. Leaked, its stack is never freed, since nobody unwound it.
+//! - **Handlers are deep**: a body that was answered continues under the same handler, in a loop and not in a
+//!   recursion. A coroutine that was kept continues under the handler that then runs it, which may be another
+//!   one, so handlers can be shallow, too. An effect for which the nearest handler has no clause goes to the
+//!   next one outwards: one switch suspends the bodies in between with their handlers.
+//! - **Once**: an answer consumes the continuation. If it is dropped, it is discontinued: `perform` unwinds
+//!   with [`Discontinued`], and destructors run. If it is leaked, its stack is never freed, since nothing
+//!   unwinds it.
 //! - **On one thread**: bodies, continuations and coroutines are not `Send`. A fork of the body
-//!   ([`join`](crate::join()), [`scope`](crate::scope())), which may run anywhere, finds none of its
-//!   handlers, or does so by chance: perform outside of forks. Nor does a task that it spawns.
+//!   ([`join`](crate::join()), [`scope`](crate::scope())) may run anywhere, and finds its handlers only by
+//!   chance, so perform outside of forks. A task that the body spawns does not find them either.
 //! - **A wait** of the runtime inside of a body ([`block_on`](crate::block_on),
-//!   [`JoinHandle::wait`](crate::JoinHandle::wait), a join, a lock) is a wait of all the stacks below it: in
-//!   a fiber the fiber switches away with the handlers and bodies on top of it; in a job the thread gives its
-//!   worker away; elsewhere the thread sleeps. The handler does not learn of it: other coroutines of its
-//!   queue wait, too. When a runtime shuts down, a waiting fiber is unwound innermost body first. In
-//!   [`blocking`](crate::blocking()) nothing is performed, unless its handler is there, too.
-//! - **Panics** of a body come out of [`Handler::run`]. One of a clause drops the continuation that it was
-//!   given; the queue of a scheduler goes as its frame is unwound, and each body in it is unwound. While a
-//!   thread panics, `perform` panics: in a destructor that ends the process. A body that is unwound in the
-//!   middle of a join or a scope waits for it, and holds its thread up if that needs a fiber of the same
-//!   thread. In a build with `panic = "abort"` a discontinuation ends it, too.
+//!   [`JoinHandle::wait`](crate::JoinHandle::wait), a join, a lock) is a wait of all the stacks below it. A
+//!   fiber switches away with the handlers and bodies on top of it; a job passes its worker on; another
+//!   thread sleeps. The handler is not informed, and other coroutines of its queue wait, too. When a runtime
+//!   shuts down, a waiting fiber is unwound, innermost body first. A closure in
+//!   [`blocking`](crate::blocking()) performs only effects whose handler is inside it.
+//! - **Panics** of a body come out of [`Handler::run`]. A panic of a clause drops the continuation that the
+//!   clause was given. The queue of a scheduler is dropped as its frame unwinds, and each body in it is
+//!   unwound. While a thread panics, `perform` panics; in a destructor that ends the process. A body that is
+//!   unwound in the middle of a join or a scope waits for it, and blocks its thread if that needs a fiber of
+//!   the same thread. In a build with `panic = "abort"` a discontinuation ends the process, too.
 //! - Effects, answers and bodies are `'static`: an effect leaves its frame, and a continuation may outlive
 //!   all that is around it. A clause may borrow. As in fibers, no lock of the standard library and no
 //!   thread-local should be in use across an effect.
-//! - A continuation that is kept in a thread-local is not unwound when a pool's thread ends: it is leaked.
+//! - A continuation in a thread-local is not unwound when a pool's thread ends: it is leaked.
 //!
 //! # Costs
 //!
 //! A body has a stack from the pool of its thread
-//! ([`Builder::fiber_stack_size`](crate::Builder::fiber_stack_size)); outside of any, one of 64 KiB from a
-//! pool of the process. An effect that is answered costs two switches and no allocation, plus a look at each
-//! handler between. What the stack has forked and nobody has taken becomes tasks before a switch.
+//! ([`Builder::fiber_stack_size`](crate::Builder::fiber_stack_size)), or outside of any pool one of 64 KiB
+//! from a pool of the process. An effect and its answer cost two switches and no allocation, plus a look at
+//! each handler in between. Forks of the stack that no thread has taken become tasks before a switch.
 //!
 //! | file | job |
 //! |---|---|
@@ -98,7 +98,7 @@ use std::any::{TypeId, type_name};
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-/// Something that a function can ask of whoever handles it.
+/// A request that a function makes to its handler.
 ///
 /// ```
 /// /// A line of input.
@@ -108,30 +108,33 @@ use std::ptr::NonNull;
 /// }
 /// ```
 pub trait Effect: 'static {
-    /// What [`perform`] returns.
+    /// The result of [`perform`].
     type Answer: 'static;
 }
 
-/// What `perform` unwinds with when its continuation is discontinued. Only this library makes one.
+/// The payload with which `perform` unwinds when its continuation is discontinued. Only this library makes
+/// one.
 #[derive(Debug)]
 pub struct Discontinued(());
 
-/// An effect on its way to the handler, and the answer on its way back; in the frame of `perform`.
+/// An effect on its way to the handler, and the answer on its way back; it is in the frame of `perform`.
 struct Exchange<E: Effect> {
     effect: Cell<Option<E>>,
     answer: Cell<Option<E::Answer>>,
 }
 
-/// Gives `effect` to the nearest handler on this stack that has a clause for it; returns the answer.
+/// Gives `effect` to the nearest handler on this stack that has a clause for it, and returns the answer.
 /// Meanwhile the body, with all that it called, is suspended.
 ///
 /// Costs two switches of stacks. See [`handle`] for an example.
 ///
 /// # Panics
 ///
-/// No handler on this stack has a clause for it (the message names the type); the thread is panicking; or
-/// there is a hook of a policy, or a closure in [`blocking`](crate::blocking()), between here and the
-/// handler. Unwinds with [`Discontinued`] if the continuation is dropped.
+/// - No handler on this stack has a clause for the effect. The message names the type.
+/// - The thread is panicking.
+/// - A hook of a policy, or a closure in [`blocking`](crate::blocking()), is between here and the handler.
+///
+/// It unwinds with [`Discontinued`] if the continuation is dropped.
 pub fn perform<E: Effect>(effect: E) -> E::Answer {
     let exchange = Exchange {
         effect: Cell::new(Some(effect)),

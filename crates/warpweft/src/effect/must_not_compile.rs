@@ -1,4 +1,5 @@
-//! Programs that the compiler must refuse. `cargo test --doc` checks that it does, each for its own reason.
+//! Programs that the compiler must refuse. `cargo test --doc` checks that it does so, each for its own
+//! reason.
 
 /// A continuation is resumed once.
 ///
@@ -14,7 +15,7 @@
 /// }));
 /// ```
 ///
-/// So it compiles.
+/// Once compiles.
 ///
 /// ```
 /// use warpweft::effect::{Effect, Handler, handle, perform};
@@ -26,7 +27,7 @@
 /// ```
 struct ResumedTwice;
 
-/// Neither is a coroutine run twice.
+/// A coroutine is not run twice either.
 ///
 /// ```compile_fail,E0382
 /// use warpweft::effect::{Handler, Coroutine};
@@ -49,7 +50,7 @@ struct RunTwice;
 /// ```
 struct ContinuationIsSent;
 
-/// Nor is one shared.
+/// It is not shared either.
 ///
 /// ```compile_fail,E0277
 /// use warpweft::effect::{Continuation, Effect};
@@ -70,7 +71,7 @@ struct ContinuationIsShared;
 /// ```
 struct CoroutineIsSent;
 
-/// Nor is it shared.
+/// It is not shared either.
 ///
 /// ```compile_fail,E0277
 /// fn is_sync<T: Sync>() {}
@@ -78,7 +79,7 @@ struct CoroutineIsSent;
 /// ```
 struct CoroutineIsShared;
 
-/// A handler may have clauses that do not move, and is no more `Send` than they are.
+/// A handler may have clauses that are not `Send`, and is `Send` only if they all are.
 ///
 /// ```compile_fail,E0277
 /// fn is_send<T: Send>() {}
@@ -86,7 +87,7 @@ struct CoroutineIsShared;
 /// ```
 struct HandlerIsSent;
 
-/// A future that holds a continuation across an `await` does not move either.
+/// A future that holds a continuation across an `await` stays on its thread, too.
 ///
 /// ```compile_fail
 /// use warpweft::effect::Coroutine;
@@ -98,7 +99,7 @@ struct HandlerIsSent;
 /// ```
 struct CoroutineAcrossAwait;
 
-/// A body may live longer than what is here.
+/// A body may outlive this frame, so it cannot borrow from it.
 ///
 /// ```compile_fail,E0373
 /// let word = String::from("short-lived");

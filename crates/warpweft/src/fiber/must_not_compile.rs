@@ -1,4 +1,5 @@
-//! Programs that the compiler must refuse. `cargo test --doc` checks that it does, each for its own reason.
+//! Programs that the compiler must refuse. `cargo test --doc` checks that it does so, each for its own
+//! reason.
 
 /// A fiber that has not started may start on another thread: no `Rc`.
 ///
@@ -7,7 +8,7 @@
 /// let _ = warpweft::fiber::spawn(move || drop(shared));
 /// ```
 ///
-/// What it makes itself may be one, across waits: it stays on its thread.
+/// An `Rc` that it makes itself is allowed, across waits: it stays on its thread.
 ///
 /// ```
 /// let fiber = warpweft::fiber::spawn(|| {
@@ -19,14 +20,14 @@
 /// ```
 struct RcIntoAFiber;
 
-/// Nor may its result be tied to the thread that it ran on.
+/// Nor may its result be bound to the thread that it ran on.
 ///
 /// ```compile_fail,E0277
 /// let _ = warpweft::fiber::spawn(|| std::rc::Rc::new(1));
 /// ```
 struct RcOutOfAFiber;
 
-/// A fiber without a scope may live longer than what is here.
+/// A fiber without a scope may outlive this frame, so it cannot borrow from it.
 ///
 /// ```compile_fail,E0373
 /// let word = String::from("short-lived");
@@ -43,7 +44,7 @@ struct BorrowWithoutAScope;
 /// });
 /// ```
 ///
-/// Outside of it, it does.
+/// What is outside of the scope does.
 ///
 /// ```
 /// let word = String::from("long-lived");

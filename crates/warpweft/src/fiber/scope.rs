@@ -3,7 +3,7 @@
 use crate::fork_join;
 use std::fmt;
 
-/// A place to spawn fibers that may borrow whatever lives longer than it; made by [`scope`].
+/// Spawns fibers that may borrow whatever lives longer than the scope; made by [`scope`].
 #[derive(Clone, Copy)]
 pub struct Scope<'scope, 'env: 'scope>(&'scope fork_join::Scope<'scope, 'env>);
 
@@ -14,7 +14,7 @@ impl fmt::Debug for Scope<'_, '_> {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Adds a fiber. Any worker may start it. A panic of it is the scope's, when all have ended.
+    /// Spawns a fiber, which any worker may start. If it panics, the scope panics when all have ended.
     ///
     /// If there is no stack for it, it is dropped, and the scope panics when all have ended.
     #[track_caller]
@@ -26,13 +26,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 }
 
-/// Calls `body` with a place to spawn fibers that borrow from here, and returns when it and all of them have
-/// ended.
+/// Calls `body` with a [`Scope`], in which it spawns fibers that borrow from here. Returns when `body` and
+/// all fibers have ended.
 ///
-/// In a fiber the wait switches to other work; in a job the thread gives its worker away; outside of a task
-/// `body` runs on the [default runtime](crate::default_runtime). The frame cannot be left before: a stack
-/// that lives is never freed, so what is borrowed stays. For that reason a runtime that shuts down unwinds
-/// the scope's fibers before the frame that waits for them.
+/// In a fiber the wait switches to other work; in a job the thread passes its worker on; outside of a task
+/// `body` runs on the [default runtime](crate::default_runtime). The frame cannot be left earlier: the stack
+/// of a live fiber is never freed, so what is borrowed stays. For that reason a runtime that shuts down
+/// unwinds the scope's fibers before the frame that waits for them.
 ///
 /// ```
 /// use warpweft::fiber;

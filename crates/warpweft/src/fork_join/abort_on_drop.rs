@@ -1,4 +1,4 @@
-//! A task that is cancelled when nobody waits for it any more: the other way round than a plain handle.
+//! A task that is cancelled when its handle is dropped, unlike the task of a plain handle.
 
 use std::panic::Location;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use warpweft_task::{JoinError, JoinHandle};
 pub(crate) struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T: Send + 'static> AbortOnDrop<T> {
-    /// Spawns a future on the pool of whoever polls.
+    /// Spawns a future on the pool of the caller that polls.
     pub(crate) fn spawn<F>(future: F, site: &'static Location<'static>) -> Self
     where
         F: Future<Output = T> + Send + 'static,
@@ -36,7 +36,7 @@ impl<T: Send + 'static> Future for AbortOnDrop<T> {
 
 impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
-        // Of a task that has ended this is a look at one word.
+        // The cancellation of a task that has ended only reads one word.
         self.0.cancel();
     }
 }

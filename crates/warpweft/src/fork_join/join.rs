@@ -1,7 +1,7 @@
-//! `join`: two halves, the second of which somebody else may run.
+//! `join`: two closures, the second of which another worker may run.
 //!
 //! The common path appends the second half to the list of the stack, runs the first, removes the second and
-//! runs it: a few stores and two branches, no atomic read-modify-write, no fence, no allocation.
+//! runs it. This costs a few stores and two branches: no atomic read-modify-write, no fence, no allocation.
 
 use super::latent_fork::LatentFork;
 use crate::effect::Discontinued;
@@ -20,12 +20,12 @@ use warpweft_platform::{clock, delay};
 use warpweft_task::{Cancelled, Latch, Unwound};
 
 impl<'stack> ForkCx<'stack> {
-    /// Calls `body` with the right to fork on this stack; on a thread of no pool, on a worker of the runtime
-    /// that it visits, or else of the default one.
+    /// Calls `body` with the right to fork on this stack. On a thread of no pool it runs on a worker of the
+    /// runtime that the thread has entered, or else of the default one.
     ///
     /// # Panics
     ///
-    /// Outside of a task, if that runtime cannot be built or is shutting down. If `body` does.
+    /// If `body` does. Outside of a task, if that runtime cannot be built or is shutting down.
     pub(crate) fn find<T: Send>(body: impl FnOnce(ForkCx<'_>) -> T + Send) -> T {
         match stack_context::here() {
             Some(context) => body(ForkCx::new(context)),
@@ -35,25 +35,25 @@ impl<'stack> ForkCx<'stack> {
 
     /// Runs both closures, in parallel if a worker is free, and returns when both have ended.
     ///
-    /// `first` runs here and now. `second` runs here when `first` has returned, unless another worker took it
-    /// meanwhile. If that one is not done yet, this frame waits, and its worker goes on in the hands of
-    /// another thread: **nothing else runs on top of this frame**, so a lock may be held across a join.
+    /// `first` runs here and now. `second` runs here after it, unless another worker has taken it meanwhile.
+    /// If that worker has not finished yet, this frame waits, and another thread continues its worker:
+    /// **nothing else runs on top of this frame**, so a lock may be held across a join.
     ///
-    /// Costs a few stores and two branches as long as nobody takes `second`. The source is heartbeat
-    /// scheduling (Acar et al., PLDI 2018), with one fork on offer instead of the beat.
+    /// Costs a few stores and two branches as long as no worker takes `second`. The source is heartbeat
+    /// scheduling (Acar et al., PLDI 2018), with one offered fork instead of the beat.
     ///
     /// # Panics
     ///
-    /// If one of them panics, when both have ended; if both do, with what `first` panicked with. **Both run
-    /// in any case**: if `first` panics before another worker has taken `second`, that one runs here, and
-    /// then the panic of `first` goes on.
+    /// If one closure panics, after both have ended. If both panic, with the payload of `first`. **Both run
+    /// in any case**: if `first` panics before another worker has taken `second`, `second` runs here, and
+    /// then the panic of `first` continues.
     ///
-    /// The exception is a stack that was told to end. A fiber whose runtime shuts down,
+    /// The exception is a stack that must end: a fiber whose runtime shuts down,
     /// [cooperative](mod@crate::cooperative) code whose task was cancelled or whose runtime shuts down, and a
-    /// body whose [effect](mod@crate::effect) was discontinued, are unwound. If that happens in `first`, a
-    /// `second` that no other worker has taken is dropped and never runs.
+    /// body whose [effect](mod@crate::effect) was discontinued. These are unwound. If that happens in
+    /// `first`, a `second` that no other worker has taken is dropped and never runs.
     // Out of line, so that a small recursive `first` and `second` are inlined here: then the leaves of the
-    // recursion cost no call at all. Inlined into them instead, fib takes half as long again.
+    // recursion cost no call. If this were inlined into them instead, fib would take half as long again.
     #[inline(never)]
     pub fn join<A, B, RA, RB>(self, first: A, second: B) -> (RA, RB)
     where
@@ -69,7 +69,8 @@ impl<'stack> ForkCx<'stack> {
         if free {
             self.context().offer_fork();
         }
-        // Unwind: it goes on when the second half has ended, which must not lose its frame.
+        // Unwind: the panic continues when the second half has ended, because that one must not lose its
+        // frame.
         let a = match catch_unwind(AssertUnwindSafe(|| first(self))) {
             Ok(a) => a,
             Err(panic) => first_panicked(self.context(), &fork, before, panic),
@@ -77,13 +78,13 @@ impl<'stack> ForkCx<'stack> {
         if forks.is_latent(&raw const fork.record) {
             forks.pop(before);
         } else if !come_back(self.context(), &fork.record, before) {
-            // SAFETY: it was taken, and is done.
+            // SAFETY: a thief has taken it, and it is done.
             return (
                 a,
                 unsafe { fork.result() }.unwrap_or_else(|panic| resume_unwind(panic)),
             );
         }
-        // SAFETY: it is ours, as nobody was told of it or nobody took it.
+        // SAFETY: this frame owns it, because it was never published, or no thief has taken it.
         let second = unsafe { fork.take() };
         (a, second(self))
     }
@@ -98,7 +99,7 @@ fn on_a_worker<T: Send>(body: impl FnOnce(ForkCx<'_>) -> T + Send) -> T {
     }
 }
 
-/// Removes a fork that others were told of from the list. True: nobody has taken it. False: it is done.
+/// Removes a published fork from the list. Returns true if no thread has taken it, and false if it is done.
 // Out of line, and small: the outermost fork of each tree comes here.
 #[inline(never)]
 fn come_back(context: &StackContext, record: &Record, before: *const Record) -> bool {
@@ -109,37 +110,37 @@ fn come_back(context: &StackContext, record: &Record, before: *const Record) -> 
     }
 }
 
-/// A fork that is not on offer is its owner's by a claim, if at all.
+/// Takes back a fork that is not on offer. Its owner needs a claim, if there is one.
 #[cold]
 #[inline(never)]
 fn ticket_back(context: &StackContext, record: &Record) -> bool {
-    // SAFETY: others were told of it.
+    // SAFETY: the fork was published.
     unsafe { record.take_claim() }.is_some_and(|claim| claim.take()) || taken(context, record)
 }
 
-/// Somebody else runs it.
+/// Waits for the thief that runs the fork.
 #[cold]
 #[inline(never)]
 fn taken(context: &StackContext, record: &Record) -> bool {
     delay::point("join: taken");
-    // SAFETY: others were told of it.
+    // SAFETY: the fork was published.
     wait(context, unsafe { record.done() });
     false
 }
 
-/// How often a frame looks whether its other half is done before it waits in earnest: some 20 µs, about what
-/// it costs to give the worker away and to get one back.
+/// How often a frame checks for the end of its other half before it blocks. These checks take some 20 µs,
+/// about the time to release a worker and to acquire one again.
 const LOOKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     1
 } else {
     400
 };
 
-/// How long it goes on looking if its worker would find nothing to do in other hands, in nanoseconds. To wake
-/// a thread takes a tenth of that, on a bad day half.
+/// How long it continues to check if no other thread could use its worker, in nanoseconds. To wake a thread
+/// usually takes a tenth of that, and sometimes half.
 const PATIENCE_NS: u64 = 300_000;
 
-/// Waits until whoever took the fork is done with it. Never unwinds.
+/// Waits until the thief of the fork has finished. Never unwinds.
 fn wait(context: &StackContext, done: &Latch) {
     for _ in 0..LOOKS {
         if done.is_set() {
@@ -153,14 +154,14 @@ fn wait(context: &StackContext, done: &Latch) {
             if done.is_set() {
                 return;
             }
-            // Whoever has the fork may need this CPU.
+            // The thread that has the fork may need this CPU.
             yield_now();
         }
     }
     context.wait_for_fork(done);
 }
 
-/// The first half has panicked: its panic goes on when the second half has ended.
+/// The first half has panicked: its panic continues when the second half has ended.
 #[cold]
 #[inline(never)]
 fn first_panicked<B, R>(
@@ -178,14 +179,14 @@ where
         context.forks().pop(before);
     }
     let is_mine = latent || come_back(context, &fork.record, before);
-    // Unwind: the first half's panic goes on. A second one, of the other half or of what is dropped here,
+    // Unwind: the first half's panic continues. A second panic, of the other half or of what is dropped here,
     // ends here.
     let second = catch_unwind(AssertUnwindSafe(|| {
         if !is_mine {
-            // SAFETY: it was taken, and is done.
+            // SAFETY: a thief has taken it, and it is done.
             unsafe { fork.result() }.map(drop)
         } else {
-            // SAFETY: it is ours.
+            // SAFETY: this frame owns it.
             let second = unsafe { fork.take() };
             if !is_told_to_end(context, &*panic) {
                 drop(second(ForkCx::new(context)));
@@ -194,8 +195,7 @@ where
         }
     }));
     if let Ok(Err(second)) | Err(second) = second {
-        // Unwind: what a panic was thrown with may panic in its own `Drop`. What that one was thrown with is
-        // leaked.
+        // Unwind: a panic's payload may panic in its own `Drop`. The payload of that panic is leaked.
         if let Err(third) = catch_unwind(AssertUnwindSafe(|| drop(second))) {
             mem::forget(third);
         }
@@ -203,7 +203,7 @@ where
     resume_unwind(panic)
 }
 
-/// Whether a stack that unwinds with `panic` does so because it was told to: nothing more begins on it.
+/// Returns true if the stack unwinds with `panic` because it must end. Then nothing more begins on it.
 fn is_told_to_end(context: &StackContext, panic: &(dyn Any + Send)) -> bool {
     panic.is::<Unwound>()
         || panic.is::<Cancelled>()
@@ -211,10 +211,10 @@ fn is_told_to_end(context: &StackContext, panic: &(dyn Any + Send)) -> bool {
         || context.fiber().is_some_and(Fiber::is_unwinding)
 }
 
-/// Runs both closures, in parallel if a worker is free, and returns when both have ended: [`ForkCx::join`]
-/// with the context looked up. In a task it costs about a nanosecond more than that. Elsewhere both run on a
-/// worker of the runtime whose [`block_on`](crate::Runtime::block_on) the calling thread is in, or else of
-/// the [default one](crate::default_runtime), and that thread waits.
+/// Runs both closures, in parallel if a worker is free, and returns when both have ended. This is
+/// [`ForkCx::join`] with the context looked up, which costs about a nanosecond more in a task. Elsewhere both
+/// run on a worker of the runtime whose [`block_on`](crate::Runtime::block_on) the calling thread is in, or
+/// else of the [default one](crate::default_runtime), and that thread waits.
 ///
 /// ```
 /// fn sum(numbers: &[u64]) -> u64 {

@@ -1,4 +1,4 @@
-//! `join_async`: two futures, the second of which somebody else may run.
+//! `join_async`: two futures, the second of which another worker may run.
 //!
 //! ```text
 //!   first poll: a join of   poll first   and   make a task of second
@@ -11,7 +11,7 @@
 //!
 //! - `first`, and `second` while it is `Here`, stay where they are from their first poll until they are
 //!   dropped there.
-//! - `second` is moved only while it `Waits`: then nobody has polled it.
+//! - `second` is moved only while it `Waits`, before its first poll.
 //! - The join does not end before both halves have: an `Elsewhere` is awaited, cancelled or not.
 
 use super::abort_on_drop::AbortOnDrop;
@@ -27,7 +27,7 @@ use std::ptr;
 use std::task::{Context, Poll};
 use warpweft_task::JoinError;
 
-/// Two futures that go on side by side; made by [`join_async`].
+/// A future that runs two futures concurrently; made by [`join_async`].
 #[must_use = "futures do nothing unless polled"]
 pub struct JoinAsync<A: Future, B: Future> {
     first: First<A>,
@@ -50,23 +50,23 @@ enum Second<B: Future> {
     Given,
 }
 
-/// What the second half of the first poll's join came to.
+/// The state of the second half after the first poll's join.
 enum Begun<B: Future> {
-    /// Somebody else has made a task of it.
+    /// Another worker has made a task of it.
     Elsewhere(AbortOnDrop<B::Output>),
-    /// Nobody has come for it.
+    /// No worker has taken it.
     TakenBack(B),
 }
 
-/// Runs two futures side by side, and gives both results: the form of [`join`](crate::join) for what waits.
+/// Runs two futures concurrently, and returns both results. It is [`join`](crate::join) for futures.
 ///
-/// `first` is polled here and now. `second` may be taken by another worker meanwhile; if nobody has come by
-/// the time `first` is ready, it is polled here as well, and the whole costs what a [`join`](crate::join)
-/// costs: no task, no allocation. If `first` has to wait, `second` becomes a task of its own: one allocation.
-/// So a tree of futures spreads as a tree of closures does, and each leaf that waits is one task.
+/// `first` is polled here and now. Another worker may take `second` meanwhile. If none has by the time
+/// `first` is ready, `second` is polled here as well, and the whole costs what a [`join`](crate::join) costs:
+/// no task and no allocation. If `first` has to wait, `second` becomes a separate task, which costs one
+/// allocation. So a tree of futures spreads as a tree of closures does, and each leaf that waits is one task.
 ///
-/// `first` may borrow from the frame that awaits; `second` owns what it uses, as every task does: for futures
-/// that borrow see [`Scope::spawn_future`](crate::Scope::spawn_future).
+/// `first` may borrow from the frame that awaits. `second` owns what it uses, as every task does. For futures
+/// that borrow, see [`Scope::spawn_future`](crate::Scope::spawn_future).
 ///
 /// **Dropping it** drops `first` and cancels `second`, which ends at its next suspension point. Nothing is
 /// spawned before the first poll. Outside of any pool `second` becomes a task of the [default
@@ -95,12 +95,14 @@ enum Begun<B: Future> {
 ///
 /// # Panics
 ///
-/// Awaiting it panics if one half does, when both have ended; if both do, with what `first` panicked with. If
-/// `first` panics, `second` is cancelled, also before its first poll: unlike the closures of a
-/// [`join`](crate::join()), a future may be dropped wherever it waits, and its owner counts on no more. If
-/// `second` panics, `first` goes on to its end. It panics if the pool of a `second` that runs elsewhere is
-/// shut down before that has ended, or its policy loses it; and if it is polled again after it has given its
-/// results. Outside of any pool, if the default runtime cannot be built.
+/// - If one half panics, awaiting panics after both have ended; if both panic, with the payload of `first`.
+/// - If `first` panics, `second` is cancelled, even before its first poll. A closure of a
+///   [`join`](crate::join()) would still run, but a future may be dropped wherever it waits. If `second`
+///   panics, `first` runs to its end.
+/// - Awaiting panics if `second` runs elsewhere and its pool is shut down before it has ended, or the pool's
+///   policy loses it.
+/// - It panics if it is polled again after its results, and outside of any pool if the default runtime cannot
+///   be built.
 #[track_caller]
 pub fn join_async<A, B>(first: A, second: B) -> JoinAsync<A, B>
 where
@@ -126,8 +128,8 @@ where
         site: &'static Location<'static>,
         cx: &mut Context<'_>,
     ) -> Second<B> {
-        // In a visit to another pool the second half is that pool's, whose workers do not look at the forks
-        // of this stack.
+        // After the thread has entered another pool, the second half belongs to that pool, whose workers do
+        // not look at the forks of this stack.
         let Some(context) = stack_context::here().filter(|context| context.is_in_own_pool()) else {
             let second = Second::Elsewhere(AbortOnDrop::spawn(second, site));
             first.go_on(cx);
@@ -148,7 +150,7 @@ where
             Begun::Elsewhere(task) => Second::Elsewhere(task),
             Begun::TakenBack(second) if !ready => Second::Elsewhere(AbortOnDrop::spawn(second, site)),
             Begun::TakenBack(second) if matches!(first, First::Done(Err(_))) => {
-                // Unwind: a panic is about to go on. What is dropped here must not start a second one.
+                // Unwind: a panic is about to continue. What is dropped here must not start a second one.
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(second)));
                 Second::Given
             }
@@ -169,7 +171,7 @@ where
 }
 
 impl<A: Future> First<A> {
-    /// Whether it has ended. Its panic is kept.
+    /// Polls it, and returns true if it has ended. Its panic is kept.
     fn go_on(&mut self, cx: &mut Context<'_>) -> bool {
         if let Self::Runs(future) = self {
             let Poll::Ready(outcome) = poll_in_place(future, cx) else {
@@ -186,7 +188,7 @@ impl<B> Second<B>
 where
     B: Future<Output: Send + 'static> + Send + 'static,
 {
-    /// The future, if nobody has polled it: it may be moved.
+    /// Takes the future if it was never polled: it may be moved.
     fn unpolled(&mut self) -> Option<B> {
         if !matches!(self, Self::Waits(_)) {
             return None;
@@ -197,7 +199,7 @@ where
         }
     }
 
-    /// Whether it has ended. It has begun; its panic is kept.
+    /// Polls it, and returns true if it has ended. It has begun; its panic is kept.
     fn go_on(&mut self, cx: &mut Context<'_>) -> bool {
         let outcome = match self {
             Self::Here(future) => poll_in_place(future, cx),
@@ -213,12 +215,12 @@ where
     }
 }
 
-/// Polls a half. It stays where it is.
+/// Polls a half in its place.
 fn poll_in_place<F: Future>(future: &mut F, cx: &mut Context<'_>) -> Poll<Outcome<F::Output>> {
     // SAFETY: the join is pinned when it is polled, and moves neither half after its first poll.
     let future = unsafe { Pin::new_unchecked(future) };
-    // Unwind: it goes on when both halves have ended; a future that panicked is dropped, and not polled
-    // again.
+    // Unwind: the panic continues when both halves have ended. A future that panicked is dropped, and not
+    // polled again.
     match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
@@ -226,14 +228,15 @@ fn poll_in_place<F: Future>(future: &mut F, cx: &mut Context<'_>) -> Poll<Outcom
     }
 }
 
-/// Drops a half that has ended, in its place; a panic of that is the half's, unless it had one before.
+/// Drops a half that has ended, in its place. A panic of the drop becomes the half's, unless it has one
+/// already.
 fn with_end<T>(outcome: Outcome<T>, drop_it: impl FnOnce()) -> Outcome<T> {
-    // Unwind: it goes on when both halves have ended.
+    // Unwind: the panic continues when both halves have ended.
     let dropped = catch_unwind(AssertUnwindSafe(drop_it));
     outcome.and_then(|value| dropped.map(|()| value))
 }
 
-/// What the join panics with if its second half has no result.
+/// Returns the payload with which the join panics if its second half has no result.
 fn raised(error: JoinError) -> Box<dyn Any + Send> {
     match error {
         JoinError::Panicked(panic) => panic,
@@ -249,8 +252,8 @@ where
     type Output = (A::Output, B::Output);
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: a half that was polled is not moved through this reference: it is replaced when it has
-        // ended, which drops it in its place.
+        // SAFETY: a polled half is never moved through this reference. When it has ended, it is replaced,
+        // which drops it in its place.
         let this = unsafe { self.get_unchecked_mut() };
         let first_ended = match this.second.unpolled() {
             Some(second) => {

@@ -15,7 +15,7 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-/// What a half came to: its value, or what it panicked with.
+/// The outcome of a half: its value, or the payload of its panic.
 pub(crate) type Outcome<R> = Result<R, Box<dyn Any + Send>>;
 
 /// A fork of one kind. `repr(C)`: a pointer to the record is a pointer to the fork.
@@ -37,7 +37,7 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
         }
     }
 
-    /// A pointer that is good for the whole fork.
+    /// Returns a pointer that is valid for the whole fork.
     #[inline]
     pub(crate) fn as_record(&self) -> NonNull<Record> {
         NonNull::from(self).cast()
@@ -45,19 +45,20 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
 
     /// # Safety
     ///
-    /// As for [`StealableJob::run`], by a taker; the record is the head of a fork of this kind.
+    /// The contract of [`StealableJob::run`] holds, the caller has taken the fork, and the record is the head
+    /// of a fork of this type.
     unsafe fn run(record: NonNull<StealableJob>, _by: By) {
         // SAFETY: by contract the fork is alive until `done` is set below.
         let fork = unsafe { record.cast::<Self>().as_ref() };
         // SAFETY: by contract the body was taken by this call alone.
         let body = unsafe { fork.take() };
-        // Unwind: it goes on in the owner's frame.
+        // Unwind: the panic continues in the owner's frame.
         let outcome = catch_unwind(AssertUnwindSafe(|| with_forks(body)));
-        // SAFETY: the result is the thief's to write until `done`.
+        // SAFETY: only the thief writes the result until `done` is set.
         unsafe { (*fork.result.get()).write(outcome) };
-        // SAFETY: it was taken.
+        // SAFETY: the fork was taken by the thief that runs this.
         let waiter = unsafe { fork.record.done() }.set_and_take();
-        // The frame may be gone. Its thread goes on with this worker, at once.
+        // The frame may be gone from here on. Its thread continues with this worker at once.
         waiter.into_iter().for_each(resume);
     }
 
@@ -65,10 +66,10 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
     ///
     /// # Safety
     ///
-    /// The caller has the fork, as its owner or its thief, and nobody has moved the body out before.
+    /// The caller has the fork, as its owner or its thief, and the body was not moved out before.
     #[inline]
     pub(crate) unsafe fn take(&self) -> B {
-        // SAFETY: by contract.
+        // SAFETY: by contract no other thread has the fork, and the body is still there.
         unsafe { self.body.get().cast::<B>().read() }
     }
 
@@ -76,7 +77,7 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
     ///
     /// # Safety
     ///
-    /// A thief has set `done`, and nobody has moved the result out before.
+    /// A thief has set `done`, and the result was not moved out before.
     pub(crate) unsafe fn result(&self) -> Outcome<R> {
         // SAFETY: the thief wrote it before `done`.
         unsafe { self.result.get().cast::<Outcome<R>>().read() }

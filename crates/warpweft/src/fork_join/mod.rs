@@ -1,4 +1,4 @@
-//! Fork-join: halves that others may take, and waits that run nobody else's work.
+//! Fork-join: closures and futures that other workers may take, and waits that run no other tasks.
 //!
 //! | file | job |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | `scope_async` | a scope that is a future |
 //! | `scoped_handle` | the handle of a future of either |
 //!
-//! The mechanism, from a latent fork to a theft, is in `fork/`.
+//! `fork/` has the mechanism, from a latent fork to its theft; see its `README.md`.
 
 pub(crate) mod abort_on_drop;
 pub(crate) mod join;

@@ -1,4 +1,5 @@
-//! Programs that the compiler must refuse. `cargo test --doc` checks that it does, each for its own reason.
+//! Programs that the compiler must refuse. `cargo test --doc` checks that it does so, each for its own
+//! reason.
 
 /// Both halves write to the same place.
 ///
@@ -26,7 +27,7 @@ struct BothHalvesWrite;
 /// ```
 struct RcInTheSecondHalf;
 
-/// Nor may its result be tied to the thread that it ran on.
+/// Nor may its result be bound to the thread that it ran on.
 ///
 /// ```compile_fail,E0277
 /// let runtime = warpweft::Runtime::builder().build().unwrap();
@@ -116,7 +117,7 @@ struct TwoJobsWrite;
 /// ```
 struct SecondFutureBorrows;
 
-/// And it goes to other threads, with its result.
+/// It also goes to other threads, with its result.
 ///
 /// ```compile_fail,E0277
 /// let shared = std::rc::Rc::new(1);
@@ -128,7 +129,7 @@ struct SecondFutureBorrows;
 /// ```
 struct RcInTheSecondFuture;
 
-/// A join whose first half is tied to a thread is so, too.
+/// If the first half is bound to a thread, the join is, too.
 ///
 /// ```compile_fail,E0277
 /// let shared = std::rc::Rc::new(1);
@@ -146,7 +147,7 @@ struct RcInTheFirstFuture;
 /// });
 /// ```
 ///
-/// From outside it does.
+/// A future may borrow from outside of it.
 ///
 /// ```
 /// let n = 1;
@@ -180,7 +181,7 @@ struct TwoFuturesWrite;
 /// ```
 struct RcInAFutureOfAScope;
 
-/// A scope that is a future lends nothing: it may be forgotten, and its frame goes.
+/// A scope that is a future cannot lend: it may be forgotten, and its frame ends.
 ///
 /// ```compile_fail,E0597
 /// let n = 1;
@@ -190,7 +191,7 @@ struct RcInAFutureOfAScope;
 /// };
 /// ```
 ///
-/// What its tasks use, they own.
+/// Its tasks own what they use.
 ///
 /// ```
 /// let n = std::sync::Arc::new(1);

@@ -1,13 +1,13 @@
-//! Loops in parallel, on joins.
+//! Parallel loops, built on joins.
 
 use crate::execution::fork_cx::ForkCx;
 use std::ops::Range;
 
-/// Calls `body` with each number of the range, in parallel where workers are free, and returns when all calls
+/// Calls `body` with each number of the range, in parallel if workers are free, and returns when all calls
 /// have ended.
 ///
-/// The range is halved down to pieces of `grain` numbers (0 counts as 1), which run in order. A fork that
-/// nobody takes costs a few nanoseconds, so a piece of a microsecond of work is large enough. Outside of a
+/// The range is halved down to pieces of `grain` numbers (0 counts as 1), which run in order. A fork that no
+/// worker takes costs a few nanoseconds, so a piece of a microsecond of work is large enough. Outside of a
 /// task it runs where [`join`](crate::join) does.
 ///
 /// ```
@@ -21,8 +21,8 @@ use std::ops::Range;
 ///
 /// # Panics
 ///
-/// If a call does, when all pieces have ended, with the panic of the lowest piece that did. The rest of such
-/// a piece is left out; the other pieces run in any case, but for the exception that [`ForkCx::join`] names.
+/// If a call panics, after all pieces have ended, with the panic of the lowest such piece. The rest of that
+/// piece is skipped. The other pieces run in any case, with the exception that [`ForkCx::join`] names.
 /// Outside of a task, if the runtime cannot be built or is shutting down.
 pub fn par_for(range: Range<usize>, grain: usize, body: impl Fn(usize) + Sync) {
     fn halves(cx: ForkCx<'_>, range: Range<usize>, grain: usize, body: &(impl Fn(usize) + Sync)) {
@@ -39,7 +39,7 @@ pub fn par_for(range: Range<usize>, grain: usize, body: impl Fn(usize) + Sync) {
 }
 
 /// Calls `body` with each piece of `slice` of `len` elements (the last may be shorter) and the number of the
-/// piece, in parallel where workers are free, and returns when all calls have ended.
+/// piece. The calls run in parallel if workers are free. Returns when all have ended.
 ///
 /// ```
 /// let mut squares = vec![0; 1000];
@@ -53,8 +53,8 @@ pub fn par_for(range: Range<usize>, grain: usize, body: impl Fn(usize) + Sync) {
 ///
 /// # Panics
 ///
-/// If `len` is 0. If a call does, as [`par_for`]: the other pieces run in any case. Outside of a task, if the
-/// runtime cannot be built or is shutting down.
+/// If `len` is 0. If a call panics, as [`par_for`]: the other pieces run in any case. Outside of a task, if
+/// the runtime cannot be built or is shutting down.
 pub fn par_chunks_mut<T: Send>(slice: &mut [T], len: usize, body: impl Fn(usize, &mut [T]) + Sync) {
     fn halves<T: Send>(
         cx: ForkCx<'_>,

@@ -9,9 +9,9 @@
 //! # Invariants
 //!
 //! - `jobs` belongs to the stack that opened the scope. Other threads spawn through their pool's policy.
-//! - `given` counts the jobs that others may have, and one for the owner until it has run all of its own.
-//!   Whoever brings it to zero sets `done`, and touches nothing of the scope afterwards.
-//! - A job is a box of its own; who runs it frees it.
+//! - `given` counts the jobs that other threads may have, and one for the owner until it has run all its own
+//!   jobs. The thread that brings it to zero sets `done`, and touches nothing of the scope afterwards.
+//! - Each job has its own box, which the thread that runs the job frees.
 
 use crate::execution::fiber_start::Start;
 use crate::execution::fork_cx::ForkCx;
@@ -30,12 +30,13 @@ use warpweft_task::pool::PoolHeader;
 use warpweft_task::spawn::{self as tasks, SpawnInfo};
 use warpweft_task::{Latch, Why};
 
-/// The body of the scope has ended: runs what nobody has taken, youngest first, and waits for the rest.
+/// Ends the scope after its body: runs the jobs that no thread has taken, youngest first, and waits for the
+/// rest.
 fn finish(jobs: &Jobs, forks: &List, context: &StackContext) {
     loop {
         let latent = jobs.latent.borrow_mut().pop_back();
         if let Some(job) = latent {
-            // SAFETY: nobody was told of it.
+            // SAFETY: the job was never published.
             unsafe { run_own(job) };
             continue;
         }
@@ -45,7 +46,7 @@ fn finish(jobs: &Jobs, forks: &List, context: &StackContext) {
             continue;
         }
         match forks.job_back(jobs) {
-            // SAFETY: it was on offer, and nobody has taken it.
+            // SAFETY: the job was on offer, and no thread has taken it.
             Some(job) => unsafe { Stolen::new(job) }.run(),
             None => break,
         }
@@ -58,11 +59,11 @@ fn finish(jobs: &Jobs, forks: &List, context: &StackContext) {
 
 /// # Safety
 ///
-/// The job is its owner's, and nobody was told of it.
+/// The job belongs to its owner, and was never published.
 unsafe fn run_own(job: NonNull<StealableJob>) {
-    // SAFETY: a waiting job is there.
+    // SAFETY: a job that waits to run is still in its box.
     let run = unsafe { job.as_ref() }.run;
-    // SAFETY: by contract.
+    // SAFETY: by contract the job belongs to this thread.
     unsafe { run(job, By::Owner) };
 }
 
@@ -77,14 +78,14 @@ struct Job<F> {
 impl<F: FnOnce()> Job<F> {
     /// # Safety
     ///
-    /// As for [`StealableJob::run`]; the pointer is to a boxed job of this kind, whose scope has not ended.
+    /// As for [`StealableJob::run`]; the pointer is to a boxed job of this type, whose scope has not ended.
     unsafe fn run(job: NonNull<StealableJob>, by: By) {
-        // SAFETY: by contract it is a box of this kind, and the caller's alone.
+        // SAFETY: by contract it is a box of this type, and only this thread has it.
         let job = unsafe { Box::from_raw(job.cast::<Self>().as_ptr()) };
         let Self { scope, body, .. } = *job;
         // SAFETY: the scope waits for this job.
         let jobs = unsafe { scope.as_ref() };
-        // Unwind: it goes on in the scope's frame.
+        // Unwind: the panic continues in the scope's frame.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
             jobs.note(panic);
         }
@@ -94,7 +95,7 @@ impl<F: FnOnce()> Job<F> {
     }
 }
 
-/// A job that was spawned on another stack: a task, which counts as ended also if it never runs.
+/// A job that was spawned on another stack. It is a task, which counts as ended even if it never runs.
 pub(crate) struct RemoteJob(NonNull<Jobs>);
 
 // SAFETY: what it reaches of the scope is synchronised.
@@ -102,7 +103,7 @@ unsafe impl Send for RemoteJob {}
 
 impl RemoteJob {
     fn run(self, body: impl FnOnce()) {
-        // Unwind: it goes on in the scope's frame.
+        // Unwind: the panic continues in the scope's frame.
         let outcome = catch_unwind(AssertUnwindSafe(body));
         if let Err(panic) = outcome {
             self.note(panic);
@@ -110,13 +111,13 @@ impl RemoteJob {
         self.end();
     }
 
-    /// A panic of the job, which is the scope's.
+    /// Keeps a panic of the job for the scope.
     pub(crate) fn note(&self, panic: Panic) {
         // SAFETY: the scope waits for this job.
         unsafe { self.0.as_ref() }.note(panic);
     }
 
-    /// The job has ended: nothing of it is left.
+    /// Reports that the job has ended and is dropped.
     pub(crate) fn end(self) {
         // SAFETY: the scope waits for this job.
         let jobs = unsafe { self.0.as_ref() };
@@ -140,20 +141,20 @@ impl Drop for RemoteJob {
     }
 }
 
-/// A place to spawn jobs that may borrow whatever lives longer than it.
+/// Spawns jobs that may borrow whatever lives longer than the scope.
 ///
-/// Made by [`scope`] and [`ForkCx::scope`]; it waits for all its jobs before it gives control back.
+/// [`scope`] and [`ForkCx::scope`] make it, and wait for all its jobs before they return.
 pub struct Scope<'scope, 'env: 'scope> {
     jobs: Jobs,
-    /// The stack context that the scope was opened in, as an address: its thread may touch the waiting jobs.
+    /// The stack context that opened the scope, as an address. Its thread may touch the jobs that wait.
     owner: *const StackContext,
-    /// The owner's, for jobs that are spawned elsewhere.
+    /// The owner's pool, for jobs that are spawned elsewhere.
     pool: NonNull<PoolHeader>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
-// SAFETY: `owner` is compared only; the waiting jobs are touched by the owner's thread alone; all else is
+// SAFETY: `owner` is only compared; only the owner's thread touches the jobs that wait; everything else is
 // synchronised.
 unsafe impl Sync for Scope<'_, '_> {}
 
@@ -164,14 +165,14 @@ impl fmt::Debug for Scope<'_, '_> {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Adds a job. It runs on some worker before the scope ends: on this one at the end of the scope,
+    /// Spawns a job. It runs on some worker before the scope ends: on this one at the end of the scope,
     /// youngest first, or on another one, oldest first.
     ///
     /// On the stack that opened the scope it costs an allocation of the closure and two words, and no atomic
-    /// read-modify-write; on another stack, in a job of the scope, it costs what
-    /// [`spawn_job`](crate::spawn_job) costs.
+    /// read-modify-write. On another stack, in a job of the scope, it costs as much as
+    /// [`spawn_job`](crate::spawn_job).
     ///
-    /// A panic of the job is the scope's, when all have ended.
+    /// If the job panics, the scope panics when all have ended.
     pub fn spawn<F>(&'scope self, job: F)
     where
         F: FnOnce(&'scope Scope<'scope, 'env>) + Send + 'scope,
@@ -193,7 +194,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
     }
 
-    /// Adds a fiber: any worker may start it.
+    /// Spawns a fiber, which any worker may start.
     #[track_caller]
     pub(crate) fn spawn_fiber<F>(&'scope self, body: F)
     where
@@ -204,10 +205,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         unsafe { tasks::detached_on_stack_job(move || run.go(), Start, info) }.push(Why::Spawned);
     }
 
-    /// A job for a task: it counts as ended when it has run or is dropped.
+    /// Wraps a job for a task. It counts as ended when it has run or is dropped.
     #[track_caller]
     fn pinned(&self, job: Box<dyn FnOnce() + Send + 'scope>) -> (Run, SpawnInfo) {
-        let (pinned, info) = self.give_errand();
+        let (pinned, info) = self.pinned_task();
         // SAFETY: only the lifetime changes. The job is run or dropped before its pinned task ends, and the
         // scope waits for that.
         let job = unsafe {
@@ -216,9 +217,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         (Run { job, pinned }, info)
     }
 
-    /// One more to wait for.
+    /// Counts one more job to wait for.
     #[track_caller]
-    pub(crate) fn give_errand(&self) -> (RemoteJob, SpawnInfo) {
+    pub(crate) fn pinned_task(&self) -> (RemoteJob, SpawnInfo) {
         self.jobs.give();
         let info = SpawnInfo {
             pool: self.pool,
@@ -228,13 +229,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         (RemoteJob(NonNull::from(&self.jobs)), info)
     }
 
-    /// Where the first panic is kept.
+    /// Returns the place for the first panic.
     pub(crate) fn first_panic(&self) -> &FirstPanic {
         &self.jobs.panic
     }
 }
 
-/// In this order, so that the job is dropped before its pinned task.
+/// A job with its count. The order of the fields drops the job before its pinned task.
 struct Run {
     job: Box<dyn FnOnce() + Send>,
     pinned: RemoteJob,
@@ -281,7 +282,7 @@ impl ForkCx<'_> {
         };
         // SAFETY: the scope stays in this frame, and is closed by `finish`, before which nothing unwinds.
         unsafe { forks.open_scope(&scope.jobs) };
-        // Unwind: it goes on below, when every job has ended.
+        // Unwind: the panic continues below, when every job has ended.
         let outcome = catch_unwind(AssertUnwindSafe(|| body(&scope)));
         finish(&scope.jobs, forks, context);
         let panic = scope.jobs.panic.lock().take();
@@ -292,12 +293,12 @@ impl ForkCx<'_> {
     }
 }
 
-/// Calls `body` with a place to spawn jobs that borrow from here, and returns when it and all of them have
-/// ended.
+/// Calls `body` with a [`Scope`], in which it spawns jobs that borrow from here. Returns when `body` and all
+/// jobs have ended.
 ///
-/// The calling frame runs the jobs of its own scope that nobody has taken; then it waits, as in
-/// [`join`](crate::join), and nothing else runs on top of it. Outside of a task, `body` runs where `join`'s
-/// halves do, and the calling thread waits.
+/// The calling frame runs those jobs of its scope that no worker has taken. Then it waits, as in
+/// [`join`](crate::join), and nothing else runs on top of it. Outside of a task, `body` runs where the
+/// closures of `join` do, and the calling thread waits.
 ///
 /// ```
 /// let mut squares = [0; 8];
@@ -311,10 +312,10 @@ impl ForkCx<'_> {
 ///
 /// # Panics
 ///
-/// If `body` or a job does, when all have ended: with the body's panic, or the first one of the jobs. **All
-/// jobs run in any case**, also those that no worker had taken when `body` was unwound, for whatever reason.
-/// If the pool is shut down before a job has run that was spawned by another job on another thread. Outside
-/// of a task, if that runtime cannot be built or is shutting down.
+/// If `body` or a job panics, when all have ended: with the body's panic, or else the first one of the jobs.
+/// **All jobs run in any case**, even those that no worker had taken when `body` was unwound for any reason.
+/// It also panics if the pool is shut down before a job has run that another job has spawned on another
+/// thread. Outside of a task, if that runtime cannot be built or is shutting down.
 pub fn scope<'env, T: Send>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T + Send) -> T {
     ForkCx::find(|cx| cx.scope(body))
 }

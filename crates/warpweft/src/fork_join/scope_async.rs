@@ -8,8 +8,8 @@
 //! # Invariants
 //!
 //! - A task is among `inside` from before it is spawned until its future has been dropped.
-//! - Once closed, nothing enters. The scope closes when it is dropped, and when the body has ended and nobody
-//!   is inside.
+//! - Once closed, nothing enters. The scope closes when it is dropped, and when the body has ended and no
+//!   task is inside.
 //! - Handles are cancelled and dropped outside of the lock.
 
 use super::scoped_handle::{PanicLocation, ScopedHandle, answered, caught};
@@ -27,11 +27,11 @@ use warpweft_task::JoinHandle;
 
 #[derive(Default)]
 struct State {
-    /// The tasks by number; without a handle while they are being spawned.
+    /// The tasks by number; a task has no handle yet while it is being spawned.
     inside: HashMap<u64, Option<JoinHandle<()>>>,
     entered: u64,
     closed: bool,
-    /// Of the scope, when it waits for the last one.
+    /// The scope's waker, while it waits for the last task.
     waiting: Option<Waker>,
 }
 
@@ -41,7 +41,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Whether the last one has left; if not, `cx` is woken then.
+    /// Returns ready when the last task has left; until then `cx` is registered.
     fn last_has_left(&self, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
         if state.inside.is_empty() {
@@ -54,7 +54,7 @@ impl Shared {
         Poll::Pending
     }
 
-    /// Asks all tasks to end; those that are being spawned are asked when they have a handle.
+    /// Cancels all tasks. Tasks that are being spawned are cancelled as soon as they have a handle.
     fn cancel(&self) {
         let handles: Vec<_> = {
             let mut state = self.state.lock();
@@ -67,7 +67,7 @@ impl Shared {
     }
 }
 
-/// A task is inside.
+/// Keeps a task among `inside`, until it is dropped.
 struct Inside {
     number: u64,
     scope: Arc<Shared>,
@@ -86,7 +86,7 @@ impl Drop for Inside {
     }
 }
 
-/// Whatever becomes of the scope's future, its tasks end.
+/// Ends the tasks when the scope's future ends or is dropped.
 struct Ending(Arc<Shared>);
 
 impl Drop for Ending {
@@ -95,21 +95,21 @@ impl Drop for Ending {
     }
 }
 
-/// A place to spawn futures that end before the scope does; given to the body of [`scope_async`].
+/// Spawns futures that end before the scope does; the body of [`scope_async`] gets one.
 ///
-/// It may be cloned, into the tasks of the scope and elsewhere.
+/// It may be cloned, for the tasks of the scope and for others.
 #[derive(Clone)]
 pub struct AsyncScope(Arc<Shared>);
 
 impl AsyncScope {
-    /// Adds a future as a task, on the pool of the caller; outside of any, of the [default
-    /// runtime](crate::default_runtime). The handle gives its result; the scope ends when the future has
-    /// ended, whether anybody asks for that or not.
+    /// Spawns a future as a task of the scope, on the pool of the caller, or outside of any pool on the
+    /// [default runtime](crate::default_runtime). The handle returns its result. The scope ends after the
+    /// future has ended, even if the handle was dropped.
     ///
-    /// After the end of the scope the future is dropped, and the handle gives
+    /// After the end of the scope the future is dropped, and the handle returns
     /// [`JoinError::Cancelled`](crate::JoinError::Cancelled).
     ///
-    /// Costs two allocations and twice a short lock.
+    /// Costs two allocations, and takes a short lock twice.
     ///
     /// # Panics
     ///
@@ -136,7 +136,7 @@ impl AsyncScope {
             };
             let blamed = PanicLocation::Shared(Arc::clone(&self.0.panic));
             let task = async move {
-                // Dropped after the future.
+                // It is dropped after the future.
                 let _inside = inside;
                 answered(future, sender, blamed).await;
             };
@@ -145,7 +145,7 @@ impl AsyncScope {
         ScopedHandle::new(receiver)
     }
 
-    /// Keeps the handle of a task that is inside, so that it can be cancelled.
+    /// Keeps the handle of a task that is inside, so that the task can be cancelled.
     fn register(&self, number: u64, handle: JoinHandle<()>) {
         let left_over = {
             let mut state = self.0.state.lock();
@@ -155,7 +155,7 @@ impl AsyncScope {
                 _ => Some(handle),
             }
         };
-        // It has ended already, or is to end with the scope.
+        // The task has ended already, or must end with the scope.
         if let Some(handle) = left_over {
             handle.cancel();
         }
@@ -168,12 +168,12 @@ impl fmt::Debug for AsyncScope {
     }
 }
 
-/// Awaits what `body` makes, and all futures that were spawned into the scope meanwhile.
+/// Awaits the future that `body` returns, and all futures that were spawned into the scope meanwhile.
 ///
 /// The futures are tasks, and own what they use. **Dropping the scope** before its end cancels them: they end
-/// at their next suspension point, and nothing waits for that. (So it cannot lend: a future may be dropped,
-/// or forgotten, at any time, and its frame with it. What borrows is spawned by
-/// [`Scope::spawn_future`](crate::Scope::spawn_future).)
+/// at their next suspension point, and nothing waits for that. So it cannot lend, because a future may be
+/// dropped or forgotten at any time, and its frame with it.
+/// [`Scope::spawn_future`](crate::Scope::spawn_future) spawns futures that borrow.
 ///
 /// ```
 /// use warpweft::{Runtime, scope_async};
@@ -194,8 +194,9 @@ impl fmt::Debug for AsyncScope {
 ///
 /// # Panics
 ///
-/// If the body does: its tasks are cancelled, and the panic goes on when all have ended. If a task does whose
-/// handle was dropped before anybody asked it, when all have ended; with the first such panic.
+/// If the body panics, its tasks are cancelled, and the panic continues when all have ended. If a task panics
+/// whose handle was dropped before it returned a result, the scope panics when all have ended, with the first
+/// such panic.
 pub async fn scope_async<F: Future>(body: impl FnOnce(AsyncScope) -> F) -> F::Output {
     let shared = Arc::new(Shared {
         state: Mutex::new(State::default()),

@@ -1,17 +1,17 @@
 //! Futures that borrow, as tasks of a scope that waits for them.
 //!
 //! ```text
-//!   scope ◀──── counts ──── Errand          one task: the future in its box, then the pinned task
+//!   scope ◀──── counts ──── RemoteJob       one task: the future in its box, then the pinned task
 //!     ▲                       ▲
 //!     └ waits        dropped or ended after the future
 //! ```
 //!
 //! # Invariants
 //!
-//! - The future, and all that it borrows and holds, is dropped before its pinned task ends; the scope waits
-//!   for the pinned task. So nothing borrowed is reached after the scope: not by a waker, which may live on,
-//!   nor by a pool that ends.
-//! - The result is in a promise, which is as borrowed as the future.
+//! - The future, with all that it borrows and holds, is dropped before its pinned task ends, and the scope
+//!   waits for the pinned task. So nothing borrowed is reached after the scope: not by a waker, which may
+//!   live longer, nor by a pool that ends.
+//! - The result is in a promise, which borrows what the future borrows.
 
 use super::scope::{RemoteJob, Scope};
 use super::scoped_handle::{PanicLocation, ScopedHandle, answered};
@@ -25,9 +25,9 @@ use warpweft_task::spawn as tasks;
 
 type Borrowed<'scope> = Pin<Box<dyn Future<Output = ()> + Send + 'scope>>;
 
-/// A future of a scope, as a task: in this order, so that the future is dropped before its pinned task.
+/// A future of a scope, as a task. The order of the fields drops the future before its pinned task.
 struct Borrowing {
-    /// `None`: it has ended.
+    /// `None` after the future has ended.
     future: Option<Borrowed<'static>>,
     pinned: Option<RemoteJob>,
 }
@@ -39,14 +39,14 @@ impl Future for Borrowing {
         let Some(future) = &mut self.future else {
             return Poll::Ready(());
         };
-        // Unwind: what panics is the destructor of the future or of its result; it goes on in the scope's
-        // frame.
+        // Unwind: only the destructor of the future or of its result panics here. The panic continues in the
+        // scope's frame.
         let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
         if matches!(polled, Ok(Poll::Pending)) {
             return Poll::Pending;
         }
         let future = self.future.take();
-        // Unwind: as above.
+        // Unwind: the panic continues in the scope's frame.
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(future)));
         if let Some(pinned) = self.pinned.take() {
             polled
@@ -61,18 +61,18 @@ impl Future for Borrowing {
 }
 
 impl<'scope> Scope<'scope, '_> {
-    /// Adds a future, as a task of its own, which may borrow whatever lives longer than the scope. Its handle
-    /// gives its result: [wait](ScopedHandle::wait) for it in the body, or await it in other futures of the
-    /// scope; or do neither.
+    /// Spawns a future as a task, which may borrow whatever lives longer than the scope. Its handle returns
+    /// its result: [wait](ScopedHandle::wait) for it in the body, or await it in other futures of the scope,
+    /// or drop it.
     ///
-    /// The scope ends when the future has ended, so the frame that is borrowed from is there for as long as
-    /// it is polled. (A scope that is itself a future could not promise that: it may be dropped at any time,
-    /// and forgotten. See [`scope_async`](crate::scope_async) for futures that own what they use.)
+    /// The scope ends when the future has ended, so the frame that is borrowed from exists for as long as the
+    /// future is polled. A scope that is itself a future could not promise that, because it may be dropped or
+    /// forgotten at any time. See [`scope_async`](crate::scope_async) for futures that own what they use.
     ///
     /// Costs three allocations: the task, the future and the promise of its result.
     ///
-    /// A panic of the future is that of whoever awaits the handle; if nobody does, the scope's, when all have
-    /// ended. If the pool is shut down before the future has ended, the scope panics.
+    /// A panic of the future arrives at its handle. If the handle was dropped, the scope panics when all
+    /// futures have ended. The scope also panics if the pool is shut down before the future has ended.
     ///
     /// ```
     /// use std::time::Duration;
@@ -107,7 +107,7 @@ impl<'scope> Scope<'scope, '_> {
         // SAFETY: only the lifetime changes. The future is dropped before its pinned task ends, and the scope
         // waits for that.
         let future = unsafe { mem::transmute::<Borrowed<'scope>, Borrowed<'static>>(lent) };
-        let (pinned, info) = self.give_errand();
+        let (pinned, info) = self.pinned_task();
         let task = Borrowing {
             future: Some(future),
             pinned: Some(pinned),

@@ -1,9 +1,9 @@
-//! The handle of a future that belongs to a scope, and whose a panic is.
+//! The handle of a future that belongs to a scope, and the way of the future's panic to it or to the scope.
 //!
 //! # Invariants
 //!
-//! - A panic is taken by whoever awaits the handle. Dropped on any other way, it is its scope's: so it is in
-//!   one place, or has been raised.
+//! - The handle that is awaited takes the panic. If the panic is dropped on any other way, it becomes its
+//!   scope's. So it is in one place, or has been raised.
 
 use super::latent_fork::Outcome;
 use crate::execution::listen::block_on;
@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use warpweft_task::JoinError;
 
-/// The scope, as far as a panic of its futures is concerned.
+/// The scope that receives a panic of its futures.
 pub(crate) enum PanicLocation<'scope> {
     Borrowed(&'scope FirstPanic),
     Shared(Arc<FirstPanic>),
 }
 
-/// A panic on its way to whoever asks.
+/// A panic on its way to the handle.
 pub(crate) struct PanicOfFuture<'scope> {
     panic: Option<Panic>,
     scope: PanicLocation<'scope>,
@@ -40,7 +40,7 @@ impl Drop for PanicOfFuture<'_> {
     }
 }
 
-/// Runs a future; its panic is its outcome.
+/// Runs a future, and catches its panic as the outcome.
 pub(crate) async fn caught<F: Future>(future: F) -> Outcome<F::Output> {
     let mut future = pin!(future);
     // Unwind: a future that has panicked is not polled again.
@@ -51,7 +51,7 @@ pub(crate) async fn caught<F: Future>(future: F) -> Outcome<F::Output> {
     poll_fn(poll).await
 }
 
-/// Runs a future of a scope, and sends what it comes to.
+/// Runs a future of a scope, and sends its outcome.
 pub(crate) async fn answered<'scope, F: Future>(
     future: F,
     sender: oneshot::Sender<Result<F::Output, PanicOfFuture<'scope>>>,
@@ -61,23 +61,23 @@ pub(crate) async fn answered<'scope, F: Future>(
         panic: Some(panic),
         scope,
     });
-    // If nobody asks, a value is dropped here, and a panic is the scope's.
+    // If the handle was dropped, a value is dropped here, and a panic becomes the scope's.
     drop(sender.send(outcome));
 }
 
-/// The right to the result of a future that belongs to a scope: of
-/// [`Scope::spawn_future`](crate::Scope::spawn_future) or [`AsyncScope::spawn`](crate::AsyncScope::spawn).
+/// The handle of a future that belongs to a scope: of [`Scope::spawn_future`](crate::Scope::spawn_future) or
+/// [`AsyncScope::spawn`](crate::AsyncScope::spawn).
 ///
-/// Await it, in another future of the scope, or [`wait`](Self::wait) for it in the scope's body. Dropping it
-/// changes nothing for the future: its scope waits for it.
+/// Await it in another future of the scope, or [`wait`](Self::wait) for it in the scope's body. Dropping it
+/// does not affect the future: its scope waits for it.
 ///
-/// A panic of the future arrives here, as [`JoinError::Panicked`]; if the handle is dropped without being
-/// asked, it is the scope's. A future that was dropped before its end, with its scope or its pool, gives
+/// A panic of the future arrives here as [`JoinError::Panicked`]. If the handle is dropped before that, the
+/// scope gets the panic. A future that was dropped before its end, with its scope or its pool, returns
 /// [`JoinError::Cancelled`].
 ///
 /// # Panics
 ///
-/// Polling it again after it has given its result panics, as with most futures.
+/// Polling it again after it has returned its result panics, as with most futures.
 #[must_use = "dropping it gives a panic of the future to its scope; say `drop(handle)` if that is meant"]
 pub struct ScopedHandle<'scope, T>(oneshot::Receiver<Result<T, PanicOfFuture<'scope>>>);
 
@@ -86,12 +86,12 @@ impl<'scope, T> ScopedHandle<'scope, T> {
         Self(receiver)
     }
 
-    /// Blocks until the future has ended, and gives its result. In a task, the worker goes to another thread
+    /// Blocks until the future has ended, and returns its result. In a task, another thread takes the worker
     /// meanwhile; in a fiber, the thread switches to other work.
     ///
     /// # Errors
     ///
-    /// It panicked, or was dropped before its end.
+    /// The future panicked, or was dropped before its end.
     pub fn wait(self) -> Result<T, JoinError> {
         block_on(self)
     }

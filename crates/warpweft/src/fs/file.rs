@@ -8,11 +8,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An open file. Bytes go in and out by value: a call that was left to itself must not write into a buffer
-/// that is gone.
+/// An open file. Bytes go in and out by value, because a detached call must not write into a buffer that was
+/// freed.
 ///
-/// Clones are the same file, with the same position. `read_at` and `write_at` have no use for that: several
-/// tasks may use them at a time.
+/// Clones share the file and its position. `read_at` and `write_at` do not use the position, so several tasks
+/// may use them at a time.
 ///
 /// ```
 /// use warpweft::fs::{self, File};
@@ -48,7 +48,7 @@ impl File {
         on(path, std::fs::File::open).await.map(Self::from_std)
     }
 
-    /// Makes a file to write, or empties the one that is there.
+    /// Creates a file to write, or empties an existing one.
     ///
     /// # Errors
     ///
@@ -57,19 +57,19 @@ impl File {
         on(path, std::fs::File::create).await.map(Self::from_std)
     }
 
-    /// Takes a file over from `std`, opened in whatever way.
+    /// Converts a file of `std`, opened in any mode.
     #[must_use]
     pub fn from_std(file: std::fs::File) -> Self {
         Self(Arc::new(file))
     }
 
-    /// The system's file, for what does not wait.
+    /// Returns the system's file, for operations that do not wait.
     #[must_use]
     pub fn get_ref(&self) -> &std::fs::File {
         &self.0
     }
 
-    /// Has `operation` called where it may wait for the file.
+    /// Calls `operation` on a thread where it may wait for the file, and returns its result.
     ///
     /// # Errors
     ///
@@ -86,7 +86,8 @@ impl File {
         run_blocking(move || operation(&file)).await
     }
 
-    /// Up to `length` bytes from `offset` on: fewer only at the end of the file, and none behind it.
+    /// Reads up to `length` bytes from `offset` on. Returns fewer only at the end of the file, and none
+    /// behind it.
     ///
     /// # Errors
     ///
@@ -105,7 +106,7 @@ impl File {
         self.call(move |file| file.write_all_at(&bytes, offset)).await
     }
 
-    /// Writes all bytes where the position is, and moves it behind them.
+    /// Writes all bytes at the position, and moves the position behind them.
     ///
     /// # Errors
     ///
@@ -115,7 +116,7 @@ impl File {
         self.call(move |mut file| file.write_all(&bytes)).await
     }
 
-    /// Waits until what was written, and what the system knows of the file, is on the disk.
+    /// Waits until the written bytes and the file's metadata are on the disk.
     ///
     /// # Errors
     ///
@@ -124,7 +125,7 @@ impl File {
         self.call(std::fs::File::sync_all).await
     }
 
-    /// Cuts the file, or fills it up with zeros.
+    /// Truncates the file, or extends it with zeros.
     ///
     /// # Errors
     ///
@@ -133,7 +134,7 @@ impl File {
         self.call(move |file| file.set_len(length)).await
     }
 
-    /// What the system knows of it.
+    /// Returns the file's metadata.
     ///
     /// # Errors
     ///
@@ -144,9 +145,9 @@ impl File {
 }
 
 fn read_at(file: &std::fs::File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-    // As much as there is, not as much as was asked for: that may be any number.
+    // The buffer fits what is there, not what was requested, which may be any number.
     let there = usize::try_from(file.metadata()?.len().saturating_sub(offset)).unwrap_or(usize::MAX);
-    // What has no length, as devices and `/proc`, is read in pieces.
+    // Files without a length, such as devices and `/proc`, are read in pieces.
     let mut bytes = vec![0; length.min(there.max(4096))];
     let mut filled = 0;
     loop {

@@ -1,9 +1,9 @@
-//! Files.
+//! Files and folders.
 //!
-//! The system gives no readiness for files: who reads one waits in the kernel. So each operation here is a
-//! call on one of the threads of [`spawn_blocking`](crate::spawn_blocking), and takes some microseconds more
-//! than the call itself. Many small ones are cheaper as one: [`call`] has any closure called there. In a
-//! closure instead of a future [`blocking`](crate::blocking) around `std::fs` does the same in place.
+//! The system reports no readiness for files: a thread that reads one blocks in the kernel. So each operation
+//! here is a call on one of the threads of [`spawn_blocking`](crate::spawn_blocking), and takes some
+//! microseconds more than the call itself. Many small operations are cheaper in one closure for [`call`]. In
+//! a closure instead of a future, [`blocking`](crate::blocking) around `std::fs` does the same in place.
 //!
 //! ```
 //! use warpweft::fs;
@@ -22,8 +22,8 @@
 //!
 //! # Errors
 //!
-//! All functions give what the system says, as those of `std::fs` do. Beside that:
-//! [`NotConnected`](io::ErrorKind::NotConnected) when the runtime shuts down before the call was made, and an
+//! All functions return the system's errors, as those of `std::fs` do. They also return
+//! [`NotConnected`](io::ErrorKind::NotConnected) if the runtime shuts down before the call was made, and an
 //! error if there is no thread for it.
 //!
 //! # Panics
@@ -32,8 +32,8 @@
 //!
 //! # Cancellation
 //!
-//! A call that has begun cannot be taken back. A future that is dropped leaves it to itself: what it was to
-//! write may be written.
+//! A call that has begun cannot be stopped. If its future is dropped, it runs to its end, and may still
+//! write.
 
 pub(crate) mod file;
 
@@ -44,8 +44,8 @@ use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Has `operation` called where it may wait for files, and gives its result: whatever of `std::fs` is not
-/// here, or several operations at the price of one.
+/// Calls `operation` on a thread where it may wait for files, and returns its result. Use it for other
+/// functions of `std::fs`, or for several operations at the price of one.
 ///
 /// ```
 /// use warpweft::fs;
@@ -63,7 +63,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 ///
-/// Those of `operation`, and of the [module](self).
+/// The error of `operation`, and those of the [module](self).
 ///
 /// # Panics
 ///
@@ -83,7 +83,7 @@ async fn on<T: Send + 'static>(
     run_blocking(move || operation(path)).await
 }
 
-/// All bytes of a file.
+/// Reads all bytes of a file.
 ///
 /// # Errors
 ///
@@ -92,16 +92,16 @@ pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     on(path, std::fs::read).await
 }
 
-/// All of a file, which is text.
+/// Reads all of a file as text.
 ///
 /// # Errors
 ///
-/// See the [module](self); and [`InvalidData`](io::ErrorKind::InvalidData) if it is no UTF-8.
+/// See the [module](self); and [`InvalidData`](io::ErrorKind::InvalidData) if it is not UTF-8.
 pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     on(path, std::fs::read_to_string).await
 }
 
-/// Writes a file, which is made if it is not there and holds nothing else afterwards.
+/// Replaces the contents of a file, which is created if necessary.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ pub async fn write(path: impl AsRef<Path>, contents: impl Into<Vec<u8>>) -> io::
     on(path, move |path| std::fs::write(path, contents)).await
 }
 
-/// What the system knows of a file; of what it leads to, if it is a link.
+/// Returns a file's metadata, or those of its target if it is a link.
 ///
 /// # Errors
 ///
@@ -129,7 +129,7 @@ pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
     on(path, std::fs::remove_file).await
 }
 
-/// Gives a file another name, in the place of what has it.
+/// Renames a file, and replaces one that has the new name.
 ///
 /// # Errors
 ///
@@ -139,7 +139,7 @@ pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<
     on(from, move |from| std::fs::rename(from, to)).await
 }
 
-/// Makes a folder, and those that it lies in.
+/// Creates a folder, and all its missing parents.
 ///
 /// # Errors
 ///

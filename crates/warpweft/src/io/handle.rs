@@ -1,4 +1,4 @@
-//! Anything with a descriptor that can be waited for.
+//! [`Async`]: any descriptor whose readiness tasks can wait for.
 
 #[cfg(feature = "net")]
 mod receive;
@@ -15,14 +15,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// A source of the system, a socket, a pipe, an event descriptor, whose readiness tasks can wait for.
+/// A socket, a pipe, an event descriptor or another source whose readiness tasks can wait for.
 ///
-/// It belongs to the driver of the runtime in whose task, or visit, it was made, outside of any to that of
-/// the [default runtime](crate::default_runtime); it can be used in any task on any thread. When that runtime
-/// has shut down, every attempt is an error of the kind [`NotConnected`](io::ErrorKind::NotConnected).
+/// It belongs to the driver of the runtime whose task made it, or that the thread has entered; outside of
+/// any, to that of the [default runtime](crate::default_runtime). It can be used in any task on any thread.
+/// When that runtime has shut down, every attempt is an error of the kind
+/// [`NotConnected`](io::ErrorKind::NotConnected).
 ///
-/// The descriptor must stay open, and the same, as long as the value lives: what it wraps is only lent out by
-/// `&`.
+/// The descriptor must stay open, and the same, as long as the value lives. Therefore the wrapped value is
+/// only lent out by `&`.
 ///
 /// ```
 /// use std::io::{Read as _, Write as _};
@@ -45,7 +46,7 @@ pub struct Async<T: AsFd> {
     driver: Arc<Driver>,
     source: Arc<Source>,
     key: usize,
-    /// Empty only after `into_inner`, on the way to `drop`.
+    /// `None` only after `into_inner`, until `drop`.
     io: Option<T>,
 }
 
@@ -55,14 +56,14 @@ impl<T: AsFd> Async<T> {
     /// # Errors
     ///
     /// The descriptor cannot be waited for (a regular file), the runtime is shutting down, this is a forked
-    /// child, or the system gives no poller. Outside of any runtime, the [default
+    /// child, or the system provides no poller. Outside of any runtime, the [default
     /// one](crate::try_default_runtime) cannot be built. `io` is dropped.
     pub fn new(io: T) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&io, true)?;
         Self::new_nonblocking(io)
     }
 
-    /// Registers `io`, which is non-blocking already.
+    /// Registers `io`, which is already non-blocking.
     ///
     /// # Errors
     ///
@@ -70,8 +71,8 @@ impl<T: AsFd> Async<T> {
     pub(crate) fn new_nonblocking(io: T) -> io::Result<Self> {
         let (driver, _) = current_driver()?;
         let (key, source) = driver.enter()?;
-        // SAFETY: `drop` deletes it; until then the descriptor stays open, because nobody gets `io` by value
-        // or by `&mut`.
+        // SAFETY: `drop` deletes the registration. Until then the descriptor stays open, because no caller
+        // gets `io` by value or by `&mut`.
         let added = unsafe { driver.poller().add(io.as_fd(), key) };
         if let Err(error) = added {
             driver.strike(key);
@@ -85,7 +86,7 @@ impl<T: AsFd> Async<T> {
         })
     }
 
-    /// What it wraps.
+    /// Returns the wrapped value.
     pub fn get_ref(&self) -> &T {
         match &self.io {
             Some(io) => io,
@@ -93,7 +94,7 @@ impl<T: AsFd> Async<T> {
         }
     }
 
-    /// What it wraps, no longer registered. It stays non-blocking.
+    /// Returns the wrapped value, no longer registered. It stays non-blocking.
     #[must_use]
     pub fn into_inner(mut self) -> T {
         self.deregister();
@@ -104,26 +105,25 @@ impl<T: AsFd> Async<T> {
     }
 
     fn deregister(&self) {
-        // In a forked child the poller is the parent's, and so would be the registration that this takes
-        // away.
+        // In a forked child the poller is the parent's, and deleting would remove the parent's registration.
         if let Some(io) = self.io.as_ref().filter(|_| self.driver.check().is_ok()) {
-            // It cannot fail for a descriptor that is registered and open; if it is not, there is nothing to
+            // This cannot fail for a descriptor that is registered and open; otherwise there is nothing to
             // delete.
             let _ = self.driver.poller().delete(io.as_fd());
         }
-        // Events on their way find nobody.
+        // Events on their way then find no source.
         if self.driver.check().is_ok() {
             self.driver.strike(self.key);
         }
     }
 
-    /// Attempts `operation`, which reads, until it does not fail with `WouldBlock`; waits in between.
+    /// Attempts `operation`, which reads, until it does not fail with `WouldBlock`. Waits in between.
     ///
-    /// Several tasks may do this at a time. Dropping the future takes it off the list of those who wait.
+    /// Several tasks may do this at a time. Dropping the future removes it from the list of waiters.
     ///
     /// # Errors
     ///
-    /// Any other error of `operation`, and those of a driver that is gone.
+    /// Any other error of `operation`; or the runtime has shut down.
     pub async fn read_with<R>(&self, operation: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
         self.attempt(Direction::In, operation).await
     }
@@ -162,7 +162,7 @@ impl<T: AsFd> Async<T> {
             .poll_anonymous(Direction::In, cx, check, || operation(self.get_ref()), |_| false)
     }
 
-    /// One attempt of an operation that writes; if it would block, the task is woken when it may not.
+    /// Attempts an operation that writes once. If it would block, the task is woken when it may succeed.
     ///
     /// # Errors
     ///
@@ -177,12 +177,12 @@ impl<T: AsFd> Async<T> {
             .poll_anonymous(Direction::Out, cx, check, || operation(self.get_ref()), |_| false)
     }
 
-    /// Waits until it may be readable. "May": another task can be faster, and the system is sometimes wrong;
+    /// Waits until it may be readable. Another task can be faster, and the system is sometimes wrong, so
     /// prefer [`read_with`](Self::read_with).
     ///
     /// # Errors
     ///
-    /// Those of a driver that is gone.
+    /// The runtime has shut down.
     pub async fn readable(&self) -> io::Result<()> {
         self.await_ready(Direction::In, rustix::event::PollFlags::IN)
             .await
@@ -192,7 +192,7 @@ impl<T: AsFd> Async<T> {
     ///
     /// # Errors
     ///
-    /// Those of a driver that is gone.
+    /// The runtime has shut down.
     pub async fn writable(&self) -> io::Result<()> {
         self.await_ready(Direction::Out, rustix::event::PollFlags::OUT)
             .await
@@ -257,8 +257,8 @@ where
     }
 }
 
-/// `poll_flush` flushes what `T` buffers, which sockets and pipes do not. `poll_close` does the same: a
-/// descriptor closes when the value is dropped; the streams of [`net`](crate::net) end their writing half.
+/// `poll_flush` flushes what `T` buffers; sockets and pipes do not buffer. `poll_close` does the same. A
+/// descriptor closes when the value is dropped. The streams of [`net`](crate::net) end their writing half.
 impl<T: AsFd> AsyncWrite for &Async<T>
 where
     for<'a> &'a T: Write,

@@ -1,10 +1,10 @@
-//! Waiting for sockets, pipes, and whatever else has a descriptor.
+//! Waits for sockets, pipes, and any other descriptor.
 //!
-//! Most programs want [`net`](crate::net) and [`time`](crate::time). [`Async`] is for any other descriptor.
-//! [`Io`] says who waits in the system's poller: the workers, or a thread that does nothing else.
+//! Most programs use [`net`](crate::net) and [`time`](crate::time). [`Async`] is for any other descriptor.
+//! [`Io`] chooses which threads block in the system's poller: the workers, or a separate thread.
 //!
-//! An attempt that succeeds costs a load and its system call. One that would block costs a compare-and-swap
-//! and a lock more, and no further system call.
+//! An attempt that succeeds costs a load and its system call. One that would block also costs a
+//! compare-and-swap and a lock, and no further system call.
 
 pub(crate) mod handle;
 #[cfg(doctest)]

@@ -1,4 +1,4 @@
-//! A source for the model checkers: what the system would do to a socket, a model does to this.
+//! A source for the model checkers: a model plays the system's part.
 
 use crate::driver::core::Driver;
 use crate::driver::poller::Ready;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::thread::yield_now;
 
-/// A pipe for units.
+/// A pipe for units instead of bytes.
 #[derive(Debug)]
 pub struct Pipe {
     driver: Arc<Driver>,
@@ -20,7 +20,7 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// A pipe of the current runtime's driver.
+    /// Returns a pipe of the current runtime's driver.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl Pipe {
         })
     }
 
-    /// A unit comes in.
+    /// Puts a unit in, as the system.
     pub fn fire(&self) {
         self.units.fetch_add(1, Ordering::Release);
         self.driver.poller().fire(Ready {
@@ -63,7 +63,7 @@ impl Pipe {
         poll_fn(|cx| waiter_id.poll(cx, || self.driver.check(), attempt, |()| false)).await
     }
 
-    /// Takes all units there are, as a read does that has room for more.
+    /// Takes all units, as a read with room for more does.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Pipe {
         let mut waiter_id = self.source.waiter_id(Direction::In);
         let attempt = || {
             let units = self.units.swap(0, Ordering::Acquire);
-            // It takes its time: what comes now is another worker's to find in the poller.
+            // The read takes its time: another worker finds in the poller what arrives now.
             yield_now();
             match units {
                 0 => Err(io::ErrorKind::WouldBlock.into()),

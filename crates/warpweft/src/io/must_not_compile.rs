@@ -1,4 +1,4 @@
-//! Programs with sockets and files that the compiler must refuse. `cargo test --doc` checks that it does,
+//! Programs with sockets and files that the compiler must refuse. `cargo test --doc` checks that it does so,
 //! each for its own reason.
 
 /// All of these go to other threads, and are used by several at a time.
@@ -19,7 +19,7 @@
 /// anywhere::<fs::File>();
 /// ```
 ///
-/// What wraps a descriptor that is tied to its thread is tied to it as well.
+/// A source whose wrapped value is bound to its thread is bound to it, too.
 ///
 /// ```compile_fail,E0277
 /// use std::os::fd::{AsFd, BorrowedFd};
@@ -33,7 +33,7 @@
 /// anywhere::<warpweft::io::Async<AbortOnDrop>>();
 /// ```
 ///
-/// And what one thread at a time may use, one at a time may use.
+/// A wrapped value that is not `Sync` makes a source that is not `Sync`.
 ///
 /// ```compile_fail,E0277
 /// use std::os::fd::{AsFd, BorrowedFd};
@@ -48,7 +48,7 @@
 /// ```
 struct WhatMayGoWhere;
 
-/// A descriptor that is registered is not exchanged for another one.
+/// A registered descriptor cannot be replaced by another one.
 ///
 /// ```compile_fail,E0594
 /// # fn f(socket: warpweft::io::Async<std::net::UdpSocket>, other: std::net::UdpSocket) {
@@ -56,7 +56,7 @@ struct WhatMayGoWhere;
 /// # }
 /// ```
 ///
-/// It is taken out, which ends the registration.
+/// It can be taken out, which ends the registration.
 ///
 /// ```
 /// # fn f(socket: warpweft::io::Async<std::net::UdpSocket>) {
@@ -66,7 +66,7 @@ struct WhatMayGoWhere;
 /// ```
 struct ExchangedDescriptor;
 
-/// The buffer of a read that is under way is the read's.
+/// A read that is in progress owns its buffer.
 ///
 /// ```compile_fail,E0506
 /// # async fn f(stream: warpweft::net::TcpStream) {
@@ -77,7 +77,7 @@ struct ExchangedDescriptor;
 /// # }
 /// ```
 ///
-/// Afterwards it is not.
+/// Afterwards the buffer is free.
 ///
 /// ```
 /// # async fn f(stream: warpweft::net::TcpStream) {
@@ -96,7 +96,7 @@ struct BufferOfARead;
 /// # }
 /// ```
 ///
-/// It takes it along, or a half of it.
+/// A task may own a stream, or a half of it.
 ///
 /// ```
 /// # fn f(stream: warpweft::net::TcpStream) {
@@ -106,7 +106,7 @@ struct BufferOfARead;
 /// ```
 struct StreamOfTheStack;
 
-/// The half that reads is none that is written to, for those who ask for one.
+/// The reading half is not a writer.
 ///
 /// ```compile_fail,E0277
 /// fn send(_: impl futures_io::AsyncWrite) {}
@@ -116,7 +116,7 @@ struct StreamOfTheStack;
 /// # }
 /// ```
 ///
-/// The other one is.
+/// The writing half is one.
 ///
 /// ```
 /// fn send(_: impl futures_io::AsyncWrite) {}
@@ -127,7 +127,7 @@ struct StreamOfTheStack;
 /// ```
 struct ReaderForAWriter;
 
-/// Connections do not come from a listener that has gone.
+/// The stream of connections does not outlive its listener.
 ///
 /// ```compile_fail,E0597
 /// # fn f() -> std::io::Result<()> {
@@ -141,7 +141,7 @@ struct ReaderForAWriter;
 /// ```
 struct IncomingWithoutAListener;
 
-/// What can be connected to is a closed list: others may be added to it without breaking anybody.
+/// The trait of targets is sealed, so that others may be added without breaking users.
 ///
 /// ```compile_fail,E0277
 /// struct Mine;
@@ -149,7 +149,7 @@ struct IncomingWithoutAListener;
 /// ```
 struct TargetOfOnesOwn;
 
-/// A call that is left to itself outlives what its caller has.
+/// A call may outlive the frame of its caller, so it cannot borrow from it.
 ///
 /// ```compile_fail,E0373
 /// # async fn f() {
@@ -167,7 +167,7 @@ struct TargetOfOnesOwn;
 /// # }
 /// ```
 ///
-/// Nor in what it gives.
+/// Its result cannot be one either.
 ///
 /// ```compile_fail,E0277
 /// # async fn f() {
@@ -175,7 +175,7 @@ struct TargetOfOnesOwn;
 /// # }
 /// ```
 ///
-/// What it takes along is its own.
+/// It owns what it uses.
 ///
 /// ```
 /// # async fn f() {
@@ -185,7 +185,7 @@ struct TargetOfOnesOwn;
 /// ```
 struct CallThatBorrows;
 
-/// A file's bytes come by value: there is no buffer for a call to write into that is left to itself.
+/// A file's bytes come by value, because a detached call must not write into a caller's buffer.
 ///
 /// ```compile_fail,E0308
 /// # async fn f(file: warpweft::fs::File) {

@@ -1,17 +1,17 @@
-//! What the system does only while a thread waits for it: files, names.
+//! Operations for which the system blocks a thread: files and names.
 
 use crate::runtime::spawn_blocking;
 use std::io;
 use std::panic::resume_unwind;
 use warpweft_task::JoinError;
 
-/// Calls `operation` on a thread for closures that block, and gives its result. If the future is dropped, the
-/// operation goes on alone once it has begun.
+/// Calls `operation` on a thread for closures that block, and returns its result. If the future is dropped
+/// after the operation has begun, the operation runs to its end.
 ///
 /// # Errors
 ///
-/// Its own; and if it was not called, why: the runtime shuts down, this is a forked child, there is no
-/// thread.
+/// Its own; or, if it was not called, the reason: the runtime shuts down, this is a forked child, or there is
+/// no thread.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! Unix datagrams.
+//! Unix datagram sockets.
 
 use crate::io::handle::Async;
 use std::io;
@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
-/// A socket for datagrams inside this machine. None is lost on the way, and they come in order. Several tasks
-/// may use it at a time.
+/// A socket for datagrams within this machine. None is lost on the way, and they arrive in order. Several
+/// tasks may use it at a time.
 ///
 /// ```
 /// use warpweft::net::UnixDatagram;
@@ -26,22 +26,22 @@ use std::path::Path;
 ///
 /// # Errors
 ///
-/// All methods give what the system says, and [`NotConnected`](io::ErrorKind::NotConnected) when the runtime
-/// to which the socket belongs has shut down.
+/// All methods return the system's errors, and [`NotConnected`](io::ErrorKind::NotConnected) when the
+/// socket's runtime has shut down.
 #[derive(Debug)]
 pub struct UnixDatagram(Async<std::os::unix::net::UnixDatagram>);
 
 impl UnixDatagram {
-    /// A socket at `path`, which must not be there. The path stays when the socket goes.
+    /// Returns a socket at `path`, which must not exist. The path stays when the socket is dropped.
     ///
     /// # Errors
     ///
-    /// What the system says about the path; no more descriptors; and as [`Async::new`].
+    /// The system's error for the path; no more descriptors; and as [`Async::new`].
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::from_std(std::os::unix::net::UnixDatagram::bind(path)?)
     }
 
-    /// A socket without a path: it can send, and be answered by nobody.
+    /// Returns a socket without a path: it can send, but no socket can answer it.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl UnixDatagram {
         Self::from_std(std::os::unix::net::UnixDatagram::unbound()?)
     }
 
-    /// Two sockets that are connected to each other.
+    /// Returns two sockets that are connected to each other.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl UnixDatagram {
         Ok((Self::from_std(one)?, Self::from_std(other)?))
     }
 
-    /// Takes a socket over from `std`.
+    /// Converts a socket of `std`.
     ///
     /// # Errors
     ///
@@ -69,30 +69,30 @@ impl UnixDatagram {
         Async::new(socket).map(Self)
     }
 
-    /// From now on `send` goes to the socket at `path`, and only what comes from there is received.
+    /// Connects to the socket at `path`: `send` goes there, and only datagrams from there are received.
     ///
     /// # Errors
     ///
-    /// Nobody is there.
+    /// There is no socket at `path`.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         self.0.get_ref().connect(path)
     }
 
-    /// Sends a datagram to the socket of [`connect`](Self::connect), when there is room for it.
+    /// Waits for room, and sends a datagram to the socket of [`connect`](Self::connect).
     ///
     /// # Errors
     ///
-    /// See [`UnixDatagram`]; it is too long, or there is no such socket any more.
+    /// See [`UnixDatagram`]; also if the datagram is too long, or that socket does not exist any more.
     pub async fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write_with(|socket| socket.send(bytes)).await
     }
 
-    /// Sends a datagram to the socket at `path`, now or not at all.
+    /// Sends a datagram to the socket at `path`, at once or not at all.
     ///
     /// # Errors
     ///
-    /// See [`UnixDatagram`]; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if there is no room for it: the
-    /// system does not say when there will be, unless the sockets are [connected](Self::connect).
+    /// See [`UnixDatagram`]; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if there is no room for it. The
+    /// system does not report when there will be, unless the sockets are [connected](Self::connect).
     pub fn send_to(&self, bytes: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         loop {
             return match self.0.get_ref().send_to(bytes, path.as_ref()) {
@@ -106,7 +106,8 @@ impl UnixDatagram {
         }
     }
 
-    /// Receives a datagram: its length and its sender. What does not fit into `buffer` is lost.
+    /// Receives a datagram, and returns its length and its sender. Bytes that do not fit into `buffer` are
+    /// lost.
     ///
     /// # Errors
     ///
@@ -124,16 +125,16 @@ impl UnixDatagram {
         self.0.read_with(|socket| socket.recv(buffer)).await
     }
 
-    /// The address of this socket.
+    /// Returns the address of this socket.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.get_ref().local_addr()
     }
 
-    /// The system's socket, for its options.
+    /// Returns the system's socket, for its options.
     #[must_use]
     pub fn get_ref(&self) -> &std::os::unix::net::UnixDatagram {
         self.0.get_ref()

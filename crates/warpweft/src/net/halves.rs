@@ -1,4 +1,4 @@
-//! The halves of a stream, each with an owner of its own.
+//! The two halves of a stream, for two owners.
 
 use super::stream::{Socket, Stream};
 use futures_io::{AsyncRead, AsyncWrite};
@@ -10,18 +10,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The half of a stream that is read from. See [`Stream::into_split`].
+/// The reading half of a stream. See [`Stream::into_split`].
 #[derive(Debug)]
 pub struct OwnedReadHalf<S: Socket>(Arc<Stream<S>>);
 
-/// The half of a stream that is written to; dropping it ends it for the peer. See [`Stream::into_split`].
+/// The writing half of a stream; dropping it ends it for the peer. See [`Stream::into_split`].
 #[derive(Debug)]
 pub struct OwnedWriteHalf<S: Socket> {
     stream: Arc<Stream<S>>,
     ends_it: bool,
 }
 
-/// Two halves that are not of the same stream; both are given back.
+/// The error of two halves of different streams; both are returned.
 #[derive(Debug)]
 pub struct ReuniteError<S: Socket>(pub OwnedReadHalf<S>, pub OwnedWriteHalf<S>);
 
@@ -43,7 +43,7 @@ pub(super) fn split<S: Socket>(stream: Stream<S>) -> (OwnedReadHalf<S>, OwnedWri
 }
 
 impl<S: Socket> OwnedReadHalf<S> {
-    /// The stream whose halves these are.
+    /// Returns the stream of these halves.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl<S: Socket> OwnedReadHalf<S> {
     }
 }
 
-/// Everything that can be done with a stream, by either half.
+/// Both halves can do everything that a stream can.
 impl<S: Socket> Deref for OwnedReadHalf<S> {
     type Target = Stream<S>;
 
@@ -70,7 +70,7 @@ impl<S: Socket> Deref for OwnedReadHalf<S> {
     }
 }
 
-/// Everything that can be done with a stream, by either half.
+/// Both halves can do everything that a stream can.
 impl<S: Socket> Deref for OwnedWriteHalf<S> {
     type Target = Stream<S>;
 
@@ -82,7 +82,7 @@ impl<S: Socket> Deref for OwnedWriteHalf<S> {
 impl<S: Socket> Drop for OwnedWriteHalf<S> {
     fn drop(&mut self) {
         if self.ends_it {
-            // A stream that is not connected any more has ended already.
+            // A stream that is no longer connected has already ended.
             let _ = self.stream.shutdown(Shutdown::Write);
         }
     }

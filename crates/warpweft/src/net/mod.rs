@@ -1,4 +1,4 @@
-//! Sockets.
+//! TCP, UDP and Unix sockets.
 //!
 //! ```
 //! use warpweft::net::{TcpListener, TcpStream};
@@ -28,17 +28,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - Methods take `&self`: one task may read while another one writes, and streams have `into_split` where
-//!   each is to own its half.
+//! - Methods take `&self`: one task may read while another one writes. `into_split` makes two halves for two
+//!   owners.
 //! - Streams, and references to them, are [`AsyncRead`](futures_io::AsyncRead) and
-//!   [`AsyncWrite`](futures_io::AsyncWrite), vectored too.
-//! - A future that is dropped has read or written nothing, except that `write_all` and `read_exact` may have
-//!   got half-way.
-//! - A socket belongs to the runtime where it was made (see [`Async`](crate::io::Async)) and can be used
+//!   [`AsyncWrite`](futures_io::AsyncWrite), also vectored.
+//! - A future that is dropped has read or written nothing, except that `write_all` and `read_exact` may be
+//!   half done.
+//! - A socket belongs to the runtime where it was made (see [`Async`](crate::io::Async)), and can be used
 //!   anywhere.
-//! - In a closure instead of a future, each of them works through [`block_on`](crate::block_on).
-//! - [`TcpStream::connect`] takes names as well, and [`lookup`] gives the addresses of one. The system looks
-//!   them up, which blocks a thread: one of those of [`spawn_blocking`](crate::spawn_blocking).
+//! - In a closure each method works through [`block_on`](crate::block_on).
+//! - [`TcpStream::connect`] takes names, too, and [`lookup`] returns the addresses of one. The system looks
+//!   them up, which blocks a thread of [`spawn_blocking`](crate::spawn_blocking).
 
 pub(crate) mod datagram;
 pub(crate) mod halves;

@@ -1,10 +1,10 @@
-//! Addresses, and names that stand for some.
+//! Addresses of sockets, and names that the system resolves to addresses.
 
 use crate::io::run_blocking::run_blocking;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs};
 
-/// What [`TcpStream::connect`](super::TcpStream::connect) connects to: an address, several that are tried in
+/// A target of [`TcpStream::connect`](super::TcpStream::connect): an address, several that are tried in
 /// order, or the name of a host with a port, as `"example.org:80"` or `("example.org", 80)`.
 pub trait Target: sealed::Target {}
 
@@ -16,14 +16,14 @@ mod sealed {
     }
 }
 
-/// What is known of a target without asking anybody.
+/// A target, as far as it is known without a look-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Addresses {
     One(SocketAddr),
     Several(Vec<SocketAddr>),
-    /// To be looked up.
-    StackRunner(String, u16),
-    /// It is no target; why.
+    /// A name that must be looked up, and a port.
+    Host(String, u16),
+    /// Not a target, with the reason.
     Wrong(String),
 }
 
@@ -66,7 +66,7 @@ impl sealed::Target for (&str, u16) {
         let (host, port) = self;
         match host.parse::<IpAddr>() {
             Ok(ip) => Addresses::One((ip, port).into()),
-            Err(_) => Addresses::StackRunner(host.to_owned(), port),
+            Err(_) => Addresses::Host(host.to_owned(), port),
         }
     }
 }
@@ -105,12 +105,12 @@ impl sealed::Target for String {
 }
 
 impl Addresses {
-    /// Asks the system if it must.
+    /// Returns the addresses, and asks the system if necessary.
     pub(super) async fn resolve(self) -> io::Result<Vec<SocketAddr>> {
         match self {
             Self::One(address) => Ok(vec![address]),
             Self::Several(addresses) => Ok(addresses),
-            Self::StackRunner(host, port) => {
+            Self::Host(host, port) => {
                 run_blocking(move || Ok((host, port).to_socket_addrs()?.collect())).await
             }
             Self::Wrong(reason) => Err(io::Error::new(ErrorKind::InvalidInput, reason)),
@@ -118,9 +118,9 @@ impl Addresses {
     }
 }
 
-/// The addresses of a target, in the order in which they are to be tried. Names are looked up by the system,
-/// on a thread of [`spawn_blocking`](crate::spawn_blocking): a future that is dropped leaves it there until
-/// it has its answer. What is an address already is given back at once.
+/// Returns the addresses of a target, in the order in which they should be tried. The system looks names up,
+/// on a thread of [`spawn_blocking`](crate::spawn_blocking). If the future is dropped, the look-up runs to
+/// its end. An address is returned at once.
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
@@ -131,8 +131,8 @@ impl Addresses {
 ///
 /// # Errors
 ///
-/// [`InvalidInput`](ErrorKind::InvalidInput) for what is neither an address nor a name with a port; what the
-/// system says, if it does not know the name; [`NotConnected`](ErrorKind::NotConnected) if the runtime is
+/// [`InvalidInput`](ErrorKind::InvalidInput) if the target is neither an address nor a name with a port; the
+/// system's error, if it does not know the name; [`NotConnected`](ErrorKind::NotConnected) if the runtime is
 /// shutting down.
 ///
 /// # Panics
@@ -156,7 +156,7 @@ mod tests {
         let six = Addresses::One((Ipv6Addr::LOCALHOST, 80).into());
         assert_eq!("[::1]:80".addresses(), six);
         assert_eq!(("::1", 80).addresses(), six);
-        let host = Addresses::StackRunner(String::from("a.example"), 443);
+        let host = Addresses::Host(String::from("a.example"), 443);
         assert_eq!(String::from("a.example:443").addresses(), host);
     }
 

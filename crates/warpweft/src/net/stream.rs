@@ -1,4 +1,4 @@
-//! What TCP and Unix streams have in common.
+//! The common parts of TCP and Unix streams.
 
 use super::halves::{OwnedReadHalf, OwnedWriteHalf};
 use crate::io::handle::Async;
@@ -12,15 +12,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 mod sealed {
-    /// Only the system's two kinds of streams.
+    /// Implemented for the system's two kinds of streams only.
     pub trait Sealed {
-        /// Whether a read that does not fill its buffer has taken all that had arrived.
+        /// True if a read that does not fill its buffer has taken all that had arrived.
         const SHORT_IS_ALL: bool;
     }
     impl Sealed for std::net::TcpStream {
         const SHORT_IS_ALL: bool = true;
     }
-    // It stops at descriptors and credentials that are passed.
+    // A read of a Unix stream stops at descriptors and credentials that are passed.
     impl Sealed for std::os::unix::net::UnixStream {
         const SHORT_IS_ALL: bool = false;
     }
@@ -60,21 +60,21 @@ where
     }
 }
 
-/// A stream of bytes both ways: a [`TcpStream`](super::TcpStream) or a [`UnixStream`](super::UnixStream).
+/// A bidirectional stream of bytes: a [`TcpStream`](super::TcpStream) or a [`UnixStream`](super::UnixStream).
 ///
-/// Dropping it closes it. Both ends of its life may be had apart: see [`shutdown`](Stream::shutdown) and
-/// [`into_split`](Stream::into_split).
+/// Dropping it closes it. Its two directions can be ended or owned separately: see
+/// [`shutdown`](Stream::shutdown) and [`into_split`](Stream::into_split).
 ///
 /// # Errors
 ///
-/// All methods that wait give what the system says (a peer that resets is
+/// All methods that wait return the system's errors (a peer that resets gives
 /// [`ConnectionReset`](io::ErrorKind::ConnectionReset) or [`BrokenPipe`](io::ErrorKind::BrokenPipe)), and
-/// [`NotConnected`](io::ErrorKind::NotConnected) when the runtime to which the stream belongs has shut down.
+/// [`NotConnected`](io::ErrorKind::NotConnected) when the stream's runtime has shut down.
 #[derive(Debug)]
 pub struct Stream<S: Socket>(Async<S>);
 
 impl<S: Socket> Stream<S> {
-    /// Takes a stream over from `std`.
+    /// Converts a stream of `std`.
     ///
     /// # Errors
     ///
@@ -87,25 +87,26 @@ impl<S: Socket> Stream<S> {
         Async::new_nonblocking(stream).map(Self)
     }
 
-    /// Gives the stream back to `std`. It stays non-blocking.
+    /// Converts it to a stream of `std`. It stays non-blocking.
     #[must_use]
     pub fn into_std(self) -> S {
         self.0.into_inner()
     }
 
-    /// The system's stream, for its options.
+    /// Returns the system's stream, for its options.
     #[must_use]
     pub fn get_ref(&self) -> &S {
         self.0.get_ref()
     }
 
-    /// The descriptor as a source.
+    /// Returns the descriptor as a source.
     #[must_use]
     pub fn as_async(&self) -> &Async<S> {
         &self.0
     }
 
-    /// Reads what is there, once something is. 0: the peer has ended its half, or `buffer` is empty.
+    /// Waits until there is something to read, and reads it. Returns 0 if the peer has ended its half, or
+    /// `buffer` is empty.
     ///
     /// # Errors
     ///
@@ -129,7 +130,7 @@ impl<S: Socket> Stream<S> {
     ///
     /// # Errors
     ///
-    /// See [`Stream`]; [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if the peer ends its half before.
+    /// See [`Stream`]; [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) if the peer ends its half first.
     pub async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
         while !buffer.is_empty() {
             match self.read(buffer).await? {
@@ -143,7 +144,7 @@ impl<S: Socket> Stream<S> {
         Ok(())
     }
 
-    /// Reads without taking: the next read gives the same bytes again.
+    /// Reads without removing: the next read returns the same bytes again.
     ///
     /// # Errors
     ///
@@ -154,7 +155,7 @@ impl<S: Socket> Stream<S> {
             .await
     }
 
-    /// Writes as much as there is room for, once there is some.
+    /// Waits until there is room, and writes as much as fits. Returns the number of bytes.
     ///
     /// # Errors
     ///
@@ -187,8 +188,8 @@ impl<S: Socket> Stream<S> {
         Ok(())
     }
 
-    /// Ends one half, or both. The peer reads what was written, and then the end; reading goes on here after
-    /// [`Shutdown::Write`].
+    /// Ends one half, or both. The peer reads what was written, and then the end. Reading still works here
+    /// after [`Shutdown::Write`].
     ///
     /// # Errors
     ///
@@ -202,15 +203,15 @@ impl<S: Socket> Stream<S> {
         Ok(rustix::net::shutdown(self, how)?)
     }
 
-    /// Two halves, for two tasks. Dropping the writing one ends it for the peer; the descriptor closes with
-    /// the second.
+    /// Splits the stream into two halves, for two tasks. Dropping the writing half ends it for the peer; the
+    /// descriptor closes with the second half.
     #[must_use]
     pub fn into_split(self) -> (OwnedReadHalf<S>, OwnedWriteHalf<S>) {
         super::halves::split(self)
     }
 }
 
-/// How much a read of so many bytes has to give to have left something behind, perhaps: see `Async::receive`.
+/// Returns the length below which a read of `bytes` bytes leaves nothing behind: see `Async::receive`.
 fn room<S: Socket>(bytes: usize) -> usize {
     if S::SHORT_IS_ALL { bytes } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! TCP.
+//! TCP connections and listeners.
 
 use super::names::{Addresses, Target};
 use super::stream;
@@ -13,12 +13,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// A TCP connection: a [`Stream`](stream::Stream) with options of its own.
+/// A TCP connection: a [`Stream`](stream::Stream) with further options.
 pub type TcpStream = stream::Stream<std::net::TcpStream>;
 
 impl TcpStream {
-    /// Connects to `target`: an address, or a name with a port, which is looked up first. Of several
-    /// addresses the first that answers is taken. Dropping the future gives the attempt up.
+    /// Connects to `target`: an address, or a name with a port, which is looked up first. Several addresses
+    /// are tried in order until one answers. Dropping the future cancels the attempt.
     ///
     /// ```
     /// use warpweft::net::{TcpListener, TcpStream};
@@ -34,7 +34,7 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// What the system says of the last address: nobody listens, no route, no more descriptors; and as
+    /// The system's error for the last address: no listener, no route, no more descriptors; and as
     /// [`lookup`](super::lookup) and [`Async::new`].
     pub async fn connect(target: impl Target) -> io::Result<Self> {
         let addresses = match target.addresses() {
@@ -51,7 +51,7 @@ impl TcpStream {
         Err(last)
     }
 
-    /// As [`connect`](Self::connect), but gives up after `limit`, which is for all of it.
+    /// The same as [`connect`](Self::connect), but fails after `limit` in total.
     ///
     /// # Errors
     ///
@@ -60,29 +60,29 @@ impl TcpStream {
         timeout(limit, Self::connect(target)).await?
     }
 
-    /// The address at this end.
+    /// Returns the address of this end.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.get_ref().local_addr()
     }
 
-    /// The address at the other end.
+    /// Returns the address of the other end.
     ///
     /// # Errors
     ///
-    /// What the system says, for instance that it is gone.
+    /// The system's error, for instance that the connection has ended.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.get_ref().peer_addr()
     }
 
-    /// Whether small writes go out at once instead of waiting for the answer to the last ones.
+    /// Sets whether small writes are sent at once, without waiting for acknowledgements of earlier ones.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The system's error.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.get_ref().set_nodelay(nodelay)
     }
@@ -101,7 +101,7 @@ async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
 }
 
 fn is_under_way(error: &io::Error) -> bool {
-    // Interrupted: it goes on without us.
+    // After an interruption the system continues to connect.
     error.kind() == io::ErrorKind::Interrupted
         || error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error())
 }
@@ -117,7 +117,7 @@ fn is_connected(stream: &std::net::TcpStream) -> io::Result<()> {
     }
 }
 
-/// Where TCP connections arrive.
+/// A socket that accepts TCP connections.
 #[derive(Debug)]
 pub struct TcpListener(Async<std::net::TcpListener>);
 
@@ -126,12 +126,12 @@ impl TcpListener {
     ///
     /// # Errors
     ///
-    /// The address is in use or not ours; no more descriptors; and as [`Async::new`].
+    /// The address is in use or not local; no more descriptors; and as [`Async::new`].
     pub fn bind(address: impl Into<SocketAddr>) -> io::Result<Self> {
         Self::from_std(std::net::TcpListener::bind(address.into())?)
     }
 
-    /// Takes a listener over from `std`.
+    /// Converts a listener of `std`.
     ///
     /// # Errors
     ///
@@ -140,20 +140,20 @@ impl TcpListener {
         Async::new(listener).map(Self)
     }
 
-    /// Waits for a connection. Several tasks may.
+    /// Waits for a connection. Several tasks may wait.
     ///
     /// # Errors
     ///
-    /// An error concerns this one connection, or the moment: the listener stays as usable as it was. If the
-    /// process has no descriptor left the connection keeps waiting, and so the next call fails at once: wait
-    /// a little before it, until something is closed.
+    /// An error concerns this one connection, or is temporary: the listener stays usable. If the process has
+    /// no descriptor left, the connection keeps waiting, and the next call fails at once: wait a little
+    /// before it, until something is closed.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, peer) = self.0.read_with(std::net::TcpListener::accept).await?;
         Ok((TcpStream::from_std(stream)?, peer))
     }
 
-    /// The connections as a [`Stream`](futures_core::Stream), which never ends. Several may be at work at a
-    /// time.
+    /// Returns the connections as a [`Stream`](futures_core::Stream), which never ends. Several such streams
+    /// may be used at a time.
     ///
     /// ```
     /// use futures_core::Stream;
@@ -176,12 +176,12 @@ impl TcpListener {
     ///
     /// # Errors
     ///
-    /// Each item may be one, as that of [`accept`](Self::accept).
+    /// Each item may be an error, as that of [`accept`](Self::accept).
     pub fn incoming(&self) -> Incoming<'_> {
         Incoming(self)
     }
 
-    /// As [`accept`](Self::accept), for those who poll.
+    /// The poll form of [`accept`](Self::accept).
     ///
     /// # Errors
     ///
@@ -191,16 +191,16 @@ impl TcpListener {
         accepted.map(|result| result.and_then(|(stream, peer)| Ok((TcpStream::from_std(stream)?, peer))))
     }
 
-    /// The address at which it listens.
+    /// Returns the address at which it listens.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.get_ref().local_addr()
     }
 
-    /// The system's listener, for its options.
+    /// Returns the system's listener, for its options.
     #[must_use]
     pub fn get_ref(&self) -> &std::net::TcpListener {
         self.0.get_ref()
@@ -213,7 +213,7 @@ impl AsFd for TcpListener {
     }
 }
 
-/// Connections that arrive: see [`TcpListener::incoming`].
+/// A stream of connections: see [`TcpListener::incoming`].
 #[derive(Debug, Clone, Copy)]
 #[must_use = "a stream does nothing unless it is polled"]
 pub struct Incoming<'a>(&'a TcpListener);

@@ -1,12 +1,11 @@
-//! UDP.
+//! UDP sockets.
 
 use crate::io::handle::Async;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// A socket for datagrams. Several tasks may use it at a time, each for any purpose; a datagram goes to one
-/// of those who receive.
+/// A UDP socket. Several tasks may send and receive at a time; one of the receivers gets each datagram.
 ///
 /// ```
 /// use warpweft::net::UdpSocket;
@@ -24,22 +23,22 @@ use std::os::fd::{AsFd, BorrowedFd};
 ///
 /// # Errors
 ///
-/// All methods give what the system says, and [`NotConnected`](io::ErrorKind::NotConnected) when the runtime
-/// to which the socket belongs has shut down.
+/// All methods return the system's errors, and [`NotConnected`](io::ErrorKind::NotConnected) when the
+/// socket's runtime has shut down.
 #[derive(Debug)]
 pub struct UdpSocket(Async<std::net::UdpSocket>);
 
 impl UdpSocket {
-    /// A socket at `address`; port 0 lets the system choose one.
+    /// Returns a socket at `address`; port 0 lets the system choose one.
     ///
     /// # Errors
     ///
-    /// The address is in use or not ours; no more descriptors; and as [`Async::new`].
+    /// The address is in use or not local; no more descriptors; and as [`Async::new`].
     pub fn bind(address: impl Into<SocketAddr>) -> io::Result<Self> {
         Self::from_std(std::net::UdpSocket::bind(address.into())?)
     }
 
-    /// Takes a socket over from `std`.
+    /// Converts a socket of `std`.
     ///
     /// # Errors
     ///
@@ -48,7 +47,7 @@ impl UdpSocket {
         Async::new(socket).map(Self)
     }
 
-    /// From now on `send` goes there, and only what comes from there is received.
+    /// Connects to `address`: `send` goes there, and only datagrams from there are received.
     ///
     /// # Errors
     ///
@@ -61,7 +60,7 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// See [`UdpSocket`]; it is too long.
+    /// See [`UdpSocket`]; also if the datagram is too long.
     pub async fn send_to(&self, bytes: &[u8], address: impl Into<SocketAddr>) -> io::Result<usize> {
         let address = address.into();
         self.0.write_with(|socket| socket.send_to(bytes, address)).await
@@ -71,12 +70,13 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// See [`UdpSocket`]; it is too long, or there is no such address.
+    /// See [`UdpSocket`]; also if the datagram is too long, or the socket is not connected.
     pub async fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write_with(|socket| socket.send(bytes)).await
     }
 
-    /// Receives a datagram: its length and its sender. What does not fit into `buffer` is lost.
+    /// Receives a datagram, and returns its length and its sender. Bytes that do not fit into `buffer` are
+    /// lost.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl UdpSocket {
         self.0.read_with(|socket| socket.recv_from(buffer)).await
     }
 
-    /// Receives a datagram from the address of [`connect`](Self::connect), or from anyone.
+    /// Receives a datagram from the address of [`connect`](Self::connect), or from any address without one.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl UdpSocket {
         self.0.read_with(|socket| socket.recv(buffer)).await
     }
 
-    /// Looks at the next datagram without taking it.
+    /// Reads the next datagram without removing it.
     ///
     /// # Errors
     ///
@@ -103,16 +103,16 @@ impl UdpSocket {
         self.0.read_with(|socket| socket.peek_from(buffer)).await
     }
 
-    /// The address of this socket.
+    /// Returns the address of this socket.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.get_ref().local_addr()
     }
 
-    /// The system's socket, for its options.
+    /// Returns the system's socket, for its options.
     #[must_use]
     pub fn get_ref(&self) -> &std::net::UdpSocket {
         self.0.get_ref()

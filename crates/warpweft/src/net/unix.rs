@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
-/// A connection inside this machine: a [`Stream`].
+/// A connection within this machine: a [`Stream`].
 pub type UnixStream = Stream<std::os::unix::net::UnixStream>;
 
 impl UnixStream {
@@ -16,8 +16,9 @@ impl UnixStream {
     ///
     /// # Errors
     ///
-    /// Nobody listens there; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if the listener has as many
-    /// waiting connections as it takes, for the system does not say when that ends; and as [`Async::new`].
+    /// No listener at `path`; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if the listener has as many
+    /// waiting connections as it takes, because the system does not report when that ends; and as
+    /// [`Async::new`].
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
@@ -33,7 +34,7 @@ impl UnixStream {
         Self::from_nonblocking(OwnedFd::from(socket).into())
     }
 
-    /// Two streams that are connected to each other.
+    /// Returns two streams that are connected to each other.
     ///
     /// # Errors
     ///
@@ -44,21 +45,21 @@ impl UnixStream {
     }
 }
 
-/// Where connections from this machine arrive. The path stays when the listener goes.
+/// A socket that accepts connections from this machine. Its path stays when the listener is dropped.
 #[derive(Debug)]
 pub struct UnixListener(Async<std::os::unix::net::UnixListener>);
 
 impl UnixListener {
-    /// Listens at `path`, which must not be there.
+    /// Listens at `path`, which must not exist.
     ///
     /// # Errors
     ///
-    /// What the system says about the path; no more descriptors; and as [`Async::new`].
+    /// The system's error for the path; no more descriptors; and as [`Async::new`].
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::from_std(std::os::unix::net::UnixListener::bind(path)?)
     }
 
-    /// Takes a listener over from `std`.
+    /// Converts a listener of `std`.
     ///
     /// # Errors
     ///
@@ -67,7 +68,7 @@ impl UnixListener {
         Async::new(listener).map(Self)
     }
 
-    /// Waits for a connection. Several tasks may.
+    /// Waits for a connection. Several tasks may wait.
     ///
     /// # Errors
     ///
@@ -77,11 +78,11 @@ impl UnixListener {
         Ok((UnixStream::from_std(stream)?, peer))
     }
 
-    /// The address at which it listens.
+    /// Returns the address at which it listens.
     ///
     /// # Errors
     ///
-    /// What the system says.
+    /// The system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.get_ref().local_addr()
     }

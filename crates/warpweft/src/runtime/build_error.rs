@@ -1,4 +1,4 @@
-//! Why a runtime was not built.
+//! The error of building a runtime.
 
 use crate::threads::affinity::PinError;
 use std::collections::HashSet;
@@ -7,98 +7,98 @@ use std::io;
 use warpweft_platform::thread::available_cpus;
 use warpweft_policy::PolicyError;
 
-/// Why a runtime was not built.
+/// The reason why a runtime was not built.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The number of workers is out of range.
     Workers {
-        /// What was asked for.
+        /// The number that was requested.
         asked: usize,
-        /// The most there may be.
+        /// The largest number allowed.
         most: usize,
     },
     /// The size of the fibers' stacks is out of range.
     FiberStack {
-        /// What was asked for, in bytes.
+        /// The size that was requested, in bytes.
         asked: usize,
-        /// The least it may be.
+        /// The smallest size allowed, in bytes.
         least: usize,
-        /// The most it may be.
+        /// The largest size allowed, in bytes.
         most: usize,
     },
     /// The size of the threads' stacks is too small.
     Stack {
-        /// What was asked for, in bytes.
+        /// The size that was requested, in bytes.
         asked: usize,
-        /// The least it may be.
+        /// The smallest size allowed, in bytes.
         least: usize,
     },
     /// The quantum of cooperative code is out of range.
     Quantum {
-        /// What was asked for, in statements.
+        /// The number of statements that was requested.
         asked: u32,
-        /// The most it may be.
+        /// The largest number allowed.
         most: u32,
     },
     /// The policy cannot be built.
     Policy(PolicyError),
     /// The policy made a wrong number of local states.
     Locals {
-        /// How many it made.
+        /// The number of local states that the policy made.
         made: usize,
-        /// How many workers there are.
+        /// The number of workers.
         workers: usize,
-        /// How many compensating workers for them, for which it has to make one, too.
+        /// The number of compensating workers, each of which needs a local state, too.
         compensating: usize,
     },
-    /// The system gave no thread.
+    /// The system did not start a thread.
     Thread {
-        /// Which worker's, from 0.
+        /// The worker whose thread is missing, from 0.
         worker: usize,
-        /// How many workers were asked for.
+        /// The number of workers that was requested.
         workers: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system gave no thread to build the runtime on, which was to be built on a fiber.
+    /// The system did not start the temporary thread on which a fiber's call builds the runtime.
     Build {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The workers cannot be pinned as asked.
+    /// The workers cannot be pinned as requested.
     Pin(PinError),
-    /// The system gave no thread for the monitor.
+    /// The system did not start the monitor's thread.
     Monitor {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// There is a default runtime already.
     DefaultExists,
-    /// A pool that is bounded to no tasks.
+    /// The pool's capacity is 0.
     Capacity,
     /// Two pools of a runtime, or two groups of silos, have the same name.
     SameName {
-        /// Which name.
+        /// The name.
         name: String,
     },
-    /// A group of silos of which there are none.
+    /// A group of silos is empty.
     NoSilos {
-        /// What they are called.
+        /// The name of the group.
         silos: String,
     },
     /// One of several pools was not built.
     Pool {
-        /// Which one.
+        /// The name of the pool.
         name: String,
-        /// Why.
+        /// Its error.
         error: Box<BuildError>,
     },
 }
 
 impl BuildError {
-    /// The same as an error of a socket's. Not of the kind that the system gave: `WouldBlock` says to try
-    /// again later.
+    /// The same as the error of a socket operation. Its kind is never the system's: `WouldBlock` would ask
+    /// the caller to try again later.
     pub(crate) fn into_io(self) -> io::Error {
         io::Error::other(format!("the default runtime: {self}"))
     }
@@ -189,11 +189,11 @@ impl std::error::Error for BuildError {
     }
 }
 
-/// Each of a runtime's pools is found by its name.
+/// Checks that each pool of a runtime has a different name.
 ///
 /// # Errors
 ///
-/// Two are the same.
+/// Two names are equal.
 pub(crate) fn unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), BuildError> {
     let mut seen = HashSet::new();
     for name in names {

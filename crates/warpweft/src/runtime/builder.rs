@@ -1,4 +1,4 @@
-//! What a runtime may be asked to be, and starting it.
+//! [`Builder`]: the settings of a runtime, and its start.
 
 mod launch;
 
@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use warpweft_policy::{Policy, PolicySpec};
 
-/// What [`Builder::max_blocking_threads`] and [`Builder::blocking_keep_alive`] are if nobody says anything.
+/// The defaults of [`Builder::max_blocking_threads`] and [`Builder::blocking_keep_alive`].
 const BLOCKING_THREADS: usize = 512;
 const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// Asks for a runtime.
+/// Configures and builds a [`Runtime`].
 ///
 /// ```
 /// use warpweft::{PolicySpec, Runtime};
@@ -39,14 +39,14 @@ const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(10);
 pub struct Builder {
     config: Config,
     launch: Box<Launch>,
-    /// The other pools, if there are to be several.
+    /// The other pools, if there are several.
     next: Vec<(Config, Box<Launch>)>,
-    /// What silos are called, and which of the pools they are.
+    /// The name of each group of silos, and the indices of its pools.
     silos: Vec<(String, Vec<usize>)>,
 }
 
 impl Runtime {
-    /// What a runtime may be asked to be.
+    /// Returns a builder with the default settings.
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -59,7 +59,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// One worker for each CPU that this process may use, and the default policy, FIFO.
+    /// Returns the default settings: the FIFO policy, and one worker for each CPU that this process may use.
     pub fn new() -> Self {
         let config = Config {
             workers: None,
@@ -90,57 +90,57 @@ impl Builder {
         }
     }
 
-    /// How many workers: 1 to 4096. The default is the number of CPUs that this process may use, its affinity
-    /// mask and its cgroup quota included. Neither the number of threads nor the highest number of a worker:
-    /// see [`Runtime`](Runtime#workers-and-threads).
+    /// Sets the number of workers, from 1 to 4096. The default is the number of CPUs that this process may
+    /// use, limited by its affinity mask and its cgroup quota. It is neither the number of threads nor a
+    /// bound on worker numbers: see [`Runtime`](Runtime#workers-and-threads).
     pub fn workers(mut self, workers: usize) -> Self {
         self.config.workers = Some(workers);
         self
     }
 
-    /// A name for the runtime; its threads are called `name-0`, `name-1`, …. Linux shows the first 15 bytes.
+    /// Sets the runtime's name. Its threads are called `name-0`, `name-1`, …. Linux shows the first 15 bytes.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.config.name = name.into();
         self
     }
 
-    /// The size of a worker's stack in bytes, 64 KiB at least; the system's default is 2 MiB.
+    /// Sets the stack size of the workers' threads in bytes, at least 64 KiB. The system's default is 2 MiB.
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.config.stack_bytes = Some(bytes);
         self
     }
 
-    /// The most threads that there may be at a time; at least one per worker. The default is no limit.
+    /// Sets the largest number of threads at a time, at least one per worker. The default is no limit.
     ///
-    /// Beyond the workers' there is a thread for each frame of a task that waits without awaiting
+    /// Besides the workers' threads, there is one for each frame of a task that waits without awaiting
     /// ([`block_on`](crate::block_on), [`JoinHandle::wait`](crate::JoinHandle::wait)), and for each
-    /// [`blocking`](crate::blocking) closure. Where no thread can be had for the next one, the frame's thread
-    /// keeps its worker and runs other tasks on top of the frame, which is counted as `stacked`: it may
-    /// deadlock if they need what the frame holds. A `blocking` closure just keeps the worker then.
+    /// [`blocking`](crate::blocking) closure. If no thread can be had for the next such frame, its thread
+    /// keeps its worker and runs other tasks on top of the frame. The counter `stacked` counts these. It may
+    /// deadlock if those tasks need what the frame holds. A `blocking` closure then only keeps the worker.
     pub fn max_threads(mut self, threads: usize) -> Self {
         self.config.max_threads = Some(threads);
         self
     }
 
-    /// The size of a fiber's stack in bytes, its guard page included: 16 KiB to 1 GiB, rounded up to whole
-    /// pages. The default is 64 KiB. It is address space; memory is used as far as the stack is.
+    /// Sets the size of a fiber's stack in bytes, its guard page included: 16 KiB to 1 GiB, rounded up to
+    /// whole pages. The default is 64 KiB. This reserves address space; memory is used only as far as the
+    /// stack grows.
     pub fn fiber_stack_size(mut self, bytes: usize) -> Self {
         self.config.fiber_stack_bytes = bytes;
         self
     }
 
-    /// The most stacks that fibers, and bodies with an effect [handler](crate::effect), may use at a time.
-    /// The default is no limit. A fiber that would need one more ends with
-    /// [`JoinError::NoStack`](crate::JoinError::NoStack). A fiber's stack is not in use any more just after
-    /// its handle is done. Each thread keeps up to 80 stacks that are not in use for its next fibers and
-    /// bodies.
+    /// Sets the largest number of stacks in use at a time by fibers and by bodies with an effect
+    /// [handler](crate::effect). The default is no limit. A fiber that would need one more ends with
+    /// [`JoinError::NoStack`](crate::JoinError::NoStack). A fiber's stack is free shortly after its handle is
+    /// done. Each thread keeps up to 80 free stacks for its next fibers and bodies.
     pub fn max_fiber_stacks(mut self, stacks: usize) -> Self {
         self.config.max_fiber_stacks = stacks;
         self
     }
 
-    /// Who waits for sockets and timers: the workers, which is the default, or a thread of its own. Either
-    /// way nothing is made before the first socket or timer.
+    /// Sets which threads poll for sockets and timers: the workers, which is the default, or a separate
+    /// thread. Nothing is created before the first socket or timer.
     ///
     /// ```
     /// use warpweft::{Io, Runtime};
@@ -152,9 +152,9 @@ impl Builder {
         self
     }
 
-    /// The most threads that [`spawn_blocking`](crate::spawn_blocking) may start; the default is 512. As many
-    /// closures again may wait for a thread, and more than that wait for admission: so memory is bounded,
-    /// whoever spawns.
+    /// Sets the largest number of threads that [`spawn_blocking`](crate::spawn_blocking) starts. The default
+    /// is 512. As many closures again may wait for a thread, and further callers wait for admission. So
+    /// memory is bounded however many closures are spawned.
     ///
     /// With 0 there is no such thread, and each `spawn_blocking` is refused.
     pub fn max_blocking_threads(mut self, threads: usize) -> Self {
@@ -162,48 +162,50 @@ impl Builder {
         self
     }
 
-    /// How long a thread of [`spawn_blocking`](crate::spawn_blocking) stays when it has nothing to do; the
-    /// default is 10 seconds.
+    /// Sets how long an idle thread of [`spawn_blocking`](crate::spawn_blocking) lives. The default is 10
+    /// seconds.
     pub fn blocking_keep_alive(mut self, time: Duration) -> Self {
         self.config.blocking_keep_alive = time;
         self
     }
 
-    /// Whether each worker has a core or a CPU of its own: see [`Pin`]. The default is not.
+    /// Pins each worker to its own core or CPU: see [`Pin`]. The default is no pinning.
     ///
-    /// Only workers are pinned. A thread goes where the worker belongs that it carries; one without a worker,
-    /// in the middle of a task that waits, stays where it was. Threads that tasks start by other means than
-    /// this runtime's inherit the worker's CPUs.
+    /// Only workers are pinned. A thread moves to the CPU of the worker that it carries. A thread without a
+    /// worker, in the middle of a task that waits, stays where it was. Threads that tasks start outside of
+    /// this runtime inherit the worker's CPUs.
     pub fn pin(mut self, pin: Pin) -> Self {
         self.config.pin = pin;
         self
     }
 
-    /// A worker that has been in one task for so long is *stuck*: another thread takes over what waits behind
-    /// it, until it goes on. The default is 10 ms; below 200 µs counts as 200 µs. `None`: nobody looks, and
-    /// there is no thread for it.
+    /// Sets after how long in one task a worker counts as *stuck*. Another thread then runs the tasks behind
+    /// it, until it continues. The default is 10 ms, and the minimum is 200 µs. With `None` there is no
+    /// monitor and no thread for it.
     ///
-    /// It is noticed within one and a half times this time. A pool of N workers has N/2 compensating workers,
-    /// at least one and at most four: so many stuck workers are made up for at a time. Tasks of others,
-    /// sockets and timers go on; the started fibers of the stuck thread wait for it. Costs a thread that
-    /// looks twice in that time while anybody is awake, and nothing on the way of a task. Long computations
-    /// count as stuck, too: they keep their thread, and share the CPUs with the tasks that would wait for
-    /// them. Compensating workers are workers with numbers from [`workers`](Runtime::workers) on, for
-    /// policies and closures.
+    /// A stuck worker is noticed within one and a half times this time. A pool of N workers has N/2
+    /// compensating workers, at least one and at most four, and can replace that many stuck workers at a
+    /// time. Tasks of other workers, sockets and timers continue; the fibers that the stuck thread has
+    /// started wait for it.
+    ///
+    /// The monitor is one thread, which looks twice in that time while any worker is awake. It costs nothing
+    /// on the path of a task. Long computations count as stuck, too: they keep their thread, and share the
+    /// CPUs with the tasks that would otherwise wait for them. Compensating workers have numbers from
+    /// [`workers`](Runtime::workers) on, which policies and closures see.
     pub fn stuck_after(mut self, time: Option<Duration>) -> Self {
         self.config.watch.stuck_after = time;
         self
     }
 
-    /// How many statements of [cooperative](mod@crate::cooperative) code a thread runs until that code gives
-    /// way: 1 to 2³¹ - 1. The default is 30 000, some 10 to 50 µs.
+    /// Sets how many statements of [cooperative](mod@crate::cooperative) code a thread runs until that code
+    /// yields: 1 to 2³¹ - 1. The default is 30 000, which takes some 10 to 50 µs.
     pub fn quantum(mut self, statements: u32) -> Self {
         self.config.quantum = statements;
         self
     }
 
-    /// Calls `report` once for each time that a worker is found stuck, on the monitor's thread. A report that
-    /// panics is ignored.
+    /// Calls `report` each time that a worker is found stuck, on the monitor's thread. A panic in `report` is
+    /// ignored.
     ///
     /// ```
     /// use std::time::Duration;
@@ -218,36 +220,36 @@ impl Builder {
         self
     }
 
-    /// The scheduling policy, as a type: one of ours or your own.
+    /// Sets the scheduling policy by type: one of ours or your own.
     pub fn policy<P: Policy>(mut self, policy: P) -> Self {
         self.config.policy = String::from(std::any::type_name::<P>());
         self.launch = Box::new(move |config| launch(&policy, config));
         self
     }
 
-    /// The scheduling policy, from its text form. Costs nothing at run time: each policy has a pool of its
-    /// own type.
+    /// Sets the scheduling policy from its text form. It costs nothing at run time: each policy has a worker
+    /// loop compiled for its type.
     pub fn policy_spec(mut self, spec: PolicySpec) -> Self {
         self.config.policy = spec.to_string();
         self.launch = Box::new(|config| launch_spec(spec, config));
         self
     }
 
-    /// Bounds the pool: at most so many tasks from elsewhere have a place in it at a time, 1 at least. The
-    /// default is no bound.
+    /// Bounds the pool to at most this many tasks from elsewhere at a time, at least 1. The default is no
+    /// bound.
     ///
-    /// A task gets a place when it [enters](compose::Pool::enter), when a closure is
-    /// [run](compose::Pool::run) here from another pool, or when it is spawned by
-    /// [`try_spawn`](compose::Pool::try_spawn) or [`spawn_with_permit`](compose::Pool::spawn_when_free); it
-    /// has it until it enters another pool or ends. What is spawned without asking has none: tasks of the
-    /// pool itself can go on spawning.
+    /// A task takes a permit when it [enters](crate::compose::Pool::enter), when a closure is
+    /// [run](crate::compose::Pool::run) here from another pool, or when it is spawned by
+    /// [`try_spawn`](crate::compose::Pool::try_spawn) or
+    /// [`spawn_with_permit`](crate::compose::Pool::spawn_with_permit). It keeps the permit until it enters
+    /// another pool or ends. Other spawns need no permit, so tasks of the pool itself can always spawn.
     pub fn capacity(mut self, tasks: usize) -> Self {
         self.config.capacity = Some(tasks);
         self
     }
 
-    /// Adds another pool, with its own workers, policy and settings: the next one behind those that were
-    /// asked for. If it has pools behind itself, they come along. See [`compose`].
+    /// Adds another pool, with its own workers, policy and settings, after the pools that were added before.
+    /// If `pool` itself has further pools, they are added, too. See [`compose`](crate::compose).
     ///
     /// ```
     /// use warpweft::{Lifo, Runtime};
@@ -276,9 +278,9 @@ impl Builder {
         self
     }
 
-    /// Adds `count` pools, `name-0`, `name-1` and so on, as `describe` says of each: the *silos* of that
-    /// name, for tasks that belong together and are to stay with each other's data. See
-    /// [`Silos`](crate::Silos).
+    /// Adds `count` pools, called `name-0`, `name-1` and so on, with the settings that `describe` returns for
+    /// each. They are the *silos* of that name: pools for tasks that belong together and should stay near
+    /// each other's data. See [`Silos`](crate::Silos).
     ///
     /// ```
     /// use warpweft::{Lifo, Runtime};
@@ -307,12 +309,12 @@ impl Builder {
         self
     }
 
-    /// Starts the workers' threads.
+    /// Builds the runtime and starts its workers' threads.
     ///
     /// # Errors
     ///
-    /// The number of workers is out of range, the policy cannot be built, or the system gives no more
-    /// threads; of several pools, two have the same name. What was started is ended again.
+    /// The number of workers is out of range, the policy cannot be built, the system starts no more threads,
+    /// or two pools have the same name. Whatever was started is ended again.
     pub fn build(self) -> Result<Runtime, BuildError> {
         if small_stack::is_here() {
             return small_stack::on_own_thread(|| self.build());
@@ -340,8 +342,7 @@ impl Builder {
             let name = config.name.clone();
             let runtime = Arc::clone(&runtime);
             config.order = Order { runtime, index };
-            // Unwind: a policy that panics as it is built does not leave the threads of the pools before it
-            // behind.
+            // Unwind: if building a policy panics, the threads of the pools before it are ended, too.
             let launched = catch_unwind(AssertUnwindSafe(|| launch(config))).unwrap_or_else(|panic| {
                 if index > 0 {
                     drop(Runtime::new(std::mem::take(&mut pools), Vec::new()));
@@ -352,7 +353,7 @@ impl Builder {
                 Ok(pool) => pools.push(pool),
                 Err(error) => {
                     if index > 0 {
-                        // Ends those before it.
+                        // This ends the pools before it.
                         drop(Runtime::new(pools, Vec::new()));
                     }
                     let error = Box::new(error);

@@ -1,4 +1,4 @@
-//! What one pool of a runtime is asked to be.
+//! The settings of one pool of a runtime.
 
 use super::build_error::BuildError;
 use super::pool::Pool;
@@ -8,10 +8,10 @@ use crate::threads::affinity::Pin;
 use crate::threads::monitor::Watch;
 use std::time::Duration;
 
-/// How a pool is started; its policy's type is in the function.
+/// Starts a pool. The function knows the type of the policy.
 pub(crate) type Launch = dyn FnOnce(Config) -> Result<Pool, BuildError> + Send;
 
-/// What one pool is asked to be.
+/// The settings of one pool.
 pub(crate) struct Config {
     pub(crate) workers: Option<usize>,
     pub(crate) name: String,

@@ -1,4 +1,4 @@
-//! The driver that sockets and timers of the calling thread belong to.
+//! Finds the driver for sockets and timers of the calling thread.
 
 use super::build_error::BuildError;
 use super::default::try_default_runtime;
@@ -7,12 +7,12 @@ use crate::pool::current::with_current;
 use std::io;
 use std::sync::Arc;
 
-/// The driver of the pool that this thread works for or visits, and the number of its worker; outside of any,
-/// of the default runtime.
+/// Returns the driver of the pool that this thread works for or has entered, with the number of its worker.
+/// Outside of any pool it returns the driver of the default runtime.
 ///
 /// # Errors
 ///
-/// The pool is shutting down, this is a forked child, the system gives no poller, or the default runtime
+/// The pool is shutting down, this is a forked child, the system provides no poller, or the default runtime
 /// cannot be built.
 pub(crate) fn current_driver() -> io::Result<(Arc<Driver>, Option<usize>)> {
     let (driver, worker) = with_current(|worker_ref| match worker_ref {

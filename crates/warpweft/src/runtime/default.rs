@@ -1,4 +1,4 @@
-//! The runtime that free functions use outside of any pool.
+//! The default runtime, which free functions use outside of any pool.
 
 use super::build_error::BuildError;
 use super::builder::Builder;
@@ -8,11 +8,11 @@ use warpweft_platform::sync::StaticMutex;
 
 static DEFAULT: OnceLock<Runtime> = OnceLock::new();
 
-/// Held while the default runtime is built or set, so that there is one attempt at a time.
+/// Held while the default runtime is built or set, so that only one thread tries at a time.
 static BUILDING: StaticMutex<()> = StaticMutex::new(());
 
 impl Builder {
-    /// Builds the runtime that free functions use outside of any pool, for the rest of the process.
+    /// Builds the default runtime, which free functions use outside of any pool, for the rest of the process.
     ///
     /// # Errors
     ///
@@ -23,13 +23,13 @@ impl Builder {
     }
 }
 
-/// The runtime that free functions use outside of any pool: one worker per CPU, the default policy. Built at
-/// its first use, unless [`Builder::build_default`] has built another one.
+/// Returns the runtime that free functions use outside of any pool. It has one worker per CPU and the default
+/// policy, and is built at its first use, unless [`Builder::build_default`] has built another one.
 ///
 /// # Panics
 ///
-/// If it cannot be built, with the reason. Nothing is left of the attempt, and the next call tries again.
-/// [`try_default_runtime`] gives the error instead.
+/// Panics with the reason if the runtime cannot be built. The failed attempt leaves nothing behind, and the
+/// next call tries again. [`try_default_runtime`] returns the error instead.
 #[must_use]
 pub fn default_runtime() -> &'static Runtime {
     match try_default_runtime() {
@@ -38,10 +38,10 @@ pub fn default_runtime() -> &'static Runtime {
     }
 }
 
-/// The same as [`default_runtime`], with an error where that panics.
+/// The same as [`default_runtime`], but returns an error where that panics.
 ///
-/// A program calls this first where it must not panic later: what uses the default runtime implicitly, such
-/// as [`spawn`](crate::spawn) or [`join`](crate::join()) outside of any pool, finds it from then on.
+/// Call this first in a program that must not panic later. Functions that use the default runtime implicitly,
+/// such as [`spawn`](crate::spawn) or [`join`](crate::join()) outside of any pool, then find it built.
 ///
 /// ```
 /// let workers = warpweft::try_default_runtime()?.workers();
@@ -52,7 +52,7 @@ pub fn default_runtime() -> &'static Runtime {
 ///
 /// # Errors
 ///
-/// It cannot be built. Nothing is left of the attempt, and the next call tries again.
+/// The runtime cannot be built. The failed attempt leaves nothing behind, and the next call tries again.
 pub fn try_default_runtime() -> Result<&'static Runtime, BuildError> {
     match DEFAULT.get() {
         Some(runtime) => Ok(runtime),
@@ -71,7 +71,7 @@ fn build_default_runtime() -> Result<&'static Runtime, BuildError> {
     })
 }
 
-/// Makes `runtime` the default one; gives it back if there is one already.
+/// Makes `runtime` the default one, or returns it if there is one already.
 pub(crate) fn set_default(runtime: Runtime) -> Result<&'static Runtime, Box<Runtime>> {
     BUILDING.with(|()| match DEFAULT.get() {
         Some(_) => Err(Box::new(runtime)),

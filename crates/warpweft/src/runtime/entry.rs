@@ -1,4 +1,4 @@
-//! A runtime for `main`, or for a test: what `#[warpweft::main]` and `#[warpweft::test]` call.
+//! A runtime for `main`, or for a test; `#[warpweft::main]` and `#[warpweft::test]` call it.
 
 use super::handle::Runtime;
 use warpweft_policy::PolicySpec;
@@ -7,7 +7,7 @@ use warpweft_policy::PolicySpec;
 ///
 /// # Panics
 ///
-/// The runtime cannot be built, or the text is no policy: nothing has run then.
+/// The runtime cannot be built, or the text is not a policy. `body` has not run in that case.
 #[doc(hidden)]
 #[track_caller]
 pub fn enter<F: Future>(workers: Option<usize>, policy: Option<&str>, body: F) -> F::Output {

@@ -1,4 +1,4 @@
-//! The runtime, as its owner and everyone outside sees it.
+//! [`Runtime`]: the handle of its owner.
 
 use super::pool::Pool;
 use super::pool_error::UnknownPool;
@@ -13,42 +13,42 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// A pool of workers under one policy; or several pools, [one behind the other](crate::compose).
+/// A pool of workers under one policy, or several pools, [one behind the other](crate::compose).
 ///
-/// Where there are several, what is said of the runtime's workers, tasks and counters is said of the first.
+/// If there are several pools, statements about the runtime's workers, tasks and counters mean the first one.
 ///
 /// # Workers and threads
 ///
-/// A *worker* is the right to run tasks, with its own queue; a *thread* is the system's. A thread runs tasks
-/// while it carries a worker. What holds for each pool:
+/// A *worker* is the right to run tasks, with a queue. A *thread* is the system's. A thread runs tasks while
+/// it carries a worker. These rules hold for each pool:
 ///
-/// - **Numbers.** The workers that were asked for have the numbers 0 to [`workers`](Pool::workers) − 1.
-///   Compensating workers for stuck workers ([`Builder::stuck_after`](crate::Builder::stuck_after)) have the
-///   next ones, below [`worker_slots`](Pool::worker_slots). With `stuck_after(None)` there are none, and
-///   `worker_slots` is `workers`.
-/// - **One at a time.** A worker is carried by one thread at most, and a thread carries one worker at most.
-///   So at most `worker_slots` threads run steps of the pool's tasks at the same time, and each sees another
-///   number in [`Pool::current_worker`].
-/// - **For how long.** A closure keeps its number until it waits, forks, gives way or ends; a future until
-///   its poll returns. After a wait it may have another number, and be on another thread if it is a future.
-///   Meanwhile other tasks run under the old number. So an array with an entry for each slot needs no lock if
-///   no entry is used across a wait.
-/// - **Without a worker** run the closures of [`spawn_blocking`](Runtime::spawn_blocking) and
-///   [`blocking`](crate::blocking()), unless the latter had to [keep it](crate::Threads::kept), futures in
-///   [`block_on`](Runtime::block_on), and what is left of a closure on a runtime that shuts down. They see no
-///   number, and are not among the `worker_slots`.
-/// - **Threads.** A worker changes its thread with each wait of a closure that does not await, so a pool of 2
-///   workers runs closures on many threads in the course of time. At any time it has
+/// - **Numbers.** The configured workers have the numbers 0 to [`workers`](Pool::workers) − 1. Compensating
+///   workers, which replace stuck ones ([`Builder::stuck_after`](crate::Builder::stuck_after)), have the next
+///   numbers, below [`worker_slots`](Pool::worker_slots). With `stuck_after(None)` there are none, and
+///   `worker_slots` equals `workers`.
+/// - **One at a time.** At most one thread carries a worker, and a thread carries at most one worker. So at
+///   most `worker_slots` threads run the pool's tasks at the same time, and each sees a different number in
+///   [`Pool::current_worker`].
+/// - **For how long.** A closure keeps its number until it waits, forks, yields or ends. A future keeps it
+///   until its poll returns. After a wait the number may differ, and a future may be on another thread.
+///   During the wait other tasks run under the old number. So an array with an entry for each slot needs no
+///   lock if no entry is used across a wait.
+/// - **Without a worker.** Closures of [`spawn_blocking`](Runtime::spawn_blocking) and
+///   [`blocking`](crate::blocking()) run without a worker, unless the latter had to
+///   [keep it](crate::Threads::kept). So do futures in [`block_on`](Runtime::block_on), and the rest of a
+///   closure on a runtime that shuts down. They see no number, and do not count among the `worker_slots`.
+/// - **Threads.** A worker moves to another thread with each wait of a closure that does not await. So over
+///   time a pool of 2 workers runs closures on many threads. At any time it has
 ///   [`Threads::all`](crate::Threads::all) of them: at most `worker_slots`, one for each frame that waits or
-///   is in `blocking`, one for each thread whose fibers wait, and spares. Two spares stay, and others for 0.1
-///   s. A new thread is started only where no spare is there.
+///   is in `blocking`, one for each thread whose fibers wait, and spares. Two spares stay; further ones end
+///   after 0.1 s. A new thread is started only if there is no spare.
 ///   [`Builder::max_threads`](crate::Builder::max_threads) limits [`Threads::all`](crate::Threads::all).
-/// - **Beside these** are the threads of `spawn_blocking`, at most
-///   [`max_blocking_threads`](crate::Builder::max_blocking_threads); one that looks for stuck workers, unless
-///   `stuck_after(None)`; and a poller with [`Io::Thread`](crate::Io::Thread).
+/// - **Further threads** are those of `spawn_blocking`, at most
+///   [`max_blocking_threads`](crate::Builder::max_blocking_threads); the monitor, which looks for stuck
+///   workers, unless `stuck_after(None)`; and a poller with [`Io::Thread`](crate::Io::Thread).
 ///
-/// Several runtimes may exist in a process; they share nothing. **Dropping it shuts it down**, and waits
-/// without a limit of time for closures that run: see [`shutdown`](Runtime::shutdown). In a child made by
+/// Several runtimes may exist in a process; they share nothing. **Dropping a runtime shuts it down**, and
+/// waits without a time limit for closures that run: see [`shutdown`](Runtime::shutdown). In a child made by
 /// `fork()` it has no workers, and a task that forked ends the child when it returns: see [the
 /// crate](crate#fork).
 ///
@@ -60,9 +60,9 @@ use std::sync::Arc;
 /// # Ok::<(), warpweft::BuildError>(())
 /// ```
 pub struct Runtime {
-    /// One at least.
+    /// At least one.
     pools: Vec<Pool>,
-    /// Which of them are silos, and what these are called together.
+    /// The name of each group of silos, and the indices of its pools.
     silos: Vec<(String, Vec<usize>)>,
 }
 
@@ -71,35 +71,35 @@ impl Runtime {
         Self { pools, silos }
     }
 
-    /// Its pools, in the order in which they were asked for.
+    /// Returns the pools, in the order in which they were added.
     #[must_use]
     pub fn pools(&self) -> &[Pool] {
         &self.pools
     }
 
-    /// Its first pool: the only one, if it was not asked for more.
+    /// Returns the first pool, which is the only one unless more were added.
     #[must_use]
     pub fn first(&self) -> &Pool {
         &self.pools[0]
     }
 
-    /// The pool of that name.
+    /// Returns the pool of that name.
     ///
     /// # Errors
     ///
-    /// [`UnknownPool`]: it has none of that name. The error says which there are.
+    /// [`UnknownPool`] if there is none of that name. The error lists the names.
     pub fn pool(&self, name: &str) -> Result<&Pool, UnknownPool> {
         let found = self.pools.iter().find(|pool| pool.name() == name);
         found.ok_or_else(|| UnknownPool::new(name, self.pools.iter().map(Pool::name)))
     }
 
-    /// Which of its pools are silos of that name.
+    /// Returns the indices of the silos of that name.
     pub(crate) fn silos_of(&self, name: &str) -> Option<&[usize]> {
         let found = self.silos.iter().find(|(known, _)| known == name);
         found.map(|(_, pools)| &pools[..])
     }
 
-    /// What its silos are called.
+    /// Returns the names of the groups of silos.
     pub(crate) fn silo_names(&self) -> impl Iterator<Item = &str> {
         self.silos.iter().map(|(name, _)| name.as_str())
     }
@@ -112,8 +112,8 @@ impl Runtime {
         self.any().core().driver()
     }
 
-    /// Its fibers and their stacks. Asks the system about each stack, some half a microsecond each: for
-    /// reports, not for loops.
+    /// Returns the numbers of fibers and their stacks. It asks the system about each stack, which takes about
+    /// half a microsecond each, so use it for reports and not in loops.
     #[must_use]
     pub fn fibers(&self) -> Fibers {
         self.any().core().stacks.snapshot()
@@ -123,93 +123,95 @@ impl Runtime {
         Arc::clone(self.any())
     }
 
-    /// How many workers it has. Compensating workers for stuck workers come on top: see
+    /// Returns the number of workers. Compensating workers are extra: see
     /// [`worker_slots`](Self::worker_slots).
     #[must_use]
     pub fn workers(&self) -> usize {
         self.first().workers()
     }
 
-    /// How many workers there may be at a time, compensating workers included: see [`Pool::worker_slots`].
+    /// Returns the largest number of workers at a time, compensating workers included: see
+    /// [`Pool::worker_slots`].
     #[must_use]
     pub fn worker_slots(&self) -> usize {
         self.first().worker_slots()
     }
 
-    /// Its name.
+    /// Returns the runtime's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.first().name()
     }
 
-    /// Its policy, as text.
+    /// Returns the policy, as text.
     #[must_use]
     pub fn policy(&self) -> &str {
         self.first().policy()
     }
 
-    /// What its workers, and those outside, have counted so far. Costs O(workers); slows nobody down.
+    /// Returns what the workers and external threads have counted so far. Costs O(workers), and does not slow
+    /// them.
     #[must_use]
     pub fn counters(&self) -> PoolCounters {
         self.first().counters()
     }
 
-    /// How many threads it has, and what they do: one carries each worker, a few are spare, and each frame of
-    /// a task that waits without awaiting keeps one.
+    /// Returns the number of threads and what they do. One carries each worker, a few are spare, and each
+    /// frame of a task that waits without awaiting keeps one.
     #[must_use]
     pub fn threads(&self) -> Threads {
         self.first().threads()
     }
 
-    /// How often a worker was found stuck in a task for longer than
+    /// Returns how often a worker was found stuck in a task for longer than
     /// [`Builder::stuck_after`](crate::Builder::stuck_after).
     #[must_use]
     pub fn stalls(&self) -> usize {
         self.first().stalls()
     }
 
-    /// How many workers search for work and how many sleep, at this moment.
+    /// Returns how many workers search for work and how many sleep at this moment.
     #[must_use]
     pub fn idle_workers(&self) -> (usize, usize) {
         self.first().idle_workers()
     }
 
-    /// Ends the runtime, with all of its pools: spawns are refused, every worker leaves after the step that
-    /// it is in, and every task that has not ended is dropped; their joiners get
-    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown). Waits for the workers' threads. To let the work
-    /// end first, wait for its handles first.
+    /// Ends the runtime with all of its pools, and waits for the workers' threads. Spawns are refused, and
+    /// every worker leaves after its current step. Tasks that have not ended are dropped, and their joiners
+    /// get [`JoinError::Shutdown`](crate::JoinError::Shutdown). To let the work finish, wait for its handles
+    /// first.
     ///
-    /// Called by one of the runtime's own tasks it does not wait, since it would wait for itself: the threads
-    /// leave by themselves.
+    /// If one of the runtime's own tasks calls it, it does not wait, since it would wait for itself. The
+    /// threads then leave on their own.
     ///
-    /// **It waits without a limit of time, and says nothing meanwhile**, for each closure that runs at this
-    /// moment:
+    /// **It waits without a time limit, and prints nothing**, for each closure that runs at this moment:
     ///
     /// - a job, or one poll of a future, that does not return;
-    /// - a closure in [`blocking`](crate::blocking()), also one that waits in the system for ever;
-    /// - a closure that [`spawn_blocking`](Runtime::spawn_blocking) has begun, also if its handle was
+    /// - a closure in [`blocking`](crate::blocking()), even one that waits in the system for ever;
+    /// - a closure that [`spawn_blocking`](Runtime::spawn_blocking) has begun, even if its handle was
     ///   dropped. Closures that still wait for a thread are dropped.
     ///
-    /// No thread can be stopped from outside. So see to it that such closures end: close the socket or
-    /// channel that they wait for, tell them by a flag, or let them check in
+    /// No thread can be stopped from outside. So make sure that such closures end: close the socket or
+    /// channel that they wait for, set a flag for them, or let them check in
     /// [`cooperative`](mod@crate::cooperative) code. A program that is about to end, and need not wait, leaks
     /// the runtime (`std::mem::forget(runtime)`) or calls [`std::process::exit`]: its threads end with the
-    /// process. So it is with the [default runtime](default_runtime), which is never dropped.
+    /// process. The [default runtime](crate::default_runtime) is never dropped, so its threads end this way,
+    /// too.
     ///
-    /// In a child made by `fork()` it does nothing: the workers are the parent's.
+    /// In a child made by `fork()` it does nothing, because the workers are the parent's.
     pub fn shutdown(&self) {
         if self.any().is_forked() {
             return;
         }
-        // All of them before the first is waited for: its tasks may wait for another one's.
+        // All of them close before the first is waited for, since its tasks may wait for those of another.
         let pools = || self.pools.iter().map(Pool::any);
         pools().for_each(|pool| pool.core().close());
         if self.any().is_forked() {
-            // Somebody's waker has forked, and this is the child.
+            // A waker has forked, and this is the child.
             return;
         }
-        // One of its own threads: a worker's, one that blocks, or the poller's, which calls wakers.
-        // Or one that pushes into one of them from outside, which that pool waits for.
+        // The caller is one of the runtime's own threads: a worker's, a blocking one, or the poller's, which
+        // calls wakers. Or it is an external thread in the middle of a push, for which the pool waits.
         let own = is_in_external_push()
             || pools().any(|pool| {
                 stack_context::is_of(pool.header())
@@ -227,7 +229,8 @@ impl Runtime {
     }
 }
 
-/// As [`shutdown`](Runtime::shutdown): it waits for closures that run, for as long as they take.
+/// Shuts the runtime down as [`shutdown`](Runtime::shutdown) does: waits for running closures without a
+/// limit.
 impl Drop for Runtime {
     fn drop(&mut self) {
         self.shutdown();

@@ -1,4 +1,4 @@
-//! Borrowed closures on other threads: the caller waits for them.
+//! Runs borrowed closures on other threads while the caller waits.
 
 use super::default::default_runtime;
 use super::handle::Runtime;
@@ -22,31 +22,31 @@ struct BorrowedCall<F, R> {
     result: Option<R>,
 }
 
-/// The frame's address, for the job.
+/// The address of that frame, for the job.
 struct Borrowed<F, R>(*mut BorrowedCall<F, R>);
 
-// SAFETY: the caller does not touch its frame until the job has ended, and what is lent is `Send`.
+// SAFETY: `lend` does not touch its frame until the job has ended, and what it lends is `Send`.
 unsafe impl<F: Send, R: Send> Send for Borrowed<F, R> {}
 
 impl<F: FnOnce(ForkCx<'_>) -> R, R> Borrowed<F, R> {
     fn run(self) {
-        // SAFETY: the caller waits for the end of the job.
+        // SAFETY: `lend` waits for the end of the job, so the frame is there.
         let loan = unsafe { &mut *self.0 };
         loan.result = loan.body.take().map(with_forks);
     }
 }
 
-/// Forgets what a closure borrows.
+/// Erases the lifetime of what a closure borrows.
 ///
 /// # Safety
 ///
-/// It is run or dropped before what it borrows goes.
+/// The caller runs or drops the result before what it borrows ends.
 unsafe fn unbound<'a>(job: Box<dyn FnOnce() + Send + 'a>) -> Box<dyn FnOnce() + Send> {
     // SAFETY: only the lifetime changes.
     unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + 'a>, Box<dyn FnOnce() + Send>>(job) }
 }
 
-/// What [`Runtime::broadcast`] does.
+/// The body of [`Runtime::broadcast`].
 pub(crate) fn broadcast<R: Send>(
     pool: &Pool,
     body: impl Fn(usize) -> R + Sync,
@@ -90,7 +90,7 @@ pub(crate) fn install<R: Send>(
             !context.is_in_policy(),
             "a hook of a policy cannot wait for a runtime"
         );
-        // In `blocking` a thread carries no worker, and is like any other.
+        // Inside `blocking` a thread carries no worker, and is like any other thread.
         if context.is_of(pool.header()) && context.worker_ref().is_some() {
             return Ok(body(ForkCx::new(context)));
         }
@@ -98,8 +98,8 @@ pub(crate) fn install<R: Send>(
     lend(TaskBuilder::new().on_pool(pool), body)
 }
 
-/// Runs `body` on a worker of the pool that this thread visits; if it visits none, of the default runtime.
-/// The thread is of no pool.
+/// Runs `body` on a worker of the pool that this thread has entered, or else of the default runtime. The
+/// thread carries no worker of a pool.
 ///
 /// # Errors
 ///
@@ -109,7 +109,7 @@ pub(crate) fn install<R: Send>(
 ///
 /// As [`Runtime::install`], and if the default runtime cannot be built.
 pub(crate) fn install_here<R: Send>(body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
-    // Before anything is lent: from then on a panic could not leave this frame.
+    // The builder is made before anything is lent: from then on a panic could not leave this frame.
     let builder = match with_current(|worker_ref| worker_ref.is_some()) {
         true => TaskBuilder::new(),
         false => TaskBuilder::new().on(default_runtime()),
@@ -117,8 +117,7 @@ pub(crate) fn install_here<R: Send>(body: impl FnOnce(ForkCx<'_>) -> R + Send) -
     lend(builder, body)
 }
 
-/// Lends `body` to a job, and waits for it. Aborts if the pool of `builder` cannot be had: to be found
-/// before.
+/// Lends `body` to a job, and waits for it. Aborts if the pool of `builder` is missing, so find that before.
 fn lend<R: Send>(
     builder: TaskBuilder<'_>,
     body: impl FnOnce(ForkCx<'_>) -> R + Send,
@@ -142,11 +141,11 @@ fn lend<R: Send>(
 }
 
 impl Runtime {
-    /// Runs `future` on the calling thread until it has a result. What it spawns, by the free
-    /// [`spawn`](crate::spawn) too, runs on this runtime's workers.
+    /// Runs `future` on the calling thread until it has a result. Its spawns run on this runtime's workers,
+    /// also those by the free [`spawn`](crate::spawn).
     ///
-    /// The future itself stays on this thread, so it need not be `Send`, and it may borrow. In a task, of
-    /// this runtime or another one, the thread gives its worker away while the future waits: see
+    /// The future itself stays on this thread, so it need not be `Send`, and it may borrow. If a task of any
+    /// runtime calls this, its thread releases its worker while the future waits: see
     /// [`block_on`](crate::block_on).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let worker_ref = self.any().external();
@@ -155,13 +154,13 @@ impl Runtime {
         block_on(future)
     }
 
-    /// Runs `body` on a worker, with the right to fork there, and gives its result. Called on one of this
-    /// runtime's own workers it calls `body` at once; elsewhere the calling thread waits, and if it carries
-    /// another runtime's worker it gives that one away meanwhile.
+    /// Runs `body` on a worker, with the right to fork there, and returns its result. On one of this
+    /// runtime's own workers it calls `body` at once. Elsewhere the calling thread waits; if it carries a
+    /// worker of another runtime, it releases that worker while it waits.
     ///
     /// # Errors
     ///
-    /// The runtime is shutting down, or this is a forked child: `body` was dropped.
+    /// The runtime is shutting down, or this is a forked child. `body` was dropped.
     ///
     /// # Panics
     ///
@@ -171,10 +170,9 @@ impl Runtime {
         install(self.first(), body)
     }
 
-    /// Calls `body` once on each worker, with the worker's number, and gives the results in that order. The
-    /// calling thread waits; a worker that is busy gets to it between two tasks, after 61 of them at most.
-    /// Compensating workers for stuck workers are left out: the numbers are those below
-    /// [`workers`](Self::workers).
+    /// Calls `body` once on each worker, with the worker's number, and returns the results in that order. The
+    /// calling thread waits. A busy worker calls `body` between two tasks, after at most 61 of them.
+    /// Compensating workers are left out: the numbers are those below [`workers`](Self::workers).
     ///
     /// # Errors
     ///
@@ -182,7 +180,7 @@ impl Runtime {
     ///
     /// # Panics
     ///
-    /// If one of the calls does, when all have ended.
+    /// If one of the calls panics, after all have ended.
     ///
     /// ```
     /// let runtime = warpweft::Runtime::builder().workers(3).build()?;
@@ -196,26 +194,26 @@ impl Runtime {
 }
 
 impl Pool {
-    /// Calls `closure` on a worker of this pool, and gives its result. The caller waits: a fiber switches
-    /// away, a job gives its worker away, a thread sleeps. Called on a worker of this pool it calls `closure`
-    /// at once. It may borrow.
+    /// Calls `closure` on a worker of this pool, and returns its result. It may borrow, because the caller
+    /// waits: a fiber switches away, a job releases its worker, a thread sleeps. On a worker of this pool it
+    /// calls `closure` at once.
     ///
-    /// If the pool is [bounded](crate::Builder::capacity), it waits for a place first.
+    /// If the pool is [bounded](crate::Builder::capacity), it first waits for a permit.
     ///
     /// # Errors
     ///
-    /// [`EnterError`], and `closure` was dropped: the pool is shutting down, or waiting for a place there
-    /// could go on for ever.
+    /// [`EnterError`] if the pool is shutting down, or if waiting for a permit there could last for ever.
+    /// `closure` was dropped.
     ///
     /// # Panics
     ///
-    /// If `closure` does; and in a hook of a policy, which must not wait.
+    /// If `closure` panics, or in a hook of a policy, which must not wait.
     pub fn run<R: Send>(&self, closure: impl FnOnce() -> R + Send) -> Result<R, EnterError> {
         self.check().map_err(EnterError::of)?;
         if self.is_here() {
             return Ok(closure());
         }
-        // Given back at the end of this function.
+        // The permit is returned at the end of this function.
         let _place = match self.claim()? {
             Some(claim) => Some(listen::block_on(claim).map_err(|_| EnterError::Closed)?),
             None => None,

@@ -1,22 +1,22 @@
-//! The runtime, as a program sees it: building it, spawning into it, ending it.
+//! The runtime as a program sees it: how to build it, spawn into it and end it.
 //!
 //! | file | job |
 //! |---|---|
-//! | `builder` | what a runtime may be asked to be, and starting it |
-//! | `config` | what one pool of it is asked to be |
-//! | `build_error` | why there is none |
+//! | `builder` | `Builder`: the settings of a runtime, and its start |
+//! | `config` | the settings of one pool |
+//! | `build_error` | the error of building a runtime |
 //! | `handle` | `Runtime`: its pools, its state, its end |
 //! | `default` | the runtime that free functions use outside of any pool |
 //! | `pool` | `Pool`: one of its pools |
-//! | `places` | the places of a bounded pool |
-//! | `pool_error` | why a pool refused |
+//! | `places` | the permits of a bounded pool |
+//! | `pool_error` | the errors of entering a pool |
 //! | `spawn` | spawning from inside and outside |
-//! | `spawn_in_pool` | spawning into a pool, with a place if it is bounded |
-//! | `spawn_error` | why a task was not spawned |
+//! | `spawn_in_pool` | spawning into a pool, with a permit if it is bounded |
+//! | `spawn_error` | the error of spawning a task |
 //! | `spawn_blocking` | spawning a closure that blocks |
-//! | `install` | a borrowed closure on a worker |
-//! | `current_driver` | the driver that sockets and timers of the calling thread belong to |
-//! | `yields` | giving way |
+//! | `install` | running a borrowed closure on a worker |
+//! | `current_driver` | the driver for sockets and timers of the calling thread |
+//! | `yields` | yielding to other tasks |
 //! | `priority` | how urgent a task is |
 //! | `entry` | a runtime for `main`, or for a test |
 //! | `small_stack` | building a runtime from a fiber |

@@ -1,9 +1,9 @@
-//! The places of a bounded pool.
+//! The permits of a bounded pool.
 
 use crate::pool::info;
 use crate::sync::Semaphore;
 
-/// As many permits as the pool has places.
+/// A semaphore with one permit for each task that the pool admits.
 #[derive(Debug)]
 pub(crate) struct Places {
     pub(crate) capacity: usize,
@@ -14,7 +14,7 @@ impl Places {
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             capacity,
-            // More tasks than that there cannot be.
+            // There cannot be more tasks than `MAX_PERMITS`.
             free: Semaphore::new(capacity.min(Semaphore::MAX_PERMITS)),
         }
     }

@@ -1,4 +1,4 @@
-//! One of a runtime's pools, as everybody sees it who has a handle.
+//! [`Pool`]: a handle to one of a runtime's pools.
 
 use super::pool_error::EnterError;
 use crate::pool::current::with_current;
@@ -19,11 +19,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_task::pool::PoolHeader;
 
-/// A pool of workers under one policy: one of those that a [`Runtime`](crate::Runtime) has. This is a handle
-/// to it; clones lead to the same pool, and are the same by `==`.
+/// A handle to a pool of workers under one policy, one of those of a [`Runtime`](crate::Runtime). Clones
+/// refer to the same pool, and are equal by `==`.
 ///
-/// A handle keeps the pool's memory, but not the pool open: that ends with its runtime, and then each
-/// function here says so.
+/// A handle keeps the pool's memory, but does not keep the pool open. The pool closes with its runtime, and
+/// then each function here returns an error that says so.
 ///
 /// ```
 /// use warpweft::Runtime;
@@ -61,7 +61,7 @@ impl Pool {
 
     /// # Errors
     ///
-    /// It takes no tasks.
+    /// The pool takes no tasks.
     pub(crate) fn check(&self) -> Result<(), SpawnError> {
         if self.0.is_forked() {
             Err(SpawnError::Forked)
@@ -72,18 +72,19 @@ impl Pool {
         }
     }
 
-    /// The pool of the task that calls this, or that the calling thread visits; `None` outside of any.
+    /// Returns the pool of the calling task, or the one that the calling thread has entered. `None` outside
+    /// of any.
     #[must_use]
     pub fn current() -> Option<Self> {
         with_current(|worker_ref| worker_ref.map(|worker_ref| Self(worker_ref.keep())))
     }
 
-    /// The number of the worker that the calling thread carries, in the pool that [`current`](Self::current)
-    /// gives: below [`worker_slots`](Self::worker_slots). No other thread has the same number at the same
-    /// time.
+    /// Returns the number of the worker that the calling thread carries, in the pool that
+    /// [`current`](Self::current) returns. It is below [`worker_slots`](Self::worker_slots), and no other
+    /// thread has the same number at the same time.
     ///
-    /// It may change with each wait, fork or yield: [what holds for it](crate::Runtime#workers-and-threads).
-    /// `None` where the thread carries no worker or visits a pool: outside of tasks, in
+    /// It may change with each wait, fork or yield: see [the rules](crate::Runtime#workers-and-threads). It
+    /// is `None` if the thread carries no worker or has only entered a pool: outside of tasks, in
     /// [`blocking`](crate::blocking()), in a closure of [`spawn_blocking`](crate::spawn_blocking), and in
     /// [`Runtime::block_on`](crate::Runtime::block_on).
     ///
@@ -109,7 +110,7 @@ impl Pool {
         with_current(|worker_ref| worker_ref.and_then(|worker_ref| worker_ref.worker))
     }
 
-    /// Whether the caller runs on a worker of this pool.
+    /// Returns true if the caller runs on a worker of this pool.
     #[must_use]
     pub fn is_here(&self) -> bool {
         stack_context::here()
@@ -117,7 +118,7 @@ impl Pool {
             .is_some_and(|worker_ref| worker_ref.pool == self.header())
     }
 
-    /// What a task needs to get in, without waiting for it.
+    /// Takes what a task needs to enter the pool, without waiting.
     pub(crate) fn try_ticket(&self) -> Result<Destination, SpawnError> {
         self.check()?;
         if let Some(places) = self.places() {
@@ -130,7 +131,7 @@ impl Pool {
         Ok(Destination::new(Arc::clone(&self.0), self.places().is_some()))
     }
 
-    /// The wait for a place, if the pool is bounded.
+    /// Returns the wait for a permit, if the pool is bounded.
     ///
     /// # Errors
     ///
@@ -151,75 +152,76 @@ impl Pool {
         Ok(Some(places.free.claim(1)))
     }
 
-    /// Its name.
+    /// Returns the pool's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.info().name
     }
 
-    /// Its policy, as text.
+    /// Returns the policy, as text.
     #[must_use]
     pub fn policy(&self) -> &str {
         &self.info().policy
     }
 
-    /// How many workers it has. Compensating workers for stuck workers come on top: see
+    /// Returns the number of workers. Compensating workers are extra: see
     /// [`worker_slots`](Self::worker_slots).
     #[must_use]
     pub fn workers(&self) -> usize {
         self.info().workers
     }
 
-    /// How many workers there may be at a time: those that were asked for, and the compensating workers of
+    /// Returns the largest number of workers at a time: the configured ones, and the compensating workers of
     /// [`Builder::stuck_after`](crate::Builder::stuck_after). [`current_worker`](Self::current_worker) is
-    /// always below.
+    /// always less.
     #[must_use]
     pub fn worker_slots(&self) -> usize {
         self.info().slots
     }
 
-    /// How many tasks from elsewhere may have a place in it at a time; `None`: it is not bounded.
+    /// Returns how many tasks from elsewhere the pool admits at a time, or `None` if it is not bounded.
     #[must_use]
     pub fn capacity(&self) -> Option<usize> {
         self.places().map(|places| places.capacity)
     }
 
-    /// How many places it has left, if it is bounded.
+    /// Returns the number of free permits, if the pool is bounded.
     #[must_use]
     pub fn free_places(&self) -> Option<usize> {
         self.places().map(|places| places.free.free())
     }
 
-    /// What its workers, and those outside, have counted so far. Costs O(workers); slows nobody down.
+    /// Returns what the workers and external threads have counted so far. Costs O(workers), and does not slow
+    /// them.
     #[must_use]
     pub fn counters(&self) -> PoolCounters {
         self.0.counters()
     }
 
-    /// How many threads it has, and what they do.
+    /// Returns the number of threads and what they do.
     #[must_use]
     pub fn threads(&self) -> Threads {
         self.0.core().threads.snapshot()
     }
 
-    /// How often a worker was found stuck in a task for longer than
+    /// Returns how often a worker was found stuck in a task for longer than
     /// [`Builder::stuck_after`](crate::Builder::stuck_after).
     #[must_use]
     pub fn stalls(&self) -> usize {
         self.0.core().monitor.stalls()
     }
 
-    /// How many workers search for work and how many sleep, at this moment.
+    /// Returns how many workers search for work and how many sleep at this moment.
     #[must_use]
     pub fn idle_workers(&self) -> (usize, usize) {
         self.0.core().idle.snapshot()
     }
 
-    /// What the pool's policy did wrong, if the pool closed for that, or if the policy kept tasks beyond the
-    /// pool's end: a text that names the policy and the pool. `None`: nothing that is known.
+    /// Returns a text about a fault of the pool's policy, with the names of both, or `None` if no fault is
+    /// known. A fault closed the pool, or the policy kept tasks beyond the pool's end.
     ///
-    /// A hook that panics, and a task of another pool that a hook hands out, close the pool: its tasks end
-    /// with [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// A hook that panics or returns a task of another pool closes the pool. Its tasks end with
+    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     ///
     /// ```
     /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
@@ -231,7 +233,7 @@ impl Pool {
         self.0.core().fault.get().map(String::as_str)
     }
 
-    /// Whether it is shutting down, or has.
+    /// Returns true if the pool is shutting down, or has shut down.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.is_closing()

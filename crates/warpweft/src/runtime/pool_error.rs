@@ -1,28 +1,28 @@
-//! Why a task did not get into a pool, and why there is none.
+//! The errors of entering a pool, and of finding one.
 
 use super::spawn_error::SpawnError;
 use std::fmt;
 
-/// Why a task or a closure did not enter a pool. It goes on where it was.
+/// The reason why a task or a closure did not enter a pool. It continues where it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EnterError {
-    /// The pool is shutting down, or has.
+    /// The pool is shutting down, or has shut down.
     Closed,
     /// This is a child made by `fork()`, and the pool's workers stayed in its parent.
     Forked,
-    /// The pool is [bounded](crate::Builder::capacity), and has no place now.
+    /// The pool is [bounded](crate::Builder::capacity), and has no free permit now.
     Full,
-    /// Both pools are bounded, and the other one is not behind the one where the caller has a place: if all
-    /// did so, they could wait for each other for ever.
+    /// Both pools are bounded, and the other one is not behind the one whose permit the caller holds. If all
+    /// tasks did so, they could wait for each other for ever.
     OutOfOrder {
-        /// Where the caller is.
+        /// The pool where the caller is.
         from: String,
-        /// Where it wanted to wait for a place.
+        /// The pool that it wanted to enter.
         to: String,
     },
-    /// What awaits it is not a task of a pool, or polls it with a waker of its own: a `block_on`, or a set of
-    /// futures. There is no task then that could go elsewhere.
+    /// The future is not awaited by a task of a pool, or it is polled with another waker: by `block_on`, or
+    /// by a set of futures. Then there is no task that could move.
     NotATask,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for EnterError {
 impl std::error::Error for EnterError {}
 
 impl EnterError {
-    /// Why a job that is to run there was not spawned. It has no stack of its own.
+    /// Converts the error of a job that should run in the pool. A job does not need a fiber's stack.
     pub(crate) fn of(error: SpawnError) -> Self {
         match error {
             SpawnError::Forked => Self::Forked,
@@ -75,7 +75,7 @@ impl UnknownPool {
         }
     }
 
-    /// The names that there are.
+    /// Returns the names that the runtime has.
     #[must_use]
     pub fn known(&self) -> &[String] {
         &self.known
@@ -98,7 +98,7 @@ impl fmt::Display for UnknownPool {
 
 impl std::error::Error for UnknownPool {}
 
-/// A view for 0 tasks at a time: none would ever run.
+/// The error of a concurrency limit of 0 tasks at a time, in which no task would ever run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConcurrencyLimitError;
 

@@ -12,19 +12,19 @@ use warpweft_task::pool::PoolHeader;
 /// [`TaskBuilder::priority`](crate::TaskBuilder::priority).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Priority {
-    /// The address of the pool; never followed.
+    /// The address of the pool; never dereferenced.
     pool: usize,
     level: u8,
 }
 
 impl Priority {
-    /// Its level: 0 is the most urgent.
+    /// Returns the level; 0 is the most urgent.
     #[must_use]
     pub fn level(self) -> u8 {
         self.level
     }
 
-    /// Tells the policy, if the task is of the pool whose priority it is.
+    /// Reports the priority to the policy, if the task is of the pool for which it was made.
     pub(crate) fn set(self, task: &mut Runnable, pool: NonNull<PoolHeader>) {
         if pool.addr().get() == self.pool {
             task.set_policy_word(priority::word(self.level));
@@ -36,9 +36,9 @@ impl Priority {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PriorityError {
-    /// What was asked for.
+    /// The level that was requested.
     pub asked: u8,
-    /// How many priorities there are; 0 if the policy has none.
+    /// The number of priorities; 0 if the policy has none.
     pub priorities: u8,
 }
 
@@ -62,13 +62,13 @@ impl fmt::Display for PriorityError {
 impl std::error::Error for PriorityError {}
 
 impl Runtime {
-    /// A priority for this runtime's tasks: 0 is the most urgent. How many there are the policy says,
-    /// whichever it is: `priority:N`, `negele`, or one of your own
-    /// ([`Policy::priorities`](crate::Policy::priorities)). Tasks without a priority are in the middle.
+    /// Returns a priority for this runtime's tasks; 0 is the most urgent. The policy defines how many there
+    /// are: `priority:N`, `negele`, or your own policy ([`Policy::priorities`](crate::Policy::priorities)).
+    /// Tasks without a priority are in the middle.
     ///
     /// # Errors
     ///
-    /// [`PriorityError`] if the policy does not have so many, or none at all.
+    /// [`PriorityError`] if the policy does not have that many, or none at all.
     ///
     /// ```
     /// use warpweft::{PolicySpec, Runtime, TaskBuilder, policy::Negele};
@@ -90,12 +90,12 @@ impl Runtime {
 }
 
 impl Pool {
-    /// A priority for this pool's tasks: 0 is the most urgent. What the last ones mean is the policy's
-    /// affair.
+    /// Returns a priority for this pool's tasks; 0 is the most urgent. The policy defines what the others
+    /// mean.
     ///
     /// # Errors
     ///
-    /// [`PriorityError`] if the policy does not have so many, or none at all.
+    /// [`PriorityError`] if the policy does not have that many, or none at all.
     pub fn priority(&self, level: u8) -> Result<Priority, PriorityError> {
         let priorities = self.any().core().info.priorities;
         if level < priorities {

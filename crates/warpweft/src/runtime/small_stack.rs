@@ -1,4 +1,4 @@
-//! Building a runtime from a stack that is too small for it: a fiber's, or a handled body's.
+//! Builds a runtime for a caller on a small stack: a fiber's, or a handled body's.
 
 use super::build_error::BuildError;
 use super::handle::Runtime;
@@ -7,17 +7,17 @@ use crate::execution::stack_context::{self, StackContext};
 use std::panic::resume_unwind;
 use warpweft_platform::thread::spawn_named;
 
-/// Whether the calling stack is a fiber's, or a handled body's.
+/// Returns true if the caller runs on the stack of a fiber or of a handled body.
 pub(crate) fn is_here() -> bool {
     !bodies::innermost().is_null() || stack_context::here().and_then(StackContext::label).is_some()
 }
 
-/// Builds the runtime by `build` on a thread that is made for it, for which the caller waits: some of what is
-/// built is large before it has its place.
+/// Runs `build` on a new thread and waits for it. Some parts of a runtime are large on the stack before they
+/// are moved to the heap.
 ///
 /// # Errors
 ///
-/// As `build`; or the system gives no thread.
+/// As `build`, or the system starts no thread.
 pub(crate) fn on_own_thread(
     build: impl FnOnce() -> Result<Runtime, BuildError> + Send + 'static,
 ) -> Result<Runtime, BuildError> {

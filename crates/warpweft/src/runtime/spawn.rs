@@ -1,4 +1,4 @@
-//! Spawning: from inside a task, from outside, with a name.
+//! Spawning: from a task, from outside, and with a name.
 
 use super::default::default_runtime;
 use super::handle::Runtime;
@@ -14,7 +14,7 @@ use std::panic::Location;
 use warpweft_task::spawn::{self as tasks, SpawnInfo, TaskAlloc};
 use warpweft_task::{JoinHandle, Runnable};
 
-/// Spawns a future on the pool of the calling task; outside of any, on the [default
+/// Spawns a future on the pool of the calling task, or outside of any pool on the [default
 /// runtime](default_runtime).
 ///
 /// Costs one allocation. Dropping the handle detaches the task.
@@ -44,7 +44,7 @@ where
     TaskBuilder::new().spawn(future)
 }
 
-/// Spawns a closure on the pool of the calling task; outside of any, on the [default
+/// Spawns a closure on the pool of the calling task, or outside of any pool on the [default
 /// runtime](default_runtime).
 ///
 /// Costs one allocation. Dropping the handle detaches the task.
@@ -61,10 +61,10 @@ where
     TaskBuilder::new().spawn_job(job)
 }
 
-/// Spawns a closure that nobody waits for, on the pool of the calling task; outside of any, on the
-/// [default runtime](default_runtime).
+/// Spawns a closure without a handle, on the pool of the calling task, or outside of any pool on the [default
+/// runtime](default_runtime).
 ///
-/// The cheapest form: its end costs no atomic read-modify-write. A panic in it is reported by the panic hook.
+/// This is the cheapest form: its end costs no atomic read-modify-write. The panic hook reports its panics.
 ///
 /// # Panics
 ///
@@ -77,7 +77,7 @@ where
     TaskBuilder::new().spawn_detached(job);
 }
 
-/// Spawning with a name, on a certain runtime, with a [priority](Runtime::priority).
+/// Spawns tasks with a name, on a chosen runtime, or with a [priority](Runtime::priority).
 ///
 /// ```
 /// use warpweft::{Runtime, TaskBuilder};
@@ -104,14 +104,15 @@ impl Default for TaskBuilder<'_> {
 }
 
 impl<'a> TaskBuilder<'a> {
-    /// A task of the calling task's pool, without a name; its spawn site is the caller of this function.
+    /// Builds a task of the calling task's pool, without a name. Its spawn site is the caller of this
+    /// function.
     #[track_caller]
     #[inline]
     pub fn new() -> Self {
         Self::at(Location::caller())
     }
 
-    /// The same with a spawn site that was noted before.
+    /// The same with a spawn site that is known already.
     #[inline]
     pub(crate) fn at(location: &'static Location<'static>) -> Self {
         Self {
@@ -124,9 +125,9 @@ impl<'a> TaskBuilder<'a> {
 
     /// Names the task. Costs one more allocation, and two short locks.
     ///
-    /// The name is in [`JoinHandle::info`], in what a policy learns of the task
-    /// ([`TaskInfo`](crate::TaskInfo)), in the reports of [stuck workers](crate::Stall), and in the report of
-    /// an overflow of a fiber's stack. A [`JoinError`] does not carry it.
+    /// The name appears in [`JoinHandle::info`], in the policy's [`TaskInfo`](crate::TaskInfo), in the
+    /// reports of [stuck workers](crate::Stall), and in the report of an overflow of a fiber's stack. A
+    /// [`JoinError`](crate::JoinError) does not carry it.
     pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.name = Some(name.into());
         self
@@ -145,7 +146,7 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Gives the task a priority of its runtime; on another one it says nothing.
+    /// Sets the task's priority. A priority of another runtime is ignored.
     #[inline]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = Some(priority);
@@ -154,7 +155,7 @@ impl<'a> TaskBuilder<'a> {
 
     /// Spawns a future.
     ///
-    /// On a pool that is shutting down the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     ///
     /// # Panics
     ///
@@ -170,7 +171,7 @@ impl<'a> TaskBuilder<'a> {
 
     /// Spawns a closure.
     ///
-    /// On a pool that is shutting down the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     ///
     /// # Panics
     ///
@@ -187,8 +188,9 @@ impl<'a> TaskBuilder<'a> {
 
     /// Spawns a [fiber](crate::fiber).
     ///
-    /// On a pool that is shutting down the handle gives [`JoinError::Shutdown`]; if there is no stack for the
-    /// fiber when it starts, [`JoinError::NoStack`].
+    /// If the pool is shutting down, the handle returns
+    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown); if there is no stack for the
+    /// fiber when it starts, [`JoinError::NoStack`](crate::JoinError::NoStack).
     ///
     /// # Panics
     ///
@@ -203,10 +205,10 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Spawns a fiber that starts on the thread of the calling one: see
-    /// [`fiber::spawn_local`](crate::fiber::spawn_beside). If the caller is no fiber of the pool that was
-    /// chosen, this is [`spawn_fiber`](Self::spawn_fiber).
+    /// [`fiber::spawn_local`](crate::fiber::spawn_local). If the caller is not a fiber of the chosen pool,
+    /// this is [`spawn_fiber`](Self::spawn_fiber).
     ///
-    /// Who starts it is not the policy's to say, so a [priority](Self::priority) says nothing.
+    /// The policy does not decide where it starts, so a [priority](Self::priority) has no effect.
     ///
     /// # Panics
     ///
@@ -231,7 +233,7 @@ impl<'a> TaskBuilder<'a> {
         handle
     }
 
-    /// Spawns a [fiber](crate::fiber), with its stack taken at once.
+    /// Spawns a [fiber](crate::fiber), and reserves its stack at once.
     ///
     /// # Errors
     ///
@@ -262,9 +264,9 @@ impl<'a> TaskBuilder<'a> {
         Ok(self.place(|info| unsafe { tasks::on_stack_job(body, StartOn(reserved), info) }))
     }
 
-    /// Spawns a closure that nobody waits for.
+    /// Spawns a closure without a handle.
     ///
-    /// On a pool that is shutting down it is dropped.
+    /// If the pool is shutting down, the closure is dropped.
     ///
     /// # Panics
     ///
@@ -278,7 +280,7 @@ impl<'a> TaskBuilder<'a> {
         self.place(|info| (unsafe { tasks::detached_job(job, info) }, ()));
     }
 
-    /// Spawns a closure that one certain worker runs.
+    /// Spawns a closure that only this worker may run.
     pub(crate) fn spawn_pinned(self, worker: usize, job: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
         let pool = self.pool.unwrap_or_else(|| default_runtime().first());
         let info = SpawnInfo {
@@ -292,7 +294,7 @@ impl<'a> TaskBuilder<'a> {
         handle
     }
 
-    /// Lets `make` make the task, and pushes it to its pool.
+    /// Creates the task with `make`, and pushes it to its pool.
     #[inline]
     fn place<H>(self, make: impl FnOnce(PoolAlloc<'_>) -> (Runnable, H)) -> H {
         let spawner = Cell::new(Spawner::NO_WORKER);
@@ -305,16 +307,16 @@ impl<'a> TaskBuilder<'a> {
         if let Some(priority) = priority {
             priority.set(&mut task, spawner.pool());
         }
-        // SAFETY: it was found on this thread, which has not left this function since.
+        // SAFETY: the spawner was found on this thread, inside this function.
         unsafe { spawner.push(task) };
         handle
     }
 }
 
-/// Finds who spawns a task, and so its pool, when the task is made.
+/// Finds the spawner of a task, and with it the pool, when the task is allocated.
 struct PoolAlloc<'a> {
     builder: TaskBuilder<'a>,
-    /// Who was found.
+    /// The spawner that was found.
     spawner: &'a Cell<Spawner>,
 }
 
@@ -337,7 +339,8 @@ impl TaskAlloc for PoolAlloc<'_> {
 impl Runtime {
     /// Spawns a future on this runtime. Dropping the handle detaches the task.
     ///
-    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// If the runtime is shutting down, the handle returns
+    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -348,7 +351,8 @@ impl Runtime {
 
     /// Spawns a closure on this runtime. Dropping the handle detaches the task.
     ///
-    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// If the runtime is shutting down, the handle returns
+    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     #[track_caller]
     pub fn spawn_job<T, F>(&self, job: F) -> JoinHandle<T>
     where
@@ -360,8 +364,9 @@ impl Runtime {
 
     /// Spawns a [fiber](crate::fiber) on this runtime. Dropping the handle detaches it.
     ///
-    /// If the runtime is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown);
-    /// if there is no stack for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
+    /// If the runtime is shutting down, the handle returns
+    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown); if there is no stack for the fiber,
+    /// [`JoinError::NoStack`](crate::JoinError::NoStack).
     #[track_caller]
     pub fn spawn_fiber<T, F>(&self, body: F) -> JoinHandle<T>
     where

@@ -1,4 +1,4 @@
-//! Spawning a closure that blocks: on a thread of its own, when there is room.
+//! Runs closures that block on threads without workers, if there is room for them.
 
 use super::default::default_runtime;
 use super::handle::Runtime;
@@ -15,26 +15,25 @@ use std::task::{Context, Poll};
 use warpweft_task::spawn::{self as tasks, SpawnInfo};
 use warpweft_task::{JoinError, JoinHandle};
 
-/// Has `closure`, which may block in the system, called on a thread that carries no worker. Await what this
-/// returns for its result.
+/// Calls `closure`, which may block in the system, on a thread that carries no worker. Await the returned
+/// future for the result.
 ///
-/// A runtime has as many threads for this as it may
+/// A runtime has a limited number of threads for this
 /// ([`Builder::max_blocking_threads`](crate::Builder::max_blocking_threads), by default 512), and as many
-/// closures may wait for one. Where there are more, **the closure stays in the future** and waits for
-/// admission, so that memory stays bounded; like every future it does nothing until it is awaited. For
-/// several at a time, and to go on meanwhile, ask for [admission](SpawnBlocking::admitted) first.
+/// closures may wait for one. If there are more, **the closure stays in the future** and waits for admission,
+/// so memory stays bounded. Like every future it does nothing until it is awaited. To run several at a time
+/// and continue meanwhile, wait only for [admission](SpawnBlocking::admitted).
 ///
-/// A closure that has begun runs to its end: dropping the future or the handle does not stop it, and a
-/// runtime that is shut down or dropped waits for it, **for as long as it takes**.
-/// [`Runtime::shutdown`](crate::Runtime::shutdown) says what to do about one that may never end.
+/// A closure that has begun runs to its end. Dropping the future or the handle does not stop it, and a
+/// runtime that is shut down or dropped waits for it, **without a time limit**.
+/// [`Runtime::shutdown`](crate::Runtime::shutdown) describes how to handle one that may never end.
 ///
-/// In `closure` free functions lead to the pool of the caller, as they do in [`blocking`](crate::blocking).
-/// That one is the cheaper of the two, may borrow, and waits in place.
+/// In `closure` free functions use the pool of the caller, as they do in [`blocking`](crate::blocking), which
+/// is cheaper, may borrow, and waits in place.
 ///
 /// # Errors
 ///
-/// The future's, beside those of every task: [`JoinError::NoThread`] if there is no thread and none can be
-/// had.
+/// The future returns the errors of every task, and [`JoinError::NoThread`] if no thread can be started.
 ///
 /// # Panics
 ///
@@ -55,11 +54,12 @@ where
     SpawnBlocking::new(pool_here(), closure)
 }
 
-/// As [`spawn_blocking`], but at once or not at all. Dropping the handle detaches the closure.
+/// Calls `closure` as [`spawn_blocking`] does, but is admitted at once or not at all. Dropping the handle
+/// detaches the closure.
 ///
 /// # Errors
 ///
-/// [`Refused`], with the closure: there is no room, or no thread.
+/// [`Refused`], with the closure, if there is no room or no thread.
 ///
 /// # Panics
 ///
@@ -81,16 +81,16 @@ where
     try_spawn(&pool_here(), closure)
 }
 
-/// Why a closure was not admitted.
+/// The reason why a closure was not admitted.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BlockingError {
-    /// All threads are busy, and as many closures wait for one as may.
+    /// All threads are busy, and the largest number of closures waits for one.
     Full {
-        /// How many that is.
+        /// The number of closures that wait.
         waiting: usize,
     },
-    /// There is no thread, and the system, or the limit of the runtime, gives none.
+    /// There is no thread, and neither the system nor the runtime's limit allows another one.
     NoThread(io::Error),
     /// The runtime is shutting down.
     Closed,
@@ -123,26 +123,26 @@ impl std::error::Error for BlockingError {
     }
 }
 
-/// A closure that was not admitted, and why.
+/// A closure that was not admitted, and the reason.
 pub struct Refused<F> {
     closure: F,
     error: BlockingError,
 }
 
 impl<F> Refused<F> {
-    /// Why.
+    /// Returns the reason.
     #[must_use]
     pub fn error(&self) -> &BlockingError {
         &self.error
     }
 
-    /// The closure, which was not called.
+    /// Returns the closure, which was not called.
     #[must_use]
     pub fn into_closure(self) -> F {
         self.closure
     }
 
-    /// The error alone; the closure is dropped.
+    /// Returns the reason, and drops the closure.
     #[must_use]
     pub fn into_error(self) -> BlockingError {
         self.error
@@ -171,8 +171,8 @@ impl<F> std::error::Error for Refused<F> {
 
 /// The future of [`spawn_blocking`]: admission, then the closure's result.
 ///
-/// Dropped before the closure was admitted it takes the closure with it; afterwards the closure goes on
-/// alone.
+/// If it is dropped before the closure was admitted, the closure is dropped, too. Afterwards the closure runs
+/// on, detached.
 #[must_use = "a closure is not admitted unless its future is awaited"]
 pub struct SpawnBlocking<F, T> {
     admission: Admission<F>,
@@ -206,9 +206,9 @@ where
         }
     }
 
-    /// Waits for admission only, and gives a handle to the closure that runs, or will soon.
+    /// Waits for admission only, and returns a handle to the closure, which runs now or soon.
     ///
-    /// The future's error is [`Refused`], with the closure, for every reason but a lack of room.
+    /// The future's error is [`Refused`], with the closure, for every reason except a lack of room.
     ///
     /// ```
     /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
@@ -230,8 +230,8 @@ where
         self.admission
     }
 
-    /// Blocks this thread until the closure has ended, and gives its result; in a task the thread gives its
-    /// worker away meanwhile. To block anyway, [`blocking`](crate::blocking) is cheaper.
+    /// Blocks this thread until the closure has ended, and returns its result. In a task the thread releases
+    /// its worker meanwhile. To block anyway, [`blocking`](crate::blocking) is cheaper.
     ///
     /// # Errors
     ///
@@ -305,13 +305,13 @@ where
     }
 }
 
-// The closure is moved, never pinned.
+// The closure is moved, and never pinned.
 impl<F> Unpin for Admission<F> {}
 impl<F, T> Unpin for SpawnBlocking<F, T> {}
 
 impl<F> Drop for Admission<F> {
     fn drop(&mut self) {
-        // In a forked child the lock may be held by a thread that is not there.
+        // In a forked child the lock may be held by a thread that stayed in the parent.
         if let Waiter::Waiting(number) = self.waiter
             && !self.pool.is_forked()
         {
@@ -338,17 +338,17 @@ impl<F, T> fmt::Debug for SpawnBlocking<F, T> {
     }
 }
 
-/// What who awaits the result of a closure that was not admitted is told.
+/// Converts the reason of a refusal to the error that the joiner of the closure gets.
 fn end(error: BlockingError) -> JoinError {
     match error {
         BlockingError::NoThread(error) => JoinError::NoThread(error),
         BlockingError::Forked => JoinError::Forked,
-        // Nobody who waits is told that it is full.
+        // A caller that waits for admission never gets `Full`.
         BlockingError::Closed | BlockingError::Full { .. } => JoinError::Shutdown,
     }
 }
 
-/// The pool of the calling task or visit, or else the default one.
+/// Returns the pool of the calling task, or the one that the thread has entered, or else the default one.
 fn pool_here() -> Arc<dyn DynPool> {
     with_current(|worker_ref| match worker_ref {
         Some(worker_ref) => worker_ref.keep(),
@@ -365,7 +365,7 @@ where
     enter(pool, Waiter::New, closure, Location::caller())
 }
 
-/// Admits the closure, if there is room and a thread.
+/// Admits the closure if there is room and a thread.
 fn enter<T, F>(
     pool: &Arc<dyn DynPool>,
     waiter: Waiter,
@@ -395,15 +395,14 @@ where
         location,
         name: None,
     };
-    // SAFETY: the threads end every closure that was admitted before they end, and keep the pool alive until
-    // then.
+    // SAFETY: the threads end every admitted closure before they end, and keep the pool alive until then.
     let (task, handle) = unsafe { tasks::job(closure, info) };
     place.put(task);
     Ok(handle)
 }
 
 impl Runtime {
-    /// Has `closure`, which may block, called on a thread of its own: as the free
+    /// Calls `closure`, which may block, on a thread without a worker: see the free
     /// [`spawn_blocking`](crate::spawn_blocking).
     #[track_caller]
     pub fn spawn_blocking<T, F>(&self, closure: F) -> SpawnBlocking<F, T>
@@ -414,7 +413,8 @@ impl Runtime {
         SpawnBlocking::new(Arc::clone(self.any()), closure)
     }
 
-    /// The same without waiting for admission: as the free [`try_spawn_blocking`](crate::try_spawn_blocking).
+    /// The same, but is admitted at once or not at all: see the free
+    /// [`try_spawn_blocking`](crate::try_spawn_blocking).
     ///
     /// # Errors
     ///

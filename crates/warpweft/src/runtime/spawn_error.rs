@@ -1,20 +1,20 @@
-//! Why a task was not spawned.
+//! The error of spawning a task.
 
 use std::fmt;
 use warpweft_task::JoinError;
 
-/// Why a task was not spawned.
+/// The reason why a task was not spawned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnError {
-    /// The pool is shutting down, or has.
+    /// The pool is shutting down, or has shut down.
     Closed,
     /// This is a child made by `fork()`, and the pool's workers stayed in its parent.
     Forked,
-    /// There is no stack for the fiber: as many are in use as there may be, or the system gives no more
-    /// memory or mappings.
+    /// There is no stack for the fiber: the limit is reached, or the system provides no more memory or
+    /// mappings.
     NoStack,
-    /// The pool is [bounded](crate::Builder::capacity), and has no place.
+    /// The pool is [bounded](crate::Builder::capacity), and has no free permit.
     Full,
 }
 

@@ -1,4 +1,4 @@
-//! Spawning into a pool, with a place if it is bounded.
+//! Spawning into a pool, with a permit if it is bounded.
 
 use super::pool::Pool;
 use super::pool_error::EnterError;
@@ -12,9 +12,9 @@ use warpweft_task::{JoinHandle, Runnable, Why};
 
 impl Pool {
     /// Spawns a future on this pool, from wherever the caller is. Dropping the handle detaches the task.
-    /// Takes no place in a bounded pool.
+    /// Takes no permit of a bounded pool.
     ///
-    /// If the pool is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -24,9 +24,9 @@ impl Pool {
     }
 
     /// Spawns a closure on this pool, from wherever the caller is. Dropping the handle detaches the task.
-    /// Takes no place in a bounded pool.
+    /// Takes no permit of a bounded pool.
     ///
-    /// If the pool is shutting down, the handle gives [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     #[track_caller]
     pub fn spawn_job<T, F>(&self, job: F) -> JoinHandle<T>
     where
@@ -36,7 +36,7 @@ impl Pool {
         TaskBuilder::new().on_pool(self).spawn_job(job)
     }
 
-    /// Spawns a future on this pool, with a place if it is bounded, or not at all.
+    /// Spawns a future on this pool, with a permit if it is bounded, or fails.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Pool {
         Ok(self.place(site, destination, |info| unsafe { tasks::future(future, info) }))
     }
 
-    /// Spawns a closure on this pool, with a place if it is bounded, or not at all.
+    /// Spawns a closure on this pool, with a permit if it is bounded, or fails.
     ///
     /// # Errors
     ///
@@ -69,13 +69,13 @@ impl Pool {
         Ok(self.place(site, destination, |info| unsafe { tasks::job(job, info) }))
     }
 
-    /// Spawns a future on this pool, once there is a place for it if the pool is bounded: what produces work
-    /// faster than it is done waits here. Does nothing until it is awaited.
+    /// Spawns a future on this pool, after waiting for a permit if the pool is bounded. So a producer that is
+    /// faster than the pool waits here. Does nothing until it is awaited.
     ///
     /// # Errors
     ///
-    /// [`EnterError`]; the future was dropped: the pool is shutting down, or waiting for a place there could
-    /// go on for ever.
+    /// [`EnterError`] if the pool is shutting down, or if waiting for a permit there could last for ever. The
+    /// future was dropped.
     ///
     /// ```
     /// use warpweft::{Runtime, stage};
@@ -112,7 +112,7 @@ impl Pool {
         }
     }
 
-    /// Lets `make` make the task, and pushes it with its ticket.
+    /// Creates the task with `make`, and pushes it with its permit.
     fn place<H>(
         &self,
         location: &'static Location<'static>,
@@ -124,7 +124,7 @@ impl Pool {
             location,
             name: None,
         });
-        // SAFETY: it was just made.
+        // SAFETY: `make` has just made it, so no other thread has seen it.
         let task = unsafe { destination.settle_fresh(task) };
         task.push(if self.is_here() {
             Why::Spawned

@@ -1,15 +1,15 @@
-//! Giving way to other tasks.
+//! Yielding to other tasks.
 
 use crate::pool::current::{GaveWay, with_current};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_policy::YieldTo;
 
-/// Gives way: the task goes back to a queue, where its pool's policy wants yielded tasks, and runs again
+/// Yields: the task returns to a queue, which its pool's policy chooses for yielded tasks, and runs again
 /// after others.
 ///
-/// Returns at once if the policy says that nothing else is ready for this worker. Outside of a worker it lets
-/// the executor poll once more.
+/// Returns at once if the policy reports that nothing else is ready for this worker. Outside of a worker it
+/// makes the executor poll once more.
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
@@ -22,10 +22,10 @@ pub fn yield_now() -> YieldNow {
     YieldNow::new(GaveWay::AsUsual)
 }
 
-/// A *soft* yield: gives way as [`yield_now`], and stays with this worker, whatever the policy does with
-/// others. For a task that goes on soon, with what it has in the cache.
+/// A *soft* yield: yields as [`yield_now`], but stays with this worker, even if the policy moves other
+/// yielded tasks. For a task that continues soon with what is in the cache.
 ///
-/// A policy that has but one place for tasks that yield puts it there.
+/// A policy with only one place for tasks that yield puts it there.
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
@@ -36,10 +36,10 @@ pub fn yield_soft() -> YieldNow {
     YieldNow::new(GaveWay::To(YieldTo::Local))
 }
 
-/// A *hard* yield: gives way as [`yield_now`], and lets any worker go on with the task, after what is ready
-/// everywhere. For a task that looks whether it can do something, and cannot.
+/// A *hard* yield: yields as [`yield_now`], and lets any worker continue the task, after everything that is
+/// ready anywhere. For a task that polls for a condition which does not hold yet.
 ///
-/// A policy that has but one place for tasks that yield puts it there.
+/// A policy with only one place for tasks that yield puts it there.
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(1).build()?;

@@ -1,4 +1,4 @@
-//! Parallel streams: the futures of a stream as tasks, so many at a time; and pipelines of them.
+//! Parallel streams: the futures of a stream as a limited number of tasks at a time, and pipelines of them.
 //!
 //! ```
 //! use warpweft::stream::{ParStream, next};
@@ -23,22 +23,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | you want | say |
+//! | you want | call |
 //! |---|---|
 //! | the results in the order of the stream | [`par_buffered`](ParStream::par_buffered) |
-//! | each as soon as it is there | [`par_buffered_unordered`](ParStream::par_buffered_unordered) |
-//! | several steps, each with a bound of its own | [`pipeline`] |
+//! | each result as soon as it is there | [`par_buffered_unordered`](ParStream::par_buffered_unordered) |
+//! | several steps, each with a bound | [`pipeline`] |
 //!
 //! # What is promised
 //!
-//! - **Each item is a task of its own**, on the pool of whoever polls; outside of any, of the
-//!   [default runtime](crate::default_runtime); if that cannot be built, the poll panics.
-//! - **At most `limit`** futures have been taken from the source and not given back as results. A limit of 0
-//!   is an error, [`NoRoom`].
-//! - **Nothing is lost.** Each item of the source comes out, as a result or as a [`JoinError`]: the panic of
-//!   one item is that item, and the others go on. When the source ends, what is under way comes out first.
-//! - **Errors of the source** are items like others, where its items are `Result`s: in their place, and what
-//!   came before them comes out before.
+//! - **Each item is a separate task**, on the pool of the caller that polls, or outside of any pool on the
+//!   [default runtime](crate::default_runtime). If that cannot be built, the poll panics.
+//! - **At most `limit`** futures have been taken from the source and not returned as results. A limit of 0 is
+//!   an error, [`NoRoom`].
+//! - **Nothing is lost.** Each item of the source comes out, as a result or as a [`JoinError`]. The panic of
+//!   one item is that item, and the others continue. When the source ends, running tasks come out first.
+//! - **Errors of the source** are items like others, if its items are `Result`s. They keep their place in the
+//!   order.
 //! - **Dropping** a stream cancels its tasks, which end at their next suspension point. Nothing waits for
 //!   them.
 //! - A waker that outlives the pool may be called; it does nothing.
@@ -69,11 +69,11 @@ use std::task::{Context, Poll, ready};
 #[cfg(doc)]
 use warpweft_task::JoinError;
 
-/// A limit or a capacity of 0: nothing could ever be under way.
+/// The error of a limit or a capacity of 0, with which no task could ever run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoRoom {
-    /// Which stage of a pipeline it is, from 1; `None` for a stream that is no pipeline.
+    /// The stage of a pipeline, from 1; `None` for a stream that is no pipeline.
     pub stage: Option<usize>,
 }
 
@@ -89,18 +89,19 @@ impl fmt::Display for NoRoom {
 
 impl std::error::Error for NoRoom {}
 
-/// What streams can do here.
+/// Parallel operations of streams.
 pub trait ParStream: Stream + Sized + Unpin {
-    /// Makes something else of each item, a future for example.
+    /// Converts each item, for example to a future.
     fn map_each<T, F: FnMut(Self::Item) -> T + Unpin>(self, f: F) -> MapEach<Self, F> {
         MapEach { stream: self, f }
     }
 
-    /// Spawns each future of the stream as a task, at most `limit` at a time, and gives the results in order.
+    /// Spawns each future of the stream as a task, at most `limit` at a time, and returns the results in
+    /// order.
     ///
     /// # Errors
     ///
-    /// [`NoRoom`]: the limit is 0.
+    /// [`NoRoom`] if the limit is 0.
     #[track_caller]
     fn par_buffered(self, limit: usize) -> Result<ParBuffered<Self>, NoRoom>
     where
@@ -110,12 +111,12 @@ pub trait ParStream: Stream + Sized + Unpin {
         room.map(|()| ParBuffered::new(self, limit, Location::caller()))
     }
 
-    /// Spawns each future of the stream as a task, at most `limit` at a time, and gives each result as soon
+    /// Spawns each future of the stream as a task, at most `limit` at a time, and returns each result as soon
     /// as it is there.
     ///
     /// # Errors
     ///
-    /// [`NoRoom`]: the limit is 0.
+    /// [`NoRoom`] if the limit is 0.
     #[track_caller]
     fn par_buffered_unordered(self, limit: usize) -> Result<ParUnordered<Self>, NoRoom>
     where
@@ -128,12 +129,12 @@ pub trait ParStream: Stream + Sized + Unpin {
 
 impl<S: Stream + Unpin> ParStream for S {}
 
-/// The next item of a stream.
+/// Returns the next item of a stream.
 pub async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
     poll_fn(|cx| Pin::new(&mut *stream).poll_next(cx)).await
 }
 
-/// A stream of something else; made by [`ParStream::map_each`].
+/// A stream of converted items; made by [`ParStream::map_each`].
 #[derive(Debug)]
 #[must_use = "streams do nothing unless polled"]
 pub struct MapEach<S, F> {

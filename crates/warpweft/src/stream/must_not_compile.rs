@@ -1,4 +1,5 @@
-//! Programs that the compiler must refuse. `cargo test --doc` checks that it does, each for its own reason.
+//! Programs that the compiler must refuse. `cargo test --doc` checks that it does so, each for its own
+//! reason.
 
 /// The futures of a parallel stream are tasks: they do not borrow from the frame.
 ///
@@ -37,7 +38,7 @@ struct ItemBorrows;
 /// ```
 struct RcInAnItem;
 
-/// So do those of a stage.
+/// The futures of a stage do so, too.
 ///
 /// ```compile_fail,E0277
 /// use warpweft::{stream::pipeline, sync::channel};
@@ -46,7 +47,7 @@ struct RcInAnItem;
 /// ```
 struct RcOutOfAStage;
 
-/// And the source of a pipeline, which a task of its own asks.
+/// A separate task polls the source of a pipeline.
 ///
 /// ```compile_fail,E0597
 /// use warpweft::{stream::{ParStream, pipeline}, sync::channel};

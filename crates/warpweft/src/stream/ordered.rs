@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - `tasks` are in the order of the source; never more than `limit`.
-//! - Each task ends with the stream: it is cancelled if nobody has its result yet.
+//! - Each task ends with the stream: it is cancelled if its result was not returned yet.
 
 use crate::fork_join::abort_on_drop::AbortOnDrop;
 use futures_core::Stream;
@@ -21,7 +21,7 @@ pub struct ParBuffered<S>
 where
     S: Stream<Item: Future>,
 {
-    /// `None`: it has ended.
+    /// `None` after it has ended.
     source: Option<S>,
     tasks: VecDeque<AbortOnDrop<<S::Item as Future>::Output>>,
     limit: usize,
@@ -46,7 +46,7 @@ impl<S> ParBuffered<S>
 where
     S: Stream<Item: Future<Output: Send + 'static> + Send + 'static> + Unpin,
 {
-    /// Spawns what the source has, as far as there is room.
+    /// Spawns futures of the source, as far as there is room.
     pub(super) fn fill(&mut self, cx: &mut Context<'_>) {
         while self.tasks.len() < self.limit
             && let Some(source) = &mut self.source
@@ -60,7 +60,7 @@ where
     }
 }
 
-// The source has to be so where it is polled; the tasks are elsewhere.
+// The source must be `Unpin` where it is polled; the tasks are elsewhere.
 impl<S: Stream<Item: Future>> Unpin for ParBuffered<S> {}
 
 impl<S> Stream for ParBuffered<S>

@@ -1,20 +1,18 @@
-//! Pipelines: stages that each have so many items under way, and go on while the consumer is busy.
+//! Pipelines: stages, each with a limited number of running tasks, which continue while the consumer is busy.
 //!
 //! ```text
 //!   source ─▶ [ f · f · f ] ─▶ one place ─▶ [ g · g ] ─▶ one place ─▶ consumer
 //!              driver 1, cap 3               driver 2, cap 2
 //! ```
 //!
-//! Each stage is a [`ParBuffered`] that a task of its own drives. The place behind it is what it may be ahead
-//! by, beside what its capacity allows; when that is full it asks for nothing more, and so do the stages
-//! before it.
+//! Each stage is a [`ParBuffered`] that a separate task drives. The slot behind it holds one result beyond
+//! its capacity. When that is full, the stage takes nothing more, and so do the stages before it.
 //!
 //! # Invariants
 //!
-//! - What goes between stages is a value, or why there is none: an item that failed goes through in its
-//!   place.
-//! - A driver ends with its stage, and a stage with whoever reads it: dropping the end of a pipeline cancels
-//!   all of it.
+//! - Stages pass values, or errors: an item that failed passes through in its place.
+//! - A driver ends with its stage, and a stage with its reader: dropping the end of a pipeline cancels all of
+//!   it.
 
 use super::ordered::ParBuffered;
 use super::{NoRoom, ParStream, next};
@@ -30,10 +28,10 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use warpweft_task::JoinError;
 
-/// Items on their way, or why there is none in that place.
+/// Items in order, each with a value or an error.
 type Flow<T> = Pin<Box<dyn Stream<Item = Result<T, JoinError>> + Send>>;
 
-/// A pipeline that is being put together; made by [`pipeline`].
+/// A pipeline under construction; made by [`pipeline`].
 #[must_use = "a pipeline does nothing before it is built and polled"]
 pub struct Pipeline<T> {
     flow: Flow<T>,
@@ -45,7 +43,7 @@ pub struct Pipeline<T> {
 #[must_use = "streams do nothing unless polled"]
 pub struct Run<T>(Flow<T>);
 
-/// Begins a pipeline with what the stream gives.
+/// Starts a pipeline with the items of a stream.
 ///
 /// ```
 /// use warpweft::stream::{next, pipeline};
@@ -72,8 +70,8 @@ pub struct Run<T>(Flow<T>);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Nothing runs before the first poll; from then on the stages go on by themselves, as far as their
-/// capacities allow. A panic of the source ends it: what it gave before comes out first, then the panic as a
+/// Nothing runs before the first poll. From then on the stages run independently, as far as their capacities
+/// allow. A panic of the source ends it: earlier items come out first, then the panic as a
 /// [`JoinError::Panicked`].
 pub fn pipeline<S>(source: S) -> Pipeline<S::Item>
 where
@@ -87,11 +85,11 @@ where
 }
 
 impl<T: Send + 'static> Pipeline<T> {
-    /// Adds a stage: `f` makes a future of each item, which runs as a task of its own; at most `capacity` of
-    /// them at a time. Results leave it in order.
+    /// Adds a stage: `f` makes a future of each item, which runs as a task, at most `capacity` of them at a
+    /// time. Results leave the stage in order.
     ///
-    /// An item whose future panics, or `f` for it, is a [`JoinError::Panicked`] in its place, and later
-    /// stages pass it on.
+    /// An item whose future or whose call of `f` panics becomes a [`JoinError::Panicked`] in its place, and
+    /// later stages pass it on.
     #[track_caller]
     pub fn stage<U, F, Fut>(self, capacity: usize, mut f: F) -> Pipeline<U>
     where
@@ -104,8 +102,8 @@ impl<T: Send + 'static> Pipeline<T> {
         let no_room = (capacity == 0).then_some(NoRoom { stage: Some(stages) });
         let begin = move |item: Result<T, JoinError>| {
             let begun = item.and_then(|item| {
-                // Unwind: the closure may be called again, for the next item: what it captured is its own
-                // affair.
+                // Unwind: the closure may be called again, for the next item, and is responsible for its
+                // captures.
                 catch_unwind(AssertUnwindSafe(|| f(item))).map_err(JoinError::Panicked)
             });
             async move {
@@ -115,7 +113,7 @@ impl<T: Send + 'static> Pipeline<T> {
                 }
             }
         };
-        // Boxed, so that it may be polled wherever it is.
+        // It is boxed, so that it may be polled without pinning.
         let items = self.flow.map_each(Box::new(begin));
         Pipeline {
             flow: Box::pin(Stage::Waits(Some(ParBuffered::new(items, capacity, site)), site)),
@@ -124,19 +122,18 @@ impl<T: Send + 'static> Pipeline<T> {
         }
     }
 
-    /// The stream of what leaves the last stage.
+    /// Builds the stream of what leaves the last stage.
     ///
     /// # Errors
     ///
-    /// [`NoRoom`]: a stage has a capacity of 0; the first such one is named.
+    /// [`NoRoom`] if a stage has a capacity of 0; the first such stage is named.
     pub fn build(self) -> Result<Run<T>, NoRoom> {
         self.fault.map_or(Ok(Run(self.flow)), Err)
     }
 }
 
 impl<T: Send + 'static, E: Send + 'static> Pipeline<Result<T, E>> {
-    /// Adds a stage for what is no error yet; errors, of the source or of earlier stages, pass it in their
-    /// place.
+    /// Adds a stage for values. Errors, of the source or of earlier stages, pass it in their place.
     ///
     /// Otherwise as [`stage`](Pipeline::stage).
     #[track_caller]
@@ -168,7 +165,7 @@ impl<S: Stream + Unpin> Stream for Source<S> {
         let Some(source) = &mut self.0 else {
             return Poll::Ready(None);
         };
-        // Unwind: a source that has panicked is dropped, and not asked again.
+        // Unwind: a source that has panicked is dropped, and not polled again.
         let item = match catch_unwind(AssertUnwindSafe(|| Pin::new(source).poll_next(cx))) {
             Ok(item) => ready!(item).map(Ok),
             Err(panic) => Some(Err(JoinError::Panicked(panic))),
@@ -180,7 +177,7 @@ impl<S: Stream + Unpin> Stream for Source<S> {
     }
 }
 
-/// A stage: its items, before its first poll; what its driver sends, afterwards.
+/// A stage: its items, before its first poll, and then its driver's channel.
 enum Stage<S, U>
 where
     S: Stream<Item: Future>,
@@ -214,7 +211,7 @@ where
                         items.fill(cx);
                         sending.as_mut().poll(cx)
                     });
-                    // If nobody reads any more this task is about to be cancelled.
+                    // If the reader has left, this task is about to be cancelled.
                     if sent.await.is_err() {
                         break;
                     }
@@ -228,8 +225,7 @@ where
         if let Some(result) = ready!(Pin::new(results).poll_next(cx)) {
             return Poll::Ready(Some(result));
         }
-        // It has ended, or has been ended: by the end of its pool, if not by a panic in somebody's
-        // destructor.
+        // The driver has ended, or its pool has ended it, or a destructor has panicked.
         let ended = ready!(Pin::new(driver).poll(cx));
         *this = Self::Ended;
         Poll::Ready(ended.err().map(Err))

@@ -8,9 +8,9 @@
 //!
 //! # Invariants
 //!
-//! - A slot has a task until its result was given; `free` are the others. Never more than `limit` tasks.
-//! - Each task sends its number once, when its future has been dropped or a little before: so `ending` has
-//!   each slot once.
+//! - A slot has a task until its result was returned; `free` has the others. Never more than `limit` tasks.
+//! - Each task sends its number once, when its future has been dropped or shortly before, so `ending` has
+//!   each slot at most once.
 
 use crate::fork_join::abort_on_drop::AbortOnDrop;
 use crate::sync::channel::incoming::Incoming;
@@ -22,18 +22,18 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_task::JoinError;
 
-/// The results of a stream's futures, as they come; made by
+/// The results of a stream's futures, in order of completion; made by
 /// [`ParStream::par_buffered_unordered`](super::ParStream::par_buffered_unordered).
 #[must_use = "streams do nothing unless polled"]
 pub struct ParUnordered<S>
 where
     S: Stream<Item: Future>,
 {
-    /// `None`: it has ended.
+    /// `None` after it has ended.
     source: Option<S>,
     slots: Vec<Option<AbortOnDrop<<S::Item as Future>::Output>>>,
     free: Vec<usize>,
-    /// Slots whose tasks are about to end, or have.
+    /// Slots whose tasks are about to end, or have ended.
     ending: Vec<usize>,
     sender: Sender<usize>,
     announced: Incoming<usize>,
@@ -41,7 +41,7 @@ where
     site: &'static Location<'static>,
 }
 
-/// Says that a task ends.
+/// Reports the end of a task.
 struct Announce {
     slot: usize,
     to: Sender<usize>,
@@ -49,7 +49,7 @@ struct Announce {
 
 impl Drop for Announce {
     fn drop(&mut self) {
-        // Nobody may be interested any more.
+        // The stream may be gone.
         let _ = self.to.try_send(self.slot);
     }
 }
@@ -97,7 +97,7 @@ where
         self.slots[slot] = Some(AbortOnDrop::spawn(task, self.site));
     }
 
-    /// Asks the task in a slot for its result.
+    /// Polls the task in a slot for its result.
     fn result(&mut self, slot: usize, cx: &mut Context<'_>) -> Poll<<Self as Stream>::Item>
     where
         S: Unpin,
@@ -112,7 +112,7 @@ where
     }
 }
 
-// The source has to be so where it is polled; the tasks are elsewhere.
+// The source must be `Unpin` where it is polled; the tasks are elsewhere.
 impl<S: Stream<Item: Future>> Unpin for ParUnordered<S> {}
 
 impl<S> Stream for ParUnordered<S>

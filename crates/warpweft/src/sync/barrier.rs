@@ -1,4 +1,4 @@
-//! All, or nobody.
+//! A barrier: tasks wait until all of them have arrived.
 
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
@@ -7,9 +7,9 @@ use super::wakers::Wakers;
 use std::fmt;
 use warpweft_platform::sync::Mutex;
 
-/// A place where a number of tasks wait for each other; again and again.
+/// A number of tasks wait here for each other, repeatedly.
 ///
-/// A wait that is dropped before all have come has not come: its place is free for another.
+/// A wait that is dropped before all have arrived does not count: another task may arrive in its stead.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -30,13 +30,13 @@ pub struct Barrier {
 
 #[derive(Debug)]
 pub(super) struct State {
-    /// As many as have come.
+    /// The number of tasks that have arrived.
     here: usize,
     list: WaitList<()>,
 }
 
 impl Barrier {
-    /// A barrier for `size` tasks. With 0 or 1 nobody waits.
+    /// Returns a barrier for `size` tasks. With 0 or 1 no task waits.
     #[must_use]
     pub fn new(size: usize) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Barrier {
         }
     }
 
-    /// Waits until all have come. The last one is told that it was.
+    /// Waits until all have arrived. The result says which arrival was the last one.
     pub fn arrive(&self) -> Wait<impl Future<Output = Arrival>> {
         Wait::new(Suspend::new(Arriving(self), ()))
     }
@@ -62,14 +62,14 @@ impl fmt::Debug for Barrier {
     }
 }
 
-/// What [`Barrier::arrive`] gives when all have come.
+/// The result of [`Barrier::arrive`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
     leader: bool,
 }
 
 impl Arrival {
-    /// Whether this was the last one to come: one of them all is, so it may do what is to be done once.
+    /// Returns true for the last arrival. That is one task of all, so it may do what must be done once.
     #[must_use]
     pub fn is_leader(self) -> bool {
         self.leader
@@ -92,7 +92,7 @@ impl WaitOp for Arriving<'_> {
     }
 
     fn try_now(&self, (): ()) -> Result<Arrival, ()> {
-        // Whoever has come needs the lock to say so.
+        // The arrival itself needs the lock.
         Err(())
     }
 

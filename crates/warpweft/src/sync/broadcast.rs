@@ -1,9 +1,9 @@
-//! Every value for every receiver; those who are too slow are told how much they missed.
+//! A channel that sends every value to every receiver, and reports to slow receivers how many they missed.
 //!
 //! # Invariants
 //!
 //! - `values` are the last ones that were sent, at most `capacity`; the newest has number `sent - 1`.
-//! - `sent` and `closed` change before the notification of all, so a wait that began before a look misses
+//! - `sent` and `closed` change before all waiters are notified, so a wait that began before a look misses
 //!   nothing.
 
 use super::error::Closed;
@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use warpweft_platform::sync::{Arc, Mutex};
 
-/// A channel in which each receiver gets each value that is sent after it subscribed.
+/// Returns a channel in which each receiver gets each value that is sent after it subscribed.
 ///
-/// The last `capacity` values are kept for the slow ones, also when everybody has seen them; sending never
-/// waits. A capacity of 0 counts as 1.
+/// The last `capacity` values are kept for slow receivers, even if all have seen them. Sending never waits. A
+/// capacity of 0 counts as 1.
 ///
 /// ```
 /// use warpweft::sync::broadcast::{self, RecvError};
@@ -56,22 +56,23 @@ struct Shared<T> {
 }
 
 struct State<T> {
-    /// Shared, so that nobody's `clone` or `drop` runs under the lock.
+    /// The values are shared, so that no `clone` or `drop` runs under the lock.
     values: VecDeque<Arc<T>>,
     capacity: usize,
-    /// How many were ever sent.
+    /// The number of values that were ever sent.
     sent: u64,
     senders: usize,
     receivers: usize,
 }
 
-/// Why nothing was received.
+/// The reason why nothing was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecvError {
-    /// So many values were missed: they are not kept any more. The next call gives the oldest that is.
+    /// This many values were missed, because they are not kept any more. The next call returns the oldest one
+    /// kept.
     Lagged(u64),
-    /// Everything was received, and nobody is left to send more.
+    /// Every value was received, and there is no sender left.
     Closed,
 }
 
@@ -86,15 +87,16 @@ impl fmt::Display for RecvError {
 
 impl std::error::Error for RecvError {}
 
-/// Sends to all.
+/// The sending end.
 pub struct Sender<T>(Arc<Shared<T>>);
 
 impl<T> Sender<T> {
-    /// Sends to all receivers; how many there are. Never waits. Takes time in proportion to those who wait.
+    /// Sends to all receivers, and returns their number. Never waits. Takes time in proportion to the
+    /// waiters.
     ///
     /// # Errors
     ///
-    /// There is no receiver now: the value comes back.
+    /// There is no receiver now. The value is returned.
     pub fn send(&self, value: T) -> Result<usize, super::SendError<T>> {
         let mut state = self.0.state.lock();
         let receivers = state.receivers;
@@ -112,7 +114,7 @@ impl<T> Sender<T> {
         Ok(receivers)
     }
 
-    /// A receiver of all that is sent from now on.
+    /// Returns a receiver of all values that are sent from now on.
     #[must_use]
     pub fn subscribe(&self) -> Receiver<T> {
         let mut state = self.0.state.lock();
@@ -123,7 +125,7 @@ impl<T> Sender<T> {
         }
     }
 
-    /// How many receivers there are.
+    /// Returns the number of receivers.
     #[must_use]
     pub fn receivers(&self) -> usize {
         self.0.state.lock().receivers
@@ -157,7 +159,7 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// Receives what is sent to all. A clone goes on from the same value.
+/// A receiving end. A clone continues from the same value.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
     /// The number of the next value.
@@ -165,18 +167,18 @@ pub struct Receiver<T> {
 }
 
 impl<T: Clone> Receiver<T> {
-    /// The next value; waits for it. A copy, or the value itself if nobody else has it.
+    /// Waits for the next value, and returns a clone, or the value itself if no other receiver needs it.
     ///
-    /// Dropped before it is ready, the wait has received nothing.
+    /// If the wait is dropped before it is ready, nothing was received.
     ///
     /// # Errors
     ///
-    /// Values were missed, or there will be none.
+    /// Values were missed, or no sender is left.
     pub fn recv(&mut self) -> Wait<impl Future<Output = Result<T, RecvError>>> {
         Wait::new(async move {
             loop {
                 let shared = Arc::clone(&self.shared);
-                // The wait begins before the look, so that nothing comes in between.
+                // The wait begins before the look, so that no value is missed in between.
                 let news = shared.news.notified();
                 if let Some(result) = self.next() {
                     return result;
@@ -186,7 +188,7 @@ impl<T: Clone> Receiver<T> {
         })
     }
 
-    /// The next value, if it was sent; `None` if not.
+    /// Returns the next value, or `None` if it was not sent yet.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Waiting, with a mutex given up meanwhile, for what it protects to change.
+//! A condition variable: waits for a change of what a mutex protects, with the mutex unlocked meanwhile.
 
 use super::mutex::MutexGuard;
 use super::notify::{Notify, Told};
@@ -7,10 +7,10 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-/// For those who hold a [`Mutex`](super::Mutex) and find that its value is not what they need yet.
+/// Lets tasks that hold a [`Mutex`](super::Mutex) wait until its value is what they need.
 ///
-/// Whoever changes the value notifies one or all. A notification is for those who wait at that time; without
-/// any it is forgotten, for the value tells whoever comes later.
+/// The task that changes the value notifies one waiter or all. A notification without a waiter is lost,
+/// because the value itself informs later tasks.
 ///
 /// ```
 /// use std::collections::VecDeque;
@@ -36,24 +36,24 @@ use std::task::Poll;
 pub struct Condvar(Notify);
 
 impl Condvar {
-    /// Nobody waits yet.
+    /// Returns a condition variable without waiters.
     #[must_use]
     pub fn new() -> Self {
         Self(Notify::new())
     }
 
-    /// Stands in line, unlocks the mutex, waits for a notification, and locks again.
+    /// Enters the list of waiters, unlocks the mutex, waits for a notification, and locks again.
     ///
-    /// It does not return without a notification; but others may lock first, so look at the value again, as
+    /// It does not return without a notification. But others may lock first, so check the value again, as
     /// [`wait_while`](Self::wait_while) does.
     ///
-    /// Dropped before it is ready, the wait does not lock again, and a notification that it had alone goes to
-    /// the next.
+    /// If the wait is dropped before it is ready, it does not lock again, and a notification to it alone goes
+    /// to the next waiter.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> Wait<impl Future<Output = MutexGuard<'a, T>>> {
         Wait::new(self.hear(guard))
     }
 
-    /// Waits as long as `condition` holds of the value.
+    /// Waits as long as `condition` returns true for the value.
     pub fn wait_while<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -71,7 +71,7 @@ impl Condvar {
     async fn hear<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         let mutex = MutexGuard::mutex(&guard);
         let mut hearing = self.0.hear(false);
-        // In line first, unlocked then: whoever changes the value under the lock finds us.
+        // It enters the list before it unlocks, so a task that changes the value under the lock finds it.
         let early = poll_fn(|cx| Poll::Ready(Pin::new(&mut hearing).poll(cx))).await;
         drop(guard);
         let told = match early {
@@ -87,18 +87,18 @@ impl Condvar {
         guard
     }
 
-    /// Ends the longest wait, if there is one.
+    /// Ends the oldest wait, if there is one.
     pub fn notify_one(&self) {
         self.0.tell_one(false);
     }
 
-    /// Ends all waits. Takes time in proportion to them.
+    /// Ends all waits. Takes time in proportion to their number.
     pub fn notify_all(&self) {
         self.0.notify_all();
     }
 }
 
-/// A notification that nobody has looked at the value for yet: dropped, it goes to the next.
+/// A notification whose waiter has not checked the value yet. If it is dropped, it goes to the next waiter.
 struct Heard<'a> {
     notify: &'a Notify,
     told: Told,

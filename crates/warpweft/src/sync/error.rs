@@ -1,9 +1,9 @@
-//! What can go wrong with a wait or an attempt, as values.
+//! Errors of waits and of attempts.
 
 use std::error::Error;
 use std::fmt;
 
-/// It was closed: what was waited for will never come.
+/// The object was closed: what was awaited will never come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Closed;
 
@@ -15,13 +15,13 @@ impl fmt::Display for Closed {
 
 impl Error for Closed {}
 
-/// Why nothing was received.
+/// The reason why nothing was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TryRecvError {
     /// There is nothing now.
     Empty,
-    /// There is nothing, and never will be.
+    /// There is nothing now, and never will be.
     Closed,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for TryRecvError {
 
 impl Error for TryRecvError {}
 
-/// Nobody will receive the value, which comes back.
+/// There is no receiver for the value, which is returned.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
@@ -54,18 +54,18 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> Error for SendError<T> {}
 
-/// Why a value was not sent; it comes back.
+/// The reason why a value was not sent. The value is returned.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TrySendError<T> {
-    /// The channel is full; without a buffer: nobody waits to receive.
+    /// The channel is full, or without a buffer: no receiver waits.
     Full(T),
-    /// Nobody will receive it.
+    /// There is no receiver left.
     Closed(T),
 }
 
 impl<T> TrySendError<T> {
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         let (TrySendError::Full(value) | TrySendError::Closed(value)) = self;
         value

@@ -1,7 +1,7 @@
-//! Waiting for each other: locks, events and channels for futures, jobs and threads alike.
+//! Synchronisation: locks, events and channels for futures, jobs and threads alike.
 //!
-//! Every wait can be had in three forms. A future awaits; a closure, or a thread that is no worker, blocks;
-//! and who does not want to wait tries:
+//! Every wait has three forms. A future awaits; a closure, or a thread that is no worker, blocks; and a
+//! caller that must not wait tries:
 //!
 //! ```
 //! use warpweft::sync::Mutex;
@@ -14,52 +14,52 @@
 //! # });
 //! ```
 //!
-//! A job that blocks gives its worker to another thread meanwhile, so a pool with one worker does not wait
-//! for itself. That costs some 10 to 20 µs and a thread for each that waits; what need not wait costs the
-//! same in all forms.
+//! A job that blocks passes its worker to another thread meanwhile, so a pool with one worker does not wait
+//! for itself. That costs some 10 to 20 µs, and a thread for each waiter. An operation that need not wait
+//! costs the same in all forms.
 //!
-//! # Which one, when
+//! # Which one to use
 //!
 //! | you want | use |
 //! |---|---|
-//! | one at a time to change a value | [`Mutex`] |
+//! | to let one task at a time change a value | [`Mutex`] |
 //! | many readers, or one writer; reads take long | [`RwLock`]; if they are short, a [`Mutex`] is faster |
-//! | at most so many at a time | [`Semaphore`] |
+//! | to limit how many tasks do something at a time | [`Semaphore`] |
 //! | a value that is made at its first use | [`OnceCell`] |
 //! | to wait until a value under a [`Mutex`] is right | [`Condvar`] |
-//! | to say that something happened, without a lock | [`Notify`] |
-//! | a group to wait for each other | [`Barrier`] |
-//! | one value, from one task to another | [`oneshot`], the promise; a spawned task's [`JoinHandle`](crate::JoinHandle) is one already |
+//! | to signal an event, without a lock | [`Notify`] |
+//! | a group of tasks that wait for each other | [`Barrier`] |
+//! | to pass one value from one task to another | [`oneshot`], a promise; the [`JoinHandle`](crate::JoinHandle) of a spawned task is one already |
 //! | many values, each for one of the receivers | [`channel`]: [`bounded`](channel::bounded), so that senders do not run ahead |
 //! | many values, each for all receivers | [`broadcast`] |
 //! | the latest value, for all receivers | [`watch`] |
 //!
 //! # What is promised of all of them
 //!
-//! - **Order.** Who waits is served in the order in which they came. Only a [`Mutex`] may be taken by
-//!   somebody who comes when it is just free; but each waiter is overtaken only while it is woken a bounded
-//!   number of times, then it is its turn.
-//! - **Cancelling.** A wait may be dropped at any point. It leaves its line, and what it had been granted
-//!   already, a lock, a permit, a value or a notification, goes to the next.
-//! - **Panics.** Nothing is poisoned. A waker that panics does so in whoever called it, after everybody else
-//!   was woken.
-//! - **Memory.** A waiter costs one slot in its line, less than 100 bytes and its value, from its first poll
-//!   until it is over. Waking all costs time in proportion to how many they are.
-//! - **Foreign code**, wakers and values, never runs under a lock of this module.
+//! - **Order.** Waiters are served in order of arrival. Only a [`Mutex`] may be taken by a later caller just
+//!   when it becomes free. But each waiter is overtaken only during a bounded number of its wake-ups, and
+//!   then gets the lock.
+//! - **Cancelling.** A wait may be dropped at any point. It leaves its list, and what it had been granted
+//!   already (a lock, a permit, a value or a notification) goes to the next waiter.
+//! - **Panics.** Nothing is poisoned. The panic of a waker continues in the thread that called it, after all
+//!   other waiters were woken.
+//! - **Memory.** A waiter costs one slot in its list, less than 100 bytes and its value, from its first poll
+//!   until it is over. Waking all takes time in proportion to their number.
+//! - **Foreign code**, such as wakers and values, never runs under a lock of this module.
 //!
-//! # How it is made
+//! # Files
 //!
 //! | file | job |
 //! |---|---|
-//! | `suspend` | the one waiting primitive: look, stand in line, look again, leave |
-//! | `list` | those who wait, in order |
-//! | `wakers` | who is to be woken after the lock |
+//! | `suspend` | the one waiting primitive: look, enter the list, look again, leave |
+//! | `wait_list` | the waiters, in order |
+//! | `wakers` | the wakers to call after the lock |
 //! | `wait` | `.await` or `.wait()` |
 //! | `error` | errors that several have in common |
-//! | others | one thing each, as it is called |
+//! | others | one primitive each, by name |
 //!
-//! A [`Mutex`], a [`Semaphore`] (and so a [`RwLock`] and a [`OnceCell`]) and a [`oneshot`] have a word in
-//! front, so that what need not wait takes no lock.
+//! A [`Mutex`], a [`Semaphore`] (and so a [`RwLock`] and a [`OnceCell`]) and a [`oneshot`] have an atomic
+//! word besides the list, so that an operation that need not wait takes no lock.
 
 pub(crate) mod barrier;
 pub mod broadcast;

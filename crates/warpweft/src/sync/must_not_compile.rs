@@ -1,6 +1,7 @@
-//! Programs that the compiler must refuse. `cargo test --doc` checks that it does, each for its own reason.
+//! Programs that the compiler must refuse. `cargo test --doc` checks that it does so, each for its own
+//! reason.
 
-/// A mutex does not make an `Rc` fit for two threads.
+/// A mutex does not make an `Rc` safe for two threads.
 ///
 /// ```compile_fail,E0277
 /// use std::{rc::Rc, sync::Arc};
@@ -8,7 +9,7 @@
 /// warpweft::spawn_job(move || drop(mutex.lock().wait()));
 /// ```
 ///
-/// An `Arc` it does.
+/// For an `Arc` it compiles.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -18,7 +19,7 @@
 /// ```
 struct MutexOfRc;
 
-/// A guard shared between threads gives `&T` to both: a `Cell` is not for that.
+/// A guard that threads share gives `&T` to both, so a `Cell` is refused.
 ///
 /// ```compile_fail,E0277
 /// use std::cell::Cell;
@@ -27,7 +28,7 @@ struct MutexOfRc;
 /// warpweft::join(|| guard.get(), || guard.get());
 /// ```
 ///
-/// A number is.
+/// A number compiles.
 ///
 /// ```
 /// let mutex = warpweft::sync::Mutex::new(1);
@@ -56,7 +57,7 @@ struct ReferenceOutOfTheGuard;
 /// ```
 struct GuardOfTheStack;
 
-/// Readers are several: what they share must be shareable.
+/// There are several readers: what they share must be `Sync`.
 ///
 /// ```compile_fail,E0277
 /// use std::{cell::Cell, sync::Arc};
@@ -100,7 +101,7 @@ struct RcThroughAChannel;
 /// ```
 struct RcThroughAPromise;
 
-/// A promise is kept once.
+/// A promise is fulfilled once.
 ///
 /// ```compile_fail,E0382
 /// let (sender, receiver) = warpweft::sync::oneshot::channel();
@@ -120,7 +121,7 @@ struct PromiseKeptTwice;
 /// ```
 struct BroadcastOfCell;
 
-/// So do those who watch one.
+/// Receivers of a watch channel do so, too.
 ///
 /// ```compile_fail,E0277
 /// use std::cell::Cell;

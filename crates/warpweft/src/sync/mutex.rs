@@ -7,21 +7,21 @@
 //!          STARVED  the first in line lost too often: unlocking hands the lock over
 //! ```
 //!
-//! Whoever comes takes a free lock at once, also if others wait: they would have to be run first, and the
-//! lock would be idle meanwhile. But the first in line that was woken in vain [`PATIENCE`] times is handed
-//! the lock, so each waiter is overtaken during a bounded number of its own wake-ups, and those in line among
-//! themselves go in order.
+//! A caller takes a free lock at once, even if others wait: those would have to be scheduled first, and the
+//! lock would be unused meanwhile. But the first waiter that was woken in vain [`PATIENCE`] times is handed
+//! the lock. So each waiter is overtaken during a bounded number of its wake-ups, and waiters are served
+//! in order.
 //!
 //! # Invariants
 //!
-//! - All but LOCKED changes under the line's lock only, and says what the line is: see [`Mutex::flags`].
-//!   While the lock is held *and* the line's lock is, nobody else writes the word.
+//! - All flags but LOCKED change under the list's lock only, and describe the list: see [`Mutex::flags`].
+//!   While a thread holds the lock *and* the list's lock, no other thread writes the word.
 //! - STARVED implies LOCKED.
-//! - When the line's lock is free: if the line is not empty, the lock is held, or the first in line is WOKEN.
+//! - When the list's lock is free: if the list is not empty, the lock is held, or the first waiter is WOKEN.
 
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
-use super::wait_list::{Place, WaitList};
+use super::wait_list::{WaitList, WaiterId};
 use super::wakers::Wakers;
 use std::fmt;
 use std::marker::PhantomData;
@@ -35,20 +35,21 @@ const QUEUED: u32 = 2;
 const WOKEN: u32 = 4;
 const STARVED: u32 = 8;
 
-/// How often the first in line is woken in vain before the lock is handed to it.
+/// How often the first waiter is woken in vain before it is handed the lock.
 const PATIENCE: u32 = 4;
-/// How often a free moment is looked for before standing in line, after twice as many pauses each time.
+/// How often a caller looks for a free lock before it enters the list, after twice as many pauses each time.
 const LOOKS: u32 = 7;
 
 /// A value that one task at a time may use, whatever kind of task it is.
 ///
 /// The guard may be held across an `.await`, a [`join`](crate::join) and any other wait of this crate.
 ///
-/// Locking and unlocking without contention costs one compare-and-swap each. Whoever finds it locked looks
-/// again for less than a microsecond, and then stands in line; see the [module](self::super) for the order.
+/// Locking and unlocking without contention cost one compare-and-swap each. A caller that finds it locked
+/// looks again for less than a microsecond, and then enters the list of waiters; see the
+/// [module](self::super) for the order.
 ///
-/// **No poisoning.** A panic while the guard is held unlocks the mutex. Should the value then be half
-/// changed, that is for the program to know: it can keep a flag in the value.
+/// **No poisoning.** A panic while the guard is held unlocks the mutex. The value may then be half changed; a
+/// program that must know keeps a flag in the value.
 ///
 /// A task that locks the same mutex twice waits for itself.
 ///
@@ -68,7 +69,7 @@ const LOOKS: u32 = 7;
 /// ```
 pub struct Mutex<T> {
     word: AtomicU32,
-    /// With each waiter, how often it was woken in vain.
+    /// Each waiter's item counts how often it was woken in vain.
     list: sync::Mutex<WaitList<u32>>,
     value: UnsafeCell<T>,
 }
@@ -79,7 +80,7 @@ unsafe impl<T: Send> Send for Mutex<T> {}
 unsafe impl<T: Send> Sync for Mutex<T> {}
 
 impl<T> Mutex<T> {
-    /// An unlocked mutex.
+    /// Returns an unlocked mutex.
     pub fn new(value: T) -> Self {
         Self {
             word: AtomicU32::new(0),
@@ -90,17 +91,17 @@ impl<T> Mutex<T> {
 
     /// Waits for the lock.
     ///
-    /// Dropped before it is ready, the wait leaves the line, and a lock that it had been handed goes to the
-    /// next.
+    /// If the wait is dropped before it is ready, it leaves the list, and a lock that it had been handed goes
+    /// to the next waiter.
     #[inline]
     pub fn lock(&self) -> Wait<impl Future<Output = MutexGuard<'_, T>>> {
         Wait::new(Suspend::new(Locking(self), 0))
     }
 
-    /// The lock, if it is free.
+    /// Returns the guard if the mutex is free.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        // Ordering: Acquire pairs with the Release of whoever unlocked.
+        // Ordering: Acquire pairs with the Release of the thread that unlocked.
         let mut word = match self
             .word
             .compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed)
@@ -120,11 +121,11 @@ impl<T> Mutex<T> {
         None
     }
 
-    /// Looks for a free moment a few times.
+    /// Looks for a free lock a few times.
     #[cold]
     fn spin_then_park(&self) -> Option<MutexGuard<'_, T>> {
         if cfg!(any(warpweft_loom, warpweft_shuttle)) {
-            // The checkers know no time; a look more would only multiply the executions.
+            // The checkers have no time; one more look would only multiply the executions.
             return None;
         }
         for look in 0..LOOKS {
@@ -140,7 +141,7 @@ impl<T> Mutex<T> {
         None
     }
 
-    /// The value, without locking: `&mut self` proves that nobody else has it.
+    /// Returns the value, without locking: `&mut self` proves that there is no guard.
     pub fn get_mut(&mut self) -> &mut T {
         // SAFETY: as long as `self` is borrowed there is no guard and no other reference.
         self.value.with_mut(|value| unsafe { &mut *value })
@@ -153,7 +154,7 @@ impl<T> Mutex<T> {
 
     #[inline]
     fn unlock(&self) {
-        // Ordering: Release gives what was done under the lock to the next.
+        // Ordering: Release passes on what was done under the lock.
         if self
             .word
             .compare_exchange(LOCKED, 0, Ordering::Release, Ordering::Relaxed)
@@ -167,7 +168,7 @@ impl<T> Mutex<T> {
     fn unlock_before_others(&self) {
         let mut word = self.word.load(Ordering::Relaxed);
         while word & WOKEN != 0 && word & STARVED == 0 {
-            // Whoever was woken is on its way, and will look.
+            // A waiter that was woken will look.
             match self
                 .word
                 .compare_exchange_weak(word, word & !LOCKED, Ordering::Release, Ordering::Relaxed)
@@ -184,7 +185,7 @@ impl<T> Mutex<T> {
         wakers.wake();
     }
 
-    /// What the word says of the line.
+    /// Returns the flags that describe the list.
     fn flags(list: &WaitList<u32>) -> u32 {
         let Some(misses) = list.front() else { return 0 };
         let woken = if list.front_is_woken() { WOKEN } else { 0 };
@@ -192,7 +193,7 @@ impl<T> Mutex<T> {
         QUEUED | woken | starved
     }
 
-    /// Gives the lock up, which the caller has: to a starved first in line, or to everybody, and wakes the
+    /// Unlocks, for a caller that has the lock: hands it to a starved first waiter, or frees it and wakes the
     /// first.
     fn release(&self, list: &mut WaitList<u32>, wakers: &mut Wakers) {
         let starved = list.front().is_some_and(|misses| *misses >= PATIENCE);
@@ -203,19 +204,19 @@ impl<T> Mutex<T> {
         };
         wakers.push(waker);
         let locked = if starved { LOCKED } else { 0 };
-        // Ordering: Release as in `unlock`. A store is enough: we have the lock and the line's lock.
+        // Ordering: Release as in `unlock`. A store is enough: this thread has the lock and the list's lock.
         self.word.store(locked | Self::flags(list), Ordering::Release);
     }
 
-    /// Makes the word say what the line is, after the line has changed. If nobody has the lock and nobody was
-    /// woken, the first in line is.
+    /// Makes the word describe the list, after a change of the list. If the lock is free and no waiter was
+    /// woken, wakes the first waiter.
     fn settle(&self, list: &mut WaitList<u32>, wakers: &mut Wakers) {
         let nobody_comes = !list.is_empty() && !list.front_is_woken();
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             let take = word & LOCKED == 0 && nobody_comes;
             let locked = if take { LOCKED } else { word & LOCKED };
-            // Ordering: Acquire, for if the lock is taken here it may be handed on.
+            // Ordering: Acquire, because a lock that is taken here may be handed on.
             match self.word.compare_exchange_weak(
                 word,
                 locked | Self::flags(list),
@@ -277,7 +278,7 @@ impl<'a, T> WaitOp for Locking<'a, T> {
     ) -> Result<MutexGuard<'a, T>, u32> {
         let mut word = self.0.word.load(Ordering::Relaxed);
         loop {
-            // Either we lock it, or whoever unlocks it learns from the word that somebody waits.
+            // Either this locks it, or the thread that unlocks it sees in the word that a task waits.
             let wanted = if word & LOCKED == 0 { LOCKED } else { QUEUED };
             match self
                 .0
@@ -295,12 +296,12 @@ impl<'a, T> WaitOp for Locking<'a, T> {
         MutexGuard::new(self.0)
     }
 
-    fn again(&self, list: &mut WaitList<u32>, place: &Place) -> Option<MutexGuard<'a, T>> {
-        // Those who were not woken are behind others, or somebody has the lock.
+    fn again(&self, list: &mut WaitList<u32>, place: &WaiterId) -> Option<MutexGuard<'a, T>> {
+        // Waiters that were not woken are behind others, or the lock is held.
         list.is_woken(place).then(|| self.0.try_lock()).flatten()
     }
 
-    fn waits_on(&self, list: &mut WaitList<u32>, place: &Place, wakers: &mut Wakers) {
+    fn waits_on(&self, list: &mut WaitList<u32>, place: &WaiterId, wakers: &mut Wakers) {
         if let Some(misses) = list.item_mut(place) {
             *misses += 1;
         }
@@ -317,11 +318,11 @@ impl<'a, T> WaitOp for Locking<'a, T> {
     }
 }
 
-/// The value of a locked [`Mutex`]; unlocks it when dropped.
+/// The guard of a locked [`Mutex`]; unlocks it when dropped.
 #[must_use = "dropping the guard unlocks the mutex"]
 pub struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
-    /// As `&mut T` would be: neither `Send` nor `Sync` by itself.
+    /// It gives the auto traits of `&mut T`: neither `Send` nor `Sync` by itself.
     value: PhantomData<*mut T>,
 }
 
@@ -331,7 +332,7 @@ unsafe impl<T: Send> Send for MutexGuard<'_, T> {}
 unsafe impl<T: Sync> Sync for MutexGuard<'_, T> {}
 
 impl<'a, T> MutexGuard<'a, T> {
-    /// For whoever has locked it.
+    /// Makes the guard for a caller that has locked the mutex.
     #[inline]
     fn new(mutex: &'a Mutex<T>) -> Self {
         Self {
@@ -340,7 +341,7 @@ impl<'a, T> MutexGuard<'a, T> {
         }
     }
 
-    /// The mutex that is locked.
+    /// Returns the mutex that is locked.
     pub fn mutex(guard: &Self) -> &'a Mutex<T> {
         guard.mutex
     }

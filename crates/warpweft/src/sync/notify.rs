@@ -1,10 +1,10 @@
-//! Something happened: one of those who wait is told, or all.
+//! Notifications: an event ends the wait of one waiter, or of all.
 //!
 //! # Invariants
 //!
-//! - A notification is stored only while nobody is in line.
-//! - `epoch` counts notifications of all; it changes under the lock, and a wait that began in an earlier one
-//!   is over.
+//! - A notification is stored only while no task waits.
+//! - `epoch` counts the notifications of all. It changes under the lock, and a wait that began in an earlier
+//!   one is over.
 
 use super::suspend::{Suspend, WaitOp};
 use super::wait::{Mapped, Wait};
@@ -16,11 +16,11 @@ use warpweft_platform::sync::Mutex;
 
 /// Events without a value.
 ///
-/// [`notify_one`](Notify::notify_one) lets one wait end: the longest, or the next one to begin if there is
-/// none now. It does not count: a second one before that changes nothing. [`notify_all`](Notify::notify_all)
-/// ends all waits that have begun.
+/// [`notify_one`](Notify::notify_one) ends one wait: the oldest, or the next one to begin if there is none
+/// now. It does not count: a second call before that changes nothing. [`notify_all`](Notify::notify_all) ends
+/// all waits that have begun.
 ///
-/// A wait begins with the call of [`notified`](Notify::notified), not when it is awaited first. So nothing is
+/// A wait begins with the call of [`notified`](Notify::notified), not when it is first awaited. So nothing is
 /// missed between a look and the wait for a change:
 ///
 /// ```
@@ -52,15 +52,15 @@ pub struct Notify {
 #[derive(Debug)]
 pub(super) struct State {
     list: WaitList<Told>,
-    /// Somebody was to be told, and nobody was there.
+    /// A notification found no waiter, and is kept for the next.
     stored: bool,
 }
 
-/// How a waiter was told.
+/// How a waiter was notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
     NotYet,
-    /// Nobody else was.
+    /// It alone was notified.
     Alone,
     WithAll,
 }
@@ -72,7 +72,7 @@ impl Default for Notify {
 }
 
 impl Notify {
-    /// Nothing has happened yet.
+    /// Returns an object without a stored notification.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -86,13 +86,13 @@ impl Notify {
 
     /// Waits for a notification.
     ///
-    /// Dropped after it was told alone, it tells the next.
+    /// If it is dropped after it alone was notified, the notification goes to the next waiter.
     pub fn notified(&self) -> Wait<impl Future<Output = ()>> {
         Wait::new(Mapped::new(self.hear(true), drop))
     }
 
-    /// Begins a wait. `store`: should it give back a notification that nobody else waits for, the next one
-    /// gets it.
+    /// Begins a wait. If it gives back a notification that no other task waits for, `store` keeps it for the
+    /// next wait.
     pub(super) fn hear(&self, store: bool) -> Suspend<Hearing<'_>> {
         let hearing = Hearing {
             notify: self,
@@ -103,12 +103,12 @@ impl Notify {
         Suspend::new(hearing, Told::NotYet)
     }
 
-    /// Ends the longest wait, or the next one.
+    /// Ends the oldest wait, or the next one.
     pub fn notify_one(&self) {
         self.tell_one(true);
     }
 
-    /// Ends the longest wait. If there is none: the next one, if `store`.
+    /// Ends the oldest wait. If there is none, `store` ends the next one.
     pub(super) fn tell_one(&self, store: bool) {
         let mut wakers = Wakers::new();
         let mut state = self.state.lock();
@@ -117,12 +117,12 @@ impl Notify {
         wakers.wake();
     }
 
-    /// Ends all waits that have begun. Takes time in proportion to them.
+    /// Ends all waits that have begun. Takes time in proportion to their number.
     pub fn notify_all(&self) {
         let mut wakers = Wakers::new();
         let mut state = self.state.lock();
-        // Ordering: Release gives what happened to those who see the new epoch. Only this function writes it,
-        // under the lock.
+        // Ordering: Release passes on what happened to waiters that see the new epoch. Only this function
+        // writes it, under the lock.
         self.epoch
             .store(self.epoch.load(Ordering::Relaxed) + 1, Ordering::Release);
         wakers.reserve(state.list.at_most());
@@ -156,7 +156,7 @@ impl fmt::Debug for Notify {
 pub(super) struct Hearing<'a> {
     notify: &'a Notify,
     store: bool,
-    /// When the wait began.
+    /// The epoch in which the wait began.
     epoch: u64,
 }
 

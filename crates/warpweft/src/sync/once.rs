@@ -1,10 +1,10 @@
-//! A value that is made once, by whoever needs it first.
+//! A value that is made once, by the first task that needs it.
 //!
 //! # Invariants
 //!
-//! - EMPTY → FULL, once, by whoever has the semaphore's only permit; the value is written before and never
-//!   after.
-//! - A permit that comes back without FULL lets the next one try.
+//! - EMPTY → FULL, once, by the thread that has the semaphore's only permit. The value is written before
+//!   that, and never after.
+//! - If the permit comes back without FULL, the next waiter tries.
 
 use super::semaphore::Semaphore;
 use super::wait::Wait;
@@ -16,13 +16,13 @@ use warpweft_platform::cell::UnsafeCell;
 const EMPTY: u32 = 0;
 const FULL: u32 = 1;
 
-/// A place for a value that is made at its first use, by one task; the others wait for it. Reading it
-/// afterwards costs one load.
+/// A cell for a value that one task makes at its first use, while others wait for it. Reading it afterwards
+/// costs one load.
 ///
-/// Should the maker panic, fail or be cancelled, the next one tries. A maker that asks the same cell waits
-/// for itself.
+/// If the maker panics, fails or is cancelled, the next one tries. A maker that asks the same cell waits for
+/// itself.
 ///
-/// `OnceCell<()>` is for what has to happen once and has no value.
+/// Use `OnceCell<()>` for something that must happen once and has no value.
 ///
 /// ```
 /// use warpweft::sync::OnceCell;
@@ -36,14 +36,15 @@ const FULL: u32 = 1;
 /// ```
 pub struct OnceCell<T> {
     state: AtomicU32,
-    /// One permit: the right to make the value. Closed when it is there.
+    /// One permit: the right to make the value. Closed when the value is there.
     right: Semaphore,
     value: UnsafeCell<Option<T>>,
 }
 
 // SAFETY: the value moves with the cell, hence `T: Send`.
 unsafe impl<T: Send> Send for OnceCell<T> {}
-// SAFETY: many threads read the value: `T: Sync`; one that shares the cell may have put it in: `T: Send`.
+// SAFETY: many threads read the value, hence `T: Sync`; one that shares the cell may have set it, hence
+// `T: Send`.
 unsafe impl<T: Send + Sync> Sync for OnceCell<T> {}
 
 impl<T> Default for OnceCell<T> {
@@ -53,7 +54,7 @@ impl<T> Default for OnceCell<T> {
 }
 
 impl<T> OnceCell<T> {
-    /// An empty cell.
+    /// Returns an empty cell.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -63,23 +64,23 @@ impl<T> OnceCell<T> {
         }
     }
 
-    /// The value, if it is there.
+    /// Returns the value, if it is there.
     #[inline]
     pub fn get(&self) -> Option<&T> {
         // Ordering: Acquire pairs with the Release in `fill`.
         if self.state.load(Ordering::Acquire) == FULL {
-            // SAFETY: FULL: nobody writes any more.
+            // SAFETY: after FULL no thread writes.
             self.value.with(|value| unsafe { &*value }).as_ref()
         } else {
             None
         }
     }
 
-    /// Puts a value in, without waiting.
+    /// Sets the value, without waiting.
     ///
     /// # Errors
     ///
-    /// There is one, or somebody is about to make one: yours comes back.
+    /// There is a value, or another task is making one. Yours is returned.
     pub fn set(&self, value: T) -> Result<(), T> {
         match self.right.try_acquire(1) {
             Ok(_right) => {
@@ -90,9 +91,11 @@ impl<T> OnceCell<T> {
         }
     }
 
-    /// The value; made with `init`'s future, if nobody has made it. Waits while somebody else makes it.
+    /// Returns the value, and makes it with `init`'s future if it is not there. Waits while another task
+    /// makes it.
     ///
-    /// Dropped in the middle, the wait drops the future that makes the value, and the next one tries.
+    /// If the wait is dropped in the middle, the future that makes the value is dropped, and the next one
+    /// tries.
     pub fn get_or_init<F: Future<Output = T>>(
         &self,
         init: impl FnOnce() -> F,
@@ -107,7 +110,7 @@ impl<T> OnceCell<T> {
     ///
     /// # Errors
     ///
-    /// What the future says; the cell is empty then.
+    /// The future's error; the cell stays empty.
     pub fn try_get_or_init<E, F: Future<Output = Result<T, E>>>(
         &self,
         init: impl FnOnce() -> F,
@@ -115,7 +118,8 @@ impl<T> OnceCell<T> {
         Wait::new(self.get_or_ask(async || init().await))
     }
 
-    /// The value; made with `make`, if nobody has made it. In direct style: `cell.get_or_make(|| …).wait()`.
+    /// Returns the value, and makes it with `make` if it is not there. In direct style:
+    /// `cell.get_or_make(|| …).wait()`.
     pub fn get_or_make(&self, make: impl FnOnce() -> T) -> Wait<impl Future<Output = &T>> {
         self.get_or_init(async || make())
     }
@@ -124,7 +128,7 @@ impl<T> OnceCell<T> {
     ///
     /// # Errors
     ///
-    /// What the closure says; the cell is empty then.
+    /// The closure's error; the cell stays empty.
     pub fn try_get_or_make<E>(
         &self,
         make: impl FnOnce() -> Result<T, E>,
@@ -136,28 +140,28 @@ impl<T> OnceCell<T> {
         if let Some(value) = self.get() {
             return Ok(value);
         }
-        // The right comes back when it is dropped: by a return, an unwinding, or the end of this future.
+        // The right is returned when it is dropped: by a return, an unwinding, or the drop of this future.
         let right = self.right.claim(1).await;
         if right.is_ok() {
             self.fill(init().await?);
         }
-        // Whoever is refused the right has waited for `close`, so it sees what was done before.
+        // A caller that is refused the right has waited for `close`, so it sees what happened before.
         let Some(value) = self.get() else {
             unreachable!("the right is refused only after the value is there")
         };
         Ok(value)
     }
 
-    /// For whoever has the right, once.
+    /// Sets the value. Only the task that has the right calls this, once.
     fn fill(&self, value: T) {
-        // SAFETY: EMPTY, so nobody reads; we have the only right to write.
+        // SAFETY: the cell is EMPTY, so no thread reads, and this task has the only right to write.
         self.value.with_mut(|place| unsafe { *place = Some(value) });
         // Ordering: Release pairs with `get`.
         self.state.store(FULL, Ordering::Release);
         self.right.close();
     }
 
-    /// The value, to change: `&mut self` proves that nobody else has it.
+    /// Returns the value, to change: `&mut self` proves that no other thread has it.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         // SAFETY: as long as `self` is borrowed there is no other reference.
         self.value.with_mut(|value| unsafe { &mut *value }).as_mut()

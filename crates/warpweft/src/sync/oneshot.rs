@@ -1,4 +1,4 @@
-//! One value, once: a promise.
+//! A promise: one value, sent once.
 //!
 //! ```text
 //!   word:   WAKER   the receiver has left its waker
@@ -9,11 +9,11 @@
 //!
 //! # Invariants
 //!
-//! - The waker is the receiver's while WAKER is clear. While it is set, it is whose bit comes first: the
-//!   sender's after SENT or GONE, the receiver's after LEFT.
-//! - The value is the sender's until SENT. After that it is the receiver's, unless LEFT was there first: then
-//!   it is the sender's still.
-//! - Both hold the memory until they are done with it.
+//! - The waker belongs to the receiver while WAKER is clear. While it is set, it belongs to the side whose
+//!   bit comes first: the sender after SENT or GONE, the receiver after LEFT.
+//! - The value belongs to the sender until SENT. After that it belongs to the receiver, unless LEFT was there
+//!   first: then it still belongs to the sender.
+//! - Both sides hold the memory until they have finished with it.
 
 use super::error::{Closed, SendError, TryRecvError};
 use crate::execution::listen::block_on;
@@ -42,7 +42,8 @@ unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
-/// A promise and the right to its value. One allocation; sending costs one atomic read-modify-write.
+/// Returns a promise and the right to its value. Costs one allocation; sending costs one atomic
+/// read-modify-write.
 ///
 /// ```
 /// use warpweft::sync::{Closed, oneshot};
@@ -72,25 +73,25 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 impl<T> Shared<T> {
     /// # Safety
     ///
-    /// The value is the caller's.
+    /// The value belongs to the caller's side, as the invariants say.
     unsafe fn swap_value(&self, value: Option<T>) -> Option<T> {
         self.value.with_mut(|place| {
-            // SAFETY: by contract.
+            // SAFETY: by contract only this side reaches the value.
             std::mem::replace(unsafe { &mut *place }, value)
         })
     }
 
     /// # Safety
     ///
-    /// The waker is the caller's.
+    /// The waker belongs to the caller's side, as the invariants say.
     unsafe fn swap_waker(&self, waker: Option<Waker>) -> Option<Waker> {
         self.waker.with_mut(|place| {
-            // SAFETY: by contract.
+            // SAFETY: by contract only this side reaches the waker.
             std::mem::replace(unsafe { &mut *place }, waker)
         })
     }
 
-    /// The sender's last word: SENT or GONE. Whether the receiver is still there.
+    /// Ends the sender's side with SENT or GONE. Returns true if the receiver is still there.
     fn end(&self, last: u32) -> bool {
         // Ordering: Release publishes the value; Acquire takes the waker, or what the receiver did before it
         // left.
@@ -109,7 +110,7 @@ impl<T> Shared<T> {
 /// The right to send one value.
 #[must_use = "dropping it tells the receiver that there will be no value"]
 pub struct Sender<T> {
-    /// `None`: it has sent.
+    /// `None` after it has sent.
     shared: Option<Arc<Shared<T>>>,
 }
 
@@ -118,23 +119,23 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// The receiver has left: the value comes back.
+    /// The receiver was dropped. The value is returned.
     pub fn send(mut self, value: T) -> Result<(), SendError<T>> {
         let Some(shared) = self.shared.take() else {
             unreachable!("a sender is used up when it sends")
         };
-        // SAFETY: SENT is not set, so the value is the sender's.
+        // SAFETY: SENT is not set, so the value belongs to the sender.
         let before = unsafe { shared.swap_value(Some(value)) };
         debug_assert!(before.is_none());
         if shared.end(SENT) {
             return Ok(());
         }
-        // SAFETY: LEFT was there before SENT, so the value is the sender's still.
+        // SAFETY: LEFT was there before SENT, so the value still belongs to the sender.
         let value = unsafe { shared.swap_value(None) };
         value.map_or(Ok(()), |value| Err(SendError(value)))
     }
 
-    /// Whether the receiver has left, so that sending is in vain.
+    /// Returns true if the receiver was dropped, so that sending would fail.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared
@@ -159,25 +160,25 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// The right to one value: a future of it, or [`wait`](Receiver::wait) for it.
+/// The right to one value: await it, or [`wait`](Receiver::wait) for it.
 ///
 /// # Panics
 ///
-/// Polling it again after it has given its result panics, as with most futures.
+/// Polling it again after it has returned its result panics, as with most futures.
 #[must_use = "dropping it tells the sender that nobody wants the value"]
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
-    /// It has given its result.
+    /// True after it has returned its result.
     over: bool,
 }
 
 impl<T> Receiver<T> {
-    /// Blocks this thread until the value is there. In a task, its worker goes to another thread meanwhile,
-    /// as [`block_on`] says.
+    /// Blocks this thread until the value is there. In a task, another thread takes its worker meanwhile, as
+    /// [`block_on`] explains.
     ///
     /// # Errors
     ///
-    /// The sender went without sending.
+    /// The sender was dropped without sending.
     pub fn wait(mut self) -> Result<T, Closed> {
         match self.try_recv() {
             Ok(value) => Ok(value),
@@ -186,11 +187,11 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// The value, if it is there.
+    /// Returns the value, if it is there.
     ///
     /// # Errors
     ///
-    /// It is not there yet, or will never be; also if it was taken already.
+    /// The value is not there yet, or will never be, or was taken already.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         if self.over {
             return Err(TryRecvError::Closed);
@@ -202,26 +203,26 @@ impl<T> Receiver<T> {
         self.take().map_err(|Closed| TryRecvError::Closed)
     }
 
-    /// After SENT or GONE.
+    /// Takes the result, after SENT or GONE.
     fn take(&mut self) -> Result<T, Closed> {
         self.over = true;
-        // SAFETY: SENT or GONE came without LEFT, so the value is the receiver's.
+        // SAFETY: SENT or GONE came without LEFT, so the value belongs to the receiver.
         unsafe { self.shared.swap_value(None) }.ok_or(Closed)
     }
 
-    /// Leaves `waker` for the sender. `Err`: the sender has ended.
+    /// Leaves `waker` for the sender. Returns `Err` if the sender has ended.
     fn leave(&self, waker: &Waker) -> Result<(), ()> {
         let word = &self.shared.word;
-        // Ordering: Acquire on failure pairs with `end`; on success nothing of the sender's is read.
+        // Ordering: Acquire on failure pairs with `end`; on success nothing is read that the sender wrote.
         if word.load(Ordering::Acquire) & WAKER != 0 {
             word.compare_exchange(WAKER, 0, Ordering::Relaxed, Ordering::Acquire)
                 .map_err(drop)?;
         }
         let waker = Some(waker.clone());
-        // SAFETY: WAKER is clear, so the waker is the receiver's.
+        // SAFETY: WAKER is clear, so the waker belongs to the receiver.
         let old = unsafe { self.shared.swap_waker(waker) };
         // Ordering: Release gives the waker to the sender. This compare-and-swap is the second look, after
-        // the entry: a sender that ended before it found nobody to wake.
+        // the entry: a sender that ended before it found no waker.
         let result = word.compare_exchange(0, WAKER, Ordering::Release, Ordering::Acquire);
         drop(old);
         result.map(drop).map_err(drop)
@@ -244,13 +245,13 @@ impl<T> Future for Receiver<T> {
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        // Ordering: Acquire takes the value; Release gives the sender the right to free what is left.
+        // Ordering: Acquire takes the value; Release gives the sender the right to free the rest.
         let before = self.shared.word.fetch_or(LEFT, Ordering::AcqRel);
         if before & (SENT | GONE) != 0 {
-            // SAFETY: the sender's bit came first, so the value is the receiver's.
+            // SAFETY: the sender's bit came first, so the value belongs to the receiver.
             drop(unsafe { self.shared.swap_value(None) });
         } else {
-            // SAFETY: LEFT came first, so the waker is the receiver's.
+            // SAFETY: LEFT came first, so the waker belongs to the receiver.
             drop(unsafe { self.shared.swap_waker(None) });
         }
     }

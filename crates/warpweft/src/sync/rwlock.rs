@@ -1,7 +1,7 @@
-//! Many readers or one writer.
+//! A lock for many readers or one writer.
 //!
-//! A [`Semaphore`] with as many permits as there may be readers: a reader takes one, a writer all of them.
-//! Since permits are given in the order in which they were asked for, neither side starves.
+//! It is a [`Semaphore`] with as many permits as there may be readers: a reader takes one, a writer all of
+//! them. Permits are given in the order in which they were requested, so neither side starves.
 
 use super::semaphore::{Permit, Semaphore};
 use super::wait::{Mapped, Wait};
@@ -10,17 +10,17 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use warpweft_platform::cell::UnsafeCell;
 
-/// How many readers there may be at a time; more wait.
+/// The largest number of readers at a time; more wait.
 const READERS: usize = 1 << 30;
 
-/// A value that many may read, or one may change.
+/// A lock whose value many tasks may read, or one may change.
 ///
-/// **First come, first served**: a writer waits for the readers that were there before it, and readers that
-/// come after it wait for the writer. So a task that reads must not ask to read again while it holds a guard:
-/// should a writer wait in between, both wait for ever.
+/// **First come, first served**: a writer waits for the readers before it, and later readers wait for the
+/// writer. So a task that holds a read guard must not ask for a second one: if a writer waits in between,
+/// both wait for ever.
 ///
-/// Reading or writing without others costs a compare-and-swap for taking and one for giving back. A panic
-/// does not poison the lock, as with [`Mutex`](super::Mutex).
+/// Reading or writing without contention costs one compare-and-swap to lock and one to unlock. A panic does
+/// not poison the lock, as with [`Mutex`](super::Mutex).
 ///
 /// ```
 /// use warpweft::sync::RwLock;
@@ -44,7 +44,7 @@ unsafe impl<T: Send> Send for RwLock<T> {}
 unsafe impl<T: Send + Sync> Sync for RwLock<T> {}
 
 impl<T> RwLock<T> {
-    /// A lock that nobody has.
+    /// Returns an unlocked lock.
     pub fn new(value: T) -> Self {
         Self {
             permits: Semaphore::new(READERS),
@@ -52,7 +52,8 @@ impl<T> RwLock<T> {
         }
     }
 
-    /// Waits until no writer is there or before us. Dropped before it is ready, the wait leaves no trace.
+    /// Waits for a read guard, until no writer holds the lock or waits before it. Dropping the wait leaves no
+    /// trace.
     #[inline]
     pub fn read(&self) -> Wait<impl Future<Output = RwLockReadGuard<'_, T>>> {
         let claim = self.permits.claim(1);
@@ -61,7 +62,7 @@ impl<T> RwLock<T> {
         }))
     }
 
-    /// Waits until nobody is there. Dropped before it is ready, the wait leaves no trace.
+    /// Waits for the write guard, until no other guard exists. Dropping the wait leaves no trace.
     #[inline]
     pub fn write(&self) -> Wait<impl Future<Output = RwLockWriteGuard<'_, T>>> {
         let claim = self.permits.claim(READERS);
@@ -70,19 +71,19 @@ impl<T> RwLock<T> {
         }))
     }
 
-    /// To read, if no writer is there or waits.
+    /// Returns a read guard if no writer holds the lock or waits.
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         let permit = self.permits.try_acquire(1).ok()?;
         Some(RwLockReadGuard::new(self, permit))
     }
 
-    /// To write, if nobody is there or waits.
+    /// Returns the write guard if no guard exists and no task waits.
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
         let permit = self.permits.try_acquire(READERS).ok()?;
         Some(RwLockWriteGuard::new(self, permit))
     }
 
-    /// The value, without locking: `&mut self` proves that nobody else has it.
+    /// Returns the value, without locking: `&mut self` proves that there is no guard.
     pub fn get_mut(&mut self) -> &mut T {
         // SAFETY: as long as `self` is borrowed there is no guard and no other reference.
         self.value.with_mut(|value| unsafe { &mut *value })
@@ -114,12 +115,12 @@ impl<T: fmt::Debug> fmt::Debug for RwLock<T> {
     }
 }
 
-/// The value of a [`RwLock`], to read.
+/// The guard of a reader of a [`RwLock`].
 #[must_use = "dropping the guard ends the reading"]
 pub struct RwLockReadGuard<'a, T> {
     lock: &'a RwLock<T>,
     _permit: Permit<'a>,
-    /// As `&T` would be.
+    /// It gives the auto traits of `&T`.
     value: PhantomData<*const T>,
 }
 
@@ -154,12 +155,12 @@ impl<T: fmt::Debug> fmt::Debug for RwLockReadGuard<'_, T> {
     }
 }
 
-/// The value of a [`RwLock`], to change.
+/// The guard of the writer of a [`RwLock`].
 #[must_use = "dropping the guard ends the writing"]
 pub struct RwLockWriteGuard<'a, T> {
     lock: &'a RwLock<T>,
     permit: Permit<'a>,
-    /// As `&mut T` would be.
+    /// It gives the auto traits of `&mut T`.
     value: PhantomData<*mut T>,
 }
 
@@ -177,7 +178,7 @@ impl<'a, T> RwLockWriteGuard<'a, T> {
         }
     }
 
-    /// Goes on as a reader, without a moment in which somebody else might write.
+    /// Turns the guard into a reader's. No other writer gets the lock in between.
     pub fn downgrade(guard: Self) -> RwLockReadGuard<'a, T> {
         RwLockReadGuard::new(guard.lock, guard.permit.keep(1))
     }
@@ -188,7 +189,7 @@ impl<T> Deref for RwLockWriteGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: anybody else needs one of the permits, which the guard has all of.
+        // SAFETY: the guard has all permits, and every other guard needs one of them.
         self.lock.value.with(|value| unsafe { &*value })
     }
 }

@@ -1,4 +1,4 @@
-//! Permits, handed out in the order in which they were asked for.
+//! Permits, given in the order in which they were requested.
 //!
 //! ```text
 //!   word:  ┌───── free permits ─────┬ CLOSED ┬ LINE ┐     LINE: somebody waits, or it is closed:
@@ -7,9 +7,9 @@
 //!
 //! # Invariants
 //!
-//! - While LINE is set, the word changes under the lock only. It is set when the line is not empty, and for
-//!   ever once the semaphore is closed.
-//! - When the lock is free, the first in line wants more than there is.
+//! - While LINE is set, the word changes under the lock only. It is set when the list of waiters is not
+//!   empty, and for ever once the semaphore is closed.
+//! - When the lock is free, the first waiter wants more permits than there are.
 
 use super::error::Closed;
 use super::suspend::{Suspend, WaitOp};
@@ -21,16 +21,16 @@ use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync;
 
 const LINE: usize = 1;
-/// There will be no permits any more. Never cleared.
+/// No permits are given any more. Never cleared.
 const CLOSED: usize = 2;
 const ONE: usize = 4;
 
-/// A number of permits; whoever has some may go on.
+/// A number of permits. A task waits until it has those that it needs.
 ///
-/// **First come, first served**, also by weight: a request for many is not overtaken by requests for few, so
-/// it is served when enough have come back.
+/// **First come, first served**, also by weight: requests for few permits do not overtake a request for many,
+/// so that one is served when enough have come back.
 ///
-/// Acquiring and releasing costs one compare-and-swap each as long as nobody waits.
+/// Acquiring and releasing cost one compare-and-swap each as long as no task waits.
 ///
 /// ```
 /// use warpweft::sync::Semaphore;
@@ -44,23 +44,23 @@ const ONE: usize = 4;
 /// ```
 pub struct Semaphore {
     word: AtomicUsize,
-    list: sync::Mutex<WaitList<Claim>>,
+    list: sync::Mutex<WaitList<PermitRequest>>,
 }
 
-/// How many permits a waiter wants; or that it will not get any.
+/// How many permits a waiter wants, or that it will get none.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct PermitRequest {
     wanted: usize,
     refused: bool,
 }
 
-/// Why permits were not given at once.
+/// The reason why permits were not given at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TryAcquireError {
-    /// There are fewer, or others wait for them.
+    /// Too few are free, or others wait for them.
     NoPermits,
-    /// There will be none.
+    /// The semaphore is closed.
     Closed,
 }
 
@@ -76,10 +76,10 @@ impl fmt::Display for TryAcquireError {
 impl std::error::Error for TryAcquireError {}
 
 impl Semaphore {
-    /// The most permits that there may be at a time.
+    /// The largest number of permits.
     pub const MAX_PERMITS: usize = usize::MAX / (2 * ONE);
 
-    /// A semaphore with `permits` free permits.
+    /// Returns a semaphore with `permits` free permits.
     ///
     /// # Panics
     ///
@@ -96,20 +96,19 @@ impl Semaphore {
         }
     }
 
-    /// Waits for `permits` permits at a time. It may ask for more than there are: others may be
-    /// [added](Self::add).
+    /// Waits for `permits` permits. The number may be more than exist: others may be [added](Self::add).
     ///
-    /// Dropped before it is ready, the wait leaves the line, and permits that it had been given go to the
-    /// next.
+    /// If the wait is dropped before it is ready, it leaves the list, and permits that it had been given go
+    /// to the next waiter.
     ///
     /// # Errors
     ///
-    /// [`Closed`]: the semaphore was closed before or meanwhile.
+    /// [`Closed`] if the semaphore was closed before or meanwhile.
     ///
     /// # Panics
     ///
-    /// At once, if it asks for more than [`MAX_PERMITS`](Self::MAX_PERMITS): it would wait for ever, and
-    /// others behind it.
+    /// At once, if `permits` is more than [`MAX_PERMITS`](Self::MAX_PERMITS): it would block itself and later
+    /// waiters for ever.
     pub fn acquire(&self, permits: usize) -> Wait<impl Future<Output = Result<Permit<'_>, Closed>>> {
         assert!(
             permits <= Self::MAX_PERMITS,
@@ -118,27 +117,28 @@ impl Semaphore {
         Wait::new(self.claim(permits))
     }
 
-    /// The wait itself.
+    /// Returns the wait itself.
     #[inline]
     pub(crate) fn claim(&self, wanted: usize) -> Suspend<Acquiring<'_>> {
-        let claim = Claim {
+        let claim = PermitRequest {
             wanted,
             refused: false,
         };
         Suspend::new(Acquiring(self), claim)
     }
 
-    /// Permits, if there are enough and nobody waits.
+    /// Takes permits if enough are free and no task waits.
     ///
     /// # Errors
     ///
-    /// What is missing.
+    /// The reason.
     #[inline]
     pub fn try_acquire(&self, permits: usize) -> Result<Permit<'_>, TryAcquireError> {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             if word & LINE != 0 {
-                // Read again, as `is_closed` does: whoever is refused sees what was done before `close`.
+                // Read again, as `is_closed` does: a caller that is refused sees what happened before
+                // `close`.
                 return Err(if self.is_closed() {
                     TryAcquireError::Closed
                 } else {
@@ -149,7 +149,7 @@ impl Semaphore {
             if word / ONE < permits {
                 return Err(TryAcquireError::NoPermits);
             }
-            // Ordering: Acquire pairs with the Release of whoever gave permits back.
+            // Ordering: Acquire pairs with the Release of the thread that gave permits back.
             match self.word.compare_exchange_weak(
                 word,
                 word - permits * ONE,
@@ -162,11 +162,11 @@ impl Semaphore {
         }
     }
 
-    /// Adds permits, and gives them to those who wait.
+    /// Adds permits, and gives them to the waiters.
     ///
     /// # Panics
     ///
-    /// If there were more than [`MAX_PERMITS`](Self::MAX_PERMITS) free ones then.
+    /// If more than [`MAX_PERMITS`](Self::MAX_PERMITS) would be free.
     pub fn add(&self, permits: usize) {
         let fits = self.free().checked_add(permits);
         assert!(
@@ -176,18 +176,18 @@ impl Semaphore {
         self.release(permits);
     }
 
-    /// How many permits are free now.
+    /// Returns how many permits are free now.
     #[must_use]
     pub fn free(&self) -> usize {
         self.word.load(Ordering::Relaxed) / ONE
     }
 
-    /// No more permits are given: those who wait, and whoever comes, get [`Closed`], and see what was done
-    /// before. Permits that are out stay valid.
+    /// Closes the semaphore. Waiters and later callers get [`Closed`], and see what happened before. Permits
+    /// that are in use stay valid.
     pub fn close(&self) {
         let mut wakers = Wakers::new();
         let mut list = self.list.lock();
-        // Ordering: Release, for whoever is refused sees what was done before.
+        // Ordering: Release, because a caller that is refused must see what happened before.
         self.word.fetch_or(CLOSED | LINE, Ordering::Release);
         wakers.reserve(list.at_most());
         while let Some((claim, waker)) = list.grant_front() {
@@ -198,7 +198,7 @@ impl Semaphore {
         wakers.wake();
     }
 
-    /// Whether it was closed.
+    /// Returns true if it was closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         // Ordering: Acquire pairs with the Release of `close`.
@@ -209,7 +209,7 @@ impl Semaphore {
     pub(super) fn release(&self, permits: usize) {
         let mut word = self.word.load(Ordering::Relaxed);
         while word & LINE == 0 {
-            // Ordering: Release gives what was done with the permits to those who get them.
+            // Ordering: Release passes on what was done with the permits.
             match self.word.compare_exchange_weak(
                 word,
                 word + permits * ONE,
@@ -232,10 +232,11 @@ impl Semaphore {
         wakers.wake();
     }
 
-    /// Adds `more` permits, and serves those in line as far as it goes.
-    fn serve(&self, list: &mut WaitList<Claim>, more: usize, wakers: &mut Wakers) {
-        // Ordering: Acquire and Release as outside. With LINE set, a second one would change nothing; it may
-        // just have been cleared, and then others change the word, so it is read and written in one step.
+    /// Adds `more` permits, and serves the waiters as far as the permits suffice.
+    fn serve(&self, list: &mut WaitList<PermitRequest>, more: usize, wakers: &mut Wakers) {
+        // Ordering: Acquire and Release as outside of the lock. With LINE set, a second set would change
+        // nothing. But LINE may just have been cleared, and then other threads change the word, so it is read
+        // and written in one step.
         let word = self.word.fetch_or(LINE, Ordering::Acquire);
         let mut free = word / ONE + more;
         while list.front().is_some_and(|claim| claim.wanted <= free) {
@@ -261,20 +262,20 @@ impl fmt::Debug for Semaphore {
 pub(crate) struct Acquiring<'a>(&'a Semaphore);
 
 impl<'a> WaitOp for Acquiring<'a> {
-    type State = WaitList<Claim>;
-    type Item = Claim;
+    type State = WaitList<PermitRequest>;
+    type Item = PermitRequest;
     type Output = Result<Permit<'a>, Closed>;
 
-    fn state(&self) -> &sync::Mutex<WaitList<Claim>> {
+    fn state(&self) -> &sync::Mutex<WaitList<PermitRequest>> {
         &self.0.list
     }
 
-    fn list(list: &mut WaitList<Claim>) -> &mut WaitList<Claim> {
+    fn list(list: &mut WaitList<PermitRequest>) -> &mut WaitList<PermitRequest> {
         list
     }
 
     #[inline]
-    fn try_now(&self, claim: Claim) -> Result<Self::Output, Claim> {
+    fn try_now(&self, claim: PermitRequest) -> Result<Self::Output, PermitRequest> {
         match self.0.try_acquire(claim.wanted) {
             Ok(permit) => Ok(Ok(permit)),
             Err(TryAcquireError::Closed) => Ok(Err(Closed)),
@@ -284,17 +285,18 @@ impl<'a> WaitOp for Acquiring<'a> {
 
     fn recheck(
         &self,
-        list: &mut WaitList<Claim>,
-        claim: Claim,
+        list: &mut WaitList<PermitRequest>,
+        claim: PermitRequest,
         _wakers: &mut Wakers,
-    ) -> Result<Self::Output, Claim> {
+    ) -> Result<Self::Output, PermitRequest> {
         if self.0.is_closed() {
             return Ok(Err(Closed));
         }
         if !list.is_empty() {
             return Err(claim);
         }
-        // From here on nobody changes the word without the lock, so whoever gives permits back finds us.
+        // From here on the word changes under the lock only, so a thread that gives permits back finds this
+        // waiter.
         let free = self.0.word.fetch_or(LINE, Ordering::Acquire) / ONE;
         if claim.wanted > free {
             return Err(claim);
@@ -304,7 +306,7 @@ impl<'a> WaitOp for Acquiring<'a> {
         Ok(Ok(permit))
     }
 
-    fn granted(&self, claim: Claim) -> Self::Output {
+    fn granted(&self, claim: PermitRequest) -> Self::Output {
         if claim.refused {
             Err(Closed)
         } else {
@@ -314,11 +316,11 @@ impl<'a> WaitOp for Acquiring<'a> {
 
     fn left(
         &self,
-        list: &mut WaitList<Claim>,
-        claim: Claim,
+        list: &mut WaitList<PermitRequest>,
+        claim: PermitRequest,
         granted: bool,
         wakers: &mut Wakers,
-    ) -> Option<Claim> {
+    ) -> Option<PermitRequest> {
         let back = if granted && !claim.refused {
             claim.wanted
         } else {
@@ -329,7 +331,7 @@ impl<'a> WaitOp for Acquiring<'a> {
     }
 }
 
-/// Permits of a [`Semaphore`], which go back when it is dropped.
+/// Permits of a [`Semaphore`], which are given back when it is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it gives the permits back"]
 pub struct Permit<'a> {
@@ -343,13 +345,13 @@ impl<'a> Permit<'a> {
         Self { semaphore, count }
     }
 
-    /// How many they are.
+    /// Returns the number of permits.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Gives all but `count` of them back; there are as many.
+    /// Gives all but `count` of them back. There are at least that many.
     pub(super) fn keep(mut self, count: usize) -> Self {
         let rest = self.count - count;
         self.count = count;
@@ -357,7 +359,7 @@ impl<'a> Permit<'a> {
         self
     }
 
-    /// Keeps the permits out for good; [`Semaphore::add`] puts as many back.
+    /// Keeps the permits for ever; [`Semaphore::add`] can add as many again.
     pub fn forget(self) {
         std::mem::forget(self);
     }

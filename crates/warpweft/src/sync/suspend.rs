@@ -5,38 +5,38 @@
 //!                │ not there
 //!                ▼ clone the waker; take the lock
 //!             recheck ── there after all ─────────────────────────────────▶ Ready
-//!                │ not there: stand in line, in the same critical section
+//!                │ not there: enter the list, in the same critical section
 //!                ▼
-//!             Pending ── granted (out of line, the grant in the item) ────▶ Ready
-//!                │    └─ woken (still in line): again ── there ───────────▶ Ready
+//!             Pending ── granted (out of the list, the grant in the item) ▶ Ready
+//!                │    └─ woken (still in the list): again ── there ───────▶ Ready
 //!                ▼ dropped: `left` passes on what it had
 //!              gone
 //! ```
 //!
-//! **The second look is a task switch finalizer** in the sense of Negele: between the first look and the
-//! entry in the line the condition may have changed, and whoever changed it found nobody to wake; so it is
-//! evaluated again once the entry is certain. There, queues are lock-free, so the finalizer runs after the
-//! insertion; here, [`WaitOp::recheck`] and the insertion are one critical section of the line's lock, and
-//! states that change without that lock (a word that is compared and swapped) get a "somebody waits" flag by
-//! the same compare-and-swap that finds the condition false.
+//! **The second look is a task switch finalizer** in the sense of Negele. Between the first look and the
+//! entry in the list the condition may have changed, and the thread that changed it found no waiter. So the
+//! condition is evaluated again once the entry is certain. In Negele's system, queues are lock-free, so the
+//! finalizer runs after the insertion. Here [`WaitOp::recheck`] and the insertion are one critical section of
+//! the list's lock. States that change without that lock (a word with compare-and-swap) get a flag for
+//! waiters by the same compare-and-swap that finds the condition false.
 //!
 //! # Invariants
 //!
-//! - No foreign code runs under the lock: wakers are cloned before it is taken, called and dropped after it
-//!   is released, and so are values of users. `will_wake` only compares addresses.
+//! - No foreign code runs under the lock. Wakers are cloned before it is taken, and called and dropped after
+//!   it is released; the same holds for values of users. `will_wake` only compares addresses.
 //! - A future holds a place exactly from `push` until `leave`; its `Drop` leaves.
 
-use super::wait_list::{Found, Place, WaitList};
+use super::wait_list::{Found, WaitList, WaiterId};
 use super::wakers::Wakers;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_platform::sync::{Mutex, MutexGuard};
 
-/// How one kind of wait asks for what it waits for.
+/// One kind of wait: how to test its condition, and what a waiter gets.
 pub(crate) trait WaitOp {
-    /// What the lock protects.
+    /// The state that the lock protects.
     type State;
-    /// What a waiter brings with it, and finds when it has been granted.
+    /// What a waiter brings, and finds when it has been granted.
     type Item;
     type Output;
 
@@ -44,18 +44,18 @@ pub(crate) trait WaitOp {
 
     fn list(state: &mut Self::State) -> &mut WaitList<Self::Item>;
 
-    /// The fast way.
+    /// Tries without the lock.
     ///
     /// # Errors
     ///
-    /// It has to wait; nothing is remembered, and the item comes back.
+    /// It has to wait. Nothing is remembered, and the item is returned.
     fn try_now(&self, item: Self::Item) -> Result<Self::Output, Self::Item>;
 
-    /// The second look.
+    /// Looks again, under the lock.
     ///
     /// # Errors
     ///
-    /// It has to wait; the caller stands in line with the item before the lock is released.
+    /// It has to wait. The caller enters the list with the item before the lock is released.
     fn recheck(
         &self,
         state: &mut Self::State,
@@ -63,22 +63,22 @@ pub(crate) trait WaitOp {
         wakers: &mut Wakers,
     ) -> Result<Self::Output, Self::Item>;
 
-    /// A waiter that was granted takes what it has got, and leaves.
+    /// Called when a waiter that was granted takes its result and leaves.
     fn taken(&self, _state: &mut Self::State, _item: &Self::Item, _wakers: &mut Wakers) {}
 
-    /// What a waiter that was granted has got.
+    /// Returns the result of a waiter that was granted.
     fn granted(&self, item: Self::Item) -> Self::Output;
 
-    /// A waiter in line looks again. `Some`: it has what it wanted, and leaves now.
-    fn again(&self, _state: &mut Self::State, _place: &Place) -> Option<Self::Output> {
+    /// A waiter in the list looks again. Returns `Some` if it has what it wanted, and leaves now.
+    fn again(&self, _state: &mut Self::State, _place: &WaiterId) -> Option<Self::Output> {
         None
     }
 
-    /// A waiter that had been woken waits on.
-    fn waits_on(&self, _state: &mut Self::State, _place: &Place, _wakers: &mut Wakers) {}
+    /// Called when a waiter that had been woken continues to wait.
+    fn waits_on(&self, _state: &mut Self::State, _place: &WaiterId, _wakers: &mut Wakers) {}
 
-    /// A waiter has left the line, and not because it was granted something: who is next? `granted` says that
-    /// it was granted after all, and dropped before it looked. What is returned is dropped outside the lock.
+    /// Called when a waiter has left the list without taking a grant; wakes the next one. `granted` is true
+    /// if it was granted, and dropped before it looked. The caller drops the returned value outside the lock.
     fn left(
         &self,
         state: &mut Self::State,
@@ -92,12 +92,12 @@ pub(crate) trait WaitOp {
 #[derive(Debug)]
 pub(crate) struct Suspend<A: WaitOp> {
     ask: A,
-    /// What it brings, until it stands in line.
+    /// What it brings, until it enters the list.
     item: Option<A::Item>,
-    place: Option<Place>,
+    place: Option<WaiterId>,
 }
 
-// Nothing is pinned: no pointer leads in here.
+// Nothing is pinned: no pointer refers to this.
 impl<A: WaitOp> Unpin for Suspend<A> {}
 
 impl<A: WaitOp> Suspend<A> {
@@ -112,7 +112,7 @@ impl<A: WaitOp> Suspend<A> {
 
     #[cold]
     fn begin(&mut self, item: A::Item, cx: &Context<'_>) -> Poll<A::Output> {
-        // Should the clone panic, the item is lost with the caller, and nobody else is concerned.
+        // If the clone panics, the item is lost with the caller, and no other waiter is affected.
         let waker = cx.waker().clone();
         let mut wakers = Wakers::new();
         let mut state = self.ask.state().lock();
@@ -191,8 +191,8 @@ impl<A: WaitOp> Suspend<A> {
     }
 }
 
-/// Leaves the line, or gives back what was granted; then those are woken whose turn it is now.
-fn leave<A: WaitOp>(ask: &A, place: Place, mut state: MutexGuard<'_, A::State>) {
+/// Leaves the list, or gives back what was granted, and then wakes the waiters that can continue.
+fn leave<A: WaitOp>(ask: &A, place: WaiterId, mut state: MutexGuard<'_, A::State>) {
     let mut wakers = Wakers::new();
     let left = A::list(&mut state).leave(place);
     let rest = ask.left(&mut state, left.item, left.granted, &mut wakers);

@@ -1,11 +1,11 @@
-//! One wait, two ways: `.await` it, or `.wait()` for it.
+//! [`Wait`]: one wait, which can be awaited or blocked on.
 
 use crate::execution::listen::block_on;
 use crate::execution::stack_context::is_on_fiber;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 
-/// What one waits for: a future, and for those who have nothing to await in, a method.
+/// A wait, as a future, and with a method for callers that cannot await.
 ///
 /// ```
 /// use warpweft::sync::Mutex;
@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker, ready};
 /// assert_eq!(mutex.into_inner(), 3);
 /// ```
 ///
-/// Dropping it gives the wait up, at any point: what it had been granted goes to the next in line.
+/// Dropping it cancels the wait at any point: what it had been granted goes to the next waiter.
 #[derive(Debug)]
 #[must_use = "nothing is waited for unless it is awaited, or `.wait()` is called"]
 pub struct Wait<F>(F);
@@ -26,17 +26,16 @@ impl<F: Future> Wait<F> {
         Self(future)
     }
 
-    /// Blocks this thread until the wait is over. In a task, its worker goes to another thread meanwhile, as
-    /// [`block_on`] says: one worker is enough, whoever waits for whom. Where there is nothing to wait for it
-    /// costs no more than awaiting.
+    /// Blocks this thread until the wait is over. In a task, another thread takes its worker meanwhile, as
+    /// [`block_on`] explains, so one worker is enough for tasks that wait for each other. If it need not
+    /// wait, it costs no more than awaiting.
     pub fn wait(self) -> F::Output {
         if is_on_fiber() {
-            // Its waker is there already.
+            // This caller has a waker already.
             return block_on(self.0);
         }
         let mut future = pin!(self.0);
-        // The waker that wakes nobody is replaced by the next poll; what is granted in between, that poll
-        // finds.
+        // The next poll replaces the waker that does nothing, and finds whatever was granted in between.
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(output) => output,
             Poll::Pending => block_on(future),
@@ -55,8 +54,7 @@ impl<F: Future> Future for Wait<F> {
     }
 }
 
-/// A future whose result is made into something else. (An `async` block would do, but costs a lock that is
-/// free twice as much.)
+/// A future whose result is converted. (An `async` block would do, but costs twice as much for a free lock.)
 pub(crate) struct Mapped<F, M> {
     future: F,
     map: Option<M>,
@@ -72,7 +70,7 @@ impl<F: Future, T, M: FnOnce(F::Output) -> T> Mapped<F, M> {
     }
 }
 
-// Only the future could mind, and it is `Unpin` where it is polled.
+// Only the future could need pinning, and it is `Unpin` where it is polled.
 impl<F, M> Unpin for Mapped<F, M> {}
 
 impl<F: Future + Unpin, T, M: FnOnce(F::Output) -> T> Future for Mapped<F, M> {

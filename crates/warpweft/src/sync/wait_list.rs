@@ -1,4 +1,4 @@
-//! Those who wait, in the order in which they came.
+//! The list of waiters, in order of arrival.
 //!
 //! ```text
 //!           push                  grant_front                    leave
@@ -8,42 +8,42 @@
 //!                      └──────────────── leave (cancelled) ─────────┘
 //! ```
 //!
-//! A doubly linked list through a slab: a place is an index, so a waiter that gives up leaves from the middle
-//! in constant time, and no pointer leads into a future, which may be moved, leaked or dropped at any time.
+//! It is a doubly linked list in a slab. A place is an index, so a waiter that gives up leaves from the
+//! middle in constant time. No pointer refers to a future, which may be moved, leaked or dropped at any time.
 //!
 //! # Invariants
 //!
-//! - A [`Place`] names an occupied slot from `push` until `leave`, which takes it by value: it is not used
+//! - A [`WaiterId`] names an occupied slot from `push` until `leave`, which takes it by value: it is not used
 //!   twice.
-//! - A slot is linked exactly while its waiter is in line; the links form one list from `head` to `tail`.
-//! - A waiter in line without a waker was told to look again and has not done so yet.
+//! - A slot is linked exactly while its waiter is in the list; the links form one list from `head` to `tail`.
+//! - A waiter in the list without a waker was woken to look again, and has not done so yet.
 //!
-//! A waiter costs one slot (40 bytes and its item); slots are used again, and all are freed when the last of
-//! a crowd leaves.
+//! A waiter costs one slot (40 bytes and its item). Slots are used again, and surplus slots are freed when
+//! the list becomes empty.
 
 use std::task::Waker;
 
-/// No slot.
+/// The index that means no slot.
 const NONE: usize = usize::MAX;
-/// So many slots are kept when nobody is there any more.
+/// The number of slots that an empty list keeps.
 const KEPT: usize = 32;
 
-/// A waiter's place. Not `Clone`: who has it may leave, once.
+/// A waiter's place. Not `Clone`, so that its owner leaves once.
 #[derive(Debug)]
-pub(crate) struct Place(usize);
+pub(crate) struct WaiterId(usize);
 
 #[derive(Debug)]
 struct Slot<I> {
-    /// `None`: the slot is free.
+    /// `None` if the slot is free.
     item: Option<I>,
     waker: Option<Waker>,
     in_line: bool,
     before: usize,
-    /// The next in line, or the next free slot.
+    /// The next waiter, or the next free slot.
     after: usize,
 }
 
-/// A line of waiters, each with an item: what it brings, wants, or is given.
+/// A list of waiters, each with an item: what it brings, wants, or is given.
 #[derive(Debug)]
 pub(crate) struct WaitList<I> {
     slots: Vec<Slot<I>>,
@@ -53,16 +53,16 @@ pub(crate) struct WaitList<I> {
     free: usize,
 }
 
-/// What a waiter finds at its place.
+/// The state that a waiter finds at its place.
 pub(crate) enum Found {
     Granted,
-    /// Still in line; whether its waker is there and would wake the asker.
+    /// Still in the list. The flag says that its waker is there and would wake the asker.
     InLine {
         will_wake: bool,
     },
 }
 
-/// What a waiter that leaves takes along. The waker is dropped outside the lock, like any foreign code's.
+/// What a waiter that leaves takes with it. The waker is foreign code, so it is dropped outside the lock.
 pub(crate) struct Left<I> {
     pub(crate) item: I,
     pub(crate) granted: bool,
@@ -80,18 +80,18 @@ impl<I> WaitList<I> {
         }
     }
 
-    /// Whether nobody is in line.
+    /// Returns true if the list is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.head == NONE
     }
 
-    /// Not fewer than are in line.
+    /// Returns an upper bound of the number of waiters.
     pub(crate) fn at_most(&self) -> usize {
         self.occupied
     }
 
-    /// Stands at the end.
-    pub(crate) fn push(&mut self, waker: Waker, item: I) -> Place {
+    /// Appends a waiter.
+    pub(crate) fn push(&mut self, waker: Waker, item: I) -> WaiterId {
         let slot = Slot {
             item: Some(item),
             waker: Some(waker),
@@ -114,25 +114,25 @@ impl<I> WaitList<I> {
         }
         self.tail = place;
         self.occupied += 1;
-        Place(place)
+        WaiterId(place)
     }
 
-    /// The first one's item.
+    /// Returns the first waiter's item.
     pub(crate) fn front(&self) -> Option<&I> {
         self.slots.get(self.head)?.item.as_ref()
     }
 
-    /// Whether the first one was told to look again and has not done so yet.
+    /// Returns true if the first waiter was woken to look again, and has not done so yet.
     pub(crate) fn front_is_woken(&self) -> bool {
         self.slots.get(self.head).is_some_and(|slot| slot.waker.is_none())
     }
 
-    /// Takes the first one's waker; it stays in line. `None` also if it has been woken.
+    /// Takes the first waiter's waker; the waiter stays in the list. `None` also if it was woken already.
     pub(crate) fn wake_front(&mut self) -> Option<Waker> {
         self.slots.get_mut(self.head)?.waker.take()
     }
 
-    /// Takes the first one out of the line. It finds its item, which the caller may change, when it looks.
+    /// Takes the first waiter out of the list. It finds its item, which the caller may change, when it looks.
     pub(crate) fn grant_front(&mut self) -> Option<(&mut I, Option<Waker>)> {
         let place = self.head;
         self.unlink(place);
@@ -141,7 +141,7 @@ impl<I> WaitList<I> {
         Some((slot.item.as_mut()?, waker))
     }
 
-    pub(crate) fn look(&self, place: &Place, waker: &Waker) -> Found {
+    pub(crate) fn look(&self, place: &WaiterId, waker: &Waker) -> Found {
         let slot = &self.slots[place.0];
         if slot.in_line {
             let will_wake = slot.waker.as_ref().is_some_and(|own| own.will_wake(waker));
@@ -151,24 +151,24 @@ impl<I> WaitList<I> {
         }
     }
 
-    /// Whether the waiter is in line and was told to look again.
-    pub(crate) fn is_woken(&self, place: &Place) -> bool {
+    /// Returns true if the waiter is in the list and was woken to look again.
+    pub(crate) fn is_woken(&self, place: &WaiterId) -> bool {
         let slot = &self.slots[place.0];
         slot.in_line && slot.waker.is_none()
     }
 
-    pub(crate) fn item_mut(&mut self, place: &Place) -> Option<&mut I> {
+    pub(crate) fn item_mut(&mut self, place: &WaiterId) -> Option<&mut I> {
         self.slots[place.0].item.as_mut()
     }
 
-    /// Waits with another waker; the old one.
-    pub(crate) fn set_waker(&mut self, place: &Place, waker: Waker) -> Option<Waker> {
+    /// Replaces the waiter's waker, and returns the old one.
+    pub(crate) fn set_waker(&mut self, place: &WaiterId, waker: Waker) -> Option<Waker> {
         self.slots[place.0].waker.replace(waker)
     }
 
     /// Gives the place up.
     #[allow(clippy::needless_pass_by_value, reason = "a place is given up once")]
-    pub(crate) fn leave(&mut self, place: Place) -> Left<I> {
+    pub(crate) fn leave(&mut self, place: WaiterId) -> Left<I> {
         let granted = !self.slots[place.0].in_line;
         self.unlink(place.0);
         let slot = &mut self.slots[place.0];
@@ -180,13 +180,13 @@ impl<I> WaitList<I> {
         self.free = place.0;
         self.occupied -= 1;
         if self.occupied == 0 && self.slots.len() > KEPT {
-            // Every slot is empty: nothing foreign is dropped here.
+            // Every slot is empty, so no foreign code is dropped here.
             *self = Self::new();
         }
         Left { item, granted, waker }
     }
 
-    /// Takes a slot out of the list, if it is in there.
+    /// Takes a slot out of the list, if it is in it.
     fn unlink(&mut self, place: usize) {
         let Some(slot) = self.slots.get_mut(place).filter(|slot| slot.in_line) else {
             return;
@@ -261,7 +261,7 @@ mod tests {
         assert!(list.slots.len() >= 10 * KEPT);
         places.into_iter().for_each(|place| drop(list.leave(place)));
         assert_eq!(list.slots.capacity(), 0);
-        // A few come and go in the same slot.
+        // Some waiters use the same slot in turn.
         for n in 0..1000 {
             let place = list.push(Waker::noop().clone(), n);
             list.leave(place);

@@ -1,4 +1,4 @@
-//! Wakers that were taken under a lock, to be called after it.
+//! Wakers that are collected under a lock, and called after it.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -19,7 +19,7 @@ impl Wakers {
         Self::default()
     }
 
-    /// Makes room, so that a crowd is collected without moving it again and again.
+    /// Reserves space, so that a large number is collected without moving them repeatedly.
     pub(crate) fn reserve(&mut self, wakers: usize) {
         self.more.reserve(wakers.saturating_sub(1));
     }
@@ -32,12 +32,12 @@ impl Wakers {
         }
     }
 
-    /// Wakes all of them, in order. No lock is held.
+    /// Wakes all of them, in order. The caller holds no lock.
     ///
     /// # Panics
     ///
-    /// With the panic of the first waker that panicked, after the others were woken; unless the thread
-    /// unwinds already.
+    /// With the panic of the first waker that panicked, after the others were woken, unless the thread
+    /// already unwinds.
     #[inline]
     pub(crate) fn wake(self) {
         if let Some(first) = self.first {
@@ -49,12 +49,12 @@ impl Wakers {
 fn wake_all(first: Waker, more: Vec<Waker>) {
     let mut panic: Option<Box<dyn Any + Send>> = None;
     for waker in std::iter::once(first).chain(more) {
-        // Unwind: a waker is foreign code, and so is its drop. The state that it belonged to was left
-        // consistent before the lock was released; the waker itself is not used again.
+        // Unwind: a waker is foreign code, and so is its drop. The state that it belonged to was consistent
+        // before the lock was released, and the waker is not used again.
         let result = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         panic = panic.or(result.err());
     }
-    // A panic while the thread unwinds would end the process, and with it those who were woken.
+    // A panic while the thread unwinds would end the process, and all waiters with it.
     if let Some(panic) = panic.filter(|_| !panicking()) {
         resume_unwind(panic);
     }

@@ -1,8 +1,8 @@
-//! The latest value of something, and the news that it changed.
+//! The latest value of something, and notifications of its changes.
 //!
 //! # Invariants
 //!
-//! - The version counts changes; it, and that the senders have gone, is said before the notification of all.
+//! - The version counts changes. It changes, and the loss of all senders is noted, before all are notified.
 
 use super::error::{Closed, SendError};
 use super::notify::Notify;
@@ -10,7 +10,8 @@ use super::wait::Wait;
 use std::fmt;
 use warpweft_platform::sync::{Arc, Mutex};
 
-/// A value that changes, and those who want to know. They see the latest value; what came in between is gone.
+/// Returns a channel for a value that changes. Receivers see the latest value, and miss the values in
+/// between.
 ///
 /// ```
 /// use warpweft::sync::watch;
@@ -49,22 +50,22 @@ struct Shared<T> {
 }
 
 struct State<T> {
-    /// Shared, so that a reader keeps no lock, and nobody's `drop` runs under it.
+    /// The value is shared, so that a reader holds no lock, and no `drop` runs under it.
     value: Arc<T>,
     version: u64,
     senders: usize,
     receivers: usize,
 }
 
-/// Changes the value.
+/// The end that changes the value.
 pub struct Sender<T>(Arc<Shared<T>>);
 
 impl<T> Sender<T> {
-    /// Changes the value. Never waits. Takes time in proportion to those who wait.
+    /// Changes the value. Never waits. Takes time in proportion to the waiters.
     ///
     /// # Errors
     ///
-    /// There is no receiver now: the value comes back, and the old one stays.
+    /// There is no receiver now. The value is returned, and the old one stays.
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         let mut state = self.0.state.lock();
         if state.receivers == 0 {
@@ -79,13 +80,13 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// The latest value.
+    /// Returns the latest value.
     #[must_use]
     pub fn get(&self) -> Arc<T> {
         Arc::clone(&self.0.state.lock().value)
     }
 
-    /// Another receiver, which has seen the present value.
+    /// Returns another receiver, which has seen the present value.
     #[must_use]
     pub fn subscribe(&self) -> Receiver<T> {
         let mut state = self.0.state.lock();
@@ -96,7 +97,7 @@ impl<T> Sender<T> {
         }
     }
 
-    /// How many receivers there are.
+    /// Returns the number of receivers.
     #[must_use]
     pub fn receivers(&self) -> usize {
         self.0.state.lock().receivers
@@ -130,15 +131,15 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// Sees the value, and hears of changes. A clone has seen what the original has.
+/// Reads the value, and waits for changes. A clone has seen what the original has.
 pub struct Receiver<T> {
     shared: Arc<Shared<T>>,
-    /// The version that was seen.
+    /// The version that was seen last.
     seen: u64,
 }
 
 impl<T> Receiver<T> {
-    /// The latest value, which counts as seen. It is not locked: it may be kept as long as one likes.
+    /// Returns the latest value, which counts as seen. It is not locked, and may be kept.
     #[must_use]
     pub fn get(&mut self) -> Arc<T> {
         let state = self.shared.state.lock();
@@ -146,24 +147,24 @@ impl<T> Receiver<T> {
         Arc::clone(&state.value)
     }
 
-    /// Whether there is a value that was not seen.
+    /// Returns true if there is a value that was not seen.
     #[must_use]
     pub fn has_changed(&self) -> bool {
         self.shared.state.lock().version != self.seen
     }
 
-    /// Waits for a value that was not seen; it counts as seen then.
+    /// Waits for a value that was not seen. It counts as seen then.
     ///
-    /// Dropped before it is ready, the wait has seen nothing.
+    /// If the wait is dropped before it is ready, nothing counts as seen.
     ///
     /// # Errors
     ///
-    /// The latest value was seen, and nobody is left to change it.
+    /// The latest value was seen, and no sender is left to change it.
     pub fn changed(&mut self) -> Wait<impl Future<Output = Result<(), Closed>>> {
         Wait::new(async move {
             loop {
                 let shared = Arc::clone(&self.shared);
-                // The wait begins before the look, so that nothing comes in between.
+                // The wait begins before the look, so that no change is missed in between.
                 let news = shared.news.notified();
                 let (version, senders) = {
                     let state = shared.state.lock();

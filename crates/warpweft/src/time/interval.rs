@@ -1,4 +1,4 @@
-//! Ticks.
+//! [`Interval`]: ticks at a fixed period.
 
 use super::sleep::{Sleep, nanoseconds};
 use crate::driver::timers::NEVER;
@@ -8,22 +8,22 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use warpweft_platform::clock;
 
-/// What an [`Interval`] does when nobody asked for its ticks in time.
+/// The behaviour of an [`Interval`] when its ticks were missed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MissedTicks {
-    /// They come at once, one after the other, until it has caught up: the number of ticks is right.
+    /// Missed ticks come at once, one after the other, until it has caught up: the number of ticks is right.
     #[default]
     Burst,
-    /// The next one comes a whole period after the late one: the distance is right.
+    /// The next tick comes a whole period after the late one: the distance is right.
     Delay,
-    /// Those that were missed are left out: the beat is right.
+    /// Missed ticks are skipped: the phase is right.
     Skip,
 }
 
-/// Ticks at every period; the first one comes at once.
+/// Returns an interval that ticks once per period; the first tick comes at once.
 ///
-/// A period under a microsecond is taken as one: nobody could keep up.
+/// A period under a microsecond counts as one microsecond.
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,7 +45,7 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
     Interval::new(clock::ns_at(start), period)
 }
 
-/// Ticks; see [`interval`].
+/// A sequence of ticks; see [`interval`].
 #[derive(Debug)]
 pub struct Interval {
     next_ns: u64,
@@ -64,21 +64,21 @@ impl Interval {
         }
     }
 
-    /// What happens to ticks that nobody asked for in time.
+    /// Sets what happens to missed ticks.
     #[must_use]
     pub fn missed_ticks(mut self, missed: MissedTicks) -> Self {
         self.missed = missed;
         self
     }
 
-    /// The distance of two ticks.
+    /// Returns the time between two ticks.
     #[must_use]
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period_ns)
     }
 
-    /// Waits for the next tick, and gives the moment for which it was due. A tick that is not awaited to its
-    /// end is not lost.
+    /// Waits for the next tick, and returns the moment for which it was due. If the future is dropped, its
+    /// tick is not lost.
     pub async fn tick(&mut self) -> Instant {
         poll_fn(|cx| self.poll_tick(cx)).await
     }
@@ -90,12 +90,12 @@ impl Interval {
         ready!(Pin::new(sleep).poll(cx));
         self.sleep = None;
         self.next_ns = next(due, clock::now_ns(), self.period_ns, self.missed);
-        // Whatever the clock has shown it can tell.
+        // The clock can represent every moment that it has shown.
         Poll::Ready(clock::moment(due).unwrap_or_else(Instant::now))
     }
 }
 
-/// The tick after the one that was `due` and came at `now`.
+/// Returns the tick after the one that was `due` and came at `now`.
 fn next(due: u64, now: u64, period: u64, missed: MissedTicks) -> u64 {
     let next = due.saturating_add(period);
     if next > now {
@@ -106,7 +106,7 @@ fn next(due: u64, now: u64, period: u64, missed: MissedTicks) -> u64 {
         MissedTicks::Delay => now.saturating_add(period),
         MissedTicks::Skip => {
             let skipped = (now - due) / period;
-            // Below the end of the clock or at it: then it never comes.
+            // The result is at most the end of the clock: then the tick never comes.
             (skipped + 1)
                 .checked_mul(period)
                 .and_then(|ns| due.checked_add(ns))

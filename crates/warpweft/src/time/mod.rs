@@ -1,4 +1,4 @@
-//! Sleeping, intervals, time limits.
+//! Sleeps, intervals and time limits.
 //!
 //! ```
 //! use std::time::Duration;
@@ -13,24 +13,25 @@
 //! # Ok::<(), warpweft::BuildError>(())
 //! ```
 //!
-//! Timers belong to the runtime in whose task, or visit, they are first polled; outside of any, to the
-//! [default runtime](crate::default_runtime). They keep the system's monotonic clock to the nanosecond; who
-//! is late is the sleeper's wake-up: some 50 to 100 µs where a worker sleeps, and the length of the tasks
-//! that are running where all workers are busy (see [`Io`](crate::Io)).
+//! A timer belongs to the runtime in whose task it is first polled, or that the thread has entered; outside
+//! of any, to the [default runtime](crate::default_runtime). Timers keep the system's monotonic clock to the
+//! nanosecond. A sleeper wakes up later: by some 50 to 100 µs if a worker sleeps, and by the length of the
+//! running tasks if all workers are busy (see [`Io`](crate::Io)).
 //!
 //! # Deadlines
 //!
-//! One in the past is over at the first poll, which does not wait. One beyond the end of the clock
-//! (`Duration::MAX` from now; the clock ends after 584 years) never comes. Nothing here panics on any of
-//! them.
+//! A deadline in the past is over at the first poll, which does not wait. One beyond the end of the clock
+//! (`Duration::MAX` from now; the clock ends after 584 years) never comes. None of them panics.
 //!
 //! # Errors
 //!
-//! Time has no error values. If the runtime shuts down while someone outside waits for one of its timers,
-//! that wait ends early; in its own tasks nobody is left to see it. Where there can be no timer at all,
-//! because the system gives no poller (it is out of descriptors), this is a child made by `fork()`, or the
-//! [default runtime](crate::default_runtime) is needed and cannot be built, the first poll panics and says
-//! so.
+//! Timers have no error values. If the runtime shuts down while an external thread waits for one of its
+//! timers, that wait ends early; tasks of the runtime end with it. The first poll panics with the reason if
+//! there can be no timer:
+//!
+//! - the system provides no poller, because it is out of descriptors;
+//! - this is a child made by `fork()`;
+//! - the [default runtime](crate::default_runtime) is needed and cannot be built.
 
 pub(crate) mod interval;
 #[cfg(doctest)]

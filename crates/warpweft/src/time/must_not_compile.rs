@@ -1,5 +1,5 @@
-//! Programs with timers that the compiler must refuse. `cargo test --doc` checks that it does, each for its
-//! own reason.
+//! Programs with timers that the compiler must refuse. `cargo test --doc` checks that it does so, each for
+//! its own reason.
 
 /// Timers go to other threads.
 ///
@@ -11,7 +11,7 @@
 /// anywhere::<Elapsed>();
 /// ```
 ///
-/// A time limit goes where that goes which it limits.
+/// A time limit is `Send` if its future is.
 ///
 /// ```
 /// use std::{future::ready, sync::Arc, time::Duration};
@@ -19,7 +19,7 @@
 /// anywhere(warpweft::time::timeout(Duration::MAX, ready(Arc::new(1))));
 /// ```
 ///
-/// So this one stays.
+/// So this one stays on its thread.
 ///
 /// ```compile_fail
 /// use std::{future::ready, rc::Rc, time::Duration};
@@ -28,7 +28,7 @@
 /// ```
 struct WhatMayGoWhere;
 
-/// One waits for the next tick at a time.
+/// Only one task at a time waits for the next tick.
 ///
 /// ```compile_fail,E0499
 /// # async fn f(mut interval: warpweft::time::Interval) {
@@ -46,7 +46,7 @@ struct WhatMayGoWhere;
 /// ```
 struct TwoTicksAtATime;
 
-/// A tick does not come from an interval that has gone.
+/// A tick does not outlive its interval.
 ///
 /// ```compile_fail,E0597
 /// # async fn f() {
@@ -59,7 +59,7 @@ struct TwoTicksAtATime;
 /// ```
 struct TickWithoutAnInterval;
 
-/// A limit does not let what it limits outlive what that borrows.
+/// A time limit does not outlive what its future borrows.
 ///
 /// ```compile_fail,E0597
 /// # use std::time::Duration;

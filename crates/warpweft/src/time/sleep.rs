@@ -1,4 +1,4 @@
-//! One sleep.
+//! The future that waits for a moment.
 
 use crate::driver::core::Driver;
 use crate::driver::timers::{NEVER, Token};
@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use warpweft_platform::clock;
 
-/// Waits for so long, from now.
+/// Waits for `duration`, from now.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub fn sleep(duration: Duration) -> Sleep {
     Sleep::until_ns(clock::now_ns().saturating_add(nanoseconds(duration)))
 }
 
-/// Waits until that moment.
+/// Waits until `deadline`.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -38,15 +38,15 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep::until_ns(clock::ns_at(deadline))
 }
 
-/// A duration in nanoseconds; what does not fit is for ever.
+/// Converts a duration to nanoseconds; one that does not fit becomes infinite.
 pub(super) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
 }
 
-/// The future of [`sleep`] and [`sleep_until`]: ready when its deadline has come, and ever after.
+/// The future of [`sleep`] and [`sleep_until`]; it is ready once its deadline has passed.
 ///
-/// It costs 32 bytes here and 40 in the runtime while it waits, and no allocation of its own. Dropping it
-/// takes it off at once. It may be polled by any task on any thread.
+/// It costs 32 bytes here and 40 in the runtime while it waits, and no separate allocation. Dropping it
+/// removes the timer at once. Any task on any thread may poll it.
 #[derive(Debug)]
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct Sleep {
@@ -62,13 +62,13 @@ impl Sleep {
         }
     }
 
-    /// Whether the deadline has come, whoever has noticed.
+    /// Returns true if the deadline has passed, even if the future was not polled since.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.deadline_ns != NEVER && self.deadline_ns <= clock::now_ns()
     }
 
-    /// Sleeps until another moment from now on.
+    /// Sets another deadline.
     pub fn reset(&mut self, deadline: Instant) {
         self.cancel();
         self.deadline_ns = clock::ns_at(deadline);
@@ -86,7 +86,7 @@ impl Sleep {
     fn enter(&mut self, cx: &Context<'_>) -> Poll<()> {
         let (driver, worker) = match current_driver() {
             Ok(found) => found,
-            // It shuts down: nobody is left to wait.
+            // The runtime shuts down: no task of it waits any more.
             Err(error) if error.kind() == ErrorKind::NotConnected => return Poll::Ready(()),
             Err(error) => no_timer(&error),
         };
@@ -123,7 +123,7 @@ impl Future for Sleep {
                 if driver.timers().renew(*token, cx.waker()) {
                     return Poll::Pending;
                 }
-                // It has expired, or its runtime has shut down. From here on it is over whoever asks.
+                // The timer has expired, or its runtime has shut down. From here on every poll returns ready.
                 self.timer = None;
                 self.deadline_ns = 0;
                 Poll::Ready(())

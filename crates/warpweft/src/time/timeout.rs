@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// The time was over before the future had a result. The future has been dropped.
+/// The error of a future that had no result in time. The future was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elapsed(());
 
@@ -25,13 +25,13 @@ impl From<Elapsed> for std::io::Error {
     }
 }
 
-/// Gives `future` so much time, from now.
+/// Limits the time of `future` to `limit`, from now.
 ///
-/// The future is asked first: a result that is there counts, however late the question comes.
+/// The future is polled first: a result that is there counts, even after the limit.
 ///
 /// # Errors
 ///
-/// [`Elapsed`]: the future was dropped, wherever it was.
+/// [`Elapsed`]; the future was dropped where it was.
 ///
 /// ```
 /// use std::time::Duration;
@@ -48,7 +48,7 @@ pub fn timeout<F: Future>(limit: Duration, future: F) -> impl Future<Output = Re
     limited(sleep(limit), future)
 }
 
-/// Gives `future` time until that moment; see [`timeout`].
+/// Limits the time of `future` to the moment `deadline`; see [`timeout`].
 ///
 /// # Errors
 ///

@@ -59,7 +59,7 @@ impl<A: Act> Hooks for Acts<A> {
         self.0.act("search");
         queue.pop()
     }
-    fn relieve(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
+    fn steal_from_stuck(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
         self.0.act("steal_from_stuck");
         queue.pop()
     }
@@ -71,7 +71,7 @@ impl<A: Act> Hooks for Acts<A> {
         self.0.act("drain");
         None
     }
-    fn alone(&self) -> bool {
+    fn is_only_ready(&self) -> bool {
         self.0.act("is_only_ready");
         false
     }

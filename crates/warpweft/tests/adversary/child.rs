@@ -21,7 +21,7 @@ const END: &str = "the program has come to its end";
 /// Set: each program runs with 1, 2 and 4 workers, and otherwise with 2. Continuous integration sets it.
 const ALL: &str = "WARPWEFT_ADVERSARY_ALL";
 
-/// What a program is given.
+/// The settings of a program's run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct World {
     pub(crate) workers: usize,
@@ -233,7 +233,7 @@ fn threads(process: u32) -> String {
     entries.flatten().map(|entry| line(entry.path())).collect()
 }
 
-/// The last lines of what a child said.
+/// Returns the last lines of a child's output.
 fn tail(said: &str) -> String {
     let lines: Vec<_> = said.lines().collect();
     lines[lines.len().saturating_sub(60)..].join("\n")

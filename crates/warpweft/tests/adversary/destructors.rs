@@ -20,7 +20,7 @@ fn wait_elsewhere() {
     timed_park.wait().expect("no panic");
 }
 
-/// Waits as it goes.
+/// Waits when it is dropped.
 struct WaitsAsItGoes;
 
 impl Drop for WaitsAsItGoes {
@@ -60,7 +60,7 @@ fn spin_then_park() {
     std::thread::sleep(Duration::from_micros(30));
 }
 
-/// Drops every third task, and lingers in its hooks.
+/// Drops every third task, and spends time in its hooks.
 struct Drops(AtomicUsize);
 
 impl Hooks for Drops {
@@ -93,7 +93,7 @@ impl Hooks for Drops {
     }
 }
 
-/// Tries: a policy drops tokens whose tasks wait as they go; the worker ends them between two hooks.
+/// Tries: a policy drops tasks that wait when they are dropped; the worker ends them between two hooks.
 /// Expected: one thread at a time has the worker's state.
 #[test]
 fn dropped_tasks_wait_as_they_go() {
@@ -124,10 +124,10 @@ fn dropped_tasks_wait_as_they_go() {
     });
 }
 
-/// Keeps all tasks, and lingers in its hooks.
-struct Lingers;
+/// Keeps all tasks, and spends time in its hooks.
+struct SlowHooks;
 
-impl Hooks for Lingers {
+impl Hooks for SlowHooks {
     const INTERVAL: u32 = 1;
     const WATCHES_COMPLETIONS: bool = true;
 
@@ -159,14 +159,14 @@ impl Hooks for Lingers {
     }
 }
 
-/// Tries: a future that nobody can wake or join any more, which is dropped when it suspends, and waits as it
-/// goes. Expected: as above; the policy hears of its end once.
+/// Tries: a future that no thread can wake or join any more, which is dropped when it suspends, and waits as
+/// it goes. Expected: as above; the policy hears of its end once.
 #[test]
 fn orphans_wait_as_they_go() {
     program!(|world| {
         let runtime = world
             .builder()
-            .policy(Hostile::new(Lingers).0)
+            .policy(Hostile::new(SlowHooks).0)
             .build()
             .expect("a runtime");
         let busy = Busy::new(&runtime);
@@ -191,14 +191,14 @@ fn orphans_wait_as_they_go() {
     });
 }
 
-/// Tries: cancelled tasks that a policy gives back from `evict`, and which wait as they go. Expected: as
-/// above.
+/// Tries: cancelled tasks that a policy gives back from `evict`, and which wait when they are dropped.
+/// Expected: as above.
 #[test]
 fn evicted_tasks_wait_as_they_go() {
     program!(|world| {
         let runtime = world
             .builder()
-            .policy(Hostile::new(Lingers).0)
+            .policy(Hostile::new(SlowHooks).0)
             .build()
             .expect("a runtime");
         let busy = Busy::new(&runtime);
@@ -221,8 +221,8 @@ fn evicted_tasks_wait_as_they_go() {
     });
 }
 
-/// A waker that waits when it is called, for another runtime or for a timer of its own one. On a worker the
-/// wait is refused by a panic.
+/// A waker that waits when it is called, for another runtime or for a timer of its runtime. On a worker
+/// the wait is refused by a panic.
 struct WaitsWhenWoken(Mutex<Option<Waker>>, bool);
 
 impl Wakes for WaitsWhenWoken {
@@ -261,7 +261,7 @@ fn sleep_with_slow_wakers(world: World, for_a_timer: bool) {
     for is_busy in [true, false] {
         let runtime = world
             .builder()
-            .policy(Hostile::new(Lingers).0)
+            .policy(Hostile::new(SlowHooks).0)
             .build()
             .expect("a runtime");
         let busy = is_busy.then(|| Busy::new(&runtime));
@@ -294,7 +294,8 @@ fn wakers_wait_for_a_timer_when_a_timer_calls_them() {
     program!(|world| sleep_with_slow_wakers(world, true));
 }
 
-/// Tries: a waker whose call drops the last owner of a future that waits as it goes. Expected: as above.
+/// Tries: a waker whose call drops the last owner of a future that waits when it is dropped. Expected: as
+/// above.
 #[test]
 fn wakers_drop_tasks_that_wait_as_they_go() {
     struct Holds(
@@ -309,7 +310,7 @@ fn wakers_drop_tasks_that_wait_as_they_go() {
     program!(|world| {
         let runtime = world
             .builder()
-            .policy(Hostile::new(Lingers).0)
+            .policy(Hostile::new(SlowHooks).0)
             .build()
             .expect("a runtime");
         let handles: Vec<_> = (0..world.count(100))

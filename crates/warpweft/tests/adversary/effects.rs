@@ -40,7 +40,7 @@ fn everywhere(world: World, body: fn()) {
 /// Where continuations are kept.
 type Kept = Rc<RefCell<Vec<Continuation<Ask, u32>>>>;
 
-/// A body that asks until the sum is large, suspended at its first question.
+/// A body that performs effects until the sum is large, suspended at its first effect.
 fn suspended(kept: &Kept) {
     let keep = Rc::clone(kept);
     handle(
@@ -53,7 +53,7 @@ fn suspended(kept: &Kept) {
 }
 
 /// Tries: continuations that are resumed under other handlers, inside of each other's clauses, in another
-/// order, or dropped. Expected: each body goes on where it was.
+/// order, or dropped. Expected: each body continues where it was.
 #[test]
 fn continuations_are_moved_between_handlers() {
     program!(|world| {
@@ -70,7 +70,7 @@ fn continuations_are_moved_between_handlers() {
                 sum += Handler::returning(|sum| sum)
                     .on(move |Ask, k| {
                         questions += 1;
-                        // Another body goes on inside of this clause.
+                        // Another body continues inside of this clause.
                         let inner = again.borrow_mut().pop();
                         if let Some(inner) = inner {
                             let inner = inner.resume(10);
@@ -86,7 +86,7 @@ fn continuations_are_moved_between_handlers() {
     });
 }
 
-/// Tries: a continuation in the frame of its own body, and bodies whose continuations hold each other.
+/// Tries: a continuation in the frame of its body, and bodies whose continuations hold each other.
 /// Expected: a leak or an unwinding, and nothing else.
 #[test]
 fn continuations_in_circles() {
@@ -148,7 +148,7 @@ fn bodies_that_refuse_to_be_unwound() {
     });
 }
 
-/// Tries: continuations that are forgotten, with a visit of another runtime, a scope and a lock on their
+/// Tries: continuations that are forgotten, with an entered runtime, a scope and a lock on their
 /// stacks. Expected: a leak; the thread finds its own runtime afterwards.
 #[test]
 fn continuations_are_forgotten() {
@@ -190,7 +190,7 @@ fn continuations_in_thread_locals() {
     fn keep() {
         for _ in 0..5 {
             handle(
-                || perform(Ask) + fiber_nap(),
+                || perform(Ask) + fiber_sleep(),
                 Handler::returning(|_| ()).on(|Ask, k| {
                     KEPT.with(|kept| kept.borrow_mut().push(k));
                     Next::Leave(())
@@ -213,7 +213,7 @@ fn continuations_in_thread_locals() {
     });
 }
 
-fn fiber_nap() -> u32 {
+fn fiber_sleep() -> u32 {
     fiber::wait(sleep(Duration::from_micros(10)));
     0
 }
@@ -229,7 +229,7 @@ fn bodies_and_clauses_wait_and_fork() {
                     || {
                         let inner = handle(
                             || {
-                                fiber_nap();
+                                fiber_sleep();
                                 let (a, b) = join(|| 1, || 2);
                                 let asked = perform(Ask);
                                 blocking(thread::yield_now);
@@ -237,18 +237,18 @@ fn bodies_and_clauses_wait_and_fork() {
                                 a + b + asked
                             },
                             Handler::new().on(|Stop, k| {
-                                fiber_nap();
+                                fiber_sleep();
                                 k.resume(())
                             }),
                         );
                         scope(|scope| {
-                            scope.spawn(|_| drop(fiber_nap()));
+                            scope.spawn(|_| drop(fiber_sleep()));
                         });
                         block_on(async { yield_now().await });
                         inner + perform(Ask)
                     },
                     Handler::new().on(|Ask, k| {
-                        fiber_nap();
+                        fiber_sleep();
                         drop(spawn_job(|| ()).wait());
                         let (a, b) = join(|| 5, || 5);
                         k.resume(a + b)
@@ -334,7 +334,7 @@ fn panics_on_all_sides() {
 }
 
 /// Tries: fibers that end, with their runtime or cancelled, in the middle of bodies that wait.
-/// Expected: bodies are unwound with them, innermost first; each joiner is told.
+/// Expected: bodies are unwound with them, innermost first; each joiner gets a result.
 #[test]
 fn runtimes_end_with_bodies_that_wait() {
     program!(|world| {
@@ -346,7 +346,7 @@ fn runtimes_end_with_bodies_that_wait() {
                         handle(
                             || {
                                 loop {
-                                    fiber_nap();
+                                    fiber_sleep();
                                     perform(Ask);
                                 }
                             },
@@ -354,7 +354,7 @@ fn runtimes_end_with_bodies_that_wait() {
                         );
                     },
                     Handler::new().on(|Ask, k| {
-                        fiber_nap();
+                        fiber_sleep();
                         k.resume(1)
                     }),
                 );

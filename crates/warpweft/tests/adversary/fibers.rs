@@ -46,7 +46,7 @@ fn fibers_that_swallow_the_end() {
     });
 }
 
-/// Yields and waits as it goes.
+/// Yields and waits when it is dropped.
 struct YieldsAsItGoes(Arc<AtomicUsize>);
 
 impl Drop for YieldsAsItGoes {
@@ -276,7 +276,7 @@ fn fibers_of_scopes() {
 }
 
 /// Tries: fibers spawned on the same thread, in a long chain, each of which waits for the next, and is
-/// cancelled. Expected: each joiner is told.
+/// cancelled. Expected: each joiner gets a result.
 #[test]
 fn chains_of_fibers_on_one_thread() {
     fn chain(depth: usize) -> usize {

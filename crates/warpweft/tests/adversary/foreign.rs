@@ -50,7 +50,7 @@ impl Hooks for Takes {
     fn search(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
         self.foreign("search").or_else(|| queue.pop())
     }
-    fn relieve(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
+    fn steal_from_stuck(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
         self.foreign("steal_from_stuck").or_else(|| queue.pop())
     }
     fn scan(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {

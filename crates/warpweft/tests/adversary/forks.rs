@@ -35,7 +35,7 @@ fn caught<R>(body: impl FnOnce() -> R) -> Option<&'static str> {
 }
 
 /// Tries: a panic in the first half, whether the second half is taken or not.
-/// Expected: the second half runs, once; the panic of the first half goes on.
+/// Expected: the second half runs, once; the panic of the first half continues.
 #[test]
 fn the_second_half_runs_though_the_first_one_panics() {
     program!(|world| {
@@ -115,7 +115,7 @@ fn a_sort_with_a_hole_keeps_its_elements() {
 }
 
 /// Tries: scopes whose body panics, whose jobs panic, and whose jobs spawn further jobs while they panic.
-/// Expected: all jobs run, and then one panic goes on.
+/// Expected: all jobs run, and then one panic continues.
 #[test]
 fn scopes_that_panic() {
     program!(|world| {
@@ -216,7 +216,7 @@ fn the_right_to_fork_in_odd_places() {
     });
 }
 
-/// Joins as it goes.
+/// Joins when it is dropped.
 struct JoinsAsItGoes(Arc<AtomicUsize>);
 
 impl Drop for JoinsAsItGoes {
@@ -281,7 +281,7 @@ fn forks_in_destructors() {
     });
 }
 
-/// Runs `work` in jobs or fibers of runtimes that end meanwhile, sooner or later. Each joiner is told.
+/// Runs `work` in jobs or fibers of runtimes that end meanwhile, sooner or later. Each joiner gets a result.
 fn ends_in_the_middle(world: World, on_fibers: bool, work: fn()) {
     for round in 0..world.count(100) as u64 {
         let runtime = world.runtime();
@@ -331,7 +331,7 @@ fn a_runtime_ends_in_the_middle_of_fibers_that_join() {
     program!(|world| ends_in_the_middle(world, true, || drop(join(timed_park, timed_park))));
 }
 
-/// Tries: shutdown while fibers are in scopes whose jobs wait on threads that have fibers of their own.
+/// Tries: shutdown while fibers are in scopes whose jobs wait on threads that also have fibers.
 /// Expected: as above.
 #[test]
 fn a_runtime_ends_in_the_middle_of_fibers_in_scopes() {

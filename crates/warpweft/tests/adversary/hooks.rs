@@ -28,7 +28,7 @@ impl Act for Panics {
 }
 
 /// Tries: each hook panics, in an early or a late call, with tasks of all kinds.
-/// Expected: the pool closes, each joiner is told, nothing hangs.
+/// Expected: the pool closes, each joiner gets a result, nothing hangs.
 #[test]
 fn each_hook_panics() {
     program!(|world| {
@@ -49,8 +49,8 @@ fn each_hook_panics() {
     });
 }
 
-/// Tries: `keeps` panics while the pool is built. Expected: the panic comes out of `build`; a later build
-/// works.
+/// Tries: `is_fast_path` panics while the pool is built. Expected: the panic comes out of `build`; a later
+/// build works.
 #[test]
 fn keeps_panics_while_the_pool_is_built() {
     program!(|world| {
@@ -67,7 +67,7 @@ fn keeps_panics_while_the_pool_is_built() {
     });
 }
 
-/// Tries: hooks that spawn tasks of their own pool and of another one, and that ask for counters, threads and
+/// Tries: hooks that spawn tasks of their pool and of another one, and that ask for counters, threads and
 /// names. Expected: all of these tasks run.
 #[test]
 fn hooks_spawn_and_ask() {
@@ -116,7 +116,7 @@ fn hooks_spawn_and_ask() {
     });
 }
 
-/// Tries: hooks that wake sleeping tasks of their own pool, by value and by reference, and drop the last
+/// Tries: hooks that wake sleeping tasks of their pool, by value and by reference, and drop the last
 /// waker of one. Expected: the tasks end.
 #[test]
 fn hooks_wake_again() {
@@ -163,8 +163,9 @@ fn hooks_wake_again() {
     });
 }
 
-/// Tries: answers about whom to wake that are wrong: a worker that is not there, and nobody at all. Expected:
-/// with a worker that is not there every task runs; with nobody the pool may stand still, but it ends.
+/// Tries: answers about which worker to wake that are wrong: a worker that is not there, and no worker at
+/// all. Expected: with a worker that is not there every task runs; with no worker the pool may stall, but it
+/// ends.
 #[test]
 fn wrong_answers_about_whom_to_wake() {
     struct Wakes(Wake);
@@ -197,7 +198,7 @@ fn wrong_answers_about_whom_to_wake() {
     });
 }
 
-/// Tries: `keeps` and `watches_waits` that answer at random. Expected: every task runs.
+/// Tries: `is_fast_path` and `watches_waits` that answer at random. Expected: every task runs.
 #[test]
 fn answers_that_change() {
     struct Changes(AtomicUsize);
@@ -213,7 +214,7 @@ fn answers_that_change() {
         fn watches_waits(&self) -> bool {
             self.coin()
         }
-        fn alone(&self) -> bool {
+        fn is_only_ready(&self) -> bool {
             self.coin()
         }
         fn push_local(&self, queue: &Queue, task: TaskRef) -> Result<(), TaskRef> {
@@ -235,7 +236,7 @@ fn answers_that_change() {
     });
 }
 
-/// Tries: `evict` that gives back tasks that nobody has cancelled. Expected: they end; their joiners are
+/// Tries: `evict` that gives back tasks that were not cancelled. Expected: they end; their joiners are
 /// told, and not `Ok`.
 #[test]
 fn evict_gives_back_tasks_that_were_not_cancelled() {
@@ -279,7 +280,7 @@ fn evict_gives_back_tasks_that_were_not_cancelled() {
 }
 
 /// Tries: `scan` and `search` that see nothing although there are tasks.
-/// Expected: the pool may stand still, but its end tells each joiner.
+/// Expected: the pool may stall, but at its end each joiner gets a result.
 #[test]
 fn a_scan_that_lies() {
     struct Lies;
@@ -319,7 +320,7 @@ fn a_scan_that_lies() {
 fn a_policy_that_says_it_is_alone() {
     struct Alone;
     impl Hooks for Alone {
-        fn alone(&self) -> bool {
+        fn is_only_ready(&self) -> bool {
             true
         }
     }
@@ -343,7 +344,7 @@ fn a_policy_that_says_it_is_alone() {
                 })
             })
             .collect();
-        // Whether the others run is this policy's matter.
+        // This policy decides whether the others run.
         std::thread::sleep(Duration::from_millis(5));
         drop(runtime);
         assert!(matches!(spinner.wait(), Err(JoinError::Shutdown)));

@@ -40,7 +40,7 @@ pub(crate) trait Hooks: Send + Sync + 'static {
     fn search(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
         queue.pop()
     }
-    fn relieve(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn steal_from_stuck(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
         queue.pop()
     }
     fn scan(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -49,7 +49,7 @@ pub(crate) trait Hooks: Send + Sync + 'static {
     fn drain(&self, queue: &Queue, cx: &Cx<'_>) -> Option<TaskRef> {
         None
     }
-    fn alone(&self) -> bool {
+    fn is_only_ready(&self) -> bool {
         false
     }
     fn evict(&self, queue: &Queue) -> Vec<TaskRef> {
@@ -195,7 +195,7 @@ impl<H: Hooks> Policy for Hostile<H> {
 
     fn steal_from_stuck(shared: &Shared<H>, own: &mut Own<H>, cx: &Cx<'_>) -> Option<TaskRef> {
         let _taken = own.enter();
-        shared.hooks.relieve(&shared.queue, cx)
+        shared.hooks.steal_from_stuck(&shared.queue, cx)
     }
 
     fn scan(shared: &Shared<H>, own: &mut Own<H>, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -217,7 +217,7 @@ impl<H: Hooks> Policy for Hostile<H> {
     }
 
     fn is_only_ready(shared: &Shared<H>, _: &Own<H>) -> bool {
-        shared.hooks.alone()
+        shared.hooks.is_only_ready()
     }
 
     fn evict(shared: &Shared<H>, own: &mut Own<H>, _: u64, _: &Cx<'_>) -> Vec<TaskRef> {
@@ -231,7 +231,7 @@ impl<H: Hooks> Policy for Hostile<H> {
     }
 }
 
-/// How many threads this process has. A sanitizer may have one of its own.
+/// Returns the number of threads of this process. A sanitizer may have another one.
 pub(crate) fn threads() -> usize {
     std::fs::read_dir("/proc/self/task")
         .expect("this process")
@@ -264,7 +264,7 @@ pub(crate) fn all_answer<T: Send + 'static>(handles: impl IntoIterator<Item = Jo
     answers
 }
 
-/// What the joiners of some tasks were told.
+/// The answers that the joiners of some tasks got.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answers {
     pub(crate) done: usize,
@@ -275,7 +275,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// How many were told anything.
+    /// The number of joiners with an answer.
     pub(crate) fn all(self) -> usize {
         self.done + self.dropped + self.shutdown + self.cancelled + self.panicked
     }

@@ -169,7 +169,7 @@ impl Policy for Dies {
 }
 
 /// Tries: states that panic, spawn, wait or end runtimes in their `Drop`.
-/// Expected: every state is dropped once; the runtime ends; its tasks' joiners are told.
+/// Expected: every state is dropped once; the runtime ends; its tasks' joiners get results.
 #[test]
 fn states_that_misbehave_as_they_go() {
     program!(|world| {
@@ -297,8 +297,8 @@ impl<P: Policy> Policy for Forged<P> {
 }
 
 /// Tries: policies of this library with forged policy words: numbers of nodes, of deques, of priorities.
-/// Expected: memory stays whole. A task may be lost or a hook may panic; each joiner is told when the pool
-/// ends.
+/// Expected: memory stays whole. A task may be lost or a hook may panic; each joiner gets a result when the
+/// pool ends.
 #[test]
 fn forged_words() {
     fn run<P: Policy>(world: crate::child::World, policy: P) {
@@ -333,8 +333,9 @@ fn forged_words() {
     });
 }
 
-/// Tries: a `Queue` of tokens that one policy makes for the next one of the same type, which outlives the
-/// first pool. Expected: the tokens that lie there are told, and the second pool refuses what is not its own.
+/// Tries: a `Queue` of tasks that one policy makes for the next one of the same type, which outlives the
+/// first pool. Expected: the joiners of those tasks get a result, and the second pool refuses what is not its
+/// own.
 #[test]
 fn a_queue_shared_by_policies_that_follow_each_other() {
     struct Inherits(Arc<Queue>);

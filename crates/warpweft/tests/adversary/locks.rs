@@ -22,7 +22,7 @@ fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
 }
 
 /// Tries: guards that are forgotten, of each lock, and what they hold used afterwards.
-/// Expected: the lock stays locked; `get_mut` and `into_inner` work, because nobody borrows.
+/// Expected: the lock stays locked; `get_mut` and `into_inner` work, because nothing borrows.
 #[test]
 fn guards_are_forgotten() {
     program!(|_world| {
@@ -56,7 +56,7 @@ fn guards_are_forgotten() {
 }
 
 /// Tries: waits that are forgotten, leaked and dropped in each state, at every lock, with other waits behind
-/// them. Expected: a forgotten wait keeps its place in line, and nothing freed is touched.
+/// them. Expected: a forgotten wait keeps its place in the list, and nothing freed is touched.
 #[test]
 fn waits_are_forgotten_and_dropped_in_each_state() {
     program!(|world| {
@@ -85,7 +85,7 @@ fn waits_are_forgotten_and_dropped_in_each_state() {
                 }
             }
             assert_eq!(*lock.lock().wait(), 4);
-            // Forgotten in line: it keeps its place, so the lock is never had again.
+            // Forgotten in the list: it keeps its place, so the lock is never had again.
             let notify: &'static Notify = Box::leak(Box::new(Notify::new()));
             let mut forgotten = Box::pin(notify.notified().into_future());
             assert!(poll_once(forgotten.as_mut()).is_pending());

@@ -7,8 +7,8 @@
 //!
 //! | module | what its programs attack |
 //! |---|---|
-//! | `tokens` | a task's token, which a policy keeps, moves, swaps or drops |
-//! | `foreign` | tokens of another pool |
+//! | `tokens` | a `TaskRef`, which a policy keeps, moves, swaps or drops |
+//! | `foreign` | tasks of another pool |
 //! | `hooks` | hooks of a policy that panic, lie or change their answers |
 //! | `waiting_hooks` | hooks that wait, and hooks that start or end runtimes |
 //! | `locals` | the state of a policy: how it is built and dropped, and forged policy words |

@@ -108,7 +108,7 @@ fn futures_and_fibers_fork_and_wait() {
 }
 
 /// Asks the runtime of the parent for everything. Each call is an error or a panic; none hangs. What the
-/// child needs of its own, it can have.
+/// child needs, it can create.
 fn asks_in_vain(runtime: &Runtime, world: World) -> i32 {
     let ask = || {
         assert!(matches!(runtime.try_spawn_job(|| ()), Err(SpawnError::Forked)));
@@ -161,7 +161,7 @@ fn children_ask_the_parents_runtime() {
     });
 }
 
-/// Tries: children that go on with what they had: a fork that others have, a scope, a handle, a lock, and
+/// Tries: children that continue with what they had: a fork that others have, a scope, a handle, a lock, and
 /// then return. Expected: the child ends by itself within its limit, with an error, a panic or the result.
 #[test]
 fn children_wait_for_what_is_the_parents() {
@@ -237,7 +237,7 @@ fn forks_while_runtimes_come_and_go() {
 }
 
 /// Tries: a sandbox that refuses `membarrier`, entered while a runtime works and sleeps.
-/// Expected: work goes on, without a panic and without a lost wake-up; a new runtime works, too.
+/// Expected: work continues, without a panic and without a lost wake-up; a new runtime works, too.
 #[test]
 fn a_sandbox_refuses_the_barrier_later() {
     program!(|world| {
@@ -270,7 +270,8 @@ fn a_sandbox_refuses_the_barrier_later() {
 type Direction = (&'static str, Box<dyn Fn()>);
 
 /// Tries: a sandbox that refuses threads before there is a default runtime; all ways to reach it. Expected:
-/// an error or a panic that can be caught, for each; the process goes on, and work of an older runtime, too.
+/// an error or a panic that can be caught, for each; the process continues, and work of an older runtime,
+/// too.
 #[test]
 fn threads_are_refused_before_the_default_runtime() {
     program!(|world| {
@@ -317,7 +318,7 @@ fn threads_are_refused_before_the_default_runtime() {
             }
         }
         assert!(world.builder().build().is_err());
-        // The older one goes on with the threads that it has.
+        // The older one continues with the threads that it has.
         let handles: Vec<_> = (0..20)
             .map(|_| runtime.spawn_job(|| drop(spawn_job(|| 1).wait())))
             .collect();

@@ -338,7 +338,7 @@ fn bounded_queues() {
 }
 
 /// Tries: inboxes whose owner goes first, slots that are swapped by several threads, locked queues that are
-/// changed inside of their own callbacks' panics, and transfers whose claim is dropped in odd ways. Expected:
+/// changed inside of panics of their callbacks, and transfers whose claim is dropped in odd ways. Expected:
 /// each element is dropped once.
 #[test]
 fn inboxes_slots_and_transfers() {

@@ -60,16 +60,16 @@ fn two_hundred_runtimes_at_once() {
 }
 
 /// Tries: a runtime that is dropped by its own job, future, fiber, blocking closure, waker-like destructor
-/// and thread-local. Expected: it ends by itself; the task that dropped it goes on to its end.
+/// and thread-local. Expected: it ends by itself; the task that dropped it runs to its end.
 #[test]
 fn a_runtime_is_dropped_from_inside() {
-    type Place = Arc<Mutex<Option<Runtime>>>;
+    type SharedRuntime = Arc<Mutex<Option<Runtime>>>;
     /// The lock is free while the runtime ends: its tasks may need it.
-    fn end(place: &Place) {
+    fn end(place: &SharedRuntime) {
         let runtime = place.lock().expect("a lock").take();
         drop(runtime);
     }
-    struct Ends(Place);
+    struct Ends(SharedRuntime);
     impl Drop for Ends {
         fn drop(&mut self) {
             end(&self.0);
@@ -79,7 +79,7 @@ fn a_runtime_is_dropped_from_inside() {
     program!(|world| {
         for way in 0..8 {
             for _ in 0..world.count(10) {
-                let place = Place::default();
+                let place = SharedRuntime::default();
                 let (sender, ended) = mpsc::channel();
                 let runtime = world.runtime();
                 let ends = Ends(Arc::clone(&place));
@@ -277,7 +277,7 @@ fn settings_at_the_ends_of_their_ranges() {
     });
 }
 
-/// Tries: pools, views and silos that are used after their runtime has ended, and while it ends.
+/// Tries: pools, concurrency limits and silos that are used after their runtime has ended, and while it ends.
 /// Expected: the documented errors.
 #[test]
 fn handles_of_pools_after_the_end() {
@@ -428,7 +428,7 @@ fn destructors_spawn_during_shutdown() {
     });
 }
 
-/// Tries: reports of stuck workers that panic, wait, and end the runtime. Expected: the runtime goes on, or
+/// Tries: reports of stuck workers that panic, wait, and end the runtime. Expected: the runtime continues, or
 /// ends.
 #[test]
 fn reports_that_misbehave() {

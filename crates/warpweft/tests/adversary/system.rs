@@ -1,4 +1,4 @@
-//! What the programs need of the system and safe Rust cannot do. Nothing else in this test has `unsafe`.
+//! System calls that the programs need and safe Rust cannot make. Nothing else in this test has `unsafe`.
 
 /// Kills a child of this process, which leads a process group, and all that is left of its group.
 pub(crate) fn kill_group(leader: u32) {

@@ -50,7 +50,7 @@ fn cancelled_before_the_start_is_never_ok() {
     });
 }
 
-/// Tries: a cancelled future that has started, and goes on to suspend. Expected: `Cancelled`, and its
+/// Tries: a cancelled future that has started, and then suspends. Expected: `Cancelled`, and its
 /// destructor runs.
 #[test]
 fn cancelled_while_it_sleeps_is_never_ok() {
@@ -112,7 +112,7 @@ fn a_cancelled_loop_is_never_ok() {
 }
 
 /// Tries: storms of `cancel` from several threads against tasks of all kinds, with handles asked again after
-/// the end. Expected: each joiner is told; a `cancel` after the end returns false.
+/// the end. Expected: each joiner gets a result; a `cancel` after the end returns false.
 #[test]
 fn cancel_storms() {
     program!(|world| {
@@ -198,13 +198,13 @@ fn payloads_that_panic_as_they_go() {
 }
 
 /// Tries: results, closures and futures that panic as they go, dropped by a detached task, a cancelled one, a
-/// handle, and the end of a runtime. Expected: the process goes on.
+/// handle, and the end of a runtime. Expected: the process continues.
 #[test]
 fn destructors_that_panic() {
     program!(|world| {
         let runtime = world.runtime();
         for n in 0..world.count(30) {
-            // Results that nobody takes.
+            // Results that are never taken.
             runtime.spawn_job(|| Bomb).detach();
             runtime.spawn(async { Bomb }).detach();
             let handle = runtime.spawn_job(|| Bomb);

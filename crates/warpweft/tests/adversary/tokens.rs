@@ -17,7 +17,7 @@ type Stash = Mutex<Vec<TaskRef>>;
 
 static KEPT: Stash = Mutex::new(Vec::new());
 
-/// Puts every second token that is pushed for a reason of `why` into a stash.
+/// Puts every second task that is pushed for a reason of `why` into a stash.
 struct Keeps<S: AsRef<Stash> + Send + Sync + 'static> {
     stash: S,
     why: &'static [Why],
@@ -151,7 +151,7 @@ fn tokens_of_tasks_that_have_slept_do_not_keep_a_pool_from_ending() {
 }
 
 /// Tries: tokens that another thread drops while the runtime ends.
-/// Expected: each joiner is told, whoever is faster.
+/// Expected: each joiner gets a result, whichever thread is faster.
 #[test]
 fn tokens_dropped_by_another_thread_while_the_pool_ends() {
     program!(|world| {
@@ -227,7 +227,7 @@ fn tokens_that_go_with_the_policys_state() {
 }
 
 /// Tries: tokens that a thread-local destructor drops, on a thread that ends after the pool.
-/// Expected: each joiner is told.
+/// Expected: each joiner gets a result.
 #[test]
 fn tokens_dropped_by_a_thread_local_destructor() {
     thread_local!(static KEPT_HERE: RefCell<Vec<TaskRef>> = const { RefCell::new(Vec::new()) });

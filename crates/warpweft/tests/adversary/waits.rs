@@ -242,7 +242,7 @@ fn descriptors_that_change() {
 }
 
 /// Tries: operations of sockets that panic in the middle, are polled in two tasks at once, and wait inside of
-/// themselves. Expected: the panic is the caller's; the socket goes on.
+/// themselves. Expected: the panic is the caller's; the socket still works.
 #[test]
 fn operations_that_panic_and_wait() {
     program!(|world| {
@@ -285,7 +285,7 @@ fn operations_that_panic_and_wait() {
 }
 
 /// Tries: closures that block, are refused, panic, are cancelled in the queue, and end their own runtime's
-/// queue. Expected: each joiner is told.
+/// queue. Expected: each joiner gets a result.
 #[test]
 fn closures_that_block() {
     program!(|world| {
@@ -364,7 +364,7 @@ fn waits_outside_of_runtimes() {
 }
 
 /// Tries: tasks that wait for everything at once, cancelled and shut down at random moments, with one thread
-/// that polls. Expected: each joiner is told, and the descriptors come back.
+/// that polls. Expected: each joiner gets a result, and the descriptors come back.
 #[test]
 fn everything_at_once_against_the_end() {
     program!(|world| {

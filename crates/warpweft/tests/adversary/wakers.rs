@@ -16,7 +16,7 @@ use warpweft::{JoinError, JoinHandle, Runtime, spawn_job, yield_now};
 /// Where tasks leave their wakers.
 type Wakers = Arc<Mutex<Vec<Waker>>>;
 
-/// Tasks that leave a waker at each poll, and end after so many.
+/// Tasks that leave a waker at each poll, and end after a number of polls.
 fn sleepers(runtime: &Runtime, wakers: &Wakers, tasks: usize, polls: usize) -> Vec<JoinHandle<()>> {
     let spawn = |_| {
         let (wakers, mut left) = (Arc::clone(wakers), polls);
@@ -109,7 +109,7 @@ impl Drop for WakesAsItGoes {
 }
 
 /// Tries: futures whose destructors wake themselves and each other, when they end, are cancelled or go with
-/// the runtime. Expected: each joiner is told.
+/// the runtime. Expected: each joiner gets a result.
 #[test]
 fn destructors_of_futures_wake() {
     program!(|world| {
@@ -145,7 +145,7 @@ fn destructors_of_futures_wake() {
 }
 
 /// Tries: wakers that are dropped last, and called, by thread-local destructors of a worker and of another
-/// thread. Expected: nothing happens, or the task goes on.
+/// thread. Expected: nothing happens, or the task continues.
 #[test]
 fn wakers_in_thread_local_destructors() {
     struct Late(Vec<Waker>);
@@ -174,7 +174,7 @@ fn wakers_in_thread_local_destructors() {
             .join()
             .expect("no panic");
         assert_eq!(all_answer(handles).done, 20);
-        // Those of its own workers, too.
+        // The same from its workers.
         let handles = sleepers(&runtime, &wakers, 20, 2);
         let own = Arc::clone(&wakers);
         eventually("all sleep", || wakers.lock().expect("a lock").len() >= 20);
@@ -188,7 +188,7 @@ fn wakers_in_thread_local_destructors() {
 }
 
 /// Tries: storms of wakes against cancellation, transfers to another pool, and shutdown.
-/// Expected: each joiner is told, once.
+/// Expected: each joiner gets a result, once.
 #[test]
 fn wake_storms() {
     program!(|world| {
@@ -252,7 +252,7 @@ fn wake_storms() {
 }
 
 /// Tries: foreign wakers that panic when they are cloned, woken or dropped, in the handle of a task.
-/// Expected: the panic is the caller's; the task and its joiner go on.
+/// Expected: the panic is the caller's; the task and its joiner continue.
 #[test]
 fn joiners_whose_wakers_panic() {
     struct Panics(AtomicUsize);

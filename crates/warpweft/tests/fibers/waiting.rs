@@ -140,7 +140,7 @@ fn latent_forks_are_run_by_others_while_their_fiber_waits() {
     everywhere(|runtime| {
         let fiber = runtime.spawn_fiber(|| {
             let (sender, receiver) = gate();
-            // The first half waits for what the second does: with one worker, too.
+            // The first half waits for the second, with one worker, too.
             join(|| block_on(receiver), || sender.open());
         });
         fiber.wait().expect("no panic");
@@ -254,14 +254,14 @@ fn a_panic_three_frames_deep_is_the_joiners() {
             panic.and_then(|panic| panic.downcast().ok()),
             Some(Box::new(42_u32))
         );
-        // Caught inside, the fiber goes on.
+        // If the panic is caught inside, the fiber continues.
         let fiber = runtime.spawn_fiber(|| {
             let caught = catch_unwind(|| deep(3)).is_err();
             fiber::wait(yield_now());
             caught
         });
         assert!(fiber.wait().expect("no panic"));
-        // In one of a scope's, it is the scope's.
+        // In a fiber of a scope the panic goes to the scope.
         let fiber = runtime.spawn_fiber(|| fiber::scope(|scope| scope.spawn(|_| deep(3))));
         assert!(fiber.wait().expect_err("it panics").is_panic());
     });
@@ -396,8 +396,7 @@ fn a_crowd_of_fibers_waits_for_one_gate() {
             })
             .collect();
         eventually("all wait", || runtime.fibers().live == 1000);
-        // No thread is held up.
-        // Some may stand in for workers that the machine keeps waiting.
+        // No thread is blocked. Some may compensate for workers that the machine delays.
         assert!(runtime.threads().all <= 2 * runtime.workers() + 2);
         open.open();
         for (n, fiber) in fibers.into_iter().enumerate() {
@@ -436,8 +435,8 @@ fn a_fiber_without_a_stack_is_an_error() {
     runtime.spawn_fiber(|| ()).wait().expect("there is one again");
 }
 
-/// The limit is of those in use at a time. What threads keep for later is not in use, whichever thread keeps
-/// it.
+/// The limit counts stacks in use. Stacks that threads keep for later are not in use, whichever thread keeps
+/// them.
 #[test]
 fn stacks_that_nobody_uses_do_not_count() {
     let builder = Runtime::builder().workers(2).max_fiber_stacks(2);
@@ -455,13 +454,12 @@ fn stacks_that_nobody_uses_do_not_count() {
     }
 }
 
-/// A thread keeps more stacks than may be in use: it uses no more, and those that it must not use now are
-/// there afterwards.
+/// A thread keeps more stacks than may be in use: it does not use more, and keeps the others for later.
 #[test]
 fn a_thread_that_may_not_use_its_stack_keeps_it() {
     let builder = Runtime::builder().workers(1).stuck_after(None);
     let runtime = builder.max_fiber_stacks(2).build().expect("one worker");
-    // On one of those that no thread keeps.
+    // On a stack that no thread keeps.
     let ends = || {
         let fiber = runtime.try_spawn_fiber(|| ());
         fiber.is_ok_and(|fiber| fiber.wait().is_ok())
@@ -525,7 +523,7 @@ fn stacks_of_an_impossible_size_are_refused() {
     }
 }
 
-/// What a test opens once.
+/// An event of a test that happens once.
 #[derive(Clone, Default)]
 struct Gate(Arc<Mutex<(bool, Vec<std::task::Waker>)>>);
 
@@ -595,7 +593,7 @@ fn a_pool_that_closes_unwinds_its_fibers_at_home() {
     });
 }
 
-/// Those that give way stand in a line, which they leave when they are unwound.
+/// Fibers that yield are in a list, which they leave when they are unwound.
 #[test]
 fn a_pool_that_closes_unwinds_fibers_that_give_way() {
     struct Counts(Arc<AtomicUsize>);
@@ -636,7 +634,7 @@ fn a_fiber_that_catches_the_unwinding_is_unwound_again() {
                 let caught = catch_unwind(AssertUnwindSafe(|| block_on(closed.clone())));
                 assert!(caught.is_err());
             }
-            // It may still use what it has, and end as it likes.
+            // It may still use what it has, and end in any way.
             3
         });
         eventually("it waits", || runtime.fibers().live == 1);
@@ -751,7 +749,7 @@ fn a_thread_with_fibers_does_not_retire() {
         job.wait().expect("no panic");
     }
     eventually("all are spare", || runtime.threads().blocked == 0);
-    // Longer than a surplus thread without fibers rests.
+    // Longer than the idle time of a surplus thread without fibers.
     thread::sleep(Duration::from_millis(150));
     assert!(runtime.threads().all >= 20, "{:?}", runtime.threads());
     open.open();
@@ -809,7 +807,7 @@ fn a_fiber_that_gives_way_on_a_blocked_home_lets_tasks_run() {
             })
             .collect();
         eventually("every home is blocked", || runtime.threads().blocked >= 4);
-        // From outside, so that no order of the policy puts the fiber's worker before it for ever.
+        // From outside, so that no order of the policy runs the fiber's worker before it for ever.
         let stops = Arc::clone(&stop);
         let task = runtime.spawn_job(move || stops.store(1, Ordering::Relaxed));
         let start = Instant::now();
@@ -830,19 +828,19 @@ fn a_fiber_that_gives_way_on_a_blocked_home_lets_tasks_run() {
 fn fibers_and_tasks_take_turns() {
     const TASKS: usize = 1000;
     const STEPS: usize = 10;
-    // Nobody takes over on a machine that is busy with others.
+    // No compensating worker takes over on a busy machine.
     let runtime = Runtime::builder().workers(1).stuck_after(None);
     let runtime = runtime.build().expect("one worker");
     let (turns, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (had, stopped) = (Arc::clone(&turns), Arc::clone(&stop));
-    // A fiber that always gives way does not keep tasks from running, nor they it.
+    // A fiber that always yields does not keep tasks from running, nor they it.
     let fiber = runtime.spawn_fiber(move || {
         while stopped.load(Ordering::Relaxed) == 0 {
             assert!(fiber::yield_now());
             had.fetch_add(1, Ordering::Relaxed);
         }
     });
-    // From here on the policy has always a task, until all have ended.
+    // From here on the policy always has a task, until all have ended.
     let meanwhile = runtime.spawn(async move {
         while turns.load(Ordering::Relaxed) == 0 {
             yield_now().await;
@@ -869,7 +867,7 @@ fn fibers_and_tasks_take_turns() {
     );
 }
 
-/// Its bell is in the hands of who keeps its waker.
+/// A thread that keeps its waker keeps its fiber waker alive.
 #[test]
 fn a_waker_that_is_kept_keeps_no_pool() {
     let pools = Arc::new(());
@@ -888,7 +886,7 @@ fn a_waker_that_is_kept_keeps_no_pool() {
     let wakers: Vec<_> = (0..100)
         .map(|_| runtime.spawn_fiber(own).wait().expect("no panic"))
         .collect();
-    // At home and from elsewhere; the fibers are other bodies' now, or gone.
+    // On its thread and from elsewhere; the fibers are other bodies' now, or gone.
     let again = wakers.clone();
     let at_home = runtime.spawn_job(move || again.into_iter().for_each(std::task::Waker::wake));
     at_home.wait().expect("no panic");

@@ -38,7 +38,7 @@ fn sum(from: u64, to: u64, millis: u64) -> Boxed<u64> {
     })
 }
 
-/// A flag that tells when it is dropped.
+/// Counts when it is dropped.
 struct Drops(Arc<AtomicUsize>);
 
 impl Drop for Drops {
@@ -47,7 +47,7 @@ impl Drop for Drops {
     }
 }
 
-/// Polls on a worker; whether the future waits.
+/// Polls on a worker, and returns true if the future waits.
 fn is_pending_on<F: Future + Send>(runtime: &Runtime, future: Pin<&mut F>) -> bool {
     let poll = |_: ForkCx<'_>| future.poll(&mut Context::from_waker(Waker::noop())).is_pending();
     runtime.install(poll).expect("open")
@@ -391,7 +391,7 @@ fn the_pool_ends_under_a_join() {
 
 #[test]
 fn a_second_half_whose_pool_ends_is_raised_where_it_is_awaited() {
-    // The first half waits when the join is polled first, on a worker; later a thread of nobody awaits it.
+    // The first half waits when the join is first polled, on a worker; later an external thread awaits it.
     let runtime = Runtime::builder().workers(1).build().expect("one");
     let (go_on, first) = oneshot::channel();
     let mut both = Box::pin(join_async(first, pending::<()>()));

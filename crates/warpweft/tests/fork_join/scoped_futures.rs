@@ -19,7 +19,7 @@ use warpweft::sync::oneshot;
 use warpweft::time::{sleep, timeout};
 use warpweft::{JoinError, Runtime, block_on, fiber, scope, scope_async, yield_now};
 
-/// Counts itself while it is there.
+/// Counts the values that exist.
 struct Alive(Arc<AtomicUsize>);
 
 impl Alive {
@@ -179,7 +179,7 @@ fn what_panics_while_a_future_is_dropped_is_the_scopes() {
         let raised = runtime.install(|cx| {
             catch_unwind(AssertUnwindSafe(|| {
                 cx.scope(|scope| {
-                    // A result that nobody wants.
+                    // A result that is not taken.
                     drop(scope.spawn_future(async {
                         yield_now().await;
                         Bomb
@@ -302,7 +302,7 @@ fn an_async_scope_waits_for_its_tasks() {
 fn panics_of_an_async_scope() {
     everywhere(|runtime| {
         let alive = Arc::new(AtomicUsize::new(0));
-        // The body's: its tasks are cancelled, and have ended when it goes on.
+        // A panic of the body: its tasks are cancelled, and have ended when the panic continues.
         let raised = catch_unwind(AssertUnwindSafe(|| {
             let scope = scope_async(|scope| {
                 let member = Alive::new(&alive);
@@ -319,7 +319,7 @@ fn panics_of_an_async_scope() {
         }));
         assert_eq!(payload(raised), "the body");
         assert_eq!(alive.load(Ordering::Acquire), 0);
-        // A task's that nobody asks for.
+        // A panic of a task whose result is not taken.
         let raised = catch_unwind(AssertUnwindSafe(|| {
             runtime.block_on(scope_async(|scope| async move {
                 drop(scope.spawn(async {
@@ -329,7 +329,7 @@ fn panics_of_an_async_scope() {
             }));
         }));
         assert_eq!(payload(raised), "a task");
-        // A task's that somebody asks for.
+        // A panic of a task whose result is taken.
         let asked = runtime.block_on(scope_async(|scope| async move {
             let handle = scope.spawn(async {
                 yield_now().await;
@@ -398,7 +398,7 @@ fn an_async_scope_that_is_forgotten_harms_nobody() {
                 .is_pending()
         );
         std::mem::forget(scope);
-        // Its tasks go on: nobody has cancelled them.
+        // Its tasks continue: they were not cancelled.
         assert_eq!(receive.await, Ok(3));
     });
 }
@@ -428,7 +428,7 @@ fn the_pool_ends_under_an_async_scope() {
         wait.await.expect("it runs");
     });
     drop(runtime);
-    // The scope is awaited by a thread of nobody: it ends all the same.
+    // An external thread awaits the scope: it ends all the same.
     assert!(matches!(block_on(scope), Err(JoinError::Cancelled)));
     assert_eq!(alive.load(Ordering::Acquire), 0);
 }

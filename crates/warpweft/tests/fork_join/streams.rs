@@ -49,7 +49,7 @@ impl Stream for Numbers {
     }
 }
 
-/// Counts itself while it is there, and how many there were at a time.
+/// Counts the values that exist, and the largest number at a time.
 #[derive(Clone, Default)]
 struct Crowd(Arc<(AtomicUsize, AtomicUsize)>);
 
@@ -345,8 +345,8 @@ fn stages_go_on_while_the_consumer_is_busy() {
         .expect("room");
     runtime.block_on(async {
         assert_eq!(next(&mut run).await.expect("one").expect("no panic"), 0);
-        // Nobody polls now: what was given, the place behind the stage, what waits for that place, and what
-        // is under way.
+        // Nothing polls now. Four parts are full: the results, the slot behind the stage, what waits for that
+        // slot, and the running tasks.
         eventually("the stages are full", || done.load(Ordering::Acquire) == 6);
         thread::sleep(Duration::from_millis(20));
         assert_eq!(done.load(Ordering::Acquire), 6, "the bounds hold");
@@ -476,7 +476,7 @@ fn the_pool_ends_under_a_stream() {
             }
         });
         drop(runtime);
-        // A thread of nobody reads on: it hears why there is nothing, and that it is over.
+        // An external thread continues to read: it gets the reason why there is nothing, and the end.
         let rest = block_on(collect(stream));
         assert!(!rest.is_empty());
         for item in rest {

@@ -74,7 +74,7 @@ fn a_target_that_is_none_says_what_would_be_right() {
             let error = TcpStream::connect("localhost").await.expect_err("no port");
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
             assert!(error.to_string().contains("host:port"), "{error}");
-            // A name with a space is nobody's, whoever is asked.
+            // No host has a name with a space.
             assert!(lookup(("no such host", 80)).await.is_err());
             Ok(())
         });
@@ -97,7 +97,7 @@ fn connections_come_as_a_stream() {
                     })
                 })
                 .collect();
-            // Two streams of one listener: each connection is one's alone.
+            // Two streams of one listener: each connection goes to one of them.
             let (mut one, mut other) = (listener.incoming(), listener.incoming());
             for _ in 0..CLIENTS / 2 {
                 for (incoming, byte) in [(&mut one, 1), (&mut other, 2)] {
@@ -110,7 +110,7 @@ fn connections_come_as_a_stream() {
                 sum += usize::from(client.await.expect("no panic")?);
             }
             assert_eq!(sum, CLIENTS / 2 * 3);
-            // Nobody calls: it waits.
+            // No connection arrives, so it waits.
             let waits = timeout(Duration::from_millis(20), next(&mut one)).await;
             assert!(waits.is_err(), "{waits:?}");
             Ok(())
@@ -124,7 +124,7 @@ fn datagrams_wait_for_room_and_for_each_other() {
         run(runtime, async {
             const MANY: u32 = 3000;
             let (one, other) = UnixDatagram::pair()?;
-            // Far more than the system keeps for who does not receive.
+            // Far more than the system buffers for a socket that does not receive.
             let sends = spawn(async move {
                 for n in 0..MANY {
                     one.send(&n.to_le_bytes()).await?;
@@ -151,7 +151,7 @@ fn datagrams_wait_for_room_and_for_each_other() {
     });
 }
 
-/// A path that is nobody's.
+/// Returns a path that does not exist.
 fn path(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("warpweft-{name}-{}", std::process::id()));
     let _ = std::fs::remove_file(&path);
@@ -167,14 +167,14 @@ fn datagrams_go_by_paths() {
             let mut buffer = [0; 4];
             assert_eq!(sender.send_to(b"first", &here)?, 5);
             let (length, from) = receiver.recv_from(&mut buffer).await?;
-            // What does not fit is lost.
+            // Bytes that do not fit are lost.
             assert_eq!(
                 (&buffer[..length], from.as_pathname()),
                 (&b"firs"[..], Some(&*there))
             );
             assert_eq!(sender.local_addr()?.as_pathname(), Some(&*there));
 
-            // Without a connection nobody says when there is room.
+            // Without a connection the system does not report when there is room.
             let unbound = UnixDatagram::unbound()?;
             let full = loop {
                 if let Err(error) = unbound.send_to(b"more", &here) {
@@ -182,7 +182,7 @@ fn datagrams_go_by_paths() {
                 }
             };
             assert_eq!(full.kind(), ErrorKind::ResourceBusy);
-            // With one it is waited for.
+            // With a connection it waits.
             unbound.connect(&here)?;
             let waits = spawn(async move { unbound.send(b"last").await });
             while receiver.recv(&mut buffer).await? == 4 && &buffer != b"last" {}

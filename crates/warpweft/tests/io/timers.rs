@@ -121,7 +121,7 @@ fn an_earlier_timer_wakes_a_sleeper_with_a_later_one() {
     both_ways(|runtime| {
         let late = runtime.spawn(sleep(HOUR));
         std::thread::sleep(5 * MS);
-        // Everybody sleeps until the hour is over. From inside a task, and from outside:
+        // All workers sleep until the hour is over. From inside a task, and from outside:
         runtime.spawn(sleep(MS)).wait().expect("no panic");
         std::thread::sleep(5 * MS);
         runtime.block_on(sleep(MS));

@@ -26,7 +26,7 @@ fn rounds(test: impl Fn(&Runtime, usize)) {
     }
 }
 
-/// Each of `counts` is 1, but that of the task which forked is 2.
+/// Checks that each of `counts` is 1, and that of the task which forked is 2.
 fn once_each(counts: &[u32], forked: usize) {
     let twice = counts.iter().enumerate().filter(|(_, count)| **count != 1);
     let twice: Vec<_> = twice.collect();
@@ -109,7 +109,7 @@ fn fibers_run_once(then: Then) {
                 let begin = Arc::clone(&begin);
                 runtime.spawn_fiber(move || {
                     let _guard = guard;
-                    // Until then all of them give way to each other.
+                    // Until then all of them yield to each other.
                     while !begin.load(Ordering::SeqCst) {
                         fiber::yield_now();
                     }
@@ -139,7 +139,7 @@ fn fibers_run_once(then: Then) {
             "{then:?}"
         );
         once_each(&ran.all(), forks);
-        // Who panics in the child drops what it has, too.
+        // A task that panics in the child drops what it has, too.
         once_each(&dropped.all(), forks);
     });
 }
@@ -328,14 +328,13 @@ fn fib(n: u64) -> u64 {
 #[test]
 fn forks_that_nobody_took_are_run_by_their_owner_in_the_child() {
     rounds(|runtime, _| {
-        // Without compensating workers, of which one could carry a job of those below, and leave a worker
-        // idle.
+        // Without compensating workers: one could carry a job of those below, and leave a worker idle.
         let runtime = Runtime::builder()
             .workers(runtime.workers())
             .stuck_after(None)
             .build();
         let runtime = runtime.expect("workers");
-        // Nobody takes them: the other workers have jobs of their own.
+        // No worker takes them: the other workers have jobs.
         let over = Arc::new(AtomicBool::new(false));
         let busy = Arc::new(AtomicUsize::new(0));
         let others: Vec<_> = (1..runtime.workers())

@@ -14,7 +14,7 @@ pub(crate) enum End {
     Signal(i32),
 }
 
-/// The status of a child whose task panicked, or could not go on.
+/// The status of a child whose task panicked, or could not continue.
 pub(crate) const FAILED: End = End::Status(101);
 pub(crate) const RETURNED: End = End::Status(0);
 

@@ -1,5 +1,5 @@
-//! Who waits × what for: every cell of [`ROWS`] and [`COLUMNS`] is a small program that must end, with the
-//! right result, and with nobody else's work on top of the frame that waits.
+//! Waiters × events: every cell of [`ROWS`] and [`COLUMNS`] is a small program that must end, with the
+//! right result, and without another task on top of the frame that waits.
 
 use crate::waits::*;
 use std::cell::RefCell;
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 use warpweft::{Builder, Runtime, block_on, blocking, fiber, join, scope, spawn, spawn_blocking, spawn_job};
 
-/// Who: it waits in such a place of that runtime, and comes back when that is over.
+/// A waiter: it waits in one kind of task of that runtime, and returns when the wait is over.
 type Row = (&'static str, fn(&Runtime, Wait));
 
 #[rustfmt::skip]
@@ -96,13 +96,13 @@ pub(crate) fn builder(workers: usize, policy: &str) -> Builder {
         .fiber_stack_size(2 * NEAR)
 }
 
-/// Runs `cell` on a thread of its own, and panics with its name if it panics or is not over in time: a hang
+/// Runs `cell` on a new thread, and panics with its name if it panics or is not over in time: a hang
 /// is a failure like any other.
 pub(crate) fn within(cell: &str, program: impl FnOnce() + Send + 'static) {
     let (over, wait) = mpsc::channel();
     let thread = thread::spawn(move || {
         program();
-        // Nobody listens any more if it took too long.
+        // The receiver is gone if it took too long.
         let _ = over.send(());
     });
     match wait.recv_timeout(Duration::from_secs(60)) {

@@ -39,7 +39,7 @@ pub(crate) fn check_often(model: fn()) {
     run(PctScheduler::new(3, 20 * iterations()), model);
 }
 
-/// For models with loops that wait: random schedules only, which let everybody go on some time.
+/// For models with loops that wait: random schedules only, in which every thread continues at some time.
 #[allow(dead_code, reason = "not every file of models has such loops")]
 pub(crate) fn check_fairly(model: fn()) {
     run(RandomScheduler::new(5 * iterations()), Arc::new(model));
@@ -72,7 +72,7 @@ pub(crate) fn watched(workers: usize, policy: &str) -> Runtime {
         .expect("a small pool")
 }
 
-/// Keeps its worker until somebody sets the flag.
+/// Keeps its worker until the flag is set.
 #[allow(dead_code, reason = "not every file of models needs it")]
 pub(crate) fn hog(flag: &AtomicBool) {
     while !flag.load(Ordering::SeqCst) {

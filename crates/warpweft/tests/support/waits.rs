@@ -202,7 +202,7 @@ pub(crate) fn direct_promise() {
 }
 
 /// Doubles what it is sent, through channels with room for one. (Not a job: without spare threads two jobs
-/// that wait for each other, again and again, lie on top of each other and cannot go on.)
+/// that wait for each other, again and again, are on top of each other and cannot continue.)
 fn doubler() -> (channel::Sender<u32>, channel::Receiver<u32>) {
     let (sender, theirs) = channel::bounded(1);
     let (answers, receiver) = channel::bounded(1);

@@ -150,7 +150,7 @@ fn a_value_given_to_nobody_goes_to_the_next_or_back() {
         drop(first);
         assert_eq!(wakes.load(Ordering::Relaxed), 1);
         assert_eq!(poll_once(&mut second), Poll::Ready(Ok(1)));
-        // And with nobody there it is the first again, even if the channel is full then.
+        // Without a waiter it is the first again, even if the channel is full then.
         let mut third = Box::pin(receiver.recv());
         assert_eq!(poll_once(&mut third), Poll::Pending);
         assert_eq!(sender.try_send(2), Ok(()));

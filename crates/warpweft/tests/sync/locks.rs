@@ -112,7 +112,7 @@ fn nobody_starves_at_a_mutex() {
     });
 }
 
-/// After it was woken in vain a few times, the first in line is handed the lock, and nobody comes in between.
+/// After some futile wake-ups the first waiter is handed the lock, and no other task takes it in between.
 #[test]
 fn a_mutex_is_handed_over_after_a_few_disappointments() {
     let mutex = Mutex::new(());
@@ -122,7 +122,7 @@ fn a_mutex_is_handed_over_after_a_few_disappointments() {
     loop {
         assert!(matches!(poll_once(&mut lock), Poll::Pending));
         drop(held.take());
-        // Overtaken: a free lock is anybody's.
+        // Overtaken: any task may take a free lock.
         match mutex.try_lock() {
             Some(guard) => held = Some(guard),
             None => break,
@@ -144,7 +144,7 @@ fn a_lock_that_was_handed_to_nobody_goes_to_the_next() {
     for lock in &mut locks {
         assert!(matches!(poll_once(lock), Poll::Pending));
     }
-    // The first is woken, and goes; the second must be woken then, though nobody unlocks any more.
+    // The first is woken, and leaves; the second must be woken then, though no task unlocks any more.
     drop(held);
     drop(locks.remove(0));
     assert!(matches!(poll_once(&mut locks[0]), Poll::Ready(_)));
@@ -360,7 +360,7 @@ fn a_notification_given_to_nobody_goes_to_the_next() {
     drop(first);
     drop(held);
     assert!(matches!(poll_once(&mut second), Poll::Ready(_)));
-    // Nobody waits: it is forgotten.
+    // There is no waiter: the notification is lost.
     condvar.notify_one();
     let mut third = Box::pin(condvar.wait(mutex.try_lock().expect("free")));
     assert!(matches!(poll_once(&mut third), Poll::Pending));
@@ -383,7 +383,8 @@ fn notifications_are_kept_for_one_and_told_to_all() {
     assert!(matches!(poll_once(&mut early), Poll::Ready(())));
     assert!(matches!(poll_once(&mut Box::pin(late)), Poll::Ready(())));
     assert!(matches!(poll_once(&mut after), Poll::Pending));
-    // Told alone and gone: the next one hears it. Told with all and gone: nobody.
+    // If the waiter that alone was notified leaves, the next one is notified; after a notification of all,
+    // none is.
     notify.notify_one();
     drop(after);
     notify.notified().wait();
@@ -480,7 +481,7 @@ fn a_maker_that_panics_or_goes_leaves_it_to_the_next() {
     assert_eq!(block_on(cell.get_or_init(|| async { 4 })), &3);
 }
 
-/// A waker that panics, in its call or in its drop, harms only the one who calls it.
+/// A waker that panics, in its call or in its drop, harms only its caller.
 #[test]
 fn wakers_that_panic_lose_nothing_for_others() {
     for how in [crate::polls::Panics::InWake, crate::polls::Panics::InDrop] {

@@ -17,7 +17,7 @@ fn here() -> Vec<usize> {
     allowed().expect("Linux tells")
 }
 
-/// All threads of the runtime that carry a worker now.
+/// Returns the CPUs of all threads of the runtime that carry a worker now.
 fn by_worker(runtime: &Runtime) -> Vec<Vec<usize>> {
     runtime.broadcast(|_| here()).expect("open")
 }
@@ -53,7 +53,7 @@ fn workers_have_a_core_each() {
     );
 }
 
-/// Jobs that give their workers away and get others back.
+/// Runs jobs that release their workers and acquire others.
 fn swap_workers(runtime: &Runtime, allowed: &[usize]) {
     let jobs: Vec<_> = (0..8)
         .map(|_| {
@@ -80,15 +80,16 @@ fn a_worker_keeps_its_cpu_in_other_hands() {
     let cpus = here();
     let list = vec![cpus[0], cpus[cpus.len() - 1]];
     for list in [vec![list[0]], list] {
-        // Without compensating workers, which run anywhere: where the machine is busy they come for workers
-        // that only wait for a CPU.
+        // Without compensating workers, which run anywhere: on a busy machine they replace workers that only
+        // wait for a CPU.
         let runtime = Runtime::builder()
             .pin(Pin::Cpus(list.clone()))
             .stuck_after(None)
             .build()
             .expect("allowed");
         let all_fibers: Vec<_> = list.iter().map(|&cpu| vec![cpu]).collect();
-        // A thread has to come back with another worker than it had, and that depends on who is faster.
+        // A thread must come back with another worker than it had, and that depends on which thread is
+        // faster.
         for round in 0..100 {
             swap_workers(&runtime, &list);
             assert_eq!(by_worker(&runtime), all_fibers, "in round {round}");
@@ -154,8 +155,7 @@ fn the_mask_of_who_builds_it_counts() {
     assert_eq!((workers, all_fibers), (1, vec![vec![first]]));
 }
 
-/// A compensating worker has no CPUs of its own: it goes where there is room, and the worker stays where it
-/// is.
+/// A compensating worker is not pinned: it runs where there is room, and the worker stays where it is.
 #[test]
 fn a_pinned_worker_is_stuck() {
     let cpus = here();
@@ -170,8 +170,7 @@ fn a_pinned_worker_is_stuck() {
             tell.send(here()).expect("somebody asks");
             gate.recv().is_err()
         });
-        // Where the machine is busy a compensating worker may have come for a worker that only waited for a
-        // CPU.
+        // On a busy machine a compensating worker may have replaced a worker that only waited for a CPU.
         let is_worker = told.recv().expect("it starts") == [cpus[0]];
         let behind = runtime.spawn_job(here).wait().expect("no panic");
         drop(open);
@@ -184,7 +183,7 @@ fn a_pinned_worker_is_stuck() {
     assert_eq!(by_worker(&runtime), [[cpus[0]]]);
 }
 
-/// A policy that tells where its workers are.
+/// A policy that reports where its workers are.
 struct Curious(mpsc::Sender<Vec<Place>>);
 
 impl Policy for Curious {

@@ -17,7 +17,7 @@ use warpweft::{Pool, Runtime, block_on, blocking, fiber, join, par_for, spawn_jo
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Who is at work: an entry for each number that there may be.
+/// The threads at work: an entry for each worker number.
 struct Slots {
     taken: Vec<AtomicBool>,
     at_work: AtomicUsize,

@@ -1,4 +1,4 @@
-//! Starting a pool: its settings are checked, its policy built, its threads started.
+//! Starts a pool: checks its settings, builds its policy and starts its threads.
 
 use crate::coroutine::stack::{LEAST_BYTES, MOST_BYTES, Stacks};
 use crate::driver::owner::DriverOwner;
@@ -20,9 +20,9 @@ use std::sync::Arc;
 use warpweft_platform::topology::Topology;
 use warpweft_policy::{Policy, PolicySpec, PolicyVisitor, PoolEnv};
 
-/// The most workers that a pool may have.
+/// The largest number of workers of a pool.
 const MOST_WORKERS: usize = 4096;
-/// The least size of a thread's stack, in bytes: what a worker's loop, and a panic in it, take with a margin.
+/// The smallest size of a thread's stack, in bytes: a worker's loop and a panic in it, with a margin.
 const LEAST_STACK: usize = 64 << 10;
 
 pub(crate) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<handle::Pool, BuildError> {
@@ -40,7 +40,7 @@ pub(crate) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<handle
 
 pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<handle::Pool, BuildError> {
     let topology = match config.pin {
-        // It is some hundred files on a large machine: not read if nobody asks.
+        // This reads some hundred files on a large machine, so only on request.
         Pin::Off => Topology::flat(&[]),
         Pin::PhysicalCores | Pin::Cpus(_) => Topology::here(),
     };
@@ -131,10 +131,10 @@ pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<handle::Po
             Err(source) => {
                 pool.core.close();
                 for absent in &pool.workers[worker..workers] {
-                    // SAFETY: no thread carries this worker, nor ever will.
+                    // SAFETY: no thread carries this worker, now or later.
                     unsafe { absent.retire() };
                 }
-                // Those that never came are counted out, so that the last of the others ends the pool.
+                // Workers without a thread are counted out, so that the last of the others ends the pool.
                 pool.leave(workers - worker);
                 pool.core.threads.join_all();
                 return Err(BuildError::Thread {

@@ -10,10 +10,10 @@ use warpweft_platform::sync::Arc;
 
 /// The values of a channel as a [`Stream`], which ends when the channel does. See [`Receiver::into_stream`].
 ///
-/// Its place in the line of receivers stays between polls, so it is a type of its own: what a stream has been
-/// given it gives back when it is dropped, or turned into a receiver again.
+/// It stays in the list of receivers between polls, so it is a separate type. If it is dropped, or turned
+/// into a receiver again, it gives back a value that it was given.
 pub struct Incoming<T> {
-    /// Dropped first: it gives back what it was given.
+    /// Dropped first: it gives back a value that it was given.
     wait: Option<Suspend<Receiving<Arc<Shared<T>>>>>,
     receiver: Receiver<T>,
 }
@@ -23,7 +23,7 @@ impl<T> Incoming<T> {
         Self { wait: None, receiver }
     }
 
-    /// The receiver again.
+    /// Returns the receiver again.
     #[must_use]
     pub fn into_receiver(self) -> Receiver<T> {
         drop(self.wait);

@@ -1,6 +1,6 @@
-//! Values for one of several receivers, in order: bounded, unbounded, or hand to hand.
+//! A channel whose values go to one of several receivers, in order: bounded, unbounded, or without a buffer.
 //!
-//! Both ends may be cloned, and used by futures, jobs and foreign threads at the same time.
+//! Both ends may be cloned, and used by futures, jobs and external threads at the same time.
 //!
 //! ```
 //! use warpweft::{Runtime, sync::channel};
@@ -22,16 +22,17 @@
 //!
 //! # What is promised
 //!
-//! - Values arrive in the order in which they were sent, and receivers are served in the order in which they
-//!   came. So are senders that wait because the channel is full.
-//! - With capacity 0 a value goes from hand to hand: `send` is over when somebody has got it.
-//! - When the last sender is dropped, or somebody calls `close`, receivers get what was sent before, and then
-//!   [`Closed`]. When the last receiver is dropped, senders get their values back, and what nobody received
-//!   is dropped.
+//! - Values arrive in the order in which they were sent. Receivers that wait are served in order of arrival,
+//!   and so are senders that wait because the channel is full.
+//! - With capacity 0 there is no buffer: `send` returns when a receiver has the value.
+//! - After the last sender is dropped, or `close` is called, receivers get what was sent before, and then
+//!   [`Closed`]. When the last receiver is dropped, senders get their values back, and values that were not
+//!   received are dropped.
 //! - A `send` that is dropped before it is ready drops its value, unless the channel has taken it. A `recv`
-//!   that is dropped after it was given a value gives it to the next receiver, before those that are still in
-//!   the channel. (With several receivers, another may have got a later value by then.) Until a value that
-//!   was given is taken or given back, others do not hear that the channel is closed: it may be theirs.
+//!   that is dropped after it was given a value passes it to the next receiver, before those that are still
+//!   in the channel. With several receivers, another may have got a later value by then. While such a value is
+//!   neither taken nor given back, other receivers do not see the channel as closed, since they may still get
+//!   it.
 
 pub(crate) mod incoming;
 pub(crate) mod shared;
@@ -44,7 +45,7 @@ use shared::{Receiving, Sending, Shared};
 use std::fmt;
 use warpweft_platform::sync::Arc;
 
-/// A channel that holds at most `capacity` values; `send` waits while it is full.
+/// Returns a channel that holds at most `capacity` values; `send` waits while it is full.
 ///
 /// With capacity 0, `send` waits until the value is received.
 #[must_use]
@@ -52,7 +53,8 @@ pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     channel(capacity)
 }
 
-/// A channel that holds what it is sent; `send` never waits. Its memory grows with what is not received yet.
+/// Returns a channel without a limit; `send` never waits. Its memory grows with the values that are not
+/// received.
 #[must_use]
 pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
     channel(usize::MAX)
@@ -63,7 +65,7 @@ fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     (Sender(Arc::clone(&shared)), Receiver(shared))
 }
 
-/// Sends into a channel.
+/// The sending end of a channel.
 pub struct Sender<T>(Arc<Shared<T>>);
 
 impl<T> Sender<T> {
@@ -71,31 +73,31 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     ///
-    /// Nobody will receive it: it comes back.
+    /// There is no receiver left. The value is returned.
     #[inline]
     pub fn send(&self, value: T) -> Wait<impl Future<Output = Result<(), SendError<T>>>> {
         Wait::new(Suspend::new(Sending(&*self.0), Some(value)))
     }
 
-    /// Sends a value, if there is room; with capacity 0, if somebody waits for it.
+    /// Sends a value if there is room, or, with capacity 0, if a receiver waits for it.
     ///
     /// # Errors
     ///
-    /// The value comes back.
+    /// The channel is full or closed. The value is returned.
     #[inline]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
         self.0.try_send(value)
     }
 
-    /// Nothing more can be sent. Receivers get what is there, and then [`Closed`]; senders that wait get
-    /// their values back.
+    /// Closes the channel: nothing more can be sent. Receivers get what is there, and then [`Closed`];
+    /// senders that wait get their values back.
     ///
-    /// Returns whether it was open.
+    /// Returns true if it was open.
     pub fn close(&self) -> bool {
         self.0.close()
     }
 
-    /// Whether nothing more can be sent.
+    /// Returns true if nothing more can be sent.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
@@ -121,7 +123,7 @@ impl<T> fmt::Debug for Sender<T> {
     }
 }
 
-/// Receives from a channel.
+/// The receiving end of a channel.
 pub struct Receiver<T>(Arc<Shared<T>>);
 
 impl<T> Receiver<T> {
@@ -129,7 +131,7 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// Everything was received, and there will be nothing more.
+    /// The channel is closed, and every value was received.
     #[inline]
     pub fn recv(&self) -> Wait<impl Future<Output = Result<T, Closed>>> {
         Wait::new(Suspend::new(Receiving(&*self.0), None))
@@ -139,30 +141,30 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     ///
-    /// There is nothing yet, or nothing ever.
+    /// There is no value now, or the channel is closed.
     #[inline]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         self.0.try_recv()
     }
 
-    /// The values to come, as a stream.
+    /// Returns the values to come, as a stream.
     #[must_use]
     pub fn into_stream(self) -> Incoming<T> {
         Incoming::new(self)
     }
 
-    /// As [`Sender::close`]: for a receiver that takes what is there and nothing more.
+    /// Closes the channel as [`Sender::close`] does, for a receiver that only takes what is there.
     pub fn close(&self) -> bool {
         self.0.close()
     }
 
-    /// How many values wait to be received, without those of senders that wait.
+    /// Returns how many values wait to be received, without those of senders that wait.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing waits to be received.
+    /// Returns true if no value waits to be received.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,16 +1,15 @@
-//! What the ends of a channel share.
+//! The state that both ends of a channel share.
 //!
 //! # Invariants
 //!
 //! When the lock is free:
+//! - If a receiver waits, the queue is empty and no sender waits.
+//! - If a sender waits, the queue is full, and its value is in its entry.
+//! - If the channel is closed, no sender waits, and a receiver waits only while a value is `in_hand`: it may
+//!   be given back.
 //!
-//! - If a receiver is in line, nothing is in the queue and no sender is in line.
-//! - If a sender is in line, the queue is full, and its value is in its place.
-//! - If it is closed, no sender is in line, and a receiver only while a value is `in_hand`: it may be given
-//!   back.
-//!
-//! Who is granted finds in its place what became of its value: a sender nothing, or its value back; a
-//! receiver a value, or nothing, if there will be none.
+//! A waiter that was granted finds the result in its entry. A sender finds nothing, or its value back. A
+//! receiver finds a value, or nothing if there will be none.
 
 use crate::sync::error::{Closed, SendError, TryRecvError, TrySendError};
 use crate::sync::suspend::WaitOp;
@@ -24,8 +23,8 @@ use warpweft_platform::sync::Mutex;
 
 pub(crate) struct Shared<T> {
     state: Mutex<State<T>>,
-    /// Whether receiving would wait. A hint, written under the lock and read without: it spares receivers a
-    /// first look that is in vain; the second look decides.
+    /// True if receiving would wait. It is a hint, written under the lock and read without it: it saves
+    /// receivers a futile first look, and the second look decides.
     empty: AtomicBool,
     /// The same for senders.
     full: AtomicBool,
@@ -35,7 +34,7 @@ pub(crate) struct State<T> {
     queue: VecDeque<T>,
     capacity: usize,
     closed: bool,
-    /// Values that were given to receivers who have not taken them yet.
+    /// The number of values that receivers were given and have not taken yet.
     in_hand: usize,
     senders: usize,
     receivers: usize,
@@ -61,7 +60,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Changes the state, and wakes those whom that concerns, after the lock.
+    /// Changes the state, and wakes the waiters concerned after the lock is released.
     #[inline]
     fn change<R>(&self, change: impl FnOnce(&mut State<T>, &mut Wakers) -> R) -> R {
         let mut wakers = Wakers::new();
@@ -124,7 +123,7 @@ impl<T> Shared<T> {
             state.close(wakers);
             std::mem::take(&mut state.queue)
         });
-        // Values are foreign code, too.
+        // The destructors of values are foreign code, so they run outside of the lock.
         drop(unreceived);
     }
 }
@@ -155,7 +154,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Gives a value to the first receiver in line; it comes back if there is none.
+    /// Gives a value to the first receiver that waits, or returns it if there is none.
     fn give(&mut self, value: T, wakers: &mut Wakers) -> Option<T> {
         let Some((place, waker)) = self.receiving.grant_front() else {
             return Some(value);
@@ -168,8 +167,8 @@ impl<T> State<T> {
 
     fn receive(&mut self, wakers: &mut Wakers) -> Result<T, TryRecvError> {
         let first = self.queue.pop_front();
-        // Whoever waits to send has room now; without a buffer its value is the first. (No room, if a value
-        // had been given back, and there was one too many.)
+        // The first sender that waits has room now; without a buffer its value is the first. (There is no
+        // room if a value had been given back, so that there was one too many.)
         let room = first.is_none() || self.queue.len() < self.capacity;
         let sender = room.then(|| self.sending.grant_front()).flatten();
         let sent = sender.and_then(|(place, waker)| {
@@ -187,12 +186,13 @@ impl<T> State<T> {
         }
     }
 
-    /// Whether nothing will ever be received.
+    /// Returns true if nothing will ever be received.
     fn is_over(&self) -> bool {
         self.closed && self.in_hand == 0 && self.queue.is_empty()
     }
 
-    /// Ends the waits of senders, and of receivers unless a value may still come back. Whether it was open.
+    /// Ends the waits of senders, and of receivers unless a value may still come back. Returns true if it was
+    /// open.
     fn close(&mut self, wakers: &mut Wakers) -> bool {
         let was_open = !std::mem::replace(&mut self.closed, true);
         // Senders that wait keep their values.
@@ -204,7 +204,7 @@ impl<T> State<T> {
         was_open
     }
 
-    /// If nothing will come any more, receivers that wait find nothing.
+    /// If nothing more will come, ends the waits of receivers without a value.
     fn end_if_over(&mut self, wakers: &mut Wakers) {
         if self.is_over() {
             wakers.reserve(self.receiving.at_most());
@@ -261,7 +261,8 @@ impl<T> WaitOp for Sending<'_, T> {
     }
 
     fn left(&self, _: &mut State<T>, value: Option<T>, _granted: bool, _: &mut Wakers) -> Option<Option<T>> {
-        // A value that is still here was not sent: it goes with its sender. Nobody else waits for the place.
+        // A value that is still here was not sent: it is dropped with its sender. No other waiter wants the
+        // slot.
         Some(value)
     }
 }
@@ -326,7 +327,7 @@ impl<T, S: Deref<Target = Shared<T>>> WaitOp for Receiving<S> {
         let value = value?;
         state.in_hand -= 1;
         if let Some(value) = state.give(value, wakers) {
-            // It was the first, and is again; for that the queue may be longer than its capacity.
+            // The value was the first, and is again; therefore the queue may exceed its capacity.
             state.queue.push_front(value);
         }
         None
