@@ -17,12 +17,14 @@ pub mod kit;
 pub mod peers;
 pub mod program;
 pub mod published;
+mod registered;
 pub mod results;
 pub mod workloads;
 
 use harness::{Lab, Workload};
 
 pub use harness;
+pub use registered::registered;
 
 /// What the file of a workload needs: `use warpweft_lab::prelude::*`.
 pub mod prelude {

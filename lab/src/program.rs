@@ -1,9 +1,9 @@
-//! A workload of this laboratory: written once for each idiom that can express it.
+//! A workload of this laboratory: written once for each idiom that can express it. A contestant runs it;
+//! [`crate::registered()`] joins the two for the harness.
 
-use std::marker::PhantomData;
 use std::net::SocketAddr;
 
-use harness::{About, Asked, Caveat, Counters, LabError, Outcome, Params, Request, Workload};
+use harness::{About, Asked, Caveat, Counters, LabError, Outcome, Params, Request};
 
 use crate::idioms::channels::{Actors, Promises, Sleeps};
 use crate::idioms::forks::{ForkPool, ScopePool};
@@ -11,7 +11,6 @@ use crate::idioms::mixed::MixedPool;
 use crate::idioms::parks::Parks;
 use crate::idioms::remote::RemotePool;
 use crate::idioms::{HttpPool, Idiom, JobPool, JoinApi, TaskPool};
-use crate::peers;
 
 /// Parts of a workload that may have their own pools, where a policy describes several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +61,7 @@ pub trait Program: Sized + 'static {
         None
     }
 
-    /// See [`Workload::settle`].
+    /// See [`harness::Workload::settle`].
     ///
     /// # Errors
     ///
@@ -71,11 +70,11 @@ pub trait Program: Sized + 'static {
         Ok(())
     }
 
-    /// See [`Workload::fit`].
+    /// See [`harness::Workload::fit`].
     fn fit(_request: &mut Request) {}
 
     /// Why this contestant cannot run it, where that depends on more than its name; see
-    /// [`Workload::refusal`].
+    /// [`harness::Workload::refusal`].
     ///
     /// # Errors
     ///
@@ -84,12 +83,12 @@ pub trait Program: Sized + 'static {
         Ok(None)
     }
 
-    /// See [`Workload::caveat`]; those of [`Program::CAVEATS`], unless it depends on more.
+    /// See [`harness::Workload::caveat`]; those of [`Program::CAVEATS`], unless it depends on more.
     fn caveat(request: &Request) -> Option<Caveat> {
         of(Self::CAVEATS, &request.runtime)
     }
 
-    /// See [`Workload::facts`].
+    /// See [`harness::Workload::facts`].
     fn facts(_request: &Request) -> Vec<(&'static str, String)> {
         Vec::new()
     }
@@ -196,70 +195,4 @@ pub(crate) fn measured<P: Program>(
     let mut outcome = run(program)?;
     outcome.counters = counters().map(|after| after.since(&before));
     Ok(outcome)
-}
-
-/// A program as the harness sees it.
-struct Registered<P>(PhantomData<fn() -> P>);
-
-/// The program as the harness sees it: what [`crate::lab`] takes.
-pub const fn registered<P: Program>() -> &'static dyn Workload {
-    &Registered::<P>(PhantomData)
-}
-
-impl<P: Program> Workload for Registered<P> {
-    fn about(&self) -> &About {
-        &const { explored(P::ABOUT) }
-    }
-
-    fn run(&self, request: &Request) -> Result<Outcome, LabError> {
-        peers::play(request, &P::load(request)?)
-    }
-
-    fn settle(&self, asked: &mut Asked<'_>) -> Result<(), LabError> {
-        P::settle(asked)
-    }
-
-    fn fit(&self, request: &mut Request) {
-        P::fit(request);
-        if let Some(peer) = peers::named(&request.runtime) {
-            peer.fit(request, P::idiom(&request.params));
-        }
-    }
-
-    fn refusal(&self, request: &Request) -> Result<Option<String>, LabError> {
-        if let Some(reason) = P::refusal(request)?.or_else(|| of(P::REFUSALS, &request.runtime)) {
-            return Ok(Some(reason.to_owned()));
-        }
-        let Some(peer) = peers::named(&request.runtime) else {
-            return Ok(None);
-        };
-        if let Some(reason) = peer.refusal(request, P::idiom(&request.params), P::PARTS)? {
-            return Ok(Some(reason));
-        }
-        let lacks = || peer.lacks(P::idiom(&request.params)).map(str::to_owned);
-        let plays = P::ALSO.contains(&peer.info().name) && P::idiom(&request.params) != Idiom::Scope;
-        Ok(if plays { None } else { lacks() }.or_else(|| peer.missing()))
-    }
-
-    fn caveat(&self, request: &Request) -> Option<Caveat> {
-        let of_peer = || peers::named(&request.runtime)?.caveat(P::idiom(&request.params));
-        P::caveat(request).or_else(of_peer)
-    }
-
-    fn facts(&self, request: &Request) -> Vec<(&'static str, String)> {
-        P::facts(request)
-    }
-}
-
-/// What `explore` measures unless the workload says so: this runtime, and those that one would take instead
-/// of it.
-const fn explored(about: About) -> About {
-    if about.explored.is_empty() {
-        About {
-            explored: &["warpweft", "rayon", "tokio"],
-            ..about
-        }
-    } else {
-        about
-    }
 }

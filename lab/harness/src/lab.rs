@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::compare::plan::Line;
 use crate::error::{LabError, choose};
+use crate::machine::Versions;
 use crate::params::Params;
+use crate::plan::{Line, Measurement};
 use crate::record::Outcome;
-use crate::results::Measurement;
-use crate::workload::{Asked, Files, Peer, Policies, Request, Workload};
+use crate::workload::{Asked, Files, Peer, PeerInfo, Policies, Request, Workload};
 
 /// Pools have at most this many workers, whatever the runtime: above it nothing but the kernel's limits is
 /// measured.
@@ -86,8 +86,34 @@ impl Lab {
         Ok(self.peers[choose("runtimes", name, &names)?])
     }
 
+    /// What this program was built with.
+    pub(crate) fn versions(&self) -> Versions {
+        let peers = self.peers.iter().map(|peer| peer.info());
+        let peers = peers.filter(|peer| !peer.packages.is_empty());
+        Versions {
+            rustc: env!("LAB_RUSTC_VERSION").to_owned(),
+            profile: env!("LAB_PROFILE").to_owned(),
+            allocator: match self.allocator {
+                Some(package) => format!("{package} {}", self.version(package)),
+                None => String::from("system"),
+            },
+            peers: peers
+                .map(|peer| (peer.name.replace('-', "_"), self.versions_of(peer)))
+                .collect(),
+        }
+    }
+
+    /// The version of a contestant; a package of another name is named.
+    fn versions_of(&self, peer: PeerInfo) -> String {
+        let packages = peer.packages.iter().map(|package| match self.version(package) {
+            version if *package == peer.name => version.to_owned(),
+            version => format!("{package} {version}"),
+        });
+        packages.collect::<Vec<_>>().join(", ")
+    }
+
     /// The version of a package as it was built.
-    pub(crate) fn version(&self, package: &str) -> &'static str {
+    fn version(&self, package: &str) -> &'static str {
         let name = format!("name = \"{package}\"");
         let mut lines = self.lock.lines().skip_while(|line| *line != name).skip(1);
         let version = lines
@@ -291,6 +317,16 @@ mod tests {
         assert!(
             text.contains("did you mean `tokio`?") && text.contains("rayon"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn the_build_is_described() {
+        let versions = lab().versions();
+        assert!(versions.rustc.starts_with("rustc "), "{}", versions.rustc);
+        assert_eq!(
+            versions.peers["rayon"], "1.2.3, rayon-core unknown",
+            "{versions:?}"
         );
     }
 

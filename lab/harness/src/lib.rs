@@ -1,11 +1,13 @@
 #![forbid(unsafe_code)]
 #![doc = include_str!("../README.md")]
 
+mod args;
 mod bench;
 mod cli;
 mod compare;
 mod error;
 mod explore;
+mod frontier;
 mod isolate;
 mod lab;
 mod latency;
@@ -14,6 +16,7 @@ mod machine;
 mod measured;
 mod output;
 mod params;
+mod plan;
 mod probe;
 mod progress;
 mod record;
@@ -22,6 +25,7 @@ mod results;
 mod session;
 mod stats;
 mod summary;
+mod table;
 #[cfg(test)]
 mod testing;
 mod text;
@@ -29,17 +33,15 @@ mod workload;
 
 use std::process::ExitCode;
 
-pub use cli::Job;
-pub use compare::plan::{Line, Published};
 pub use error::LabError;
 pub use lab::{Chosen, Lab, MOST_WORKERS};
 pub use latency::{BUCKETS, Latency, add_bucket, bucket_of, empty_histogram, middle_of};
 pub use machine::{Usage, cpus, resident_bytes};
 pub use output::Pending;
 pub use params::{Domain, Param, Params, Value, Variant};
+pub use plan::{Line, Measurement, Published};
 pub use record::{Counters, Outcome};
-pub use results::Measurement;
-pub use session::{Cell, Pace};
+pub use session::{Cell, Job, Pace};
 pub use workload::{About, Asked, Caveat, FileFlag, Files, Peer, PeerInfo, Policies, Request, Workload};
 
 impl Lab {

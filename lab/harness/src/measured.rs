@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::cli::Job;
 use crate::error::LabError;
-use crate::explore::table;
 use crate::lab::Lab;
 use crate::output::Pending;
 use crate::progress::Progress;
-use crate::session::{self, CellRuns, Session};
+use crate::session::{self, CellRuns, Job, Session};
 use crate::summary::{self, Row};
+use crate::table;
 
 /// A job that was run.
 pub(crate) struct Measured {

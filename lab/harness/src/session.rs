@@ -18,7 +18,7 @@ use super::machine::{Machine, Usage, Versions};
 use super::probe::Prober;
 use super::record::{Outcome, Record};
 use crate::error::LabError;
-use crate::lab::Lab;
+use crate::lab::{Chosen, Lab};
 use crate::progress::Progress;
 use crate::workload::{Caveat, Request};
 
@@ -59,6 +59,20 @@ pub struct Pace {
     pub limit: Duration,
     /// Whether all runs share this process: for profilers.
     pub in_process: bool,
+}
+
+/// What a command is to run.
+pub struct Job {
+    /// The workload with its parameters.
+    pub chosen: Chosen,
+    /// A request to which runtime, policy and workers are still to be filled in.
+    pub template: Request,
+    /// The contestants with their worker counts.
+    pub cells: Vec<Cell>,
+    /// How often and how long.
+    pub pace: Pace,
+    /// The command line, for the records.
+    pub command: String,
 }
 
 /// All runs of one cell.
@@ -239,7 +253,7 @@ pub(crate) fn run(
     }
     let start = Instant::now();
     let usage = Usage::now();
-    let (machine, versions) = (Machine::here(), Versions::here(lab));
+    let (machine, versions) = (Machine::here(), lab.versions());
     let mut prober = if cells.iter().any(|cell| cell.cell.workers > 1) {
         Prober::new()
     } else {
@@ -370,7 +384,7 @@ pub(crate) mod tests {
                 throughput,
                 ..Outcome::default()
             },
-            versions: Versions::here(lab()),
+            versions: lab().versions(),
             machine: Machine::here(),
         }
     }

@@ -210,7 +210,7 @@ fn curve(cell: &CellRuns) -> Vec<(f64, f64)> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::machine::{Machine, Versions};
+    use super::super::machine::Machine;
     use super::super::session::tests::{cell, record};
     use super::*;
     use crate::testing::lab;
@@ -254,7 +254,7 @@ pub(crate) mod tests {
             probe_usual_ns: Some(60.0),
             program: "lab",
             machine: Machine::here(),
-            versions: Versions::here(lab()),
+            versions: lab().versions(),
             others: Some(0.5),
             elapsed: Duration::from_secs(1),
         }

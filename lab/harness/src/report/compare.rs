@@ -1,24 +1,29 @@
 //! The page of a comparison: a section for each line, with medians, quartiles, extremes and scalability, and
 //! what was published.
 
+use super::page::{begin, machine};
 use super::svg::{escape, put};
-use super::{STYLE, machine};
-use crate::compare::Compared;
-use crate::compare::plan::Published;
-use crate::explore::table::{footnotes, shown_measures};
+use crate::measured::Measured;
+use crate::plan::{Line, Published};
 use crate::summary::{Row, throughput};
+use crate::table::{footnotes, shown_measures};
 use crate::text::{nanos, si};
+
+/// A line that was measured.
+pub(crate) struct Compared {
+    /// Which one.
+    pub(crate) line: Line,
+    /// Its runs and their figures.
+    pub(crate) measured: Measured,
+}
 
 /// The whole page.
 pub(crate) fn html(compared: &[Compared], unmeasured: &[&str], command: &str) -> String {
     let program = compared.first().map_or("lab", |one| one.measured.session.program);
-    let mut html = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <title>{program} compare</title><style>{STYLE}</style></head><body><main>\
-         <header><p class=\"over\">{program} compare</p><h1>Schedulers, side by side</h1><p class=\"lead\">Who switches fastest, who is \
-         served least, and who waits for ever. Policies first, then the peers.</p></header>"
-    );
+    let command_name = format!("{program} compare");
+    let lead =
+        "Who switches fastest, who is served least, and who waits for ever. Policies first, then the peers";
+    let mut html = begin(&command_name, &command_name, "Schedulers, side by side", lead);
     if compared
         .iter()
         .any(|one| one.measured.session.versions.profile != "release")

@@ -1,8 +1,8 @@
 //! The charts of lines: latency by percentile, and throughput over workers.
 
+use super::chart::{MARGIN, Series, WIDTH, frame, worker_counts};
 use super::places::Places;
 use super::svg::{Scale, escape, mark, put};
-use super::{MARGIN, Series, WIDTH, frame, worker_counts};
 use crate::summary::Row;
 use crate::text::{nanos, si, workers};
 

@@ -1,8 +1,8 @@
 //! What charts over a few places have in common: worker counts, or latencies, side by side, and heights from
 //! 0.
 
+use super::chart::{HEIGHT, MARGIN, WIDTH, frame};
 use super::svg::{Scale, put};
-use super::{HEIGHT, MARGIN, WIDTH, frame};
 use crate::text::si;
 
 /// A chart over places: its scales, and the SVG element, begun.

@@ -1,9 +1,9 @@
 //! The throughput/p99 plane with its frontier.
 
+use super::chart::{HEIGHT, MARGIN, Series, WIDTH, frame, worker_counts};
 use super::lines::longest;
 use super::svg::{Area, Scale, escape, mark, place_label, put};
-use super::{HEIGHT, MARGIN, Series, WIDTH, frame, worker_counts};
-use crate::explore::frontier::{frontier, points};
+use crate::frontier::{frontier, points};
 use crate::summary::Row;
 use crate::text::{nanos, si, workers};
 

@@ -1,8 +1,8 @@
 //! The charts of latency hiding: speed-up over workers, and over latency, beside the ideal.
 
+use super::chart::{Series, worker_counts};
 use super::places::Places;
 use super::svg::mark;
-use super::{Series, worker_counts};
 use crate::measured::Measured;
 use crate::summary::Row;
 use crate::text::{si, workers};

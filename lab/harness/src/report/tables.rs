@@ -1,11 +1,12 @@
 //! The tables of the report.
 
-use super::Series;
+use super::chart::Series;
 use super::svg::{escape, put};
-use crate::explore::{frontier, table::shown_measures};
+use crate::frontier;
 use crate::measured::Measured;
 use crate::stats::Ratio;
 use crate::summary::Row;
+use crate::table::shown_measures;
 use crate::text::{nanos, si, times};
 
 /// The place of p99 among a row's latencies.

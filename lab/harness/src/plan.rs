@@ -45,6 +45,19 @@ pub struct Line {
     pub published: Option<&'static Published>,
 }
 
+/// A table of the results document.
+#[derive(Clone, Copy, Debug)]
+pub struct Measurement {
+    /// Its heading, and its name on the command line.
+    pub name: &'static str,
+    /// The line of `bench` that measures it.
+    pub line: &'static str,
+    /// What is added to the line unless `--full` is said: a smaller size.
+    pub quick: &'static str,
+    /// The further figures that have a column.
+    pub measures: &'static [&'static str],
+}
+
 impl Line {
     /// A comparison of nobody on nothing, to begin with.
     pub const NEW: Self = Self {
