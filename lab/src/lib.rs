@@ -26,7 +26,7 @@ use harness::{Lab, Workload};
 pub use harness;
 pub use registered::registered;
 
-/// What the file of a workload needs: `use warpweft_lab::prelude::*`.
+/// The names that the file of a workload needs: `use warpweft_lab::prelude::*`.
 pub mod prelude {
     pub use harness::{
         About, Asked, Caveat, FileFlag, Files, LabError, Outcome, Param, Params, Request, Variant, params,

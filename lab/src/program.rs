@@ -17,7 +17,7 @@ use crate::idioms::{HttpPool, Idiom, JobPool, JoinApi, TaskPool};
 pub enum Parts {
     /// It has none.
     None,
-    /// What takes long may be a stage behind the others.
+    /// The part that takes long may be a stage behind the others.
     Stages,
     /// So may what comes last, or a pool takes whole keys; no stage has a bound.
     StagesAndSilos,
@@ -25,7 +25,7 @@ pub enum Parts {
 
 /// A program with its parameters, ready to run. The type is the workload; its methods are the idioms.
 pub trait Program: Sized + 'static {
-    /// What users read about it, and what they can set.
+    /// Its description, with the parameters that can be set.
     const ABOUT: About;
 
     /// Reads the parameters and the files; computes reference results.
@@ -42,7 +42,7 @@ pub trait Program: Sized + 'static {
     /// few more.
     const ALSO: &[&str] = &[];
 
-    /// What a reader of these contestants' figures must know.
+    /// Remarks that a reader of these contestants' figures must know.
     const CAVEATS: &[(&str, Caveat)] = &[];
 
     /// The contestants that cannot run it, besides those that lack the idiom, and why.
@@ -73,7 +73,7 @@ pub trait Program: Sized + 'static {
     /// See [`harness::Workload::fit`].
     fn fit(_request: &mut Request) {}
 
-    /// Why this contestant cannot run it, where that depends on more than its name; see
+    /// Returns the reason if this contestant cannot run it, where that depends on more than its name; see
     /// [`harness::Workload::refusal`].
     ///
     /// # Errors
@@ -162,13 +162,13 @@ pub trait Program: Sized + 'static {
         Err(not_for("a server of another process"))
     }
 
-    /// What another process measured, judged as its own runs are.
+    /// Judges what another process measured, as its own runs are.
     fn judged(&self, outcome: Outcome) -> Outcome {
         outcome
     }
 }
 
-/// What a table says of a contestant.
+/// Returns the entry of a contestant in a table.
 pub(crate) fn of<T: Copy>(table: &[(&str, T)], runtime: &str) -> Option<T> {
     table
         .iter()

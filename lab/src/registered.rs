@@ -61,8 +61,8 @@ impl<P: Program> Workload for Registered<P> {
     }
 }
 
-/// What `explore` measures unless the workload says so: this runtime, and those that one would take instead
-/// of it.
+/// Fills in the contestants of `explore` unless the workload names some: this runtime, and usual
+/// alternatives.
 const fn explored(about: About) -> About {
     if about.explored.is_empty() {
         About {

@@ -104,7 +104,7 @@ fn a_breach_is_a_frame_that_waited_longer_than_the_deadline() {
         }
         breaches
     };
-    // 151 tasks that yield have a turn in microseconds, and no machine stands still for ten seconds.
+    // 151 tasks that yield have a turn in microseconds, and no machine pauses for ten seconds.
     assert!(late(10_000) < 100.0);
     late(1);
 }

@@ -52,14 +52,14 @@ pub(crate) struct Selection {
     pub(crate) in_process: bool,
 }
 
-/// What is taken when nothing is said.
+/// The defaults of a command.
 pub(crate) struct Defaults {
     pub(crate) runtimes: Usual,
     pub(crate) policies: Vec<String>,
     pub(crate) workers: Vec<usize>,
 }
 
-/// Which contestants take part if none are named.
+/// The contestants that take part if none are named.
 #[derive(Clone, Copy)]
 pub(crate) enum Usual {
     /// The first of the list.
@@ -82,7 +82,7 @@ impl Usual {
 }
 
 impl Selection {
-    /// How a session goes, with so many rounds at most.
+    /// The pace of a session with at most `rounds` rounds.
     pub(crate) fn pace(&self, rounds: usize, budget: Option<Duration>) -> Result<Pace, LabError> {
         if rounds == 0 {
             return Err(LabError::Usage(String::from(

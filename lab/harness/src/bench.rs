@@ -1,4 +1,4 @@
-//! `bench`: one workload, the figures of every run, and what they come to.
+//! `bench`: runs one workload and prints the figures of its runs.
 
 use std::io::{self, Write};
 
@@ -32,7 +32,7 @@ pub(crate) struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// What to run, one after the other.
+    /// Returns the jobs, in their order.
     pub(crate) fn jobs(&self, lab: &Lab) -> Result<Vec<Job>, LabError> {
         let defaults = Defaults {
             runtimes: Usual::First,

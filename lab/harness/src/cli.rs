@@ -1,4 +1,4 @@
-//! The command line, and what it asks for as data.
+//! The command line: reads it, and runs the command that it names.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -139,7 +139,7 @@ fn parse(lab: &Lab, words: impl IntoIterator<Item = OsString>) -> Result<Option<
     }
 }
 
-/// What a command line would run.
+/// Returns the jobs of a command line without running them.
 pub(crate) fn plan(lab: &Lab, line: &str) -> Result<Vec<Job>, LabError> {
     let words = std::iter::once(lab.name).chain(line.split_whitespace());
     match parse(lab, words.map(OsString::from))? {

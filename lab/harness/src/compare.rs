@@ -1,15 +1,10 @@
-//! `compare`: the whole set of comparisons, in one go and on one page, with what was published beside it.
+//! `compare`: measures the lines of a comparison, and writes one page with what was published beside it.
 //!
-//! ```text
-//!  plan.rs       what is compared: the lines
-//!  published.rs  what others found
-//!  mod.rs        runs line after line, each a session of interleaved rounds, within the time that is left
-//!                                                                       ──▶ report::compare, the page
-//! ```
+//! Each line is a session of interleaved rounds, within the time that is left.
 //!
-//! Invariants
+//! # Invariants
 //! - A line is measured whole or not at all: contestants are compared within its rounds.
-//! - What does not complete is a figure where that is what is asked; anywhere else it is an error in the end.
+//! - A contestant that does not complete is a figure where the line says so, and an error elsewhere.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -78,7 +73,7 @@ pub(crate) struct CompareArgs {
 type Jobs = Vec<(Line, Job)>;
 
 impl CompareArgs {
-    /// What to run, line by line, and how long it may take.
+    /// Returns the jobs line by line, and the time that they may take.
     pub(crate) fn jobs(&self, lab: &Lab) -> Result<(Jobs, Option<Duration>), LabError> {
         if self.minutes == Some(0) {
             return Err(LabError::Usage(String::from(

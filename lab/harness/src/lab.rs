@@ -1,4 +1,4 @@
-//! A laboratory: workloads and contestants under one command, and what a line of words chooses among them.
+//! A laboratory: workloads and contestants under one command, and the choice that a command line makes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,11 +24,11 @@ pub struct Lab {
     pub peers: Vec<&'static dyn Peer>,
     /// The workload that is explored when none is named.
     pub usual: &'static str,
-    /// What `compare` compares.
+    /// The lines of `compare`.
     pub comparisons: &'static [Line],
-    /// What `results` measures.
+    /// The tables of `results`.
     pub results: &'static [Measurement],
-    /// The package of the allocator of all contestants; none if it is the system's.
+    /// The package of the allocator of all contestants; `None` if it is the system's.
     pub allocator: Option<&'static str>,
     /// The lock file of the build, for the versions of packages in the records.
     pub lock: &'static str,
@@ -61,7 +61,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// There is none; the message lists all.
+    /// No entry has this name; the message lists all.
     pub fn workload(&self, name: &str) -> Result<&'static dyn Workload, LabError> {
         let names: Vec<&str> = self.workloads.iter().map(|one| one.about().name).collect();
         Ok(self.workloads[choose("workloads", name, &names)?])
@@ -71,7 +71,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// No workload has this name.
     pub fn workload_of(&self, request: &Request) -> Result<&'static dyn Workload, LabError> {
         self.workload(request.workload.split('/').next().unwrap_or_default())
     }
@@ -80,13 +80,13 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// There is none; the message lists all.
+    /// No entry has this name; the message lists all.
     pub fn peer(&self, name: &str) -> Result<&'static dyn Peer, LabError> {
         let names: Vec<&str> = self.peers.iter().map(|peer| peer.info().name).collect();
         Ok(self.peers[choose("runtimes", name, &names)?])
     }
 
-    /// What this program was built with.
+    /// Returns compiler, allocator and contestants of this program.
     pub(crate) fn versions(&self) -> Versions {
         let peers = self.peers.iter().map(|peer| peer.info());
         let peers = peers.filter(|peer| !peer.packages.is_empty());
@@ -141,7 +141,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// The run came to no result, or to a wrong one.
+    /// The run has no result, or a wrong one.
     pub fn run(&self, request: &Request) -> Result<Outcome, LabError> {
         check_workers(request.workers)?;
         self.peer(&request.runtime)?;
@@ -238,7 +238,7 @@ pub struct Chosen {
     pub name: String,
     /// All parameters.
     pub params: Params,
-    /// What an operation is, with these parameters.
+    /// The unit of operations with these parameters.
     pub unit: &'static str,
 }
 

@@ -45,7 +45,7 @@ pub use session::{Cell, Job, Pace};
 pub use workload::{About, Asked, Caveat, FileFlag, Files, Peer, PeerInfo, Policies, Request, Workload};
 
 impl Lab {
-    /// Does what the command line of this process says: explores, benchmarks, compares or lists.
+    /// Runs the command line of this process: explores, benchmarks, compares, measures results or lists.
     pub fn main(&self) -> ExitCode {
         match cli::run(self) {
             Ok(()) => ExitCode::SUCCESS,
@@ -61,11 +61,11 @@ impl Lab {
         }
     }
 
-    /// What a command line would run: `lab.plan("bench packet n=10")`.
+    /// Returns the jobs of a command line without running them: `lab.plan("bench packet n=10")`.
     ///
     /// # Errors
     ///
-    /// The line is wrong, or asks for nothing that runs.
+    /// The line is wrong, or names nothing that can run.
     pub fn plan(&self, line: &str) -> Result<Vec<Job>, LabError> {
         cli::plan(self, line)
     }

@@ -1,4 +1,4 @@
-//! The machine and the versions: what a figure is worth nothing without.
+//! The machine and the versions. Each record holds them, because its figures hold for them only.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -59,7 +59,7 @@ fn kib(text: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Resident memory of this process in bytes, or `None` where the system does not tell.
+/// Resident memory of this process in bytes, or `None` where the system does not report it.
 pub fn resident_bytes() -> Option<u64> {
     field(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS").map(|value| kib(&value) * 1024)
 }
@@ -70,12 +70,12 @@ pub fn resident_bytes() -> Option<u64> {
 pub struct Usage {
     machine: u64,
     own: u64,
-    /// What all processors could have given: used and idle.
+    /// The time of all processors, used and idle.
     capacity: u64,
 }
 
 impl Usage {
-    /// The usage up to now, or `None` where the system does not tell.
+    /// The usage up to now, or `None` where the system does not report it.
     pub fn now() -> Option<Self> {
         let stat = fs::read_to_string("/proc/stat").ok()?;
         let times: Vec<u64> = stat

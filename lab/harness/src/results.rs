@@ -37,7 +37,7 @@ pub(crate) struct ResultsArgs {
     in_process: bool,
 }
 
-/// Where the tables begin in the document, and where they end.
+/// The lines of the document before and behind the tables.
 const MARKERS: [&str; 2] = ["<!-- results: begin -->", "<!-- results: end -->"];
 /// Rounds of a quick line.
 const QUICK: &str = "--repeat 4";
@@ -71,7 +71,7 @@ pub(crate) fn run(lab: &Lab, arguments: &ResultsArgs, plan: Plan) -> Result<(), 
     table::failures(&rows)
 }
 
-/// What is before the tables, and what is behind them.
+/// Splits the text: what is before the tables, and what is behind them.
 fn around<'a>(text: &'a str, file: &Path) -> Result<(&'a str, &'a str), LabError> {
     let [begin, end] = MARKERS;
     let parts = text
@@ -160,7 +160,7 @@ fn markdown(one: &Measurement, session: &Session, rows: &[Row], unit: &str, line
     )
 }
 
-/// Whether this is a peer that is faster than all others with as many workers.
+/// Returns true if this is a peer that is faster than all others with as many workers.
 fn wins(row: &Row, rows: &[Row]) -> bool {
     let others = rows
         .iter()
@@ -176,7 +176,7 @@ fn today() -> String {
     format!("{year}-{month:02}-{day:02}")
 }
 
-/// Year, month and day, so many days after the first of January 1970. Years begin in March, so that the leap
+/// Year, month and day, `days` after the first of January 1970. Years begin in March, so that the leap
 /// day is the last.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;

@@ -1,4 +1,4 @@
-//! The table on the terminal: what was run, on what, and what it came to.
+//! The table on the terminal: what was run, on which machine, and the figures.
 
 use std::io::Write;
 
@@ -149,7 +149,7 @@ fn ratio(ratio: Ratio) -> String {
     format!("{mark}{}", times(ratio.median))
 }
 
-/// What must be known about the figures.
+/// The notes that a reader of the figures must know.
 pub(crate) fn footnotes(session: &Session, rows: &[Row]) -> Vec<String> {
     let mut notes = Vec::new();
     let kept = if session.rounds > 1 {

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Like there, a worker that finds nothing looks 2048 times, then registers as asleep, looks once more and
-//! sleeps; who pushes wakes one if any is asleep. The deques are crossbeam's: they begin with 64 places,
+//! sleeps; a push wakes one if any is asleep. The deques are crossbeam's: they begin with 64 places,
 //! which cannot be chosen (domainslib was measured with 1024), and double. The warm-up has grown them. What
-//! comes from outside lies in a queue for all.
+//! comes from outside is in a queue for all.
 
 use std::cell::{Cell, OnceCell};
 use std::hint;
@@ -54,10 +54,10 @@ impl Contestant for StealOne {
 /// A task.
 type Job = Box<dyn FnOnce() + Send>;
 
-/// How often a worker looks before it sleeps.
+/// The number of looks of a worker before it sleeps.
 const LOOKS: usize = 2048;
 
-/// What the workers share.
+/// The state that the workers share.
 struct Shared {
     stealers: Box<[Stealer<Job>]>,
     outside: Injector<Job>,
@@ -91,7 +91,7 @@ impl Shared {
         fence(Ordering::SeqCst);
         let idle = self.outside.is_empty() && self.stealers.iter().all(Stealer::is_empty);
         if idle && !self.ended.load(Ordering::Relaxed) {
-            // Whoever pushes from now on comes to the bell after the lock was given back. A poisoned lock
+            // A push from now on notifies after the lock was given back. A poisoned lock
             // guards nothing.
             drop(self.bell.wait(bed));
         }
@@ -166,7 +166,7 @@ fn one(steal: impl Fn() -> Steal<Job>) -> Option<Job> {
     }
 }
 
-/// What can be called by a job.
+/// The calls of a job.
 #[derive(Clone, Copy)]
 struct Api;
 
@@ -237,7 +237,7 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Relaxed);
-        // After the lock every worker either sees the end or hears the bell.
+        // After the lock every worker either sees the end or is notified.
         drop(self.shared.lock());
         self.shared.bell.notify_all();
         for thread in self.threads.drain(..) {

@@ -3,8 +3,8 @@
 //!
 //! The memory is the growth of the process's resident set from just before the first task to when all wait,
 //! divided by their number: the runtime's task with a future of two words in it. The list of wakers is the
-//! workload's, lies in pages that were touched before, and is not in the figure. A run has a process of its
-//! own, so nothing that an earlier run left behind is used again.
+//! workload's, is in pages that were touched before, and is not in the figure. A run has its own process, so
+//! nothing that an earlier run left behind is used again.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -28,7 +28,7 @@ async fn parked(wait: Wait, lane: &'static Lane) {
     lane.count();
 }
 
-/// What the three stages came to.
+/// The figures of the three stages.
 struct Stages {
     create: Duration,
     wake: Duration,
@@ -151,7 +151,7 @@ fn until(start: Instant, so: impl Fn() -> bool) -> Duration {
     start.elapsed()
 }
 
-/// How many bytes the resident set has grown, if the system tells.
+/// Returns by how many bytes the resident set has grown, if the system reports it.
 fn grown(before: Option<u64>) -> Option<u64> {
     Some(resident_bytes()?.saturating_sub(before?))
 }

@@ -53,7 +53,7 @@ pub(crate) struct ExploreArgs {
 }
 
 impl ExploreArgs {
-    /// What to run, one after the other.
+    /// Returns the jobs, in their order.
     pub(crate) fn jobs(&self, lab: &Lab) -> Result<Vec<Job>, LabError> {
         let cpus = cpus();
         // `explore n=1000`: the first word is a setting already, the workload is the default.

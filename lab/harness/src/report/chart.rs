@@ -8,7 +8,7 @@ use crate::text::workers;
 
 /// Width of a chart.
 pub(super) const WIDTH: f64 = 960.0;
-/// Height of a chart that stands alone.
+/// Height of a chart that is alone in its section.
 pub(super) const HEIGHT: f64 = 470.0;
 /// The room around the plot.
 pub(super) const MARGIN: Margin = Margin {

@@ -11,7 +11,7 @@ use crate::text::{nanos, si};
 
 /// A line that was measured.
 pub(crate) struct Compared {
-    /// Which one.
+    /// The line.
     pub(crate) line: Line,
     /// Its runs and their figures.
     pub(crate) measured: Measured,
@@ -184,7 +184,7 @@ fn remarks(row: &Row) -> String {
     remarks.join("; ")
 }
 
-/// What was published.
+/// The section with what was published.
 fn beside(html: &mut String, published: &Published) {
     put(
         html,

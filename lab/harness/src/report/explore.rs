@@ -148,7 +148,7 @@ fn charts(html: &mut String, page: &Measured, series: &[Series]) {
     );
 }
 
-/// Where, with what, and how it was measured.
+/// The section on the method, the machine and the versions.
 fn how(html: &mut String, page: &Measured) {
     html.push_str("<section class=\"how\"><h2>How this was measured</h2><ul>");
     for note in table::footnotes(&page.session, &page.rows)
@@ -180,7 +180,7 @@ fn capitalised(text: &str) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Escaped, with what stands between backticks as code.
+/// Escaped, with text between backticks as code.
 fn quoted(text: &str) -> String {
     text.split('`')
         .enumerate()

@@ -3,7 +3,7 @@
 use super::svg::{escape, put};
 use crate::session::Session;
 
-/// How the pages look.
+/// The style of the pages.
 const STYLE: &str = include_str!("style.css");
 
 /// A page, begun: its title, its heading and its first sentence, as HTML.

@@ -103,7 +103,7 @@ pub(super) fn plane(rows: &[Row], series: &[Series], unit: &str) -> Option<Strin
     Some(svg)
 }
 
-/// The frontier as steps: nothing measured lies below and to the right of it.
+/// The frontier as steps: nothing measured is below and to the right of it.
 fn draw_frontier(svg: &mut String, front: &[(f64, f64)], x: &Scale, y: &Scale) {
     let (Some(first), Some(last)) = (front.first(), front.last()) else {
         return;

@@ -7,7 +7,7 @@ use crate::measured::Measured;
 use crate::summary::Row;
 use crate::text::{si, workers};
 
-/// What is drawn at one place.
+/// One place of a chart, with its rows.
 struct Place<'a> {
     name: String,
     rows: Vec<&'a Row>,

@@ -149,7 +149,7 @@ fn ratio(ratio: Option<Ratio>) -> String {
 /// The counters of the policies per thousand operations; nothing if no contestant has any.
 pub(super) fn counters(page: &Measured, series: &[Series]) -> Option<String> {
     let counted: Vec<&Row> = page.rows.iter().filter(|row| !row.counters.is_empty()).collect();
-    // A counter that nobody ever moved has no column.
+    // A counter that is 0 in all rows has no column.
     let mut names: Vec<&str> = Vec::new();
     for (name, value) in counted.iter().flat_map(|row| &row.counters) {
         if *value > 0.0 && !names.contains(&name.as_str()) {
