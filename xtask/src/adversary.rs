@@ -104,6 +104,7 @@ fn on_nightly(repo: &Repo, flags: &str, folder: &str, more: &[&str]) -> Result<O
         .args(["-p", PACKAGE, "--test", TEST])
         .args(more)
         .arg("--")
+        .env("WARPWEFT_ADVERSARY_ALL", "1")
         .env("RUSTFLAGS", format!("{} {flags}", run::rustflags(None)).trim())
         .env("CARGO_TARGET_DIR", repo.target.join(folder))
         .env("CARGO_PROFILE_RELEASE_LTO", "off")

@@ -29,8 +29,8 @@ pub(crate) fn all(repo: &Repo) -> Result<()> {
     run::complain("of the checks failed", &failed)
 }
 
-/// Every file is as rustfmt would write it. The lab lists two folders by its build script: no `mod` line names
-/// their files.
+/// Every file is as rustfmt would write it. The lab lists two folders by its build script, and no `mod` line
+/// names their files.
 pub(crate) fn format(repo: &Repo) -> Result<()> {
     let mut command = run::cargo(&repo.root);
     command.args(["fmt", "--all", "--check", "--"]);

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use std::time::Instant;
 
 /// How many of the mutants are tried each time.
-const PLANTS: usize = 24;
+const MUTANTS: usize = 16;
 
 /// Lines of what failed tests wrote that are said again at the end.
 const LINES: usize = 200;
@@ -61,7 +61,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         name: None,
         structure: None,
         limit: 300,
-        sample: Some(PLANTS),
+        sample: Some(MUTANTS),
     };
     let mut summary = Vec::new();
     let mut failed = Vec::new();
@@ -150,7 +150,10 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
         ["test", "--no-fail-fast"].as_slice(),
         &["test", "--package", "xtask"],
     ] {
-        success &= run::tee(run::cargo(&repo.root).args(arguments), |line| {
+        let mut command = run::cargo(&repo.root);
+        // The hostile programs with each number of workers; `cargo test` alone runs them with 2.
+        command.args(arguments).env("WARPWEFT_ADVERSARY_ALL", "1");
+        success &= run::tee(&mut command, |line| {
             tests.add(line);
         })?;
     }

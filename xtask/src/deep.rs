@@ -117,7 +117,15 @@ const SEEDS: u32 = 10_000;
 fn hogs(repo: &Repo) -> Result<()> {
     println!("{SEEDS} seeds");
     let mut command = run::cargo(&repo.root);
-    command.args(["test", "--quiet", "-p", "warpweft", "--test", "hogs"]);
+    command.args([
+        "test",
+        "--quiet",
+        "-p",
+        "warpweft",
+        "--test",
+        "policies",
+        "busy_wakers",
+    ]);
     command
         .env("RUSTFLAGS", run::rustflags(Some("warpweft_chaos")))
         .env("CARGO_TARGET_DIR", repo.target.join("chaos"))
@@ -159,7 +167,8 @@ fn chaos(repo: &Repo, rounds: u32) -> Result<()> {
     println!("joins, scopes and waits, each {PROGRAM_ROUNDS} times");
     let mut command = run::cargo(&repo.root);
     command.args(["test", "--quiet", "-p", "warpweft"]);
-    command.args(["--test", "joins", "--test", "scopes", "--test", "waits"]);
+    command.args(["--test", "fork_join", "--test", "blocking", "--"]);
+    command.args(["joins::", "scopes::", "direct_waits::"]);
     command
         .env("RUSTFLAGS", run::rustflags(Some("warpweft_chaos")))
         .env("CARGO_TARGET_DIR", repo.target.join("chaos"))

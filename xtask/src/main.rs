@@ -5,10 +5,11 @@
 //!  check      fmt, clippy, docs         rules/   house rules: lengths, doors, imports, links
 //!  models     loom and shuttle          run      child processes, logs, time limits
 //!  mutants    bugs that must be found   source   Rust files as syntax trees
+//!  anchors    places in the code, by the names of items
 //!  asm        the worker loop, checks   size     the inventory of `unsafe`
 //!  graph/     imports, circles          rooms    the import graph as text
 //!  text       code, strings, comments   words    words that are retired
-//!  widths     lines that are too wide
+//!  widths     lines that are too wide    tests_index  the index of the tests
 //!  adversary  hostile programs under sanitizers
 //!  publish    the packages, and the oldest compiler that builds them
 //!  ci, deep   all of it, short and long
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod adversary;
+mod anchors;
 mod asm;
 mod check;
 mod ci;
@@ -30,6 +32,7 @@ mod rules;
 mod run;
 mod size;
 mod source;
+mod tests_index;
 mod text;
 mod widths;
 mod words;
@@ -64,12 +67,13 @@ enum Command {
     ///
     /// `WARPWEFT_SHUTTLE_ITERATIONS` overrides the number of schedules.
     Shuttle(models::Options),
-    /// Mutant each bug of `mutants/*.toml` in a copy of the tree and demand that its test finds it.
+    /// Put each bug of `mutants/*.toml` into a copy of the tree and demand that its test finds it.
+    #[command(after_long_help = mutants::HELP)]
     Mutants(mutants::Options),
     /// Count the instructions and the indirect calls of the worker loops in the release binary of the lab.
     Asm(asm::Options),
     /// Check the house rules: lengths and widths, retired words, the one door to std and the checkers,
-    /// directions and circles of imports, links, names of files in documents, mutants.
+    /// directions and circles of imports, links, names of files in documents, mutants, the index of tests.
     Rules,
     /// Print the import graph of a crate: its rooms, its floors, its circles, and the arrows that close them.
     Rooms(rooms::Options),
@@ -79,6 +83,8 @@ enum Command {
     Package,
     /// Check the published crates with the oldest compiler that they promise; without that toolchain, say so.
     Msrv,
+    /// Write `docs/TESTS.md`: the tests by feature, what they test, and which mutants they find.
+    TestsIndex,
     /// Count the uses of each word that `xtask/words.toml` retires, and the lines of prose that are too wide.
     Words(words::Options),
     /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all mutants.
@@ -111,6 +117,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Rules => rules::run(&repo),
         Command::Rooms(options) => rooms::run(&repo, &options),
         Command::Words(options) => words::run(&repo, &options),
+        Command::TestsIndex => tests_index::write(&repo),
         Command::Size => size::run(&repo),
         Command::Package => publish::package(&repo).map(|count| println!("{count}")),
         Command::Msrv => publish::msrv(&repo).map(|outcome| println!("{outcome}")),

@@ -3,8 +3,9 @@
 //! One scratch copy under the target folder serves all: only files that differ are written, so that cargo
 //! compiles what a mutant touches and nothing else. While the test of one mutant runs, the next is compiled.
 
+use crate::anchors::{self, Package, Place};
 use crate::models::{self, Binary, Checker, Workshop};
-use crate::repo::Repo;
+use crate::repo::{self, Repo};
 use crate::run::{self, End};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +31,13 @@ pub(crate) struct Options {
     pub(crate) sample: Option<usize>,
 }
 
+const ALL: Options = Options {
+    name: None,
+    structure: None,
+    limit: 0,
+    sample: None,
+};
+
 /// A file of mutants.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,46 +50,135 @@ struct Bed {
 struct Mutant {
     name: String,
     why: String,
-    file: PathBuf,
+    /// The package of the source.
+    package: String,
+    /// The item that the bug is in: see `HELP`.
+    item: Option<String>,
+    /// Instead of an item: the file, relative to the root.
+    file: Option<PathBuf>,
     find: String,
     replace: String,
     checker: Checker,
-    package: String,
+    /// The package of the test, if it is not that of the source.
+    test_package: Option<String>,
     target: String,
     test: String,
     #[serde(skip)]
     structure: String,
 }
 
+/// What `cargo xtask mutants --help` says of the format.
+pub(crate) const HELP: &str = r#"A mutant is an entry of a file in `mutants/`:
+
+[[mutant]]
+name = "latch-set-without-release"
+why = "what the reader of the latch sees may be older than the latch"
+package = "warpweft-task"
+item = "Latch::set"
+find = '''self.word.store(SET, Release)'''
+replace = '''self.word.store(SET, Relaxed)'''
+checker = "loom"
+target = "loom_signal"
+test = "waiter_sees_what_was_done"
+
+`item` names the innermost item around the bug, without generic parameters:
+  function, NAME, Type       an item of a module
+  Type::method               an item of an inherent impl, or of a trait
+  Trait for Type::method     an item of an impl of a trait
+  impl Type, Trait for Type  a whole impl, if the bug is in no single item of it
+  macro!                     a `macro_rules!`
+If several items of the package have the name, their modules come in front, as few as tell them apart:
+`latch::Latch::set`, `crate::run`. Items of one module that differ by their `cfg` share a name.
+
+`find` must be once in the item. It is compared token by token: comments, line breaks and a comma before a
+closing bracket make no difference. `replace` takes the place of everything from its first token to its last.
+
+`file = "path"` replaces `item` where code has no name: in the call of a macro, such as `thread_local! { .. }`,
+in an import, or outside of `src`. Then `find` must be once in the file.
+
+`checker` is loom, shuttle or std. `target` is an integration test, or `lib` for the unit tests; `test_package`
+is its package if that is not `package`."#;
+
 impl Mutant {
-    /// The source without and with the bug.
-    fn texts(&self, repo: &Repo) -> Result<(String, String)> {
-        let file = self.file.display();
-        let sound =
-            fs::read_to_string(repo.root.join(&self.file)).with_context(|| format!("cannot read {file}"))?;
-        let times = sound.matches(&self.find).count();
-        ensure!(times == 1, "`find` occurs {times} times in {file}, not once");
-        let bad = sound.replacen(&self.find, &self.replace, 1);
-        Ok((sound, bad))
+    fn test_package(&self) -> &str {
+        self.test_package.as_deref().unwrap_or(&self.package)
+    }
+
+    fn place(&self, repo: &Repo, package: &Package) -> Result<Place> {
+        match (&self.item, &self.file) {
+            (Some(item), None) => package.place(item, &self.find),
+            (None, Some(file)) => {
+                let text = fs::read_to_string(repo.root.join(file));
+                let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+                anchors::in_file(file, &text, &self.find)
+            }
+            _ => bail!("it needs either `item` or `file`"),
+        }
+    }
+
+    /// The source with the bug in it.
+    fn mutate(&self, sound: &str, place: &Place) -> String {
+        let mut bad = sound.to_owned();
+        bad.replace_range(place.range.clone(), self.replace.trim());
+        bad
     }
 }
 
-/// Every mutant still has its place in the sources: what can be said without compiling it.
+/// The place of each mutant, in their order; an error if it has none, or if there is no such test.
+fn places(repo: &Repo, mutants: &[Mutant]) -> Result<Vec<Result<Place>>> {
+    let names = mutants
+        .iter()
+        .flat_map(|mutant| [mutant.package.as_str(), mutant.test_package()]);
+    let names: BTreeSet<_> = names.collect();
+    let packages = names
+        .into_iter()
+        .map(|name| anyhow::Ok((name, Package::read(repo, name)?)))
+        .collect::<Result<BTreeMap<_, _>>>()?;
+    let place = |mutant: &Mutant| {
+        let place = mutant.place(repo, &packages[mutant.package.as_str()])?;
+        let (package, target, test) = (mutant.test_package(), &mutant.target, &mutant.test);
+        let is_there = if target == "lib" {
+            packages[package].has_test(test)
+        } else {
+            let mut all = repo.packages().filter(|p| p.name.as_str() == package);
+            all.any(|package| repo::integration_tests(package).any(|name| name == target))
+        };
+        ensure!(is_there, "{package} has no test {target} {test}");
+        Ok(place)
+    };
+    let places = mutants
+        .iter()
+        .map(|mutant| place(mutant).with_context(|| format!("mutant {}", mutant.name)));
+    Ok(places.collect())
+}
+
+/// Every mutant still has its place in the sources, and its test: what can be said without compiling it.
 pub(crate) fn fit(repo: &Repo) -> Result<Vec<String>> {
-    let all = Options {
-        name: None,
-        structure: None,
-        limit: 0,
-        sample: None,
-    };
-    let mutants = load(repo, &all)?;
-    let wrong = |mutant: &Mutant| {
-        mutant
-            .texts(repo)
-            .err()
-            .map(|e| format!("mutant {}: {e:#}", mutant.name))
-    };
-    Ok(mutants.iter().filter_map(wrong).collect())
+    let places = places(repo, &load(repo, &ALL)?)?.into_iter();
+    Ok(places
+        .filter_map(|place| place.err().map(|e| format!("{e:#}")))
+        .collect())
+}
+
+/// The test of a mutant.
+pub(crate) struct Tested {
+    /// The name of the mutant's file, without `.toml`.
+    pub(crate) structure: String,
+    pub(crate) package: String,
+    pub(crate) target: String,
+    pub(crate) test: String,
+}
+
+/// The test of each mutant.
+pub(crate) fn tested(repo: &Repo) -> Result<Vec<Tested>> {
+    let mutants = load(repo, &ALL)?.into_iter();
+    let tested = mutants.map(|mutant| Tested {
+        package: mutant.test_package().to_owned(),
+        structure: mutant.structure,
+        target: mutant.target,
+        test: mutant.test,
+    });
+    Ok(tested.collect())
 }
 
 /// How many bugs were found, and which were not.
@@ -114,6 +211,8 @@ struct Verdict {
 /// Mutants every bug that matches and prints a table of what found it.
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Tally> {
     let mutants = spread(load(repo, options)?, options.sample);
+    let places = places(repo, &mutants)?;
+    let places = places.into_iter().collect::<Result<Vec<_>>>()?;
     let scratch = Scratch {
         tree: repo.target.join("mutants").join("tree"),
         folder: repo.target.join("mutants"),
@@ -133,7 +232,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Tally> {
         });
         let built = mutants.iter().enumerate().try_for_each(|(index, mutant)| {
             let binary = scratch
-                .grow(repo, mutant)
+                .grow(mutant, &places[index])
                 .with_context(|| format!("mutant {}", mutant.name))?;
             // If nobody receives, the tester has failed and says why.
             drop(builds.send((index, binary)));
@@ -239,7 +338,7 @@ fn healthy(scratch: &Scratch, mutants: &[Mutant], limit: Duration) -> Result<()>
         groups
             .entry(mutant.checker)
             .or_default()
-            .insert((&mutant.package, &mutant.target));
+            .insert((mutant.test_package(), &mutant.target));
     }
     let mut tests = Vec::new();
     for (checker, wanted) in groups {
@@ -252,8 +351,7 @@ fn healthy(scratch: &Scratch, mutants: &[Mutant], limit: Duration) -> Result<()>
                 .with_context(|| format!("{package} has no test target {target}"))?;
             let listed = models::list(binary)?;
             let here = mutants.iter().filter(|mutant| {
-                (mutant.checker, mutant.package.as_str(), mutant.target.as_str())
-                    == (checker, package, target)
+                (mutant.checker, mutant.test_package(), mutant.target.as_str()) == (checker, package, target)
             });
             for test in here.map(|mutant| mutant.test.as_str()).collect::<BTreeSet<_>>() {
                 ensure!(
@@ -369,11 +467,11 @@ impl Scratch {
     }
 
     /// Builds the test of one mutant, keeps the executable under the mutant's name, and restores the source.
-    fn grow(&self, repo: &Repo, mutant: &Mutant) -> Result<Binary> {
-        let (sound, bad) = mutant.texts(repo)?;
-        let file = self.tree.join(&mutant.file);
-        put(&file, bad.as_bytes())?;
-        let wanted = [(mutant.package.as_str(), mutant.target.as_str())];
+    fn grow(&self, mutant: &Mutant, place: &Place) -> Result<Binary> {
+        let file = self.tree.join(&place.file);
+        let sound = fs::read_to_string(&file)?;
+        put(&file, mutant.mutate(&sound, place).as_bytes())?;
+        let wanted = [(mutant.test_package(), mutant.target.as_str())];
         let built = models::build(&self.workshop(mutant.checker), &wanted);
         put(&file, sound.as_bytes())?;
         let binary = built?.pop().context("the test was not built")?;
@@ -397,7 +495,8 @@ fn put(path: &Path, text: &[u8]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bed, put, spread};
+    use super::{Bed, HELP, put, spread};
+    use crate::anchors::Place;
     use crate::models::Checker;
     use std::fs;
 
@@ -419,9 +518,27 @@ mod tests {
             (bed.mutant[0].checker, bed.mutant[0].find.as_str()),
             (Checker::Loom, "x")
         );
+        assert_eq!(bed.mutant[0].test_package(), "p");
+        let bed: Bed = toml::from_str(&format!("{text}test_package='q'\n")).unwrap();
+        assert_eq!(bed.mutant[0].test_package(), "q");
         assert!(
             toml::from_str::<Bed>(&text.replace("why", "reason")).is_err(),
             "a slip of the pen is an error"
+        );
+    }
+
+    #[test]
+    fn the_example_in_the_help_is_a_mutant() {
+        let (_, example) = HELP.split_once("\n\n").unwrap();
+        let (example, _) = example.split_once("\n\n").unwrap();
+        let bed: Bed = toml::from_str(example).unwrap();
+        let place = Place {
+            file: "f".into(),
+            range: 4..33,
+        };
+        assert_eq!(
+            bed.mutant[0].mutate("{ a self.word.store(SET, Release); }", &place),
+            "{ a self.word.store(SET, Relaxed); }"
         );
     }
 

@@ -1,5 +1,6 @@
 //! Files as lines of code and lines of prose: what is a comment, and what is said in it.
 
+use std::ops::Range;
 use std::path::Path;
 
 /// The kind of a piece of a line.
@@ -155,6 +156,28 @@ fn split(text: &str) -> Vec<(Kind, &str)> {
     found
 }
 
+/// The tokens of Rust by their places in `text`: names, numbers, strings, and each sign. White space and
+/// comments are none.
+pub(crate) fn tokens(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let start = at;
+        at = match &bytes[at..] {
+            [b'/', b'/', ..] => at + text[at..].find('\n').unwrap_or(text.len() - at),
+            [b'/', b'*', ..] => block_end(bytes, at),
+            [byte, ..] if byte.is_ascii_whitespace() => at + 1,
+            _ => {
+                at = code_end(bytes, at).1;
+                found.push(start..at);
+                at
+            }
+        };
+    }
+    found
+}
+
 /// The end of a block comment; such comments nest.
 fn block_end(bytes: &[u8], mut at: usize) -> usize {
     let mut depth = 0;
@@ -217,7 +240,7 @@ fn quoted_end(bytes: &[u8], at: usize, quote: u8) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, pieces};
+    use super::{Kind, pieces, tokens};
     use std::path::Path;
 
     fn read(path: &str, text: &str) -> Vec<(usize, Kind, String)> {
@@ -268,5 +291,15 @@ mod tests {
         assert_eq!(kinds("x.toml", text, Kind::Prose), ["# yes", "# also"]);
         assert_eq!(kinds("x.toml", text, Kind::String)[..2], ["\"# no\"", "'#'"]);
         assert_eq!(kinds("x.toml", text, Kind::Code)[4], "#[cfg(x)] knob");
+    }
+
+    #[test]
+    fn tokens_leave_comments_out() {
+        let text = "/// Doc\nf(&'a x, /* no */ r#\"a \"b\"#); // end";
+        let found: Vec<_> = tokens(text).into_iter().map(|range| &text[range]).collect();
+        assert_eq!(
+            found,
+            ["f", "(", "&", "'", "a", "x", ",", "r#\"a \"b\"#", ")", ";"]
+        );
     }
 }

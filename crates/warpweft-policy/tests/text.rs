@@ -79,7 +79,7 @@ fn with<O: Order>(
         .capacity(capacity)
         .yield_to(if local { YieldTo::Local } else { YieldTo::Global })
         .woken(if last { Woken::Last } else { Woken::Waker })
-        .level(level)
+        .rebalance(level)
 }
 
 fn policy() -> impl Strategy<Value = PolicySpec> {

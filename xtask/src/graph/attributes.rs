@@ -3,7 +3,7 @@
 use syn::parse::Parser as _;
 use syn::{Expr, ImplItem, Item, Stmt, TraitItem};
 
-pub(super) fn of_item(item: &Item) -> &[syn::Attribute] {
+pub(crate) fn of_item(item: &Item) -> &[syn::Attribute] {
     match item {
         Item::Const(item) => &item.attrs,
         Item::Enum(item) => &item.attrs,
@@ -24,7 +24,7 @@ pub(super) fn of_item(item: &Item) -> &[syn::Attribute] {
     }
 }
 
-pub(super) fn of_impl_item(item: &ImplItem) -> &[syn::Attribute] {
+pub(crate) fn of_impl_item(item: &ImplItem) -> &[syn::Attribute] {
     match item {
         ImplItem::Const(item) => &item.attrs,
         ImplItem::Fn(item) => &item.attrs,
@@ -70,7 +70,7 @@ fn of_expression(expression: &Expr) -> &[syn::Attribute] {
 }
 
 /// The name that an item gives to its module, if it gives one.
-pub(super) fn name_of(item: &Item) -> Option<(&syn::Ident, &syn::Visibility)> {
+pub(crate) fn name_of(item: &Item) -> Option<(&syn::Ident, &syn::Visibility)> {
     Some(match item {
         Item::Const(item) => (&item.ident, &item.vis),
         Item::Enum(item) => (&item.ident, &item.vis),

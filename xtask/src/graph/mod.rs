@@ -19,7 +19,7 @@
 //! Code for one system or one checker is read in each of its variants. Calls of methods are not seen: an
 //! `impl` block in another file than its type leads to the type, and nothing leads to the block.
 
-mod attributes;
+pub(crate) mod attributes;
 pub(crate) mod circles;
 mod tree;
 

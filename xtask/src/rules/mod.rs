@@ -10,7 +10,7 @@ mod widths;
 mod words;
 
 use crate::repo::Repo;
-use crate::{mutants, run};
+use crate::{mutants, run, tests_index};
 use anyhow::Result;
 
 /// A rule and what it says; it lists what breaks it.
@@ -18,7 +18,7 @@ type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
 /// Checks all rules and lists what breaks them.
 pub(crate) fn run(repo: &Repo) -> Result<()> {
-    let rules: [Rule; 9] = [
+    let rules: [Rule; 10] = [
         ("files are short", lengths::check),
         ("comments and documents are narrow", widths::check),
         ("retired words are gone", words::check),
@@ -28,6 +28,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         ("links lead somewhere", links::check),
         ("files that documents name exist", named_files::check),
         ("mutants fit their sources", mutants::fit),
+        ("the index of tests is current", tests_index::check),
     ];
     let mut complaints = Vec::new();
     for (name, rule) in rules {

@@ -258,7 +258,7 @@ impl<'a> Parser<'a> {
                     _ => return Err(self.unknown(value, WOKENS)),
                 }
             }
-            "level" => axes.level = self.level(value)?,
+            "rebalance" => axes.rebalance = self.level(value)?,
             other => return Err(self.error(name, format!("`{other}=` is not an option"), OPTIONS)),
         }
         Ok(())

@@ -125,7 +125,7 @@ pub(crate) struct Axes {
     pub(crate) capacity: usize,
     pub(crate) yield_to: YieldTo,
     pub(crate) woken: Woken,
-    pub(crate) level: Rebalance,
+    pub(crate) rebalance: Rebalance,
 }
 
 impl fmt::Display for Overflow {
@@ -203,7 +203,14 @@ impl fmt::Display for Rebalance {
 impl Axes {
     /// The options of a policy's text, in the order in which it is printed.
     const OPTIONS: [&str; 8] = [
-        "steal", "victims", "help", "overflow", "capacity", "yield", "woken", "level",
+        "steal",
+        "victims",
+        "help",
+        "overflow",
+        "capacity",
+        "yield",
+        "woken",
+        "rebalance",
     ];
     /// Of these, the ones that are printed whatever they say.
     const ALWAYS: [&str; 4] = ["steal", "overflow", "capacity", "yield"];
@@ -218,7 +225,7 @@ impl Axes {
             "capacity" => self.capacity.to_string(),
             "yield" => self.yield_to.to_string(),
             "woken" => self.woken.to_string(),
-            "level" => self.level.to_string(),
+            "rebalance" => self.rebalance.to_string(),
             _ => return None,
         })
     }

@@ -118,7 +118,7 @@ impl<O: Order> Policy for Stealing<O> {
                 me,
                 victims: VictimOrder::of(me, axes.victims, env),
                 amount: AdaptiveAmount::new(axes.steal),
-                rebalancer: Rebalancer::new(axes.level, me),
+                rebalancer: Rebalancer::new(axes.rebalance, me),
                 spared: vec![None; env.workers].into(),
                 searches: 0,
                 turn: 0,
@@ -221,7 +221,7 @@ impl<O: Order> Policy for Stealing<O> {
         }
         // Mostly so: a worker that is busy with its own.
         if !came_home && is_nothing_shared(shared, local) {
-            return level(shared, local, cx).or_else(|| local.queue.passed_over());
+            return rebalance(shared, local, cx).or_else(|| local.queue.passed_over());
         }
         by_turns(shared, local, came_home, cx)
     }
@@ -332,7 +332,7 @@ fn run_requests<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally
 
 /// The oldest task of one other worker, if it is time to look at one, and that has clearly more than this
 /// one, which has some.
-fn level<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+fn rebalance<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
     if !local.rebalancer.is_due() || local.queue.is_empty() {
         return None;
     }
@@ -359,7 +359,7 @@ fn by_turns<O: Order>(
         3 => local.queue.passed_over(),
         4 => match shared.help_requests.asked_by(local.me, &mut local.kept) {
             Some(busy) => steal(&shared.thieves[busy], &mut local.queue, local.amount.amount(), cx),
-            None => level(shared, local, cx),
+            None => rebalance(shared, local, cx),
         },
         // A worker that is in a long task does not look after what has come home to it.
         _ => shared.queues.affine.pop_by_turns(turn / PLACES),

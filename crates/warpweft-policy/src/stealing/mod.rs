@@ -115,7 +115,7 @@ impl<O: Order> Stealing<O> {
             YieldTo::Local
         },
         woken: Woken::Waker,
-        level: Rebalance::Off,
+        rebalance: Rebalance::Off,
     };
 
     /// How many tasks a thief takes at once. Once in eight searches it is one, whatever this says: where
@@ -176,8 +176,8 @@ impl<O: Order> Stealing<O> {
     /// are as fast as each other, and queues longer than 48 tasks. The price: tasks that wake each other are
     /// torn apart, and what the one worker had in its cache the other one has not. 16 is a good N.
     #[must_use]
-    pub fn level(mut self, level: Rebalance) -> Self {
-        self.axes.level = level;
+    pub fn rebalance(mut self, rebalance: Rebalance) -> Self {
+        self.axes.rebalance = rebalance;
         self
     }
 

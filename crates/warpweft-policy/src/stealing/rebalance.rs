@@ -191,7 +191,7 @@ mod tests {
     /// Whatever the queues were, they are level soon, stay so, and then each task has its share.
     fn levels<O: Order>(order: O, queues: &[usize], every: usize, why: Why, capacity: usize) {
         let policy = Stealing::with_order(order)
-            .level(Rebalance::Every(n(every)))
+            .rebalance(Rebalance::Every(n(every)))
             .capacity(capacity);
         let (workers, tasks) = (queues.len(), queues.iter().sum::<usize>());
         let mut mill = Mill::new(&policy, queues, why);
@@ -236,7 +236,11 @@ mod tests {
     #[test]
     fn what_is_nearly_level_is_left_alone() {
         for queues in [[1, LEAST], [50, 50 + LEAST - 1], [320, 339], [3, 2]] {
-            let mut mill = Mill::new(&Fifo::new().level(Rebalance::Every(n(1))), &queues, Why::Yielded);
+            let mut mill = Mill::new(
+                &Fifo::new().rebalance(Rebalance::Every(n(1))),
+                &queues,
+                Why::Yielded,
+            );
             mill.run(10_000);
             assert_eq!((mill.levelled(), mill.queues()), (0, queues.to_vec()));
         }
@@ -244,13 +248,17 @@ mod tests {
 
     #[test]
     fn who_is_not_told_to_never_levels() {
-        let mut off = Mill::new(&Fifo::new().level(Rebalance::Off), &[10, 300], Why::Yielded);
+        let mut off = Mill::new(&Fifo::new().rebalance(Rebalance::Off), &[10, 300], Why::Yielded);
         off.run(50_000);
         assert_eq!(off.queues(), [10, 300]);
         let mut usual = Mill::new(&Fifo::new(), &[10, 300], Why::Yielded);
         usual.run(50_000);
         assert_eq!((usual.levelled(), usual.queues()), (0, vec![10, 300]));
-        let mut asked = Mill::new(&Lifo::new().level(Rebalance::Every(n(1))), &[10, 300], Why::Woken);
+        let mut asked = Mill::new(
+            &Lifo::new().rebalance(Rebalance::Every(n(1))),
+            &[10, 300],
+            Why::Woken,
+        );
         asked.run(50_000);
         assert!(is_level(&asked.queues()), "{:?}", asked.queues());
     }
@@ -259,7 +267,7 @@ mod tests {
     /// overdue has every other turn.
     #[test]
     fn what_is_taken_runs_at_once_beside_what_comes_from_outside() {
-        let mut pool = Pool::new(&Fifo::new().level(Rebalance::Every(n(1))), 2);
+        let mut pool = Pool::new(&Fifo::new().rebalance(Rebalance::Every(n(1))), 2);
         pool.spawn(0, 0..100);
         pool.spawn(1, 100..110);
         let poll_global = |pool: &mut Pool<Fifo>| pool.run(1, Fifo::poll_global);
@@ -283,7 +291,7 @@ mod tests {
     /// It is not overdue, for a worker that has nothing; the search that follows takes more.
     #[test]
     fn who_has_nothing_does_not_level() {
-        let mut pool = Pool::new(&Fifo::new().level(Rebalance::Every(n(5))), 2);
+        let mut pool = Pool::new(&Fifo::new().rebalance(Rebalance::Every(n(5))), 2);
         pool.spawn(0, 0..100);
         pool.spawn(1, [100]);
         // The time comes while it has something, and something from outside has its turn.
@@ -299,7 +307,11 @@ mod tests {
 
     #[test]
     fn a_lone_worker_has_nobody_to_level_with() {
-        let mut mill = Mill::new(&Fifo::new().level(Rebalance::Every(n(1))), &[300], Why::Yielded);
+        let mut mill = Mill::new(
+            &Fifo::new().rebalance(Rebalance::Every(n(1))),
+            &[300],
+            Why::Yielded,
+        );
         mill.run(1_000);
         assert_eq!(mill.levelled(), 0);
     }

@@ -29,7 +29,7 @@ fn keeps<O: Order>(order: O, (busy, most, global, last, capacity, level): Case) 
         .woken(if last { Woken::Last } else { Woken::Waker })
         .steal(StealAmount::Adaptive)
         .victims(Victims::Adaptive)
-        .level(level.map_or(Rebalance::Off, |looks| Rebalance::Every(n(looks))))
+        .rebalance(level.map_or(Rebalance::Off, |looks| Rebalance::Every(n(looks))))
         .capacity(capacity);
     keeps_its_bound(&policy, busy, most, false, |others, workers| {
         policy.steps(others, workers)

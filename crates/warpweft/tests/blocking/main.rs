@@ -1,0 +1,19 @@
+//! Code that blocks or waits without awaiting: in a worker, and on the pool for blocking code.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "outside the checkers the system's own threads are what is tested against"
+)]
+
+#[path = "../support/everywhere.rs"]
+mod everywhere;
+#[path = "../support/matrix.rs"]
+mod matrix;
+#[path = "../support/waits.rs"]
+mod waits;
+
+mod direct_waits;
+mod in_place;
+mod nested_waits;
+mod spawn_blocking;
+mod wait_anywhere;

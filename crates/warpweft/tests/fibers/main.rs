@@ -1,0 +1,10 @@
+//! Fibers: their waits, their turns, fibers on the same worker, and the fast paths.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+
+#[path = "../support/everywhere.rs"]
+mod everywhere;
+
+mod fast_paths;
+mod in_turn;
+mod spawn_local;
+mod waiting;

@@ -1,0 +1,12 @@
+//! Fork-join: joins and scopes of closures and of futures, parallel streams.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+
+#[path = "../support/everywhere.rs"]
+mod everywhere;
+
+mod join_async;
+mod join_panics;
+mod joins;
+mod scoped_futures;
+mod scopes;
+mod streams;

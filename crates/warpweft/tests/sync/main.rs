@@ -1,0 +1,10 @@
+//! Channels, locks, permits and events.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+
+#[path = "../support/everywhere.rs"]
+mod everywhere;
+#[path = "../support/polls.rs"]
+mod polls;
+
+mod channels;
+mod locks;

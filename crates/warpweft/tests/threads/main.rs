@@ -1,0 +1,10 @@
+//! Threads of a pool: their numbers, their CPUs, and workers that are stuck.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+
+#[path = "../support/everywhere.rs"]
+#[allow(dead_code, reason = "the other binaries need all of it")]
+mod everywhere;
+
+mod pinning;
+mod stuck;
+mod worker_numbers;
