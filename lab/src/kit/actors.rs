@@ -1,4 +1,4 @@
-//! Concurrent programs of the old kind, a task per actor: rings, buffers, chains, a city; and tasks alone,
+//! Concurrent programs of the old kind, a task per actor: token rings, buffers, chains, a city; and tasks alone,
 //! pictures, products.
 //!
 //! They are the test suite with which Negele, Friedrich, Oh and Egger compare a cooperative scheduler with

@@ -146,8 +146,8 @@ impl Window {
         self.count_in_groups(pool, slots, 1, first, task)
     }
 
-    /// The same where a number of neighbours are started together: a leader as usual, who starts them beside
-    /// itself and ends.
+    /// The same where a number of neighbours are started together: a leader as usual, which starts them
+    /// beside itself and ends.
     pub(crate) fn count_in_groups<P, F>(
         self,
         pool: &P,

@@ -63,14 +63,14 @@ struct Shared {
     outside: Injector<Job>,
     asleep: AtomicUsize,
     ended: AtomicBool,
-    bed: Mutex<()>,
-    bell: Condvar,
+    sleepers: Mutex<()>,
+    pushed: Condvar,
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, ()> {
         // It guards no data.
-        self.bed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes a worker, if any sleeps, after something was pushed.
@@ -80,20 +80,19 @@ impl Shared {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) > 0 {
             drop(self.lock());
-            self.bell.notify_one();
+            self.pushed.notify_one();
         }
     }
 
     /// Sleeps, unless there is something to do.
     fn sleep(&self) {
-        let bed = self.lock();
+        let guard = self.lock();
         self.asleep.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let idle = self.outside.is_empty() && self.stealers.iter().all(Stealer::is_empty);
         if idle && !self.ended.load(Ordering::Relaxed) {
-            // A push from now on notifies after the lock was given back. A poisoned lock
-            // guards nothing.
-            drop(self.bell.wait(bed));
+            // A push from now on notifies after the lock was given back. A poisoned lock guards nothing.
+            drop(self.pushed.wait(guard));
         }
         self.asleep.fetch_sub(1, Ordering::Relaxed);
     }
@@ -207,8 +206,8 @@ impl Pool {
             outside: Injector::new(),
             asleep: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
-            bed: Mutex::new(()),
-            bell: Condvar::new(),
+            sleepers: Mutex::new(()),
+            pushed: Condvar::new(),
         }));
         let mut pool = Self {
             shared,
@@ -239,7 +238,7 @@ impl Drop for Pool {
         self.shared.ended.store(true, Ordering::Relaxed);
         // After the lock every worker either sees the end or is notified.
         drop(self.shared.lock());
-        self.shared.bell.notify_all();
+        self.shared.pushed.notify_all();
         for thread in self.threads.drain(..) {
             // A thread that panicked has said so; there is nothing to add.
             drop(thread.join());

@@ -65,8 +65,8 @@ impl Spots {
         gift: usize,
     ) {
         let spot = &self.0[random.usize(..self.0.len())].0;
-        // Ordering: AcqRel: a spot that was cleared after the end was told tells it on; see `clear`. What a
-        // slot is given it sees since it is unparked after that.
+        // Ordering: AcqRel: a spot that was cleared after the end passes the end on; see `clear`. A slot sees
+        // its gift since it is unparked after that.
         let found = spot.swap(slot + 1, Ordering::AcqRel);
         if found != 0 {
             let found = &bench.slots[found - 1];

@@ -90,7 +90,7 @@ impl Program for Plan {
 
     fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let (jobs, n) = (pool.jobs(), self.n);
-        let bell: &'static Bell = Box::leak(Box::new(Bell::default()));
+        let event: &'static ThreadEvent = Box::leak(Box::new(ThreadEvent::default()));
         let lane = Lane::leaked(base(), 0);
 
         let before = resident_bytes();
@@ -98,16 +98,16 @@ impl Program for Plan {
         pool.start(move || {
             for _ in 0..n {
                 jobs.launch(move || {
-                    bell.wait();
+                    event.wait();
                     lane.count();
                 });
             }
         });
-        let create = until(start, || bell.waiting() == n);
+        let create = until(start, || event.waiting() == n);
         let bytes = grown(before);
 
         let start = Instant::now();
-        pool.start(move || bell.ring());
+        pool.start(move || event.set());
         let wake = until(start, || lane.done() == n);
         self.outcome(&Stages { create, wake, bytes }, lane.done())
     }
@@ -158,17 +158,17 @@ fn grown(before: Option<u64>) -> Option<u64> {
 
 /// The event of threads: a condition variable.
 #[derive(Default)]
-struct Bell {
+struct ThreadEvent {
     state: Mutex<(bool, u64)>,
-    rung: Condvar,
+    changed: Condvar,
 }
 
-impl Bell {
+impl ThreadEvent {
     fn wait(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.1 += 1;
         while !state.0 {
-            state = self.rung.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -176,8 +176,8 @@ impl Bell {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    fn ring(&self) {
+    fn set(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).0 = true;
-        self.rung.notify_all();
+        self.changed.notify_all();
     }
 }

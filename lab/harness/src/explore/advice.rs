@@ -125,7 +125,7 @@ fn verdict<'a>(session: &Session, cells: &[&'a CellRuns], objective: Objective) 
     })
 }
 
-/// The sentence for when no objective tells any two policies apart.
+/// The sentence for when no objective distinguishes any two policies.
 fn no_difference(
     session: &Session,
     fastest: &Verdict<'_>,

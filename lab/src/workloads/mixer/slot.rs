@@ -5,8 +5,8 @@
 //!   writer ── put, if it is empty ──▶ [ full? | place ] ── take, if it is full ──▶ reader
 //! ```
 //!
-//! Only the writer sets `full`, and only the reader clears it, so what either sees of its own turn stays
-//! true until it acts. The lock around the place is there for the compiler and is never contended.
+//! Only the writer sets `full`, and only the reader clears it, so what either sees at its turn stays true
+//! until it acts. The lock around the place is there for the compiler and is never contended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};

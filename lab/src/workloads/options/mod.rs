@@ -1,5 +1,5 @@
-//! *options*: thirty thousand European options, priced on binomial lattices; each step in time is a task of
-//! its own, which spawns the next.
+//! *options*: thirty thousand European options, priced on binomial lattices; each step in time is a task,
+//! which spawns the next.
 //!
 //! ```text
 //!  light   leaves ─▶ step ─▶ … 20 …   ─▶ step: the price
