@@ -1,5 +1,5 @@
-//! Concurrent programs of the old kind, a task per actor: token rings, buffers, chains, a city; and tasks alone,
-//! pictures, products.
+//! Concurrent programs of the old kind, a task per actor: token rings, buffers, chains, a city; and tasks
+//! alone, pictures, products.
 //!
 //! They are the test suite with which Negele, Friedrich, Oh and Egger compare a cooperative scheduler with
 //! two operating systems ("On the Design and Implementation of an Efficient Lock-Free Scheduler", section 5),
