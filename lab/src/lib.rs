@@ -6,6 +6,7 @@
 //!  idioms/     what a workload asks of a runtime
 //!  peers/      a file each: a runtime, and what the idioms are called there
 //!  kit/        what several workloads share
+//!  program     a workload's trait; `registered` joins it with the contestants for the harness
 //!  harness/    a crate that knows neither: processes, rounds, statistics, tables, pages, the command line
 //! ```
 //!

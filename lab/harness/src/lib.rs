@@ -1,6 +1,16 @@
 #![forbid(unsafe_code)]
 #![doc = include_str!("../README.md")]
 
+// The floors, from the top; a file imports from lower ones only. `xtask/rooms.toml` holds the whole list.
+//
+//  cli        reads the command line
+//  commands   bench, compare, explore, list, results: each with its arguments
+//  pages      report; args, which turns shared arguments into jobs
+//  figures    measured, table, frontier, summary
+//  runs       session, isolate, progress
+//  traits     lab, workload
+//  data       record, params, plan, machine, stats, latency, text, output, probe, error
+
 mod args;
 mod bench;
 mod cli;

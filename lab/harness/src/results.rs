@@ -15,7 +15,7 @@ use crate::plan::Measurement;
 use crate::session::{Job, Session};
 use crate::summary::Row;
 use crate::table;
-use crate::text::{nanos, si, times};
+use crate::text::{nanos, si};
 
 /// `results`.
 #[derive(Args, Debug)]
@@ -125,10 +125,7 @@ fn markdown(one: &Measurement, session: &Session, rows: &[Row], unit: &str, line
     for row in rows {
         let mut cells = vec![row.title(), row.workers.to_string()];
         cells.push(row.median_throughput().map_or_else(|| String::from("–"), si));
-        cells.push(row.over_best_peer.map_or_else(String::new, |ratio| {
-            let mark = if ratio.is_shown() { "" } else { "~" };
-            format!("{mark}{}", times(ratio.median))
-        }));
+        cells.push(row.over_best_peer.map_or_else(String::new, table::ratio));
         if latency {
             cells.extend([0, 1].map(|at| {
                 row.latency
@@ -136,8 +133,7 @@ fn markdown(one: &Measurement, session: &Session, rows: &[Row], unit: &str, line
             }));
         }
         for measure in one.measures {
-            let value = row.measures.iter().find(|(name, _)| name == measure);
-            cells.push(value.map_or_else(String::new, |(_, value)| si(*value)));
+            cells.push(row.measure(measure).map_or_else(String::new, si));
         }
         cells.push(row.runs.to_string());
         if wins(row, rows) {

@@ -74,6 +74,12 @@ impl Row {
         self.latency.map(|latency| latency[1].median)
     }
 
+    /// A further figure by its name.
+    pub(crate) fn measure(&self, wanted: &str) -> Option<f64> {
+        let found = self.measures.iter().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| *value)
+    }
+
     /// The median throughput.
     pub(crate) fn median_throughput(&self) -> Option<f64> {
         self.throughput.map(|throughput| throughput.median)

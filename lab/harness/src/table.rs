@@ -126,8 +126,7 @@ fn figures(rows: &[Row], unit: &str, has_latency: bool, measures: &[String]) -> 
             }
         }
         for measure in measures {
-            let value = row.measures.iter().find(|(name, _)| name == measure);
-            cells.push(value.map_or_else(String::new, |(_, value)| si(*value)));
+            cells.push(row.measure(measure).map_or_else(String::new, si));
         }
         cells.push(row.runs.to_string());
         let remarks: Vec<&str> = [
@@ -144,7 +143,7 @@ fn figures(rows: &[Row], unit: &str, has_latency: bool, measures: &[String]) -> 
 }
 
 /// A ratio, with a tilde if the pairs do not show that it is not 1.
-fn ratio(ratio: Ratio) -> String {
+pub(crate) fn ratio(ratio: Ratio) -> String {
     let mark = if ratio.is_shown() { "" } else { "~" };
     format!("{mark}{}", times(ratio.median))
 }

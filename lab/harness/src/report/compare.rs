@@ -140,9 +140,8 @@ fn figures(html: &mut String, one: &Compared) {
             }
         }
         for measure in &measures {
-            let value = row.measures.iter().find(|(name, _)| name == measure);
-            let text = value.map_or_else(String::new, |(_, value)| si(*value));
-            put(html, format_args!("<td>{text}"));
+            let value = row.measure(measure).map_or_else(String::new, si);
+            put(html, format_args!("<td>{value}"));
         }
         put(
             html,

@@ -13,11 +13,6 @@ struct Place<'a> {
     rows: Vec<&'a Row>,
 }
 
-fn measure(row: &Row, wanted: &str) -> Option<f64> {
-    let found = row.measures.iter().find(|(name, _)| name == wanted);
-    found.map(|(_, value)| *value)
-}
-
 /// Speed-up over the classic with one worker, over workers; `None` if nothing was to be hidden.
 pub(super) fn over_workers(rows: &[Row], series: &[Series]) -> Option<String> {
     let counts = worker_counts(rows);
@@ -53,13 +48,13 @@ pub(super) fn over_latency(
 /// the greatest.
 fn chart(places: &[Place<'_>], series: &[Series], title: &str) -> Option<String> {
     let ideals = places.iter().map(|place| {
-        let ideals = place.rows.iter().filter_map(|row| measure(row, "ideal_speed_up"));
+        let ideals = place.rows.iter().filter_map(|row| row.measure("ideal_speed_up"));
         ideals.max_by(f64::total_cmp)
     });
     let ideals: Vec<Option<f64>> = ideals.collect();
     let all = places.iter().flat_map(|place| &place.rows);
     let tops: Vec<f64> = all
-        .filter_map(|row| measure(row, "speed_up"))
+        .filter_map(|row| row.measure("speed_up"))
         .chain(ideals.iter().flatten().copied())
         .collect();
     if tops.is_empty() {
@@ -76,7 +71,7 @@ fn chart(places: &[Place<'_>], series: &[Series], title: &str) -> Option<String>
     for one in series {
         let speed_up = |place: &Place<'_>| {
             let row = place.rows.iter().find(|row| row.contestant == one.name)?;
-            measure(row, "speed_up")
+            row.measure("speed_up")
         };
         let found: Vec<(usize, f64)> = places
             .iter()

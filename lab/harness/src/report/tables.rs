@@ -98,11 +98,8 @@ pub(super) fn figures(page: &Measured, series: &[Series]) -> String {
             }
         }
         for measure in &measures {
-            let value = row.measures.iter().find(|(name, _)| name == measure);
-            put(
-                &mut html,
-                format_args!("<td>{}", value.map_or_else(String::new, |(_, value)| si(*value))),
-            );
+            let value = row.measure(measure).map_or_else(String::new, si);
+            put(&mut html, format_args!("<td>{value}"));
         }
         put(
             &mut html,
