@@ -1,5 +1,5 @@
-//! Lists what registers itself: each file or folder of `src/workloads` and of `src/peers` becomes a module, and each
-//! `impl Program for …` and `impl Contestant for …` in it an entry of the list.
+//! Lists what registers itself: each file or folder of `src/workloads` and of `src/peers` becomes a module,
+//! and each `impl Program for …` and `impl Contestant for …` in it an entry of the list.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

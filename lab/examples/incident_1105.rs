@@ -2,9 +2,9 @@
 //! pools»: the calls of a loop in one pool install a loop in another pool, and wait for it.
 //!
 //! On rayon the waiting worker begins further calls of the outer loop on top of the one that waits: what that
-//! one holds in the thread (a borrowed thread-local, a lock) they find held, and it goes on when they have
+//! one holds in the thread (a borrowed thread-local, a lock) they find held, and it continues when they have
 //! ended. On Warpweft nothing begins on top. On both, more calls are under way than the outer pool has
-//! workers, and whatever memory they hold: who wants to bound that needs a semaphore.
+//! workers, and whatever memory they hold: a semaphore can bound that.
 
 mod support;
 

@@ -5,9 +5,9 @@
 //! wants the lock that the frame below holds. The lock will never be free. In the issue the jobs are the
 //! calls of an outer parallel loop; here they come from outside, which makes the moment certain.
 //!
-//! On Warpweft nothing runs on top of that frame, but it needs a worker to go on, and a lock of the standard
-//! library blocks workers: no more jobs may wait in it than the pool has workers to spare. With three jobs at
-//! a time, two workers can be blocked both, and that hangs, too.
+//! On Warpweft nothing runs on top of that frame, but it needs a worker to continue, and a lock of the
+//! standard library blocks workers: no more jobs may wait in it than the pool has workers to spare. With
+//! three jobs at a time, two workers can be blocked both, and that hangs, too.
 
 mod support;
 

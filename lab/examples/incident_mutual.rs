@@ -73,7 +73,7 @@ fn answer(rounds: impl Iterator<Item = (u64, u64)>) -> Answer {
     Ok(format!("{ROUNDS} joins"))
 }
 
-/// A place for one number, and for whoever waits for it.
+/// A place for one number, and for the thread that waits for it.
 #[derive(Default)]
 struct Slot(Mutex<(Option<u64>, Option<Waker>)>);
 

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use warpweft_lab::prelude::*;
-use warpweft_lab::program::registered;
+use warpweft_lab::registered;
 
 /// How many numbers.
 pub(crate) struct Squares(u64);

@@ -1,4 +1,4 @@
-//! What `compare` compares, line by line.
+//! The lines of `compare`.
 
 use harness::{Line, Published};
 

@@ -6,6 +6,7 @@
 //!  idioms/     what a workload asks of a runtime
 //!  peers/      a file each: a runtime, and what the idioms are called there
 //!  kit/        what several workloads share
+//!  program     a workload's trait; `registered` joins it with the contestants for the harness
 //!  harness/    a crate that knows neither: processes, rounds, statistics, tables, pages, the command line
 //! ```
 //!
@@ -17,14 +18,16 @@ pub mod kit;
 pub mod peers;
 pub mod program;
 pub mod published;
+mod registered;
 pub mod results;
 pub mod workloads;
 
 use harness::{Lab, Workload};
 
 pub use harness;
+pub use registered::registered;
 
-/// What the file of a workload needs: `use warpweft_lab::prelude::*`.
+/// The names that the file of a workload needs: `use warpweft_lab::prelude::*`.
 pub mod prelude {
     pub use harness::{
         About, Asked, Caveat, FileFlag, Files, LabError, Outcome, Param, Params, Request, Variant, params,

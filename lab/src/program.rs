@@ -1,9 +1,9 @@
-//! A workload of this laboratory: written once for each idiom that can express it.
+//! A workload of this laboratory: written once for each idiom that can express it. A contestant runs it;
+//! [`crate::registered()`] joins the two for the harness.
 
-use std::marker::PhantomData;
 use std::net::SocketAddr;
 
-use harness::{About, Asked, Caveat, Counters, LabError, Outcome, Params, Request, Workload};
+use harness::{About, Asked, Caveat, Counters, LabError, Outcome, Params, Request};
 
 use crate::idioms::channels::{Actors, Promises, Sleeps};
 use crate::idioms::forks::{ForkPool, ScopePool};
@@ -11,14 +11,13 @@ use crate::idioms::mixed::MixedPool;
 use crate::idioms::parks::Parks;
 use crate::idioms::remote::RemotePool;
 use crate::idioms::{HttpPool, Idiom, JobPool, JoinApi, TaskPool};
-use crate::peers;
 
 /// Parts of a workload that may have their own pools, where a policy describes several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parts {
     /// It has none.
     None,
-    /// What takes long may be a stage behind the others.
+    /// The part that takes long may be a stage behind the others.
     Stages,
     /// So may what comes last, or a pool takes whole keys; no stage has a bound.
     StagesAndSilos,
@@ -26,7 +25,7 @@ pub enum Parts {
 
 /// A program with its parameters, ready to run. The type is the workload; its methods are the idioms.
 pub trait Program: Sized + 'static {
-    /// What users read about it, and what they can set.
+    /// Its description, with the parameters that can be set.
     const ABOUT: About;
 
     /// Reads the parameters and the files; computes reference results.
@@ -43,7 +42,7 @@ pub trait Program: Sized + 'static {
     /// few more.
     const ALSO: &[&str] = &[];
 
-    /// What a reader of these contestants' figures must know.
+    /// Remarks that a reader of these contestants' figures must know.
     const CAVEATS: &[(&str, Caveat)] = &[];
 
     /// The contestants that cannot run it, besides those that lack the idiom, and why.
@@ -62,7 +61,7 @@ pub trait Program: Sized + 'static {
         None
     }
 
-    /// See [`Workload::settle`].
+    /// See [`harness::Workload::settle`].
     ///
     /// # Errors
     ///
@@ -71,11 +70,11 @@ pub trait Program: Sized + 'static {
         Ok(())
     }
 
-    /// See [`Workload::fit`].
+    /// See [`harness::Workload::fit`].
     fn fit(_request: &mut Request) {}
 
-    /// Why this contestant cannot run it, where that depends on more than its name; see
-    /// [`Workload::refusal`].
+    /// Returns the reason if this contestant cannot run it, where that depends on more than its name; see
+    /// [`harness::Workload::refusal`].
     ///
     /// # Errors
     ///
@@ -84,12 +83,12 @@ pub trait Program: Sized + 'static {
         Ok(None)
     }
 
-    /// See [`Workload::caveat`]; those of [`Program::CAVEATS`], unless it depends on more.
+    /// See [`harness::Workload::caveat`]; those of [`Program::CAVEATS`], unless it depends on more.
     fn caveat(request: &Request) -> Option<Caveat> {
         of(Self::CAVEATS, &request.runtime)
     }
 
-    /// See [`Workload::facts`].
+    /// See [`harness::Workload::facts`].
     fn facts(_request: &Request) -> Vec<(&'static str, String)> {
         Vec::new()
     }
@@ -163,13 +162,13 @@ pub trait Program: Sized + 'static {
         Err(not_for("a server of another process"))
     }
 
-    /// What another process measured, judged as its own runs are.
+    /// Judges what another process measured, as its own runs are.
     fn judged(&self, outcome: Outcome) -> Outcome {
         outcome
     }
 }
 
-/// What a table says of a contestant.
+/// Returns the entry of a contestant in a table.
 pub(crate) fn of<T: Copy>(table: &[(&str, T)], runtime: &str) -> Option<T> {
     table
         .iter()
@@ -196,70 +195,4 @@ pub(crate) fn measured<P: Program>(
     let mut outcome = run(program)?;
     outcome.counters = counters().map(|after| after.since(&before));
     Ok(outcome)
-}
-
-/// A program as the harness sees it.
-struct Registered<P>(PhantomData<fn() -> P>);
-
-/// The program as the harness sees it: what [`crate::lab`] takes.
-pub const fn registered<P: Program>() -> &'static dyn Workload {
-    &Registered::<P>(PhantomData)
-}
-
-impl<P: Program> Workload for Registered<P> {
-    fn about(&self) -> &About {
-        &const { explored(P::ABOUT) }
-    }
-
-    fn run(&self, request: &Request) -> Result<Outcome, LabError> {
-        peers::play(request, &P::load(request)?)
-    }
-
-    fn settle(&self, asked: &mut Asked<'_>) -> Result<(), LabError> {
-        P::settle(asked)
-    }
-
-    fn fit(&self, request: &mut Request) {
-        P::fit(request);
-        if let Some(peer) = peers::named(&request.runtime) {
-            peer.fit(request, P::idiom(&request.params));
-        }
-    }
-
-    fn refusal(&self, request: &Request) -> Result<Option<String>, LabError> {
-        if let Some(reason) = P::refusal(request)?.or_else(|| of(P::REFUSALS, &request.runtime)) {
-            return Ok(Some(reason.to_owned()));
-        }
-        let Some(peer) = peers::named(&request.runtime) else {
-            return Ok(None);
-        };
-        if let Some(reason) = peer.refusal(request, P::idiom(&request.params), P::PARTS)? {
-            return Ok(Some(reason));
-        }
-        let lacks = || peer.lacks(P::idiom(&request.params)).map(str::to_owned);
-        let plays = P::ALSO.contains(&peer.info().name) && P::idiom(&request.params) != Idiom::Scope;
-        Ok(if plays { None } else { lacks() }.or_else(|| peer.missing()))
-    }
-
-    fn caveat(&self, request: &Request) -> Option<Caveat> {
-        let of_peer = || peers::named(&request.runtime)?.caveat(P::idiom(&request.params));
-        P::caveat(request).or_else(of_peer)
-    }
-
-    fn facts(&self, request: &Request) -> Vec<(&'static str, String)> {
-        P::facts(request)
-    }
-}
-
-/// What `explore` measures unless the workload says so: this runtime, and those that one would take instead
-/// of it.
-const fn explored(about: About) -> About {
-    if about.explored.is_empty() {
-        About {
-            explored: &["warpweft", "rayon", "tokio"],
-            ..about
-        }
-    } else {
-        about
-    }
 }

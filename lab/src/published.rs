@@ -1,4 +1,5 @@
-//! What others published about the same programs, on their machines: for the shape of it, not for the digits.
+//! Figures that others published about the same programs, on their machines: for the shape, not for the
+//! digits.
 
 use harness::Published;
 

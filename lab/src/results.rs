@@ -1,4 +1,4 @@
-//! What `results` measures: the tables of `docs/RESULTS.md`.
+//! The measurements of `results`: the tables of `docs/RESULTS.md`.
 
 use harness::Measurement;
 

@@ -138,7 +138,7 @@ fn all_contestants_compute_the_same() {
         .collect();
     let head = b"P5\n41 41\n255\n";
     assert!(pictures[0].starts_with(head) && pictures[0].len() == head.len() + 41 * 41);
-    // The set is there, and so is what lies around it.
+    // The set is there, and so is what is around it.
     assert!(pictures[0].contains(&0) && pictures[0].contains(&241));
     assert!(pictures.iter().all(|picture| *picture == pictures[0]));
 }
@@ -151,7 +151,7 @@ fn goroutines_play_them_if_there_is_go() {
 #[test]
 fn virtual_threads_play_them_if_there_is_java() {
     elsewhere("java", 2, &SMALL);
-    // Locks, and all that is as small as can be; with one carrier nobody else goes on for one that spins.
+    // Locks, and all that is as small as can be; with one carrier no other runs while one spins.
     let least = [
         "lock/local n=1000",
         "lock/global n=1000",

@@ -31,7 +31,7 @@ fn a_comparison_writes_a_page_with_what_was_published() {
     ] {
         assert!(page.contains(part), "{part} is missing");
     }
-    // What was published about the programs stands there once, and what is about other comparisons does not.
+    // What was published about the programs is there once, and what is about other comparisons does not.
     assert_eq!(page.matches("Negele").count(), 1);
     assert!(!page.contains("68.4 µs"));
     for foreign in ["<script", "http://", "https://", "src=", "NaN", "inf "] {

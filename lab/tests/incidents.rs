@@ -23,8 +23,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Whoever takes longer hangs. The programs yield to other threads 160 000 times, and where others have work
-/// for the processors each time may take milliseconds.
+/// A program that takes longer hangs. The programs yield to other threads 160 000 times, and where others
+/// have work for the processors each time may take milliseconds.
 const LIMIT: Duration = Duration::from_secs(900);
 
 /// Runs a program with 1, 2 and 4 workers; the incident must not show.

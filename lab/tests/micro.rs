@@ -1,4 +1,4 @@
-//! The micro-benchmarks on everybody who can run them, for some milliseconds: what is counted is complete,
+//! The micro-benchmarks on all that can run them, for some milliseconds: what is counted is complete,
 //! and wrong requests say what would be right.
 
 mod common;
@@ -46,7 +46,7 @@ fn runs(name: &str, words: &str, runtimes: &str, contestants: usize) -> Vec<Valu
 
 /// Those whose tasks park.
 const PARK: &str = "warpweft,tokio,smol,may,threads";
-/// Policies that differ in where they put who is woken and who yields.
+/// Policies that differ in where they put a task that is woken, and one that yields.
 const POLICIES: &str = "--policy fifo,lifo,deque,negele,libfibre";
 
 #[test]
@@ -169,7 +169,7 @@ fn transfer_completes_where_who_is_ready_is_taken_elsewhere() {
 
 #[test]
 fn a_leadership_that_is_too_long_ends_the_run_and_is_told() {
-    // With one worker nobody can see the leader, as long as nobody takes its worker away from it.
+    // With one worker no other task can see the leader, as long as none takes its worker away from it.
     let words = "yield tasks=5 longest=200 --runtime tokio,smol --workers 1";
     let (records, err) = transfers("transfer-dnc", words);
     assert!(records.is_empty(), "{records:?}");
@@ -206,8 +206,8 @@ fn elsewhere(runtime: &str) {
         "transfer/park-another tasks=5",
         "transfer/yield tasks=5",
     ] {
-        // A carrier that has tasks does not steal from one that spins: who lies behind that is never found,
-        // always where the others give way, and now and then where they park.
+        // A carrier that has tasks does not steal from one that spins: what is behind that is never found,
+        // always where the others yield, and now and then where they park.
         if runtime == "java" && words.starts_with("transfer/") {
             continue;
         }

@@ -104,7 +104,7 @@ fn a_breach_is_a_frame_that_waited_longer_than_the_deadline() {
         }
         breaches
     };
-    // 151 tasks that yield have a turn in microseconds, and no machine stands still for ten seconds.
+    // 151 tasks that yield have a turn in microseconds, and no machine pauses for ten seconds.
     assert!(late(10_000) < 100.0);
     late(1);
 }
@@ -143,7 +143,7 @@ fn files_are_mixed_into_a_file() {
     folder.file("loud.wav", &coded(7, &[0x80; 500]));
     folder.file("soft.wav", &coded(6, &[0xd5; 400]));
     let numbers: Vec<i16> = (0..161).map(|at| if at % 2 == 0 { 4032 } else { -528 }).collect();
-    // The third seat has the A-law.
+    // The third place has the A-law.
     write(&folder.path().join("numbers.wav"), 1, 8000, &numbers);
     for runtime in ["warpweft", "tokio", "threads"] {
         let words = format!(

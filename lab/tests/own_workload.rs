@@ -7,7 +7,7 @@ mod own_workload;
 
 use own_workload::Squares;
 use warpweft_lab::harness::{Files, Request};
-use warpweft_lab::program::registered;
+use warpweft_lab::registered;
 
 #[test]
 fn a_workload_of_one_file_runs_wherever_tasks_are_futures() {

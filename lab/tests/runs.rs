@@ -572,7 +572,7 @@ fn the_report_of_latency_hiding_draws_the_ideal() {
 #[test]
 fn another_capture_can_be_explored() {
     let folder = Folder::new("other");
-    // The first packets of the bundled one, as a file of its own.
+    // The first packets of the bundled one, as another file.
     let mut end = 24;
     for _ in 0..50 {
         let length = u32::from_le_bytes(common::CAPTURE[end + 8..end + 12].try_into().unwrap());

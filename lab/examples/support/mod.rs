@@ -70,7 +70,7 @@ fn run(program: Program, workers: usize) -> ExitCode {
         Ok(what) => (format!("completed in {took}: {what}"), ExitCode::SUCCESS),
         Err(what) => (format!("completed in {took}, but {what}"), ExitCode::FAILURE),
     };
-    // The parent reads it; without a parent there is nobody to tell.
+    // The parent reads it; without a parent there is no reader.
     drop(writeln!(io::stdout(), "{line}"));
     code
 }

@@ -1,4 +1,4 @@
-//! What can go wrong, as values: every message names the thing, the value and what would be right.
+//! The errors as values. Every message names the thing, the value and what would be right.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,27 +12,27 @@ pub enum LabError {
     /// A file cannot be read or written.
     #[error("cannot {action} `{}`: {reason}", path.display())]
     File {
-        /// What was tried: "read the capture", "write the report".
+        /// The attempt: "read the capture", "write the report".
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not, and what would be right.
+        /// The reason, and what would be right.
         reason: String,
     },
-    /// A run did not come to a result: the contestant panicked, hung, or could not be built.
+    /// A run has no result: the contestant panicked, hung, or could not be built.
     #[error("{contestant} on {workload}: {reason}")]
     Run {
         /// Runtime, policy and workers.
         contestant: String,
         /// The workload with its variant.
         workload: String,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
     /// Contestants of a session that did not complete; the others are in its table.
     #[error("did not complete:\n  {0}")]
     Incomplete(String),
-    /// A run came to a wrong result. The message says what was counted and what was expected.
+    /// A run has a wrong result. The message says what was counted and what was expected.
     #[error("wrong result: {0}")]
     Wrong(String),
     /// A run ended itself: something in it took longer than the workload allows.
@@ -61,7 +61,7 @@ impl LabError {
         }
     }
 
-    /// Whether the reader of our output went away (`lab list | head -1`): then we end in silence.
+    /// Returns true if the reader of our output went away (`lab list | head -1`): then we end in silence.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }

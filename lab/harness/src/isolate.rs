@@ -1,4 +1,4 @@
-//! Each run has a process of its own: no contestant inherits the heap, the threads or the luck of another.
+//! Each run has its own process: no contestant inherits the heap, the threads or the luck of another.
 //!
 //! ```text
 //!  lab bench …                            lab run-one   (hidden)
@@ -32,7 +32,7 @@ pub(crate) const COMMAND: &str = "run-one";
 /// The child's exit code after a panic.
 const PANICKED: i32 = 101;
 
-/// What the child says.
+/// The answer of the child.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Answer {
@@ -40,7 +40,7 @@ enum Answer {
     Failed(String),
 }
 
-/// Makes a run in a process of its own.
+/// Makes a run in its own process.
 pub(crate) fn run_apart(request: &Request, limit: Duration) -> Result<Outcome, LabError> {
     let failed = |reason: String| request.failed(&reason);
     let own = env::current_exe()
@@ -55,7 +55,7 @@ pub(crate) fn run_apart(request: &Request, limit: Duration) -> Result<Outcome, L
     let (pipe, output) = talk(&mut child, request).map_err(|error| failed(error.to_string()))?;
     let heard = output.recv_timeout(limit);
     if heard.is_err() {
-        // It hangs, or its output broke: either way it must not go on. Killing fails only if it has ended.
+        // It hangs, or its output broke: either way it must not continue. Killing fails only if it has ended.
         drop(child.kill());
     }
     drop(pipe);
@@ -94,7 +94,7 @@ fn talk(child: &mut Child, request: &Request) -> Result<Conversation, io::Error>
         let complaints = thread::spawn(move || read_all(complaints));
         let answer = read_all(output);
         let complaint = complaints.join().unwrap_or_default();
-        // The receiver is gone if the time was up: then nobody wants to know.
+        // The receiver is gone if the time was up: then the answer is not wanted.
         drop(sender.send((answer, complaint)));
     });
     Ok((pipe, receiver))

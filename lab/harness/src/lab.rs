@@ -1,14 +1,14 @@
-//! A laboratory: workloads and contestants under one command, and what a line of words chooses among them.
+//! A laboratory: workloads and contestants under one command, and the choice that a command line makes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::compare::plan::Line;
 use crate::error::{LabError, choose};
+use crate::machine::Versions;
 use crate::params::Params;
+use crate::plan::{Line, Measurement};
 use crate::record::Outcome;
-use crate::results::Measurement;
-use crate::workload::{Asked, Files, Peer, Policies, Request, Workload};
+use crate::workload::{Asked, Files, Peer, PeerInfo, Policies, Request, Workload};
 
 /// Pools have at most this many workers, whatever the runtime: above it nothing but the kernel's limits is
 /// measured.
@@ -24,11 +24,11 @@ pub struct Lab {
     pub peers: Vec<&'static dyn Peer>,
     /// The workload that is explored when none is named.
     pub usual: &'static str,
-    /// What `compare` compares.
+    /// The lines of `compare`.
     pub comparisons: &'static [Line],
-    /// What `results` measures.
+    /// The tables of `results`.
     pub results: &'static [Measurement],
-    /// The package of the allocator of all contestants; none if it is the system's.
+    /// The package of the allocator of all contestants; `None` if it is the system's.
     pub allocator: Option<&'static str>,
     /// The lock file of the build, for the versions of packages in the records.
     pub lock: &'static str,
@@ -61,7 +61,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// There is none; the message lists all.
+    /// No entry has this name; the message lists all.
     pub fn workload(&self, name: &str) -> Result<&'static dyn Workload, LabError> {
         let names: Vec<&str> = self.workloads.iter().map(|one| one.about().name).collect();
         Ok(self.workloads[choose("workloads", name, &names)?])
@@ -71,7 +71,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// No workload has this name.
     pub fn workload_of(&self, request: &Request) -> Result<&'static dyn Workload, LabError> {
         self.workload(request.workload.split('/').next().unwrap_or_default())
     }
@@ -80,14 +80,40 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// There is none; the message lists all.
+    /// No entry has this name; the message lists all.
     pub fn peer(&self, name: &str) -> Result<&'static dyn Peer, LabError> {
         let names: Vec<&str> = self.peers.iter().map(|peer| peer.info().name).collect();
         Ok(self.peers[choose("runtimes", name, &names)?])
     }
 
+    /// Returns compiler, allocator and contestants of this program.
+    pub(crate) fn versions(&self) -> Versions {
+        let peers = self.peers.iter().map(|peer| peer.info());
+        let peers = peers.filter(|peer| !peer.packages.is_empty());
+        Versions {
+            rustc: env!("LAB_RUSTC_VERSION").to_owned(),
+            profile: env!("LAB_PROFILE").to_owned(),
+            allocator: match self.allocator {
+                Some(package) => format!("{package} {}", self.version(package)),
+                None => String::from("system"),
+            },
+            peers: peers
+                .map(|peer| (peer.name.replace('-', "_"), self.versions_of(peer)))
+                .collect(),
+        }
+    }
+
+    /// The version of a contestant; a package of another name is named.
+    fn versions_of(&self, peer: PeerInfo) -> String {
+        let packages = peer.packages.iter().map(|package| match self.version(package) {
+            version if *package == peer.name => version.to_owned(),
+            version => format!("{package} {version}"),
+        });
+        packages.collect::<Vec<_>>().join(", ")
+    }
+
     /// The version of a package as it was built.
-    pub(crate) fn version(&self, package: &str) -> &'static str {
+    fn version(&self, package: &str) -> &'static str {
         let name = format!("name = \"{package}\"");
         let mut lines = self.lock.lines().skip_while(|line| *line != name).skip(1);
         let version = lines
@@ -115,7 +141,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// The run came to no result, or to a wrong one.
+    /// The run has no result, or a wrong one.
     pub fn run(&self, request: &Request) -> Result<Outcome, LabError> {
         check_workers(request.workers)?;
         self.peer(&request.runtime)?;
@@ -212,7 +238,7 @@ pub struct Chosen {
     pub name: String,
     /// All parameters.
     pub params: Params,
-    /// What an operation is, with these parameters.
+    /// The unit of operations with these parameters.
     pub unit: &'static str,
 }
 
@@ -291,6 +317,16 @@ mod tests {
         assert!(
             text.contains("did you mean `tokio`?") && text.contains("rayon"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn the_build_is_described() {
+        let versions = lab().versions();
+        assert!(versions.rustc.starts_with("rustc "), "{}", versions.rustc);
+        assert_eq!(
+            versions.peers["rayon"], "1.2.3, rayon-core unknown",
+            "{versions:?}"
         );
     }
 

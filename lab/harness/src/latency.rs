@@ -28,7 +28,7 @@ pub fn bucket_of(nanos: u64) -> usize {
     ((shift as usize) << OCTAVE_BITS) + (value >> shift) as usize
 }
 
-/// The middle of a bucket: the value that stands for all it counted.
+/// The middle of a bucket: the value for all it counted.
 pub fn middle_of(bucket: usize) -> u64 {
     let shift = (bucket >> OCTAVE_BITS).saturating_sub(1);
     let lowest = ((bucket - (shift << OCTAVE_BITS)) as u64) << shift;
@@ -44,7 +44,7 @@ const DRAWN: [f64; 26] = [
 /// The latencies of one run, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// How many were measured.
+    /// The number of latencies.
     pub count: u64,
     /// The mean.
     pub mean: f64,

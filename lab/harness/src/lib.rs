@@ -1,11 +1,23 @@
 #![forbid(unsafe_code)]
 #![doc = include_str!("../README.md")]
 
+// The floors, from the top; a file imports from lower ones only. `xtask/rooms.toml` holds the whole list.
+//
+//  cli        reads the command line
+//  commands   bench, compare, explore, list, results: each with its arguments
+//  pages      report; args, which turns shared arguments into jobs
+//  figures    measured, table, frontier, summary
+//  runs       session, isolate, progress
+//  traits     lab, workload
+//  data       record, params, plan, machine, stats, latency, text, output, probe, error
+
+mod args;
 mod bench;
 mod cli;
 mod compare;
 mod error;
 mod explore;
+mod frontier;
 mod isolate;
 mod lab;
 mod latency;
@@ -14,6 +26,7 @@ mod machine;
 mod measured;
 mod output;
 mod params;
+mod plan;
 mod probe;
 mod progress;
 mod record;
@@ -22,6 +35,7 @@ mod results;
 mod session;
 mod stats;
 mod summary;
+mod table;
 #[cfg(test)]
 mod testing;
 mod text;
@@ -29,21 +43,19 @@ mod workload;
 
 use std::process::ExitCode;
 
-pub use cli::Job;
-pub use compare::plan::{Line, Published};
 pub use error::LabError;
 pub use lab::{Chosen, Lab, MOST_WORKERS};
 pub use latency::{BUCKETS, Latency, add_bucket, bucket_of, empty_histogram, middle_of};
 pub use machine::{Usage, cpus, resident_bytes};
 pub use output::Pending;
 pub use params::{Domain, Param, Params, Value, Variant};
+pub use plan::{Line, Measurement, Published};
 pub use record::{Counters, Outcome};
-pub use results::Measurement;
-pub use session::{Cell, Pace};
+pub use session::{Cell, Job, Pace};
 pub use workload::{About, Asked, Caveat, FileFlag, Files, Peer, PeerInfo, Policies, Request, Workload};
 
 impl Lab {
-    /// Does what the command line of this process says: explores, benchmarks, compares or lists.
+    /// Runs the command line of this process: explores, benchmarks, compares, measures results or lists.
     pub fn main(&self) -> ExitCode {
         match cli::run(self) {
             Ok(()) => ExitCode::SUCCESS,
@@ -59,11 +71,11 @@ impl Lab {
         }
     }
 
-    /// What a command line would run: `lab.plan("bench packet n=10")`.
+    /// Returns the jobs of a command line without running them: `lab.plan("bench packet n=10")`.
     ///
     /// # Errors
     ///
-    /// The line is wrong, or asks for nothing that runs.
+    /// The line is wrong, or names nothing that can run.
     pub fn plan(&self, line: &str) -> Result<Vec<Job>, LabError> {
         cli::plan(self, line)
     }

@@ -1,4 +1,4 @@
-//! `list`: what there is to choose from.
+//! `list`: prints the workloads with their parameters, the runtimes and the policies.
 
 use std::io::{self, BufWriter, Write};
 

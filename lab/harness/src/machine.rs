@@ -1,13 +1,10 @@
-//! The machine and the versions: what a figure is worth nothing without.
+//! The machine and the versions. Each record holds them, because its figures hold for them only.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::thread;
 
 use serde::{Deserialize, Serialize};
-
-use crate::lab::Lab;
-use crate::workload::PeerInfo;
 
 /// The machine on which a run was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,7 +59,7 @@ fn kib(text: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Resident memory of this process in bytes, or `None` where the system does not tell.
+/// Resident memory of this process in bytes, or `None` where the system does not report it.
 pub fn resident_bytes() -> Option<u64> {
     field(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS").map(|value| kib(&value) * 1024)
 }
@@ -73,12 +70,12 @@ pub fn resident_bytes() -> Option<u64> {
 pub struct Usage {
     machine: u64,
     own: u64,
-    /// What all processors could have given: used and idle.
+    /// The time of all processors, used and idle.
     capacity: u64,
 }
 
 impl Usage {
-    /// The usage up to now, or `None` where the system does not tell.
+    /// The usage up to now, or `None` where the system does not report it.
     pub fn now() -> Option<Self> {
         let stat = fs::read_to_string("/proc/stat").ok()?;
         let times: Vec<u64> = stat
@@ -139,37 +136,6 @@ pub(crate) struct Versions {
     pub(crate) peers: BTreeMap<String, String>,
 }
 
-impl Versions {
-    /// What this program was built with.
-    pub(crate) fn here(lab: &Lab) -> Self {
-        let peers = lab
-            .peers
-            .iter()
-            .map(|peer| peer.info())
-            .filter(|peer| !peer.packages.is_empty());
-        Self {
-            rustc: env!("LAB_RUSTC_VERSION").to_owned(),
-            profile: env!("LAB_PROFILE").to_owned(),
-            allocator: match lab.allocator {
-                Some(package) => format!("{package} {}", lab.version(package)),
-                None => String::from("system"),
-            },
-            peers: peers
-                .map(|peer| (peer.name.replace('-', "_"), versions(lab, peer)))
-                .collect(),
-        }
-    }
-}
-
-/// The version of a contestant; a package of another name is named.
-fn versions(lab: &Lab, peer: PeerInfo) -> String {
-    let packages = peer.packages.iter().map(|package| match lab.version(package) {
-        version if *package == peer.name => version.to_owned(),
-        version => format!("{package} {version}"),
-    });
-    packages.collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,14 +170,8 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_and_this_build_are_described() {
+    fn this_machine_is_described() {
         let machine = Machine::here();
         assert!(machine.cpus >= 1 && !machine.architecture.is_empty());
-        let versions = Versions::here(crate::testing::lab());
-        assert!(versions.rustc.starts_with("rustc "), "{}", versions.rustc);
-        assert_eq!(
-            versions.peers["rayon"], "1.2.3, rayon-core unknown",
-            "{versions:?}"
-        );
     }
 }

@@ -1,31 +1,29 @@
-//! What a command measured: a job, its session, and what the runs came to; and the files in which that ends
-//! up.
+//! A job that was run, with its session and its figures, and the files into which they are written.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::cli::Job;
 use crate::error::LabError;
-use crate::explore::table;
 use crate::lab::Lab;
 use crate::output::Pending;
 use crate::progress::Progress;
-use crate::session::{self, CellRuns, Session};
+use crate::session::{self, CellRuns, Job, Session};
 use crate::summary::{self, Row};
+use crate::table;
 
 /// A job that was run.
 pub(crate) struct Measured {
-    /// What was asked for.
+    /// The job.
     pub(crate) job: Job,
-    /// What was left out, and why.
+    /// The contestants that were left out, with the reasons.
     pub(crate) notes: Vec<String>,
     /// The runs.
     pub(crate) session: Session,
-    /// What they came to.
+    /// Their figures.
     pub(crate) rows: Vec<Row>,
-    /// Which policy to take, if that was asked for.
+    /// The advice which policy to take, if that was asked for.
     pub(crate) advice: String,
 }
 

@@ -15,7 +15,7 @@ pub struct Pending {
     target: Target,
 }
 
-/// How the contents get there.
+/// The way in which the contents get there.
 #[derive(Debug)]
 enum Target {
     /// Into a draft beside the file, which then takes its place.
@@ -64,7 +64,7 @@ impl Pending {
             Target::Open(mut file) => file.write_all(contents.as_ref()),
             Target::Draft(draft) => fs::write(&draft, contents.as_ref())
                 .and_then(|()| fs::rename(&draft, &self.path))
-                // A half-written draft is in nobody's way if it cannot be removed.
+                // A half-written draft does no harm if it cannot be removed.
                 .inspect_err(|_| drop(fs::remove_file(&draft))),
         };
         written.map_err(|error| LabError::file(self.action, &self.path, &error))?;

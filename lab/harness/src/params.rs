@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{LabError, choose};
 use crate::output::Pending;
 
-/// What a parameter may be.
+/// The values that a parameter may have.
 #[derive(Clone, Copy, Debug)]
 pub enum Domain {
     /// A number between two bounds, both allowed.
@@ -39,7 +39,7 @@ macro_rules! variants {
     ($($variant:expr;)*) => { &[$($variant),*] };
 }
 
-/// What stands for no file.
+/// The value for no file.
 const NO_FILE: &str = "none";
 
 /// A parameter of a workload.
@@ -47,11 +47,11 @@ const NO_FILE: &str = "none";
 pub struct Param {
     /// Its name on the command line and in the records.
     pub name: &'static str,
-    /// What it says.
+    /// Its meaning.
     pub about: &'static str,
-    /// What it may be.
+    /// The values that it may have.
     pub domain: Domain,
-    /// What it is when nothing is said.
+    /// Its default.
     pub default: &'static str,
 }
 
@@ -60,9 +60,9 @@ pub struct Param {
 pub struct Variant {
     /// The part behind the slash.
     pub name: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub about: &'static str,
-    /// What it sets.
+    /// The parameters that it sets.
     pub set: &'static [(&'static str, &'static str)],
 }
 
@@ -113,7 +113,7 @@ impl Param {
 }
 
 impl Variant {
-    /// What it is called, what it sets, and what it is for.
+    /// Its name, the parameters that it sets, and its purpose.
     pub const fn new(
         name: &'static str,
         set: &'static [(&'static str, &'static str)],
@@ -224,7 +224,7 @@ impl Params {
             .map(PathBuf::from)
     }
 
-    /// Whether there is a word parameter of that name, and this is its value.
+    /// Returns true if there is a word parameter of that name with this value.
     pub fn is(&self, name: &str, word: &str) -> bool {
         matches!(self.0.get(name), Some(Value::Word(own)) if own == word)
     }

@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use super::stats;
 
-/// How long one probe lasts.
+/// The length of one probe.
 const LENGTH: Duration = Duration::from_millis(2);
 /// A probe this many times the usual one is slow.
 pub(crate) const SLOW: f64 = 1.45;
-/// How many probes are taken before the first run, to know the usual one.
+/// The number of probes before the first run, which show the usual time.
 const FIRST: usize = 15;
 
 /// All probes of one session.
@@ -59,7 +59,7 @@ impl Prober {
         usual_of(&self.taken)
     }
 
-    /// Whether a probe tells of a slow phase.
+    /// Returns true if a probe shows a slow phase.
     pub(crate) fn is_slow(&self, nanos: f64) -> bool {
         self.usual().is_some_and(|usual| nanos > SLOW * usual)
     }
@@ -75,7 +75,7 @@ fn usual_of(probes: &[f64]) -> Option<f64> {
 
 /// Plays ping-pong on one cache line between two cores for about `length`.
 ///
-/// The two players are fresh threads, each fixed to a core of its own, so that the caller's affinity stays as
+/// The two players are fresh threads, each fixed to its own core, so that the caller's affinity stays as
 /// it is. `None` if this process has only one core or the cores cannot be chosen.
 fn round_trip(length: Duration) -> Option<f64> {
     let cores = core_affinity::get_core_ids()?;
@@ -170,7 +170,7 @@ impl Table {
     }
 }
 
-/// A game is given up after so many times its length.
+/// A game is given up after this multiple of its length.
 const PATIENCE: u32 = 5;
 /// Round trips that are not counted.
 const WARM_UP: u64 = 512;

@@ -9,7 +9,7 @@ use crate::error::LabError;
 use crate::record::Record;
 use crate::workload::Request;
 
-/// Where there is no terminal, this long is silence.
+/// Without a terminal, lines are at least this far apart.
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// A bar on a terminal, a line now and then elsewhere.

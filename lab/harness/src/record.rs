@@ -1,4 +1,4 @@
-//! What a run leaves behind: one JSON object, with everything that is needed to judge its figures.
+//! The result of a run and its record: one JSON object, with all that is needed to judge its figures.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// What another pool of the same run counted is added; its workers stand behind these.
+    /// Adds the counters of another pool of the same run; its workers come behind these.
     pub fn beside(mut self, other: Self) -> Self {
         for (name, value) in other.total {
             let sum =
@@ -32,7 +32,7 @@ impl Counters {
         self
     }
 
-    /// What was counted since `before`.
+    /// Returns what was counted since `before`.
     pub fn since(&self, before: &Self) -> Self {
         let empty = Map::new();
         Self {
@@ -59,7 +59,7 @@ fn difference(after: &Map<String, Value>, before: &Map<String, Value>) -> Map<St
         .collect()
 }
 
-/// What one run came to.
+/// The result of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Pieces of work done: packets, tasks.
@@ -74,7 +74,7 @@ pub struct Outcome {
     pub measures: BTreeMap<String, f64>,
     /// The scheduler's counters, where it has some.
     pub counters: Option<Counters>,
-    /// What a reader of the figures must know.
+    /// Remarks that a reader of the figures must know.
     pub remarks: Vec<String>,
 }
 
@@ -144,20 +144,20 @@ pub(crate) struct Record {
     pub workers: usize,
     /// The round, from 0.
     pub round: usize,
-    /// Whether the run counts. The first round does not, unless it is the only one.
+    /// True if the run counts. The first round does not, unless it is the only one.
     pub kept: bool,
-    /// Why it does not count although its round does.
+    /// The reason if it does not count although its round does.
     pub set_aside: Option<String>,
     /// The cache-line round trip just before the run, in nanoseconds.
     pub probe_ns: Option<f64>,
     /// The usual round trip of the session.
     pub probe_usual_ns: Option<f64>,
-    /// What the run came to.
+    /// Its result.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// Compiler, allocator, contestants.
     pub versions: Versions,
-    /// Where it ran.
+    /// The machine.
     pub machine: Machine,
 }
 

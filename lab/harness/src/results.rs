@@ -2,39 +2,51 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::cli::ResultsArgs;
+use clap::Args;
+
 use crate::error::{LabError, choose};
-use crate::explore::table;
 use crate::lab::Lab;
 use crate::measured::{Measured, prepared};
 use crate::output::Pending;
-use crate::session::Session;
+use crate::plan::Measurement;
+use crate::session::{Job, Session};
 use crate::summary::Row;
-use crate::text::{nanos, si, times};
+use crate::table;
+use crate::text::{nanos, si};
 
-/// A table of the results document.
-#[derive(Clone, Copy, Debug)]
-pub struct Measurement {
-    /// Its heading, and its name on the command line.
-    pub name: &'static str,
-    /// The line of `bench` that measures it.
-    pub line: &'static str,
-    /// What is added to the line unless `--full` is said: a smaller size.
-    pub quick: &'static str,
-    /// The further figures that have a column.
-    pub measures: &'static [&'static str],
+/// `results`.
+#[derive(Args, Debug)]
+pub(crate) struct ResultsArgs {
+    /// Which tables [default: all]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+
+    /// The sizes and the rounds of a document that is published; without it, smaller ones
+    #[arg(long)]
+    full: bool,
+
+    /// The document, in which the tables are between two markers
+    #[arg(long, value_name = "FILE", default_value = "docs/RESULTS.md")]
+    file: PathBuf,
+
+    /// All runs in this process; runs then inherit each other's heap
+    #[arg(long, hide = true)]
+    in_process: bool,
 }
 
-/// Where the tables begin in the document, and where they end.
+/// The lines of the document before and behind the tables.
 const MARKERS: [&str; 2] = ["<!-- results: begin -->", "<!-- results: end -->"];
 /// Rounds of a quick line.
 const QUICK: &str = "--repeat 4";
 
+/// Reads a line of `bench`: the command line passes this function in.
+pub(crate) type Plan = fn(&Lab, &str) -> Result<Vec<Job>, LabError>;
+
 /// Measures, and writes the document.
-pub(crate) fn run(lab: &Lab, arguments: &ResultsArgs) -> Result<(), LabError> {
+pub(crate) fn run(lab: &Lab, arguments: &ResultsArgs, plan: Plan) -> Result<(), LabError> {
     let names: Vec<&str> = lab.results.iter().map(|one| one.name).collect();
     for name in &arguments.names {
         choose("results", name, &names)?;
@@ -49,7 +61,7 @@ pub(crate) fn run(lab: &Lab, arguments: &ResultsArgs) -> Result<(), LabError> {
     };
     let (mut tables, mut rows) = (String::new(), Vec::new());
     for one in lab.results.iter().filter(wanted) {
-        let (text, measured) = measure(lab, one, arguments)?;
+        let (text, measured) = measure(lab, one, arguments, plan)?;
         tables.push_str(&text);
         rows.extend(measured);
     }
@@ -59,7 +71,7 @@ pub(crate) fn run(lab: &Lab, arguments: &ResultsArgs) -> Result<(), LabError> {
     table::failures(&rows)
 }
 
-/// What is before the tables, and what is behind them.
+/// Splits the text: what is before the tables, and what is behind them.
 fn around<'a>(text: &'a str, file: &Path) -> Result<(&'a str, &'a str), LabError> {
     let [begin, end] = MARKERS;
     let parts = text
@@ -72,14 +84,19 @@ fn around<'a>(text: &'a str, file: &Path) -> Result<(&'a str, &'a str), LabError
 }
 
 /// Runs one line; its table, and its rows.
-fn measure(lab: &Lab, one: &Measurement, arguments: &ResultsArgs) -> Result<(String, Vec<Row>), LabError> {
+fn measure(
+    lab: &Lab,
+    one: &Measurement,
+    arguments: &ResultsArgs,
+    plan: Plan,
+) -> Result<(String, Vec<Row>), LabError> {
     let line = match arguments.full {
         true => one.line.to_owned(),
         false => format!("{} {} {QUICK}", one.line, one.quick),
     };
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let (mut text, mut all) = (String::new(), Vec::new());
-    for mut job in prepared(lab, lab.plan(&format!("bench {line}"))?)? {
+    for mut job in prepared(lab, plan(lab, &format!("bench {line}"))?)? {
         job.0.pace.in_process |= arguments.in_process;
         let measured = Measured::of(lab, job, false)?;
         measured.print(&mut io::stdout().lock())?;
@@ -108,10 +125,7 @@ fn markdown(one: &Measurement, session: &Session, rows: &[Row], unit: &str, line
     for row in rows {
         let mut cells = vec![row.title(), row.workers.to_string()];
         cells.push(row.median_throughput().map_or_else(|| String::from("–"), si));
-        cells.push(row.over_best_peer.map_or_else(String::new, |ratio| {
-            let mark = if ratio.is_shown() { "" } else { "~" };
-            format!("{mark}{}", times(ratio.median))
-        }));
+        cells.push(row.over_best_peer.map_or_else(String::new, table::ratio));
         if latency {
             cells.extend([0, 1].map(|at| {
                 row.latency
@@ -119,8 +133,7 @@ fn markdown(one: &Measurement, session: &Session, rows: &[Row], unit: &str, line
             }));
         }
         for measure in one.measures {
-            let value = row.measures.iter().find(|(name, _)| name == measure);
-            cells.push(value.map_or_else(String::new, |(_, value)| si(*value)));
+            cells.push(row.measure(measure).map_or_else(String::new, si));
         }
         cells.push(row.runs.to_string());
         if wins(row, rows) {
@@ -143,7 +156,7 @@ fn markdown(one: &Measurement, session: &Session, rows: &[Row], unit: &str, line
     )
 }
 
-/// Whether this is a peer that is faster than all others with as many workers.
+/// Returns true if this is a peer that is faster than all others with as many workers.
 fn wins(row: &Row, rows: &[Row]) -> bool {
     let others = rows
         .iter()
@@ -159,7 +172,7 @@ fn today() -> String {
     format!("{year}-{month:02}-{day:02}")
 }
 
-/// Year, month and day, so many days after the first of January 1970. Years begin in March, so that the leap
+/// Year, month and day, `days` after the first of January 1970. Years begin in March, so that the leap
 /// day is the last.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
@@ -179,6 +192,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::plan;
     use crate::summary::{self, tests::session};
     use crate::testing::lab;
 
@@ -208,7 +222,7 @@ mod tests {
             file: file.clone(),
             in_process: true,
         };
-        run(lab(), &arguments(&["packets"])).unwrap();
+        run(lab(), &arguments(&["packets"]), plan).unwrap();
         let text = fs::read_to_string(&file).unwrap();
         assert!(
             text.starts_with("# Findings\n") && text.ends_with("\n\nThe end.\n") && !text.contains("old"),
@@ -222,10 +236,12 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is missing: {text}");
         }
-        let wrong = run(lab(), &arguments(&["packetz"])).unwrap_err().to_string();
+        let wrong = run(lab(), &arguments(&["packetz"]), plan)
+            .unwrap_err()
+            .to_string();
         assert!(wrong.contains("did you mean `packets`?"), "{wrong}");
         fs::write(&file, "# Findings\n").unwrap();
-        let wrong = run(lab(), &arguments(&[])).unwrap_err().to_string();
+        let wrong = run(lab(), &arguments(&[]), plan).unwrap_err().to_string();
         assert!(wrong.contains(begin) && wrong.contains("RESULTS.md"), "{wrong}");
         fs::remove_dir_all(folder).unwrap();
     }

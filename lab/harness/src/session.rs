@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!  round 0   A B C D      not kept: caches are cold, pages are fresh
-//!  round 1   C A D B      shuffled, alike in each session: what a run leaves behind (memory, threads)
-//!  round 2   B D A C      does not always meet the same one; and backwards
+//!  round 1   C A D B      shuffled, the same way in each session
+//!  round 2   B D A C      backwards
 //!  round 3   A C B D
 //! ```
 //!
-//! Cells interleave: what happens to the machine for a second happens to all of them. Comparisons are made
+//! A run leaves traces: memory that is given back, threads that end. In a shuffled order they do not always
+//! meet the same cell. Cells interleave, so a disturbance of a second meets all of them. Comparisons are made
 //! within a round. Runs with more than one worker are preceded by a probe; a run that began in a slow phase
 //! is set aside and tried again, a few times.
 
@@ -18,11 +19,11 @@ use super::machine::{Machine, Usage, Versions};
 use super::probe::Prober;
 use super::record::{Outcome, Record};
 use crate::error::LabError;
-use crate::lab::Lab;
+use crate::lab::{Chosen, Lab};
 use crate::progress::Progress;
 use crate::workload::{Caveat, Request};
 
-/// How often a run that began in a slow phase is tried again within its round.
+/// The retries, within its round, of a run that began in a slow phase.
 const RETRIES: usize = 2;
 /// Retries of a whole session, per cell.
 const RETRIES_PER_CELL: usize = 4;
@@ -48,7 +49,7 @@ impl Cell {
     }
 }
 
-/// How a session goes.
+/// The number of rounds of a session, and its limits of time.
 #[derive(Clone, Debug)]
 pub struct Pace {
     /// Rounds; the first is not kept unless it is the only one.
@@ -57,8 +58,22 @@ pub struct Pace {
     pub budget: Option<Duration>,
     /// A run that takes longer is ended.
     pub limit: Duration,
-    /// Whether all runs share this process: for profilers.
+    /// True if all runs share this process: for profilers.
     pub in_process: bool,
+}
+
+/// What a command runs: a workload, contestants and a pace.
+pub struct Job {
+    /// The workload with its parameters.
+    pub chosen: Chosen,
+    /// A request to which runtime, policy and workers are still to be filled in.
+    pub template: Request,
+    /// The contestants with their worker counts.
+    pub cells: Vec<Cell>,
+    /// Its rounds and limits.
+    pub pace: Pace,
+    /// The command line, for the records.
+    pub command: String,
 }
 
 /// All runs of one cell.
@@ -66,13 +81,13 @@ pub struct Pace {
 pub(crate) struct CellRuns {
     /// The cell.
     pub(crate) cell: Cell,
-    /// What each run was asked.
+    /// The request of each run.
     pub(crate) request: Request,
-    /// What a reader must know.
+    /// A remark that a reader must know.
     pub(crate) remark: Option<Caveat>,
     /// The runs, in order.
     pub(crate) records: Vec<Record>,
-    /// Why there are no more of them.
+    /// The reason if there are no more of them.
     pub(crate) failure: Option<String>,
 }
 
@@ -93,7 +108,7 @@ impl CellRuns {
         }
     }
 
-    /// Whether runs that began in a slow phase count, for want of others.
+    /// Returns true if runs that began in a slow phase count, for want of others.
     pub(crate) fn has_slow_figures(&self) -> bool {
         self.counted().iter().any(|record| record.set_aside.is_some())
     }
@@ -119,7 +134,7 @@ impl CellRuns {
         values
     }
 
-    /// How many runs were set aside.
+    /// Returns the number of runs that were set aside.
     pub(crate) fn set_aside(&self) -> usize {
         self.records
             .iter()
@@ -147,7 +162,7 @@ pub(crate) struct Session {
     pub(crate) versions: Versions,
     /// The share of the machine that other processes used meanwhile.
     pub(crate) others: Option<f64>,
-    /// How long it took.
+    /// The length of the session.
     pub(crate) elapsed: Duration,
 }
 
@@ -166,7 +181,7 @@ impl Session {
         self.cells.iter().flat_map(|cell| &cell.records)
     }
 
-    /// How many runs were set aside.
+    /// Returns the number of runs that were set aside.
     pub(crate) fn set_aside(&self) -> usize {
         self.cells.iter().map(CellRuns::set_aside).sum()
     }
@@ -214,8 +229,8 @@ pub(crate) fn prepare(
     Ok((prepared, notes))
 }
 
-/// In which order so many cells run in a round: shuffled, and in the next round the other way about, so that
-/// of two each comes first as often as the other.
+/// The order in which the cells run in a round: shuffled, and reversed in the next round. So of two cells
+/// each comes first as often as the other.
 fn order(cells: usize, round: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..cells).collect();
     if round > 0 {
@@ -239,7 +254,7 @@ pub(crate) fn run(
     }
     let start = Instant::now();
     let usage = Usage::now();
-    let (machine, versions) = (Machine::here(), Versions::here(lab));
+    let (machine, versions) = (Machine::here(), lab.versions());
     let mut prober = if cells.iter().any(|cell| cell.cell.workers > 1) {
         Prober::new()
     } else {
@@ -370,7 +385,7 @@ pub(crate) mod tests {
                 throughput,
                 ..Outcome::default()
             },
-            versions: Versions::here(lab()),
+            versions: lab().versions(),
             machine: Machine::here(),
         }
     }

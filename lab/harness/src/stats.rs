@@ -63,12 +63,12 @@ pub(crate) struct Ratio {
     pub(crate) median: f64,
     /// The interval that holds the true median with at least 95 %; `None` below six pairs.
     pub(crate) interval: Option<(f64, f64)>,
-    /// How many pairs there are.
+    /// The number of pairs.
     pub(crate) pairs: usize,
 }
 
 impl Ratio {
-    /// Whether the pairs show a difference at all: the interval lies on one side of 1.
+    /// Returns true if the pairs show a difference: the interval is on one side of 1.
     pub(crate) fn is_shown(&self) -> bool {
         self.interval.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
     }
@@ -76,7 +76,7 @@ impl Ratio {
 
 /// The ratio `above / below` over the rounds in which both ran; `None` when there is no such round.
 ///
-/// Both slices hold one entry per round; `None` stands for a run that was set aside or failed.
+/// Both slices hold one entry per round; `None` is a run that was set aside or failed.
 pub(crate) fn paired_ratio(above: &[Option<f64>], below: &[Option<f64>]) -> Option<Ratio> {
     let ratios: Vec<f64> = above
         .iter()
@@ -96,7 +96,7 @@ pub(crate) fn paired_ratio(above: &[Option<f64>], below: &[Option<f64>]) -> Opti
     })
 }
 
-/// How many values to leave out at each end so that the rest holds the true median with at least 95 %.
+/// The number of values to leave out at each end so that the rest holds the true median with at least 95 %.
 ///
 /// The number of values below the true median is binomial(n, 1/2); the interval from the (k+1)-th smallest to
 /// the (k+1)-th greatest misses it with probability 2·P(B ≤ k). No assumption about the distribution. Below

@@ -1,4 +1,4 @@
-//! What the runs of a session come to, cell by cell, and how each compares with the best peer.
+//! The figures of a session, cell by cell: medians, spreads, and ratios to the best peer.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub(crate) struct Row {
     pub(crate) contestant: String,
     /// The runtime.
     pub(crate) runtime: String,
-    /// Whether it is a policy of the runtime.
+    /// True if it is a policy of the runtime.
     pub(crate) is_policy: bool,
     /// Worker threads.
     pub(crate) workers: usize,
@@ -43,9 +43,9 @@ pub(crate) struct Row {
     pub(crate) runs: usize,
     /// Runs set aside because they began in a slow phase.
     pub(crate) set_aside: usize,
-    /// What a reader must know.
+    /// A remark that a reader must know.
     pub(crate) remark: Option<String>,
-    /// Why there are no (more) figures.
+    /// The reason if there are no (more) figures.
     pub(crate) failure: Option<String>,
 }
 
@@ -72,6 +72,12 @@ impl Row {
     /// The median p99 in nanoseconds.
     pub(crate) fn p99(&self) -> Option<f64> {
         self.latency.map(|latency| latency[1].median)
+    }
+
+    /// A further figure by its name.
+    pub(crate) fn measure(&self, wanted: &str) -> Option<f64> {
+        let found = self.measures.iter().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| *value)
     }
 
     /// The median throughput.
@@ -139,8 +145,8 @@ fn row(session: &Session, cell: &CellRuns) -> Row {
     }
 }
 
-/// The best peer with as many workers by median throughput; a peer is compared with the best *other* one. A
-/// row whose remark says that it did not quite the same thing is nobody's yardstick.
+/// The best peer with as many workers by median throughput; a peer is compared with the best *other* one. No
+/// other row is compared with one whose remark says that it did not quite the same thing.
 fn best_peer<'a>(session: &'a Session, of: &CellRuns) -> Option<&'a CellRuns> {
     session
         .cells
@@ -152,8 +158,8 @@ fn best_peer<'a>(session: &'a Session, of: &CellRuns) -> Option<&'a CellRuns> {
         .map(|(_, cell)| cell)
 }
 
-/// The other policy with as many workers whose median of this figure is the largest. For what is no policy
-/// there is none.
+/// The other policy with as many workers whose median of this figure is the largest. For a peer there
+/// is none.
 fn best_other_policy<'a>(
     session: &'a Session,
     of: &CellRuns,
@@ -210,7 +216,7 @@ fn curve(cell: &CellRuns) -> Vec<(f64, f64)> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::machine::{Machine, Versions};
+    use super::super::machine::Machine;
     use super::super::session::tests::{cell, record};
     use super::*;
     use crate::testing::lab;
@@ -254,7 +260,7 @@ pub(crate) mod tests {
             probe_usual_ns: Some(60.0),
             program: "lab",
             machine: Machine::here(),
-            versions: Versions::here(lab()),
+            versions: lab().versions(),
             others: Some(0.5),
             elapsed: Duration::from_secs(1),
         }

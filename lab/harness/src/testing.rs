@@ -4,12 +4,11 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use crate::compare::plan::Line;
 use crate::error::LabError;
 use crate::lab::{Chosen, Lab};
 use crate::params::{Domain, Param, Variant};
+use crate::plan::{Line, Measurement};
 use crate::record::Outcome;
-use crate::results::Measurement;
 use crate::workload::{About, FileFlag, Files, Peer, PeerInfo, Policies, Request, Workload};
 
 /// The laboratory.

@@ -1,4 +1,4 @@
-//! What a workload and a contestant are to the harness: data, and a way to run it.
+//! The traits of a workload and of a contestant, and the data of one run.
 //!
 //! ```text
 //!  Lab ── workloads ──▶ dyn Workload ── about() ──▶ About: names, parameters, variants, files
@@ -18,16 +18,16 @@ use crate::error::LabError;
 use crate::params::{Param, Params, Variant};
 use crate::record::Outcome;
 
-/// What users read about a workload, and what they can set.
+/// The description of a workload, with the parameters that can be set.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
     /// Its name on the command line and in the records.
     pub name: &'static str,
     /// One line.
     pub about: &'static str,
-    /// What an operation is: "packets".
+    /// The unit of operations: "packets".
     pub unit: &'static str,
-    /// What a latency is, if there are any.
+    /// The meaning of a latency, if there are any.
     pub latency: Option<&'static str>,
     /// Its parameters.
     pub params: &'static [Param],
@@ -44,7 +44,7 @@ pub struct About {
 }
 
 impl About {
-    /// A workload about which nothing is said yet: `About { name: "sum", ..About::NEW }`.
+    /// An empty description: `About { name: "sum", ..About::NEW }`.
     pub const NEW: Self = Self {
         name: "",
         about: "",
@@ -66,9 +66,9 @@ pub struct FileFlag {
     pub name: &'static str,
     /// One line of help.
     pub about: &'static str,
-    /// Whether it may be given several times.
+    /// True if it may be given several times.
     pub many: bool,
-    /// Whether the records name the file, as `capture`.
+    /// True if the records name the file, as `capture`.
     pub recorded: bool,
 }
 
@@ -88,7 +88,7 @@ impl Files {
         self.all(flag).first().map(PathBuf::as_path)
     }
 
-    /// Whether no file was named.
+    /// Returns true if no file was named.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -141,7 +141,7 @@ impl Request {
         self.params = self.params.with_number(param, number);
     }
 
-    /// The error that this run did not come to a result.
+    /// The error of a run without a result.
     pub fn failed(&self, reason: &(impl ToString + ?Sized)) -> LabError {
         LabError::Run {
             contestant: self.contestant(),
@@ -151,12 +151,12 @@ impl Request {
     }
 }
 
-/// What a reader of a contestant's figures must know.
+/// A remark that a reader of a contestant's figures must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caveat {
     /// The words.
     pub text: &'static str,
-    /// Whether the contestant did not do the same as the others: then no other one is compared with it.
+    /// True if the contestant did not do the same as the others: then no other one is compared with it.
     pub differs: bool,
 }
 
@@ -172,17 +172,17 @@ impl Caveat {
     }
 }
 
-/// What a workload checks, and fills in, before anything is run.
+/// A request that a workload checks and completes before anything is run.
 pub struct Asked<'a> {
     /// All parameters.
     pub params: &'a mut Params,
-    /// What an operation is.
+    /// The unit of operations.
     pub unit: &'a mut &'static str,
     /// The files.
     pub files: &'a Files,
     /// The parameters that the command line, or a smoke run, sets.
     pub said: BTreeSet<&'a str>,
-    /// Whether everything is to be tiny.
+    /// True if everything is to be tiny.
     pub smoke: bool,
     /// A run that takes longer is ended.
     pub limit: Duration,
@@ -190,21 +190,21 @@ pub struct Asked<'a> {
 
 /// A program that contestants are measured with.
 pub trait Workload: Sync {
-    /// What users read about it.
+    /// Returns its description.
     fn about(&self) -> &About;
 
     /// Runs a request in this process and checks the result.
     ///
     /// # Errors
     ///
-    /// The run came to no result, or to a wrong one.
+    /// The run has no result, or a wrong one.
     fn run(&self, request: &Request) -> Result<Outcome, LabError>;
 
     /// Fills in what follows from other parameters; refuses sizes and files that do not fit.
     ///
     /// # Errors
     ///
-    /// They do not fit; the message says what would.
+    /// Sizes or files do not fit; the message says what would.
     fn settle(&self, _asked: &mut Asked<'_>) -> Result<(), LabError> {
         Ok(())
     }
@@ -212,7 +212,7 @@ pub trait Workload: Sync {
     /// Changes a request to what its contestant can do: a thread per task bounds how many there are.
     fn fit(&self, _request: &mut Request) {}
 
-    /// Why this contestant cannot run it, if so.
+    /// Returns the reason if this contestant cannot run it.
     ///
     /// # Errors
     ///
@@ -221,18 +221,18 @@ pub trait Workload: Sync {
         Ok(None)
     }
 
-    /// What a reader of this contestant's figures must know.
+    /// Returns what a reader of this contestant's figures must know, if anything.
     fn caveat(&self, _request: &Request) -> Option<Caveat> {
         None
     }
 
-    /// What a report says beside the parameters: a name, and a value.
+    /// Returns what a report shows beside the parameters: names and values.
     fn facts(&self, _request: &Request) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 }
 
-/// What users read about a contestant.
+/// The description of a contestant.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerInfo {
     /// Its name on the command line and in the records.
@@ -245,10 +245,10 @@ pub struct PeerInfo {
 
 /// A contestant: a runtime.
 pub trait Peer: Sync {
-    /// What users read about it.
+    /// Returns its description.
     fn info(&self) -> PeerInfo;
 
-    /// Why it cannot run here at all, if so.
+    /// Returns the reason if it cannot run here at all.
     fn missing(&self) -> Option<String> {
         None
     }
@@ -282,13 +282,13 @@ pub trait Policies {
     /// Those that have names: a name, and what it is.
     fn named(&self) -> Vec<(&'static str, String)>;
 
-    /// How policies are written.
+    /// The grammar of policies, for the list.
     fn grammar(&self) -> &'static str;
 
     /// Checks the text of a policy.
     ///
     /// # Errors
     ///
-    /// It is none; the message says where it is wrong and which words are right.
+    /// The text is no policy; the message says where it is wrong and which words are right.
     fn check(&self, text: &str) -> Result<(), LabError>;
 }

@@ -65,7 +65,7 @@ pub trait Promises: Channels {
     /// Keeps a promise.
     fn keep(promise: Self::Promise, number: u64);
 
-    /// What was promised; nothing if it never comes.
+    /// Returns the value that was promised, or `None` if it never comes.
     fn promised(promised: Self::Promised) -> impl Future<Output = Option<u64>> + Send;
 }
 
@@ -79,10 +79,10 @@ pub trait Sleeps: SpawnApi {
 pub trait Actors: Channels {
     /// Permits that tasks wait for.
     type Semaphore: Send + Sync + 'static;
-    /// What several fill and several empty.
+    /// A buffer that several fill and several empty.
     type Buffer<T: Unit>: Store<T>;
 
-    /// A semaphore with so many permits.
+    /// A semaphore with this number of permits.
     fn semaphore(permits: usize) -> Self::Semaphore;
 
     /// Waits for a permit and uses it up.
@@ -92,7 +92,7 @@ pub trait Actors: Channels {
     fn release(semaphore: &Self::Semaphore);
 }
 
-/// What several fill and several empty, in the order in which it was filled.
+/// A queue that several fill and several empty, first in, first out.
 pub trait Store<T>: Send + Sync + 'static {
     /// An empty one with room for `room` units.
     fn with_room(room: usize) -> Self;
@@ -104,7 +104,7 @@ pub trait Store<T>: Send + Sync + 'static {
     fn take(&self) -> impl Future<Output = T> + Send;
 }
 
-/// What a buffer holds: numbers, or units of what has no other property.
+/// An entry of a buffer: a number, or a unit without a value.
 pub trait Unit: Copy + Default + Send + 'static {}
 
 impl<T: Copy + Default + Send + 'static> Unit for T {}

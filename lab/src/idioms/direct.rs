@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::{SpawnApi, TaskPool};
 
-/// What the future comes to.
+/// The future's output.
 pub(crate) fn direct<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
@@ -14,7 +14,7 @@ pub(crate) fn direct<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// What starts tasks without a pool; this is where the pool would be.
+/// Starts tasks without a pool; it takes the place of the pool.
 pub(crate) struct NoPool<A>(pub(crate) A);
 
 impl<A: SpawnApi> TaskPool for NoPool<A> {

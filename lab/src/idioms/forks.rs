@@ -1,4 +1,4 @@
-//! The third idiom: a piece of work splits in two and goes on when both halves have ended.
+//! The third idiom: a piece of work splits in two and continues when both halves have ended.
 //!
 //! ```text
 //!  ForkPool::run(root) ──▶ Branch::run(root, cx) ──▶ cx.join(a, b) ──▶ Branch::run(a, cx of a)
@@ -8,7 +8,7 @@
 //! Invariants
 //! - A context goes to each branch by value. It is what the contestant makes of it: nothing (rayon), a
 //!   mutable borrow (chili), a handle in a register. No contestant pays for another's.
-//! - A branch is a type of its own, not a closure: a closure cannot be generic over the context it gets, and
+//! - A branch is a type, not a closure: a closure cannot be generic over the context it gets, and
 //!   the contexts of chili have another lifetime in every branch.
 //! - Which branch runs first, and which is offered to the others, is the contestant's own business.
 //!
@@ -20,7 +20,7 @@ use harness::Counters;
 
 /// A piece of work that may fork: one side of a join, or the root.
 pub trait Branch: Send {
-    /// What it comes to.
+    /// Its result.
     type Out: Send;
 
     /// Does the work. Borrows end with the call: data may be on the stack of the one that waits.
@@ -29,7 +29,7 @@ pub trait Branch: Send {
 
 /// From inside a pool that joins: the one call of a branch.
 pub trait Fork: Sized {
-    /// Runs both, in parallel if somebody is free, and returns when both have ended.
+    /// Runs both, in parallel if a worker is free, and returns when both have ended.
     fn join<A: Branch, B: Branch>(&mut self, a: A, b: B) -> (A::Out, B::Out);
 }
 

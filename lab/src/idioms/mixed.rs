@@ -3,7 +3,7 @@
 //! | call | warpweft | tokio+rayon |
 //! |---|---|---|
 //! | start a task that waits | `spawn` | tokio's `spawn` |
-//! | compute, and nobody waits | `spawn_detached`, on the same workers | `spawn` of a rayon pool beside |
+//! | compute without waiting | `spawn_detached`, on the same workers | `spawn` of a rayon pool beside |
 //! | compute, and a task waits | `spawn_job(…).await` | `spawn` of the rayon pool, `oneshot` back to tokio |
 //!
 //! Inside, what computes is a [`Branch`], with the contestant's own join.
@@ -32,7 +32,7 @@ pub trait Mixed: Copy + Send + Sync + 'static {
     /// Takes a connection over, in a task that waits. It does not block already.
     fn wire(self, stream: TcpStream) -> io::Result<Self::Wire>;
 
-    /// Starts a computation that nobody waits for, from another one.
+    /// Starts a computation that is not waited for, from another one.
     fn compute(self, work: impl Branch<Out = ()> + 'static);
 
     /// Computes while this task waits.
@@ -41,16 +41,16 @@ pub trait Mixed: Copy + Send + Sync + 'static {
 
 /// From outside: what serves and computes.
 pub trait MixedPool {
-    /// What can be called by its tasks.
+    /// The calls that its tasks can make.
     type Api: Mixed;
 
-    /// What can be called by its tasks.
+    /// The calls that its tasks can make.
     fn api(&self) -> Self::Api;
 
     /// Starts a task that waits.
     fn serve(&self, task: impl Future<Output = ()> + Send + 'static);
 
-    /// Starts a computation that nobody waits for.
+    /// Starts a computation that is not waited for.
     fn compute(&self, work: impl Branch<Out = ()> + 'static);
 
     /// The scheduler's counters, where it has some.

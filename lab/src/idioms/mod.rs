@@ -36,7 +36,7 @@ pub mod parks;
 pub mod remote;
 pub(crate) mod textbook;
 
-/// Which idiom a workload needs of a contestant.
+/// The idiom that a workload needs of a contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idiom {
     /// Tasks are futures.
@@ -101,10 +101,10 @@ pub trait SpawnApi: Copy + Send + Sync + Unpin + 'static {
 
 /// From outside: a pool whose tasks are futures.
 pub trait TaskPool {
-    /// What its tasks can call.
+    /// The calls that its tasks can make.
     type Tasks: SpawnApi;
 
-    /// What its tasks can call.
+    /// The calls that its tasks can make.
     fn tasks(&self) -> Self::Tasks;
 
     /// The same for the tasks of this part of the workload, and of this key, where parts or keys have their
@@ -113,19 +113,19 @@ pub trait TaskPool {
         self.tasks()
     }
 
-    /// Starts a future as a task, from this foreign thread; it is not waited for.
+    /// Starts a future as a task, from this external thread; it is not waited for.
     fn start(&self, root: impl Future<Output = ()> + Send + 'static);
 
-    /// Starts a closure as a task from this foreign thread.
+    /// Starts a closure as a task from this external thread.
     fn submit<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> <Self::Tasks as SpawnApi>::Handle<T>;
 
-    /// Starts a closure as a task from this foreign thread; it is not waited for.
+    /// Starts a closure as a task from this external thread; it is not waited for.
     fn submit_and_forget(&self, job: impl FnOnce() + Send + 'static);
 
-    /// Drives a future on this foreign thread.
+    /// Drives a future on this external thread.
     fn block_on<T>(&self, future: impl Future<Output = T>) -> T;
 
     /// The scheduler's counters, where it has some.
@@ -137,9 +137,9 @@ pub trait TaskPool {
 /// A part of a workload that may have its own workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// What most tasks do.
+    /// The part that most tasks do.
     Steps,
-    /// What comes last: what takes long, what mixes.
+    /// The last part: it takes long, or it mixes.
     Last,
 }
 
@@ -164,13 +164,13 @@ pub trait JoinApi: JobApi {
 
 /// From outside: a pool whose tasks are closures.
 pub trait JobPool {
-    /// What its jobs can call.
+    /// The calls that its jobs can make.
     type Jobs: JobApi;
 
-    /// What its jobs can call.
+    /// The calls that its jobs can make.
     fn jobs(&self) -> Self::Jobs;
 
-    /// Starts a closure as a task from this foreign thread.
+    /// Starts a closure as a task from this external thread.
     fn start(&self, job: impl FnOnce() + Send + 'static);
 }
 

@@ -10,8 +10,8 @@
 //! debug build checks that).
 //!
 //! ```text
-//!  who unparks   flag = true ── calls the waker ──▶ the runtime lets the task run
-//!  who parks     flag? ── true: false again, and on
+//!  unpark        flag = true ── calls the waker ──▶ the runtime lets the task run
+//!  park          flag? ── true: false again, and on
 //!                      └─ false: pending
 //! ```
 //!
@@ -30,7 +30,7 @@ use super::channels::Actors;
 
 /// From inside a pool whose tasks park.
 pub trait Parks: Actors {
-    /// Where one task parks.
+    /// The place where one task parks.
     type Place: Place;
 }
 
@@ -49,7 +49,7 @@ pub trait Place: Default + Send + Sync + 'static {
 /// That a task is not unparked that has not entered.
 const ENTERED: &str = "a task enters its place before it is unparked";
 
-/// Where a future parks.
+/// The place where a future parks.
 #[derive(Default)]
 pub(crate) struct WakerPlace {
     unparked: AtomicBool,
@@ -87,7 +87,7 @@ impl Place for WakerPlace {
     }
 }
 
-/// What parks in direct style: a coroutine, or a thread.
+/// A party that parks in direct style: a coroutine, or a thread.
 pub(crate) trait Parker: Send + Sync + 'static {
     /// The calling one.
     fn current() -> Self;
@@ -99,7 +99,7 @@ pub(crate) trait Parker: Send + Sync + 'static {
     fn unpark(&self);
 }
 
-/// Where it parks.
+/// The place where it parks.
 pub(crate) struct DirectPlace<T> {
     unparked: AtomicBool,
     parker: OnceLock<T>,

@@ -44,10 +44,10 @@ pub trait Remote: Copy + Send + Sync + 'static {
 
 /// From outside: a pool for such work.
 pub trait RemotePool {
-    /// What can be called by its tasks.
+    /// The calls that its tasks can make.
     type Remote: Remote;
 
-    /// What can be called by its tasks.
+    /// The calls that its tasks can make.
     fn remote(&self) -> Self::Remote;
 
     /// Runs the root as a task of the pool and waits for it.

@@ -1,5 +1,5 @@
-//! Concurrent programs of the old kind, a task per actor: rings, buffers, chains, a city; and tasks alone,
-//! pictures, products.
+//! Concurrent programs of the old kind, a task per actor: token rings, buffers, chains, a city; and tasks
+//! alone, pictures, products.
 //!
 //! They are the test suite with which Negele, Friedrich, Oh and Egger compare a cooperative scheduler with
 //! two operating systems ("On the Design and Implementation of an Efficient Lock-Free Scheduler", section 5),
@@ -32,15 +32,15 @@ use crate::program::of;
 /// Actors of one program at most: each may be a thread of the system.
 pub(crate) const MOST_ACTORS: u64 = 20_000;
 
-/// What stands for what Go lacks.
+/// The substitutes in a Go program.
 pub(crate) const GO_CHANNELS: &str = "channels are its mailboxes, its buffer and its semaphores";
-/// What stands for what Java lacks.
+/// The substitutes in a Java program.
 pub(crate) const JAVA_QUEUES: &str =
     "blocking queues are its mailboxes; a last message stands for closing them";
-/// What tokio pays for.
+/// The costs of tokio.
 pub(crate) const TOKIO_MUTEX: &str = "its own mutex, which is dearer than the standard library's";
 
-/// Why contestants that only join have no part in this.
+/// The reason that contestants that only join have no part in this.
 const NONE: &str = "it has no tasks that wait for each other";
 
 /// A program of actors. It is a [`Program`] in this idiom alone.
@@ -48,7 +48,7 @@ pub trait ActorProgram: Clone + Send + 'static {
     /// See [`Program::ABOUT`].
     const ABOUT: About;
 
-    /// What its actors counted.
+    /// The counts of its actors.
     type Counted: Send + 'static;
 
     /// Reads the parameters.
@@ -112,7 +112,7 @@ impl<T: ActorProgram> Program for T {
     }
 }
 
-/// What a reader must know of programs whose tasks compute for long.
+/// The remark on programs whose tasks compute for long.
 pub(crate) fn long_parts(request: &Request) -> Option<Caveat> {
     let few = request.runtime == "warpweft" && request.workers < cpus();
     few.then_some(Caveat::other(

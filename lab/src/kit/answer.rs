@@ -15,9 +15,9 @@ use hyper::{Request, Response, StatusCode};
 use super::backends::{Addresses, BACKENDS, BYTES, reply};
 use crate::idioms::mixed::Wire;
 
-/// Where a request computes.
+/// The place where a request computes.
 pub(crate) trait Compute: Clone + Send + 'static {
-    /// The digest of so many rounds.
+    /// The digest of this number of rounds.
     fn compute(&self, rounds: u64) -> impl Future<Output = u64> + Send;
 }
 
@@ -31,17 +31,17 @@ impl Compute for Inline {
     }
 }
 
-/// What `/` answers.
+/// The answer of `/`.
 pub(crate) const HELLO: &str = "Hello, World!";
-/// What every backend is asked.
+/// The question to every backend.
 const QUESTION: u64 = 14;
 
-/// What `/fan-out` answers.
+/// The answer of `/fan-out`.
 pub(crate) fn fanned_out() -> u64 {
     (0..BACKENDS).fold(0, |sum: u64, at| sum.wrapping_add(reply(at, QUESTION)))
 }
 
-/// A client's connection has one of its own to each backend. Its requests come one after the other.
+/// A client's connection has its own connection to each backend. Its requests come one after the other.
 pub(crate) struct Asks<W>(Mutex<Option<[W; BACKENDS]>>);
 
 impl<W: Wire> Asks<W> {
@@ -103,7 +103,7 @@ pub(crate) async fn answer<W: Wire>(
     })
 }
 
-/// So many steps that depend on each other: nothing to do at the same time, nothing to leave out.
+/// A chain of steps that depend on each other. None can run at the same time or be left out.
 pub(crate) fn digest(rounds: u64) -> u64 {
     (0..rounds).fold(0x9E37_79B9_7F4A_7C15, |state: u64, round| {
         (state ^ round)

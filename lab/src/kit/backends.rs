@@ -1,4 +1,4 @@
-//! Slow backends: what a server asks when it fans out. Each is a thread with a listener of its own; it
+//! Slow backends: what a server asks when it fans out. Each is a thread with its own listener. It
 //! answers a question of eight bytes with eight bytes, so long after it was read. The questions of different
 //! connections wait side by side, as those of a database do whose disk is slow and whose processor is not.
 
@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How many there are.
+/// The number of backends.
 pub(crate) const BACKENDS: usize = 3;
 /// The length of a question, and of an answer.
 pub(crate) const BYTES: usize = 8;
 
-/// Where they listen.
+/// Their addresses.
 pub(crate) type Addresses = [SocketAddr; BACKENDS];
 
-/// What backend number `at` answers.
+/// The answer of backend number `at`.
 pub(crate) fn reply(at: usize, question: u64) -> u64 {
     question.wrapping_mul(31).wrapping_add(at as u64)
 }
@@ -56,14 +56,14 @@ impl Backends {
                 .threads
                 .push(thread::Builder::new().name(name).spawn(move || {
                     // Relaxed: what wakes it for the last time is a connection. A backend that fails closes
-                    // its connections, which the server tells its clients.
+                    // its connections, which the server reports to its clients.
                     while !stop.load(Ordering::Relaxed) && backend.turn().is_ok() {}
                 })?);
         }
         Ok(backends)
     }
 
-    /// Where they listen.
+    /// Their addresses.
     pub(crate) fn addresses(&self) -> Addresses {
         self.addresses
     }
@@ -73,7 +73,7 @@ impl Drop for Backends {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for address in &self.addresses {
-            // If nobody listens any more it has ended already.
+            // If no thread listens any more, it has ended already.
             drop(TcpStream::connect(address));
         }
         for thread in self.threads.drain(..) {

@@ -1,7 +1,7 @@
 //! Computing for a given time: the CPU's, not the clock's.
 //!
-//! Who spins until the clock says so does less the more threads there are on a CPU. Who spins until its
-//! thread has *had* a CPU for so long does the same work on one thread or on eight.
+//! A thread that spins until the clock says so does less the more threads there are on a CPU. A thread that
+//! spins until it has *had* a CPU for that time does the same work, whether there are eight of them or one.
 
 use std::hint;
 use std::time::{Duration, Instant};

@@ -15,7 +15,7 @@ use harness::LabError;
 
 /// The bundled capture: HTTP between a client and a server on one machine; see `captures/README.md`.
 static BUNDLED: &[u8] = include_bytes!("../../captures/http.pcap");
-/// How messages name it.
+/// Its name in messages.
 pub(crate) const BUNDLED_NAME: &str = "captures/http.pcap (bundled)";
 
 /// No capture program writes longer frames; a longer one means that the file is damaged.
@@ -192,7 +192,7 @@ mod tests {
         Capture::parse(bytes).err().expect("the bytes are refused")
     }
 
-    /// Where each packet of the bundled capture begins, and the end.
+    /// The offset of each packet of the bundled capture, and the end.
     fn boundaries() -> Vec<usize> {
         let mut at = 24;
         let mut all = vec![at];

@@ -19,11 +19,11 @@ use crate::idioms::{JobApi, JobPool, SpawnApi, TaskPool};
 
 /// The call of a step, whatever the idiom.
 pub(crate) trait Launch: Copy + Send + Sync + 'static {
-    /// Starts a closure as a task that nobody waits for.
+    /// Starts a closure as a task that is not waited for.
     fn launch(self, job: impl FnOnce() + Send + 'static);
 }
 
-/// Where tasks are futures with handles.
+/// Tasks that are futures with handles.
 #[derive(Clone, Copy)]
 pub(crate) struct OfTasks<T>(pub(crate) T);
 
@@ -34,7 +34,7 @@ impl<T: SpawnApi> Launch for OfTasks<T> {
     }
 }
 
-/// Where tasks are closures.
+/// Tasks that are closures.
 #[derive(Clone, Copy)]
 pub(crate) struct OfJobs<J>(pub(crate) J);
 
@@ -45,7 +45,7 @@ impl<J: JobApi> Launch for OfJobs<J> {
     }
 }
 
-/// What passes through a chain of tasks.
+/// An item that passes through a chain of tasks.
 pub(crate) trait Item: Send + 'static {
     /// One task's work. Whether it was the last.
     fn step(&mut self) -> bool;
@@ -55,16 +55,16 @@ pub(crate) trait Item: Send + 'static {
     fn arrive(self, lane: &'static Lane);
 }
 
-/// Where items come from.
+/// A source of items.
 pub(crate) trait Source: Copy + Send + Sync + 'static {
-    /// What passes through.
+    /// The items that pass through.
     type Item: Item;
 
     /// The items of a spawner by number, which are asked for in order: always the same ones.
     fn items(self, spawner: u64) -> impl FnMut(&Lane, u64) -> Self::Item + Send + 'static;
 }
 
-/// Where packets come from that one task handles.
+/// A source of packets that one task handles.
 pub(crate) trait Feed: Copy + Send + Sync + 'static {
     /// The packets of a spawner, without end and always the same.
     fn packets(self, spawner: u64) -> impl Iterator<Item = &'static [u8]> + Send + 'static;
@@ -116,7 +116,7 @@ fn link<I: Item>(launch: impl Launch, lane: &'static Lane, mut item: I) {
     }
 }
 
-/// How spawners send items out.
+/// The way in which spawners send items out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listening {
     /// Packets over all spawners.
@@ -125,7 +125,7 @@ pub(crate) struct Listening {
     pub(crate) window: u64,
     /// Spawners.
     pub(crate) spawners: u64,
-    /// Whether handlers are spawned; if not, the copy is dropped at once.
+    /// True if handlers are spawned; if not, the copy is dropped at once.
     pub(crate) handlers: bool,
 }
 
@@ -241,8 +241,8 @@ fn stay<I: Item>(lane: &'static Lane, item: I) {
     lane.finish_untimed([0; COUNTS], 1);
 }
 
-/// Chooses so many of a thousand out of `n`, shuffled, always the same ones: the nearest whole number, and
-/// one at least unless none of a thousand is asked for.
+/// Chooses the given number per thousand out of `n`, shuffled, always the same ones: the nearest whole
+/// number, and one at least unless none of a thousand is asked for.
 pub(crate) fn heavy_ones(n: u64, of_thousand: u64) -> Vec<bool> {
     let count = ((n * of_thousand + 500) / 1000).max(of_thousand.min(1));
     let mut chosen = vec![false; n as usize];

@@ -1,4 +1,4 @@
-//! What every workload needs around its run: time zero, a task from outside, the check of the result.
+//! Parts that every workload needs around its run: time zero, a task from outside, the check of the result.
 
 use std::future::Future;
 use std::sync::mpsc;

@@ -2,7 +2,7 @@
 
 use harness::{Param, Variant};
 
-/// What the tasks of the runtime that has both are.
+/// The kind of tasks, on the runtime that has both.
 pub const STYLE: Param = Param::word(
     "style",
     "futures",
@@ -13,7 +13,7 @@ pub const STYLE: Param = Param::word(
 /// The other style.
 pub const FIBERS: Variant = Variant::new("fibers", &[("style", "fibers")], "warpweft's tasks are fibers");
 
-/// What looks after sockets and timers of the runtime where that can be chosen.
+/// The driver of sockets and timers, on the runtime where that can be chosen.
 pub const IO: Param = Param::word(
     "io",
     "inline",
@@ -28,7 +28,7 @@ pub const IO_THREAD: Variant = Variant::new(
     "warpweft's sockets and timers have a thread of their own",
 );
 
-/// Whether a monitor looks for stuck workers of the runtime where that can be chosen.
+/// Chooses if a monitor looks for stuck workers of the runtime where that can be chosen.
 pub const WATCH: Param = Param::word(
     "watch",
     "on",
@@ -48,7 +48,7 @@ pub const fn count(default: &'static str, about: &'static str, most: u64) -> Par
     Param::number("n", default, 1, most, about)
 }
 
-/// How many packets may be under way.
+/// The number of packets that may be under way.
 pub const fn window(default: &'static str) -> Param {
     Param::number(
         "window",
@@ -62,7 +62,7 @@ pub const fn window(default: &'static str) -> Param {
 /// The usual bound of packets under way.
 pub const WINDOW: Param = window("1024");
 
-/// Whether there are handlers at all.
+/// Chooses if there are handlers at all.
 pub const HANDLERS: Param = Param::word(
     "handlers",
     "spawn",
@@ -77,12 +77,12 @@ pub const NULL: Variant = Variant::new(
     "the spawner alone: the bound of the others",
 );
 
-/// How many tasks spawn packets.
+/// The number of tasks that spawn packets.
 pub const fn spawners(default: &'static str) -> Param {
     Param::number("spawners", default, 1, 64, "tasks that spawn the others")
 }
 
-/// How long a run is measured.
+/// The length of the measured part of a run.
 pub const MS: Param = Param::number(
     "ms",
     "400",
@@ -91,7 +91,7 @@ pub const MS: Param = Param::number(
     "milliseconds that are measured, after an eighth of that which is not",
 );
 
-/// Whether waits are timed.
+/// Chooses if waits are timed.
 pub const CLOCK: Param = Param::word(
     "clock",
     "off",
@@ -111,7 +111,7 @@ pub const fn per_worker(name: &'static str, about: &'static str) -> Param {
     Param::number(name, "100", 1, 10_000, about)
 }
 
-/// What one would take instead of this runtime where tasks wait for each other.
+/// The usual alternatives to this runtime where tasks wait for each other.
 pub const WAITING: &[&str] = &["warpweft", "tokio", "smol", "may", "go"];
 
 /// The same where tasks come in large numbers.

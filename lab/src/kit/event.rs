@@ -52,9 +52,10 @@ impl Event {
         }
     }
 
-    /// How many are waiting.
+    /// Returns the number of tasks that wait.
     pub(crate) fn waiting(&self) -> usize {
-        // Acquire, partner of the release in `register`: who sees them waiting sees all they did before.
+        // Acquire, partner of the release in `register`: a thread that sees them waiting sees all they did
+        // before.
         self.waiting.load(Ordering::Acquire)
     }
 

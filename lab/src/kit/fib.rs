@@ -35,7 +35,7 @@ impl Branch for Fib {
     }
 }
 
-/// fib(n) in plain calls: the same machine code for everybody.
+/// fib(n) in plain calls: the same machine code for all contestants.
 #[inline(never)]
 pub(crate) fn serial(n: u64) -> u64 {
     if n < 2 {
@@ -49,7 +49,7 @@ pub(crate) fn fib(n: u64) -> u64 {
     (0..n).fold((0, 1), |(a, b), _| (b, a + b)).0
 }
 
-/// Which `some` of `all` leaves it is, in no order, the same ones for everybody.
+/// Which `some` of `all` leaves it is, in no order, the same ones for all contestants.
 pub(crate) fn chosen(some: u64, all: u64) -> &'static [bool] {
     let mut chosen: Vec<bool> = (0..all).map(|leaf| leaf < some).collect();
     fastrand::Rng::with_seed(0x1a7e).shuffle(&mut chosen);

@@ -18,14 +18,14 @@ pub(crate) struct Foreign {
     pub(crate) language: &'static str,
     /// Its source, by the names of its files.
     pub(crate) files: &'static [(&'static str, &'static str)],
-    /// What the compiler makes in the folder of the source.
+    /// The file that the compiler makes in the folder of the source.
     pub(crate) product: &'static str,
     /// The compiler, to be run in that folder.
     pub(crate) compiler: fn() -> io::Result<Command>,
 }
 
 impl Foreign {
-    /// What was made of it; makes it if there is none of this source yet.
+    /// Returns the program; makes it if there is none of this source yet.
     pub(crate) fn built(&self) -> Result<PathBuf, LabError> {
         let mut hasher = DefaultHasher::new();
         self.files.hash(&mut hasher);
@@ -62,7 +62,7 @@ impl Foreign {
     }
 }
 
-/// What such a program answers.
+/// The answer of such a program.
 #[derive(Deserialize)]
 struct Answer {
     version: String,

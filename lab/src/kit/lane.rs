@@ -9,13 +9,14 @@
 //! ```
 //!
 //! Every contestant pays the same for it: two clock readings per task and four stores on lines that no other
-//! thread writes. The end of a run is the time of the last end, not the time at which somebody noticed it:
-//! nobody has to spin to be told, and the thread that waits for the end sleeps.
+//! thread writes. The end of a run is the time of the last end, not the time at which a thread noticed it.
+//! No thread has to spin for it, and the thread that waits for the end sleeps.
 //!
 //! Invariants
 //! - A thread below [`OWNED`] is the only one that ever writes its shard, so a plain load and store counts;
 //!   all later threads share one shard and count with read-modify-writes.
-//! - `done` is stored last, with release: who has seen all of them done sees the counts and the buckets.
+//! - `done` is stored last, with release: a thread that has seen all of them done sees the counts and the
+//!   buckets.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -29,12 +30,12 @@ use harness::{BUCKETS, add_bucket, bucket_of, empty_histogram};
 
 /// Threads that have a shard of their own.
 const OWNED: usize = 64;
-/// How many things a workload can count.
+/// The number of things that a workload can count.
 pub(crate) const COUNTS: usize = 4;
-/// What one task counted.
+/// The counts of one task.
 pub(crate) type Counts = [u64; COUNTS];
 
-/// How many threads have a number.
+/// The number of threads that have a number.
 static NUMBERED: AtomicUsize = AtomicUsize::new(0);
 
 /// The number of this thread, in the order in which threads first asked.
@@ -51,7 +52,7 @@ pub(crate) fn thread_number() -> usize {
     })
 }
 
-/// What the tasks of one thread left behind. 128 bytes: neighbours must not share a line, nor a pair of
+/// The figures of the tasks of one thread. 128 bytes: neighbours must not share a line, nor a pair of
 /// lines.
 #[repr(align(128))]
 #[derive(Default)]
@@ -63,10 +64,10 @@ struct Shard {
     heavy: Buckets,
 }
 
-/// How many took how long; made when the first one ends.
+/// The histogram of their latencies; made when the first one ends.
 type Buckets = OnceLock<Box<[AtomicU32]>>;
 
-/// What one spawner has under way; see the module.
+/// The tasks that one spawner has under way; see the module.
 pub(crate) struct Lane {
     base: Instant,
     window: u64,
@@ -163,7 +164,7 @@ impl Lane {
                 }
             }
         }
-        // Release, partner of `done`'s acquire: who sees this task done sees what it left.
+        // Release, partner of `done`'s acquire: a thread that sees this task done sees what it left.
         if number < OWNED {
             shard.last_end.store(end, Ordering::Relaxed);
             shard
@@ -175,7 +176,7 @@ impl Lane {
         }
     }
 
-    /// How many tasks ended. What they left is visible to the caller.
+    /// Returns the number of tasks that ended. Their writes are visible to the caller.
     pub(crate) fn done(&self) -> u64 {
         // Acquire, partner of the release in `leave`. Relaxed for the number of threads: a thread that is
         // missed now is seen by a later look.
@@ -205,7 +206,8 @@ pub(crate) struct SpawnWindow {
 }
 
 impl SpawnWindow {
-    /// Whether the spawner, having launched `spawned`, must let others run before it launches the next.
+    /// Returns true if the spawner, having launched `spawned`, must let others run before it launches the
+    /// next.
     #[inline]
     pub(crate) fn is_full(&mut self, spawned: u64) -> bool {
         if spawned - self.done < self.lane.window {
@@ -222,7 +224,7 @@ impl SpawnWindow {
     }
 }
 
-/// What all lanes of a run came to.
+/// The sums over all lanes of a run.
 pub(crate) struct Recorded {
     /// From the first spawner's start to the last task's end.
     pub(crate) elapsed: Duration,
@@ -232,7 +234,7 @@ pub(crate) struct Recorded {
     pub(crate) histogram: Histogram<u64>,
     /// Those.
     pub(crate) heavy: Histogram<u64>,
-    /// How often spawners found their window full.
+    /// Returns how often spawners found their window full.
     pub(crate) waits: u64,
 }
 

@@ -1,5 +1,5 @@
-//! What several workloads share: the lanes on which tasks leave their figures, spawners and chains, made-up
-//! input, servers.
+//! Parts that several workloads share: the lanes on which tasks leave their figures, spawners and chains,
+//! made-up input, servers.
 
 pub mod actors;
 pub(crate) mod answer;

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-/// How many there are.
+/// The number of packets.
 pub(crate) const POOL: usize = 100;
 /// Newlines lie among this many first bytes.
 const SCATTERED: usize = 300;
@@ -12,7 +12,7 @@ const SCATTERED: usize = 300;
 pub(crate) struct Packets {
     /// The packets.
     pub(crate) packets: &'static [Vec<u8>],
-    /// How many newlines each has.
+    /// The number of newlines in each.
     pub(crate) newlines: &'static [u64],
 }
 

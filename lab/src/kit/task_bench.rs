@@ -35,7 +35,8 @@ pub(crate) struct TaskSlot<P> {
     last: AtomicU64,
     /// The longest time between two turns.
     longest: AtomicU64,
-    /// What it was given by who unparked it, in the workloads where something is handed over.
+    /// The value that it was given by the task that unparked it, in the workloads where something is handed
+    /// over.
     pub(crate) gift: AtomicUsize,
 }
 
@@ -59,7 +60,7 @@ impl<P> TaskSlot<P> {
     }
 }
 
-/// Something on a line of its own.
+/// A value on its own cache line.
 #[repr(align(128))]
 #[derive(Default)]
 pub(crate) struct Apart<T>(pub(crate) T);
@@ -68,9 +69,9 @@ pub(crate) struct Apart<T>(pub(crate) T);
 pub(crate) struct TaskBench<P> {
     pub(crate) slots: Box<[TaskSlot<P>]>,
     stopped: Apart<AtomicBool>,
-    /// How many have not entered.
+    /// The number of tasks that have not entered.
     missing: Apart<AtomicUsize>,
-    /// Where the root waits for them.
+    /// The place where the root waits for them.
     root: P,
     clock: Option<Instant>,
 }
@@ -80,7 +81,7 @@ impl<P: Place> TaskBench<P> {
     pub(crate) async fn enter(&self, slot: usize) -> &TaskSlot<P> {
         let own = &self.slots[slot];
         own.place.enter().await;
-        // Ordering: AcqRel: who is last has seen all others enter, and so does the root that it unparks.
+        // Ordering: AcqRel: the last one has seen all others enter, and so does the root that it unparks.
         if self.missing.0.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.root.unpark();
         }
@@ -88,17 +89,17 @@ impl<P: Place> TaskBench<P> {
         own
     }
 
-    /// Whether it is time to end.
+    /// Returns true if it is time to end.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.stopped.0.load(Ordering::Relaxed)
     }
 }
 
-/// How much longer than asked a window may be, if nobody had a turn in it.
+/// How much longer than asked a window may be, if no task had a turn in it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How a run is measured.
+/// The way in which a run is measured.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
     length: Duration,
@@ -106,7 +107,7 @@ pub(crate) struct Window {
     workers: usize,
 }
 
-/// What was counted.
+/// The counts of a run.
 pub(crate) struct Counted {
     /// Turns within the window, slot by slot.
     turns: Vec<u64>,
@@ -129,7 +130,7 @@ impl Window {
         }
     }
 
-    /// Runs so many tasks and counts their turns. Those that are among the `first` have theirs without being
+    /// Runs the tasks and counts their turns. Those that are among the `first` have theirs without being
     /// unparked by another.
     pub(crate) fn count<P, F>(
         self,
@@ -145,8 +146,8 @@ impl Window {
         self.count_in_groups(pool, slots, 1, first, task)
     }
 
-    /// The same where so many neighbours are started together: a leader as usual, who starts them beside
-    /// itself and ends.
+    /// The same where a number of neighbours are started together: a leader as usual, which starts them
+    /// beside itself and ends.
     pub(crate) fn count_in_groups<P, F>(
         self,
         pool: &P,
@@ -238,14 +239,14 @@ impl Window {
     }
 }
 
-/// Where the tasks of a pool park.
+/// The place where a task of a pool parks.
 pub(crate) type PlaceOf<P> = <<P as TaskPool>::Tasks as Parks>::Place;
 
 fn look<P>(bench: &TaskBench<P>) -> Vec<u64> {
     bench.slots.iter().map(TaskSlot::turns).collect()
 }
 
-/// The longest wait of anybody, those included that are not over.
+/// The longest wait of any task. Waits that are not over count.
 fn longest<P>(bench: &TaskBench<P>, now: Duration) -> Duration {
     let waits = bench.slots.iter().map(|slot| {
         let last = Duration::from_nanos(slot.last.load(Ordering::Relaxed));

@@ -1,12 +1,12 @@
 //! Remote items behind TCP on loopback: a connection for each, and a server that answers after a while.
 //!
 //! ```text
-//!   item ── its number ──▶ server: a task per connection, on a worker of its own ── wait ──┐
+//!   item ── its number ──▶ server: a task per connection, on its own worker ─────── wait ──┐
 //!   item ◀── its number ───────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The server is the same for everybody. What it takes of the machine, some 10 µs per item, it takes from
-//! every contestant alike.
+//! The server is the same for all contestants. What it takes of the machine, some 10 µs per item, it takes
+//! from every contestant alike.
 
 use std::net::TcpStream;
 use std::sync::{Mutex, PoisonError};
@@ -28,12 +28,12 @@ pub(crate) struct Ends(&'static [Mutex<Option<TcpStream>>]);
 /// A server that runs until it is dropped.
 pub(crate) struct Server {
     _runtime: Runtime,
-    /// Whom to ask.
+    /// The addresses to ask.
     pub(crate) ends: Ends,
 }
 
 impl Server {
-    /// Starts a server with so many items behind it, each of which answers after `wait`.
+    /// Starts a server for this number of items, each of which answers after `wait`.
     pub(crate) fn start(items: u64, wait: Duration) -> Result<Self, LabError> {
         let runtime = Runtime::builder()
             .workers(1)

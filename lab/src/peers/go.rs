@@ -1,4 +1,4 @@
-//! Go: a program of its own, `lab/peers/go`, built when it is first asked for and kept beside this one.
+//! Go: a separate program, `lab/peers/go`. It is built when it is first asked for and kept beside this one.
 
 use std::cell::{Cell, OnceCell};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -79,7 +79,7 @@ const FILES: &[(&str, &str)] = &[
     ("go.mod", include_str!("../../peers/go/go.mod")),
 ];
 
-/// How the program is made.
+/// The compiler and the sources of the program.
 static PROGRAM: Foreign = Foreign {
     language: "go",
     files: FILES,
@@ -91,7 +91,7 @@ static PROGRAM: Foreign = Foreign {
     },
 };
 
-/// Why there is no Go here, if so.
+/// Returns the reason if there is no Go here.
 fn missing() -> Option<String> {
     static FOUND: OnceLock<bool> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
@@ -128,7 +128,7 @@ struct Server<'a> {
     version: OnceCell<String>,
 }
 
-/// What the program says when it serves.
+/// The line that the program prints when it serves.
 #[derive(Deserialize)]
 struct Serves {
     version: String,

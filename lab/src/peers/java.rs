@@ -1,5 +1,5 @@
-//! The JVM's virtual threads: a program of its own, `lab/peers/java`, compiled when it is first asked for and
-//! kept beside this one.
+//! The JVM's virtual threads: a separate program, `lab/peers/java`. It is compiled when it is first asked for
+//! and kept beside this one.
 //!
 //! It reads the request as words, KEY=VALUE, and answers as Go's program does.
 
@@ -53,17 +53,17 @@ const FILES: &[(&str, &str)] = &[
     ("Apps.java", include_str!("../../peers/java/Apps.java")),
     ("Compute.java", include_str!("../../peers/java/Compute.java")),
 ];
-/// What has `main`.
+/// The class with `main`.
 const MAIN: &str = "lab.Lab";
-/// What the virtual machine calls its compiler.
+/// The name of the compiler.
 const COMPILER: &str = "jdk.compiler/com.sun.tools.javac.Main";
-/// Why it does not run the other workloads.
+/// The reason that it does not run the other workloads.
 const NO_PROGRAM: &str = "its programs are those whose tasks switch and wait for each other: see cycle, yield, churn, locality, \
      transfer, lock, and from create to token-ring";
 
 /// The first version whose virtual threads are no preview.
 const LEAST_VERSION: u32 = 21;
-/// Where systems keep the versions that are not on the path.
+/// The folder of the versions that are not on the path.
 const KEPT: &str = "/usr/lib/jvm";
 
 /// The virtual machine: the one that `JAVA_HOME` names, that on the path, or one that the system keeps, the
@@ -104,7 +104,7 @@ fn major(text: &str) -> Option<u32> {
         .ok()
 }
 
-/// Why there is no JVM here, if so.
+/// Returns the reason if there is no JVM here.
 fn missing() -> Option<String> {
     let text = format!(
         "not installed: there is no `java` of version {LEAST_VERSION} or later, neither in JAVA_HOME, nor on the path, nor in {KEPT}"
@@ -112,7 +112,7 @@ fn missing() -> Option<String> {
     java().is_none().then_some(text)
 }
 
-/// How the program is made.
+/// The compiler and the sources of the program.
 static PROGRAM: Foreign = Foreign {
     language: "java",
     files: FILES,

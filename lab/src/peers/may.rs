@@ -69,7 +69,7 @@ impl Contestant for May {
 /// Words of a coroutine's stack: 64 KiB, as much as a fiber of this project reserves.
 const STACK_WORDS: usize = 0x2000;
 
-/// What can be called by a coroutine.
+/// The calls of a coroutine.
 #[derive(Clone, Copy)]
 pub(crate) struct Api;
 

@@ -12,19 +12,19 @@ include!(concat!(env!("OUT_DIR"), "/peers.rs"));
 
 /// A runtime that workloads run on.
 pub trait Contestant: harness::Peer {
-    /// Why it runs no program of this idiom, if so.
+    /// Returns the reason if it runs no program of this idiom.
     fn lacks(&self, idiom: Idiom) -> Option<&'static str>;
 
-    /// Why it cannot run this request, whatever the idiom.
+    /// Returns the reason if it cannot run this request, for any idiom.
     ///
     /// # Errors
     ///
-    /// The policy is none.
+    /// The text of the policy is wrong.
     fn refusal(&self, _request: &Request, _idiom: Idiom, _parts: Parts) -> Result<Option<String>, LabError> {
         Ok(None)
     }
 
-    /// What a reader of its figures must know in all programs of this idiom.
+    /// Returns what a reader of its figures must know in all programs of this idiom.
     fn caveat(&self, _idiom: Idiom) -> Option<Caveat> {
         None
     }
@@ -36,13 +36,13 @@ pub trait Contestant: harness::Peer {
     ///
     /// # Errors
     ///
-    /// The runtime cannot be built, or the run came to no right result.
+    /// The runtime cannot be built, or the run has no right result.
     fn play<P: Program>(&self, request: &Request, program: &P) -> Result<Outcome, LabError>
     where
         Self: Sized;
 }
 
-/// Why a contestant whose tasks are closures has no part in a workload of futures.
+/// The reason that a contestant whose tasks are closures has no part in a workload of futures.
 const NO_FUTURES: &str = "its tasks are closures without handles, and the workload is written for futures";
 
 macro_rules! list {

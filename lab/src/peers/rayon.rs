@@ -90,7 +90,7 @@ pub(crate) fn pool(request: &Request) -> Result<ThreadPool, LabError> {
     builder.build().map_err(|error| request.failed(&error))
 }
 
-/// What a job can call; a worker takes its newest job, or with `FIFO` its oldest.
+/// The calls of a job; a worker takes its newest job, or with `FIFO` its oldest.
 #[derive(Clone, Copy)]
 struct Api<const FIFO: bool>;
 
@@ -170,7 +170,7 @@ impl ScopePool for Pool<false> {
     }
 }
 
-/// What work can call that waits and computes: to wait is to hold a worker.
+/// The calls of work that waits and computes: to wait is to hold a worker.
 #[derive(Clone, Copy)]
 pub(crate) struct Blocks;
 

@@ -55,7 +55,7 @@ impl Contestant for Smol {
     }
 }
 
-/// What can be called by a smol task. The executor lives as long as the process, as smol's own does.
+/// The calls of a smol task. The executor lives as long as the process, as smol's own does.
 #[derive(Clone, Copy)]
 pub(crate) struct Api(&'static Executor<'static>);
 

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Like there, a worker that finds nothing looks 2048 times, then registers as asleep, looks once more and
-//! sleeps; who pushes wakes one if any is asleep. The deques are crossbeam's: they begin with 64 places,
+//! sleeps; a push wakes one if any is asleep. The deques are crossbeam's: they begin with 64 places,
 //! which cannot be chosen (domainslib was measured with 1024), and double. The warm-up has grown them. What
-//! comes from outside lies in a queue for all.
+//! comes from outside is in a queue for all.
 
 use std::cell::{Cell, OnceCell};
 use std::hint;
@@ -54,23 +54,23 @@ impl Contestant for StealOne {
 /// A task.
 type Job = Box<dyn FnOnce() + Send>;
 
-/// How often a worker looks before it sleeps.
+/// The number of looks of a worker before it sleeps.
 const LOOKS: usize = 2048;
 
-/// What the workers share.
+/// The state that the workers share.
 struct Shared {
     stealers: Box<[Stealer<Job>]>,
     outside: Injector<Job>,
     asleep: AtomicUsize,
     ended: AtomicBool,
-    bed: Mutex<()>,
-    bell: Condvar,
+    sleepers: Mutex<()>,
+    pushed: Condvar,
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, ()> {
         // It guards no data.
-        self.bed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes a worker, if any sleeps, after something was pushed.
@@ -80,20 +80,19 @@ impl Shared {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) > 0 {
             drop(self.lock());
-            self.bell.notify_one();
+            self.pushed.notify_one();
         }
     }
 
     /// Sleeps, unless there is something to do.
     fn sleep(&self) {
-        let bed = self.lock();
+        let guard = self.lock();
         self.asleep.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let idle = self.outside.is_empty() && self.stealers.iter().all(Stealer::is_empty);
         if idle && !self.ended.load(Ordering::Relaxed) {
-            // Whoever pushes from now on comes to the bell after the lock was given back. A poisoned lock
-            // guards nothing.
-            drop(self.bell.wait(bed));
+            // A push from now on notifies after the lock was given back. A poisoned lock guards nothing.
+            drop(self.pushed.wait(guard));
         }
         self.asleep.fetch_sub(1, Ordering::Relaxed);
     }
@@ -166,7 +165,7 @@ fn one(steal: impl Fn() -> Steal<Job>) -> Option<Job> {
     }
 }
 
-/// What can be called by a job.
+/// The calls of a job.
 #[derive(Clone, Copy)]
 struct Api;
 
@@ -207,8 +206,8 @@ impl Pool {
             outside: Injector::new(),
             asleep: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
-            bed: Mutex::new(()),
-            bell: Condvar::new(),
+            sleepers: Mutex::new(()),
+            pushed: Condvar::new(),
         }));
         let mut pool = Self {
             shared,
@@ -237,9 +236,9 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Relaxed);
-        // After the lock every worker either sees the end or hears the bell.
+        // After the lock every worker either sees the end or is notified.
         drop(self.shared.lock());
-        self.shared.bell.notify_all();
+        self.shared.pushed.notify_all();
         for thread in self.threads.drain(..) {
             // A thread that panicked has said so; there is nothing to add.
             drop(thread.join());

@@ -1,4 +1,4 @@
-//! A thread of the system per task, with small stacks: what everybody had before there were task runtimes.
+//! A thread of the system per task, with small stacks: what programs had before there were task runtimes.
 //!
 //! "One worker" means that the whole process runs on one core; more workers than that cannot be asked for,
 //! the kernel takes all cores it likes.
@@ -82,7 +82,7 @@ impl Contestant for Threads {
 /// Stack of a task's thread.
 pub(crate) const STACK: usize = 64 << 10;
 
-/// What can be called by a thread.
+/// The calls of a thread.
 #[derive(Clone, Copy)]
 struct Api;
 
@@ -132,7 +132,7 @@ impl JobPool for Pool {
     }
 }
 
-/// What a thread can call that is an actor.
+/// The calls of a thread that is an actor.
 #[derive(Clone, Copy)]
 pub(crate) struct ActorApi;
 
@@ -176,7 +176,7 @@ impl SpawnApi for ActorApi {
     }
 }
 
-/// Permits under a mutex. Nobody is notified who does not wait: that would be a call of the kernel for
+/// Permits under a mutex. Only threads that wait are notified: else there would be a call of the kernel for
 /// nothing.
 #[derive(Default)]
 pub(crate) struct Semaphore {

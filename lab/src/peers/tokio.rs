@@ -89,7 +89,7 @@ pub(crate) fn runtime(request: &Request, idiom: Idiom) -> Result<Runtime, LabErr
     builder.build().map_err(|error| request.failed(&error))
 }
 
-/// What can be called by a tokio task.
+/// The calls of a tokio task.
 #[derive(Clone, Copy)]
 pub(crate) struct Api;
 

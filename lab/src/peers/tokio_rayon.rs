@@ -67,10 +67,10 @@ impl Contestant for TokioRayon {
     }
 }
 
-/// What a reader must know.
+/// The remark that a reader must know.
 pub(crate) const TWO_POOLS: Caveat = Caveat::same("two pools, each with as many threads as workers");
 
-/// What a task can call. The rayon pool lives as long as the process, as rayon's own does.
+/// The calls of a task. The rayon pool lives as long as the process, as rayon's own does.
 #[derive(Clone, Copy)]
 struct Api(&'static ThreadPool);
 

@@ -1,13 +1,13 @@
-//! *churn*: tasks that push each other out of random places: whom a task wakes has nothing to do with where
-//! that one ran.
+//! *churn*: tasks that push each other out of random places: the task that it wakes has nothing to do
+//! with where it ran itself.
 //!
 //! ```text
-//!  swap (the default)   own name into a random spot ──▶ unpark whose name was there ──▶ park
+//!  swap (the default)   own name into a random spot ──▶ unpark the one that was there ──▶ park
 //!  sem                  V a random semaphore ──▶ P the same one
 //! ```
 //!
 //! With semaphores, as it was published, a task may take its own permit back and never block. So the main
-//! form hands over: the one who is found goes on, and the one who finds it waits, always.
+//! form hands over: the one that is found continues, and the one that finds it waits, always.
 //!
 //! At most as many tasks wait as there are spots, so the others keep the workers busy: there must be a
 //! worker's worth of them.
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::kit::task_bench::{Apart, Counted, PlaceOf, TaskBench, Window};
 use crate::prelude::*;
 
-/// How many spots there are.
+/// The number of spots.
 pub(super) const SPOTS: Param = Param::number(
     "spots",
     "0",
@@ -47,7 +47,7 @@ pub(super) fn spots(params: &Params, workers: usize) -> Result<usize, LabError> 
     )))
 }
 
-/// Where names are, one or none in each.
+/// The spots with names, one or none in each.
 pub(super) struct Spots(Box<[Apart<AtomicUsize>]>);
 
 impl Spots {
@@ -55,7 +55,7 @@ impl Spots {
         Self((0..count).map(|_| Apart::default()).collect())
     }
 
-    /// Puts `slot` into a random spot and unparks whom it finds there, with a gift.
+    /// Puts `slot` into a random spot and unparks the task that it finds there, with a gift.
     #[inline]
     pub(super) fn push_out<P: Place>(
         &self,
@@ -65,8 +65,8 @@ impl Spots {
         gift: usize,
     ) {
         let spot = &self.0[random.usize(..self.0.len())].0;
-        // Ordering: AcqRel: a spot that was cleared after the end was told tells it on; see `clear`. What a
-        // slot is given it sees since it is unparked after that.
+        // Ordering: AcqRel: a spot that was cleared after the end passes the end on; see `clear`. A slot sees
+        // its gift since it is unparked after that.
         let found = spot.swap(slot + 1, Ordering::AcqRel);
         if found != 0 {
             let found = &bench.slots[found - 1];
@@ -75,14 +75,14 @@ impl Spots {
         }
     }
 
-    /// How many names there are.
+    /// The number of names.
     fn taken(&self) -> usize {
         let taken = self.0.iter().filter(|spot| spot.0.load(Ordering::Relaxed) != 0);
         taken.count()
     }
 
-    /// Unparks all, once it is over. Who puts its name into a spot after that has seen that it is over, and
-    /// does the same.
+    /// Unparks all, once it is over. A task that puts its name into a spot after that has seen that it is
+    /// over, and does the same.
     pub(super) fn clear<P: Place>(&self, bench: &TaskBench<P>) {
         for spot in &self.0 {
             let found = spot.0.swap(0, Ordering::AcqRel);
@@ -203,8 +203,8 @@ impl Plan {
                         turns += 1;
                         own.turn(turns, &bench);
                     }
-                    // Whoever ends leaves a permit everywhere: the one who gets it ends as well, and does the
-                    // same.
+                    // A task that ends leaves a permit everywhere: the one that gets it ends as well, and
+                    // does the same.
                     for spot in spots.iter() {
                         P::Tasks::release(&spot.0);
                     }

@@ -23,7 +23,7 @@ pub(crate) struct Plan {
     room: usize,
 }
 
-/// What is used where.
+/// The parts of the water system, with their places.
 struct Works<W: Actors> {
     water: W::Lock<u64>,
     power: W::Buffer<()>,

@@ -1,6 +1,6 @@
 //! *create*: tasks with nothing in them are created, scheduled, run and destroyed.
 //!
-//! One at a time, each before the next; or all of them, before anybody asks for the first. In the second form
+//! One at a time, each before the next; or all of them, before the first is asked for. In the second form
 //! the memory is looked at when the last one has been created: the growth of the process's resident set,
 //! divided by their number, with the handle that the program keeps of each. The warm-up is small, so that it
 //! leaves no memory that could be used again.
@@ -23,11 +23,11 @@ pub(crate) struct Plan {
     all: bool,
 }
 
-/// What was counted.
+/// The counts of a run.
 #[derive(Default)]
 pub(crate) struct Created {
     ended: u64,
-    /// By how much the resident set grew, if the system tells.
+    /// By how much the resident set grew, if the system reports it.
     bytes: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! *cycle*: rings of tasks. Each task unparks the next, then parks; one task of each ring runs at a time.
 //!
 //! ```text
-//!  ring   A ─▶ B ─▶ C ─▶ D ─▶ E ─▶ A …      a hop is an unpark, a park and a switch
+//!  ring   A ─▶ B ─▶ C ─▶ D ─▶ E ─▶ A …      a step is an unpark, a park and a switch
 //! ```
 //!
 //! With a ring per worker nothing else is ready; with a hundred, each waits for its turn, and the policy
@@ -17,7 +17,7 @@ use crate::prelude::*;
 pub(crate) struct Plan {
     rings: usize,
     ring: usize,
-    /// How many are started together.
+    /// The number of tasks that are started together.
     group: usize,
     window: Window,
 }

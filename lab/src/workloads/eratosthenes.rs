@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     room: usize,
 }
 
-/// How many primes were found, and their sum.
+/// The number of primes that were found, and their sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Primes {
     count: u64,

@@ -57,7 +57,7 @@ impl<T: SpawnApi> Future for Call<T> {
     }
 }
 
-/// A call of fib as a job: `both` stands for the two promises.
+/// A call of fib as a job: `both` is for the two promises.
 fn call<J: JoinApi>(jobs: J, n: u64) -> u64 {
     if n < 2 {
         return n;

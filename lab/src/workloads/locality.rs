@@ -1,15 +1,15 @@
-//! *locality*: churn in which each task works on an array before it hands over. Who is woken is better off
+//! *locality*: churn in which each task works on an array before it hands over. A woken task is better off
 //! where the array is.
 //!
 //! ```text
-//!  share     the array goes to whoever is unparked: it should run where it was unparked
+//!  share     the array goes to the unparked task, which should run where it was unparked
 //!  noshare   each task keeps its own: it should run where it ran last
 //! ```
 //!
-//! A policy that puts who is woken on the one side does well in the one and badly in the other.
+//! A policy that puts woken tasks on one side does well in one form and badly in the other.
 //!
 //! An array belongs to one task at a time, so its cells are counted up by a plain load and store; were one in
-//! two hands, or left behind by who unparks, counts would be lost, and the sum would show it.
+//! two hands, or left behind by the unparking task, counts would be lost, and the sum would show it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -105,7 +105,7 @@ impl Program for Plan {
                         }
                         own.place.park().await;
                         if plan.shared {
-                            // Who was unparked because it is over was given nothing, and works no more.
+                            // A task that was unparked because it is over has no array, and works no more.
                             held = own.gift.load(Ordering::Relaxed);
                         }
                     }
@@ -124,7 +124,7 @@ impl Program for Plan {
 }
 
 impl Plan {
-    /// Counts up some cells of an array that nobody else has.
+    /// Counts up some cells of an array that no other task has.
     #[inline]
     fn work(&self, random: &mut fastrand::Rng, array: &Array) {
         for _ in 0..self.touched {

@@ -1,8 +1,8 @@
 //! *lock*: tasks that lock, add one and unlock, over and over. Each its own lock, or all the same one.
 //!
-//! Under the lock there is nothing but the addition: what is measured is the lock, and who gets it next. The
-//! figure is per operation of the whole: with two workers and a lock each it can be half of what one
-//! operation takes.
+//! Under the lock there is nothing but the addition: what is measured is the lock, and which task gets it
+//! next. The figure is per operation of the whole: with two workers and a lock each it can be half of what
+//! one operation takes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(crate) struct Plan {
     std: bool,
 }
 
-/// A lock on a line, and a neighbour line, of its own: tasks with a lock each must not meet.
+/// A lock on its own pair of cache lines: tasks with a lock each must not meet.
 #[repr(align(128))]
 struct Apart<T>(T);
 
@@ -158,7 +158,7 @@ impl Plan {
     }
 }
 
-/// Whether the locks are the standard library's.
+/// Returns true if the locks are the standard library's.
 pub(super) fn uses_std(params: &Params) -> bool {
     params.word("mutex") == "std"
 }

@@ -2,7 +2,7 @@
 //! each.
 //!
 //! The parts differ much in work: a point of the set takes all iterations, one far away takes two. The
-//! picture lies symmetrically about the real axis, to the last bit, so that every point is checked against
+//! picture is symmetric about the real axis, to the last bit, so that every point is checked against
 //! its mirror image; and some are computed again.
 //!
 //! With `out=FILE` the picture is written in the format PGM: the set is black, and the sooner a point escapes

@@ -9,17 +9,17 @@
 //! ```
 //!
 //! The limit is *ideal + wait*: ideal is the same work with nothing to wait for, on the same contestant,
-//! measured in the same run before and after (the mean of both, because the machine's pace drifts). Whoever
-//! waits with a worker in hand needs n × wait ÷ workers more.
+//! measured in the same run before and after (the mean of both, because the machine's pace drifts). A
+//! contestant whose waits hold a worker needs n × wait ÷ workers more.
 //!
 //! *Speed-up* is over the classic with one worker, which takes n × wait and the whole work, ideal × workers.
 //!
-//! The skewed form has a few items that compute as much as all others together. Who cannot split an item
-//! (tokio alone) would have that in an ideal of its own as well. So the limit of that form is the same for
-//! all contestants: *T₁ ÷ P + wait + the longest item's span*. T₁ is the work of all items in plain calls, at
-//! the pace of plain calls of this program on this machine just then, P the workers, as far as there are
-//! processors for them, and the span of an item what is left of it when all that can be split is: its base
-//! case.
+//! The skewed form has a few items that compute as much as all others together. A contestant that cannot
+//! split an item (tokio alone) would have that in its own ideal as well. So the limit of that form is the
+//! same for all contestants: *T₁ ÷ P + wait + the longest item's span*. T₁ is the work of all items in plain
+//! calls, at the pace of plain calls of this program on this machine just then, P the workers, as far as
+//! there are processors for them, and the span of an item what is left of it when all that can be split is:
+//! its base case.
 
 use std::future::Future;
 use std::hint::black_box;
@@ -75,13 +75,13 @@ pub(crate) struct Plan {
     n: u64,
     workers: u32,
     items: Items,
-    /// How long each item waits.
+    /// The wait of each item.
     wait: Duration,
     /// For a server, not for a timer.
     tcp: bool,
 }
 
-/// What an item waits for.
+/// The source of an item's wait.
 #[derive(Clone, Copy)]
 enum Wait {
     Nothing,
@@ -89,7 +89,7 @@ enum Wait {
     Answer(Ends),
 }
 
-/// What the items do.
+/// The work of the items.
 #[derive(Clone, Copy)]
 struct Items {
     wait: Wait,
@@ -99,7 +99,7 @@ struct Items {
 }
 
 impl Items {
-    /// What an item computes.
+    /// The result of an item.
     fn work(&self, item: u64) -> Fib {
         if self.which[item as usize] {
             self.heavy
@@ -108,7 +108,7 @@ impl Items {
         }
     }
 
-    /// What the items of a range come to.
+    /// The sum over the items of a range.
     fn reduced<V: Remote>(self, api: V, from: u64, to: u64) -> Pin<Box<dyn Future<Output = u64> + Send>> {
         Box::pin(async move {
             if to - from > 1 {
@@ -294,7 +294,7 @@ fn call() -> f64 {
     tries.fold(f64::MAX, f64::min) / calls(N)
 }
 
-/// How long so many items take, on a worker.
+/// Measures how long `n` items take, on a worker.
 fn timed<P: RemotePool>(pool: &P, items: Items, n: u64) -> Result<Duration, LabError> {
     let api = pool.remote();
     let (sum, elapsed) = pool.run(async move {
@@ -307,7 +307,7 @@ fn timed<P: RemotePool>(pool: &P, items: Items, n: u64) -> Result<Duration, LabE
     Ok(elapsed.max(Duration::from_nanos(1)))
 }
 
-/// What latency hiding costs where there is nothing to hide: the same program with other defaults.
+/// The cost of latency hiding where there is nothing to hide: the same program with other defaults.
 pub(crate) struct Overhead(Plan);
 
 impl Program for Overhead {

@@ -9,7 +9,7 @@
 //! - A tenth of the work, at most, is done beforehand on the same pool and not measured: threads are up, the
 //!   allocator has its pages. (Not for `parked` and `timers`, where memory is what is measured.)
 
-use crate::program::registered;
+use crate::registered;
 
 include!(concat!(env!("OUT_DIR"), "/workloads.rs"));
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! To publish is to send to every mailbox. A mailbox has little room, so a reporter waits for the slowest
-//! reader. A message says who wrote it and which it is, and a reader checks that no reporter's messages come
+//! reader. A message names its reporter and its number, and a reader checks that no reporter's messages come
 //! out of order.
 
 use std::sync::Arc;
@@ -25,14 +25,14 @@ pub(crate) struct Plan {
     room: usize,
 }
 
-/// A message: who wrote it, and which it is.
+/// A message: its reporter, and its number.
 #[derive(Clone, Copy)]
 struct Message {
     reporter: u32,
     number: u32,
 }
 
-/// What the customers read.
+/// The messages that the customers read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Read {
     messages: u64,
@@ -99,7 +99,7 @@ impl ActorProgram for Plan {
         let reporters: Vec<_> = (0..self.reporters as u32)
             .map(|reporter| tasks.spawn(publish::<W>(self, reporter, Arc::clone(&senders))))
             .collect();
-        // The customers stop reading when nobody can send any more.
+        // The customers stop reading when no reporter can send any more.
         drop(senders);
         for reporter in reporters {
             reporter.await;

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! What computes takes its 20 ms of a CPU's time, not of the clock's: with more threads than CPUs, two that
-//! look at the clock side by side would be through after 20 ms with half of the work, and whoever starts most
-//! threads would seem the fastest.
+//! look at the clock side by side would be through after 20 ms with half of the work, and the runtime
+//! with the most threads would seem the fastest.
 //!
 //! The steps are those of `packet_cache`: locality speaks for newest first, the heavy packets speak against
 //! it. Which packets are heavy is an exact, shuffled count. The two kinds are timed apart (Modelski, *Using
@@ -30,7 +30,7 @@ use crate::prelude::*;
 /// Tasks of a packet, before the two.
 const CHAIN: u64 = 3;
 
-/// What takes long.
+/// The kind of work that takes long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// It spins.
@@ -48,11 +48,11 @@ pub(crate) struct Plan {
     reading: Reading,
     form: Form,
     take: Duration,
-    /// Whether each packet is heavy, spawner by spawner.
+    /// True if each packet is heavy, spawner by spawner.
     heavy: &'static [bool],
 }
 
-/// How the two are started: it depends on the idiom and on the form.
+/// The way in which the two are started: it depends on the idiom and on the form.
 trait Start: Copy + Send + Sync + 'static {
     /// Starts one of them.
     fn start(self, children: Arc<Children>);
@@ -108,7 +108,7 @@ struct Children {
 }
 
 impl Children {
-    /// How many there are.
+    /// Their number.
     const COUNT: u32 = 2;
 
     /// One of them ends: with the last the packet ends.

@@ -32,7 +32,7 @@ pub(super) struct Reading {
 pub(super) struct PacketItem {
     /// The copy that is its own.
     packet: Vec<u8>,
-    /// What its tasks came to so far.
+    /// The sums over its tasks so far.
     pub(super) state: u64,
     left: u64,
     /// When it set out.

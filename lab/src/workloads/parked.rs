@@ -3,8 +3,8 @@
 //!
 //! The memory is the growth of the process's resident set from just before the first task to when all wait,
 //! divided by their number: the runtime's task with a future of two words in it. The list of wakers is the
-//! workload's, lies in pages that were touched before, and is not in the figure. A run has a process of its
-//! own, so nothing that an earlier run left behind is used again.
+//! workload's, is in pages that were touched before, and is not in the figure. A run has its own process, so
+//! nothing that an earlier run left behind is used again.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -28,7 +28,7 @@ async fn parked(wait: Wait, lane: &'static Lane) {
     lane.count();
 }
 
-/// What the three stages came to.
+/// The figures of the three stages.
 struct Stages {
     create: Duration,
     wake: Duration,
@@ -90,7 +90,7 @@ impl Program for Plan {
 
     fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let (jobs, n) = (pool.jobs(), self.n);
-        let bell: &'static Bell = Box::leak(Box::new(Bell::default()));
+        let event: &'static ThreadEvent = Box::leak(Box::new(ThreadEvent::default()));
         let lane = Lane::leaked(base(), 0);
 
         let before = resident_bytes();
@@ -98,16 +98,16 @@ impl Program for Plan {
         pool.start(move || {
             for _ in 0..n {
                 jobs.launch(move || {
-                    bell.wait();
+                    event.wait();
                     lane.count();
                 });
             }
         });
-        let create = until(start, || bell.waiting() == n);
+        let create = until(start, || event.waiting() == n);
         let bytes = grown(before);
 
         let start = Instant::now();
-        pool.start(move || bell.ring());
+        pool.start(move || event.set());
         let wake = until(start, || lane.done() == n);
         self.outcome(&Stages { create, wake, bytes }, lane.done())
     }
@@ -151,24 +151,24 @@ fn until(start: Instant, so: impl Fn() -> bool) -> Duration {
     start.elapsed()
 }
 
-/// How many bytes the resident set has grown, if the system tells.
+/// Returns by how many bytes the resident set has grown, if the system reports it.
 fn grown(before: Option<u64>) -> Option<u64> {
     Some(resident_bytes()?.saturating_sub(before?))
 }
 
 /// The event of threads: a condition variable.
 #[derive(Default)]
-struct Bell {
+struct ThreadEvent {
     state: Mutex<(bool, u64)>,
-    rung: Condvar,
+    changed: Condvar,
 }
 
-impl Bell {
+impl ThreadEvent {
     fn wait(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.1 += 1;
         while !state.0 {
-            state = self.rung.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -176,8 +176,8 @@ impl Bell {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    fn ring(&self) {
+    fn set(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).0 = true;
-        self.rung.notify_all();
+        self.changed.notify_all();
     }
 }

@@ -17,7 +17,7 @@ use crate::prelude::*;
 /// Headers that a head may have; one with more is not counted.
 const HEADERS: usize = 64;
 
-/// What a handler finds, as indices of its counts.
+/// The findings of a handler, as indices of its counts.
 const TCP: usize = 0;
 const REQUEST: usize = 1;
 const RESPONSE: usize = 2;
@@ -176,7 +176,7 @@ impl Program for Plan {
 }
 
 impl Plan {
-    /// What a sequential pass over the same packets finds.
+    /// The findings of a sequential pass over the same packets.
     fn expected(&self) -> Counts {
         if !self.listening.handlers {
             return [0; COUNTS];

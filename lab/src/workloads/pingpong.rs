@@ -7,8 +7,8 @@
 //!  fan       A ──▶ a channel each ──▶ B1 … Bn ──▶ one channel ──▶ A      a round is `fan` messages out and back
 //! ```
 //!
-//! Who answers adds one, and A checks the answer: a message that is lost, doubled or overtaken is found at
-//! once.
+//! The answering task adds one, and A checks the answer: a message that is lost, doubled or overtaken is
+//! found at once.
 
 use std::time::{Duration, Instant};
 
@@ -109,7 +109,7 @@ impl Program for Plan {
     }
 }
 
-/// How long it took, and the sum of the answers: if somebody went away in the middle, it shows.
+/// The time of the run, and the sum of the answers: a task that went away in the middle shows in it.
 type Answers = (Duration, u64);
 
 async fn channel<W: Promises>(tasks: W, n: u64, capacity: usize) -> Answers {

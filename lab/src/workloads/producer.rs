@@ -6,8 +6,8 @@
 //!   producer n ─┘                              └─▶ consumer n
 //! ```
 //!
-//! The units are shared out evenly among the pairs. Who takes a unit need not be the partner of who put it
-//! in.
+//! The units are shared out evenly among the pairs. The task that takes a unit need not be the
+//! partner of the one that put it in.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The units of one pair: every so many-eth, beginning with its number.
+    /// The units of one pair: every `pairs`-th, beginning with its number.
     fn share(&self, pair: u64) -> impl Iterator<Item = u64> + use<> {
         (pair..self.units).step_by(self.pairs as usize)
     }
@@ -56,7 +56,7 @@ impl ActorProgram for Plan {
         ("tokio", Caveat::same(TOKIO_MUTEX)),
     ];
 
-    /// How many units were consumed, and their sum.
+    /// The number of units that were consumed, and their sum.
     type Counted = (u64, u64);
 
     fn load(request: &Request) -> Self {

@@ -2,8 +2,8 @@
 //! that can be hidden; the others hold their worker, as if they computed.
 //!
 //! The measure is the ratio to the classic, where nothing can be hidden: leaves × work ÷ workers, which no
-//! run of it goes below. At a share of 0 the two are the same program. Who hides latency must not be slower
-//! at any point of the grid work × share.
+//! run of it goes below. At a share of 0 the two are the same program. A contestant that hides latency must
+//! not be slower at any point of the grid work × share.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -30,7 +30,7 @@ impl ActorProgram for Plan {
         ..About::NEW
     };
 
-    /// How often all of them yielded.
+    /// The sum of their yields.
     type Counted = u64;
 
     fn load(request: &Request) -> Self {

@@ -1,4 +1,4 @@
-//! *timers*: a great many tasks that sleep, each until a moment of its own. How late they wake, and what each
+//! *timers*: a great many tasks that sleep, each until its own moment. How late they wake, and what each
 //! costs in memory.
 //!
 //! ```text
@@ -11,8 +11,8 @@
 //! too short fails the run. Without one (`lead=0`) each sleeps from the moment it begins, while others are
 //! still made: that is measured as well then.
 //!
-//! Nobody may wake early: the run fails then. How late is the error. It ends when the task runs, not when the
-//! timer is due, so it holds the runtime's whole way from the clock to the task.
+//! No task may wake early: the run fails then. The lateness is the error. It ends when the task runs, not
+//! when the timer is due, so it holds the runtime's whole way from the clock to the task.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ pub(crate) struct Plan {
 
 /// The shortest sleep.
 const SHORTEST: Duration = Duration::from_millis(1);
-/// After so many tasks who makes them lets others run.
+/// After this number of tasks, the one that makes them lets others run.
 const BATCH: u64 = 256;
 
 /// Where tasks count that they are about to sleep, and that they woke: apart, so that the one is not in the
@@ -157,7 +157,7 @@ impl Plan {
     fn launch<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P, lanes: Lanes, n: u64, first: Option<Instant>) {
         let (tasks, spread) = (pool.tasks(), self.spread);
         pool.start(async move {
-            // The same deadlines for everybody, in no order.
+            // The same deadlines for all contestants, in no order.
             let mut random = fastrand::Rng::with_seed(0x7133);
             let shortest = SHORTEST.min(spread).as_nanos() as u64;
             for made in 1..=n {

@@ -21,12 +21,12 @@ pub(crate) struct Plan {
     rounds: u64,
 }
 
-/// What a player saw.
+/// The counts of a player.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Seen {
-    /// How often it had the token.
+    /// The number of times it had the token.
     turns: u64,
-    /// How often that was not its turn.
+    /// The number of times at which that was not its turn.
     wrong: u64,
 }
 
@@ -77,7 +77,7 @@ impl ActorProgram for Plan {
             receivers.push(receiver);
         }
         let first = senders[0].clone();
-        // Who sits at place i sends to the mailbox of i + 1.
+        // The player of place i sends to the mailbox of i + 1.
         senders.rotate_left(1);
         let start = Instant::now();
         let players: Vec<_> = (senders.into_iter().zip(receivers).zip(0..))
@@ -110,7 +110,7 @@ async fn player<W: Actors>(plan: Plan, place: u64, mut from: W::Receiver<u64>, t
         };
         seen.turns += 1;
         seen.wrong += u64::from(passes % plan.players != place);
-        // The last player keeps it in the last round: nobody would take it.
+        // The last player keeps it in the last round: no player would take it.
         if passes + 1 < plan.players * plan.rounds {
             W::send(&to, passes + 1).await;
         }

@@ -3,17 +3,17 @@
 //!
 //! ```text
 //!  leader    spins ── all have seen term n ──▶ elects ──▶ term n + 1: unparks the others (park)
-//!  others    see term n ──▶ park, or give way over and over (yield)
+//!  others    see term n ──▶ park, or yield over and over
 //! ```
 //!
 //! One worker is lost to the leader. So what is ready there must be taken by the others: when they have run
-//! out of work (park), or although they never do (yield). A runtime that does not see to that lets somebody
+//! out of work (park), or although they never do (yield). A runtime that does not see to that lets a task
 //! starve, and the leader waits for it: after five seconds the run *did not complete*.
 //!
 //! Invariants
 //! - Term and leader are one word, which only the leader of the term writes.
-//! - In the form `park` who elects unparks all others once, and they have all parked, or are about to, since
-//!   they saw its term: a place holds one unpark at most.
+//! - In the form `park` the electing task unparks all others once, and they have all parked, or are about to,
+//!   since they saw its term: a place holds one unpark at most.
 
 use std::hint;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ pub(crate) struct Plan {
 ///
 /// # Errors
 ///
-/// There is but one: nobody who could see the leader.
+/// There is but one, so none could see the leader.
 pub(super) fn tasks(params: &Params, workers: usize) -> Result<usize, LabError> {
     match params.number("tasks") as usize * workers {
         1 => Err(LabError::Usage(String::from(
@@ -67,7 +67,7 @@ const fn word(term: u64, leader: usize) -> u64 {
     term << 32 | leader as u64
 }
 
-/// What only leaders touch, one after the other.
+/// The state that only leaders touch, one after the other.
 struct Protocol {
     random: fastrand::Rng,
     /// When the first term began that counts, and how many there were before it.
@@ -76,11 +76,11 @@ struct Protocol {
     terms: u64,
     ended: Instant,
     histogram: Histogram<u64>,
-    /// Whether a leadership was given up.
+    /// True if a leadership was given up.
     failed: bool,
 }
 
-/// What all share.
+/// The state that all share.
 struct Stage<P> {
     plan: Plan,
     members: Box<[Member<P>]>,
@@ -199,7 +199,7 @@ impl Protocol {
 }
 
 impl<P: Place> Stage<P> {
-    /// Starts the tasks, lets the first one lead, and waits for all. How often somebody saw a leader.
+    /// Starts the tasks, lets the first one lead, and waits for all. Returns how often a task saw a leader.
     async fn root<W: Parks<Place = P>>(self: &Arc<Self>, api: W) -> u64 {
         self.root.enter().await;
         let handles: Vec<_> = (0..self.members.len())
@@ -273,7 +273,7 @@ impl<P: Place> Stage<P> {
         protocol.failed = !complete;
         let next = next.map(|random| {
             let count = self.members.len();
-            // Where it does not elect itself, the one after it stands for 0.
+            // Where it does not elect itself, the one after it is used for 0.
             let next = if self.plan.itself {
                 random % count
             } else {
@@ -282,7 +282,7 @@ impl<P: Place> Stage<P> {
             word(term + 1, next)
         });
         drop(protocol);
-        // Ordering: Release pairs with the looks of the others: who leads next finds what this one noted.
+        // Ordering: Release pairs with the looks of the others: the next leader finds what this one noted.
         self.word.0.store(next.unwrap_or(OVER), Ordering::Release);
         if self.plan.park {
             for (other, member) in self.members.iter().enumerate() {
@@ -293,12 +293,12 @@ impl<P: Place> Stage<P> {
         }
     }
 
-    /// Whether all others have seen the term in time. Looks, and does nothing else.
+    /// Returns true if all others have seen the term in time. Looks, and does nothing else.
     fn spin(&self, own: usize, term: u64) -> bool {
         let start = Instant::now();
         for (other, member) in self.members.iter().enumerate() {
             let mut looks = 0_u32;
-            // Ordering: Acquire pairs with who has seen it.
+            // Ordering: Acquire pairs with the member that has seen it.
             while other != own && member.seen.load(Ordering::Acquire) != term {
                 hint::spin_loop();
                 looks = looks.wrapping_add(1);

@@ -1,6 +1,6 @@
-//! *yield*: each task gives way, over and over.
+//! *yield*: each task yields, over and over.
 //!
-//! With one task per worker there is nothing to give way to; with a hundred, each waits for its turn.
+//! With one task per worker there is nothing to yield to; with a hundred, each waits for its turn.
 
 use crate::kit::task_bench::Window;
 use crate::prelude::*;

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// The command, in a folder of its own.
+/// The command, in its own folder.
 pub(crate) fn command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpweft"));
     command.current_dir(folder);
@@ -88,7 +88,7 @@ pub(crate) fn records(folder: &Folder, words: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Each of these runtimes, with one worker and with three, ends with so many operations.
+/// Each of these runtimes, with one worker and with three, ends with this number of operations.
 pub(crate) fn each_runs(words: &str, runtimes: &str, operations: u64) {
     let folder = Folder::new(&format!("runs-{}", words.replace(['/', ' ', '='], "-")));
     let (policies, further) = if runtimes.contains("warpweft") {

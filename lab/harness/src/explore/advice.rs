@@ -11,7 +11,7 @@ use crate::stats::{PAIRS_NEEDED, Ratio, median, paired_ratio};
 use crate::summary::{Row, p99, throughput};
 use crate::text::{list, nanos, si, times, workers};
 
-/// What one wants.
+/// The figure that a policy is chosen for.
 #[derive(Clone, Copy)]
 enum Objective {
     Throughput,
@@ -125,7 +125,7 @@ fn verdict<'a>(session: &Session, cells: &[&'a CellRuns], objective: Objective) 
     })
 }
 
-/// The sentence for when no objective tells any two policies apart.
+/// The sentence for when no objective distinguishes any two policies.
 fn no_difference(
     session: &Session,
     fastest: &Verdict<'_>,

@@ -1,19 +1,83 @@
 //! `explore`: policies × worker counts, beside the peers; a table, a report, and one sentence of advice.
 
-pub(crate) mod advice;
-pub(crate) mod frontier;
-pub(crate) mod table;
+mod advice;
 
+use std::collections::BTreeSet;
 use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::ExploreArgs;
+use crate::args::{Defaults, Selection, Usual};
 use crate::error::LabError;
+use crate::frontier;
 use crate::lab::Lab;
+use crate::machine::cpus;
 use crate::measured::{Measured, Papers, prepared};
 use crate::report;
+use crate::session::Job;
 use crate::summary::Row;
+use crate::table;
+
+/// `explore`.
+#[derive(Args, Debug, Default)]
+pub(crate) struct ExploreArgs {
+    /// A workload, with a variant if you like: packet, packet/heavier [default: the usual one]
+    #[arg(value_name = "WORKLOAD")]
+    workload: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+
+    /// Rounds at most; the first is not counted unless it is the only one [default: 11]
+    #[arg(long, value_name = "N")]
+    repeat: Option<usize>,
+
+    /// No round is begun that would end later than this [default: 75]
+    #[arg(long, value_name = "SECONDS")]
+    budget: Option<u64>,
+
+    /// Everything once, in tiny sizes: shows that all works, and nothing else
+    #[arg(long)]
+    smoke: bool,
+
+    /// Where the report goes [default: reports/explore-WORKLOAD.html]
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Writes all runs and conclusions as one JSON document
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl ExploreArgs {
+    /// Returns the jobs, in their order.
+    pub(crate) fn jobs(&self, lab: &Lab) -> Result<Vec<Job>, LabError> {
+        let cpus = cpus();
+        // `explore n=1000`: the first word is a setting already, the workload is the default.
+        let mut selection = self.selection.clone();
+        let workload = match self.workload.as_deref() {
+            Some(setting) if setting.contains('=') => {
+                selection.settings.insert(0, setting.to_owned());
+                lab.usual
+            }
+            Some(workload) => workload,
+            None => lab.usual,
+        };
+        let (repeat, budget) = if self.smoke { (1, None) } else { (11, Some(75)) };
+        let budget = self.budget.or(budget).map(Duration::from_secs);
+        let pace = self.selection.pace(self.repeat.unwrap_or(repeat), budget)?;
+        let explored = lab.home().map(|(_, policies)| policies.explored());
+        let defaults = Defaults {
+            runtimes: if self.smoke { Usual::All } else { Usual::Explored },
+            policies: explored.into_iter().flatten().map(ToString::to_string).collect(),
+            workers: BTreeSet::from([1, cpus, 2 * cpus]).into_iter().collect(),
+        };
+        selection.jobs(lab, workload, self.smoke, &defaults, &pace)
+    }
+}
 
 /// Explores: measures, prints the table and the advice, writes the report.
 pub(crate) fn run(lab: &Lab, arguments: &ExploreArgs) -> Result<(), LabError> {
@@ -33,7 +97,7 @@ pub(crate) fn run(lab: &Lab, arguments: &ExploreArgs) -> Result<(), LabError> {
         printed = printed.and_then(|()| one.print(&mut io::stdout().lock()));
         explored.push(one);
     }
-    let html = report::html(&explored);
+    let html = report::explore::html(&explored);
     let written = papers.finish(&html, || match explored.as_slice() {
         [one] => document(one),
         several => several.iter().map(document).collect(),

@@ -1,24 +1,29 @@
 //! The page of a comparison: a section for each line, with medians, quartiles, extremes and scalability, and
 //! what was published.
 
+use super::page::{begin, machine};
 use super::svg::{escape, put};
-use super::{STYLE, machine};
-use crate::compare::Compared;
-use crate::compare::plan::Published;
-use crate::explore::table::{footnotes, shown_measures};
+use crate::measured::Measured;
+use crate::plan::{Line, Published};
 use crate::summary::{Row, throughput};
+use crate::table::{footnotes, shown_measures};
 use crate::text::{nanos, si};
+
+/// A line that was measured.
+pub(crate) struct Compared {
+    /// The line.
+    pub(crate) line: Line,
+    /// Its runs and their figures.
+    pub(crate) measured: Measured,
+}
 
 /// The whole page.
 pub(crate) fn html(compared: &[Compared], unmeasured: &[&str], command: &str) -> String {
     let program = compared.first().map_or("lab", |one| one.measured.session.program);
-    let mut html = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-         <title>{program} compare</title><style>{STYLE}</style></head><body><main>\
-         <header><p class=\"over\">{program} compare</p><h1>Schedulers, side by side</h1><p class=\"lead\">Who switches fastest, who is \
-         served least, and who waits for ever. Policies first, then the peers.</p></header>"
-    );
+    let command_name = format!("{program} compare");
+    let lead =
+        "Who switches fastest, who is served least, and who waits for ever. Policies first, then the peers";
+    let mut html = begin(&command_name, &command_name, "Schedulers, side by side", lead);
     if compared
         .iter()
         .any(|one| one.measured.session.versions.profile != "release")
@@ -135,9 +140,8 @@ fn figures(html: &mut String, one: &Compared) {
             }
         }
         for measure in &measures {
-            let value = row.measures.iter().find(|(name, _)| name == measure);
-            let text = value.map_or_else(String::new, |(_, value)| si(*value));
-            put(html, format_args!("<td>{text}"));
+            let value = row.measure(measure).map_or_else(String::new, si);
+            put(html, format_args!("<td>{value}"));
         }
         put(
             html,
@@ -179,7 +183,7 @@ fn remarks(row: &Row) -> String {
     remarks.join("; ")
 }
 
-/// What was published.
+/// The section with what was published.
 fn beside(html: &mut String, published: &Published) {
     put(
         html,

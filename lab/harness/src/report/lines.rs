@@ -1,8 +1,8 @@
 //! The charts of lines: latency by percentile, and throughput over workers.
 
+use super::chart::{MARGIN, Series, WIDTH, frame, worker_counts};
 use super::places::Places;
 use super::svg::{Scale, escape, mark, put};
-use super::{MARGIN, Series, WIDTH, frame, worker_counts};
 use crate::summary::Row;
 use crate::text::{nanos, si, workers};
 
@@ -21,7 +21,7 @@ const PERCENTILES: [(f64, &str); 6] = [
     (LAST, "99.99 %"),
 ];
 
-/// Where a share lies: each nine has the same width.
+/// The place of a share: each nine has the same width.
 fn nines(share: f64) -> f64 {
     -(1.0 - share).max(1e-12).log10()
 }
@@ -71,7 +71,7 @@ pub(super) fn percentiles(rows: &[Row], series: &[Series], count: usize) -> Opti
     Some(svg)
 }
 
-/// The longest wait of a row, for what a pointer shows; nothing if nobody was timed.
+/// The longest wait of a row, for what a pointer shows; nothing if it has no latencies.
 pub(super) fn longest(row: &Row) -> String {
     row.latency
         .map_or_else(String::new, |[.., max]| format!(", max {}", nanos(max.median)))
@@ -92,7 +92,8 @@ pub(super) fn over_workers(rows: &[Row], series: &[Series], unit: &str) -> Strin
         &format!("throughput, {unit}/s"),
         "Throughput over workers",
     );
-    // Contestants stand side by side within a worker count, so that their quartiles do not hide each other.
+    // Contestants are drawn side by side within a worker count, so that their quartiles do not hide each
+    // other.
     let step = 0.6 / series.len().max(1) as f64;
     for (number, one) in series.iter().enumerate() {
         let shift = (number as f64 - (series.len() as f64 - 1.0) / 2.0) * step;

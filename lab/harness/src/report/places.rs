@@ -1,8 +1,7 @@
-//! What charts over a few places have in common: worker counts, or latencies, side by side, and heights from
-//! 0.
+//! What charts over a few places share: worker counts, or latencies, side by side, and heights from 0.
 
+use super::chart::{HEIGHT, MARGIN, WIDTH, frame};
 use super::svg::{Scale, put};
-use super::{HEIGHT, MARGIN, WIDTH, frame};
 use crate::text::si;
 
 /// A chart over places: its scales, and the SVG element, begun.
@@ -34,7 +33,7 @@ impl Places {
         Self { x, y, svg }
     }
 
-    /// Where a value stands, `shift` places beside its own.
+    /// The point of a value, `shift` places beside its own place.
     pub(super) fn at(&self, place: usize, shift: f64, value: f64) -> (f64, f64) {
         (self.x.at(place as f64 + shift), self.y.at(value))
     }

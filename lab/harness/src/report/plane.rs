@@ -1,9 +1,9 @@
 //! The throughput/p99 plane with its frontier.
 
+use super::chart::{HEIGHT, MARGIN, Series, WIDTH, frame, worker_counts};
 use super::lines::longest;
 use super::svg::{Area, Scale, escape, mark, place_label, put};
-use super::{HEIGHT, MARGIN, Series, WIDTH, frame, worker_counts};
-use crate::explore::frontier::{frontier, points};
+use crate::frontier::{frontier, points};
 use crate::summary::Row;
 use crate::text::{nanos, si, workers};
 
@@ -103,7 +103,7 @@ pub(super) fn plane(rows: &[Row], series: &[Series], unit: &str) -> Option<Strin
     Some(svg)
 }
 
-/// The frontier as steps: nothing measured lies below and to the right of it.
+/// The frontier as steps: nothing measured is below and to the right of it.
 fn draw_frontier(svg: &mut String, front: &[(f64, f64)], x: &Scale, y: &Scale) {
     let (Some(first), Some(last)) = (front.first(), front.last()) else {
         return;

@@ -1,21 +1,16 @@
 //! The charts of latency hiding: speed-up over workers, and over latency, beside the ideal.
 
+use super::chart::{Series, worker_counts};
 use super::places::Places;
 use super::svg::mark;
-use super::{Series, worker_counts};
 use crate::measured::Measured;
 use crate::summary::Row;
 use crate::text::{si, workers};
 
-/// What is drawn at one place.
+/// One place of a chart, with its rows.
 struct Place<'a> {
     name: String,
     rows: Vec<&'a Row>,
-}
-
-fn measure(row: &Row, wanted: &str) -> Option<f64> {
-    let found = row.measures.iter().find(|(name, _)| name == wanted);
-    found.map(|(_, value)| *value)
 }
 
 /// Speed-up over the classic with one worker, over workers; `None` if nothing was to be hidden.
@@ -53,13 +48,13 @@ pub(super) fn over_latency(
 /// the greatest.
 fn chart(places: &[Place<'_>], series: &[Series], title: &str) -> Option<String> {
     let ideals = places.iter().map(|place| {
-        let ideals = place.rows.iter().filter_map(|row| measure(row, "ideal_speed_up"));
+        let ideals = place.rows.iter().filter_map(|row| row.measure("ideal_speed_up"));
         ideals.max_by(f64::total_cmp)
     });
     let ideals: Vec<Option<f64>> = ideals.collect();
     let all = places.iter().flat_map(|place| &place.rows);
     let tops: Vec<f64> = all
-        .filter_map(|row| measure(row, "speed_up"))
+        .filter_map(|row| row.measure("speed_up"))
         .chain(ideals.iter().flatten().copied())
         .collect();
     if tops.is_empty() {
@@ -76,7 +71,7 @@ fn chart(places: &[Place<'_>], series: &[Series], title: &str) -> Option<String>
     for one in series {
         let speed_up = |place: &Place<'_>| {
             let row = place.rows.iter().find(|row| row.contestant == one.name)?;
-            measure(row, "speed_up")
+            row.measure("speed_up")
         };
         let found: Vec<(usize, f64)> = places
             .iter()

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-/// Text as it may stand in HTML and SVG.
+/// Text, escaped for HTML and SVG.
 pub(super) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -69,7 +69,7 @@ impl Scale {
         }
     }
 
-    /// Where a value lies.
+    /// The place of a value.
     pub(super) fn at(&self, value: f64) -> f64 {
         let share = if self.log {
             (value.max(f64::MIN_POSITIVE) / self.low).ln() / (self.high / self.low).ln()

@@ -1,11 +1,12 @@
 //! The tables of the report.
 
-use super::Series;
+use super::chart::Series;
 use super::svg::{escape, put};
-use crate::explore::{frontier, table::shown_measures};
+use crate::frontier;
 use crate::measured::Measured;
 use crate::stats::Ratio;
 use crate::summary::Row;
+use crate::table::shown_measures;
 use crate::text::{nanos, si, times};
 
 /// The place of p99 among a row's latencies.
@@ -97,11 +98,8 @@ pub(super) fn figures(page: &Measured, series: &[Series]) -> String {
             }
         }
         for measure in &measures {
-            let value = row.measures.iter().find(|(name, _)| name == measure);
-            put(
-                &mut html,
-                format_args!("<td>{}", value.map_or_else(String::new, |(_, value)| si(*value))),
-            );
+            let value = row.measure(measure).map_or_else(String::new, si);
+            put(&mut html, format_args!("<td>{value}"));
         }
         put(
             &mut html,
@@ -148,7 +146,7 @@ fn ratio(ratio: Option<Ratio>) -> String {
 /// The counters of the policies per thousand operations; nothing if no contestant has any.
 pub(super) fn counters(page: &Measured, series: &[Series]) -> Option<String> {
     let counted: Vec<&Row> = page.rows.iter().filter(|row| !row.counters.is_empty()).collect();
-    // A counter that nobody ever moved has no column.
+    // A counter that is 0 in all rows has no column.
     let mut names: Vec<&str> = Vec::new();
     for (name, value) in counted.iter().flat_map(|row| &row.counters) {
         if *value > 0.0 && !names.contains(&name.as_str()) {

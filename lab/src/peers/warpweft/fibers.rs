@@ -13,7 +13,7 @@ use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Store, Unit};
 use crate::idioms::parks::{Parks, WakerPlace};
 use crate::idioms::{SpawnApi, TaskPool};
 
-/// What can be called by a fiber.
+/// The calls of a fiber.
 #[derive(Clone, Copy)]
 pub(crate) struct FiberApi;
 
@@ -46,7 +46,7 @@ impl SpawnApi for FiberApi {
     }
 }
 
-/// Gives way in its poll. Inlined, as a call of `fiber::yield_now` in a fiber's own loop is: the body of an
+/// Yields in its poll. Inlined, as a call of `fiber::yield_now` in a fiber's own loop is: the body of an
 /// `async fn` is a function, whose return behind the switch the processor mispredicts.
 struct GiveWay;
 

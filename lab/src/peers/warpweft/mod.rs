@@ -119,7 +119,7 @@ fn runtime(request: &Request, policy: &str) -> Result<Runtime, LabError> {
     runtime.map_err(|error| request.failed(&error))
 }
 
-/// What can be called by a task.
+/// The calls of a task.
 #[derive(Clone, Copy)]
 pub(crate) struct Api;
 

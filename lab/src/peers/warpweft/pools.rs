@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!  staged:fifo/lifo          spawners, steps │ what takes long          mixer: participants │ mixers
-//!  staged:fifo/lifo/fifo     spawners │ steps │ what takes long         mixer: who starts them │ participants │ mixers
+//!  staged:fifo/lifo/fifo     spawners │ steps │ what takes long         mixer: starters │ participants │ mixers
 //!  staged:fifo@1/fifo@2      the same as the first, and how many workers each has
 //!  staged:fifo@1/fifo@2:1024/fifo@2     the same as the second, and a spawner waits while the steps have 1024 that have not begun
-//!  silos:10:fifo             a conference and all who take part │ another one │ …
+//!  silos:10:fifo             a conference and its members │ another one │ …
 //! ```
 //!
 //! A task that begins a part is spawned on the pool of that part; one that begins where it is stays there.
@@ -26,11 +26,11 @@ use crate::idioms::channels::Sleeps;
 use crate::idioms::{Idiom, Part, SpawnApi, TaskPool};
 use crate::program::{Parts, Program, measured};
 
-/// How stages begin.
+/// The first word of stages.
 const STAGED: &str = "staged:";
-/// What the word alone stands for.
+/// The meaning of the word alone.
 const USUAL: &str = "fifo/fifo";
-/// How silos begin.
+/// The first word of silos.
 const SILOS: &str = "silos:";
 /// A bound beyond this is none.
 const MOST_PLACES: usize = 1 << 30;
@@ -82,11 +82,11 @@ impl Stage {
 enum Shape {
     /// One behind the other, each for a part of the workload.
     Stages(Vec<Stage>),
-    /// So many side by side, each for some of the keys.
+    /// This number of pools side by side, each for some of the keys.
     Silos(usize, PolicySpec),
 }
 
-/// Whether this policy is one of several pools.
+/// Returns true if this policy is one of several pools.
 pub(super) fn are_several(policy: &str) -> bool {
     policy == "staged" || policy.starts_with(STAGED) || policy.starts_with(SILOS)
 }
@@ -96,7 +96,7 @@ pub(crate) fn check(text: &str) -> Result<(), LabError> {
     Shape::parse(text).map(drop)
 }
 
-/// Why this request cannot be run on several pools, if so.
+/// Returns the reason if this request cannot be run on several pools.
 pub(crate) fn refusal(request: &Request, policy: &str, parts: Parts) -> Result<Option<String>, LabError> {
     let shape = Shape::parse(policy)?;
     let fits = match (&shape, parts) {
@@ -150,8 +150,8 @@ impl Shape {
                 "`{text}`: either each stage says how many workers it has, or none does"
             )));
         }
-        // Who waits for a place must not have one, nor be in the same pool; and what takes long is not waited
-        // for.
+        // A task that waits for a place must not have one, nor be in the same pool; and what takes long is
+        // not waited for.
         let bounded = asked.iter().position(|stage| stage.capacity.is_some());
         if bounded.is_some_and(|at| asked.len() < STAGES.len() || at != 1)
             || asked.last().is_some_and(|last| last.capacity.is_some())
@@ -163,7 +163,7 @@ impl Shape {
         Ok(Self::Stages(asked))
     }
 
-    /// How many workers each pool has, of so many for all; or why that cannot be.
+    /// The workers of each pool, of `workers` for all; or why that cannot be.
     fn shares(&self, workers: usize) -> Result<Vec<usize>, String> {
         let (pools, what) = match self {
             Self::Stages(asked) => {
@@ -213,7 +213,7 @@ fn count_of(text: &str, most: usize) -> Option<usize> {
     (1..=most).contains(&count).then_some(count)
 }
 
-/// What can be called by a task, of which those that it starts belong to one pool.
+/// The calls of a task, of which those that it starts belong to one pool.
 #[derive(Clone, Copy)]
 struct Api(&'static Pool);
 

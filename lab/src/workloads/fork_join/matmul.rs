@@ -150,14 +150,14 @@ fn multiply_add(a: Block<&[f64]>, b: Block<&[f64]>, c: &mut [f64]) {
     }
 }
 
-/// How a matrix lies in memory when both sides of a block are equally long.
+/// The layout of a matrix in memory when both sides of a block are equally long.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ties {
     ByRows,
     ByCols,
 }
 
-/// Visits row and column of all cells of a block, whose first cell is `from`, in the order in which they lie.
+/// Visits row and column of all cells of a block, whose first cell is `from`, in the order of memory.
 fn walk(
     from: (usize, usize),
     (rows, cols): (usize, usize),

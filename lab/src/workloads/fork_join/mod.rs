@@ -1,4 +1,4 @@
-//! *fork-join*: programs that split in two and go on when both halves have ended.
+//! *fork-join*: programs that split in two and continue when both halves have ended.
 //!
 //! | program | a join at | an operation is |
 //! |---|---|---|
@@ -10,8 +10,8 @@
 //!
 //! Ground rules
 //! - Each program is written once, against [`Fork`]; a contestant brings its join and nothing else.
-//! - What the programs do below their cut-offs is the same machine code for everybody: it is not generic, and
-//!   it is not inlined.
+//! - What the programs do below their cut-offs is the same machine code for all contestants: it is not
+//!   generic, and it is not inlined.
 //! - The clock runs from when a worker begins the root to when the root ends, not over the way into the pool.
 //!   Inputs are made before and checks are made after.
 
@@ -39,7 +39,7 @@ pub(crate) struct Plan {
 impl Program for Plan {
     const ABOUT: About = About {
         name: "fork-join",
-        about: "programs that split in two and go on when both halves have ended; no tasks, no handles",
+        about: "programs that split in two and continue when both halves have ended; no tasks, no handles",
         unit: "joins",
         params: programs::PARAMS,
         variants: programs::VARIANTS,

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use super::{Timed, nanos_each};
 use crate::prelude::*;
 
-/// So many bodies are not halved any more.
+/// This number of bodies is not halved any more.
 const LEAF: usize = 16;
 /// Keeps the force between near bodies, and of a body on itself, finite.
 const SOFTENING: f64 = 1e-3;
@@ -51,7 +51,7 @@ fn leaf(all: &[Body], some: &[Body], into: &mut [Vector]) {
     }
 }
 
-/// What all bodies together do to something at a place, in the order of the bodies.
+/// The acceleration of a point by all bodies, in the order of the bodies.
 fn attraction(all: &[Body], place: Vector) -> Vector {
     let mut sum = [0.0; 3];
     for body in all {

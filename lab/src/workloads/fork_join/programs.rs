@@ -1,9 +1,9 @@
-//! Which programs there are: their sizes and what an operation of each is.
+//! The programs, with their sizes and their operations.
 
 use super::treesum;
 use crate::prelude::*;
 
-/// Which program it is.
+/// A program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
     /// See `fib`.
@@ -26,9 +26,9 @@ pub(super) struct Entry {
     pub(super) which: Which,
     /// Its name.
     pub(super) name: &'static str,
-    /// What an operation is.
+    /// The unit of operations.
     unit: &'static str,
-    /// What `n` is.
+    /// The meaning of `n`.
     size: &'static str,
     /// The least `n`.
     pub(super) least: u64,

@@ -1,5 +1,5 @@
-//! *quicksort* and *mergesort*: random u64. Ranges up to the cut-off are sorted by the standard library, the
-//! same for everybody.
+//! *quicksort* and *mergesort*: random u64. Ranges up to the cut-off are sorted by the standard library, for
+//! all contestants.
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ impl Branch for Quicksort<'_> {
     }
 }
 
-/// Hoare's partition around the median of three: what lies before the place that is given back is not greater
-/// than what lies behind it. Both sides have an element at least, if there are three.
+/// Hoare's partition around the median of three: what is before the place that is given back is not greater
+/// than what is behind it. Both sides have an element at least, if there are three.
 #[inline(never)]
 fn partition(range: &mut [u64]) -> usize {
     let last = range.len() - 1;

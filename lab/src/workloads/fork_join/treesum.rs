@@ -1,4 +1,4 @@
-//! *treesum*: the sum over a binary tree whose nodes lie on the heap, with a join at every node. The tree is
+//! *treesum*: the sum over a binary tree whose nodes are on the heap, with a join at every node. The tree is
 //! sparse: the shape is that of a search tree with random keys, in which a third of the nodes has one child
 //! only.
 
@@ -13,7 +13,7 @@ use crate::prelude::*;
 /// Nodes that a run visits when nothing else is said: some 20 ms of plain calls, at least.
 const VISITS: u64 = 20_000_000;
 
-/// How often a tree of n nodes has to be summed up to make a run of some length.
+/// Returns how often a tree of n nodes is summed up to make a run of some length.
 pub(super) fn enough(n: u64) -> u64 {
     VISITS.div_ceil(n.max(1))
 }

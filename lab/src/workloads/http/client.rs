@@ -19,7 +19,7 @@ const PATIENCE: Timespec = Timespec {
 /// The connections of one thread.
 pub(super) struct Client<'a> {
     streams: Vec<TcpStream>,
-    /// What is under way on each.
+    /// The request under way on each.
     exchanges: Vec<Exchange>,
     script: &'a Script,
 }
@@ -31,7 +31,7 @@ struct Exchange {
 }
 
 impl<'a> Client<'a> {
-    /// Connects so many times.
+    /// Connects this number of times.
     pub(super) fn connect(
         address: SocketAddr,
         connections: usize,
@@ -125,7 +125,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Whether the whole answer is there; an error if it is another one than expected.
+/// Returns true if the whole answer is there; an error if it is another one than expected.
 fn is_complete(received: &[u8], expected: &str) -> Result<bool, LabError> {
     let mut headers = [httparse::EMPTY_HEADER; 16];
     let mut head = httparse::Response::new(&mut headers);

@@ -1,4 +1,4 @@
-//! *http*: a server on the runtime under test, hyper 1.x with the same handler for everybody, and clients
+//! *http*: a server on the runtime under test, hyper 1.x with the same handler for all runtimes, and clients
 //! that keep their connections: each sends its next request when it has the answer to the last.
 //!
 //! ```text
@@ -30,17 +30,17 @@ mod client;
 
 /// The workload, ready to run.
 pub(crate) struct Plan {
-    /// Whether each request computes, in the order in which they are sent.
+    /// True if each request computes, in the order in which they are sent.
     computes: Vec<bool>,
     connections: usize,
     clients: usize,
     /// Rounds of arithmetic per computing request.
     rounds: u64,
-    /// How long a backend takes, if each of the other requests asks some.
+    /// The time that a backend takes, if each of the other requests asks some.
     backends: Option<Duration>,
 }
 
-/// What is asked, and the right answer.
+/// A question, and the right answer.
 struct Line {
     request: String,
     answer: String,
@@ -55,7 +55,7 @@ impl Line {
     }
 }
 
-/// What the clients say.
+/// The prefix of messages of the clients.
 struct Script {
     light: Line,
     heavy: Line,
@@ -67,7 +67,7 @@ impl Script {
     }
 }
 
-/// What one client, or all of them, measured.
+/// The figures of one client, or of all of them.
 pub(super) struct Measured {
     light: Histogram<u64>,
     heavy: Histogram<u64>,
@@ -88,14 +88,14 @@ impl Measured {
     }
 }
 
-/// What the clients share: which request is the next.
+/// The state that the clients share: the number of the next request.
 pub(super) struct Requests<'a> {
     computes: &'a [bool],
     next: AtomicUsize,
 }
 
 impl Requests<'_> {
-    /// Whether the next request computes; `None` after the last.
+    /// Returns true if the next request computes; `None` after the last.
     fn take(&self) -> Option<bool> {
         self.computes
             .get(self.next.fetch_add(1, Ordering::Relaxed))
@@ -232,7 +232,7 @@ impl Plan {
     }
 }
 
-/// How many rounds take so long on a processor that does nothing else: the fastest of some tries.
+/// The number of rounds that take this long on a processor that does nothing else: the fastest of some tries.
 fn rounds_in(time: Duration) -> u64 {
     const SAMPLE: u64 = 20_000;
     let fastest = (0..50)

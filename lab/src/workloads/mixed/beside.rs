@@ -37,7 +37,7 @@ struct Noted {
     trips: &'static [&'static Lane],
 }
 
-/// What happened to the sorts in a phase.
+/// The figures of the sorts in a phase.
 struct Sorted {
     sorts: u64,
     elapsed: Duration,

@@ -17,7 +17,7 @@ const STACK: usize = 64 << 10;
 /// The length of a message.
 pub(super) const BYTES: usize = 24;
 
-/// What is sent there and back.
+/// The message that is sent there and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
     /// When it should be sent, in nanoseconds from time zero; for requests, their number.
@@ -51,7 +51,7 @@ impl Message {
     }
 }
 
-/// Both ends of so many connections, the server's first, which do not block.
+/// Both ends of `count` connections, the server's first, which do not block.
 pub(crate) fn connect(count: usize) -> Result<Vec<(TcpStream, TcpStream)>, LabError> {
     let opened = || -> io::Result<Vec<(TcpStream, TcpStream)>> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -137,7 +137,7 @@ pub(super) fn question(mut stream: &TcpStream, message: Message) -> bool {
     stream.write_all(&bytes).is_ok() && stream.read_exact(&mut answer).is_ok() && answer == bytes
 }
 
-/// Says that nothing more will be asked: the server closes its end, and who listens is told so.
+/// Says that nothing more will be asked: the server closes its end, and its listener sees that.
 pub(super) fn hang_up(stream: &TcpStream) {
     // It fails if the server has gone already.
     drop(stream.shutdown(Shutdown::Write));

@@ -139,7 +139,7 @@ impl Program for Plan {
     }
 }
 
-/// Whether each request is sorted for.
+/// Returns true if each request is sorted for.
 fn asks_for_sorts(params: &Params) -> bool {
     params.word("form") == "request"
 }

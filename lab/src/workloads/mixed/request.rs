@@ -59,7 +59,7 @@ impl Plan {
     }
 }
 
-/// So many requests, over fresh connections.
+/// Makes `n` requests, over fresh connections.
 fn requests(connections: Vec<TcpStream>, n: u64) -> Result<Outcome, LabError> {
     let lane = Lane::leaked(Instant::now(), 0);
     let taken = Arc::new(AtomicU64::new(0));

@@ -10,14 +10,14 @@ use crate::workloads::fork_join::sorts::{Quicksort, checksum, numbers};
 
 use super::clients::{BYTES, Message};
 
-/// What is sorted, again and again. It lives as long as the process.
+/// The numbers that are sorted, again and again. They live as long as the process.
 #[derive(Clone, Copy)]
 pub(super) struct Input {
     numbers: &'static [u64],
     checksum: u64,
 }
 
-/// So many numbers.
+/// A list of `n` numbers.
 pub(super) fn input(n: usize) -> Input {
     let numbers = numbers(n);
     Input {
@@ -39,7 +39,7 @@ impl Branch for Sort {
     }
 }
 
-/// Sorts that go on until they are told to stop.
+/// Sorts that continue until they are told to stop.
 pub(super) struct Load {
     input: Input,
     stop: AtomicBool,
@@ -107,7 +107,7 @@ impl<M: Mixed> Branch for Chain<M> {
     }
 }
 
-/// What a task of the server does between reading and writing.
+/// The work of a task of the server between reading and writing.
 #[derive(Clone, Copy)]
 pub(super) enum Between {
     /// It notes how long ago what it read was sent, in the lane of its phase.

@@ -1,4 +1,4 @@
-//! Conferences, and who is in them: tasks that take a step at a time, and yield when there is none to take.
+//! Conferences and their members: tasks that take a step at a time, and yield when there is none to take.
 //!
 //! ```text
 //!  participant: a frame arrives ─▶ decode ─▶ slot ─┐                        ┌─▶ slot ─▶ encode, send
@@ -8,7 +8,7 @@
 //!
 //! The frames of a conference arrive all at the same moment, every `pace`; conferences do not keep time with
 //! each other. A frame that is not taken when the next arrives waits, and its age counts from when it
-//! arrived: who falls behind cannot hide it.
+//! arrived: a task that falls behind cannot hide it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,16 +23,16 @@ use crate::workloads::packet_cache::scramble;
 /// A frame of linear samples.
 pub(super) type Linear = [i16; SAMPLES];
 
-/// What is counted: frames that were too old when they were mixed, and what the mixes and the frames sent
+/// The counts: frames that were too old when they were mixed, and what the mixes and the frames sent
 /// came to.
 pub(super) const BREACHES: usize = 0;
 pub(super) const MIXED: usize = 1;
 pub(super) const SENT: usize = 2;
 
-/// The start, as long as nobody is to begin.
+/// The value of the start while no task is to begin.
 const NOT_YET: u64 = u64::MAX;
 
-/// How many of what, and how fast.
+/// The numbers of conferences and participants, and their speed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     /// Frames of each participant.
@@ -53,16 +53,16 @@ impl Size {
     }
 }
 
-/// What all conferences of a run share.
+/// The state that all conferences of a run share.
 pub(super) struct Calls {
     pub(super) size: Size,
     voices: &'static Voices,
-    /// Where mixers note how old frames are.
+    /// The lane in which mixers note how old frames are.
     pub(super) mixed: &'static Lane,
-    /// Where participants note what they sent.
+    /// The lane in which participants note what they sent.
     pub(super) sent: &'static Lane,
     start: AtomicU64,
-    /// The mix of the first conference, if somebody wants it.
+    /// The mix of the first conference, if it is wanted.
     pub(super) tape: Option<Mutex<Vec<i16>>>,
 }
 
@@ -80,7 +80,7 @@ impl Calls {
         }
     }
 
-    /// Everybody who takes part, in the order in which they are started.
+    /// All members, in the order in which they are started.
     pub(super) fn people(self: Arc<Self>) -> impl Iterator<Item = Person> + Send + 'static {
         let calls = Arc::clone(&self);
         (0..calls.size.conferences).flat_map(move |number| {
@@ -152,12 +152,12 @@ impl Room {
     }
 }
 
-/// How far a step went.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Something was done, and there may be more.
     Moved,
-    /// Nothing can be done until somebody else has done something.
+    /// Nothing can be done until another task has done something.
     Stuck,
     /// All is done.
     Done,
@@ -178,7 +178,7 @@ impl Person {
         }
     }
 
-    /// Whether it mixes.
+    /// Returns true if it mixes.
     pub(super) fn mixes(&self) -> bool {
         matches!(self, Self::Mixer(_))
     }
@@ -215,16 +215,16 @@ impl Person {
     }
 }
 
-/// Who collects a frame of each, mixes them and hands the result back.
+/// The task that collects a frame of each, mixes them and hands the result back.
 pub(super) struct Mixer {
     room: Arc<Room>,
     mixed: u64,
-    /// So many participants, from the first, are known to have a frame for it, and to have fetched the last
-    /// mix.
+    /// The number of participants, from the first, that are known to have a frame for it and to have
+    /// fetched the last mix.
     ready: usize,
     /// When the frames at hand arrived.
     arrivals: Vec<u64>,
-    /// What it mixed, if that is wanted.
+    /// Its mix, if that is wanted.
     tape: Option<Vec<i16>>,
 }
 
@@ -284,7 +284,7 @@ impl Mixer {
     }
 }
 
-/// Who decodes what comes in, and encodes what goes out.
+/// The task that decodes what comes in, and encodes what goes out.
 pub(super) struct Participant {
     room: Arc<Room>,
     place: usize,
@@ -292,7 +292,7 @@ pub(super) struct Participant {
     from: u64,
     heard: u64,
     sent: u64,
-    /// What the frames sent came to.
+    /// The checksum of the frames sent.
     sum: u64,
 }
 
@@ -378,7 +378,7 @@ impl Sum {
     }
 }
 
-/// What the samples, or bytes, of a frame come to; each counts by its place.
+/// The checksum of the samples, or bytes, of a frame; each counts by its place.
 #[inline]
 fn digest<T: Copy + Into<i64>>(frame: &[T; SAMPLES]) -> u64 {
     let sum: i64 = frame
@@ -395,7 +395,7 @@ fn stamp(whose: u64, number: u64, digest: u64) -> u64 {
     scramble(scramble(scramble(whose) ^ number) ^ digest)
 }
 
-/// What all mixes, and all that is sent, come to: a pass over all frames, one after the other.
+/// The checksums of all mixes, and of all that is sent, by a pass over all frames, one after the other.
 pub(super) fn expected(size: &Size, voices: &Voices) -> (u64, u64) {
     let (mut mixed, mut sent) = (0_u64, 0_u64);
     let mut samples = [0; SAMPLES];

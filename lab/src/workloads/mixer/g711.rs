@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Linear samples have 16 bits here, of which the A-law uses the upper 13 and the µ-law the upper 14. A byte
-//! is read from a table; a sample becomes a byte by counting leading zeros. A sample that lies on a decision
+//! is read from a table; a sample becomes a byte by counting leading zeros. A sample that is on a decision
 //! goes outwards if it is positive and inwards if it is negative, as in the ITU's reference code.
 
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub(super) enum Law {
     Mu,
 }
 
-/// What the µ-law adds to a magnitude so that all its segments begin at powers of two, in units of 14 bits.
+/// The µ-law adds this to a magnitude, so that all its segments begin at powers of two, in units of 14 bits.
 const BIAS: u16 = 33;
 /// The largest magnitude with the bias.
 const CLIP: u16 = (1 << 13) - 1;
@@ -99,7 +99,7 @@ fn mu_byte(sample: i16) -> u8 {
 }
 
 impl Law {
-    /// What each byte stands for.
+    /// The sample of each byte.
     #[inline]
     fn values(self) -> &'static [i16; 256] {
         match self {

@@ -1,10 +1,10 @@
 //! *mixer*: conference calls. A participant decodes the frames that come in and encodes those that go out;
 //! the mixer of its conference collects a frame of each participant, adds them up and hands the mix back. All
-//! of them are tasks that yield whenever they cannot go on.
+//! of them are tasks that yield whenever they cannot continue.
 //!
 //! | | |
 //! |---|---|
-//! | `conference.rs` | who does what, a step at a time |
+//! | `conference.rs` | what each task does, a step at a time |
 //! | `slot.rs` | how a frame is handed over |
 //! | `voices.rs` | what comes in: made up, or from files |
 //! | `g711.rs`, `wav.rs` | how speech is coded, and kept |
@@ -41,7 +41,7 @@ const SAMPLES: usize = 160;
 /// The most participants of a conference.
 const MOST_PARTICIPANTS: u64 = 64;
 
-/// What is tried with the file of the mix.
+/// The attempt that a message about the file of the mix names.
 const WRITE: &str = "write the mix";
 
 /// Checks the files before anything is run, and sets what follows from them.

@@ -1,12 +1,12 @@
-//! A slot: room for one thing, handed over from one task to one other. Nobody waits for it: who finds it
-//! full, or empty, does something else.
+//! A slot: room for one thing, handed over from one task to one other. No task waits for it: a task that
+//! finds it full, or empty, does something else.
 //!
 //! ```text
-//!   who fills it ── put, if it is empty ──▶ [ full? | place ] ── take, if it is full ──▶ who empties it
+//!   writer ── put, if it is empty ──▶ [ full? | place ] ── take, if it is full ──▶ reader
 //! ```
 //!
-//! Only who fills it sets `full`, only who empties it clears it, so what either sees of its own turn stays
-//! true until it acts; the lock around the place is there for the compiler and is never contended.
+//! Only the writer sets `full`, and only the reader clears it, so what either sees at its turn stays true
+//! until it acts. The lock around the place is there for the compiler and is never contended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -27,10 +27,10 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Whether something lies in it.
+    /// Returns true if something is in it.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        // Acquire, partner of the releases below: what lies there, or that it was taken, is seen.
+        // Acquire, partner of the releases below: what is there, or that it was taken, is seen.
         self.full.load(Ordering::Acquire)
     }
 

@@ -1,4 +1,4 @@
-//! What comes in: for each participant frames of coded speech, made up or from files.
+//! The input: for each participant frames of coded speech, made up or from files.
 //!
 //! Made-up voices are whole numbers all the way, so that they are the same everywhere: a sawtooth of the
 //! voice's own pitch, with some noise, in spurts. Four of them at once are loud enough to saturate now and
@@ -70,7 +70,7 @@ impl Voice {
         self.law.decode(&self.frames[(number % count) as usize], samples);
     }
 
-    /// Encodes a frame for who has this voice.
+    /// Encodes a frame for the participant with this voice.
     #[inline]
     pub(super) fn encode(&self, samples: &[i16; SAMPLES]) -> Coded {
         let mut coded = [0; SAMPLES];
@@ -79,7 +79,7 @@ impl Voice {
     }
 }
 
-/// The law of a participant who may choose.
+/// The law of a participant that may choose.
 fn law_of(number: u64) -> Law {
     if number.is_multiple_of(2) { Law::A } else { Law::Mu }
 }
@@ -95,7 +95,7 @@ fn sample(voice: u64, at: u64) -> i16 {
     (if pauses { noise / 16 } else { saw + noise }) as i16
 }
 
-/// All voices, and who has which.
+/// All voices, and the participants that have them.
 #[derive(Debug)]
 pub(super) struct Voices {
     all: Vec<Voice>,
@@ -128,7 +128,7 @@ impl Voices {
         self.all.iter().map(|voice| voice.frames.len()).max().unwrap_or(0) as u64
     }
 
-    /// The voice of a place of a conference of so many, and the frame at which it begins.
+    /// The voice of a place of a conference of `participants`, and the frame at which it begins.
     pub(super) fn of(&self, conference: u64, place: u64, participants: u64) -> (&Voice, u64) {
         let count = self.all.len() as u64;
         if self.from_files {

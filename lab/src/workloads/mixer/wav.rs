@@ -22,13 +22,13 @@ use super::g711::Law;
 const PCM: u16 = 1;
 const A_LAW: u16 = 6;
 const MU_LAW: u16 = 7;
-/// "The tag stands further on."
+/// "The tag is further on."
 const EXTENSIBLE: u16 = 0xfffe;
 
 /// A file of more than this is not read: half a gigabyte is nine hours of 16-bit samples.
 const MOST_BYTES: u64 = 1 << 29;
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wav {
     /// Numbers.

@@ -1,5 +1,5 @@
-//! *options*: thirty thousand European options, priced on binomial lattices; each step in time is a task of
-//! its own, which spawns the next.
+//! *options*: thirty thousand European options, priced on binomial lattices; each step in time is a task,
+//! which spawns the next.
 //!
 //! ```text
 //!  light   leaves ─▶ step ─▶ … 20 …   ─▶ step: the price
@@ -20,7 +20,7 @@ mod quotes;
 
 use pricing::Lattice;
 
-/// Lattices have at most so many steps: their work grows with the square.
+/// The most steps of a lattice: its work grows with the square.
 const MOST_STEPS: u64 = 100_000;
 
 /// The workload, ready to run.
@@ -36,7 +36,7 @@ struct Task {
     heavy: bool,
     /// The price in closed form.
     known: f64,
-    /// How far from it the lattice may be.
+    /// The largest deviation of the lattice from it.
     tolerance: f64,
 }
 

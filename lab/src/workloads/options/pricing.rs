@@ -1,9 +1,9 @@
-//! What a European option is worth: in closed form (Black and Scholes), and on a binomial lattice (Cox, Ross
+//! The price of a European option: in closed form (Black and Scholes), and on a binomial lattice (Cox, Ross
 //! and Rubinstein), which comes nearer to it the more steps it has.
 
 use std::f64::consts::PI;
 
-/// Which way an option pays.
+/// The direction in which an option pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// To buy at the strike.
@@ -17,9 +17,9 @@ pub(super) enum Side {
 pub(super) struct Quote {
     /// Call or put.
     pub(super) side: Side,
-    /// What the underlying costs now.
+    /// The price of the underlying now.
     pub(super) spot: f64,
-    /// What it can be bought or sold for at the end.
+    /// The price at which it can be bought or sold at the end.
     pub(super) strike: f64,
     /// Interest per year, compounded continuously.
     pub(super) rate: f64,
@@ -48,7 +48,7 @@ impl Quote {
         self.volatility * self.years.sqrt()
     }
 
-    /// How far the price of a lattice of so many steps may be off: 2 / `steps` of the price, which is a
+    /// Returns how far the price of a lattice of `steps` may be off: 2 / `steps` of the price, which is a
     /// thousandth with 2000 steps and a tenth with 20. It holds where a strike is within a deviation of the
     /// forward price.
     pub(super) fn tolerance(&self, steps: u32) -> f64 {
@@ -64,8 +64,8 @@ impl Quote {
         self.tolerance(steps).max(near_the_money * 2.0 / f64::from(steps))
     }
 
-    /// Whether the lattice has probabilities: in one of so many steps, interest must earn less than the price
-    /// may rise.
+    /// Returns true if the lattice of this number of steps has probabilities: in one step, interest must earn
+    /// less than the price may rise.
     pub(super) fn has_lattice(&self, steps: u32) -> bool {
         self.rate * (self.years / f64::from(steps)).sqrt() < self.volatility
     }
@@ -86,7 +86,7 @@ impl Quote {
     }
 }
 
-/// What a lattice's steps need.
+/// The constants of a lattice's steps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lattice {
     quote: Quote,
@@ -101,7 +101,7 @@ pub(super) struct Lattice {
 }
 
 impl Lattice {
-    /// What the option pays in the end, from the lowest price of the underlying to the highest.
+    /// Its payment at the end, from the lowest price of the underlying to the highest.
     pub(super) fn leaves(&self) -> Vec<f64> {
         let Quote {
             side, spot, strike, ..

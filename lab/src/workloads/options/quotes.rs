@@ -1,4 +1,4 @@
-//! Where options come from: drawn at random, always the same ones, or the rows of a file with commas.
+//! The source of options: drawn at random, always the same ones, or the rows of a file with commas.
 //!
 //! ```text
 //!  kind,spot,strike,rate,volatility,years
@@ -25,12 +25,12 @@ use harness::LabError;
 /// The columns, in the order of [`Quote`].
 const COLUMNS: [&str; 6] = ["kind", "spot", "strike", "rate", "volatility", "years"];
 
-/// What spots and strikes may be: no lattice leaves the numbers that there are.
+/// The range of spots and strikes: no lattice leaves the numbers that there are.
 const PRICES: RangeInclusive<f64> = 1e-9..=1e12;
-/// What deviations may be.
+/// The range of deviations.
 const DEVIATIONS: RangeInclusive<f64> = 1e-4..=2.0;
 
-/// So many options around their forward prices, calls and puts, from some weeks to two years.
+/// `n` options around their forward prices, calls and puts, from some weeks to two years.
 pub(super) fn drawn(n: u64) -> Vec<Quote> {
     let mut random = Rng::with_seed(0x0971);
     let mut between = |least: f64, most: f64| least + random.f64() * (most - least);
@@ -56,7 +56,7 @@ pub(super) fn drawn(n: u64) -> Vec<Quote> {
         .collect()
 }
 
-/// The options of a file, each fit for lattices of at least so many steps.
+/// The options of a file, each fit for lattices of at least this number of steps.
 pub(super) fn read(path: &Path, steps: u32) -> Result<Vec<Quote>, LabError> {
     let refused = |reason: String| LabError::file("use the chain of options", path, &reason);
     let file = File::open(path).map_err(|error| refused(error.to_string()))?;
@@ -110,7 +110,7 @@ fn parse(text: impl Read, steps: u32) -> Result<Vec<Quote>, String> {
     Ok(quotes)
 }
 
-/// A row, and where it stands.
+/// A row, and its place in the file.
 struct Row<'a> {
     record: &'a StringRecord,
     line: u64,

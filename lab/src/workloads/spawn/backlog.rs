@@ -1,7 +1,7 @@
 //! A backlog: closures of [`BYTES`] bytes, all launched before one of them is waited for, and no handles.
 //!
-//! Whoever runs one before the last one is launched, another worker or one that stands in for the spawner's,
-//! sleeps in it until then: so all are outstanding at once, but for one per worker (`outstanding` says how
+//! A worker that runs one before the last one is launched, be it another worker or a compensating one,
+//! sleeps in it until then. So all are outstanding at once, but for one per worker (`outstanding` says how
 //! many were left; Go's program has no such wait). What the spawner pays for each is told apart from what it
 //! takes until all have run, and the memory is looked at in between: the growth of the process's resident set
 //! since just before the first one. The warm-up is small, so that it leaves little memory that could be used
@@ -17,14 +17,14 @@ use super::wait_for;
 use crate::kit::lane::Lane;
 use crate::prelude::*;
 
-/// What a closure takes with it: two words, its lane, and whether the last one is launched.
+/// The data of a closure, two words, its lane, and whether the last one is launched.
 const BYTES: usize = 32;
 /// Closures of the warm-up at most.
 pub(super) const WARM: u64 = 1000;
-/// How long a closure that came too early sleeps.
+/// The sleep of a closure that came too early.
 const NAP: Duration = Duration::from_micros(200);
 
-/// What was seen when the last one had been launched.
+/// The figures at the time when the last one had been launched.
 struct Pile {
     start: Instant,
     launching: Duration,

@@ -1,5 +1,5 @@
 //! *spawn*: what a task costs that does nothing. A batch with handles, one by one, fired and forgotten, or
-//! piled up (`backlog`); from a task of the pool or from a foreign thread.
+//! piled up (`backlog`); from a task of the pool or from an external thread.
 //!
 //! Runtimes without handles count the tasks that ran instead; their rows say so. A scope has no handles by
 //! design.
@@ -13,20 +13,20 @@ use crate::program::not_for;
 
 mod backlog;
 
-/// What is spawned and how it is joined.
+/// The kind of task, and the way in which it is joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// All with handles, then all joined.
     Batch,
     /// Spawned and awaited one by one.
     One,
-    /// No handles; a counter tells when all have run.
+    /// No handles; a counter shows when all have run.
     Fire,
     /// The same with closures that carry something, and a look at the memory: see `backlog`.
     Backlog,
     /// Into a scope, which waits for all; counted in the warm-up only.
     Scope {
-        /// Whether the closures count that they ran.
+        /// True if the closures count that they ran.
         counts: bool,
     },
 }
@@ -237,7 +237,7 @@ impl Program for Plan {
         self.outcome(elapsed, joined)
     }
 
-    /// Nothing tells that an empty closure has run. Those of the warm-up count, and so show that the scope
+    /// Nothing shows that an empty closure has run. Those of the warm-up count, and so show that the scope
     /// waits for all of them; those that are measured are empty.
     fn scope<P: ScopePool>(&self, pool: &P) -> Result<Outcome, LabError> {
         if self.mode == (Mode::Scope { counts: true }) {
@@ -256,7 +256,7 @@ impl Plan {
     }
 }
 
-/// A foreign thread waits until so many tasks have run: it lets others run, then looks again.
+/// An external thread waits until `n` tasks have run: it lets others run, then looks again.
 fn wait_for(lane: &Lane, n: u64) {
     while lane.done() < n {
         std::thread::yield_now();

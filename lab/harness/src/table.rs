@@ -1,4 +1,4 @@
-//! The table on the terminal: what was run, on what, and what it came to.
+//! The table on the terminal: what was run, on which machine, and the figures.
 
 use std::io::Write;
 
@@ -126,8 +126,7 @@ fn figures(rows: &[Row], unit: &str, has_latency: bool, measures: &[String]) -> 
             }
         }
         for measure in measures {
-            let value = row.measures.iter().find(|(name, _)| name == measure);
-            cells.push(value.map_or_else(String::new, |(_, value)| si(*value)));
+            cells.push(row.measure(measure).map_or_else(String::new, si));
         }
         cells.push(row.runs.to_string());
         let remarks: Vec<&str> = [
@@ -144,12 +143,12 @@ fn figures(rows: &[Row], unit: &str, has_latency: bool, measures: &[String]) -> 
 }
 
 /// A ratio, with a tilde if the pairs do not show that it is not 1.
-fn ratio(ratio: Ratio) -> String {
+pub(crate) fn ratio(ratio: Ratio) -> String {
     let mark = if ratio.is_shown() { "" } else { "~" };
     format!("{mark}{}", times(ratio.median))
 }
 
-/// What must be known about the figures.
+/// The notes that a reader of the figures must know.
 pub(crate) fn footnotes(session: &Session, rows: &[Row]) -> Vec<String> {
     let mut notes = Vec::new();
     let kept = if session.rounds > 1 {

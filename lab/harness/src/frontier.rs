@@ -21,7 +21,7 @@ pub(crate) fn frontier(points: &[Option<(f64, f64)>]) -> Vec<usize> {
     front
 }
 
-/// Where each row lies in the plane, if it has both figures.
+/// The point of each row in the plane, if it has both figures.
 pub(crate) fn points(rows: &[Row]) -> Vec<Option<(f64, f64)>> {
     rows.iter()
         .map(|row| Some((row.median_throughput()?, row.p99()?)))

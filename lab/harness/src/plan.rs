@@ -1,19 +1,17 @@
-//! What is compared: workload × settings × contestants × workers, one line each, with what was published
-//! beside it.
-//!
-//! A further workload is a further line here.
+//! What `compare` and `results` measure, as data: lines of a comparison with what was published about them,
+//! and tables of the results document.
 
 use std::collections::BTreeSet;
 
 use crate::error::{LabError, choose};
 use crate::machine::cpus;
 
-/// Figures of others.
+/// Figures that others published.
 #[derive(Debug)]
 pub struct Published {
-    /// Whose, and where they are.
+    /// Their authors, and where they are.
     pub source: &'static str,
-    /// What they say in words, if the figures were drawn and not written.
+    /// The findings in words, if the figures were drawn and not written.
     pub said: &'static str,
     /// The columns of their table; none if there is no table.
     pub columns: &'static [&'static str],
@@ -24,29 +22,42 @@ pub struct Published {
 /// One comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
-    /// What it is called on the page and on the command line.
+    /// Its name on the page and on the command line.
     pub name: &'static str,
     /// The workload, with a variant.
     pub workload: &'static str,
     /// Further settings.
     pub settings: &'static [&'static str],
-    /// What `--quick` sets instead, or as well.
+    /// The settings that `--quick` replaces or adds.
     pub quick: &'static [&'static str],
-    /// Who takes part.
+    /// The contestants.
     pub runtimes: &'static [&'static str],
-    /// Which policies besides those that are in every line, if none are asked for: those that were made for
-    /// such a workload.
+    /// The policies made for such a workload. If none are asked for, they are measured beside those that are
+    /// in every line.
     pub policies: &'static [&'static str],
-    /// Whether there are more workers than processors as well.
+    /// True if more workers than processors are measured as well.
     pub crowded: bool,
-    /// Whether contestants are known not to complete: that is a figure, not an error.
+    /// True if contestants are known not to complete: that is a figure, not an error.
     pub may_not_complete: bool,
-    /// What others found.
+    /// The figures that were published about it.
     pub published: Option<&'static Published>,
 }
 
+/// A table of the results document.
+#[derive(Clone, Copy, Debug)]
+pub struct Measurement {
+    /// Its heading, and its name on the command line.
+    pub name: &'static str,
+    /// The line of `bench` that measures it.
+    pub line: &'static str,
+    /// The words that are added to the line without `--full`: a smaller size.
+    pub quick: &'static str,
+    /// The further figures that have a column.
+    pub measures: &'static [&'static str],
+}
+
 impl Line {
-    /// A comparison of nobody on nothing, to begin with.
+    /// An empty comparison: `Line { name: "churn", ..Line::NEW }`.
     pub const NEW: Self = Self {
         name: "",
         workload: "",

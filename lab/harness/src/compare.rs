@@ -1,14 +1,27 @@
-//! The arguments of `compare`, and the sessions that they ask for.
+//! `compare`: measures the lines of a comparison, and writes one page with what was published beside it.
+//!
+//! Each line is a session of interleaved rounds, within the time that is left.
+//!
+//! # Invariants
+//! - A line is measured whole or not at all: contestants are compared within its rounds.
+//! - A contestant that does not complete is a figure where the line says so, and an error elsewhere.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
+use serde_json::{Value, json};
 
-use super::{Defaults, Job, Selection, Usual};
-use crate::compare::plan::{self, Line};
+use crate::args::{Defaults, Selection, Usual};
 use crate::error::LabError;
 use crate::lab::Lab;
+use crate::measured::{Measured, Papers, prepared};
+use crate::plan::{self, Line};
+use crate::report::compare::{self as page, Compared};
+use crate::session::Job;
+use crate::summary::Row;
+use crate::table;
 
 /// `compare`.
 #[derive(Args, Debug)]
@@ -49,18 +62,18 @@ pub(crate) struct CompareArgs {
 
     /// Where the report goes [default: reports/compare.html]
     #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
+    report: Option<PathBuf>,
 
     /// Writes all runs as one JSON document
     #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
+    json: Option<PathBuf>,
 }
 
 /// The lines of a comparison, with what each is to run.
 type Jobs = Vec<(Line, Job)>;
 
 impl CompareArgs {
-    /// What to run, line by line, and how long it may take.
+    /// Returns the jobs line by line, and the time that they may take.
     pub(crate) fn jobs(&self, lab: &Lab) -> Result<(Jobs, Option<Duration>), LabError> {
         if self.minutes == Some(0) {
             return Err(LabError::Usage(String::from(
@@ -109,4 +122,60 @@ impl CompareArgs {
             self.minutes.map(|minutes| Duration::from_secs(60 * minutes)),
         ))
     }
+}
+
+/// Compares.
+pub(crate) fn run(lab: &Lab, arguments: &CompareArgs) -> Result<(), LabError> {
+    let (jobs, minutes) = arguments.jobs(lab)?;
+    let papers = Papers::open(
+        arguments.report.as_ref(),
+        "reports/compare.html",
+        arguments.json.as_ref(),
+    )?;
+    let (start, count) = (Instant::now(), jobs.len());
+    let command = jobs
+        .first()
+        .map(|(_, job)| job.command.clone())
+        .unwrap_or_default();
+    let mut compared = Vec::new();
+    let mut unmeasured = Vec::new();
+    for (done, (line, mut job)) in jobs.into_iter().enumerate() {
+        let left = minutes.map(|minutes| minutes.saturating_sub(start.elapsed()));
+        if left.is_some_and(|left| left.is_zero()) {
+            unmeasured.push(line.name);
+            continue;
+        }
+        job.pace.budget = left.map(|left| left / (count - done) as u32);
+        for job in prepared(lab, vec![job])? {
+            let measured = Measured::of(lab, job, false)?;
+            measured.print(&mut io::stdout().lock())?;
+            compared.push(Compared { line, measured });
+        }
+    }
+    if !unmeasured.is_empty() {
+        let names = unmeasured.join(", ");
+        writeln!(io::stdout(), "\nThe time was up before: {names}")?;
+    }
+    let html = page::html(&compared, &unmeasured, &command);
+    papers.finish(&html, || whole(&compared, &command))?;
+    let counted = compared.into_iter().filter(|one| !one.line.may_not_complete);
+    let rows: Vec<Row> = counted.flat_map(|one| one.measured.rows).collect();
+    table::failures(&rows)
+}
+
+/// All runs as one JSON document.
+fn whole(compared: &[Compared], command: &str) -> Value {
+    let line = |Compared { line, measured }: &Compared| {
+        json!({
+            "name": line.name,
+            "rounds": measured.session.rounds,
+            "seconds": measured.session.elapsed.as_secs_f64(),
+            "set_aside": measured.session.set_aside(),
+            "others_share_of_cpu": measured.session.others,
+            "rows": measured.rows,
+            "runs": measured.session.records().collect::<Vec<_>>(),
+        })
+    };
+    let lines: Vec<_> = compared.iter().map(line).collect();
+    json!({ "command": command, "lines": lines })
 }

@@ -1,0 +1,266 @@
+//! The command line: reads it, and runs the command that it names.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, value_parser};
+
+use crate::bench::{self, BenchArgs};
+use crate::compare::{self, CompareArgs};
+use crate::error::{LabError, choose};
+use crate::explore::{self, ExploreArgs};
+use crate::lab::Lab;
+use crate::results::{self, ResultsArgs};
+use crate::session::Job;
+use crate::workload::Files;
+use crate::{isolate, list};
+
+/// Workloads x runtimes x scheduling policies: what each policy does to throughput and tail latency.
+///
+/// Without a command it explores the usual workload: a table here and a report in HTML.
+#[derive(Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Compare policies, worker counts and peers on a workload: table, HTML report, and which policy to take
+    Explore(ExploreArgs),
+    /// Run a workload and print its figures
+    Bench(BenchArgs),
+    /// Run the whole set of comparisons of schedulers and write one report, with what was published beside it
+    Compare(CompareArgs),
+    /// Measure the lines of the results document and write their tables into it
+    Results(ResultsArgs),
+    /// List the workloads, their parameters, the runtimes and the policies
+    List,
+    /// One run, asked for as JSON on standard input: how the others make their runs
+    #[command(name = isolate::COMMAND, hide = true)]
+    RunOne,
+}
+
+impl Default for Command {
+    fn default() -> Self {
+        Self::Explore(ExploreArgs::default())
+    }
+}
+
+/// The commands that are not hidden.
+const COMMANDS: [&str; 5] = ["explore", "bench", "compare", "results", "list"];
+
+/// Reads the command line and does what it says.
+pub(crate) fn run(lab: &Lab) -> Result<(), LabError> {
+    let Some(command) = parse(lab, std::env::args_os())? else {
+        return Ok(());
+    };
+    match command {
+        Command::Explore(arguments) => explore::run(lab, &arguments),
+        Command::Bench(arguments) => bench::run(lab, &arguments),
+        Command::Compare(arguments) => compare::run(lab, &arguments),
+        Command::Results(arguments) => results::run(lab, &arguments, plan),
+        Command::List => list::run(lab),
+        Command::RunOne => isolate::answer(lab),
+    }
+}
+
+/// The arguments as clap knows them, with the flags of the workloads.
+fn command(lab: &Lab) -> clap::Command {
+    let flags = |mut command: clap::Command| {
+        for flag in lab.workloads.iter().flat_map(|workload| workload.about().files) {
+            let action = if flag.many {
+                ArgAction::Append
+            } else {
+                ArgAction::Set
+            };
+            let argument = Arg::new(flag.name).long(flag.name).help(flag.about);
+            let path = value_parser!(PathBuf);
+            command = command.arg(argument.value_name("FILE").value_parser(path).action(action));
+        }
+        command
+    };
+    let command = Cli::command().name(lab.name).bin_name(lab.name);
+    command.mut_subcommands(|one| match one.get_name() {
+        "bench" | "explore" => flags(one),
+        _ => one,
+    })
+}
+
+/// The files that were named.
+fn files(lab: &Lab, matches: &ArgMatches) -> Files {
+    let mut files = Files::default();
+    for flag in lab.workloads.iter().flat_map(|workload| workload.about().files) {
+        let named = matches.get_many::<PathBuf>(flag.name).into_iter().flatten();
+        files.insert(flag.name, named.cloned().collect());
+    }
+    files
+}
+
+/// Parses the command line; `None` if it asked for help or the version and has it.
+fn parse(lab: &Lab, words: impl IntoIterator<Item = OsString>) -> Result<Option<Command>, LabError> {
+    let parsed = command(lab).try_get_matches_from(words).and_then(|matches| {
+        let mut command = Cli::from_arg_matches(&matches)?.command.unwrap_or_default();
+        match (&mut command, matches.subcommand()) {
+            (Command::Bench(BenchArgs { selection, .. }), Some((_, matches)))
+            | (Command::Explore(ExploreArgs { selection, .. }), Some((_, matches))) => {
+                selection.files = files(lab, matches);
+            }
+            _ => {}
+        }
+        Ok(command)
+    });
+    match parsed {
+        Ok(command) => Ok(Some(command)),
+        Err(error) if error.kind() == ErrorKind::InvalidSubcommand => {
+            let given = match error.get(ContextKind::InvalidSubcommand) {
+                Some(ContextValue::String(given)) => given.as_str(),
+                _ => "",
+            };
+            choose("commands", given, &COMMANDS)?;
+            Err(LabError::Usage(error.to_string()))
+        }
+        Err(error) if error.use_stderr() => {
+            // clap begins its messages with "error: ", as we do.
+            let text = error.to_string();
+            Err(LabError::Usage(
+                text.strip_prefix("error: ")
+                    .unwrap_or(&text)
+                    .trim_end()
+                    .to_owned(),
+            ))
+        }
+        Err(help) => {
+            help.print()?;
+            Ok(None)
+        }
+    }
+}
+
+/// Returns the jobs of a command line without running them.
+pub(crate) fn plan(lab: &Lab, line: &str) -> Result<Vec<Job>, LabError> {
+    let words = std::iter::once(lab.name).chain(line.split_whitespace());
+    match parse(lab, words.map(OsString::from))? {
+        Some(Command::Bench(arguments)) => arguments.jobs(lab),
+        Some(Command::Explore(arguments)) => arguments.jobs(lab),
+        Some(Command::Compare(arguments)) => {
+            let (jobs, _) = arguments.jobs(lab)?;
+            Ok(jobs.into_iter().map(|(_, job)| job).collect())
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Cell;
+    use crate::testing::lab;
+    use std::time::Duration;
+
+    fn job(line: &str) -> Result<Job, LabError> {
+        let mut jobs = plan(lab(), line)?;
+        assert!(!jobs.is_empty(), "{line}");
+        Ok(jobs.remove(0))
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        let command = command(lab());
+        command.clone().debug_assert();
+        let visible: Vec<&str> = command
+            .get_subcommands()
+            .filter(|one| !one.is_hide_set())
+            .map(clap::Command::get_name)
+            .collect();
+        assert_eq!(visible, COMMANDS);
+    }
+
+    #[test]
+    fn without_words_it_explores_the_usual_workload() {
+        let bare = job("").unwrap();
+        let said = job("explore").unwrap();
+        assert_eq!(bare.chosen.name, "packet");
+        assert_eq!(
+            (bare.pace.limit, bare.cells.len()),
+            (said.pace.limit, said.cells.len())
+        );
+    }
+
+    #[test]
+    fn contestants_are_runtimes_times_policies_times_workers() {
+        let job =
+            job("bench packet n=10 --runtime home,rayon --policy fifo --policy lifo --workers 1,2").unwrap();
+        let cells: Vec<String> = job
+            .cells
+            .iter()
+            .map(|cell| format!("{}/{}", cell.contestant(), cell.workers))
+            .collect();
+        assert_eq!(
+            cells,
+            ["fifo/1", "lifo/1", "rayon/1", "fifo/2", "lifo/2", "rayon/2"]
+        );
+        assert_eq!(job.chosen.params.number("n"), 10);
+        assert_eq!(job.pace.rounds, 11);
+    }
+
+    #[test]
+    fn a_setting_may_have_several_values_which_share_the_budget() {
+        let jobs = plan(lab(), "explore wait wait=1,50 n=7 --budget 60").unwrap();
+        let waits: Vec<u64> = jobs.iter().map(|job| job.chosen.params.number("wait")).collect();
+        assert_eq!(waits, [1, 50]);
+        for job in jobs {
+            assert_eq!(job.template.params.number("n"), 7);
+            assert_eq!(job.pace.budget, Some(Duration::from_secs(30)));
+        }
+    }
+
+    #[test]
+    fn explore_takes_several_policies_and_worker_counts() {
+        let job = job("explore").unwrap();
+        assert!(
+            job.cells.iter().filter(|cell| cell.policy.is_some()).count()
+                >= 2 * lab().home().unwrap().1.explored().len()
+        );
+        assert!(job.pace.budget.is_some());
+    }
+
+    #[test]
+    fn a_comparison_has_the_size_and_the_contestants_that_are_asked_for() {
+        let quick = job("compare churn --quick").unwrap();
+        assert_eq!(quick.chosen.params.number("ms"), 100);
+        let slow = job("compare churn").unwrap();
+        assert_eq!(slow.chosen.params.number("ms"), 400);
+        assert!(slow.cells.len() > quick.cells.len() && slow.pace.rounds > quick.pace.rounds);
+        let both = job("compare churn --workers 1 --policy fifo,lifo").unwrap();
+        let names: Vec<String> = both.cells.iter().map(Cell::contestant).collect();
+        assert_eq!(names, ["fifo", "lifo", "tokio"]);
+    }
+
+    #[test]
+    fn short_settings_and_long_ones_are_the_same() {
+        let short = job("bench packet -n 5k --window 0").unwrap();
+        let long = job("bench packet n=5000 window=0").unwrap();
+        assert_eq!(short.chosen.params, long.chosen.params);
+    }
+
+    #[test]
+    fn wrong_requests_say_what_would_be_right() {
+        let error = |line: &str| job(line).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error("bench pakcet").contains("did you mean `packet`?"));
+        assert!(error("bench packet --runtime tokyo").contains("did you mean `tokio`?"));
+        assert!(error("bench packet --workers 0").contains("from 1 to"));
+        assert!(error("bench packet --workers 1000000").contains("from 1 to"));
+        assert!(error("bench packet --repeat 0").contains("at least one"));
+        assert!(error("bench packet --policy fifo --runtime rayon").contains("leaves that out"));
+        assert!(error("bench spawn --list x.csv").contains("is for the workload packet"));
+        assert!(error("compare chrun").contains("did you mean `churn`?"));
+        assert!(error("compare churn --runtime rayon").contains("takes part in none"));
+        assert!(error("compare churn --minutes 0").contains("some time"));
+        assert!(error("compare --runtime tokio --policy fifo").contains("leaves that out"));
+        assert!(error("bench packet --policy filo").contains("fifo"));
+        assert!(error("bench packet --workers two").contains("two"));
+    }
+}
