@@ -252,7 +252,6 @@ impl Policy for ProWs {
 }
 
 /// Resumes the deque that waits for a woken task. Returns the task if there is none.
-
 #[inline]
 fn woken(shared: &Shared, mut task: TaskRef, cx: &Cx<'_>) -> Result<(), TaskRef> {
     let word = task.policy_word();
@@ -274,7 +273,6 @@ fn own_or_pool(shared: &Shared, local: &mut Local) -> Option<TaskRef> {
 
 /// Makes some attempts, each at a random deque of a random set. A set without deques, such as that of an
 /// unused compensating worker, costs a load.
-
 #[inline]
 fn draw(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
     (0..2 * cx.workers()).find_map(|_| {
@@ -291,7 +289,6 @@ fn draw(shared: &Shared, local: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
 }
 
 /// Returns the task that a thief has taken from a set. If the set lost a deque thereby, it gets another.
-
 #[inline]
 fn taken(shared: &Shared, set: usize, steal_from: StealOutcome<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
     let (task, lost) = match steal_from {

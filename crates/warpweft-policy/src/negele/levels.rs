@@ -8,7 +8,6 @@ use warpweft_task::TaskRef;
 const MOST: usize = 32;
 
 /// Returns the node in this word.
-
 #[inline]
 pub(super) fn carried(word: u64) -> Carried {
     // The node has 32 bits; the priority is above it.
@@ -16,7 +15,6 @@ pub(super) fn carried(word: u64) -> Carried {
 }
 
 /// Returns the number of levels, if it is allowed.
-
 #[inline]
 pub(super) fn check(levels: usize) -> Result<u8, PolicyError> {
     match u8::try_from(levels) {
@@ -28,7 +26,6 @@ pub(super) fn check(levels: usize) -> Result<u8, PolicyError> {
 }
 
 /// Returns within how many steps of a worker that polls `levels` levels in turn a task is taken.
-
 #[inline]
 pub(super) fn steps(levels: usize, interval: u32, ahead: usize) -> u64 {
     (levels as u64 * u64::from(interval)).saturating_mul(ahead as u64 + 1)
@@ -81,7 +78,6 @@ impl Levels {
     }
 
     /// Takes a task of level `turn` modulo the levels; if there is none, of the next level that has one.
-
     #[inline]
     pub(super) fn pop_by_turns(&self, processor: &Processor, turn: usize) -> Option<TaskRef> {
         let (before, rest) = self.0.split_at(turn % self.0.len());
@@ -89,14 +85,12 @@ impl Levels {
     }
 
     /// Takes a task; `None` only if there is none for certain.
-
     #[inline]
     pub(super) fn scan(&self, processor: &Processor) -> Option<TaskRef> {
         self.pop_by_turns(processor, 0)
     }
 
     /// Returns the most urgent level that seems to have a task; the number of levels if none has.
-
     #[inline]
     pub(super) fn first(&self) -> usize {
         let first = self.0.iter().position(|queue| !queue.seems_empty());
@@ -104,14 +98,12 @@ impl Levels {
     }
 
     /// Returns true if there is no such level.
-
     #[inline]
     pub(super) fn is_beyond(&self, level: usize) -> bool {
         level >= self.0.len()
     }
 
     /// Returns true if the queue seems to have more than one task.
-
     #[inline]
     pub(super) fn has_several(&self) -> bool {
         let mut busy = self.0.iter().filter(|queue| !queue.seems_empty());
@@ -123,7 +115,6 @@ impl Levels {
     }
 
     /// Returns true if each level was empty at a moment of the call.
-
     #[inline]
     pub(super) fn is_empty(&self, processor: &Processor) -> bool {
         self.0

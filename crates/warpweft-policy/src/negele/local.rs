@@ -65,7 +65,6 @@ impl NegeleLocal {
     }
 
     /// Checks that the settings are possible.
-
     #[inline]
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         check(self.levels)?;
@@ -246,7 +245,6 @@ impl Policy for NegeleLocal {
     }
 
     /// Does not look for more urgent tasks at other workers.
-
     #[inline]
     fn drain(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
         shared.affine[own.home].pop(&own.processor)
@@ -274,7 +272,6 @@ fn balance(shared: &Shared, own: &Own, cx: &Cx<'_>) -> Option<TaskRef> {
 }
 
 /// Takes the most urgent task of another worker, and a few more.
-
 #[inline]
 fn share(shared: &Shared, own: &Own, other: usize, cx: &Cx<'_>) -> Option<TaskRef> {
     cx.count(Count::StealAttempts, 1);

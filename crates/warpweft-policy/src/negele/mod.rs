@@ -73,7 +73,6 @@ impl Negele {
     }
 
     /// Checks that the number of levels is allowed.
-
     #[inline]
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         check(self.levels).map(drop)
@@ -178,7 +177,6 @@ impl Policy for Negele {
     }
 
     /// Returns nothing: all ready tasks are in shared queues.
-
     #[inline]
     fn drain(_: &Shared, _: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
         None

@@ -144,7 +144,6 @@ impl Policy for Libfibre {
     }
 
     /// Takes a task of another worker, which may be stuck: the others in turn, both halves of each.
-
     #[inline]
     fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
         own.turn = own.turn.wrapping_add(1);

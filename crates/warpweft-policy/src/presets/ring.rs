@@ -35,7 +35,6 @@ fn push_half(ring: &mut Fifo<TaskRef>, overflow: &Locked<TaskRef>, task: TaskRef
 
 /// Takes the oldest task of the pool's queue. An empty ring also gets a fair share of the others, half a ring
 /// at most. Another ring gets none: they might overflow again, behind newer ones, forever.
-
 #[inline]
 pub(super) fn refill(ring: &mut Fifo<TaskRef>, global: &Locked<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
     let first = global.pop()?;
@@ -50,7 +49,6 @@ pub(super) fn refill(ring: &mut Fifo<TaskRef>, global: &Locked<TaskRef>, cx: &Cx
 }
 
 /// Takes one task; `None` only if there is none for certain.
-
 #[inline]
 pub(super) fn take_one(ring: &FifoThief<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
     loop {

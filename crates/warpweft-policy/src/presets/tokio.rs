@@ -88,7 +88,6 @@ impl PollInterval {
     }
 
     /// Learns after `EVENTS` steps.
-
     #[inline]
     pub(super) fn learn(&mut self, now: u64) {
         if let Some(since) = self.since.replace(now) {

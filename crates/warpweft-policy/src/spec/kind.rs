@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// Receives the policy of a [`PolicySpec`] as a type of its own.
+/// Receives the policy of a [`PolicySpec`](super::PolicySpec) as a type of its own.
 pub trait PolicyVisitor {
     /// What the visit results in.
     type Output;
