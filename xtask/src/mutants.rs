@@ -78,7 +78,7 @@ item = "Latch::set"
 find = '''self.word.store(SET, Release)'''
 replace = '''self.word.store(SET, Relaxed)'''
 checker = "loom"
-target = "loom_signal"
+target = "loom_latch"
 test = "waiter_sees_what_was_done"
 
 `item` names the innermost item around the bug, without generic parameters:

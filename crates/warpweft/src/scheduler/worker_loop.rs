@@ -1,8 +1,8 @@
 //! The main function of a pool's thread, and the loop of the worker that it carries.
 //!
 //! ```text
-//!   ┌─▶ overdue (every INTERVAL tasks) ─▶ next ─▶ overdue ─▶ search … scan, sleep ─┐
-//!   └──────────── suspended / pushed again / ended ◀── run ◀──────────────────────┘
+//!   ┌─▶ poll_global (every INTERVAL tasks) ─▶ next ─▶ poll_global ─▶ search … scan, sleep ─┐
+//!   └──────────── suspended / pushed again / ended ◀── run ◀───────────────────────────────┘
 //! ```
 //!
 //! # Invariants
