@@ -221,7 +221,8 @@ impl Pool {
     /// known. A fault closed the pool, or the policy kept tasks beyond the pool's end.
     ///
     /// A hook that panics or returns a task of another pool closes the pool. Its tasks end with
-    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown).
+    /// [`JoinError::Shutdown`](crate::JoinError::Shutdown); the task that the hook had may end with
+    /// [`JoinError::Dropped`](crate::JoinError::Dropped).
     ///
     /// ```
     /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
