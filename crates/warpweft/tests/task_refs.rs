@@ -408,7 +408,7 @@ fn a_pool_whose_hook_panics_says_so() {
     let fault = loop {
         match runtime.first().fault() {
             Some(fault) => break fault,
-            None => std::thread::yield_now(),
+            None => thread::yield_now(),
         }
     };
     assert!(fault.contains("hook") && fault.contains("panicked"), "{fault}");
