@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use std::time::Instant;
 
 /// How many of the mutants are tried each time.
-const MUTANTS: usize = 16;
+const MUTANTS: usize = 24;
 
 /// Lines of what failed tests wrote that are said again at the end.
 const LINES: usize = 200;

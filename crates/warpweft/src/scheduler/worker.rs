@@ -420,12 +420,28 @@ impl<P: Policy> Worker<P> {
     pub(crate) unsafe fn completed(&self, policy_word: u64) {
         // A policy whose hook has panicked below this task is not called any more.
         if P::WATCHES_COMPLETIONS && self.worker_ref.takes().is_some() {
-            let detached =
-                std::iter::from_fn(|| self.pool().ended_detached.pop()).map(|word| word.get() as u64);
-            for word in std::iter::once(policy_word).chain(detached) {
+            // SAFETY: by contract.
+            unsafe { self.call(|shared, local, _| P::completed(shared, local, policy_word)) };
+            if !self.pool().ended_detached.is_empty() {
                 // SAFETY: by contract.
-                unsafe { self.call(|shared, local, _| P::completed(shared, local, word)) };
+                unsafe { self.completed_elsewhere() };
             }
+        }
+    }
+
+    /// Tells the policy of tasks that ended where no worker was.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    // Not inlined: with two calls of the hook the loop would make them through a register.
+    #[cold]
+    #[inline(never)]
+    unsafe fn completed_elsewhere(&self) {
+        while let Some(word) = self.pool().ended_detached.pop() {
+            let word = word.get() as u64;
+            // SAFETY: by contract.
+            unsafe { self.call(|shared, local, _| P::completed(shared, local, word)) };
         }
     }
 }
