@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   word:  LOCKED   somebody has it
-//!          QUEUED   somebody stands in line: unlocking is not a single compare-and-swap
+//!          QUEUED   somebody waits: unlocking is not a single compare-and-swap
 //!          WOKEN    the first in line was woken and has not looked again: unlocking wakes nobody
 //!          STARVED  the first in line lost too often: unlocking hands the lock over
 //! ```

@@ -300,7 +300,7 @@ fn wakers_wait_for_a_timer_when_a_timer_calls_them() {
 fn wakers_drop_tasks_that_wait_as_they_go() {
     struct Holds(
         Mutex<Option<warpweft::sync::oneshot::Sender<()>>>,
-        #[allow(dead_code)] WaitsAsItGoes,
+        #[allow(dead_code, reason = "it is there to be dropped")] WaitsAsItGoes,
     );
     impl Wakes for Holds {
         fn wake(self: Arc<Self>) {
