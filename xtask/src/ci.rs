@@ -150,7 +150,7 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
     for arguments in [
         ["test", "--no-fail-fast"].as_slice(),
         &["test", "--package", "xtask"],
-        // By itself it is without the feature `policies`, which the lab switches on for the whole workspace.
+        // By itself it is without its features, which the lab switches on for the whole workspace.
         &["test", "--package", "warpweft-policy", "--lib", "spec::"],
     ] {
         let mut command = run::cargo(&repo.root);

@@ -93,10 +93,7 @@ impl<T> Mutex<T> {
     fn lock_or_lose(&self) -> Option<MutexGuard<'_, T>> {
         #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
         for visit in 0..VISITS {
-            let end = now_ns() + (AWAY_NS << visit);
-            while now_ns() < end {
-                (0..8).for_each(|_| spin_loop());
-            }
+            spin_for(AWAY_NS << visit);
             if let Some(guard) = self.try_lock() {
                 return Some(guard);
             }
@@ -112,21 +109,41 @@ impl<T> Mutex<T> {
     /// process has only one thread, or the lock was held for too long.
     #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
     fn lock_in_child(&self) -> Option<MutexGuard<'_, T>> {
-        let end = now_ns() + LOST_NS;
-        loop {
-            // Tested before the lock: a thread that has ended meanwhile released the lock before.
-            let over = process::is_alone() || now_ns() > end;
-            let guard = self.try_lock();
-            if guard.is_some() || over {
-                return guard;
-            }
-            std::thread::sleep(std::time::Duration::from_micros(100));
-        }
+        let mut guard = None;
+        retry_in_child(&mut || {
+            guard = self.try_lock();
+            guard.is_some()
+        });
+        guard
     }
 
     /// Returns the value, without locking: `&mut self` proves that no other thread has it.
     pub fn into_inner(self) -> T {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Spins for that many nanoseconds.
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+fn spin_for(ns: u64) {
+    let end = now_ns() + ns;
+    while now_ns() < end {
+        (0..8).for_each(|_| spin_loop());
+    }
+}
+
+/// Calls `attempt` until it returns true, or until it is known that no thread of this forked child can hold
+/// the lock.
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+fn retry_in_child(attempt: &mut dyn FnMut() -> bool) {
+    let end = now_ns() + LOST_NS;
+    loop {
+        // Tested before the attempt: a thread that has ended meanwhile released the lock before.
+        let over = process::is_alone() || now_ns() > end;
+        if attempt() || over {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_micros(100));
     }
 }
 

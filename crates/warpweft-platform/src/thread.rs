@@ -66,6 +66,8 @@ pub fn spawn_named<T: Send + 'static>(
     if let Some(bytes) = stack_bytes {
         builder = builder.stack_size(bytes);
     }
+    // Boxed, so that the system's way to start a thread is compiled once and not for each body.
+    let body: Box<dyn FnOnce() -> T + Send> = Box::new(body);
     #[cfg(any(warpweft_loom, warpweft_shuttle))]
     return builder.spawn(body);
     #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]

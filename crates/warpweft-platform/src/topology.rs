@@ -84,7 +84,7 @@ impl Topology {
     #[must_use]
     pub fn here() -> Self {
         match crate::affinity::allowed() {
-            Some(allowed) => Self::read(&allowed, |file| {
+            Some(allowed) => Self::read(&allowed, &|file| {
                 std::fs::read_to_string(format!("/sys/devices/{file}")).ok()
             }),
             None => Self::flat(&(0..crate::thread::available_cpus()).collect::<Vec<_>>()),
@@ -94,12 +94,12 @@ impl Topology {
     /// Makes a topology in which only the numbers of these CPUs are known.
     #[must_use]
     pub fn flat(allowed: &[usize]) -> Self {
-        Self::read(allowed, |_| None)
+        Self::read(allowed, &|_| None)
     }
 
     /// Reads the files under `/sys/devices` through `file`, which returns `None` for one that cannot be read.
     #[must_use]
-    pub fn read(allowed: &[usize], file: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn read(allowed: &[usize], file: &dyn Fn(&str) -> Option<String>) -> Self {
         let list = |name: &str| file(name).and_then(|text| parse_list(&text));
         let mut numbers = allowed.to_vec();
         numbers.sort_unstable();
@@ -129,7 +129,7 @@ impl Topology {
             let group = |name: &str| list(&format!("{folder}/{name}")).filter(|list| list.contains(&number));
             let first = |group: Option<Vec<usize>>| group.and_then(|cpus| cpus.into_iter().min());
             let core = first(group("topology/thread_siblings_list")).unwrap_or(number);
-            let known = data_caches(&folder, &file, group);
+            let known = data_caches(&folder, file, &group);
             let l2 = known.iter().find(|(level, _)| *level == 2);
             let l2 = first(l2.map(|(_, cpus)| cpus.clone())).unwrap_or(core);
             let last = known.into_iter().max_by_key(|(level, _)| *level);
@@ -195,8 +195,8 @@ impl Dense {
 /// Returns the caches that hold data: the level of each, and the CPUs that share it.
 fn data_caches(
     folder: &str,
-    file: impl Fn(&str) -> Option<String>,
-    group: impl Fn(&str) -> Option<Vec<usize>>,
+    file: &dyn Fn(&str) -> Option<String>,
+    group: &dyn Fn(&str) -> Option<Vec<usize>>,
 ) -> Vec<(u32, Vec<usize>)> {
     let cache = |index: usize| {
         let about = |name: &str| file(&format!("{folder}/cache/index{index}/{name}"));

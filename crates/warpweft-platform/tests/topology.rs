@@ -15,7 +15,7 @@ fn machine(text: &str) -> Files {
 }
 
 fn read(files: &Files, allowed: &[usize]) -> Topology {
-    Topology::read(allowed, |name| files.get(name).cloned())
+    Topology::read(allowed, &|name| files.get(name).cloned())
 }
 
 fn all(files: &Files) -> Topology {

@@ -9,7 +9,7 @@
 //! - Marks are hints, by which one load shows a worker what waits outside of its local queue. `scan` looks at
 //!   the queues themselves.
 
-use crate::order::Order;
+use crate::order::{Classes, Order};
 use crate::priority;
 use std::marker::PhantomData;
 use warpweft_queue::{ClassSet, Locked};
@@ -17,7 +17,7 @@ use warpweft_task::TaskRef;
 
 /// Returns how many levels an order has; one if it ignores priorities.
 pub(crate) fn levels<O: Order>(order: &O) -> usize {
-    if O::BY_PRIORITY {
+    if O::Classes::BY_PRIORITY {
         usize::from(order.priorities()).max(1)
     } else {
         1
@@ -25,16 +25,16 @@ pub(crate) fn levels<O: Order>(order: &O) -> usize {
 }
 
 /// One value for each class.
-pub(crate) struct ByClass<O, T> {
+pub(crate) struct ByClass<C, T> {
     /// The value of class 0. Orders without priorities have only this one, and reach it without a test for
     /// the number of classes.
     first: T,
     rest: Box<[T]>,
     levels: usize,
-    order: PhantomData<fn() -> O>,
+    by: PhantomData<fn() -> C>,
 }
 
-impl<O: Order, T> ByClass<O, T> {
+impl<C: Classes, T> ByClass<C, T> {
     /// Makes values for an order with `levels` levels. Levels beyond the number of marks share the last
     /// class.
     pub(crate) fn new<E>(levels: usize, mut make: impl FnMut() -> Result<T, E>) -> Result<Self, E> {
@@ -43,20 +43,20 @@ impl<O: Order, T> ByClass<O, T> {
             first: make()?,
             rest: (1..classes).map(|_| make()).collect::<Result<_, E>>()?,
             levels,
-            order: PhantomData,
+            by: PhantomData,
         })
     }
 
     /// Returns how many classes there are.
     #[inline]
     pub(crate) fn classes(&self) -> usize {
-        if O::BY_PRIORITY { 1 + self.rest.len() } else { 1 }
+        if C::BY_PRIORITY { 1 + self.rest.len() } else { 1 }
     }
 
     /// The class of a task.
     #[inline]
     pub(crate) fn class_of(&self, task: &TaskRef) -> usize {
-        if O::BY_PRIORITY {
+        if C::BY_PRIORITY {
             priority::level(task.policy_word(), self.levels).min(self.rest.len())
         } else {
             0
@@ -66,7 +66,7 @@ impl<O: Order, T> ByClass<O, T> {
     /// Returns the value of a class.
     #[inline]
     pub(crate) fn of(&self, class: usize) -> &T {
-        if O::BY_PRIORITY && class > 0 {
+        if C::BY_PRIORITY && class > 0 {
             &self.rest[class - 1]
         } else {
             &self.first
@@ -76,7 +76,7 @@ impl<O: Order, T> ByClass<O, T> {
     /// Returns what `find` returns for the class whose turn it is; if that is nothing, for the next class for
     /// which it returns something.
     pub(crate) fn by_turns<R>(&self, turn: usize, mut find: impl FnMut(usize, &T) -> Option<R>) -> Option<R> {
-        if !O::BY_PRIORITY {
+        if !C::BY_PRIORITY {
             return find(0, &self.first);
         }
         let classes = self.classes();
@@ -88,23 +88,23 @@ impl<O: Order, T> ByClass<O, T> {
 }
 
 /// The classes of which some queues have tasks. Orders without priorities have no marks.
-pub(crate) struct Marks<O> {
+pub(crate) struct Marks<C> {
     set: ClassSet,
-    order: PhantomData<fn() -> O>,
+    by: PhantomData<fn() -> C>,
 }
 
-impl<O: Order> Marks<O> {
+impl<C: Classes> Marks<C> {
     pub(crate) fn new() -> Self {
         Self {
             set: ClassSet::new(),
-            order: PhantomData,
+            by: PhantomData,
         }
     }
 
     /// Records that a task of this class was put into a queue.
     #[inline]
     pub(crate) fn insert(&self, class: usize) {
-        if O::BY_PRIORITY {
+        if C::BY_PRIORITY {
             self.set.insert(class);
         }
     }
@@ -123,7 +123,7 @@ impl<O: Order> Marks<O> {
 
     /// Removes a class if `is_empty` returns true. It tests this once before, since mostly something is left.
     pub(crate) fn remove_if(&self, class: usize, is_empty: impl Fn() -> bool) {
-        if O::BY_PRIORITY && is_empty() {
+        if C::BY_PRIORITY && is_empty() {
             self.set.remove_if(class, is_empty);
         }
     }
@@ -150,12 +150,12 @@ impl<O: Order> Marks<O> {
 }
 
 /// The locked queues of one place, with their marks.
-pub(crate) struct Ranked<O> {
-    queues: ByClass<O, Locked<TaskRef>>,
-    marks: Marks<O>,
+pub(crate) struct Ranked<C> {
+    queues: ByClass<C, Locked<TaskRef>>,
+    marks: Marks<C>,
 }
 
-impl<O: Order> Ranked<O> {
+impl<C: Classes> Ranked<C> {
     pub(crate) fn new(levels: usize) -> Self {
         let Ok(queues) = ByClass::new(levels, || Ok::<_, std::convert::Infallible>(Locked::new()));
         Self {
@@ -218,20 +218,18 @@ impl<O: Order> Ranked<O> {
         tasks
     }
 
-    /// Takes out cancelled tasks.
-    pub(crate) fn evict(&self) -> Vec<TaskRef> {
-        let mut cancelled = Vec::new();
+    /// Moves the cancelled tasks into a vector.
+    pub(crate) fn evict(&self, cancelled: &mut Vec<TaskRef>) {
         self.queues.by_turns(0, |_, queue| {
-            cancelled.extend(queue.extract(TaskRef::is_cancelled));
+            queue.extract(cancelled, TaskRef::is_cancelled);
             None::<()>
         });
-        cancelled
     }
 
     /// Returns true if there seems to be no task.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        if O::BY_PRIORITY {
+        if C::BY_PRIORITY {
             self.marks.is_empty()
         } else {
             self.queues.of(0).is_empty()

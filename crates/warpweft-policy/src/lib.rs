@@ -10,9 +10,8 @@
 //! - [`ProWs`] leaves the deques of waiting tasks to thieves; [`Parsimonious`] continues with its own deque.
 //! - [`PolicySpec`] is the text form: `lifo+steal=half+overflow=grow`.
 //!
-//! The feature `policies`, off by default, adds the texts of policies that are one piece, such as `go`. Their
-//! types are there without it, and all their functions are `#[inline]`: only a program that names such a type
-//! compiles it.
+//! A text can name `fifo` and what is composed of it. The feature `policies` adds `lifo`, `slot` and `priority`,
+//! and `all-policies` the rest. The types are there without them, and are compiled in a program that names them.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

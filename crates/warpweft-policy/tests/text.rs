@@ -1,14 +1,12 @@
 //! The text of a policy and its type are the same policy.
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![cfg(all(feature = "all-policies", not(any(warpweft_loom, warpweft_shuttle))))]
 
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use warpweft_policy::order::{FifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
-#[cfg(feature = "policies")]
-use warpweft_policy::{Cforall, Negele, NegeleLocal};
 use warpweft_policy::{
-    Chained, Fifo, Help, Lifo, Overflow, ParsePolicyError, PolicySpec, Rebalance, StealAmount, Stealing,
-    Victims, Woken, YieldTo,
+    Cforall, Chained, Fifo, Help, Lifo, Negele, NegeleLocal, Overflow, ParsePolicyError, PolicySpec,
+    Rebalance, StealAmount, Stealing, Victims, Woken, YieldTo,
 };
 use warpweft_queue::Amount;
 
@@ -84,7 +82,6 @@ fn with<O: Order>(
         .rebalance(level)
 }
 
-#[cfg(feature = "policies")]
 fn piece() -> impl Strategy<Value = PolicySpec> {
     let constants = (
         1..=16usize,
@@ -140,7 +137,6 @@ fn is_read_as_printed(typed: &PolicySpec) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-#[cfg(feature = "policies")]
 proptest! {
     #[test]
     fn what_is_printed_is_the_piece(typed in piece()) {

@@ -93,25 +93,23 @@ impl<T: Word> Locked<T> {
         taken
     }
 
-    /// Takes out the elements for which `wanted` returns true. The order of the others does not change. Costs
-    /// one lock, and one call for each element.
+    /// Moves the elements for which `wanted` returns true into a vector. The order of the others does not
+    /// change. Costs one lock, and one call for each element.
     ///
     /// `wanted` is called under the lock and must not use this queue. If it panics, only the element of that
-    /// call is lost. It is dropped, as are those that were taken; the others may be in another order.
-    pub fn extract(&self, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
-        let mut taken = Vec::new();
+    /// call is lost: it is dropped. The others may be in another order.
+    pub fn extract(&self, into: &mut Vec<T>, mut wanted: impl FnMut(&T) -> bool) {
         if self.is_empty() {
-            return taken;
+            return;
         }
         let mut queue = self.lock();
         for _ in 0..queue.len() {
             match queue.pop_front() {
-                Some(element) if wanted(&element) => taken.push(element),
+                Some(element) if wanted(&element) => into.push(element),
                 Some(element) => queue.push_back(element),
                 None => break,
             }
         }
-        taken
     }
 
     /// Returns the number of elements, by one load. Other threads may have changed it meanwhile.

@@ -60,9 +60,10 @@
 //! | `macros` | on | the attributes `cooperative`, `main` and `test` | `syn` |
 //! | `net` | on | [`net`], sockets | `socket2` |
 //! | `signal` | on | [`signal`], Ctrl-C | `signal-hook-registry` |
-//! | `policies` | off | texts of the policies that are one piece: `cforall`, `negele`, `negele-local`, `go`, `tokio`, `libfibre`, `prows`, `parsimonious` | code of a pool for each |
+//! | `policies` | on | texts of the policies `lifo`, `slot` and `priority`, beside `fifo` | code of a pool for each |
+//! | `all-policies` | off | texts of all policies: `chain`, `adaptive`, `cforall`, `negele`, `go`, `tokio`, … | code of ten more pools |
 //!
-//! The types of all policies are there without `policies`: `Runtime::builder().policy(policy::Go)`.
+//! The types of all policies are there without these features: `Runtime::builder().policy(policy::Go)`.
 //!
 //! # `fork()`
 //!

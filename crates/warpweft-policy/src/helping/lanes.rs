@@ -2,7 +2,7 @@
 
 use super::{Helping, PLACES};
 use crate::by_class::Ranked;
-use crate::order::{LocalQueue as _, LocalQueueThief as _, Order};
+use crate::order::{Classes as _, LocalQueue as _, LocalQueueThief as _, Order};
 use crate::{Count, Cx, priority};
 use warpweft_platform::CachePadded;
 use warpweft_platform::counter::Gauge;
@@ -22,7 +22,7 @@ pub(super) fn log2(ns: u64) -> u32 {
 /// later the ages, which are hints, are wrong.
 #[inline]
 pub(super) fn stamp<O: Order>(task: &mut TaskRef, now: u64) {
-    task.set_policy_word(if O::BY_PRIORITY {
+    task.set_policy_word(if O::Classes::BY_PRIORITY {
         priority::keep(task.policy_word(), now)
     } else {
         now
@@ -31,7 +31,7 @@ pub(super) fn stamp<O: Order>(task: &mut TaskRef, now: u64) {
 
 #[inline]
 fn stamp_of<O: Order>(task: &TaskRef) -> u64 {
-    if O::BY_PRIORITY {
+    if O::Classes::BY_PRIORITY {
         priority::own(task.policy_word())
     } else {
         task.policy_word()
@@ -48,7 +48,7 @@ pub(super) struct SharedQueue<O: Order> {
 /// The shared state of the workers of a [`Helping`] pool.
 pub struct Shared<O: Order> {
     pub(super) lanes: Box<[SharedQueue<O>]>,
-    pub(super) injector: Ranked<O>,
+    pub(super) injector: Ranked<O::Classes>,
     pub(super) injected: CachePadded<Gauge>,
     pub(super) config: Helping<O>,
 }
@@ -117,7 +117,11 @@ impl<O: Order> Own<O> {
             lane = if lane + 1 < count { lane + 1 } else { 0 };
             let mark = shared.lanes[self.first + lane].mark.get();
             let queue = &self.lanes[lane].queue;
-            let level = if O::BY_PRIORITY { queue.first_level() } else { 0 };
+            let level = if O::Classes::BY_PRIORITY {
+                queue.first_level()
+            } else {
+                0
+            };
             let is_better = best.is_none() || level < first || level == first && mark < oldest;
             if is_better && !queue.is_empty() {
                 (best, first, oldest) = (Some(lane), level, mark);

@@ -32,7 +32,7 @@
 mod lanes;
 
 use crate::by_class::{self, Ranked};
-use crate::order::{FifoOrder, LocalQueue as _, LocalQueueThief as _, Order};
+use crate::order::{Classes as _, FifoOrder, LocalQueue as _, LocalQueueThief as _, Order};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
 use lanes::{Own, OwnQueue, Shared, SharedQueue, stamp};
 use std::fmt;
@@ -177,7 +177,7 @@ impl<O: Order> Helping<O> {
     #[must_use]
     pub fn steps(&self, others: usize, workers: usize) -> u64 {
         let lanes = self.lanes * workers + 1;
-        let turns = if O::BY_PRIORITY {
+        let turns = if O::Classes::BY_PRIORITY {
             self.lanes * by_class::levels(&self.order)
         } else {
             1
@@ -336,7 +336,7 @@ impl<O: Order> Policy for Helping<O> {
             own.now = cx.now_ns();
         }
         own.until_clock -= 1;
-        if O::BY_PRIORITY
+        if O::Classes::BY_PRIORITY
             && let Some(task) = shared.more_urgent(own)
         {
             return Some(task);
@@ -378,7 +378,7 @@ impl<O: Order> Policy for Helping<O> {
 
     /// With priorities `next` also takes from shared queues.
     fn drain(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-        if O::BY_PRIORITY {
+        if O::Classes::BY_PRIORITY {
             own.pop(shared, cx)
         } else {
             Self::next(shared, own, cx)

@@ -7,7 +7,7 @@
 
 use super::learn::Learner;
 use super::plain::{LifoLocalQueue, PlainThief};
-use super::{LocalQueue, LocalQueueThief, Order};
+use super::{LocalQueue, LocalQueueThief, OneClass, Order};
 use crate::{Cx, PolicyError};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -73,6 +73,7 @@ impl fmt::Display for MixedOrder {
 
 impl Order for MixedOrder {
     type LocalQueue = MixedLocalQueue;
+    type Classes = OneClass;
     const NEWEST_FIRST: bool = true;
 
     fn local_queue(&self, capacity: usize) -> Result<MixedLocalQueue, PolicyError> {

@@ -11,6 +11,7 @@
 //! Orders nest: an outer order leaves to the inner one what it does not decide. So
 //! `PriorityOrder<SlotOrder<FifoOrder>>` is an order, too.
 
+mod classes;
 mod learn;
 mod mixed;
 mod plain;
@@ -22,6 +23,7 @@ use std::fmt;
 use warpweft_queue::{Amount, Full, Glance, Steal};
 use warpweft_task::TaskRef;
 
+pub use classes::{ClassPerLevel, Classes, OneClass};
 pub use mixed::{Mix, MixedLocalQueue, MixedOrder};
 pub use plain::{ChainOrder, FifoLocalQueue, FifoOrder, LifoLocalQueue, LifoOrder, PlainThief};
 pub(crate) use priority::MOST_LEVELS;
@@ -33,15 +35,13 @@ pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
     /// The queue that keeps a worker's tasks in this order.
     type LocalQueue: LocalQueue;
 
+    /// [`ClassPerLevel`] if it uses the [priority](crate::priority) of a task, and [`OneClass`] if not.
+    type Classes: Classes;
+
     /// True if `pop` favours the task that was pushed last. Then a task that yields to its own local queue
     /// goes behind the newest other one ([`LocalQueue::pop_newest`]), and not before all. By default it goes
     /// to the pool's queue.
     const NEWEST_FIRST: bool;
-
-    /// True if the order uses the [priority](crate::priority) of a task. Then the shared queues have levels,
-    /// too, and a worker compares them with [`LocalQueue::first_level`] before each of its own tasks.
-    /// Otherwise none of this is compiled.
-    const BY_PRIORITY: bool = false;
 
     /// Returns how many priorities it distinguishes; the default is none.
     fn priorities(&self) -> u8 {

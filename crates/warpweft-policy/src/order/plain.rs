@@ -1,6 +1,6 @@
 //! Oldest first, and newest first.
 
-use super::{LocalQueue, LocalQueueThief, Order};
+use super::{LocalQueue, LocalQueueThief, OneClass, Order};
 use crate::{Cx, PolicyError};
 use std::fmt;
 use warpweft_queue::{Amount, Chain, Fifo, Full, Glance, Lifo, Owner, Steal, Thief};
@@ -18,6 +18,7 @@ impl fmt::Display for FifoOrder {
 
 impl Order for FifoOrder {
     type LocalQueue = FifoLocalQueue<Fifo<TaskRef>>;
+    type Classes = OneClass;
     const NEWEST_FIRST: bool = false;
 
     fn local_queue(&self, capacity: usize) -> Result<Self::LocalQueue, PolicyError> {
@@ -44,6 +45,7 @@ impl fmt::Display for ChainOrder {
 
 impl Order for ChainOrder {
     type LocalQueue = FifoLocalQueue<Chain<TaskRef>>;
+    type Classes = OneClass;
     const NEWEST_FIRST: bool = false;
 
     fn local_queue(&self, capacity: usize) -> Result<Self::LocalQueue, PolicyError> {
@@ -63,6 +65,7 @@ impl fmt::Display for LifoOrder {
 
 impl Order for LifoOrder {
     type LocalQueue = LifoLocalQueue<Lifo<TaskRef>>;
+    type Classes = OneClass;
     const NEWEST_FIRST: bool = true;
 
     fn local_queue(&self, capacity: usize) -> Result<Self::LocalQueue, PolicyError> {

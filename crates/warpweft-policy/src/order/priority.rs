@@ -4,7 +4,7 @@
 //! and a task without a priority is on the middle level. Strict priorities starve. So tasks on lower levels
 //! count as passed over, and the levels take turns in `poll_global`.
 
-use super::{LocalQueue, LocalQueueThief, Order};
+use super::{ClassPerLevel, LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, PolicyError, priority};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -54,8 +54,8 @@ impl<O: Order> fmt::Display for PriorityOrder<O> {
 
 impl<O: Order> Order for PriorityOrder<O> {
     type LocalQueue = PriorityLocalQueue<O::LocalQueue>;
+    type Classes = ClassPerLevel;
     const NEWEST_FIRST: bool = O::NEWEST_FIRST;
-    const BY_PRIORITY: bool = true;
 
     fn priorities(&self) -> u8 {
         // With more there is no local queue.

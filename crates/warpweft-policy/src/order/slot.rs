@@ -57,8 +57,8 @@ impl<O: Order> fmt::Display for SlotOrder<O> {
 
 impl<O: Order> Order for SlotOrder<O> {
     type LocalQueue = SlotLocalQueue<O::LocalQueue>;
+    type Classes = O::Classes;
     const NEWEST_FIRST: bool = O::NEWEST_FIRST;
-    const BY_PRIORITY: bool = O::BY_PRIORITY;
 
     fn priorities(&self) -> u8 {
         self.inner.priorities()

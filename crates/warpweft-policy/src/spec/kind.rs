@@ -5,7 +5,8 @@ use crate::stealing::Axes;
 use crate::{Chained, Fifo, Lifo, Mixed, Policy, Prioritised, Slotted};
 use std::fmt;
 
-/// The types of policies that a text can name: a worker's loop is compiled for each.
+/// The types of policies that a text can name. A worker's loop is compiled for each that this build has the
+/// feature of.
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
     Fifo(Fifo),
@@ -32,15 +33,37 @@ impl Kind {
         }
     }
 
+    /// Returns the feature that this build would need to visit the policy; `None` if it can.
+    pub(super) fn missing_feature(&self) -> Option<&'static str> {
+        match self {
+            Self::Fifo(_) => None,
+            Self::Lifo(_) | Self::Slotted(_) | Self::Prioritised(_) => {
+                (!cfg!(feature = "policies")).then_some("policies")
+            }
+            Self::Chained(_) | Self::Mixed(_) | Self::Piece(_) => {
+                (!cfg!(feature = "all-policies")).then_some("all-policies")
+            }
+        }
+    }
+
+    /// Visits the policy. Its feature must not be [missing](Self::missing_feature).
     pub(super) fn visit<V: PolicyVisitor>(self, visitor: V) -> V::Output {
         match self {
             Self::Fifo(policy) => visitor.visit(policy),
-            Self::Chained(policy) => visitor.visit(policy),
+            #[cfg(feature = "policies")]
             Self::Lifo(policy) => visitor.visit(policy),
-            Self::Mixed(policy) => visitor.visit(policy),
+            #[cfg(feature = "policies")]
             Self::Slotted(policy) => visitor.visit(policy),
+            #[cfg(feature = "policies")]
             Self::Prioritised(policy) => visitor.visit(policy),
+            #[cfg(feature = "all-policies")]
+            Self::Chained(policy) => visitor.visit(policy),
+            #[cfg(feature = "all-policies")]
+            Self::Mixed(policy) => visitor.visit(policy),
+            #[cfg(feature = "all-policies")]
             Self::Piece(piece) => piece.visit(visitor),
+            #[cfg(not(feature = "all-policies"))]
+            _ => unreachable!("a spec has no policy whose feature is missing"),
         }
     }
 }

@@ -23,31 +23,35 @@
 //! meant. Options of the axes are for policies that are assembled from parts; a policy that is one piece has
 //! its own, or none.
 //!
-//! Texts of pieces need the feature `policies`. A pool's code is compiled for each policy that a text can
-//! name, so a program that needs none of the pieces builds faster without them.
+//! A pool's code is compiled for each type of policy that a text can name, so features bound them: without any
+//! it is `fifo` with its options; `policies` adds `lifo`, `slot` and `priority`, and `all-policies` the rest.
+//! A text that needs a feature is an error that names it.
 //!
 //! # A policy more
 //!
-//! One that is one piece is a variant of `Piece`, with its line in each `match` of `pieces.rs`, a line of
-//! [`PRESETS`], and a name in `PIECES` of `parse.rs`. One that is assembled is a line of [`PRESETS`].
+//! One that is one piece is a variant of `Piece`, with its line in each `match` of `pieces.rs`, and a line of
+//! [`PRESETS`]. One that is assembled is a line of [`PRESETS`].
+//!
+//! # Invariant
+//!
+//! A [`PolicySpec`] has a policy whose pool this build compiles: `Kind::missing_feature` returns `None`. The
+//! parser checks this, and the conversions of other types have the feature's `cfg`.
 
 mod kind;
 mod parse;
-#[cfg(feature = "policies")]
-mod pieces;
-#[cfg(not(feature = "policies"))]
-#[path = "no_pieces.rs"]
 mod pieces;
 mod presets;
 #[cfg(test)]
 mod tests;
 mod words;
 
+use crate::Fifo;
+#[cfg(feature = "all-policies")]
+use crate::{Cforall, Chained, Mixed, Negele, NegeleLocal};
 #[cfg(feature = "policies")]
-use crate::{Cforall, Negele, NegeleLocal};
-use crate::{Chained, Fifo, Lifo, Mixed, Prioritised, Slotted};
+use crate::{Lifo, Prioritised, Slotted};
 use kind::Kind;
-#[cfg(feature = "policies")]
+#[cfg(feature = "all-policies")]
 use pieces::Piece;
 use presets::PRESETS;
 use std::fmt;
@@ -79,10 +83,11 @@ impl PolicySpec {
         self.0.visit(visitor)
     }
 
-    /// The policies worth comparing at first sight.
-    #[must_use]
-    pub fn presets() -> &'static [Preset] {
+    /// Returns the policies worth comparing at first sight, as far as the features of this build have them.
+    pub fn presets() -> impl Iterator<Item = &'static Preset> {
         PRESETS
+            .iter()
+            .filter(|preset| (preset.make)().missing_feature().is_none())
     }
 }
 
@@ -107,51 +112,56 @@ impl From<Fifo> for PolicySpec {
     }
 }
 
+#[cfg(feature = "all-policies")]
 impl From<Chained> for PolicySpec {
     fn from(policy: Chained) -> Self {
         Self(Kind::Chained(policy))
     }
 }
 
+#[cfg(feature = "policies")]
 impl From<Lifo> for PolicySpec {
     fn from(policy: Lifo) -> Self {
         Self(Kind::Lifo(policy))
     }
 }
 
+#[cfg(feature = "all-policies")]
 impl From<Mixed> for PolicySpec {
     fn from(policy: Mixed) -> Self {
         Self(Kind::Mixed(policy))
     }
 }
 
+#[cfg(feature = "policies")]
 impl From<Slotted> for PolicySpec {
     fn from(policy: Slotted) -> Self {
         Self(Kind::Slotted(policy))
     }
 }
 
+#[cfg(feature = "policies")]
 impl From<Prioritised> for PolicySpec {
     fn from(policy: Prioritised) -> Self {
         Self(Kind::Prioritised(policy))
     }
 }
 
-#[cfg(feature = "policies")]
+#[cfg(feature = "all-policies")]
 impl From<Negele> for PolicySpec {
     fn from(policy: Negele) -> Self {
         Self(Kind::Piece(Piece::Negele(policy)))
     }
 }
 
-#[cfg(feature = "policies")]
+#[cfg(feature = "all-policies")]
 impl From<NegeleLocal> for PolicySpec {
     fn from(policy: NegeleLocal) -> Self {
         Self(Kind::Piece(Piece::NegeleLocal(policy)))
     }
 }
 
-#[cfg(feature = "policies")]
+#[cfg(feature = "all-policies")]
 impl From<Cforall> for PolicySpec {
     fn from(policy: Cforall) -> Self {
         Self(Kind::Piece(Piece::Cforall(policy)))
@@ -175,6 +185,7 @@ impl FromStr for PolicySpec {
             position: 0,
         });
         let mut kind = parser.start(start)?;
+        parser.is_compiled(start, &kind)?;
         parser.options(words, start, &mut kind)?;
         Ok(Self(kind))
     }

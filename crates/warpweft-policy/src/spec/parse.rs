@@ -3,6 +3,7 @@
 use super::kind::Kind;
 use super::presets::PRESETS;
 use super::words::{Parsed, Parser, Word};
+use super::{PolicySpec, Preset};
 use crate::Stealing;
 use crate::order::{FifoOrder, MOST_LEVELS, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use crate::policy::YieldTo;
@@ -21,17 +22,6 @@ const OVERFLOWS: &str = "overflow= takes one of: grow, retry:N, locked, lockfree
 const YIELDS: &str = "yield= takes one of: local, global";
 const WOKENS: &str = "woken= takes one of: waker, last";
 const LEVELS: &str = "rebalance= takes one of: off, or a number of looks, from 1 to 65536";
-/// The first words that need the feature `policies`.
-const PIECES: [&str; 8] = [
-    "cforall",
-    "negele",
-    "negele-local",
-    "go",
-    "tokio",
-    "libfibre",
-    "prows",
-    "parsimonious",
-];
 /// The most looks after what is overdue between two at another worker's queue: some four million tasks.
 const MOST_LOOKS: usize = 1 << 16;
 /// The most times that a spawner may try again: some milliseconds.
@@ -52,19 +42,23 @@ impl<'a> Parser<'a> {
         }
         let problem = match word.text {
             "" => String::from("the order is missing"),
-            text if Self::needs_feature(word) => {
-                format!("`{text}` needs the feature `policies` of `warpweft`")
-            }
             text => format!("`{text}` is not an order"),
         };
-        let names: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
-        let valid = format!("{ORDERS}; or there are these names: {}", names.join(", "));
-        Err(self.error(word, problem, valid))
+        Err(self.error(word, problem, format!("{ORDERS}; or {}", Self::names())))
     }
 
-    /// Returns true if the word names a policy that this build leaves out.
-    fn needs_feature(word: Word<'_>) -> bool {
-        cfg!(not(feature = "policies")) && PIECES.contains(&word.named().0)
+    /// Checks that this build compiles a pool for the policy that the first word named.
+    pub(super) fn is_compiled(&self, word: Word<'_>, kind: &Kind) -> Parsed<()> {
+        let Some(feature) = kind.missing_feature() else {
+            return Ok(());
+        };
+        let problem = format!("`{}` needs the feature `{feature}` of `warpweft`", word.text);
+        Err(self.error(word, problem, format!("without it {}", Self::names())))
+    }
+
+    fn names() -> String {
+        let names: Vec<_> = PolicySpec::presets().map(Preset::name).collect();
+        format!("there are these names: {}", names.join(", "))
     }
 
     /// An order with a number. `None`: there is no such order.

@@ -1,8 +1,7 @@
 //! Policies that are one piece, and their options. What is possible the policies know themselves: this file
 //! only adds where in the text the impossible is.
-//!
-//! It needs the feature `policies`; `no_pieces.rs` takes its place without it.
 
+#[cfg(feature = "all-policies")]
 use super::kind::PolicyVisitor;
 use super::words::{Parsed, Parser, Word};
 use crate::stealing::MOST_CAPACITY;
@@ -23,6 +22,7 @@ pub(super) enum Piece {
 }
 
 impl Piece {
+    #[cfg(feature = "all-policies")]
     pub(super) fn visit<V: PolicyVisitor>(self, visitor: V) -> V::Output {
         match self {
             Self::Negele(policy) => visitor.visit(policy),

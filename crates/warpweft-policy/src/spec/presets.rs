@@ -1,13 +1,13 @@
 //! The policies that have names.
 
 use super::kind::Kind;
-#[cfg(feature = "policies")]
 use super::pieces::Piece;
 
 use crate::order::{FifoOrder, Mix, MixedOrder, PriorityOrder, SlotOrder};
-#[cfg(feature = "policies")]
-use crate::{Cforall, Go, Libfibre, Negele, NegeleLocal, Parsimonious, ProWs, Tokio};
-use crate::{Chained, Fifo, Help, Lifo, Overflow, StealAmount, Stealing, Victims};
+use crate::{
+    Cforall, Chained, Fifo, Go, Help, Libfibre, Lifo, Negele, NegeleLocal, Overflow, Parsimonious, ProWs,
+    StealAmount, Stealing, Tokio, Victims,
+};
 use std::fmt;
 use std::num::NonZeroUsize;
 use warpweft_queue::Amount;
@@ -207,56 +207,48 @@ pub(super) const PRESETS: &[Preset] = &[
         "EBSL 5.3.1",
         || Kind::Fifo(Fifo::new().help(Help::Tickets)),
     ),
-    #[cfg(feature = "policies")]
     preset(
         "cforall",
         "workers help where tasks wait eight times longer than their own: fair, whatever the others do",
         "Delisle, Cforall",
         || Kind::Piece(Piece::Cforall(Cforall::new())),
     ),
-    #[cfg(feature = "policies")]
     preset(
         "negele",
         "a lock-free queue for each of four priorities, for all workers",
         "Negele, Friedrich, Oh and Egger 2014",
         || Kind::Piece(Piece::Negele(Negele::new())),
     ),
-    #[cfg(feature = "policies")]
     preset(
         "negele-local",
         "the same for each worker, balanced now and then",
         "Negele, Friedrich, Oh and Egger 2014, future work",
         || Kind::Piece(Piece::NegeleLocal(NegeleLocal::new())),
     ),
-    #[cfg(feature = "policies")]
     preset(
         "go",
         "what was spawned or woken last runs next; a ring of 256, half of which overflows",
         "Go 1.1 and later",
         || Kind::Piece(Piece::Go(Go)),
     ),
-    #[cfg(feature = "policies")]
     preset(
         "tokio",
         "a private LIFO slot, three times in a row; a ring of 256; an injector, tuned to 200 µs",
         "tokio 1.54",
         || Kind::Piece(Piece::Tokio(Tokio)),
     ),
-    #[cfg(feature = "policies")]
     preset(
         "libfibre",
         "oldest first; a woken task goes back to where it last ran",
         "Karsten and Barghi 2020",
         || Kind::Piece(Piece::Libfibre(Libfibre)),
     ),
-    #[cfg(feature = "policies")]
     preset(
         "prows",
         "newest first; a task that waits leaves its deque to thieves: fork-join that waits on I/O",
         "Rayon-LH 3, 4",
         || Kind::Piece(Piece::ProWs(ProWs::new())),
     ),
-    #[cfg(feature = "policies")]
     preset(
         "parsimonious",
         "newest first; a woken task comes back to its worker: the rival of prows",

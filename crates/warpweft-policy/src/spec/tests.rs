@@ -26,6 +26,7 @@ fn every_value_is_understood() -> Result<(), ParsePolicyError> {
     Ok(())
 }
 
+#[cfg(feature = "all-policies")]
 #[test]
 fn errors_name_the_place_and_what_would_be_right() {
     for (text, position, part) in [
@@ -92,7 +93,7 @@ fn errors_name_the_place_and_what_would_be_right() {
     }
 }
 
-#[cfg(feature = "policies")]
+#[cfg(feature = "all-policies")]
 #[test]
 fn errors_of_pieces_name_the_place_and_what_would_be_right() {
     for (text, position, part) in [
@@ -136,36 +137,43 @@ fn errors_of_pieces_name_the_place_and_what_would_be_right() {
     }
 }
 
-#[cfg(not(feature = "policies"))]
 #[test]
-fn a_piece_needs_the_feature() {
-    for (text, name) in [
-        ("cforall+lanes=2", "cforall"),
-        ("negele", "negele"),
-        ("negele:4", "negele:4"),
-        ("negele-local:3 + balance=16", "negele-local:3"),
-        ("go", "go"),
-        (" go ", "go"),
-        ("tokio+steal=one", "tokio"),
-        ("libfibre", "libfibre"),
-        ("prows+capacity=2", "prows"),
-        ("parsimonious", "parsimonious"),
-    ] {
-        let problem =
-            format!("`{name}` needs the feature `policies` of `warpweft`; an order is one of: fifo");
-        fails(text, usize::from(text.starts_with(' ')), &problem);
-        assert!(PolicySpec::presets().iter().all(|preset| preset.name() != name));
-    }
-    for text in [
-        "fifo",
+fn what_is_not_compiled_names_its_feature() {
+    let policies = ["lifo", "deque", "slot", "slot:2+steal=one", "priority:3"];
+    let all = [
         "chain",
-        "lifo",
-        "slot",
         "adaptive",
-        "alternate",
-        "priority:3",
-    ] {
-        spec(text).expect("it is always there");
+        "alternate:2",
+        "stochastic:80",
+        "reverse",
+        "cforall+lanes=2",
+        "negele:4",
+        "negele-local:3 + balance=16",
+        "go",
+        " go ",
+        "tokio",
+        "libfibre",
+        "prows+capacity=2",
+        "parsimonious",
+    ];
+    let with =
+        |texts: &[&'static str], feature| texts.iter().map(|&text| (text, feature)).collect::<Vec<_>>();
+    let is_there = |feature: &str| match feature {
+        "policies" => cfg!(feature = "policies"),
+        _ => cfg!(feature = "all-policies"),
+    };
+    for (text, feature) in [with(&policies, "policies"), with(&all, "all-policies")].concat() {
+        let first = text.trim().split('+').next().unwrap_or_default().trim();
+        if is_there(feature) {
+            assert!(spec(text).is_ok(), "{text}");
+            continue;
+        }
+        let problem = format!("`{first}` needs the feature `{feature}` of `warpweft`; without it there are");
+        fails(text, usize::from(text.starts_with(' ')), &problem);
+        assert!(PolicySpec::presets().all(|preset| preset.name() != first));
+    }
+    for text in ["fifo", "fifo-one+steal=one", "nearest", "tickets"] {
+        assert!(spec(text).is_ok(), "it is always there");
     }
 }
 
@@ -176,6 +184,7 @@ fn fails(text: &str, position: usize, part: &str) {
 }
 
 /// What a name says may be said once more.
+#[cfg(feature = "policies")]
 #[test]
 fn what_a_name_says_may_be_repeated_and_added_to() -> Result<(), ParsePolicyError> {
     for (text, full) in [
@@ -210,7 +219,7 @@ fn what_a_name_says_may_be_repeated_and_added_to() -> Result<(), ParsePolicyErro
     Ok(())
 }
 
-#[cfg(feature = "policies")]
+#[cfg(feature = "all-policies")]
 #[test]
 fn what_is_usual_for_a_piece_is_not_printed() -> Result<(), ParsePolicyError> {
     for (text, full) in [

@@ -1,14 +1,14 @@
 //! One queue for each worker, for woken tasks that ran there last.
 
 use crate::by_class::Ranked;
-use crate::order::Order;
+use crate::order::Classes;
 use crate::priority;
 use warpweft_task::TaskRef;
 
 /// The queues of all workers, or none if woken tasks go elsewhere.
-pub(super) struct AffineQueues<O>(Box<[Ranked<O>]>);
+pub(super) struct AffineQueues<C>(Box<[Ranked<C>]>);
 
-impl<O: Order> AffineQueues<O> {
+impl<C: Classes> AffineQueues<C> {
     pub(super) fn new(affine: usize, levels: usize) -> Self {
         Self((0..affine).map(|_| Ranked::new(levels)).collect())
     }
@@ -31,7 +31,7 @@ impl<O: Order> AffineQueues<O> {
 
     /// Returns a worker's own queue, if it has tasks.
     #[inline]
-    pub(super) fn own(&self, worker: usize) -> Option<&Ranked<O>> {
+    pub(super) fn own(&self, worker: usize) -> Option<&Ranked<C>> {
         self.0.get(worker).filter(|preferred| !preferred.is_empty())
     }
 

@@ -11,8 +11,8 @@ use super::rebalance::Rebalancer;
 use super::thief::{steal, steal_unless_new};
 use super::victims::VictimOrder;
 use super::{Help, MOST_CAPACITY, Overflow, Stealing, Woken};
-use crate::by_class::{self, Ranked};
-use crate::order::{LocalQueue, LocalQueueThief, Order};
+use crate::by_class;
+use crate::order::{Classes as _, LocalQueue, LocalQueueThief, Order};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Tally, Wake, YieldTo};
 use urgent::{Ahead, compare, most_urgent};
 use warpweft_queue::{Amount, CapacityError, Full, Glance, Steal};
@@ -39,7 +39,7 @@ pub struct Shared<O: Order> {
     /// True if a worker that polls has more to do than to poll: it has an affine queue, or may ask for help.
     has_errands: bool,
     thieves: Box<[ThiefOf<O>]>,
-    queues: PoolQueues<O>,
+    queues: PoolQueues<O::Classes>,
     help_requests: HelpRequests,
     full: Overflow,
     yield_to: YieldTo,
@@ -187,13 +187,13 @@ impl<O: Order> Policy for Stealing<O> {
     #[inline]
     fn suspended(shared: &Shared<O>, local: &mut Local<O>, mut task: Waiting<'_>, _: &Cx<'_>) {
         if shared.to_last {
-            task.set_policy_word(AffineQueues::<O>::word(task.policy_word(), local.me));
+            task.set_policy_word(AffineQueues::<O::Classes>::word(task.policy_word(), local.me));
         }
     }
 
     #[inline]
     fn next(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-        if O::BY_PRIORITY {
+        if O::Classes::BY_PRIORITY {
             match compare(shared, local, cx) {
                 Ahead::Own => {}
                 Ahead::Other(task) => return Some(task),
@@ -211,7 +211,7 @@ impl<O: Order> Policy for Stealing<O> {
     #[inline]
     fn poll_global(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let came_home = shared.has_errands && run_requests(shared, local, cx.tally());
-        if O::BY_PRIORITY
+        if O::Classes::BY_PRIORITY
             && let Some(task) = most_urgent(shared, local, cx)
         {
             return Some(task);
@@ -294,15 +294,11 @@ impl<O: Order> Policy for Stealing<O> {
             return Vec::new();
         }
         local.evicted_at = cancellations;
-        let mut cancelled = shared.queues.evict();
-        cancelled.extend(
-            shared
-                .queues
-                .affine
-                .own(local.me)
-                .into_iter()
-                .flat_map(Ranked::evict),
-        );
+        let mut cancelled = Vec::new();
+        shared.queues.evict(&mut cancelled);
+        if let Some(queue) = shared.queues.affine.own(local.me) {
+            queue.evict(&mut cancelled);
+        }
         for task in local.queue.drain(cx) {
             if task.is_cancelled() {
                 cancelled.push(task);
@@ -392,13 +388,13 @@ fn steal_somewhere<O: Order>(
         declined,
         ..
     } = local;
-    let robbed = victims.round(cx).find_map(|victim| {
-        let taken = steal_unless_new(&shared.thieves[victim], queue, &mut declined[victim], &amount, cx);
-        taken.map(|(task, lay)| (victim, task, lay))
-    });
-    let (victim, task, lay) = robbed?;
+    let mut taken = None;
+    let victim = victims.find(cx, &mut |victim| {
+        taken = steal_unless_new(&shared.thieves[victim], queue, &mut declined[victim], &amount, cx);
+        taken.is_some()
+    })?;
     victims.found(victim);
-    Some((task, lay))
+    taken
 }
 
 #[inline]

@@ -138,9 +138,10 @@ impl OverflowQueue {
         Some(first)
     }
 
-    /// Takes out cancelled tasks. All tasks of the lock-free queues are taken out and put back for it.
-    pub(super) fn evict(&self) -> Vec<TaskRef> {
-        let mut cancelled = self.locked.extract(TaskRef::is_cancelled);
+    /// Moves the cancelled tasks into a vector. All tasks of the lock-free queues are taken out and put back
+    /// for it.
+    pub(super) fn evict(&self, cancelled: &mut Vec<TaskRef>) {
+        self.locked.extract(cancelled, TaskRef::is_cancelled);
         for ring in self.rings.iter().flat_map(Multi::parts) {
             for _ in 0..ring.len() {
                 match ring.try_pop() {
@@ -154,7 +155,6 @@ impl OverflowQueue {
                 }
             }
         }
-        cancelled
     }
 
     pub(super) fn len(&self) -> usize {

@@ -16,7 +16,7 @@ use super::Overflow;
 use super::affine::AffineQueues;
 use super::overflow_queue::{Beside, OverflowQueue};
 use crate::by_class::{ByClass, Marks};
-use crate::order::Order;
+use crate::order::{Classes, LocalQueue};
 use crate::{Cx, PolicyError, Wake, WorkerId, priority};
 use warpweft_queue::{Full, Locked, Multi};
 use warpweft_task::TaskRef;
@@ -32,19 +32,19 @@ pub(super) fn yielded_queues(workers: usize) -> usize {
 }
 
 /// The shared queues.
-pub(super) struct PoolQueues<O> {
-    injector: ByClass<O, OverflowQueue>,
-    yielded: ByClass<O, Multi<TaskRef, Locked<TaskRef>>>,
-    overflow: ByClass<O, OverflowQueue>,
+pub(super) struct PoolQueues<C> {
+    injector: ByClass<C, OverflowQueue>,
+    yielded: ByClass<C, Multi<TaskRef, Locked<TaskRef>>>,
+    overflow: ByClass<C, OverflowQueue>,
     /// The queues of each worker, for tasks that ran there last; none if woken tasks go elsewhere.
-    pub(super) affine: AffineQueues<O>,
+    pub(super) affine: AffineQueues<C>,
     /// The classes of which one of them has tasks.
-    marks: Marks<O>,
+    marks: Marks<C>,
     /// The class of tasks without a priority.
     normal: usize,
 }
 
-impl<O: Order> PoolQueues<O> {
+impl<C: Classes> PoolQueues<C> {
     pub(super) fn new(
         levels: usize,
         workers: usize,
@@ -116,7 +116,7 @@ impl<O: Order> PoolQueues<O> {
         &self,
         limit: usize,
         turn: usize,
-        local_queue: &mut O::LocalQueue,
+        local_queue: &mut impl LocalQueue,
         cx: &Cx<'_>,
     ) -> Option<TaskRef> {
         let take = |class| {
@@ -136,7 +136,7 @@ impl<O: Order> PoolQueues<O> {
 
     /// Removes the marks of empty classes.
     pub(super) fn tidy(&self) {
-        if O::BY_PRIORITY {
+        if C::BY_PRIORITY {
             self.marks
                 .take_above(usize::MAX, |_| None::<()>, |class| self.is_over(class));
         }
@@ -145,7 +145,7 @@ impl<O: Order> PoolQueues<O> {
     /// Removes the mark of a class if the task that was taken was its last one.
     #[inline]
     fn taken(&self, class: usize) {
-        if O::BY_PRIORITY {
+        if C::BY_PRIORITY {
             self.marks.remove_if(class, || self.is_over(class));
         }
     }
@@ -154,7 +154,7 @@ impl<O: Order> PoolQueues<O> {
     pub(super) fn injected(
         &self,
         turn: usize,
-        local_queue: &mut O::LocalQueue,
+        local_queue: &mut impl LocalQueue,
         cx: &Cx<'_>,
     ) -> Option<TaskRef> {
         self.injector.by_turns(turn, |class, _| {
@@ -166,7 +166,7 @@ impl<O: Order> PoolQueues<O> {
     pub(super) fn overflowed(
         &self,
         turn: usize,
-        local_queue: &mut O::LocalQueue,
+        local_queue: &mut impl LocalQueue,
         cx: &Cx<'_>,
     ) -> Option<TaskRef> {
         self.overflow.by_turns(turn, |class, _| {
@@ -183,7 +183,7 @@ impl<O: Order> PoolQueues<O> {
     }
 
     /// Takes a task of any queue, if there is one for certain: the most urgent class first.
-    pub(super) fn take(&self, local_queue: &mut O::LocalQueue, cx: &Cx<'_>) -> Option<TaskRef> {
+    pub(super) fn take(&self, local_queue: &mut impl LocalQueue, cx: &Cx<'_>) -> Option<TaskRef> {
         self.injector.by_turns(0, |class, _| {
             self.take_spilled(&self.injector, class, local_queue, cx, Beside::Nothing)
                 .or_else(|| self.take_spilled(&self.overflow, class, local_queue, cx, Beside::Nothing))
@@ -195,26 +195,21 @@ impl<O: Order> PoolQueues<O> {
         })
     }
 
-    /// Takes out cancelled tasks.
-    pub(super) fn evict(&self) -> Vec<TaskRef> {
-        let mut cancelled = Vec::new();
+    /// Moves the cancelled tasks into a vector.
+    pub(super) fn evict(&self, cancelled: &mut Vec<TaskRef>) {
         self.injector.by_turns(0, |class, injector| {
-            cancelled.extend(injector.evict());
-            cancelled.extend(self.overflow.of(class).evict());
-            let shards = self.yielded.of(class).parts();
-            cancelled.extend(
-                shards
-                    .iter()
-                    .flat_map(|queue| queue.extract(TaskRef::is_cancelled)),
-            );
+            injector.evict(cancelled);
+            self.overflow.of(class).evict(cancelled);
+            for queue in self.yielded.of(class).parts() {
+                queue.extract(cancelled, TaskRef::is_cancelled);
+            }
             // Tasks that are put back into a ring are out of it for a moment, in which the mark may have been
             // removed.
-            if O::BY_PRIORITY && !self.is_over(class) {
+            if C::BY_PRIORITY && !self.is_over(class) {
                 self.marks.insert(class);
             }
             None::<()>
         });
-        cancelled
     }
 
     /// Returns about how many tasks are here.
@@ -235,7 +230,7 @@ impl<O: Order> PoolQueues<O> {
     /// Returns true if nothing seems to be here, except perhaps in the affine queues.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        if O::BY_PRIORITY {
+        if C::BY_PRIORITY {
             self.marks.is_empty()
         } else {
             self.has_none(0)
@@ -253,14 +248,14 @@ impl<O: Order> PoolQueues<O> {
     #[inline]
     fn take_spilled(
         &self,
-        queues: &ByClass<O, OverflowQueue>,
+        queues: &ByClass<C, OverflowQueue>,
         class: usize,
-        local_queue: &mut O::LocalQueue,
+        local_queue: &mut impl LocalQueue,
         cx: &Cx<'_>,
         beside: Beside,
     ) -> Option<TaskRef> {
         let queue = queues.of(class);
-        let task = if O::BY_PRIORITY && class < self.normal {
+        let task = if C::BY_PRIORITY && class < self.normal {
             queue.pop(cx)
         } else {
             queue.take_share(local_queue, cx, beside, || self.marks.insert(class))

@@ -91,8 +91,9 @@ impl VictimOrder {
         reach.near = reach.successes >= bar * OF;
     }
 
-    /// Returns all victims, each once: mostly the near ones first, each level from a random beginning.
-    pub(super) fn round(&self, cx: &Cx<'_>) -> impl Iterator<Item = usize> {
+    /// Calls `steal` with one victim after the other until it returns true, and returns that victim. Each is
+    /// there once: mostly the near ones first, each level from a random beginning.
+    pub(super) fn find(&self, cx: &Cx<'_>, steal: &mut dyn FnMut(usize) -> bool) -> Option<usize> {
         let levels = match &self.reach {
             // Now and then as before, or the worker would not notice when near ones have tasks again.
             Some(reach) if !reach.near && cx.random(ESCAPE) != 0 => &reach.by_chance,
@@ -103,9 +104,9 @@ impl VictimOrder {
             first += 1;
         }
         let (before, from_first) = levels.split_at(first);
-        from_first.iter().chain(before).flat_map(|level| {
+        from_first.iter().chain(before).find_map(|level| {
             let (before, rest) = level.split_at(cx.random(level.len()));
-            rest.iter().chain(before).copied()
+            rest.iter().chain(before).copied().find(|&victim| steal(victim))
         })
     }
 }
@@ -122,7 +123,16 @@ mod tests {
     fn rounds(victims: &VictimOrder) -> Vec<Vec<usize>> {
         let (counters, random) = (Counters::default(), RefCell::new(Rng::seeded(1)));
         let cx = Cx::for_worker(WorkerId(0), 8, &counters, &random, Clock::Machine);
-        (0..1000).map(|_| victims.round(&cx).collect()).collect()
+        let round = |_| {
+            let mut round = Vec::new();
+            let found = victims.find(&cx, &mut |victim| {
+                round.push(victim);
+                false
+            });
+            assert_eq!(found, None);
+            round
+        };
+        (0..1000).map(round).collect()
     }
 
     fn sorted(mut victims: Vec<usize>) -> Vec<usize> {

@@ -178,7 +178,7 @@ mod tests {
 
     /// Four cores of two threads each, of which CPU 6 may not be used; the last two cores are slow.
     fn machine() -> Topology {
-        Topology::read(&[0, 1, 2, 3, 4, 5, 7], |file| {
+        Topology::read(&[0, 1, 2, 3, 4, 5, 7], &|file| {
             let number: Option<usize> = file
                 .strip_prefix("system/cpu/cpu")
                 .and_then(|rest| rest.split_once('/'))

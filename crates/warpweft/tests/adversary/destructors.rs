@@ -149,7 +149,9 @@ impl Hooks for SlowHooks {
     }
     fn evict(&self, queue: &Queue) -> Vec<TaskRef> {
         spin_then_park();
-        queue.extract(TaskRef::is_cancelled)
+        let mut cancelled = Vec::new();
+        queue.extract(&mut cancelled, TaskRef::is_cancelled);
+        cancelled
     }
     fn completed(&self, _: u64) {
         spin_then_park();

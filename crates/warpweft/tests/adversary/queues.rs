@@ -379,7 +379,7 @@ fn inboxes_slots_and_transfers() {
         drop(slot);
         let locked = Locked::new();
         locked.push_batch((0..10).map(|_| Counted::new(&count)));
-        let panics = || locked.extract(|_| panic!("a predicate panics"));
+        let panics = || locked.extract(&mut Vec::new(), |_| panic!("a predicate panics"));
         assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
         let _ = catch_unwind(AssertUnwindSafe(|| {
             locked.push_batch((0..10).map(|n| {

@@ -252,15 +252,14 @@ fn a_push_of_a_worker_that_computes_on_wakes_a_sleeper() {
         .stuck_after(None)
         .policy(Fifo::new())
         .build();
-    let runtime = runtime.expect("two workers");
+    let runtime = Arc::new(runtime.expect("two workers"));
     for _ in 0..20 {
-        let parked = || runtime.counters().total().get(Count::Parks);
-        let before = parked();
-        // The one that will run it, and the other one.
-        soon("both sleep", || {
-            runtime.idle_workers() == (0, 2) || parked() > before + 2
-        });
-        let ran = runtime.spawn_job(|| {
+        let observed = Arc::clone(&runtime);
+        let ran = runtime.spawn_job(move || {
+            // A worker that still searches, or looks once more before it sleeps, would find the task without
+            // being woken.
+            soon("the other worker sleeps", || observed.idle_workers() == (0, 1));
+            thread::sleep(Duration::from_millis(1));
             let ran = Arc::new(AtomicBool::new(false));
             let set = Arc::clone(&ran);
             spawn_detached(move || set.store(true, Ordering::SeqCst));

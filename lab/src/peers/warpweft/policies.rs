@@ -36,7 +36,7 @@ impl Policies for Warpweft {
     }
 
     fn named(&self) -> Vec<(&'static str, String)> {
-        let presets = PolicySpec::presets().iter();
+        let presets = PolicySpec::presets();
         presets
             .map(|preset| (preset.name(), format!("{} ({})", preset.about(), preset.source())))
             .collect()
@@ -70,9 +70,9 @@ mod tests {
     #[test]
     fn the_default_and_all_presets_are_policies() {
         Warpweft.check(USUAL).unwrap();
-        let presets = PolicySpec::presets();
+        let presets: Vec<_> = PolicySpec::presets().collect();
         assert!(presets.len() >= 4, "{presets:?}");
-        for preset in presets {
+        for preset in &presets {
             Warpweft.check(preset.name()).unwrap();
             assert!(!preset.about().is_empty() && !preset.source().is_empty());
         }

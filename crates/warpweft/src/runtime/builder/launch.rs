@@ -4,6 +4,7 @@ use crate::coroutine::stack::{LEAST_BYTES, MOST_BYTES, Stacks};
 use crate::driver::owner::DriverOwner;
 use crate::execution::forked;
 use crate::pool::core::Parts;
+use crate::pool::dyn_pool::DynPool;
 use crate::pool::info::PoolInfo;
 use crate::runtime::build_error::BuildError;
 use crate::runtime::config::Config;
@@ -16,6 +17,7 @@ use crate::threads::monitor::Monitor;
 use crate::threads::pool_ref::PoolRef;
 use crate::threads::quantum::Quantum;
 use crate::threads::thread_set::ThreadSet;
+use std::ops::Range;
 use std::sync::Arc;
 use warpweft_platform::topology::Topology;
 use warpweft_policy::{Policy, PolicySpec, PolicyVisitor, PoolEnv};
@@ -39,104 +41,137 @@ pub(crate) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<handle
 }
 
 pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<handle::Pool, BuildError> {
-    let topology = match config.pin {
-        // This reads some hundred files on a large machine, so only on request.
-        Pin::Off => Topology::flat(&[]),
-        Pin::PhysicalCores | Pin::Cpus(_) => Topology::here(),
-    };
-    let workers = config.workers.unwrap_or_else(|| config.pin.workers(&topology));
-    if !(1..=MOST_WORKERS).contains(&workers) {
-        return Err(BuildError::Workers {
-            asked: workers,
-            most: MOST_WORKERS,
-        });
-    }
-    if !(LEAST_BYTES..=MOST_BYTES).contains(&config.fiber_stack_bytes) {
-        return Err(BuildError::FiberStack {
-            asked: config.fiber_stack_bytes,
-            least: LEAST_BYTES,
-            most: MOST_BYTES,
-        });
-    }
-    if let Some(asked) = config.stack_bytes.filter(|&bytes| bytes < LEAST_STACK) {
-        return Err(BuildError::Stack {
-            asked,
-            least: LEAST_STACK,
-        });
-    }
-    if config.capacity == Some(0) {
-        return Err(BuildError::Capacity);
-    }
-    let quantum = Quantum::new(config.quantum).ok_or(BuildError::Quantum {
-        asked: config.quantum,
-        most: Quantum::MOST,
-    })?;
-    let plan = config.pin.plan(workers, &topology).map_err(BuildError::Pin)?;
-    let places = plan.as_ref().map_or(&[][..], Plan::places);
-    let compensating = config.watch.compensating(workers);
-    let all = workers + compensating;
-    let places = places.iter().cycle().take(all).copied().collect();
-    let env = PoolEnv::new(all).with_places(places);
-    let (shared, locals) = policy.build(&env).map_err(BuildError::Policy)?;
-    if locals.len() != env.workers {
+    let setup = Setup::new(config)?;
+    let (shared, locals) = policy.build(&setup.env).map_err(BuildError::Policy)?;
+    if locals.len() != setup.env.workers {
         return Err(BuildError::Locals {
             made: locals.len(),
-            workers,
-            compensating,
+            workers: setup.workers,
+            compensating: setup.env.workers - setup.workers,
         });
     }
-    forked::watch();
-    let limit = config.max_threads.unwrap_or(usize::MAX).max(workers);
-    let stacks = Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks);
-    let driver = DriverOwner::new(config.io, config.name.clone());
-    let blocking = BlockingThreads::new(
-        config.name.clone(),
-        config.stack_bytes,
-        config.max_blocking_threads,
-        u64::try_from(config.blocking_keep_alive.as_nanos()).unwrap_or(u64::MAX),
-    );
-    let threads = ThreadSet::new(
-        config.name.clone(),
-        config.stack_bytes,
-        limit,
-        blocking,
-        plan,
-        quantum,
-    );
-    let info = PoolInfo {
-        name: config.name,
-        policy: config.policy,
-        priorities: policy.priorities(),
-        workers,
-        slots: all,
-        order: config.order,
-        places: config
-            .capacity
-            .map(|capacity| Box::new(Places::new(capacity)) as _),
-    };
-    let parts = Parts {
-        info,
-        threads,
-        monitor: Monitor::new(config.watch, workers, all),
-        stacks,
-        driver,
-    };
-    let pool: Arc<Pool<P>> = Pool::new(shared, locals, parts);
-    let any: Arc<dyn PoolRef> = Arc::clone(&pool) as _;
+    let pool: Arc<Pool<P>> = Pool::new(shared, locals, setup.into_parts(policy.priorities()));
+    let any: Arc<dyn DynPool> = Arc::clone(&pool) as _;
+    start_threads(&any, &|absent| {
+        for worker in &pool.workers[absent.clone()] {
+            // SAFETY: no thread carries this worker, now or later.
+            unsafe { worker.retire() };
+        }
+        // Workers without a thread are counted out, so that the last of the others ends the pool.
+        pool.leave(absent.len());
+    })?;
+    Ok(handle::Pool::new(any))
+}
+
+/// The checked settings of a pool.
+struct Setup {
+    config: Config,
+    workers: usize,
+    quantum: Quantum,
+    plan: Option<Plan>,
+    env: PoolEnv,
+}
+
+impl Setup {
+    fn new(config: Config) -> Result<Self, BuildError> {
+        let topology = match config.pin {
+            // This reads some hundred files on a large machine, so only on request.
+            Pin::Off => Topology::flat(&[]),
+            Pin::PhysicalCores | Pin::Cpus(_) => Topology::here(),
+        };
+        let workers = config.workers.unwrap_or_else(|| config.pin.workers(&topology));
+        if !(1..=MOST_WORKERS).contains(&workers) {
+            return Err(BuildError::Workers {
+                asked: workers,
+                most: MOST_WORKERS,
+            });
+        }
+        if !(LEAST_BYTES..=MOST_BYTES).contains(&config.fiber_stack_bytes) {
+            return Err(BuildError::FiberStack {
+                asked: config.fiber_stack_bytes,
+                least: LEAST_BYTES,
+                most: MOST_BYTES,
+            });
+        }
+        if let Some(asked) = config.stack_bytes.filter(|&bytes| bytes < LEAST_STACK) {
+            return Err(BuildError::Stack {
+                asked,
+                least: LEAST_STACK,
+            });
+        }
+        if config.capacity == Some(0) {
+            return Err(BuildError::Capacity);
+        }
+        let quantum = Quantum::new(config.quantum).ok_or(BuildError::Quantum {
+            asked: config.quantum,
+            most: Quantum::MOST,
+        })?;
+        let plan = config.pin.plan(workers, &topology).map_err(BuildError::Pin)?;
+        let places = plan.as_ref().map_or(&[][..], Plan::places);
+        let all = workers + config.watch.compensating(workers);
+        let places = places.iter().cycle().take(all).copied().collect();
+        Ok(Self {
+            config,
+            workers,
+            quantum,
+            plan,
+            env: PoolEnv::new(all).with_places(places),
+        })
+    }
+
+    /// Makes what a pool has beside its policy, which distinguishes that many priorities.
+    fn into_parts(self, priorities: u8) -> Parts {
+        let Self { config, workers, .. } = self;
+        let slots = self.env.workers;
+        forked::watch();
+        let blocking = BlockingThreads::new(
+            config.name.clone(),
+            config.stack_bytes,
+            config.max_blocking_threads,
+            u64::try_from(config.blocking_keep_alive.as_nanos()).unwrap_or(u64::MAX),
+        );
+        let threads = ThreadSet::new(
+            config.name.clone(),
+            config.stack_bytes,
+            config.max_threads.unwrap_or(usize::MAX).max(workers),
+            blocking,
+            self.plan,
+            self.quantum,
+        );
+        let places = config.capacity.map(Places::new);
+        Parts {
+            threads,
+            monitor: Monitor::new(config.watch, workers, slots),
+            stacks: Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks),
+            driver: DriverOwner::new(config.io, config.name.clone()),
+            info: PoolInfo {
+                name: config.name,
+                policy: config.policy,
+                priorities,
+                workers,
+                slots,
+                order: config.order,
+                places: places.map(|places| Box::new(places) as _),
+            },
+        }
+    }
+}
+
+/// Starts the threads of a pool. If one cannot be started, it closes the pool, calls `abandon` with the
+/// workers that have no thread, and waits for the other threads.
+fn start_threads(pool: &Arc<dyn DynPool>, abandon: &dyn Fn(Range<usize>)) -> Result<(), BuildError> {
+    let any: Arc<dyn PoolRef> = Arc::clone(pool) as _;
+    let core = pool.core();
+    let workers = core.info.workers;
     for worker in 0..workers {
-        match pool.core.threads.start(&any) {
+        match core.threads.start(&any) {
             Ok(thread_handle) => {
                 thread_handle.handoff.assign(Some(worker));
             }
             Err(source) => {
-                pool.core.close();
-                for absent in &pool.workers[worker..workers] {
-                    // SAFETY: no thread carries this worker, now or later.
-                    unsafe { absent.retire() };
-                }
-                // Workers without a thread are counted out, so that the last of the others ends the pool.
-                pool.leave(workers - worker);
-                pool.core.threads.join_all();
+                core.close();
+                abandon(worker..workers);
+                core.threads.join_all();
                 return Err(BuildError::Thread {
                     worker,
                     workers,
@@ -145,10 +180,9 @@ pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<handle::Po
             }
         }
     }
-    if let Err(source) = pool.core.monitor.start(any, &pool.core.info.name) {
-        pool.core.close();
-        pool.core.threads.join_all();
-        return Err(BuildError::Monitor { source });
-    }
-    Ok(handle::Pool::new(pool))
+    core.monitor.start(any, &core.info.name).map_err(|source| {
+        core.close();
+        core.threads.join_all();
+        BuildError::Monitor { source }
+    })
 }
