@@ -6,11 +6,16 @@
 )]
 
 use crate::everywhere::everywhere;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
 use std::thread;
 use warpweft::policy::Count;
-use warpweft::{JoinError, Runtime, block_on, blocking, join, par_for, scope, spawn, spawn_job, yield_now};
+use warpweft::{
+    JoinError, JoinHandle, Runtime, block_on, blocking, join, par_for, scope, spawn, spawn_job, yield_now,
+};
 
 #[test]
 fn others_go_on_while_a_closure_blocks() {
@@ -242,26 +247,33 @@ fn a_pool_that_closes_waits_for_the_closure_and_the_frame_goes_on() {
     });
 }
 
+/// Spawns a task that sends its waker, waits to be woken, and answers. Returns the two receivers and its
+/// handle.
+pub(crate) fn sleeper(runtime: &Runtime) -> (Receiver<Waker>, Receiver<()>, JoinHandle<()>) {
+    let (notify, notified) = mpsc::channel();
+    let (answer, answered) = mpsc::channel();
+    let sleeper = runtime.spawn(async move {
+        let mut asked = false;
+        poll_fn(|cx| {
+            if std::mem::replace(&mut asked, true) {
+                return Poll::Ready(());
+            }
+            notify.send(cx.waker().clone()).expect("the other task waits");
+            Poll::Pending
+        })
+        .await;
+        answer.send(()).expect("the other task waits");
+    });
+    (notified, answered, sleeper)
+}
+
 /// The program of tokio#4730: a task wakes another one and then blocks. There the woken task lies in a place
 /// where nobody else can take it from; here the worker that has it goes on.
 #[test]
 fn a_task_that_wakes_another_and_then_blocks_does_not_hold_it_up() {
     everywhere(|runtime| {
         for _ in 0..50 {
-            let (notify, notified) = mpsc::channel::<std::task::Waker>();
-            let (answer, answered) = mpsc::channel();
-            let sleeper = runtime.spawn(async move {
-                let mut asked = false;
-                std::future::poll_fn(|cx| {
-                    if std::mem::replace(&mut asked, true) {
-                        return std::task::Poll::Ready(());
-                    }
-                    notify.send(cx.waker().clone()).expect("the other task waits");
-                    std::task::Poll::Pending
-                })
-                .await;
-                answer.send(()).expect("the other task waits");
-            });
+            let (notified, answered, sleeper) = sleeper(runtime);
             let hog = runtime.spawn(async move {
                 let waker = blocking(|| notified.recv().expect("it is sent"));
                 waker.wake();

@@ -5,6 +5,8 @@
     reason = "outside the checkers the system's own threads are what is tested against"
 )]
 
+#[path = "../support/eventually.rs"]
+mod eventually;
 #[path = "../support/everywhere.rs"]
 mod everywhere;
 #[path = "../support/matrix.rs"]

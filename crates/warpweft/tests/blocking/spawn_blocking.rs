@@ -5,20 +5,14 @@
     reason = "outside the checkers the system's own threads and locks are what is tested against"
 )]
 
+use crate::eventually::eventually;
 use crate::everywhere::everywhere;
+use crate::in_place::sleeper;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use warpweft::{BlockingError, JoinError, Runtime, block_on, spawn_blocking, spawn_job, try_spawn_blocking};
-
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
-        thread::sleep(Duration::from_millis(1));
-    }
-}
 
 fn with_threads(threads: usize) -> Runtime {
     Runtime::builder()
@@ -213,20 +207,7 @@ fn shutdown_ends_what_waits_and_lets_the_rest_end() {
 fn a_task_that_wakes_another_and_then_blocks_does_not_hold_it_up() {
     everywhere(|runtime| {
         for _ in 0..50 {
-            let (notify, notified) = mpsc::channel::<std::task::Waker>();
-            let (answer, answered) = mpsc::channel();
-            let sleeper = runtime.spawn(async move {
-                let mut asked = false;
-                std::future::poll_fn(|cx| {
-                    if std::mem::replace(&mut asked, true) {
-                        return std::task::Poll::Ready(());
-                    }
-                    notify.send(cx.waker().clone()).expect("the other task waits");
-                    std::task::Poll::Pending
-                })
-                .await;
-                answer.send(()).expect("the other task waits");
-            });
+            let (notified, answered, sleeper) = sleeper(runtime);
             let hog = runtime.spawn(async move {
                 let waker = spawn_blocking(move || notified.recv().expect("it is sent")).await;
                 waker.expect("no panic").wake();

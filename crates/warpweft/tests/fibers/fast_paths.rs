@@ -5,6 +5,7 @@
     reason = "outside the checkers the system's own threads and locks are what is tested"
 )]
 
+use crate::eventually::eventually;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -120,15 +121,6 @@ fn pool(watches: bool) -> (Runtime, Arc<Seen>) {
 }
 
 /// Within a minute.
-#[track_caller]
-fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "not so: {what}");
-        thread::yield_now();
-    }
-}
-
 /// Waits until the flag is set, leaving its waker each time.
 async fn open(gate: &(AtomicBool, Mutex<Option<Waker>>)) {
     poll_fn(|cx| {
@@ -190,7 +182,7 @@ fn a_hook_that_spawns_or_wakes_does_not_reach_its_own_half_again() {
         let gate = Arc::clone(&gate);
         runtime.spawn(async move { open(&gate).await })
     };
-    soon("it sleeps", || seen.suspended.load(Ordering::SeqCst) == 1);
+    eventually("it sleeps", || seen.suspended.load(Ordering::SeqCst) == 1);
     let outside = seen.outside.load(Ordering::SeqCst);
     gate.0.store(true, Ordering::SeqCst);
     seen.spawns.store(3, Ordering::SeqCst);
@@ -200,10 +192,10 @@ fn a_hook_that_spawns_or_wakes_does_not_reach_its_own_half_again() {
     }
     assert!(sleeper.wait().is_ok());
     // Four jobs, the hooks' three, and the sleeper.
-    soon("all came from outside", || {
+    eventually("all came from outside", || {
         seen.outside.load(Ordering::SeqCst) == outside + 8
     });
-    soon("all ran", || runtime.counters().total().get(Count::Ran) == 9);
+    eventually("all ran", || runtime.counters().total().get(Count::Ran) == 9);
     assert_eq!(seen.own(Why::Woken) + seen.own(Why::Spawned), 0);
 }
 
@@ -225,7 +217,7 @@ fn a_worker_takes_no_tasks_of_other_pools() {
         let gate = Arc::clone(&gate);
         there.spawn(async move { open(&gate).await })
     };
-    soon("it sleeps", || {
+    eventually("it sleeps", || {
         there.counters().total().get(Count::Suspensions) == 1
     });
     let opener = {
@@ -238,7 +230,7 @@ fn a_worker_takes_no_tasks_of_other_pools() {
         })
     };
     assert!(opener.wait().is_ok() && sleeper.wait().is_ok());
-    soon("each ran its own", || {
+    eventually("each ran its own", || {
         [&here, &there].map(|runtime| runtime.counters().total().get(Count::Ran)) == [1, 3]
     });
     // From the one's worker it is from outside of the other.
@@ -258,7 +250,7 @@ fn a_push_of_a_worker_that_computes_on_wakes_a_sleeper() {
         let ran = runtime.spawn_job(move || {
             // A worker that still searches, or looks once more before it sleeps, would find the task without
             // being woken.
-            soon("the other worker sleeps", || observed.idle_workers() == (0, 1));
+            eventually("the other worker sleeps", || observed.idle_workers() == (0, 1));
             thread::sleep(Duration::from_millis(1));
             let ran = Arc::new(AtomicBool::new(false));
             let set = Arc::clone(&ran);

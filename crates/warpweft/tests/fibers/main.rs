@@ -1,6 +1,8 @@
 //! Fibers: their waits, their turns, fibers on the same worker, and the fast paths.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
+#[path = "../support/eventually.rs"]
+mod eventually;
 #[path = "../support/everywhere.rs"]
 mod everywhere;
 

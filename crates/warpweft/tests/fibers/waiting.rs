@@ -5,6 +5,7 @@
     reason = "outside the checkers the system's own threads and locks are what is tested against"
 )]
 
+use crate::eventually::eventually;
 use crate::everywhere::{everywhere, everywhere_with};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
@@ -14,14 +15,6 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 use warpweft::effect::Coroutine;
 use warpweft::{Builder, JoinError, Runtime, block_on, fiber, join, scope, spawn, spawn_job, yield_now};
-
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
-        thread::sleep(Duration::from_millis(1));
-    }
-}
 
 fn here() -> ThreadId {
     thread::current().id()

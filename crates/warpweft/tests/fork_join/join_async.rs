@@ -5,6 +5,7 @@
     reason = "outside the checkers the system's own threads and locks are what is tested against"
 )]
 
+use crate::eventually::eventually;
 use crate::everywhere::everywhere;
 use std::future::{pending, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -12,7 +13,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::policy::Count;
 use warpweft::sync::oneshot;
@@ -51,14 +51,6 @@ impl Drop for Drops {
 fn is_pending_on<F: Future + Send>(runtime: &Runtime, future: Pin<&mut F>) -> bool {
     let poll = |_: ForkCx<'_>| future.poll(&mut Context::from_waker(Waker::noop())).is_pending();
     runtime.install(poll).expect("open")
-}
-
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Fork-join: joins and scopes of closures and of futures, parallel streams.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
+#[path = "../support/eventually.rs"]
+mod eventually;
 #[path = "../support/everywhere.rs"]
 mod everywhere;
 

@@ -6,6 +6,7 @@
     reason = "outside the checkers the system's own threads and locks are what is tested against"
 )]
 
+use crate::eventually::eventually;
 use crate::everywhere::everywhere;
 use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use warpweft::sync::oneshot;
 use warpweft::time::{sleep, timeout};
 use warpweft::{JoinError, Runtime, block_on, fiber, scope, scope_async, yield_now};
@@ -32,14 +33,6 @@ impl Alive {
 impl Drop for Alive {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
-        thread::sleep(Duration::from_millis(1));
     }
 }
 

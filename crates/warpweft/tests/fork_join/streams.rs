@@ -5,6 +5,7 @@
     reason = "outside the checkers the system's own threads and locks are what is tested against"
 )]
 
+use crate::eventually::eventually;
 use crate::everywhere::everywhere;
 use futures_core::Stream;
 use std::future::pending;
@@ -74,14 +75,6 @@ impl Crowd {
 impl Drop for Member {
     fn drop(&mut self) {
         self.0.0.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
-        thread::sleep(Duration::from_millis(1));
     }
 }
 

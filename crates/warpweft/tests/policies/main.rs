@@ -1,6 +1,9 @@
 //! Policies: fairness, priorities, and the nodes of queues.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
+#[path = "../support/eventually.rs"]
+mod eventually;
+
 mod busy_wakers;
 mod fairness;
 mod priorities;

@@ -6,10 +6,11 @@
     reason = "outside the checkers the system's own threads are what the pool is loaded from"
 )]
 
+use crate::eventually::eventually;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use warpweft::policy::Count;
 use warpweft::sync::{Semaphore, oneshot};
 use warpweft::{JoinError, JoinHandle, PolicySpec, Runtime, TaskBuilder, block_on, spawn, time, yield_now};
@@ -141,14 +142,6 @@ fn load(runtime: &Runtime, most: &AtomicUsize) {
             }
         }
         assert!(cancelled >= ROUND / 8);
-    }
-}
-
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
-        thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -1,6 +1,8 @@
 //! Threads of a pool: their numbers, their CPUs, and workers that are stuck.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
+#[path = "../support/eventually.rs"]
+mod eventually;
 #[path = "../support/everywhere.rs"]
 #[allow(dead_code, reason = "the other binaries need all of it")]
 mod everywhere;

@@ -5,6 +5,7 @@
     reason = "what blocks here must not be seen by the runtime"
 )]
 
+use crate::eventually::eventually;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -18,14 +19,6 @@ use warpweft::{
     Fifo, Lifo, Policy, Runtime, Stall, TaskBuilder, block_on, fiber, spawn, spawn_job, time, yield_now,
 };
 use warpweft_platform::sync::Mutex;
-
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
-        thread::sleep(Duration::from_millis(1));
-    }
-}
 
 /// Each of `workers` workers is stuck until the function returns `true`. Says when they are.
 fn hog(runtime: &Runtime, until: &Arc<AtomicBool>) {
