@@ -377,31 +377,18 @@ impl<T: Word> Thief<T> for FifoThief<T> {
             // SAFETY: `into` is the owner, with its live ring and its next index.
             wanted => 1 + unsafe { into.slots.room(index, wanted - 1) },
         });
-        let claim = match claim {
-            Ok(claim) => claim,
-            Err(refused) => return refused,
-        };
-        let moved = claim.count - 1;
-        // SAFETY: the claim is fresh; `room` has found the slots free, and only the owner `into` fills them.
-        let word = unsafe { claim.carry(into.slots, index) };
-        if moved > 0 {
-            into.publish(moved);
+        match claim {
+            // SAFETY: the claim is fresh, and all words came from `push`. `room` has found the slots free, and only
+            // the owner `into` fills them.
+            Ok(claim) => unsafe { claim.steal_into(into.slots, index, |moved| into.publish(moved)) },
+            Err(refused) => refused,
         }
-        // SAFETY: the word was put by `push`, or moved from where `push` had put it; we alone took it out.
-        let first = unsafe { T::from_word(word) };
-        Steal::Taken { first, moved }
     }
 
     fn steal_one(&self) -> Steal<T> {
         match self.claim(|_| 1) {
-            Ok(claim) => {
-                // SAFETY: the claim is fresh and for one element.
-                let word = unsafe { claim.only() };
-                // SAFETY: the word was put by `push`, or moved from where `push` had put it; we alone took it
-                // out.
-                let first = unsafe { T::from_word(word) };
-                Steal::Taken { first, moved: 0 }
-            }
+            // SAFETY: the claim is fresh and for one element, and all words came from `push`.
+            Ok(claim) => unsafe { claim.steal_one() },
             Err(refused) => refused,
         }
     }

@@ -36,7 +36,7 @@ use warpweft_platform::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use warpweft_platform::cell::UnsafeCell;
 
 use crate::Word;
-use crate::end::{CapacityError, MAX_CAPACITY};
+use crate::end::{CapacityError, MAX_CAPACITY, Steal};
 
 /// An array of slots, a power of two of them.
 pub(crate) struct Slots {
@@ -220,14 +220,21 @@ pub(crate) struct RingClaim {
 }
 
 impl RingClaim {
-    /// Empties the slots in order. Returns the first word and moves the others to `into` from `index` on; the
-    /// caller publishes them.
+    /// Takes the first element, and moves the others to `into` from `index` on; `publish` is called with their
+    /// number.
     ///
     /// # Safety
     ///
-    /// The claim was made by a compare-and-swap, `slots` is the ring that was live then. The caller owns the
-    /// ring `into`, which has [room](SlotsRef::room) for `count - 1` words at `index`.
-    pub(crate) unsafe fn carry(self, into: SlotsRef, index: usize) -> NonZeroUsize {
+    /// The claim was made by a compare-and-swap, and `slots` is the ring that was live then. Its words came from
+    /// [`T::into_word`](Word::into_word). The caller owns the ring `into`, which has [room](SlotsRef::room) for
+    /// `count - 1` words at `index`.
+    #[inline]
+    pub(crate) unsafe fn steal_into<T: Word>(
+        self,
+        into: SlotsRef,
+        index: usize,
+        publish: impl FnOnce(usize),
+    ) -> Steal<T> {
         // SAFETY: the slot is claimed, so the ring is not freed before it is emptied here.
         let first = unsafe { self.slots.take(self.start, Ordering::Release) };
         for offset in 1..self.count {
@@ -236,24 +243,34 @@ impl RingClaim {
                 self.slots
                     .take(self.start.wrapping_add(offset), Ordering::Release)
             };
-            // SAFETY: by this function's contract the slot is free and the caller's to fill.
+            // SAFETY: by contract the slot is free and the caller's to fill.
             unsafe { into.put(index.wrapping_add(offset - 1), word) };
         }
-        first
+        let moved = self.count - 1;
+        if moved > 0 {
+            publish(moved);
+        }
+        // SAFETY: by contract the word was an element's; the claim alone took it out.
+        let first = unsafe { T::from_word(first) };
+        Steal::Taken { first, moved }
     }
 
-    /// Empties the one slot of the claim.
+    /// Takes the one element of the claim.
     ///
     /// # Safety
     ///
-    /// As for [`carry`](RingClaim::carry), and `count` is 1.
-    pub(crate) unsafe fn only(self) -> NonZeroUsize {
+    /// As for [`steal_into`](RingClaim::steal_into), and `count` is 1.
+    #[inline]
+    pub(crate) unsafe fn steal_one<T: Word>(self) -> Steal<T> {
         debug_assert_eq!(
             self.count, 1,
             "a claim of more than one element needs a place for the others"
         );
         // SAFETY: the slot is claimed, so the ring is not freed before it is emptied here.
-        unsafe { self.slots.take(self.start, Ordering::Release) }
+        let word = unsafe { self.slots.take(self.start, Ordering::Release) };
+        // SAFETY: by contract the word was an element's; the claim alone took it out.
+        let first = unsafe { T::from_word(word) };
+        Steal::Taken { first, moved: 0 }
     }
 }
 

@@ -10,6 +10,7 @@
 //! `polling`. That one re-arms its waker and its deadline at each look, which costs four more system calls
 //! (decision 0017).
 
+use super::sources::Ready;
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
@@ -48,16 +49,6 @@ unsafe impl Send for Events {}
 /// True if the poller sets [`Ready::marked`].
 #[cfg(feature = "net")]
 pub(crate) const TELLS_ENDS: bool = true;
-
-/// An event: a source has become ready.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ready {
-    pub(crate) key: usize,
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-    /// The stream has ended or broken, or urgent data have arrived.
-    pub(crate) marked: bool,
-}
 
 impl Events {
     pub(crate) fn new() -> Self {

@@ -1,6 +1,7 @@
 //! The model checkers' poller. A model fires the events, and time passes when a wait with a time-out ends. It
 //! accepts no descriptors of the system.
 
+use super::sources::Ready;
 use std::io;
 use std::os::fd::BorrowedFd;
 use warpweft_platform::sync::{Condvar, Mutex};
@@ -24,16 +25,6 @@ pub(crate) struct Events(Vec<Ready>);
 /// True if the poller sets [`Ready::marked`].
 #[cfg(feature = "net")]
 pub(crate) const TELLS_ENDS: bool = true;
-
-/// An event: a source has become ready.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ready {
-    pub(crate) key: usize,
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-    /// The stream has ended or broken, or urgent data have arrived.
-    pub(crate) marked: bool,
-}
 
 impl Events {
     pub(crate) fn new() -> Self {

@@ -3,6 +3,7 @@
 //! Sources are registered once, edge-triggered, for both directions: that costs no system call per wait. The
 //! [`Source`](super::source::Source) remembers what has become ready.
 
+use super::sources::Ready;
 use polling::{Event, PollMode};
 use std::io;
 use std::num::NonZeroUsize;
@@ -24,16 +25,6 @@ pub(crate) struct Events(polling::Events);
 /// systems.
 #[cfg(feature = "net")]
 pub(crate) const TELLS_ENDS: bool = false;
-
-/// An event: a source has become ready.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ready {
-    pub(crate) key: usize,
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-    /// The stream has ended or broken, or urgent data have arrived.
-    pub(crate) marked: bool,
-}
 
 impl Events {
     pub(crate) fn new() -> Self {

@@ -3,12 +3,21 @@
 //! A key is `generation << 32 | index`. The generation changes when a place is given up. So an event that was
 //! on its way for an old source finds none, even if the place or the descriptor's number is in use again.
 
-use super::poller::Ready;
 use super::source::{Direction, Source};
 use std::io;
 use std::sync::Arc;
 use std::task::Waker;
 use warpweft_platform::sync::Mutex;
+
+/// An event: a source has become ready.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ready {
+    pub(crate) key: usize,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// The stream has ended or broken, or urgent data have arrived.
+    pub(crate) marked: bool,
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Sources(Mutex<Slab>);

@@ -1,8 +1,8 @@
 //! A source for the model checkers: a model plays the system's part.
 
 use crate::driver::core::Driver;
-use crate::driver::poller::Ready;
 use crate::driver::source::{Direction, Source};
+use crate::driver::sources::Ready;
 use crate::runtime::current_driver::current_driver;
 use std::future::poll_fn;
 use std::io;

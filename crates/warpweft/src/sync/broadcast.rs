@@ -2,16 +2,14 @@
 //!
 //! # Invariants
 //!
-//! - `values` are the last ones that were sent, at most `capacity`; the newest has number `sent - 1`.
-//! - `sent` and `closed` change before all waiters are notified, so a wait that began before a look misses
-//!   nothing.
+//! `latest` are the last values that were sent, at most `capacity`; the newest has number `sent - 1`.
 
+use super::ends::{ReceiveEnd, SendEnd, ends};
 use super::error::Closed;
-use super::notify::Notify;
 use super::wait::Wait;
 use std::collections::VecDeque;
 use std::fmt;
-use warpweft_platform::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Returns a channel in which each receiver gets each value that is sent after it subscribed.
 ///
@@ -33,36 +31,17 @@ use warpweft_platform::sync::{Arc, Mutex};
 /// ```
 #[must_use]
 pub fn channel<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-    let shared = Arc::new(Shared {
-        state: Mutex::new(State {
-            values: VecDeque::new(),
-            capacity: capacity.max(1),
-            sent: 0,
-            senders: 1,
-            receivers: 1,
-        }),
-        news: Notify::new(),
+    let (sender, receiver) = ends(Kept {
+        latest: VecDeque::new(),
+        capacity: capacity.max(1),
     });
-    let receiver = Receiver {
-        shared: Arc::clone(&shared),
-        next: 0,
-    };
-    (Sender(shared), receiver)
+    (Sender(sender), Receiver(receiver))
 }
 
-struct Shared<T> {
-    state: Mutex<State<T>>,
-    news: Notify,
-}
-
-struct State<T> {
+struct Kept<T> {
     /// The values are shared, so that no `clone` or `drop` runs under the lock.
-    values: VecDeque<Arc<T>>,
+    latest: VecDeque<Arc<T>>,
     capacity: usize,
-    /// The number of values that were ever sent.
-    sent: u64,
-    senders: usize,
-    receivers: usize,
 }
 
 /// The reason why nothing was received.
@@ -88,7 +67,7 @@ impl fmt::Display for RecvError {
 impl std::error::Error for RecvError {}
 
 /// The sending end.
-pub struct Sender<T>(Arc<Shared<T>>);
+pub struct Sender<T>(SendEnd<Kept<T>>);
 
 impl<T> Sender<T> {
     /// Sends to all receivers, and returns their number. Never waits. Takes time in proportion to the
@@ -98,56 +77,31 @@ impl<T> Sender<T> {
     ///
     /// There is no receiver now. The value is returned.
     pub fn send(&self, value: T) -> Result<usize, super::SendError<T>> {
-        let mut state = self.0.state.lock();
-        let receivers = state.receivers;
-        if receivers == 0 {
-            drop(state);
-            return Err(super::SendError(value));
-        }
-        let full = state.values.len() == state.capacity;
-        let oldest = full.then(|| state.values.pop_front());
-        state.values.push_back(Arc::new(value));
-        state.sent += 1;
-        drop(state);
-        self.0.news.notify_all();
-        drop(oldest);
-        Ok(receivers)
+        let sent = self.0.send(value, |kept, value| {
+            let full = kept.latest.len() == kept.capacity;
+            let oldest = full.then(|| kept.latest.pop_front());
+            kept.latest.push_back(Arc::new(value));
+            oldest
+        });
+        sent.map(|(receivers, _)| receivers).map_err(super::SendError)
     }
 
     /// Returns a receiver of all values that are sent from now on.
     #[must_use]
     pub fn subscribe(&self) -> Receiver<T> {
-        let mut state = self.0.state.lock();
-        state.receivers += 1;
-        Receiver {
-            shared: Arc::clone(&self.0),
-            next: state.sent,
-        }
+        Receiver(self.0.subscribe())
     }
 
     /// Returns the number of receivers.
     #[must_use]
     pub fn receivers(&self) -> usize {
-        self.0.state.lock().receivers
+        self.0.lock().receivers
     }
 }
 
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
-        self.0.state.lock().senders += 1;
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Drop for Sender<T> {
-    fn drop(&mut self) {
-        let mut state = self.0.state.lock();
-        state.senders -= 1;
-        let last = state.senders == 0;
-        drop(state);
-        if last {
-            self.0.news.notify_all();
-        }
+        Self(self.0.clone())
     }
 }
 
@@ -160,11 +114,7 @@ impl<T> fmt::Debug for Sender<T> {
 }
 
 /// A receiving end. A clone continues from the same value.
-pub struct Receiver<T> {
-    shared: Arc<Shared<T>>,
-    /// The number of the next value.
-    next: u64,
-}
+pub struct Receiver<T>(ReceiveEnd<Kept<T>>);
 
 impl<T: Clone> Receiver<T> {
     /// Waits for the next value, and returns a clone, or the value itself if no other receiver needs it.
@@ -175,17 +125,7 @@ impl<T: Clone> Receiver<T> {
     ///
     /// Values were missed, or no sender is left.
     pub fn recv(&mut self) -> Wait<impl Future<Output = Result<T, RecvError>>> {
-        Wait::new(async move {
-            loop {
-                let shared = Arc::clone(&self.shared);
-                // The wait begins before the look, so that no value is missed in between.
-                let news = shared.news.notified();
-                if let Some(result) = self.next() {
-                    return result;
-                }
-                news.await;
-            }
-        })
+        Wait::new(self.0.wait_until(next))
     }
 
     /// Returns the next value, or `None` if it was not sent yet.
@@ -194,49 +134,39 @@ impl<T: Clone> Receiver<T> {
     ///
     /// As for [`recv`](Self::recv).
     pub fn try_recv(&mut self) -> Result<Option<T>, RecvError> {
-        self.next().transpose()
+        next(&mut self.0).transpose()
     }
+}
 
-    fn next(&mut self) -> Option<Result<T, RecvError>> {
-        let state = self.shared.state.lock();
-        let oldest = state.sent - state.values.len() as u64;
-        if self.next < oldest {
-            let missed = oldest - self.next;
-            self.next = oldest;
-            return Some(Err(RecvError::Lagged(missed)));
-        }
-        let behind = state.sent - self.next;
-        if behind == 0 {
-            return (state.senders == 0).then_some(Err(RecvError::Closed));
-        }
-        let index = usize::try_from(self.next - oldest).unwrap_or(usize::MAX);
-        let value = state.values.get(index).cloned()?;
+fn next<T: Clone>(receiver: &mut ReceiveEnd<Kept<T>>) -> Option<Result<T, RecvError>> {
+    let state = receiver.lock();
+    let latest = &state.values.latest;
+    let oldest = state.sent - latest.len() as u64;
+    if receiver.seen < oldest {
         drop(state);
-        self.next += 1;
-        Some(Ok(Arc::try_unwrap(value).unwrap_or_else(|value| T::clone(&value))))
+        let missed = oldest - std::mem::replace(&mut receiver.seen, oldest);
+        return Some(Err(RecvError::Lagged(missed)));
     }
+    if receiver.seen == state.sent {
+        return (state.senders == 0).then_some(Err(RecvError::Closed));
+    }
+    let index = usize::try_from(receiver.seen - oldest).unwrap_or(usize::MAX);
+    let value = latest.get(index).cloned()?;
+    drop(state);
+    receiver.seen += 1;
+    Some(Ok(Arc::try_unwrap(value).unwrap_or_else(|value| T::clone(&value))))
 }
 
 impl<T> Clone for Receiver<T> {
     fn clone(&self) -> Self {
-        self.shared.state.lock().receivers += 1;
-        Self {
-            shared: Arc::clone(&self.shared),
-            next: self.next,
-        }
-    }
-}
-
-impl<T> Drop for Receiver<T> {
-    fn drop(&mut self) {
-        self.shared.state.lock().receivers -= 1;
+        Self(self.0.clone())
     }
 }
 
 impl<T> fmt::Debug for Receiver<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Receiver")
-            .field("next", &self.next)
+            .field("next", &self.0.seen)
             .finish_non_exhaustive()
     }
 }

@@ -65,6 +65,7 @@ pub(crate) mod barrier;
 pub mod broadcast;
 pub mod channel;
 pub(crate) mod condvar;
+mod ends;
 pub(crate) mod error;
 #[cfg(doctest)]
 mod must_not_compile;
