@@ -2,7 +2,7 @@
 
 use crate::models::{self, Checker};
 use crate::repo::Repo;
-use crate::{adversary, mutants, run};
+use crate::{adversary, mutants, rayon, run};
 use anyhow::{Result, ensure};
 
 /// One of the explorations.
@@ -24,6 +24,8 @@ enum Job {
     Valgrind,
     /// The hostile programs with ThreadSanitizer.
     Tsan,
+    /// rayon's own tests, on our rayon-core.
+    Rayon,
     /// All mutants.
     Mutants,
 }
@@ -68,7 +70,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let explore = |checker, variables: &[(&str, String)]| {
         models::run_with(repo, checker, &models, variables).and_then(|tally| tally.verdict())
     };
-    let jobs: [Exploration<'_>; 9] = [
+    let jobs: [Exploration<'_>; 10] = [
         (Job::Loom, "loom, deep", &|| explore(Checker::Loom, &bound)),
         (Job::Shuttle, "shuttle, deep", &|| {
             explore(Checker::Shuttle, &number)
@@ -89,6 +91,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         (Job::Tsan, "hostile programs with ThreadSanitizer", &|| {
             adversary::thread(repo)
         }),
+        (Job::Rayon, "rayon's own tests", &|| rayon::run(repo).map(drop)),
         (Job::Mutants, "mutants", &|| {
             mutants::run(repo, &mutants).and_then(|tally| tally.verdict())
         }),

@@ -11,7 +11,9 @@
 //!  text       code, strings, comments   words    words that are retired
 //!  widths     lines that are too wide    tests_index  the index of the tests
 //!  adversary  hostile programs under sanitizers
+//!  rayon      rayon's tests on our rayon-core
 //!  publish    the packages, and the oldest compiler that builds them
+//!  counts     tests that passed and failed
 //!  ci, deep   all of it, short and long
 //! ```
 #![forbid(unsafe_code)]
@@ -21,11 +23,13 @@ mod anchors;
 mod asm;
 mod check;
 mod ci;
+mod counts;
 mod deep;
 mod graph;
 mod models;
 mod mutants;
 mod publish;
+mod rayon;
 mod repo;
 mod rooms;
 mod rules;
@@ -83,11 +87,14 @@ enum Command {
     Package,
     /// Check the published crates with the oldest compiler that they promise; without that toolchain, say so.
     Msrv,
+    /// Run rayon's own tests, and rayon-core's, on `compat/rayon-core`.
+    Rayon,
     /// Write `docs/TESTS.md`: the tests by feature, what they test, and which mutants they find.
     TestsIndex,
     /// Count the uses of each word that `xtask/words.toml` retires, and the lines of prose that are too wide.
     Words(words::Options),
-    /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, all mutants.
+    /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, rayon's tests,
+    /// all mutants.
     ///
     /// `--only asan` and the like run one of them.
     Deep(deep::Options),
@@ -121,6 +128,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Size => size::run(&repo),
         Command::Package => publish::package(&repo).map(|count| println!("{count}")),
         Command::Msrv => publish::msrv(&repo).map(|outcome| println!("{outcome}")),
+        Command::Rayon => rayon::run(&repo).map(|outcome| println!("{outcome}")),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),
     }

@@ -25,7 +25,7 @@ use warpweft_task::TaskRef;
 
 pub use classes::{ClassPerLevel, Classes, OneClass};
 pub use mixed::{Mix, MixedLocalQueue, MixedOrder};
-pub use plain::{ChainOrder, FifoLocalQueue, FifoOrder, LifoLocalQueue, LifoOrder, PlainThief};
+pub use plain::{ChainOrder, FifoLocalQueue, FifoOrder, LifoLocalQueue, LifoOrder, PlainThief, StackOrder};
 pub(crate) use priority::MOST_LEVELS;
 pub use priority::{PriorityLocalQueue, PriorityOrder, PriorityThief};
 pub use slot::{SlotLocalQueue, SlotOrder, SlotThief};

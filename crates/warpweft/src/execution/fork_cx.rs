@@ -28,6 +28,31 @@ impl<'stack> ForkCx<'stack> {
         Self(context)
     }
 
+    /// Calls `body` with the right to fork on this stack, or with `None` on a thread of no pool.
+    ///
+    /// ```
+    /// use warpweft::ForkCx;
+    ///
+    /// assert!(ForkCx::with(|cx| cx.is_none()));
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// let sum = runtime.spawn_job(|| {
+    ///     ForkCx::with(|cx| cx.map(|cx| cx.join(|_| 1, |_| 2)))
+    /// });
+    /// assert_eq!(sum.wait()?, Some((1, 2)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn with<R>(body: impl FnOnce(Option<ForkCx<'_>>) -> R) -> R {
+        body(here().map(ForkCx::new))
+    }
+
+    /// Returns true if the worker of this stack would find neither another task nor a fork. This is a hint: other
+    /// threads change it at any time.
+    #[must_use]
+    pub fn is_alone(self) -> bool {
+        self.0.has_nothing_else_to_do()
+    }
+
     pub(crate) fn context(self) -> &'stack StackContext {
         self.0
     }

@@ -200,22 +200,13 @@ impl StackContext {
         unsafe { self.offer_board.as_ref() }
     }
 
-    /// Calls `f`, the main function of the thread, in which free functions find this stack context.
-    pub(crate) fn occupy<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Leave;
-        impl Drop for Leave {
-            fn drop(&mut self) {
-                set_wait(None);
-                STACK_CONTEXT.with(|context| context.set(std::ptr::null()));
-                // The destructors of the thread's locals still run. They must not find what is dropped with
-                // the thread's fibers.
-                current::set(std::ptr::null());
-            }
-        }
+    /// Makes free functions find this stack context, that of the thread's own stack, until the result is
+    /// dropped on this thread.
+    pub(crate) fn occupy(&self) -> Occupied {
+        let before = STACK_CONTEXT.with(Cell::get);
         self.fibers().set_base(self);
         self.begin();
-        let _leave = Leave;
-        f()
+        Occupied { before }
     }
 
     /// Makes free functions find this stack context on this thread, and wait as it does. Called when a stack
@@ -409,6 +400,26 @@ impl StackContext {
         self.worker_ref().is_some_and(|worker_ref| {
             current::is(worker_ref) && worker_ref.alone() && !self.offer_board().any()
         })
+    }
+}
+
+/// A thread that belongs to a pool. When this is dropped, it belongs to none, or to the one before.
+pub(crate) struct Occupied {
+    before: *const StackContext,
+}
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        // SAFETY: the context of this thread that was occupied before is still there: it is left after this one.
+        if let Some(before) = unsafe { self.before.as_ref() } {
+            before.begin();
+            return before.arrive();
+        }
+        set_wait(None);
+        STACK_CONTEXT.with(|context| context.set(std::ptr::null()));
+        // The destructors of the thread's locals still run. They must not find what is dropped with the thread's
+        // fibers.
+        current::set(std::ptr::null());
     }
 }
 

@@ -20,11 +20,13 @@ use crate::execution::wait;
 use crate::fork::jobs::{FirstPanic, Jobs, Panic};
 use crate::fork::list::List;
 use crate::fork::stealable_job::{By, StealableJob, Stolen};
+use crate::runtime::pool::Pool;
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use warpweft_platform::atomic::AtomicUsize;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::spawn::{self as tasks, SpawnInfo};
@@ -192,6 +194,34 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 unsafe { tasks::detached_job(move || run.go(), info) }.push(Why::Spawned);
             }
         }
+    }
+
+    /// Spawns a job that only this worker of the scope's [pool](Self::pool) runs: see
+    /// [`TaskBuilder::spawn_pinned`](crate::TaskBuilder::spawn_pinned).
+    ///
+    /// # Panics
+    ///
+    /// If the pool has no worker with that number.
+    #[track_caller]
+    pub fn spawn_pinned<F>(&'scope self, worker: usize, job: F)
+    where
+        F: FnOnce(&'scope Scope<'scope, 'env>) + Send + 'scope,
+    {
+        let pool = self.pool();
+        pool.assert_has(worker);
+        let (run, info) = self.pinned(Box::new(move || job(self)));
+        // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
+        let task = unsafe { tasks::detached_job(move || run.go(), info) };
+        pool.any().push_pinned(worker, task);
+    }
+
+    /// Returns the pool of the stack that opened the scope, where its jobs run.
+    #[must_use]
+    pub fn pool(&self) -> Pool {
+        // SAFETY: the owner's thread waits in the scope's frame, so its context is there. The pool of a context
+        // does not change.
+        let owner = unsafe { &*self.owner };
+        Pool::new(Arc::clone(owner.fibers().pool()))
     }
 
     /// Spawns a fiber, which any worker may start.

@@ -1,6 +1,7 @@
 //! [`Builder`]: the settings of a runtime, and its start.
 
 mod launch;
+mod threads;
 
 use super::build_error::{BuildError, unique};
 use super::config::{Config, Launch};
@@ -11,6 +12,7 @@ use crate::io::Io;
 use crate::pool::info::Order;
 use crate::threads::affinity::Pin;
 use crate::threads::monitor::{Stall, Watch};
+use crate::threads::pool_thread::ThreadHooks;
 use crate::threads::quantum::Quantum;
 use launch::{launch, launch_spec};
 use std::fmt;
@@ -80,6 +82,7 @@ impl Builder {
                 runtime: Arc::new(()),
                 index: 0,
             },
+            hooks: ThreadHooks::default(),
         };
         let default = PolicySpec::default();
         Self {

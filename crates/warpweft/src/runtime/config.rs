@@ -6,6 +6,7 @@ use crate::driver::Io;
 use crate::pool::info::Order;
 use crate::threads::affinity::Pin;
 use crate::threads::monitor::Watch;
+use crate::threads::pool_thread::ThreadHooks;
 use std::time::Duration;
 
 /// Starts a pool. The function knows the type of the policy.
@@ -28,4 +29,5 @@ pub(crate) struct Config {
     pub(crate) policy: String,
     pub(crate) capacity: Option<usize>,
     pub(crate) order: Order,
+    pub(crate) hooks: ThreadHooks,
 }

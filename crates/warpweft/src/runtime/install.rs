@@ -166,8 +166,7 @@ impl Runtime {
     ///
     /// If `body` does.
     pub fn install<R: Send>(&self, body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
-        self.first().check()?;
-        install(self.first(), body)
+        self.first().install(body)
     }
 
     /// Calls `body` once on each worker, with the worker's number, and returns the results in that order. The
@@ -188,12 +187,40 @@ impl Runtime {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn broadcast<R: Send>(&self, body: impl Fn(usize) -> R + Sync) -> Result<Vec<R>, SpawnError> {
-        self.first().check()?;
-        broadcast(self.first(), body)
+        self.first().broadcast(body)
     }
 }
 
 impl Pool {
+    /// Calls `body` once on each worker of this pool: see [`Runtime::broadcast`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Runtime::broadcast`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Runtime::broadcast`].
+    pub fn broadcast<R: Send>(&self, body: impl Fn(usize) -> R + Sync) -> Result<Vec<R>, SpawnError> {
+        self.check()?;
+        broadcast(self, body)
+    }
+
+    /// Runs `body` on a worker of this pool, with the right to fork there: see [`Runtime::install`]. Unlike
+    /// [`run`](Self::run) it needs no permit of a pool with a [capacity](crate::Builder::capacity).
+    ///
+    /// # Errors
+    ///
+    /// As [`Runtime::install`].
+    ///
+    /// # Panics
+    ///
+    /// If `body` does.
+    pub fn install<R: Send>(&self, body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
+        self.check()?;
+        install(self, body)
+    }
+
     /// Calls `closure` on a worker of this pool, and returns its result. It may borrow, because the caller
     /// waits: a fiber switches away, a job releases its worker, a thread sleeps. On a worker of this pool it
     /// calls `closure` at once.

@@ -72,6 +72,20 @@ impl Pool {
         }
     }
 
+    /// # Panics
+    ///
+    /// If there is no worker with that number.
+    #[track_caller]
+    pub(crate) fn assert_has(&self, worker: usize) {
+        let workers = self.workers();
+        assert!(
+            worker < workers,
+            "there is no worker {worker} in pool `{}`: its workers are 0 to {}",
+            self.name(),
+            workers - 1
+        );
+    }
+
     /// Returns the pool of the calling task, or the one that the calling thread has entered. `None` outside
     /// of any.
     #[must_use]

@@ -280,9 +280,27 @@ impl<'a> TaskBuilder<'a> {
         self.place(|info| (unsafe { tasks::detached_job(job, info) }, ()));
     }
 
-    /// Spawns a closure that only this worker may run.
-    pub(crate) fn spawn_pinned(self, worker: usize, job: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
+    /// Spawns a closure that only this worker of the chosen pool runs, or of the default runtime. A busy worker
+    /// runs it between two tasks, after at most 61 of them. Priorities have no effect.
+    ///
+    /// # Panics
+    ///
+    /// If the pool has no worker with that number, or if the default runtime cannot be built.
+    ///
+    /// ```
+    /// use warpweft::{Pool, Runtime, TaskBuilder};
+    /// let runtime = Runtime::builder().workers(2).build()?;
+    /// let job = TaskBuilder::new().on(&runtime).spawn_pinned(1, Pool::current_worker);
+    /// assert_eq!(job.wait()?, Some(1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn spawn_pinned<T, F>(self, worker: usize, job: F) -> JoinHandle<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
         let pool = self.pool.unwrap_or_else(|| default_runtime().first());
+        pool.assert_has(worker);
         let info = SpawnInfo {
             pool: pool.header(),
             location: self.location,

@@ -14,7 +14,7 @@
 mod ending;
 
 use super::worker::Worker;
-use super::worker_loop::{leave, run_thread};
+use super::worker_loop::{enter, exit, leave, run_thread};
 use crate::driver::core::Driver;
 use crate::execution::enter_guard::EnterGuard;
 use crate::execution::forked;
@@ -299,6 +299,14 @@ impl<P: Policy> PoolRef for Pool<P> {
         self.core.lifecycle.is_closing()
     }
 
+    fn close(&self) {
+        self.core.close();
+    }
+
+    fn is_entered(&self) -> bool {
+        stack_context::here().is_some()
+    }
+
     fn wake_worker(&self, worker: usize) {
         self.core.wake_worker(worker);
     }
@@ -312,9 +320,27 @@ impl<P: Policy> PoolRef for Pool<P> {
         let fibers = ThreadFibers::new(pool, Arc::clone(&thread), &BLOCKING_HOOKS);
         // SAFETY: the fibers belong to this thread, and outlive the context here.
         let context = unsafe { StackContext::new(NonNull::from(&fibers), std::ptr::null()) };
-        context.occupy(|| run_thread(&*self, &context));
+        let occupied = context.occupy();
+        run_thread(&*self, &context);
+        drop(occupied);
         drop(fibers);
         self.core.threads.retire(&thread);
+    }
+
+    fn enter_thread(self: Arc<Self>, thread: Arc<ThreadHandle>) -> Box<dyn FnOnce()> {
+        let pool: Arc<dyn DynPool> = Arc::clone(&self) as _;
+        let fibers = Box::new(ThreadFibers::new(pool, Arc::clone(&thread), &BLOCKING_HOOKS));
+        // SAFETY: the fibers belong to this thread, and outlive the context: both are dropped below.
+        let context = Box::new(unsafe { StackContext::new(NonNull::from(&*fibers), std::ptr::null()) });
+        let occupied = context.occupy();
+        enter(&*self, &context);
+        Box::new(move || {
+            exit(&self, &context);
+            drop(occupied);
+            drop(context);
+            drop(fibers);
+            self.core.threads.retire(&thread);
+        })
     }
 
     fn run_blocking_thread(self: Arc<Self>, number: usize) {

@@ -14,7 +14,9 @@ use super::poll_interval::PollInterval;
 use super::pool::Pool;
 use super::worker::{Work, Worker};
 use crate::execution::stack_context::StackContext;
+use crate::threads::pool_ref::PoolRef;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use warpweft_platform::process::end_child_if;
 use warpweft_policy::{Count, Policy};
 use warpweft_task::TaskRef;
@@ -235,12 +237,51 @@ pub(crate) unsafe fn leave<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     }
 }
 
+/// Gives the calling thread the worker that it was assigned. It runs no loop: what it runs by itself counts
+/// as a task of that worker.
+pub(crate) fn enter<P: Policy>(pool: &Pool<P>, context: &StackContext) {
+    let carried = context.thread_handle().handoff.wait();
+    context.acquire_worker(carried);
+    if let Some(worker) = carried {
+        pool.core.threads.hooks().on_start(worker);
+    }
+}
+
+/// Takes the worker from a thread that has [entered](enter) the pool: another thread continues it. If there
+/// is none, the pool closes.
+pub(crate) fn exit<P: Policy>(pool: &Arc<Pool<P>>, context: &StackContext) {
+    if let Some(worker) = context.worker_ref().and_then(|worker_ref| worker_ref.worker) {
+        let any: Arc<dyn PoolRef> = Arc::clone(pool) as _;
+        let is_closing = pool.core.lifecycle.is_closing();
+        let spare = (!is_closing).then(|| pool.core.threads.reserve(&any).ok());
+        if let Some(spare) = spare.flatten() {
+            context.release_worker();
+            context.acquire_worker(None);
+            spare.handoff.assign(Some(worker));
+        } else {
+            pool.core.close();
+            // SAFETY: this thread occupies `context`, and no hook is on its stack.
+            unsafe { leave(pool, context) };
+        }
+        pool.core.threads.hooks().on_stop(worker);
+    }
+    context.fibers().unwind_all(context);
+    if pool.core.lifecycle.is_closing() {
+        pool.core.lifecycle.wait_for_accesses();
+    }
+}
+
 /// Runs a thread of the pool. It waits for a worker, carries it until it gives it away or the pool closes,
 /// and becomes a spare.
 pub(crate) fn run_thread<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     let mut assigned = Some(context.thread_handle().handoff.wait());
+    let mut started = None;
+    let hooks = pool.core.threads.hooks();
     while let Some(carried) = assigned {
         context.acquire_worker(carried);
+        if started.is_none() {
+            started = carried.inspect(|&worker| hooks.on_start(worker));
+        }
         work(pool, context);
         end_child_if(pool.core.is_forked());
         if pool.core.lifecycle.is_closing() {
@@ -255,6 +296,7 @@ pub(crate) fn run_thread<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     }
     // No thread gives this one a worker any more: the pool has ended, or it has no fibers.
     context.fibers().unwind_all(context);
+    started.inspect(|&worker| hooks.on_stop(worker));
     // An external thread that has sent this one to its end may still be inside the pool.
     if pool.core.lifecycle.is_closing() {
         pool.core.lifecycle.wait_for_accesses();

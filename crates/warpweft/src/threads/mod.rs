@@ -2,14 +2,15 @@
 //!
 //! | file | job |
 //! |---|---|
-//!  `pool_ref` | what a thread needs of its pool |
+//! | `pool_ref` | what a thread needs of its pool |
+//! | `pool_thread` | what a program decides about threads: names, start, what runs as they start and end |
 //! | `thread_set` | all threads of a pool, and the spares |
 //! | `thread_handle` | a thread's address: its worker, and the wake-ups of its fibers |
 //! | `handoff` | the word through which a thread without a worker is given one |
 //! | `affinity` | on which CPUs the workers run |
-//!  `monitor` | which workers are stuck, and how many compensating workers are needed |
+//! | `monitor` | which workers are stuck, and how many compensating workers are needed |
 //! | `quantum` | how much cooperative code a thread runs between two switches |
-//!  `sleep_flag` | the monitor's sleep while all workers sleep |
+//! | `sleep_flag` | the monitor's sleep while all workers sleep |
 //! | `blocking_threads` | threads for closures that block, and admission to them |
 
 pub(crate) mod affinity;
@@ -17,6 +18,7 @@ pub(crate) mod blocking_threads;
 pub(crate) mod handoff;
 pub(crate) mod monitor;
 pub(crate) mod pool_ref;
+pub(crate) mod pool_thread;
 pub(crate) mod quantum;
 pub(crate) mod sleep_flag;
 pub(crate) mod thread_handle;

@@ -12,12 +12,17 @@ pub(crate) trait PoolRef: Send + Sync {
     /// Returns true in a forked child of the process that the workers run in.
     fn is_forked(&self) -> bool;
     fn is_closing(&self) -> bool;
+    fn close(&self);
+    /// Returns true if the calling thread belongs to a pool.
+    fn is_entered(&self) -> bool;
     /// Wakes the worker for something visible that only the thread that carries it looks at.
     fn wake_worker(&self, worker: usize);
     /// Makes sure that a worker is given to a thread that waits without one.
     fn send_worker_to(&self, thread: &Arc<ThreadHandle>);
     /// Runs a thread that carries workers, until it ends.
     fn run_thread(self: Arc<Self>, thread: Arc<ThreadHandle>);
+    /// Makes the calling thread carry the worker that `thread` is given. The result ends this, on the same thread.
+    fn enter_thread(self: Arc<Self>, thread: Arc<ThreadHandle>) -> Box<dyn FnOnce()>;
     /// Runs the thread with that number for closures that block, until it ends.
     fn run_blocking_thread(self: Arc<Self>, number: usize);
     fn run_monitor(self: Arc<Self>);

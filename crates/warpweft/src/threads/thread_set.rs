@@ -12,13 +12,13 @@
 use super::affinity::Plan;
 use super::blocking_threads::BlockingThreads;
 use super::pool_ref::PoolRef;
+use super::pool_thread::{PoolThread, ThreadEnd, ThreadHooks};
 use super::thread_handle::ThreadHandle;
 use crate::threads::quantum::Quantum;
 use std::io;
 use std::sync::Arc;
 use warpweft_platform::affinity;
 use warpweft_platform::sync::Mutex;
-use warpweft_platform::thread::{JoinHandle, spawn_named};
 
 /// The numbers of a pool's threads, and what they do: a snapshot.
 /// [`Runtime`](crate::Runtime#workers-and-threads) explains the limits.
@@ -68,9 +68,9 @@ pub(crate) enum ThreadEvent {
 #[derive(Debug, Default)]
 struct State {
     spares: Vec<Arc<ThreadHandle>>,
-    running: Vec<(usize, JoinHandle<()>)>,
+    running: Vec<(usize, ThreadEnd)>,
     /// Threads that retired, to be joined: they are about to end.
-    retired: Vec<JoinHandle<()>>,
+    retired: Vec<ThreadEnd>,
     /// The handles of all threads that have not ended.
     thread_handles: Vec<(usize, Arc<ThreadHandle>)>,
     /// The number of the next thread.
@@ -79,6 +79,20 @@ struct State {
     counts: Threads,
     /// The last worker has left: spares are not needed any more.
     over: bool,
+}
+
+impl State {
+    fn add(&mut self, number: usize, end: ThreadEnd, handle: &Arc<ThreadHandle>) {
+        self.running.push((number, end));
+        self.thread_handles.push((number, Arc::clone(handle)));
+        self.counts.most = self.counts.most.max(self.running.len());
+    }
+
+    fn remove(&mut self, number: usize) -> Option<ThreadEnd> {
+        self.thread_handles.retain(|(of, _)| *of != number);
+        let place = self.running.iter().position(|(of, _)| *of == number);
+        place.map(|place| self.running.swap_remove(place).1)
+    }
 }
 
 #[derive(Debug)]
@@ -93,6 +107,7 @@ pub(crate) struct ThreadSet {
     plan: Option<Plan>,
     /// How much cooperative code a thread runs between two switches.
     quantum: Quantum,
+    hooks: ThreadHooks,
 }
 
 impl ThreadSet {
@@ -109,6 +124,7 @@ impl ThreadSet {
         blocking: BlockingThreads,
         plan: Option<Plan>,
         quantum: Quantum,
+        hooks: ThreadHooks,
     ) -> Self {
         Self {
             name,
@@ -118,11 +134,16 @@ impl ThreadSet {
             blocking,
             plan,
             quantum,
+            hooks,
         }
     }
 
     pub(crate) fn quantum(&self) -> Quantum {
         self.quantum
+    }
+
+    pub(crate) fn hooks(&self) -> &ThreadHooks {
+        &self.hooks
     }
 
     /// Moves the calling thread to the CPUs of `worker`, which it carries from now on, unless it has them as
@@ -163,26 +184,49 @@ impl ThreadSet {
     ///
     /// The system gives no more threads, or the limit is reached.
     pub(crate) fn start(&self, pool: &Arc<dyn PoolRef>) -> io::Result<Arc<ThreadHandle>> {
-        let mut state = self.state.lock();
-        if state.running.len() >= self.limit {
-            return Err(io::Error::new(
-                io::ErrorKind::QuotaExceeded,
-                format!("the pool has as many threads as it may have, {}", self.limit),
-            ));
-        }
-        let number = state.next;
-        let thread_handle = ThreadHandle::new(pool, number);
-        let (pool, own) = (Arc::clone(pool), Arc::clone(&thread_handle));
-        let body = move || {
-            own.set_os_thread();
-            pool.run_thread(own);
+        let number = {
+            let mut state = self.state.lock();
+            self.has_room(&state)?;
+            state.next += 1;
+            state.next - 1
         };
-        let thread = spawn_named(&format!("{}-{number}", self.name), self.stack_bytes, body)?;
-        state.next += 1;
-        state.running.push((number, thread));
-        state.thread_handles.push((number, Arc::clone(&thread_handle)));
-        state.counts.most = state.counts.most.max(state.running.len());
-        Ok(thread_handle)
+        let thread_handle = ThreadHandle::new(pool, number);
+        let name = match &self.hooks.name {
+            Some(name) => name(number),
+            None => format!("{}-{number}", self.name),
+        };
+        let thread = PoolThread::new(name, self.stack_bytes, pool, &thread_handle);
+        let mut state = self.state.lock();
+        self.has_room(&state)?;
+        let Some(starter) = self.hooks.starter.as_deref() else {
+            state.add(number, thread.spawn()?, &thread_handle);
+            return Ok(thread_handle);
+        };
+        let ended = thread.ended();
+        state.add(number, ThreadEnd::Told(ended.clone()), &thread_handle);
+        drop(state);
+        // Not under the lock: this is the program's code.
+        let started = starter(thread);
+        if started.is_ok() && ended.rely() {
+            return Ok(thread_handle);
+        }
+        self.state.lock().remove(number);
+        Err(started.err().unwrap_or_else(|| {
+            io::Error::other("the function that starts the pool's threads has dropped this one")
+        }))
+    }
+
+    /// # Errors
+    ///
+    /// The limit of threads is reached.
+    fn has_room(&self, state: &State) -> io::Result<()> {
+        if state.running.len() < self.limit {
+            return Ok(());
+        }
+        Err(io::Error::new(
+            io::ErrorKind::QuotaExceeded,
+            format!("the pool has as many threads as it may have, {}", self.limit),
+        ))
     }
 
     /// Reserves a spare thread for a worker that is about to be given away.
@@ -309,9 +353,7 @@ impl ThreadSet {
         let number = thread.number();
         let ended = {
             let mut state = self.state.lock();
-            let own = state.running.iter().position(|(of, _)| *of == number);
-            let own = own.map(|place| state.running.swap_remove(place).1);
-            state.thread_handles.retain(|(of, _)| *of != number);
+            let own = state.remove(number);
             let ended = std::mem::take(&mut state.retired);
             state.retired.extend(own);
             ended
@@ -354,9 +396,6 @@ impl ThreadSet {
     }
 }
 
-fn join(threads: Vec<JoinHandle<()>>) {
-    for thread in threads {
-        // A thread of a pool catches every panic, so its result says nothing.
-        let _ = thread.join();
-    }
+fn join(threads: Vec<ThreadEnd>) {
+    threads.into_iter().for_each(ThreadEnd::wait);
 }

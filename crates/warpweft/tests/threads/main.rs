@@ -8,5 +8,6 @@ mod eventually;
 mod everywhere;
 
 mod pinning;
+mod pool_threads;
 mod stuck;
 mod worker_numbers;

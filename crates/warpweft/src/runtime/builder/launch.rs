@@ -137,6 +137,7 @@ impl Setup {
             blocking,
             self.plan,
             self.quantum,
+            config.hooks,
         );
         let places = config.capacity.map(Places::new);
         Parts {

@@ -1,0 +1,356 @@
+//! [`ThreadPoolBuilder`]: the settings of a pool, and its start.
+
+use crate::entered;
+use crate::global;
+use crate::registry::{OnPanic, Registry, set_current};
+use crate::starts::{Phase, Starts};
+use crate::thread_builder::{CustomSpawn, DefaultSpawn, ThreadBuilder, ThreadSpawn};
+use crate::{MOST_THREADS, ThreadPool};
+use std::any::Any;
+use std::env;
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::Arc;
+use std::thread;
+use warpweft::policy::Stealing;
+use warpweft::policy::order::StackOrder;
+use warpweft::queue::Amount;
+use warpweft::{BuildError, Runtime};
+
+/// The reason why a pool was not built.
+#[derive(Debug)]
+pub struct ThreadPoolBuildError(Reason);
+
+#[derive(Debug)]
+enum Reason {
+    AlreadyInitialized,
+    CurrentThreadInUse,
+    Io(io::Error),
+}
+
+impl ThreadPoolBuildError {
+    pub(crate) fn already_initialized() -> Self {
+        Self(Reason::AlreadyInitialized)
+    }
+}
+
+impl From<io::Error> for ThreadPoolBuildError {
+    fn from(error: io::Error) -> Self {
+        Self(Reason::Io(error))
+    }
+}
+
+impl From<BuildError> for ThreadPoolBuildError {
+    fn from(error: BuildError) -> Self {
+        Self(Reason::Io(io::Error::other(error)))
+    }
+}
+
+impl fmt::Display for ThreadPoolBuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Reason::AlreadyInitialized => f.write_str("The global thread pool has already been initialized."),
+            Reason::CurrentThreadInUse => {
+                f.write_str("The current thread is already part of another thread pool.")
+            }
+            Reason::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for ThreadPoolBuildError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.0 {
+            Reason::Io(error) => error.source(),
+            Reason::AlreadyInitialized | Reason::CurrentThreadInUse => None,
+        }
+    }
+}
+
+type Handler = Arc<dyn Fn(usize) + Send + Sync>;
+
+/// Configures and builds a [`ThreadPool`].
+///
+/// ```
+/// let pool = rayon_core::ThreadPoolBuilder::new().num_threads(2).build()?;
+/// assert_eq!(pool.install(rayon_core::current_num_threads), 2);
+/// # Ok::<(), rayon_core::ThreadPoolBuildError>(())
+/// ```
+pub struct ThreadPoolBuilder<S = DefaultSpawn> {
+    num_threads: usize,
+    use_current_thread: bool,
+    on_panic: OnPanic,
+    thread_name: Option<Box<dyn FnMut(usize) -> String>>,
+    stack_size: Option<usize>,
+    start_handler: Option<Handler>,
+    exit_handler: Option<Handler>,
+    breadth_first: bool,
+    spawn: S,
+}
+
+impl Default for ThreadPoolBuilder {
+    fn default() -> Self {
+        Self {
+            num_threads: 0,
+            use_current_thread: false,
+            on_panic: OnPanic::default(),
+            thread_name: None,
+            stack_size: None,
+            start_handler: None,
+            exit_handler: None,
+            breadth_first: false,
+            spawn: DefaultSpawn,
+        }
+    }
+}
+
+impl ThreadPoolBuilder {
+    /// Returns a builder with the default settings.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Builds a pool of threads that may borrow, and calls `with_pool` with it. Each thread calls `wrapper`
+    /// with its [`ThreadBuilder`], whose `run` `wrapper` calls. Returns when all threads have ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    pub fn build_scoped<W, F, R>(self, wrapper: W, with_pool: F) -> Result<R, ThreadPoolBuildError>
+    where
+        W: Fn(ThreadBuilder) + Sync,
+        F: FnOnce(&ThreadPool) -> R,
+    {
+        thread::scope(|scope| {
+            let pool = self
+                .spawn_handler(|thread| {
+                    let mut builder = thread::Builder::new();
+                    if let Some(name) = thread.name() {
+                        builder = builder.name(name.to_owned());
+                    }
+                    if let Some(bytes) = thread.stack_size() {
+                        builder = builder.stack_size(bytes);
+                    }
+                    builder.spawn_scoped(scope, || wrapper(thread)).map(drop)
+                })
+                .build()?;
+            Ok(with_pool(&pool))
+        })
+    }
+}
+
+impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
+    /// Builds a pool and starts its threads.
+    ///
+    /// # Errors
+    ///
+    /// The system starts no more threads, or a stack of the asked size cannot be had.
+    ///
+    /// # Panics
+    ///
+    /// If the function of [`thread_name`](Self::thread_name) does. The threads that were started have ended
+    /// then, or are about to end.
+    pub fn build(self) -> Result<ThreadPool, ThreadPoolBuildError> {
+        self.build_registry().map(ThreadPool::new_of)
+    }
+
+    /// Builds the global pool, which functions outside of any pool use.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build), and if the global pool was built before.
+    pub fn build_global(self) -> Result<(), ThreadPoolBuildError> {
+        global::build(self).map(drop)
+    }
+
+    pub(crate) fn build_registry(mut self) -> Result<Arc<Registry>, ThreadPoolBuildError> {
+        if self.use_current_thread && warpweft::Pool::current_worker().is_some() {
+            return Err(ThreadPoolBuildError(Reason::CurrentThreadInUse));
+        }
+        let threads = self.threads();
+        let starts = Arc::new(Starts::new());
+        let registry = Registry::new(threads, self.on_panic.clone(), Arc::clone(&starts));
+        let runtime = self.runtime(threads, &registry, Arc::clone(&starts))?;
+        registry.set_runtime(runtime);
+        let next = if S::STARTS_MORE {
+            Phase::Start(self.stack_size)
+        } else {
+            Phase::Refuse
+        };
+        let collected = starts.next(next);
+        for (index, thread) in collected.into_iter().enumerate() {
+            if index == 0 && self.use_current_thread {
+                entered::keep(&registry, thread.enter());
+                continue;
+            }
+            // On an error the remaining threads are dropped, which closes the pool.
+            self.spawn.spawn(ThreadBuilder {
+                name: self.thread_name.as_mut().map(|name| name(index)),
+                stack_size: self.stack_size,
+                index,
+                thread,
+            })?;
+        }
+        Ok(registry)
+    }
+
+    fn runtime(
+        &self,
+        threads: usize,
+        registry: &Arc<Registry>,
+        starts: Arc<Starts>,
+    ) -> Result<Runtime, BuildError> {
+        let registry = Arc::downgrade(registry);
+        let (panics, late_panics) = (self.on_panic.clone(), self.on_panic.clone());
+        let (on_start, on_exit) = (self.start_handler.clone(), self.exit_handler.clone());
+        Runtime::builder()
+            .name("rayon")
+            .workers(threads)
+            // Not more threads than asked for run closures at a time.
+            .stuck_after(None)
+            .policy(Stealing::with_order(StackOrder).steal(Amount::One))
+            .on_thread_start(move |index| {
+                set_current(registry.as_ptr());
+                handle(on_start.as_ref(), index, &panics);
+            })
+            .on_thread_stop(move |index| {
+                set_current(ptr::null());
+                handle(on_exit.as_ref(), index, &late_panics);
+            })
+            .start_threads(move |thread| starts.start(thread))
+            .build()
+    }
+
+    /// Returns the number of threads: the one that was set, or that of the environment, or of the processors.
+    fn threads(&self) -> usize {
+        let set = |number: &usize| *number > 0;
+        let asked = Some(self.num_threads)
+            .filter(set)
+            .or_else(|| number_from("RAYON_NUM_THREADS").filter(set))
+            .or_else(|| number_from("RAYON_RS_NUM_CPUS").filter(set))
+            .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+        asked.min(MOST_THREADS)
+    }
+}
+
+fn number_from(variable: &str) -> Option<usize> {
+    env::var(variable).ok()?.parse().ok()
+}
+
+/// Calls a handler of the program, and handles its panic as that of a spawned closure.
+fn handle(handler: Option<&Handler>, index: usize, on_panic: &OnPanic) {
+    let Some(handler) = handler else { return };
+    // Unwind: the panic is handled here.
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| handler(index))) {
+        on_panic.handle(panic);
+    }
+}
+
+impl<S> ThreadPoolBuilder<S> {
+    /// Sets the function that starts the pool's threads: each calls [`ThreadBuilder::run`].
+    ///
+    /// Such a pool has exactly these threads: one that waits runs other closures on its stack.
+    pub fn spawn_handler<F>(self, spawn: F) -> ThreadPoolBuilder<CustomSpawn<F>>
+    where
+        F: FnMut(ThreadBuilder) -> io::Result<()>,
+    {
+        ThreadPoolBuilder {
+            num_threads: self.num_threads,
+            use_current_thread: self.use_current_thread,
+            on_panic: self.on_panic,
+            thread_name: self.thread_name,
+            stack_size: self.stack_size,
+            start_handler: self.start_handler,
+            exit_handler: self.exit_handler,
+            breadth_first: self.breadth_first,
+            spawn: CustomSpawn::new(spawn),
+        }
+    }
+
+    /// Sets the function that names each thread, by its index. Threads that are started later, for frames
+    /// that wait, are called `rayon-N`.
+    pub fn thread_name<F>(mut self, closure: F) -> Self
+    where
+        F: FnMut(usize) -> String + 'static,
+    {
+        self.thread_name = Some(Box::new(closure));
+        self
+    }
+
+    /// Sets the number of threads. 0, the default, is the number in the environment variable
+    /// `RAYON_NUM_THREADS`, or else that of the processors. It is at most
+    /// [`max_num_threads`](crate::max_num_threads).
+    pub fn num_threads(mut self, num_threads: usize) -> Self {
+        self.num_threads = num_threads;
+        self
+    }
+
+    /// Makes the calling thread the first of the pool's threads, until it drops the pool or ends. It runs
+    /// closures of the pool only while it waits in the pool, or yields.
+    pub fn use_current_thread(mut self) -> Self {
+        self.use_current_thread = true;
+        self
+    }
+
+    /// Sets the function that gets the panics of closures that nobody waits for. Without one such a panic
+    /// aborts the process; so does a panic of the function.
+    pub fn panic_handler<H>(mut self, panic_handler: H) -> Self
+    where
+        H: Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
+    {
+        self.on_panic = OnPanic(Some(Arc::new(panic_handler)));
+        self
+    }
+
+    /// Sets the size of the threads' stacks in bytes.
+    pub fn stack_size(mut self, stack_size: usize) -> Self {
+        self.stack_size = Some(stack_size);
+        self
+    }
+
+    /// Has no effect, as in the original since version 1.4: use [`spawn_fifo`](crate::spawn_fifo) and
+    /// [`scope_fifo`](crate::scope_fifo).
+    #[deprecated(note = "use `scope_fifo` and `spawn_fifo` for similar effect")]
+    pub fn breadth_first(mut self) -> Self {
+        self.breadth_first = true;
+        self
+    }
+
+    /// Sets the function that each thread calls first, with its index. A thread that is started for a frame
+    /// that waits calls it with the index that it has at first.
+    pub fn start_handler<H>(mut self, start_handler: H) -> Self
+    where
+        H: Fn(usize) + Send + Sync + 'static,
+    {
+        self.start_handler = Some(Arc::new(start_handler));
+        self
+    }
+
+    /// Sets the function that each thread calls last, with the index that it has called the start handler
+    /// with.
+    pub fn exit_handler<H>(mut self, exit_handler: H) -> Self
+    where
+        H: Fn(usize) + Send + Sync + 'static,
+    {
+        self.exit_handler = Some(Arc::new(exit_handler));
+        self
+    }
+}
+
+impl<S> fmt::Debug for ThreadPoolBuilder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadPoolBuilder")
+            .field("num_threads", &self.num_threads)
+            .field("use_current_thread", &self.use_current_thread)
+            .field("thread_name", &self.thread_name.is_some())
+            .field("panic_handler", &self.on_panic.0.is_some())
+            .field("stack_size", &self.stack_size)
+            .field("start_handler", &self.start_handler.is_some())
+            .field("exit_handler", &self.exit_handler.is_some())
+            .field("breadth_first", &self.breadth_first)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,86 @@
+//! rayon's core API on [Warpweft](warpweft)'s workers.
+//!
+//! A program that adds this to its `Cargo.toml` runs every crate that uses rayon on Warpweft:
+//!
+//! ```toml
+//! [patch.crates-io]
+//! rayon-core = { path = "../warpweft/compat/rayon-core" }
+//! ```
+//!
+//! Each function does what the function of the same name of rayon-core 1.13 does, with one difference:
+//! **nothing runs on top of a closure that waits**. The original lets a thread that waits for the other half
+//! of a `join` run any other closure on the same stack. Here the thread gives its worker away. So a lock may
+//! be held across a `join`, a stack does not grow by what others do, and a short `join` does not take as long
+//! as a closure that its thread found meanwhile.
+//!
+//! # In a task of a Warpweft runtime
+//!
+//! The free functions use the runtime of the calling task, whatever its policy is, and no other threads.
+//! Outside of any pool they use the global one, as in rayon.
+//!
+//! # Indices and threads
+//!
+//! [`current_thread_index`] is below [`current_num_threads`], and at any time no two threads have the same
+//! one. A thread that waits has no index meanwhile, and **may have another one afterwards**: an index is
+//! valid until the next `join`, `scope`, `install`, `broadcast` or yield. In rayon it stays the same, but
+//! other closures run on that thread during a wait, with the same index. So a program that keeps what belongs
+//! to an index across a wait shares it with these closures. Such a program asks for its index again.
+//!
+//! A pool has as many threads as were asked for, and one more for each closure that waits. At any time only
+//! as many as were asked for run closures. Pools with a [`spawn_handler`](ThreadPoolBuilder::spawn_handler),
+//! with [`build_scoped`](ThreadPoolBuilder::build_scoped) or with
+//! [`use_current_thread`](ThreadPoolBuilder::use_current_thread) have exactly the threads that they were
+//! given. If one of these threads waits, it runs other closures on its stack, as in rayon.
+
+mod broadcast;
+mod builder;
+mod configuration;
+mod entered;
+mod fifo;
+mod global;
+mod join;
+mod registry;
+mod scope;
+mod spawn;
+mod starts;
+mod thread_builder;
+mod thread_pool;
+mod yields;
+
+pub use broadcast::{BroadcastContext, broadcast, spawn_broadcast};
+pub use builder::{ThreadPoolBuildError, ThreadPoolBuilder};
+#[allow(deprecated, reason = "the original still has them")]
+pub use configuration::{Configuration, initialize};
+pub use join::{FnContext, join, join_context};
+pub use scope::{Scope, ScopeFifo, in_place_scope, in_place_scope_fifo, scope, scope_fifo};
+pub use spawn::{spawn, spawn_fifo};
+pub use thread_builder::ThreadBuilder;
+pub use thread_pool::ThreadPool;
+pub use yields::{Yield, yield_local, yield_now};
+
+/// The largest number of threads that a pool may have.
+const MOST_THREADS: usize = 4096;
+
+/// Returns the largest number of threads that a pool may have; more are as many as this.
+pub fn max_num_threads() -> usize {
+    MOST_THREADS
+}
+
+/// Returns the number of threads of the current pool: the calling closure's, or else the global one, which is
+/// built if it was not.
+pub fn current_num_threads() -> usize {
+    global::with_target(|target| target.num_threads())
+}
+
+/// Returns the index of the calling thread in its pool, below [`current_num_threads`]; `None` on a thread of
+/// no pool. It is valid until the next wait: see the [crate](crate#indices-and-threads).
+pub fn current_thread_index() -> Option<usize> {
+    warpweft::Pool::current_worker()
+}
+
+/// Returns true if the calling thread has closures to run beside the present one, and `None` on a thread of
+/// no pool. This is a hint.
+pub fn current_thread_has_pending_tasks() -> Option<bool> {
+    warpweft::Pool::current_worker()?;
+    warpweft::ForkCx::with(|cx| cx.map(|cx| !cx.is_alone()))
+}

@@ -1,0 +1,69 @@
+//! `spawn`: closures that nobody waits for.
+
+use crate::global::with_target;
+use crate::registry::{OnPanic, Registry, Target};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use warpweft::{Pool, TaskBuilder};
+
+/// Puts a closure into the queue of the calling thread; on a thread of no pool, into the global pool. The
+/// newest one of a thread runs first; other threads take the oldest.
+///
+/// # Panics
+///
+/// If the closure panics, the pool's [panic handler](crate::ThreadPoolBuilder::panic_handler) is called.
+/// Without one the process is aborted.
+pub fn spawn<F>(func: F)
+where
+    F: FnOnce() + Send + 'static,
+{
+    with_target(|target| spawn_in(&target, func));
+}
+
+/// As [`spawn`], but those of one thread run oldest first.
+pub fn spawn_fifo<F>(func: F)
+where
+    F: FnOnce() + Send + 'static,
+{
+    with_target(|target| spawn_fifo_in(&target, func));
+}
+
+pub(crate) fn spawn_in(target: &Target<'_>, func: impl FnOnce() + Send + 'static) {
+    let job = guarded(target, func);
+    TaskBuilder::new().on_pool(target.pool).spawn_detached(job);
+}
+
+pub(crate) fn spawn_fifo_in(target: &Target<'_>, func: impl FnOnce() + Send + 'static) {
+    // Elsewhere they are pushed from outside, and the pool runs those oldest first.
+    let Some(registry) = target.registry.filter(|registry| registry.is_here()) else {
+        return spawn_in(target, func);
+    };
+    let Some(thread) = Pool::current_worker() else {
+        return spawn_in(target, func);
+    };
+    registry.fifos().push(thread, Box::new(func));
+    spawn_in(target, move || run_oldest(thread));
+}
+
+fn run_oldest(thread: usize) {
+    crate::registry::with_current(|current| match current.and_then(|target| target.registry) {
+        Some(registry) => registry.fifos().run_oldest(thread),
+        None => unreachable!("the job was spawned in a pool of this crate"),
+    });
+}
+
+/// Wraps a closure: it keeps its pool, and its panic is handled.
+pub(crate) fn guarded(
+    target: &Target<'_>,
+    func: impl FnOnce() + Send + 'static,
+) -> impl FnOnce() + Send + 'static {
+    let registry = target.registry.map(Registry::share);
+    move || {
+        // Unwind: the panic is handled here.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(func)) {
+            match &registry {
+                Some(registry) => registry.on_panic().handle(panic),
+                None => OnPanic::default().handle(panic),
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What the original does not promise: who runs what, and on which threads.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use rayon_core::{ThreadPool, ThreadPoolBuilder, current_thread_index, join, scope};
+
+fn pool(threads: usize) -> ThreadPool {
+    ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .expect("threads")
+}
+
+fn tree(depth: usize, leaf: &(impl Fn() + Sync)) {
+    if depth == 0 {
+        leaf();
+    } else {
+        join(|| tree(depth - 1, leaf), || tree(depth - 1, leaf));
+    }
+}
+
+/// No two closures have the same index at the same time, also while others wait.
+#[test]
+fn an_index_belongs_to_one_closure_at_a_time() {
+    for threads in [1, 2, 3, 8] {
+        let taken: Vec<_> = (0..threads).map(|_| AtomicBool::new(false)).collect();
+        let leaf = || {
+            let index = current_thread_index().expect("a thread of the pool");
+            assert!(
+                !taken[index].swap(true, Ordering::SeqCst),
+                "index {index} is taken"
+            );
+            thread::yield_now();
+            taken[index].store(false, Ordering::SeqCst);
+        };
+        pool(threads).install(|| {
+            scope(|scope| {
+                for _ in 0..20 {
+                    scope.spawn(|_| tree(7, &leaf));
+                }
+            });
+        });
+    }
+}
+
+/// Two closures want a lock that is held across a join: on the original a thread that waits for the stolen
+/// half takes the next closure, which wants the lock that the frame below has.
+#[test]
+fn a_lock_may_be_held_across_a_join() {
+    let pool = Arc::new(pool(2));
+    let lock = Arc::new(Mutex::new(0));
+    let (done, ended) = mpsc::channel();
+    for _ in 0..200 {
+        for _ in 0..2 {
+            let (lock, done) = (Arc::clone(&lock), done.clone());
+            pool.spawn(move || {
+                let mut count = lock.lock().expect("no panic");
+                join(
+                    || thread::sleep(Duration::from_micros(50)),
+                    || thread::sleep(Duration::from_micros(150)),
+                );
+                *count += 1;
+                drop(count);
+                done.send(()).expect("the test waits");
+            });
+        }
+        for _ in 0..2 {
+            ended.recv_timeout(Duration::from_secs(60)).expect("a deadlock");
+        }
+    }
+    assert_eq!(*lock.lock().expect("no panic"), 400);
+}
+
+/// Threads that the program starts are the only ones, also where frames wait.
+#[test]
+fn given_threads_stay_alone() {
+    thread_local!(static GIVEN: Cell<bool> = const { Cell::new(false) });
+    let strangers = AtomicUsize::new(0);
+    ThreadPoolBuilder::new()
+        .num_threads(3)
+        .build_scoped(
+            |thread| {
+                GIVEN.set(true);
+                thread.run();
+            },
+            |pool| {
+                pool.install(|| {
+                    tree(8, &|| {
+                        strangers.fetch_add(usize::from(!GIVEN.get()), Ordering::Relaxed);
+                        thread::yield_now();
+                    });
+                });
+            },
+        )
+        .expect("threads");
+    assert_eq!(strangers.into_inner(), 0);
+}
+
+/// A thread whose start fails is an error, and those before it end.
+#[test]
+fn a_thread_that_does_not_start_is_an_error() {
+    let mut threads = Vec::new();
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(4)
+        .spawn_handler(|builder| {
+            if builder.index() == 2 {
+                return Err(io::Error::other("no more"));
+            }
+            threads.push(thread::spawn(|| builder.run()));
+            Ok(())
+        })
+        .build();
+    assert_eq!(pool.expect_err("the third fails").to_string(), "no more");
+    assert_eq!(threads.len(), 2);
+    for thread in threads {
+        thread.join().expect("it ends");
+    }
+}
+
+/// The calling thread runs closures while it waits, and leaves the pool when it drops it.
+#[test]
+fn the_current_thread_is_the_first() {
+    for threads in [1, 2] {
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .use_current_thread()
+            .build()
+            .expect("a thread of no pool");
+        assert_eq!(current_thread_index(), Some(0));
+        let sum = AtomicUsize::new(0);
+        let ids = Mutex::new(HashSet::new());
+        pool.install(|| {
+            tree(6, &|| {
+                sum.fetch_add(1, Ordering::Relaxed);
+                ids.lock().expect("no panic").insert(thread::current().id());
+            });
+        });
+        assert_eq!(sum.into_inner(), 64);
+        assert!(ids.lock().expect("no panic").contains(&thread::current().id()));
+        let (send, receive) = mpsc::channel();
+        pool.spawn(move || send.send(7).expect("the test waits"));
+        drop(pool);
+        // What was spawned runs, although its thread has left.
+        assert_eq!(receive.recv_timeout(Duration::from_secs(60)), Ok(7));
+        assert_eq!(current_thread_index(), None);
+    }
+}
+
+/// In a task of a Warpweft runtime everything stays on its workers.
+#[test]
+fn a_runtimes_task_is_in_a_pool() {
+    let runtime = warpweft::Runtime::builder()
+        .workers(2)
+        .name("mine")
+        .build()
+        .expect("workers");
+    let names = runtime
+        .install(|_| {
+            let names = Mutex::new(HashSet::new());
+            let note = || {
+                let name = thread::current().name().map(str::to_owned);
+                names.lock().expect("no panic").insert(name.expect("a name"));
+            };
+            tree(5, &note);
+            scope(|scope| scope.spawn(|_| note()));
+            rayon_core::broadcast(|_| note());
+            assert!(rayon_core::current_num_threads() >= 2);
+            names.into_inner().expect("no panic")
+        })
+        .expect("it is open");
+    assert!(names.iter().all(|name| name.starts_with("mine-")), "{names:?}");
+}

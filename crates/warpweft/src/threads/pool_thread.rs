@@ -1,0 +1,300 @@
+//! What a program decides about the threads of a pool: their names, what runs as they start and end, and how
+//! they are started.
+
+use super::pool_ref::PoolRef;
+use super::thread_handle::ThreadHandle;
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use warpweft_platform::sync::{Condvar, Mutex};
+use warpweft_platform::thread::{JoinHandle, spawn_named};
+
+/// Is called with a worker's number.
+pub(crate) type Hook = dyn Fn(usize) + Send + Sync;
+/// Starts a thread.
+pub(crate) type Starter = dyn Fn(PoolThread) -> io::Result<()> + Send + Sync;
+
+/// The functions that the program has set.
+#[derive(Clone, Default)]
+pub(crate) struct ThreadHooks {
+    pub(crate) on_start: Option<Arc<Hook>>,
+    pub(crate) on_stop: Option<Arc<Hook>>,
+    pub(crate) name: Option<Arc<dyn Fn(usize) -> String + Send + Sync>>,
+    pub(crate) starter: Option<Arc<Starter>>,
+}
+
+impl fmt::Debug for ThreadHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadHooks").finish_non_exhaustive()
+    }
+}
+
+impl ThreadHooks {
+    /// Tells the program that a thread has started, with that worker.
+    pub(crate) fn on_start(&self, worker: usize) {
+        call(self.on_start.as_deref(), worker);
+    }
+
+    /// Tells the program that a thread is about to end, which had that worker first.
+    pub(crate) fn on_stop(&self, worker: usize) {
+        call(self.on_stop.as_deref(), worker);
+    }
+}
+
+fn call(hook: Option<&Hook>, worker: usize) {
+    if let Some(hook) = hook {
+        // Unwind: the panic hook has reported the panic, and the thread is needed.
+        let _ = catch_unwind(AssertUnwindSafe(|| hook(worker)));
+    }
+}
+
+/// A thread of a pool that has not been started: see
+/// [`Builder::start_threads`](crate::Builder::start_threads).
+///
+/// If it is dropped without having run, its pool closes.
+pub struct PoolThread {
+    name: String,
+    stack_bytes: Option<usize>,
+    number: usize,
+    body: Option<Body>,
+}
+
+impl PoolThread {
+    pub(crate) fn new(
+        name: String,
+        stack_bytes: Option<usize>,
+        pool: &Arc<dyn PoolRef>,
+        handle: &Arc<ThreadHandle>,
+    ) -> Self {
+        Self {
+            name,
+            stack_bytes,
+            number: handle.number(),
+            body: Some(Body {
+                pool: Arc::clone(pool),
+                handle: Arc::clone(handle),
+                ended: Ended::default(),
+            }),
+        }
+    }
+
+    /// Returns the number of the thread among those that its pool has started. The first ones have the
+    /// numbers of the workers that they carry first.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Returns the name that the thread should have.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the size in bytes that its stack should have; `None` is the system's default.
+    #[must_use]
+    pub fn stack_size(&self) -> Option<usize> {
+        self.stack_bytes
+    }
+
+    /// Runs tasks on the calling thread until the pool needs it no more: mostly until it has closed.
+    pub fn run(mut self) {
+        self.body.take().into_iter().for_each(Body::run);
+    }
+
+    /// Makes the calling thread the thread: it carries its worker, as in a task, until the result is dropped.
+    /// It runs other tasks only while it waits. When the result is dropped, another thread continues the
+    /// worker; if none can be started, the pool closes.
+    ///
+    /// # Panics
+    ///
+    /// If the calling thread belongs to a pool.
+    ///
+    /// ```
+    /// use std::sync::Mutex;
+    /// use std::sync::mpsc;
+    /// use warpweft::{Pool, Runtime};
+    ///
+    /// let (send, threads) = mpsc::channel();
+    /// let send = Mutex::new(send);
+    /// let runtime = Runtime::builder()
+    ///     .workers(1)
+    ///     .start_threads(move |thread| {
+    ///         let send = send.lock().map_err(|_| std::io::ErrorKind::Other)?;
+    ///         send.send(thread).map_err(std::io::Error::other)
+    ///     })
+    ///     .build()?;
+    /// let thread = threads.recv()?;
+    /// // From now on the function starts no more threads.
+    /// drop(threads);
+    /// let entered = thread.enter();
+    /// assert_eq!(Pool::current_worker(), Some(0));
+    /// // This thread runs it while it waits.
+    /// assert_eq!(runtime.spawn_job(Pool::current_worker).wait()?, Some(0));
+    /// drop(entered);
+    /// assert_eq!(Pool::current_worker(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn enter(mut self) -> EnteredThread {
+        let body = self.body.take();
+        let entered = body.as_ref().is_some_and(|body| body.pool.is_entered());
+        assert!(!entered, "the calling thread belongs to a pool already");
+        EnteredThread {
+            leave: body.map(Body::enter),
+        }
+    }
+
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no more threads.
+    pub(crate) fn spawn(mut self) -> io::Result<ThreadEnd> {
+        let body = self.body.take();
+        let run = move || body.into_iter().for_each(Body::run);
+        spawn_named(&self.name, self.stack_bytes, run).map(ThreadEnd::Join)
+    }
+
+    /// Returns what is set when the thread is done.
+    pub(crate) fn ended(&self) -> Ended {
+        self.body
+            .as_ref()
+            .map(|body| Ended::clone(&body.ended))
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for PoolThread {
+    fn drop(&mut self) {
+        if let Some(body) = self.body.take()
+            && body.ended.is_relied_on()
+        {
+            // The pool has given it a worker, which would be missed. If the pool closes, that one just
+            // leaves.
+            body.pool.close();
+            body.enter()();
+        }
+    }
+}
+
+impl fmt::Debug for PoolThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoolThread")
+            .field("name", &self.name)
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The calling thread as a thread of a pool: see [`PoolThread::enter`].
+#[must_use = "the thread leaves the pool when this is dropped"]
+pub struct EnteredThread {
+    /// Not `Send`: the thread itself must leave.
+    leave: Option<Box<dyn FnOnce()>>,
+}
+
+impl Drop for EnteredThread {
+    fn drop(&mut self) {
+        self.leave.take().into_iter().for_each(|leave| leave());
+    }
+}
+
+impl fmt::Debug for EnteredThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EnteredThread").finish_non_exhaustive()
+    }
+}
+
+/// What the thread runs.
+struct Body {
+    pool: Arc<dyn PoolRef>,
+    handle: Arc<ThreadHandle>,
+    ended: Ended,
+}
+
+impl Body {
+    fn run(self) {
+        let Self { pool, handle, ended } = self;
+        handle.set_os_thread();
+        pool.run_thread(handle);
+        ended.set(Stage::Over);
+    }
+
+    fn enter(self) -> Box<dyn FnOnce()> {
+        let Self { pool, handle, ended } = self;
+        handle.set_os_thread();
+        let leave = pool.enter_thread(handle);
+        Box::new(move || {
+            leave();
+            ended.set(Stage::Over);
+        })
+    }
+}
+
+/// How far a thread is that the program starts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    New,
+    /// It was dropped before the pool relied on it.
+    Refused,
+    /// The pool gives it a worker.
+    ReliedOn,
+    /// It is done with its pool.
+    Over,
+}
+
+/// The stage of such a thread, and those that wait for its end.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ended(Arc<(Mutex<Stage>, Condvar)>);
+
+impl Ended {
+    fn set(&self, stage: Stage) {
+        *self.0.0.lock() = stage;
+        self.0.1.notify_all();
+    }
+
+    /// Notes that the thread will be given a worker. Returns false if it was dropped.
+    pub(crate) fn rely(&self) -> bool {
+        let mut stage = self.0.0.lock();
+        if *stage == Stage::New {
+            *stage = Stage::ReliedOn;
+        }
+        *stage != Stage::Refused
+    }
+
+    /// Returns true if the pool relies on the thread; else it is refused from now on.
+    fn is_relied_on(&self) -> bool {
+        let mut stage = self.0.0.lock();
+        if *stage == Stage::New {
+            *stage = Stage::Refused;
+        }
+        *stage == Stage::ReliedOn
+    }
+
+    fn wait(&self) {
+        let mut stage = self.0.0.lock();
+        while *stage != Stage::Over {
+            stage = self.0.1.wait(stage);
+        }
+    }
+}
+
+/// How the end of a thread is waited for.
+#[derive(Debug)]
+pub(crate) enum ThreadEnd {
+    Join(JoinHandle<()>),
+    /// The program started it, and it says when it is done.
+    Told(Ended),
+}
+
+impl ThreadEnd {
+    pub(crate) fn wait(self) {
+        match self {
+            // A thread of a pool catches every panic, so its result says nothing.
+            Self::Join(thread) => drop(thread.join()),
+            Self::Told(ended) => ended.wait(),
+        }
+    }
+}

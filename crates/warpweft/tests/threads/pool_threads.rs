@@ -1,0 +1,246 @@
+//! What a program decides about a pool's threads: names, hooks, and how they are started.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "outside the checkers the system's own threads and locks are what is tested"
+)]
+
+use crate::eventually::eventually;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use warpweft::policy::Count;
+use warpweft::{
+    BuildError, JoinError, Pool, PoolThread, Runtime, TaskBuilder, block_on, spawn_job, yield_now,
+};
+
+/// A function that sends the threads that it should start, as long as `accepts` is true.
+fn collect(
+    accepts: &Arc<AtomicBool>,
+) -> (
+    impl Fn(PoolThread) -> io::Result<()> + Send + Sync + use<>,
+    mpsc::Receiver<PoolThread>,
+) {
+    let (send, threads) = mpsc::channel();
+    let (send, accepts) = (Mutex::new(send), Arc::clone(accepts));
+    let collect = move |thread| {
+        let send = send.lock().map_err(|_| io::Error::other("poisoned"))?;
+        if !accepts.load(Ordering::SeqCst) {
+            return Err(io::Error::other("no more"));
+        }
+        send.send(thread)
+            .map_err(|_| io::Error::other("nobody starts threads"))
+    };
+    (collect, threads)
+}
+
+#[test]
+fn each_thread_calls_its_hooks_once() {
+    for workers in [1, 2, 5] {
+        let calls: [Arc<Mutex<Vec<usize>>>; 2] = Default::default();
+        let note = |which: usize| {
+            let calls = Arc::clone(&calls[which]);
+            move |worker| calls.lock().expect("no panic").push(worker)
+        };
+        let runtime = Runtime::builder()
+            .workers(workers)
+            .stuck_after(None)
+            .thread_name(|number| format!("thread {number}"))
+            .on_thread_start(note(0))
+            .on_thread_stop(note(1))
+            .build();
+        let runtime = runtime.expect("workers");
+        let names = runtime.broadcast(|_| thread::current().name().map(str::to_owned));
+        let mut names = names.expect("it is open");
+        names.sort();
+        let expected: Vec<_> = (0..workers).map(|n| Some(format!("thread {n}"))).collect();
+        assert_eq!(names, expected);
+        drop(runtime);
+        for calls in calls {
+            let mut calls = std::mem::take(&mut *calls.lock().expect("no panic"));
+            calls.sort_unstable();
+            assert_eq!(calls, (0..workers).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn a_hook_that_panics_costs_nothing() {
+    let runtime = Runtime::builder()
+        .workers(2)
+        .on_thread_start(|_| panic!("a hook panics"))
+        .on_thread_stop(|_| panic!("a hook panics"))
+        .build();
+    let runtime = runtime.expect("workers");
+    assert_eq!(runtime.spawn_job(|| 7).wait().expect("no panic"), 7);
+}
+
+#[test]
+fn the_program_starts_the_threads() {
+    let started = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&started);
+    let runtime = Runtime::builder()
+        .workers(3)
+        .start_threads(move |thread| {
+            count.fetch_add(1, Ordering::SeqCst);
+            let name = format!("own {}", thread.name());
+            thread::Builder::new()
+                .name(name)
+                .spawn(move || thread.run())
+                .map(drop)
+        })
+        .build();
+    let runtime = runtime.expect("workers");
+    let names = runtime.broadcast(|_| thread::current().name().map(str::to_owned));
+    for name in names.expect("it is open") {
+        assert!(name.expect("a name").starts_with("own warpweft-"));
+    }
+    // A frame that waits needs a thread more.
+    let waited = runtime.spawn_job(|| spawn_job(|| 7).wait().expect("no panic"));
+    assert_eq!(waited.wait().expect("no panic"), 7);
+    assert!(started.load(Ordering::SeqCst) >= 3);
+}
+
+/// The frame keeps its worker, and others run on its stack.
+#[test]
+fn a_frame_waits_although_no_thread_is_to_be_had() {
+    let (collect, threads) = collect(&Arc::new(AtomicBool::new(true)));
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(None)
+        .start_threads(collect)
+        .build();
+    let runtime = runtime.expect("a worker");
+    let thread = threads.recv().expect("one thread");
+    drop(threads);
+    let thread = thread::spawn(move || thread.run());
+    let waited = runtime.spawn_job(|| spawn_job(|| 7).wait().expect("no panic"));
+    assert_eq!(waited.wait().expect("no panic"), 7);
+    assert!(runtime.counters().total().get(Count::Stacked) > 0);
+    drop(runtime);
+    thread.join().expect("no panic");
+}
+
+#[test]
+fn a_thread_that_is_refused_is_an_error() {
+    let started = Arc::new(AtomicUsize::new(0));
+    for drops in [false, true] {
+        let started = Arc::clone(&started);
+        let error = Runtime::builder()
+            .workers(3)
+            .start_threads(move |thread| match thread.number() {
+                2 if drops => {
+                    drop(thread);
+                    Ok(())
+                }
+                2 => Err(io::Error::other("no more")),
+                _ => {
+                    started.fetch_add(1, Ordering::SeqCst);
+                    thread::Builder::new().spawn(move || thread.run()).map(drop)
+                }
+            })
+            .build();
+        match error {
+            Err(BuildError::Thread { worker, source, .. }) => {
+                assert_eq!(worker, 2);
+                let text = if drops { "has dropped this one" } else { "no more" };
+                assert!(source.to_string().contains(text), "{source}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(started.load(Ordering::SeqCst), 4);
+}
+
+/// A pool that relies on a thread that never comes closes, instead of waiting for it.
+#[test]
+fn a_thread_that_is_dropped_closes_its_pool() {
+    let (collect, threads) = collect(&Arc::new(AtomicBool::new(true)));
+    let runtime = Runtime::builder().workers(2).start_threads(collect).build();
+    let runtime = runtime.expect("workers");
+    let first = threads.recv().expect("two threads");
+    let running = thread::spawn(move || first.run());
+    drop(threads.recv().expect("two threads"));
+    running.join().expect("it ends");
+    assert!(matches!(runtime.spawn_job(|| 7).wait(), Err(JoinError::Shutdown)));
+}
+
+/// A thread carries a worker outside of any task: it waits as in one, and leaves when it is told to.
+#[test]
+fn a_thread_enters_a_pool_and_leaves_it() {
+    for workers in [1, 2] {
+        let accepts = Arc::new(AtomicBool::new(true));
+        let (collect, threads) = collect(&accepts);
+        let runtime = Runtime::builder()
+            .workers(workers)
+            .stuck_after(None)
+            .start_threads(collect)
+            .build();
+        let runtime = runtime.expect("workers");
+        let entered = threads.recv().expect("a thread for each worker").enter();
+        let others: Vec<_> = (1..workers)
+            .map(|_| threads.recv().expect("a thread for each worker"))
+            .map(|other| thread::spawn(move || other.run()))
+            .collect();
+        accepts.store(false, Ordering::SeqCst);
+        assert_eq!(Pool::current_worker(), Some(0));
+        assert_eq!(
+            runtime.install(|cx| cx.join(|_| 1, |_| 2)).expect("it is open"),
+            (1, 2)
+        );
+        block_on(async { yield_now().await });
+        let jobs: Vec<_> = (0..100).map(|n| spawn_job(move || n)).collect();
+        let sum: usize = jobs.into_iter().map(|job| job.wait().expect("no panic")).sum();
+        assert_eq!(sum, 4950);
+        accepts.store(true, Ordering::SeqCst);
+        let successor = thread::spawn(move || threads.recv().map(PoolThread::run));
+        let late = spawn_job(|| 7);
+        drop(entered);
+        assert_eq!(Pool::current_worker(), None);
+        assert_eq!(late.wait().expect("another thread has the worker"), 7);
+        drop(runtime);
+        others
+            .into_iter()
+            .for_each(|other| other.join().expect("no panic"));
+        assert!(successor.join().is_ok());
+    }
+}
+
+#[test]
+fn a_pinned_job_runs_where_it_is_told() {
+    let runtime = Runtime::builder()
+        .workers(3)
+        .stuck_after(None)
+        .build()
+        .expect("workers");
+    for worker in 0..3 {
+        let job = TaskBuilder::new()
+            .on(&runtime)
+            .spawn_pinned(worker, Pool::current_worker);
+        assert_eq!(job.wait().expect("no panic"), Some(worker));
+    }
+    runtime
+        .install(|cx| {
+            let count = AtomicUsize::new(0);
+            cx.scope(|scope| {
+                for worker in 0..3 {
+                    let count = &count;
+                    scope.spawn_pinned(worker, move |_| {
+                        assert_eq!(Pool::current_worker(), Some(worker));
+                        count.fetch_add(1, Ordering::SeqCst);
+                    });
+                }
+            });
+            assert_eq!(count.into_inner(), 3);
+        })
+        .expect("it is open");
+    eventually("all are done", || runtime.idle_workers().1 > 0);
+}
+
+#[test]
+#[should_panic(expected = "there is no worker 3 in pool `warpweft`: its workers are 0 to 2")]
+fn a_job_for_no_worker_is_an_error() {
+    let runtime = Runtime::builder().workers(3).build().expect("workers");
+    TaskBuilder::new().on(&runtime).spawn_pinned(3, || ()).detach();
+}
