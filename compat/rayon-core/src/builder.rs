@@ -213,7 +213,9 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
             .stuck_after(None)
             .policy(Stealing::with_order(StackOrder).steal(Amount::One))
             .on_thread_start(move |index| {
-                set_current(registry.as_ptr());
+                // The pool may be dropped already: then no closure comes any more.
+                let registry = registry.upgrade();
+                set_current(registry.as_ref().map_or(ptr::null(), Arc::as_ptr));
                 handle(on_start.as_ref(), index, &panics);
             })
             .on_thread_stop(move |index| {

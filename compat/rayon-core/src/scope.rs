@@ -149,23 +149,15 @@ impl Jobs {
     }
 }
 
-/// A job of such a scope. It counts as ended when it is dropped.
-struct Counted(Arc<Jobs>);
-
-impl Counted {
-    fn new(jobs: &Arc<Jobs>) -> Self {
-        // Ordering: Relaxed: the scope is open, because a job or its frame spawns this one.
-        jobs.running.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(jobs))
-    }
-
-    fn run(self, body: impl FnOnce()) {
-        // Unwind: the panic continues in the scope's frame.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
-            lock(&self.0.panic).get_or_insert(panic);
-        }
-    }
+/// A job of such a scope. It counts as ended when it has run or is dropped. The order of the fields drops
+/// what the job borrows before that.
+struct Job<F> {
+    body: F,
+    counted: Counted,
 }
+
+/// One job that the frame waits for, until this is dropped.
+struct Counted(Arc<Jobs>);
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -173,18 +165,33 @@ impl Drop for Counted {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl<F: FnOnce() + Send> Job<F> {
+    /// Makes a job that a pool may have.
+    fn boxed<'scope>(jobs: &Arc<Jobs>, body: F) -> Box<dyn FnOnce() + Send>
+    where
+        F: 'scope,
+    {
+        // Ordering: Relaxed: the scope is open, because a job or its frame spawns this one.
+        jobs.running.fetch_add(1, Ordering::Relaxed);
+        let counted = Counted(Arc::clone(jobs));
+        let job = Self { body, counted };
+        let job: Box<dyn FnOnce() + Send + 'scope> = Box::new(move || job.run());
+        // SAFETY: only the lifetime changes. The frame of the scope waits until `counted` is dropped, and
+        // what is borrowed is dropped before that.
+        unsafe { mem::transmute::<Box<dyn FnOnce() + Send + 'scope>, Box<dyn FnOnce() + Send>>(job) }
+    }
+
+    fn run(self) {
+        let Self { body, counted } = self;
+        // Unwind: the panic continues in the scope's frame.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
+            lock(&counted.0.panic).get_or_insert(panic);
+        }
+    }
 }
 
-/// Lets a closure be `'static` for a pool.
-///
-/// # Safety
-///
-/// It is run or dropped before `'a` ends.
-unsafe fn unbound<'a>(job: Box<dyn FnOnce() + Send + 'a>) -> Box<dyn FnOnce() + Send> {
-    // SAFETY: only the lifetime changes.
-    unsafe { mem::transmute::<Box<dyn FnOnce() + Send + 'a>, Box<dyn FnOnce() + Send>>(job) }
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<'scope> Scope<'scope> {
@@ -211,10 +218,8 @@ impl<'scope> Scope<'scope> {
         match &self.place {
             Place::OnStack(scope) => scope.spawn(move |scope| body(&Self::on_stack(scope))),
             Place::InPlace(jobs) => {
-                let (counted, inner) = (Counted::new(jobs), Self::new(self.place.clone()));
-                let job: Box<dyn FnOnce() + Send + 'scope> = Box::new(move || counted.run(|| body(&inner)));
-                // SAFETY: the scope's frame waits until the job is run or dropped.
-                let job = unsafe { unbound(job) };
+                let inner = Self::new(self.place.clone());
+                let job = Job::boxed(jobs, move || body(&inner));
                 TaskBuilder::new().on_pool(&jobs.pool).spawn_detached(job);
             }
         }
@@ -246,13 +251,10 @@ impl<'scope> Scope<'scope> {
             Place::InPlace(jobs) => {
                 let threads = jobs.pool.workers();
                 for index in 0..threads {
-                    let (counted, inner) = (Counted::new(jobs), Self::new(self.place.clone()));
-                    let body = body.clone();
-                    let job: Box<dyn FnOnce() + Send + 'scope> = Box::new(move || {
-                        counted.run(|| body(&inner, BroadcastContext::new(index, threads)));
+                    let (inner, body) = (Self::new(self.place.clone()), body.clone());
+                    let job = Job::boxed(jobs, move || {
+                        body(&inner, BroadcastContext::new(index, threads));
                     });
-                    // SAFETY: the scope's frame waits until the job is run or dropped.
-                    let job = unsafe { unbound(job) };
                     TaskBuilder::new()
                         .on_pool(&jobs.pool)
                         .spawn_pinned(index, job)

@@ -3,6 +3,7 @@
 use crate::global::with_target;
 use crate::registry::{OnPanic, Registry, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use warpweft::{Pool, TaskBuilder};
 
 /// Puts a closure into the queue of the calling thread; on a thread of no pool, into the global pool. The
@@ -56,8 +57,22 @@ pub(crate) fn guarded(
     target: &Target<'_>,
     func: impl FnOnce() + Send + 'static,
 ) -> impl FnOnce() + Send + 'static {
-    let registry = target.registry.map(Registry::share);
-    move || {
+    let guarded = Guarded {
+        func,
+        registry: target.registry.map(Registry::share),
+    };
+    move || guarded.run()
+}
+
+/// The order of the fields drops the closure before its share of the pool.
+struct Guarded<F> {
+    func: F,
+    registry: Option<Arc<Registry>>,
+}
+
+impl<F: FnOnce()> Guarded<F> {
+    fn run(self) {
+        let Self { func, registry } = self;
         // Unwind: the panic is handled here.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(func)) {
             match &registry {

@@ -14,8 +14,9 @@ pub use std::thread::panicking;
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 use crate::process::Between;
 use crate::thread_word;
+use std::any::Any;
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 // Not the checkers' atomics: a model does not run out of threads.
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -78,6 +79,20 @@ pub fn spawn_named<T: Send + 'static>(
             let _ends = Ends;
             body()
         })
+    }
+}
+
+/// Keeps a value until the calling thread ends. If it is about to end, the value is dropped at once. Under the
+/// checkers, whose threads come back, the value is never dropped.
+pub fn keep_until_exit(value: Box<dyn Any>) {
+    #[cfg(any(warpweft_loom, warpweft_shuttle))]
+    std::mem::forget(value);
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+    {
+        std::thread_local!(static KEPT: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) });
+        let mut value = Some(value);
+        // An error: the thread ends.
+        let _ = KEPT.try_with(|kept| kept.borrow_mut().extend(value.take()));
     }
 }
 

@@ -36,6 +36,7 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
+use warpweft_platform::thread::keep_until_exit;
 use warpweft_platform::{CachePadded, thread_word};
 use warpweft_policy::{Clock, Count, Cx, Policy};
 use warpweft_queue::Locked;
@@ -330,15 +331,16 @@ impl<P: Policy> PoolRef for Pool<P> {
     fn enter_thread(self: Arc<Self>, thread: Arc<ThreadHandle>) -> Box<dyn FnOnce()> {
         let pool: Arc<dyn DynPool> = Arc::clone(&self) as _;
         let fibers = Box::new(ThreadFibers::new(pool, Arc::clone(&thread), &BLOCKING_HOOKS));
-        // SAFETY: the fibers belong to this thread, and outlive the context: both are dropped below.
+        // SAFETY: the fibers belong to this thread, and outlive the context: they are kept below.
         let context = Box::new(unsafe { StackContext::new(NonNull::from(&*fibers), std::ptr::null()) });
         let occupied = context.occupy();
         enter(&*self, &context);
         Box::new(move || {
             exit(&self, &context);
             drop(occupied);
-            drop(context);
-            drop(fibers);
+            // Frames of this thread may still refer to them: nothing keeps a program from leaving the pool inside
+            // of a fork. The context is dropped first.
+            keep_until_exit(Box::new((context, fibers)));
             self.core.threads.retire(&thread);
         })
     }

@@ -6,13 +6,15 @@
 )]
 
 use crate::eventually::eventually;
+use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use warpweft::policy::Count;
 use warpweft::{
-    BuildError, JoinError, Pool, PoolThread, Runtime, TaskBuilder, block_on, spawn_job, yield_now,
+    BuildError, EnteredThread, JoinError, Pool, PoolThread, Runtime, TaskBuilder, block_on, spawn_job,
+    yield_now,
 };
 
 /// A function that sends the threads that it should start, as long as `accepts` is true.
@@ -205,6 +207,37 @@ fn a_thread_enters_a_pool_and_leaves_it() {
             .for_each(|other| other.join().expect("no panic"));
         assert!(successor.join().is_ok());
     }
+}
+
+/// Nothing keeps a program from leaving inside of a fork: what the frames below need is still there.
+#[test]
+fn a_thread_leaves_a_pool_inside_of_a_fork() {
+    thread_local!(static ENTERED: Cell<Option<EnteredThread>> = const { Cell::new(None) });
+    let (collect, threads) = collect(&Arc::new(AtomicBool::new(true)));
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(None)
+        .start_threads(collect)
+        .build();
+    let runtime = runtime.expect("a worker");
+    ENTERED.set(Some(threads.recv().expect("one thread").enter()));
+    let successor = thread::spawn(move || threads.recv().map(PoolThread::run));
+    let sum = runtime.install(|cx| {
+        let (first, second) = cx.join(
+            |cx| {
+                drop(ENTERED.take());
+                let (first, second) = cx.join(|_| 1, |_| 2);
+                first + second
+            },
+            |_| 4,
+        );
+        first + second
+    });
+    assert_eq!(sum.expect("it is open"), 7);
+    assert_eq!(Pool::current_worker(), None);
+    assert_eq!(runtime.spawn_job(|| 7).wait().expect("the successor runs it"), 7);
+    drop(runtime);
+    assert!(successor.join().is_ok());
 }
 
 #[test]
