@@ -85,7 +85,6 @@ impl Registry {
     pub(crate) fn pool(&self) -> &Pool {
         match self.runtime.get() {
             Some(runtime) => runtime.first(),
-            // A start handler may have come first.
             None => unreachable!("closures run when the pool is built"),
         }
     }
