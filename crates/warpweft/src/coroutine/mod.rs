@@ -21,20 +21,20 @@ pub(crate) mod memory;
     path = "no_overflow.rs"
 )]
 pub(crate) mod overflow;
+pub(crate) mod stack;
 #[cfg_attr(
     not(all(unix, not(any(warpweft_loom, warpweft_shuttle)))),
     path = "on_thread.rs"
 )]
 #[cfg_attr(
     all(
-        target_os = "linux",
-        target_arch = "x86_64",
-        not(any(warpweft_loom, warpweft_shuttle, warpweft_corosensei))
+        unix,
+        not(any(warpweft_loom, warpweft_shuttle)),
+        any(not(target_os = "linux"), not(target_arch = "x86_64"), warpweft_corosensei)
     ),
-    path = "switch.rs"
+    path = "portable.rs"
 )]
-pub(crate) mod portable;
-pub(crate) mod stack;
+pub(crate) mod switch;
 
 /// The command with which a suspended stack is resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,8 +19,8 @@
 use super::Discontinued;
 use crate::coroutine::Input;
 use crate::coroutine::overflow::Label;
-use crate::coroutine::portable::{RawCoroutine, Switch};
 use crate::coroutine::stack::{Claim, Reserved};
+use crate::coroutine::switch::{RawCoroutine, Switch};
 use crate::execution::bodies;
 use crate::execution::body_link::{self, BodyLink};
 use crate::execution::stack_context::{self, StackContext};
