@@ -6,8 +6,8 @@
 //! | `portable` | a coroutine elsewhere, by the crate `corosensei` |
 //! | `on_thread` | a coroutine on a thread of the system: what the model checkers and other systems get |
 //! | `stack` | the stacks of a pool: how many there may be, which are free |
-//!  `memory`, `no_memory` | mapped memory with a guard page; its substitute without a memory manager |
-//!  `overflow`, `no_overflow` | the report of a stack overflow; nothing where it cannot be detected |
+//! | `memory`, `no_memory` | mapped memory with a guard page; its substitute without a memory manager |
+//! | `overflow`, `no_overflow` | the report of a stack overflow; nothing where it cannot be detected |
 //!
 //! Nothing here depends on pools, workers or tasks.
 

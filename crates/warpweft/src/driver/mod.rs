@@ -2,8 +2,8 @@
 //!
 //! | file | job |
 //! |---|---|
-//!  `core` | the driver: one poller, its sources and its timers; the thread that polls takes a turn |
-//!  `owner` | when a pool's driver is made, which thread polls, and its end |
+//! | `core` | the driver: one poller, its sources and its timers; the thread that polls takes a turn |
+//! | `owner` | when a pool's driver is made, which thread polls, and its end |
 //! | `standby` | the thread that sleeps in the poller while all workers compute |
 //! | `poller`, `epoll`, `on_thread` | the system's poller: portable, on Linux, and for the model checkers |
 //! | `source`, `sources` | what waits for one socket; all sockets |

@@ -92,7 +92,7 @@ struct Entry {
     next: u32,
     generation: u32,
     /// `(set * LEVELS + level) * SLOTS + slot`.
-    fibers: u32,
+    list: u32,
 }
 
 impl Level {
@@ -320,15 +320,12 @@ impl Wheel {
         entry.previous = NONE;
         entry.next = next;
         // Below 1024.
-        entry.fibers = ((which * LEVELS + level) * SLOTS + digit) as u32;
+        entry.list = ((which * LEVELS + level) * SLOTS + digit) as u32;
     }
 
     fn unlink(&mut self, index: u32) {
         let Entry {
-            previous,
-            next,
-            fibers,
-            ..
+            previous, next, list, ..
         } = self.entries[index as usize];
         if next != NONE {
             self.entries[next as usize].previous = previous;
@@ -337,7 +334,7 @@ impl Wheel {
             self.entries[previous as usize].next = next;
             return;
         }
-        let (level, digit) = (fibers as usize / SLOTS, fibers as usize % SLOTS);
+        let (level, digit) = (list as usize / SLOTS, list as usize % SLOTS);
         let level = &mut self.sets[level / LEVELS][level % LEVELS];
         let slot = &mut level.slots[digit];
         slot.head = next;
@@ -374,7 +371,7 @@ impl Wheel {
             previous: NONE,
             next: NONE,
             generation: 0,
-            fibers: 0,
+            list: 0,
         });
         index
     }

@@ -6,14 +6,14 @@
 //! | `fiber` | one fiber: its stack, its state, how it switches away |
 //! | `fiber_start` | how a task that is a fiber begins |
 //! | `fork_cx` | the right to fork on a stack |
-//!  `thread_fibers` | the fibers of one thread: those that are ready, and which is next |
+//! | `thread_fibers` | the fibers of one thread: those that are ready, and which is next |
 //! | `fiber_waker` | what wakes a fiber |
 //! | `listen` | how a fiber waits for a future |
 //! | `wait` | how a stack waits: a fiber switches, a thread gives its worker away |
 //! | `bodies`, `body_link` | the handled bodies that run on this thread |
-//!  `blocking` | closures that may block: another thread takes the worker over |
+//! | `blocking` | closures that may block: another thread takes the worker over |
 //! | `enter_guard` | a thread enters a pool without being one of its threads |
-//!  `spawn_local` | fibers that start on the thread of the fiber that spawns them |
+//! | `spawn_local` | fibers that start on the thread of the fiber that spawns them |
 //! | `forked` | a thread of a pool in a child made by `fork()` |
 //! | `worker_claim` | a thread without a worker whose fiber is ready claims one |
 //!

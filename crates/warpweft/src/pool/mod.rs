@@ -9,7 +9,7 @@
 //! | `lifecycle` | open, closing, closed |
 //! | `owned_tasks` | the tasks that sleep |
 //! | `ledger` | for how long a pool's memory stays if its policy keeps tasks |
-//!  `transfer_request` | a task's request to continue in another pool |
+//! | `transfer_request` | a task's request to continue in another pool |
 
 pub(crate) mod core;
 pub(crate) mod current;

@@ -5,12 +5,12 @@
 //! | `pool` | what the workers of one policy share; pushes from outside |
 //! | `pool/ending` | the end of a pool |
 //! | `worker` | a worker's half of the policy, and the step of a task |
-//!  `worker_loop` | the main function of a thread: the loop |
-//!  `poll_interval` | when a busy worker looks for overdue tasks, sockets and timers |
+//! | `worker_loop` | the main function of a thread: the loop |
+//! | `poll_interval` | when a busy worker looks for overdue tasks, sockets and timers |
 //! | `schedule` | where a runnable task goes |
 //! | `search` | where a worker without tasks looks for some |
 //! | `watch` | the tick of the monitor |
-//!  `transfer` | a task continues in another pool |
+//! | `transfer` | a task continues in another pool |
 //! | `evict` | cancelled tasks leave their queues |
 //!
 //! Everything here is generic over the policy, so that pushes and steals are direct calls. What is not

@@ -97,7 +97,7 @@ impl std::error::Error for PinError {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// For each worker the CPUs that it may use, all at the same place.
-    all_fibers: Vec<Vec<usize>>,
+    cpus: Vec<Vec<usize>>,
     places: Vec<Place>,
     /// All CPUs that the process may use.
     allowed: Vec<usize>,
@@ -107,7 +107,7 @@ impl Plan {
     /// Returns the CPUs of a worker. A compensating worker may run anywhere, because the stuck thread
     /// occupies its own CPU.
     pub(crate) fn cpus(&self, worker: usize) -> &[usize] {
-        self.all_fibers.get(worker).unwrap_or(&self.allowed)
+        self.cpus.get(worker).unwrap_or(&self.allowed)
     }
 
     /// Returns all CPUs that the process may use.
@@ -133,7 +133,7 @@ impl Pin {
     /// Plans the CPUs of `workers` workers. Returns `None` if they may run anywhere.
     pub(crate) fn plan(&self, workers: usize, topology: &Topology) -> Result<Option<Plan>, PinError> {
         let allowed: Vec<_> = topology.cpus().iter().map(|cpu| cpu.number).collect();
-        let mut all_fibers = match self {
+        let mut cpus = match self {
             Self::Off => return Ok(None),
             Self::PhysicalCores => {
                 let cores = topology.cores();
@@ -144,28 +144,28 @@ impl Pin {
                 cores
             }
             Self::Cpus(list) => {
-                let fibers = |&cpu: &usize| match topology.cpu(cpu) {
+                let known = |&cpu: &usize| match topology.cpu(cpu) {
                     Some(&cpu) => Ok(vec![cpu]),
                     None => Err(PinError::Forbidden {
                         cpu,
                         allowed: allowed.clone(),
                     }),
                 };
-                let all_fibers = list.iter().map(fibers).collect::<Result<Vec<_>, _>>()?;
-                if workers > all_fibers.len() {
-                    let cpus = all_fibers.len();
+                let cpus = list.iter().map(known).collect::<Result<Vec<_>, _>>()?;
+                if workers > cpus.len() {
+                    let cpus = cpus.len();
                     return Err(PinError::List { workers, cpus });
                 }
-                all_fibers
+                cpus
             }
         };
-        all_fibers.truncate(workers);
+        cpus.truncate(workers);
         // Check that the system can pin threads: ask for the present state.
         affinity::pin(&affinity::allowed().unwrap_or_default()).map_err(PinError::System)?;
         let numbers = |cpus: &Vec<Cpu>| cpus.iter().map(|cpu| cpu.number).collect();
         Ok(Some(Plan {
-            places: all_fibers.iter().map(|cpus| cpus[0].place).collect(),
-            all_fibers: all_fibers.iter().map(numbers).collect(),
+            places: cpus.iter().map(|cpus| cpus[0].place).collect(),
+            cpus: cpus.iter().map(numbers).collect(),
             allowed,
         }))
     }
@@ -193,7 +193,7 @@ mod tests {
         })
     }
 
-    fn all_fibers(plan: &Plan, workers: usize) -> Vec<Vec<usize>> {
+    fn cpus_of(plan: &Plan, workers: usize) -> Vec<Vec<usize>> {
         (0..workers).map(|worker| plan.cpus(worker).to_vec()).collect()
     }
 
@@ -201,10 +201,7 @@ mod tests {
     fn a_worker_has_a_core_and_no_core_has_two() {
         let plan = Pin::PhysicalCores.plan(4, &machine()).expect("4 cores");
         let plan = plan.expect("pinned");
-        assert_eq!(
-            all_fibers(&plan, 4),
-            [vec![4, 5], vec![7], vec![0, 1], vec![2, 3]]
-        );
+        assert_eq!(cpus_of(&plan, 4), [vec![4, 5], vec![7], vec![0, 1], vec![2, 3]]);
         assert_eq!(plan.places(), [2, 3, 0, 1].map(|core| Place::new(core, 0, 0)));
         assert_eq!(plan.everywhere(), [0, 1, 2, 3, 4, 5, 7]);
         let error = Pin::PhysicalCores.plan(5, &machine()).expect_err("4 cores");
@@ -217,7 +214,7 @@ mod tests {
         let pin = Pin::Cpus(vec![7, 0, 7]);
         assert_eq!(pin.workers(&machine()), 3);
         let plan = pin.plan(3, &machine()).expect("allowed").expect("pinned");
-        assert_eq!(all_fibers(&plan, 3), [[7], [0], [7]]);
+        assert_eq!(cpus_of(&plan, 3), [[7], [0], [7]]);
         let plan = pin.plan(1, &machine()).expect("allowed").expect("pinned");
         assert_eq!(plan.places().len(), 1);
         let error = pin.plan(4, &machine()).expect_err("too few");
