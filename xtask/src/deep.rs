@@ -24,7 +24,7 @@ enum Job {
     Valgrind,
     /// The hostile programs with ThreadSanitizer.
     Tsan,
-    /// rayon's own tests, on our rayon-core.
+    /// rayon's own tests and its incidents, on our rayon-core.
     Rayon,
     /// All mutants.
     Mutants,
@@ -91,7 +91,9 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         (Job::Tsan, "hostile programs with ThreadSanitizer", &|| {
             adversary::thread(repo)
         }),
-        (Job::Rayon, "rayon's own tests", &|| rayon::run(repo).map(drop)),
+        (Job::Rayon, "rayon's own tests and incidents", &|| {
+            rayon::all(repo).map(drop)
+        }),
         (Job::Mutants, "mutants", &|| {
             mutants::run(repo, &mutants).and_then(|tally| tally.verdict())
         }),

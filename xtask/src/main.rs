@@ -11,7 +11,7 @@
 //!  text       code, strings, comments   words    words that are retired
 //!  widths     lines that are too wide    tests_index  the index of the tests
 //!  adversary  hostile programs under sanitizers
-//!  rayon      rayon's tests on our rayon-core
+//!  rayon      rayon's tests and programs on our rayon-core
 //!  publish    the packages, and the oldest compiler that builds them
 //!  counts     tests that passed and failed
 //!  ci, deep   all of it, short and long
@@ -87,8 +87,9 @@ enum Command {
     Package,
     /// Check the published crates with the oldest compiler that they promise; without that toolchain, say so.
     Msrv,
-    /// Run rayon's own tests, and rayon-core's, on `compat/rayon-core`.
-    Rayon,
+    /// Run rayon's own tests and rayon-core's on `compat/rayon-core`, the programs of its incidents, and
+    /// compare programs with the original.
+    Rayon(rayon::Options),
     /// Write `docs/TESTS.md`: the tests by feature, what they test, and which mutants they find.
     TestsIndex,
     /// Count the uses of each word that `xtask/words.toml` retires, and the lines of prose that are too wide.
@@ -128,7 +129,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Size => size::run(&repo),
         Command::Package => publish::package(&repo).map(|count| println!("{count}")),
         Command::Msrv => publish::msrv(&repo).map(|outcome| println!("{outcome}")),
-        Command::Rayon => rayon::run(&repo).map(|outcome| println!("{outcome}")),
+        Command::Rayon(options) => rayon::run(&repo, &options).map(|outcome| println!("{outcome}")),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),
     }

@@ -4,6 +4,7 @@
 //! nothing of them is changed but where they find `rayon-core`. Tests of rayon-core's private functions and
 //! fields are left out: [`PRIVATE`].
 
+use super::{copy, patch};
 use crate::counts::Tests;
 use crate::repo::Repo;
 use crate::run;
@@ -65,7 +66,9 @@ pub(crate) fn run(repo: &Repo) -> Result<String> {
     let mut tests = Tests::default();
     let rayon = folder.join("rayon");
     copy(&source("rayon")?, &rayon)?;
-    patch(&rayon.join("Cargo.toml"), &ours)?;
+    let manifest = rayon.join("Cargo.toml");
+    let text = format!("{}\n[workspace]\n{}", fs::read_to_string(&manifest)?, patch(repo));
+    fs::write(manifest, text)?;
     // Its lock names the original.
     fs::remove_file(rayon.join("Cargo.lock")).ok();
     let mut success = test(repo, &rayon, &mut tests)?;
@@ -83,22 +86,23 @@ pub(crate) fn run(repo: &Repo) -> Result<String> {
     ))
 }
 
-/// Checks our crate by itself: it is a workspace of its own.
+/// Checks our crate and the programs by themselves: they are workspaces of their own.
 pub(crate) fn ours(repo: &Repo) -> Result<String> {
-    let folder = repo.root.join("compat/rayon-core");
     let target = repo.target.join("rayon/target");
-    for arguments in [
-        ["fmt", "--check"].as_slice(),
-        &["clippy", "--all-targets", "--", "-D", "warnings"],
-    ] {
-        run::run(
-            run::cargo(&folder)
-                .args(arguments)
-                .env("CARGO_TARGET_DIR", &target),
-        )?;
+    for folder in ["compat/rayon-core", "compat/rayon-programs"] {
+        for arguments in [
+            ["fmt", "--check"].as_slice(),
+            &["clippy", "--all-targets", "--", "-D", "warnings"],
+        ] {
+            run::run(
+                run::cargo(&repo.root.join(folder))
+                    .args(arguments)
+                    .env("CARGO_TARGET_DIR", &target),
+            )?;
+        }
     }
     let mut tests = Tests::default();
-    let success = test(repo, &folder, &mut tests)?;
+    let success = test(repo, &repo.root.join("compat/rayon-core"), &mut tests)?;
     ensure!(success && tests.passed > 0, "the tests of our rayon-core failed");
     Ok(format!("{} tests", tests.passed))
 }
@@ -112,17 +116,6 @@ fn test(repo: &Repo, folder: &Path, tests: &mut Tests) -> Result<bool> {
     run::tee(&mut command, |line| {
         tests.add(line);
     })
-}
-
-/// Lets a package find our crate under the name of the original.
-fn patch(manifest: &Path, ours: &Path) -> Result<()> {
-    let mut text = fs::read_to_string(manifest)?;
-    text.push_str(&format!(
-        "\n[workspace]\n\n[patch.crates-io]\nrayon-core = {{ path = {:?} }}\n",
-        ours.display().to_string()
-    ));
-    fs::write(manifest, text)?;
-    Ok(())
 }
 
 /// Makes a package of the tests of rayon-core.
@@ -170,23 +163,5 @@ fn write_tests(from: &Path, to: &Path) -> Result<()> {
         fs::create_dir_all(parent)?;
     }
     fs::write(to, text)?;
-    Ok(())
-}
-
-/// Copies a folder; what was there before is replaced.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    if to.exists() {
-        fs::remove_dir_all(to)?;
-    }
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else {
-            fs::write(&target, fs::read(entry.path())?)?;
-        }
-    }
     Ok(())
 }

@@ -136,17 +136,25 @@ const LOOKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     400
 };
 
+/// The number of checks after which it gives way to another thread.
+const YIELD_AFTER: u32 = 50;
+
 /// How long it continues to check if no other thread could use its worker, in nanoseconds. To wake a thread
 /// usually takes a tenth of that, and sometimes half.
 const PATIENCE_NS: u64 = 300_000;
 
 /// Waits until the thief of the fork has finished. Never unwinds.
 fn wait(context: &StackContext, done: &Latch) {
-    for _ in 0..LOOKS {
+    for look in 1..=LOOKS {
         if done.is_set() {
             return;
         }
-        spin_loop();
+        // The thread that has the fork may need this CPU.
+        if look % YIELD_AFTER == 0 {
+            yield_now();
+        } else {
+            spin_loop();
+        }
     }
     if !cfg!(any(warpweft_loom, warpweft_shuttle)) {
         let start = clock::now_ns();
@@ -154,7 +162,6 @@ fn wait(context: &StackContext, done: &Latch) {
             if done.is_set() {
                 return;
             }
-            // The thread that has the fork may need this CPU.
             yield_now();
         }
     }

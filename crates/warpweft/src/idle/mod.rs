@@ -2,7 +2,7 @@
 
 use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::barrier::Asymmetric;
-use warpweft_platform::thread::{pause, sharply};
+use warpweft_platform::thread::{pause, sharply, yield_now};
 use warpweft_queue::EventCount;
 
 /// How an idle worker waits for work, and how it is woken.
@@ -62,6 +62,22 @@ pub(crate) trait PollerPark {
 /// The longest pause between two looks, in spin hints: one to ten microseconds. A look fetches the cache line
 /// of a mailbox that its owner writes to all the time. Looks that are too frequent slow the owner down.
 const LONGEST_PAUSE: u32 = 256;
+
+/// The number of spin hints after which a pause gives way to another thread: half a microsecond to three. The
+/// thread that a worker has just woken may wait for this very CPU, while another one is idle: the system does
+/// not move it for so short a time.
+const YIELD_AFTER: u32 = 64;
+
+/// Pauses for `hints` spin hints.
+fn spin(hints: u32) {
+    for hint in 1..=hints {
+        if hint % YIELD_AFTER == 0 {
+            yield_now();
+        } else {
+            spin_loop();
+        }
+    }
+}
 
 /// The time that a lingering searcher sleeps between two looks, in nanoseconds.
 const SPIN_NS: u64 = 50_000;
@@ -182,7 +198,7 @@ impl Idle {
                 break;
             }
             if round < rounds {
-                (0..pause).for_each(|_| spin_loop());
+                spin(pause);
                 pause = (pause * 4).min(LONGEST_PAUSE);
             }
         }

@@ -1,0 +1,159 @@
+//! `compat/rayon-programs`, built twice: with the original rayon-core, and with ours by one line.
+
+use super::{copy, patch};
+use crate::repo::Repo;
+use crate::run;
+use anyhow::{Context as _, Result, bail, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Settings of the comparison of times.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Speed {
+    /// Only programs with this text in their name
+    name: Option<String>,
+    /// How often each pair runs
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// The number of threads of rayon's pool
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+}
+
+/// The two builds.
+struct Twins {
+    original: PathBuf,
+    ours: PathBuf,
+}
+
+/// Builds both, with these arguments of cargo.
+fn build(repo: &Repo, profile: &str, arguments: &[&str]) -> Result<Twins> {
+    let source = repo.root.join("compat/rayon-programs");
+    let one = |name: &str, line: &str| -> Result<PathBuf> {
+        let folder = repo.target.join("rayon").join(name);
+        copy(&source.join("src"), &folder.join("src"))?;
+        let manifest = fs::read_to_string(source.join("Cargo.toml"))?;
+        fs::write(folder.join("Cargo.toml"), manifest + line)?;
+        // Both have the same dependencies, but for those of the one line.
+        fs::copy(source.join("Cargo.lock"), folder.join("Cargo.lock"))?;
+        let target = repo.target.join("rayon").join(format!("{name}-target"));
+        run::run(
+            run::cargo(&folder)
+                .args(["build", "--profile", profile])
+                .args(arguments)
+                .env("CARGO_TARGET_DIR", &target),
+        )?;
+        Ok(target.join(profile).join("rayon-programs"))
+    };
+    Ok(Twins {
+        original: one("original", "")?,
+        ours: one("ours", &patch(repo))?,
+    })
+}
+
+fn output(program: &Path, arguments: &[&str], threads: Option<usize>) -> Result<String> {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if let Some(threads) = threads {
+        command.env("RAYON_NUM_THREADS", threads.to_string());
+    }
+    String::from_utf8(run::capture(&mut command)?).context("programs print text")
+}
+
+/// Programs that index arrays by thread, and keep values per thread.
+pub(super) fn threads(repo: &Repo) -> Result<()> {
+    let twins = build(repo, "release", &[])?;
+    for (name, program) in [("original", &twins.original), ("ours", &twins.ours)] {
+        println!("{name}:");
+        run::run(Command::new(program).arg("threads"))?;
+    }
+    Ok(())
+}
+
+/// Other people's programs, whose results must be equal.
+pub(super) fn real(repo: &Repo) -> Result<String> {
+    let twins = build(repo, "real", &["--features", "real"])?;
+    let folder = repo.root.join("crates");
+    let folder = folder.to_str().context("the path of the tree is not text")?;
+    let original = rows(&output(&twins.original, &["real", folder], None)?)?;
+    let ours = rows(&output(&twins.ours, &["real", folder], None)?)?;
+    ensure!(original.len() == ours.len(), "they ran different programs");
+    for ((name, theirs, expected), (_, time, digest)) in original.iter().zip(&ours) {
+        println!("{name:12} {theirs:>9.1} ms on the original, {time:>9.1} ms on ours");
+        ensure!(digest == expected, "{name} has another result on ours");
+    }
+    Ok(format!("{} programs have the same results", ours.len()))
+}
+
+/// Lines of a name, a time and a digest.
+fn rows(text: &str) -> Result<Vec<(String, f64, String)>> {
+    let rows = text.lines().map(|line| {
+        let [name, time, digest] = line.split(' ').collect::<Vec<_>>()[..] else {
+            bail!("this is not a name, a time and a digest: {line}");
+        };
+        Ok((name.to_owned(), time.parse()?, digest.to_owned()))
+    });
+    rows.collect()
+}
+
+/// Times of all programs, by turns, as a table.
+pub(super) fn speed(repo: &Repo, options: &Speed) -> Result<String> {
+    ensure!(options.rounds >= 3, "quartiles want at least 3 rounds");
+    ensure!(options.threads > 0, "a pool has at least 1 thread");
+    let twins = build(repo, "release", &[])?;
+    let names = output(&twins.ours, &["speed"], None)?;
+    let wanted = |name: &&str| options.name.as_ref().is_none_or(|part| name.contains(part));
+    let names: Vec<&str> = names.lines().filter(wanted).collect();
+    ensure!(!names.is_empty(), "no program has that name");
+    println!(
+        "| program | rayon-core, ms | ours, ms | ours ÷ theirs, median (quartiles) |\n|---|---|---|---|"
+    );
+    let mut logarithms = 0.0;
+    let mut worst = (0.0, "");
+    for &name in &names {
+        let mut pairs = Vec::new();
+        for round in 0..options.rounds {
+            let time = |program: &Path| -> Result<(f64, String)> {
+                let text = output(program, &["speed", name], Some(options.threads))?;
+                let (time, digest) = text.trim().split_once(' ').context("a time and a digest")?;
+                Ok((time.parse()?, digest.to_owned()))
+            };
+            let (original, ours) = if round % 2 == 0 {
+                let original = time(&twins.original)?;
+                (original, time(&twins.ours)?)
+            } else {
+                let ours = time(&twins.ours)?;
+                (time(&twins.original)?, ours)
+            };
+            ensure!(original.1 == ours.1, "{name} has another result on ours");
+            pairs.push((original.0, ours.0));
+        }
+        let by = |key: fn(&(f64, f64)) -> f64| {
+            let mut values: Vec<f64> = pairs.iter().map(key).collect();
+            values.sort_by(f64::total_cmp);
+            let at = |quarter: usize| values[(values.len() - 1) * quarter / 4];
+            [at(1), at(2), at(3)]
+        };
+        let [first, median, third] = by(|(original, ours)| ours / original);
+        println!(
+            "| {name} | {:.3} | {:.3} | {median:.2} ({first:.2}–{third:.2}) |",
+            by(|pair| pair.0)[1],
+            by(|pair| pair.1)[1]
+        );
+        logarithms += median.ln();
+        if median > worst.0 {
+            worst = (median, name);
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "there are few programs")]
+    let mean = (logarithms / names.len() as f64).exp();
+    Ok(format!(
+        "{} programs, {} threads, {} rounds: geometric mean {mean:.2}, the worst {:.2} ({})",
+        names.len(),
+        options.threads,
+        options.rounds,
+        worst.0,
+        worst.1
+    ))
+}
