@@ -77,9 +77,11 @@ impl Package {
     fn parse(files: Vec<(PathBuf, Vec<String>, String)>) -> Result<Self> {
         let mut package = Self::default();
         let mut tests = BTreeSet::new();
+        let mut renamed = Vec::new();
         for (file, modules, text) in files {
             let parsed =
                 syn::parse_file(&text).with_context(|| format!("cannot parse {}", file.display()))?;
+            renamed.extend(renamed_by(&parsed.items, &modules));
             if !source::is_test(&parsed.attrs) {
                 let mut reader = Reader {
                     file: &file,
@@ -95,6 +97,13 @@ impl Package {
         // The file of a module that is only for tests does not say so itself.
         let is_test = |item: &Item| (0..=item.modules.len()).any(|n| tests.contains(&item.modules[..n]));
         package.items.retain(|item| !is_test(item));
+        let paths = package.unit_tests.into_iter().map(|path| {
+            let by_file = renamed
+                .iter()
+                .find_map(|(file, module)| path.strip_prefix(file).map(|rest| format!("{module}{rest}")));
+            by_file.unwrap_or(path)
+        });
+        package.unit_tests = paths.collect();
         Ok(package)
     }
 
@@ -249,6 +258,30 @@ fn search(text: &str, find: &str) -> Result<(Vec<Range<usize>>, Best)> {
         }
     }
     Ok((found, best))
+}
+
+/// The modules of a file whose own file has another name, by `cfg_attr(.., path)`: the path that the file
+/// says, and their own.
+fn renamed_by(items: &[syn::Item], modules: &[String]) -> Vec<(String, String)> {
+    let mut renamed = Vec::new();
+    for item in items {
+        let syn::Item::Mod(module) = item else { continue };
+        for attribute in &module.attrs {
+            let syn::Meta::List(list) = &attribute.meta else {
+                continue;
+            };
+            let text = list.tokens.to_string();
+            let Some((_, rest)) = text.split_once("path = \"") else {
+                continue;
+            };
+            let Some((file, _)) = rest.split_once(".rs\"") else {
+                continue;
+            };
+            let path = |name: &str| [&modules[1..], &[name.to_owned()]].concat().join("::") + "::";
+            renamed.push((path(file), path(&module.ident.to_string())));
+        }
+    }
+    renamed
 }
 
 /// The modules that a path below `src` names.

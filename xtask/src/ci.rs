@@ -3,7 +3,7 @@
 use crate::counts::Tests;
 use crate::models::{self, Checker};
 use crate::repo::Repo;
-use crate::{asm, check, mutants, publish, rayon, rules, run};
+use crate::{asm, check, mutants, publish, rayon, rules, run, targets};
 use anyhow::{Result, ensure};
 use std::time::Instant;
 
@@ -65,6 +65,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
     for (name, work) in [
         ("packages", publish::package as fn(&Repo) -> Result<String>),
         ("oldest rustc", publish::msrv),
+        ("targets", targets::run),
         ("rayon-core", rayon::ours),
     ] {
         step(name, &mut || match work(repo) {

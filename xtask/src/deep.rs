@@ -18,6 +18,8 @@ enum Job {
     Hogs,
     /// The tests with the switch of stacks of other processors.
     Corosensei,
+    /// The tests of sockets and timers with the pollers of other systems.
+    Pollers,
     /// The hostile programs with AddressSanitizer.
     Asan,
     /// The hostile programs under valgrind.
@@ -70,7 +72,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let explore = |checker, variables: &[(&str, String)]| {
         models::run_with(repo, checker, &models, variables).and_then(|tally| tally.verdict())
     };
-    let jobs: [Exploration<'_>; 10] = [
+    let jobs: [Exploration<'_>; 11] = [
         (Job::Loom, "loom, deep", &|| explore(Checker::Loom, &bound)),
         (Job::Shuttle, "shuttle, deep", &|| {
             explore(Checker::Shuttle, &number)
@@ -80,8 +82,9 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         }),
         (Job::Hogs, "tasks that hog their workers", &|| hogs(repo)),
         (Job::Corosensei, "fibers as on other processors", &|| {
-            corosensei(repo)
+            elsewhere(repo, "warpweft_corosensei", &["--tests"])
         }),
+        (Job::Pollers, "sockets as on other systems", &|| pollers(repo)),
         (Job::Asan, "hostile programs with AddressSanitizer", &|| {
             adversary::address(repo)
         }),
@@ -139,18 +142,22 @@ fn hogs(repo: &Repo) -> Result<()> {
     Ok(())
 }
 
-/// The runtime's tests with the switch of stacks that processors have for which there is none of our own.
-fn corosensei(repo: &Repo) -> Result<()> {
+/// The runtime's tests with a part that other systems or processors have instead of ours.
+fn elsewhere(repo: &Repo, cfg: &str, tests: &[&str]) -> Result<()> {
     let mut command = run::cargo(&repo.root);
-    command.args(["test", "--quiet", "-p", "warpweft", "--tests"]);
+    command.args(["test", "--quiet", "-p", "warpweft"]).args(tests);
     command
-        .env("RUSTFLAGS", run::rustflags(Some("warpweft_corosensei")))
-        .env("CARGO_TARGET_DIR", repo.target.join("corosensei"));
-    ensure!(
-        run::tee(&mut command, |_| {})?,
-        "tests fail with `--cfg warpweft_corosensei`"
-    );
+        .env("RUSTFLAGS", run::rustflags(Some(cfg)))
+        .env("CARGO_TARGET_DIR", repo.target.join("elsewhere"));
+    ensure!(run::tee(&mut command, |_| {})?, "tests fail with `--cfg {cfg}`");
     Ok(())
+}
+
+/// The portable poller with edges, as on macOS, and without them, as on Windows.
+fn pollers(repo: &Repo) -> Result<()> {
+    let tests = ["--lib", "--test", "io", "--test", "io_faults"];
+    elsewhere(repo, "warpweft_polling", &tests)?;
+    elsewhere(repo, "warpweft_polling --cfg warpweft_oneshot", &tests)
 }
 
 /// The tests of the library with `--cfg warpweft_chaos`, again and again: each round has other delays.

@@ -11,6 +11,7 @@
 //!  text       code, strings, comments   words    words that are retired
 //!  widths     lines that are too wide    tests_index  the index of the tests
 //!  adversary  hostile programs under sanitizers
+//!  targets    the library on other systems, compiled
 //!  rayon      rayon's tests and programs on our rayon-core
 //!  publish    the packages, and the oldest compiler that builds them
 //!  counts     tests that passed and failed
@@ -36,6 +37,7 @@ mod rules;
 mod run;
 mod size;
 mod source;
+mod targets;
 mod tests_index;
 mod text;
 mod widths;
@@ -87,6 +89,8 @@ enum Command {
     Package,
     /// Check the published crates with the oldest compiler that they promise; without that toolchain, say so.
     Msrv,
+    /// Compile the library for other systems; a target that cannot be installed is named as skipped.
+    Targets,
     /// Run rayon's own tests and rayon-core's on `compat/rayon-core`, the programs of its incidents, and
     /// compare programs with the original.
     Rayon(rayon::Options),
@@ -129,6 +133,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Size => size::run(&repo),
         Command::Package => publish::package(&repo).map(|count| println!("{count}")),
         Command::Msrv => publish::msrv(&repo).map(|outcome| println!("{outcome}")),
+        Command::Targets => targets::run(&repo).map(|outcome| println!("{outcome}")),
         Command::Rayon(options) => rayon::run(&repo, &options).map(|outcome| println!("{outcome}")),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),

@@ -85,22 +85,31 @@ fn missing(package: &Package) -> Vec<String> {
         .collect()
 }
 
+/// Returns the packages of the library: those that may be published and promise the oldest compiler. What
+/// promises a newer one, as the lab's harness does, is not a part of it.
+pub(crate) fn library(repo: &Repo) -> Result<Vec<&Package>> {
+    let packages = packages(repo);
+    let oldest = packages
+        .iter()
+        .filter_map(|package| package.rust_version.as_ref())
+        .min()
+        .context("no package has a rust-version")?;
+    Ok(packages
+        .iter()
+        .filter(|package| package.rust_version.as_ref() == Some(oldest))
+        .copied()
+        .collect())
+}
+
 /// Checks every package that may be published with the oldest compiler that its manifest promises.
 ///
 /// Returns what came of it. A toolchain that cannot be had is no failure, but it is said.
 pub(crate) fn msrv(repo: &Repo) -> Result<String> {
-    let packages = packages(repo);
+    let packages = library(repo)?;
     let version = packages
         .iter()
-        .filter_map(|package| package.rust_version.as_ref())
-        .min()
-        .context("no package has a rust-version")?
-        .clone();
-    // The library. What promises a newer compiler, as the lab's harness does, is built by everything else.
-    let packages: Vec<_> = packages
-        .into_iter()
-        .filter(|package| package.rust_version.as_ref() == Some(&version))
-        .collect();
+        .find_map(|package| package.rust_version.clone())
+        .context("no package has a rust-version")?;
     let toolchain = toolchain(&version);
     if !has(&toolchain) && !install(&toolchain) {
         let skipped = format!("skipped: Rust {toolchain} is not installed and cannot be");

@@ -15,8 +15,10 @@ use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 /// A digest of what a program returned for the files of a folder.
 type Answer = Result<u64, Box<dyn Error + Send + Sync>>;
 
+type Program = (&'static str, fn(&Path) -> Answer);
+
 /// The programs, by their names.
-const PROGRAMS: [(&str, fn(&Path) -> Answer); 5] = [
+const PROGRAMS: [Program; 5] = [
     ("oxipng", image),
     ("tokei", lines),
     ("jwalk", walk),

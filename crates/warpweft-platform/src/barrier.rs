@@ -187,7 +187,7 @@ mod membarrier {
     /// Sleeps; may return early. Not the sleep of `std`, which panics where a sandbox forbids it.
     fn sleep(rest: Duration) {
         let rest = libc::timespec {
-            tv_sec: libc::time_t::try_from(rest.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_sec: i64::try_from(rest.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: rest.subsec_nanos().into(),
         };
         // SAFETY: it reads one `timespec`, and only during the call; with a null pointer the kernel does not

@@ -79,6 +79,7 @@ static FORKING: AtomicUsize = AtomicUsize::new(0);
 /// How many threads of ours are in the standard library's own code, at their start or end.
 static BETWEEN: AtomicUsize = AtomicUsize::new(0);
 /// How long a fork waits for those threads, in tenths of a millisecond.
+#[cfg(unix)]
 const PATIENCE: u32 = 1000;
 
 /// Marks a thread that starts or ends. It is in the standard library's code, which takes a lock of the

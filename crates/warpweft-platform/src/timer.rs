@@ -37,7 +37,7 @@ impl Timer {
                 tv_nsec: 0,
             },
             it_value: libc::timespec {
-                tv_sec: (ns / SECOND) as libc::time_t,
+                tv_sec: (ns / SECOND) as i64,
                 tv_nsec: (ns % SECOND) as libc::c_long,
             },
         };

@@ -42,7 +42,7 @@ pub(crate) unsafe fn leave_for(from: &Switch, _next: Option<&RawCoroutine>) -> I
 }
 
 /// A closure and its stack. It stays on the thread that resumed it first (it is not `Send`).
-pub(crate) struct RawCoroutine(UnsafeCell<corosensei::RawCoroutine<Input, (), (), Stack>>);
+pub(crate) struct RawCoroutine(UnsafeCell<corosensei::Coroutine<Input, (), (), Stack>>);
 
 impl RawCoroutine {
     /// # Safety
@@ -50,8 +50,7 @@ impl RawCoroutine {
     /// What `body` borrows is there until it has returned. `body` does not unwind.
     pub(crate) unsafe fn new(stack: Stack, body: impl FnOnce(&Switch)) -> Self {
         // SAFETY: by contract; a coroutine that is dropped before its end is unwound.
-        let inner =
-            unsafe { corosensei::RawCoroutine::with_stack_unchecked(stack, |switch, _| body(switch)) };
+        let inner = unsafe { corosensei::Coroutine::with_stack_unchecked(stack, |switch, _| body(switch)) };
         Self(UnsafeCell::new(inner))
     }
 

@@ -10,12 +10,14 @@
 //! `polling`. That one re-arms its waker and its deadline at each look, which costs four more system calls
 //! (decision 0017).
 
+use super::pollable::Pollable;
+use super::source::Direction;
 use super::sources::Ready;
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use warpweft_platform::clock;
 use warpweft_platform::timer::Timer;
 
@@ -96,25 +98,36 @@ impl Poller {
         Ok(poller)
     }
 
-    /// Reports the events of `fd` under `key`, those that have happened already included.
+    /// Reports the events of `io` under `key`, those that have happened already included.
     ///
     /// # Safety
     ///
-    /// `fd` is deleted before it is closed. (`kqueue` asks for that; `epoll` would merely report it under its
+    /// `io` is deleted before it is closed. (`kqueue` asks for that; `epoll` would merely report it under its
     /// old key while a duplicate of it is open.)
-    pub(crate) unsafe fn add(&self, fd: BorrowedFd<'_>, key: usize) -> io::Result<()> {
+    pub(crate) unsafe fn add(&self, io: Pollable<'_>, key: usize) -> io::Result<()> {
         use epoll::EventFlags as Flags;
         let flags = Flags::IN | Flags::OUT | Flags::PRI | Flags::RDHUP | Flags::HUP | Flags::ERR | Flags::ET;
         Ok(epoll::add(
             &self.epoll,
-            fd,
+            io,
             epoll::EventData::new_u64(key as u64),
             flags,
         )?)
     }
 
-    pub(crate) fn delete(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        Ok(epoll::delete(&self.epoll, fd)?)
+    pub(crate) fn delete(&self, io: Pollable<'_>, _key: usize) -> io::Result<()> {
+        Ok(epoll::delete(&self.epoll, io)?)
+    }
+
+    /// Prepares for a wait, as the portable poller must. Here an edge is reported without that.
+    #[inline]
+    #[allow(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "other systems' pollers need it"
+    )]
+    pub(crate) fn arm(&self, _io: Pollable<'_>, _key: usize, _direction: Direction) -> io::Result<()> {
+        Ok(())
     }
 
     /// Sleeps until an event happens, `notify` is called or was called since the last wait, or `ns`
@@ -233,6 +246,6 @@ mod tests {
         }
         let mut all = [0; 3];
         ours.read_exact(&mut all).expect("they are there");
-        poller.delete(ours.as_fd()).expect("it was added");
+        poller.delete(ours.as_fd(), 7).expect("it was added");
     }
 }

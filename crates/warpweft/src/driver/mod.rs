@@ -6,6 +6,7 @@
 //! | `owner` | when a pool's driver is made, which thread polls, and its end |
 //! | `standby` | the thread that sleeps in the poller while all workers compute |
 //! | `poller`, `epoll`, `on_thread` | the system's poller: portable, on Linux, and for the model checkers |
+//! | `pollable` | what the poller watches: descriptors on Unix, sockets on Windows |
 //! | `source`, `sources` | what waits for one socket; all sockets |
 //! | `sleep_deadline` | until when the thread in the poller sleeps |
 //! | `timers`, `wheel` | timers, and the wheel that orders them |
@@ -14,19 +15,15 @@
 
 pub(crate) mod core;
 pub(crate) mod owner;
-#[cfg(all(
-    not(any(warpweft_loom, warpweft_shuttle)),
-    any(target_os = "linux", target_os = "android")
-))]
-#[path = "epoll.rs"]
-pub(crate) mod poller;
-#[cfg(all(
-    not(any(warpweft_loom, warpweft_shuttle)),
-    not(any(target_os = "linux", target_os = "android"))
-))]
-pub(crate) mod poller;
-#[cfg(any(warpweft_loom, warpweft_shuttle))]
-#[path = "on_thread.rs"]
+pub(crate) mod pollable;
+#[cfg_attr(any(warpweft_loom, warpweft_shuttle), path = "on_thread.rs")]
+#[cfg_attr(
+    all(
+        not(any(warpweft_loom, warpweft_shuttle, warpweft_polling)),
+        any(target_os = "linux", target_os = "android")
+    ),
+    path = "epoll.rs"
+)]
 pub(crate) mod poller;
 pub(crate) mod sleep_deadline;
 pub(crate) mod source;

@@ -1,9 +1,10 @@
 //! The model checkers' poller. A model fires the events, and time passes when a wait with a time-out ends. It
 //! accepts no descriptors of the system.
 
+use super::pollable::Pollable;
+use super::source::Direction;
 use super::sources::Ready;
 use std::io;
-use std::os::fd::BorrowedFd;
 use warpweft_platform::sync::{Condvar, Mutex};
 
 #[derive(Debug, Default)]
@@ -51,14 +52,23 @@ impl Poller {
     /// # Safety
     ///
     /// None: only the system's poller has conditions.
-    pub(crate) unsafe fn add(&self, _fd: BorrowedFd<'_>, _key: usize) -> io::Result<()> {
+    pub(crate) unsafe fn add(&self, _io: Pollable<'_>, _key: usize) -> io::Result<()> {
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "under the model checkers there are no descriptors, only pipes of `io::model`",
         ))
     }
 
-    pub(crate) fn delete(&self, _fd: BorrowedFd<'_>) -> io::Result<()> {
+    pub(crate) fn delete(&self, _io: Pollable<'_>, _key: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    #[allow(
+        clippy::unused_self,
+        clippy::unnecessary_wraps,
+        reason = "as the system's poller"
+    )]
+    pub(crate) fn arm(&self, _io: Pollable<'_>, _key: usize, _direction: Direction) -> io::Result<()> {
         Ok(())
     }
 

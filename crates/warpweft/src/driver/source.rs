@@ -9,7 +9,8 @@
 //!
 //! # Invariants
 //!
-//! - A direction that is not READY will have an event. READY goes off only after an attempt that would have
+//! - A direction that is not READY and has a waiter will have an event: the poller reports it anyway, or
+//!   `check` has armed it before the waiter came. READY goes off only after an attempt that would have
 //!   blocked, and only if no event came since before the attempt. The tick shows that: it has 61 bits and
 //!   never repeats.
 //! - A short read of a TCP stream counts as such an attempt unless the direction is MARKED. MARKED means that
@@ -114,8 +115,8 @@ impl Source {
     }
 
     /// Attempts `operation` until it does not block. `waiter_id` is the caller's place meanwhile, 0 for none.
-    /// `check` returns an error if a wait would never end. `emptied` returns true if a result shows that the
-    /// next attempt would block.
+    /// `check` prepares the poller for a wait. It returns an error if that would never end. `emptied` returns
+    /// true if a result shows that the next attempt would block.
     fn poll<R>(
         &self,
         direction: Direction,

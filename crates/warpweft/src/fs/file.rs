@@ -1,10 +1,9 @@
 //! An open file.
 
-use super::on;
+use super::{on, positioned};
 use crate::io::run_blocking::run_blocking;
 use std::fs::Metadata;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use std::sync::Arc;
 /// freed.
 ///
 /// Clones share the file and its position. `read_at` and `write_at` do not use the position, so several tasks
-/// may use them at a time.
+/// may use them at a time. On Windows they move it.
 ///
 /// ```
 /// use warpweft::fs::{self, File};
@@ -103,7 +102,8 @@ impl File {
     /// See [`File`]; some bytes may have been written.
     pub async fn write_at(&self, offset: u64, bytes: impl Into<Vec<u8>>) -> io::Result<()> {
         let bytes = bytes.into();
-        self.call(move |file| file.write_all_at(&bytes, offset)).await
+        self.call(move |file| positioned::write_all(file, &bytes, offset))
+            .await
     }
 
     /// Writes all bytes at the position, and moves the position behind them.
@@ -151,7 +151,7 @@ fn read_at(file: &std::fs::File, offset: u64, length: usize) -> io::Result<Vec<u
     let mut bytes = vec![0; length.min(there.max(4096))];
     let mut filled = 0;
     loop {
-        match file.read_at(&mut bytes[filled..], offset.saturating_add(filled as u64)) {
+        match positioned::read(file, &mut bytes[filled..], offset.saturating_add(filled as u64)) {
             Ok(0) => break,
             Ok(read) => filled += read,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,

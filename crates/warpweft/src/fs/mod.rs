@@ -36,6 +36,7 @@
 //! write.
 
 pub(crate) mod file;
+mod positioned;
 
 pub use file::File;
 

@@ -4,13 +4,13 @@
 mod receive;
 
 use crate::driver::core::Driver;
+use crate::driver::pollable::{AsPollable, borrow, lend_pollable};
 use crate::driver::source::{Direction, Source};
 use crate::runtime::current_driver::current_driver;
 use futures_io::{AsyncRead, AsyncWrite};
 use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -42,7 +42,7 @@ use std::task::{Context, Poll};
 /// })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Async<T: AsFd> {
+pub struct Async<T: AsPollable> {
     driver: Arc<Driver>,
     source: Arc<Source>,
     key: usize,
@@ -50,7 +50,7 @@ pub struct Async<T: AsFd> {
     io: Option<T>,
 }
 
-impl<T: AsFd> Async<T> {
+impl<T: AsPollable> Async<T> {
     /// Makes `io` non-blocking and registers it.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl<T: AsFd> Async<T> {
         let (key, source) = driver.enter()?;
         // SAFETY: `drop` deletes the registration. Until then the descriptor stays open, because no caller
         // gets `io` by value or by `&mut`.
-        let added = unsafe { driver.poller().add(io.as_fd(), key) };
+        let added = unsafe { driver.poller().add(borrow(&io), key) };
         if let Err(error) = added {
             driver.strike(key);
             return Err(explain(error));
@@ -109,12 +109,20 @@ impl<T: AsFd> Async<T> {
         if let Some(io) = self.io.as_ref().filter(|_| self.driver.check().is_ok()) {
             // This cannot fail for a descriptor that is registered and open; otherwise there is nothing to
             // delete.
-            let _ = self.driver.poller().delete(io.as_fd());
+            let _ = self.driver.poller().delete(borrow(io), self.key);
         }
         // Events on their way then find no source.
         if self.driver.check().is_ok() {
             self.driver.strike(self.key);
         }
+    }
+
+    /// Checks that a wait can end, and has the poller report the direction.
+    fn prepare_wait(&self, direction: Direction) -> io::Result<()> {
+        self.driver.check()?;
+        self.driver
+            .poller()
+            .arm(borrow(self.get_ref()), self.key, direction)
     }
 
     /// Attempts `operation`, which reads, until it does not fail with `WouldBlock`. Waits in between.
@@ -143,7 +151,7 @@ impl<T: AsFd> Async<T> {
         mut operation: impl FnMut(&T) -> io::Result<R>,
     ) -> io::Result<R> {
         let mut waiter_id = self.source.waiter_id(direction);
-        let check = || self.driver.check();
+        let check = || self.prepare_wait(direction);
         poll_fn(|cx| waiter_id.poll(cx, check, || operation(self.get_ref()), |_| false)).await
     }
 
@@ -157,7 +165,7 @@ impl<T: AsFd> Async<T> {
         cx: &mut Context<'_>,
         mut operation: impl FnMut(&T) -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
-        let check = || self.driver.check();
+        let check = || self.prepare_wait(Direction::In);
         self.source
             .poll_anonymous(Direction::In, cx, check, || operation(self.get_ref()), |_| false)
     }
@@ -172,7 +180,7 @@ impl<T: AsFd> Async<T> {
         cx: &mut Context<'_>,
         mut operation: impl FnMut(&T) -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
-        let check = || self.driver.check();
+        let check = || self.prepare_wait(Direction::Out);
         self.source
             .poll_anonymous(Direction::Out, cx, check, || operation(self.get_ref()), |_| false)
     }
@@ -220,7 +228,7 @@ fn explain(error: io::Error) -> io::Error {
     error
 }
 
-impl<T: AsFd> Drop for Async<T> {
+impl<T: AsPollable> Drop for Async<T> {
     fn drop(&mut self) {
         if self.io.is_some() {
             self.deregister();
@@ -228,19 +236,15 @@ impl<T: AsFd> Drop for Async<T> {
     }
 }
 
-impl<T: AsFd> AsFd for Async<T> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.get_ref().as_fd()
-    }
-}
+lend_pollable!([T: AsPollable] Async<T>, get_ref());
 
-impl<T: AsFd + fmt::Debug> fmt::Debug for Async<T> {
+impl<T: AsPollable + fmt::Debug> fmt::Debug for Async<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Async").field(self.get_ref()).finish()
     }
 }
 
-impl<T: AsFd> AsyncRead for &Async<T>
+impl<T: AsPollable> AsyncRead for &Async<T>
 where
     for<'a> &'a T: Read,
 {
@@ -259,7 +263,7 @@ where
 
 /// `poll_flush` flushes what `T` buffers; sockets and pipes do not buffer. `poll_close` does the same. A
 /// descriptor closes when the value is dropped. The streams of [`net`](crate::net) end their writing half.
-impl<T: AsFd> AsyncWrite for &Async<T>
+impl<T: AsPollable> AsyncWrite for &Async<T>
 where
     for<'a> &'a T: Write,
 {

@@ -1,8 +1,8 @@
 //! Unix datagram sockets.
 
+use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
@@ -141,8 +141,4 @@ impl UnixDatagram {
     }
 }
 
-impl AsFd for UnixDatagram {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
+lend_pollable!([] UnixDatagram, 0);

@@ -1,4 +1,4 @@
-//! TCP, UDP and Unix sockets.
+//! TCP and UDP sockets, and on Unix those within a machine.
 //!
 //! ```
 //! use warpweft::net::{TcpListener, TcpStream};
@@ -40,18 +40,22 @@
 //! - [`TcpStream::connect`] takes names, too, and [`lookup`] returns the addresses of one. The system looks
 //!   them up, which blocks a thread of [`spawn_blocking`](crate::spawn_blocking).
 
+#[cfg(unix)]
 pub(crate) mod datagram;
 pub(crate) mod halves;
 pub(crate) mod names;
 pub(crate) mod stream;
 pub(crate) mod tcp;
 pub(crate) mod udp;
+#[cfg(unix)]
 pub(crate) mod unix;
 
+#[cfg(unix)]
 pub use datagram::UnixDatagram;
 pub use halves::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
 pub use names::{Target, lookup};
 pub use stream::{Socket, Stream};
 pub use tcp::{Incoming, TcpListener, TcpStream};
 pub use udp::UdpSocket;
+#[cfg(unix)]
 pub use unix::{UnixListener, UnixStream};

@@ -1,18 +1,18 @@
-//! The common parts of TCP and Unix streams.
+//! The common parts of TCP streams and of those within a machine.
 
 use super::halves::{OwnedReadHalf, OwnedWriteHalf};
+use crate::driver::pollable::{AsPollable, lend_pollable};
 use crate::io::handle::Async;
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::net::RecvFlags;
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-mod sealed {
-    /// Implemented for the system's two kinds of streams only.
+pub(super) mod sealed {
+    /// Implemented for the system's kinds of streams only.
     pub trait Sealed {
         /// True if a read that does not fill its buffer has taken all that had arrived.
         const SHORT_IS_ALL: bool;
@@ -20,14 +20,10 @@ mod sealed {
     impl Sealed for std::net::TcpStream {
         const SHORT_IS_ALL: bool = true;
     }
-    // A read of a Unix stream stops at descriptors and credentials that are passed.
-    impl Sealed for std::os::unix::net::UnixStream {
-        const SHORT_IS_ALL: bool = false;
-    }
 }
 
-/// The system's stream sockets: `std::net::TcpStream` and `std::os::unix::net::UnixStream`.
-pub trait Socket: AsFd + sealed::Sealed + Send + Sync + fmt::Debug + 'static {
+/// The system's stream sockets: `std::net::TcpStream`, and on Unix `std::os::unix::net::UnixStream`.
+pub trait Socket: AsPollable + sealed::Sealed + Send + Sync + fmt::Debug + 'static {
     #[doc(hidden)]
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize>;
     #[doc(hidden)]
@@ -40,7 +36,7 @@ pub trait Socket: AsFd + sealed::Sealed + Send + Sync + fmt::Debug + 'static {
 
 impl<S> Socket for S
 where
-    S: AsFd + sealed::Sealed + Send + Sync + fmt::Debug + 'static,
+    S: AsPollable + sealed::Sealed + Send + Sync + fmt::Debug + 'static,
     for<'a> &'a S: Read + Write,
 {
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -60,7 +56,7 @@ where
     }
 }
 
-/// A bidirectional stream of bytes: a [`TcpStream`](super::TcpStream) or a [`UnixStream`](super::UnixStream).
+/// A bidirectional stream of bytes: a [`TcpStream`](super::TcpStream), or on Unix a `UnixStream`.
 ///
 /// Dropping it closes it. Its two directions can be ended or owned separately: see
 /// [`shutdown`](Stream::shutdown) and [`into_split`](Stream::into_split).
@@ -220,11 +216,7 @@ fn room_in<S: Socket>(buffers: &[IoSliceMut<'_>]) -> usize {
     room::<S>(buffers.iter().map(|buffer| buffer.len()).sum())
 }
 
-impl<S: Socket> AsFd for Stream<S> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
+lend_pollable!([S: Socket] Stream<S>, 0);
 
 impl<S: Socket> AsyncRead for &Stream<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {

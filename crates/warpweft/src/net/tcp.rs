@@ -2,13 +2,14 @@
 
 use super::names::{Addresses, Target};
 use super::stream;
+use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
 use crate::time::timeout;
 use futures_core::Stream;
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -100,10 +101,16 @@ async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
+/// What a system says of a connection that does not block and has begun.
+const CONNECTING: Errno = if cfg!(windows) {
+    Errno::WOULDBLOCK
+} else {
+    Errno::INPROGRESS
+};
+
 fn is_under_way(error: &io::Error) -> bool {
     // After an interruption the system continues to connect.
-    error.kind() == io::ErrorKind::Interrupted
-        || error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error())
+    error.kind() == io::ErrorKind::Interrupted || error.raw_os_error() == Some(CONNECTING.raw_os_error())
 }
 
 fn is_connected(stream: &std::net::TcpStream) -> io::Result<()> {
@@ -207,11 +214,7 @@ impl TcpListener {
     }
 }
 
-impl AsFd for TcpListener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
+lend_pollable!([] TcpListener, 0);
 
 /// A stream of connections: see [`TcpListener::incoming`].
 #[derive(Debug, Clone, Copy)]

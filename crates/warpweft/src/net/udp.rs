@@ -1,9 +1,9 @@
 //! UDP sockets.
 
+use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
 
 /// A UDP socket. Several tasks may send and receive at a time; one of the receivers gets each datagram.
 ///
@@ -119,8 +119,4 @@ impl UdpSocket {
     }
 }
 
-impl AsFd for UdpSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
+lend_pollable!([] UdpSocket, 0);

@@ -1,12 +1,19 @@
 //! Unix stream sockets.
 
 use super::stream::Stream;
+use super::stream::sealed::Sealed;
+use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
+
+// A read stops at descriptors and credentials that are passed.
+impl Sealed for std::os::unix::net::UnixStream {
+    const SHORT_IS_ALL: bool = false;
+}
 
 /// A connection within this machine: a [`Stream`].
 pub type UnixStream = Stream<std::os::unix::net::UnixStream>;
@@ -88,8 +95,4 @@ impl UnixListener {
     }
 }
 
-impl AsFd for UnixListener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
+lend_pollable!([] UnixListener, 0);

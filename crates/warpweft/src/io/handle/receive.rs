@@ -1,14 +1,14 @@
 //! Reads of streams, for [`net`](crate::net): a read that fills less than the buffer saves the next attempt.
 
 use super::Async;
+use crate::driver::pollable::AsPollable;
 use crate::driver::poller::TELLS_ENDS;
 use crate::driver::source::Direction;
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::AsFd;
 use std::task::{Context, Poll};
 
-impl<T: AsFd> Async<T> {
+impl<T: AsPollable> Async<T> {
     /// As [`read_with`](Self::read_with), for a stream of which a read that fills less than `room` leaves
     /// nothing behind.
     pub(crate) async fn receive(
@@ -17,7 +17,7 @@ impl<T: AsFd> Async<T> {
         mut operation: impl FnMut(&T) -> io::Result<usize>,
     ) -> io::Result<usize> {
         let mut waiter_id = self.source.waiter_id(Direction::In);
-        let check = || self.driver.check();
+        let check = || self.prepare_wait(Direction::In);
         poll_fn(|cx| {
             waiter_id.poll(
                 cx,
@@ -36,7 +36,7 @@ impl<T: AsFd> Async<T> {
         room: usize,
         mut operation: impl FnMut(&T) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        let check = || self.driver.check();
+        let check = || self.prepare_wait(Direction::In);
         let operation = || operation(self.get_ref());
         self.source
             .poll_anonymous(Direction::In, cx, check, operation, |read| emptied(*read, room))
