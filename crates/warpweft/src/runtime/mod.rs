@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `builder` | `Builder`: the settings of a runtime, and its start |
 //! | `config` | the settings of one pool |
+//! | `environment` | the defaults that environment variables replace |
 //! | `build_error` | the error of building a runtime |
 //! | `handle` | `Runtime`: its pools, its state, its end |
 //! | `default` | the runtime that free functions use outside of any pool |
@@ -27,6 +28,7 @@ pub(crate) mod config;
 pub(crate) mod current_driver;
 pub(crate) mod default;
 pub(crate) mod entry;
+pub(crate) mod environment;
 pub(crate) mod handle;
 pub(crate) mod install;
 pub(crate) mod places;
@@ -45,7 +47,7 @@ pub use crate::threads::affinity::{Pin, PinError};
 pub use crate::threads::monitor::Stall;
 pub use crate::threads::pool_thread::{EnteredThread, PoolThread};
 pub use crate::threads::thread_set::Threads;
-pub use build_error::BuildError;
+pub use build_error::{BuildError, EnvironmentError};
 pub use builder::Builder;
 pub use default::{default_runtime, try_default_runtime};
 pub use entry::enter;

@@ -263,12 +263,18 @@ impl PartialEq for Pool {
 
 impl Eq for Pool {}
 
+/// The number of workers and the policy are followed by where they come from: the program, an
+/// [environment variable](crate::Builder#environment), or the default.
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sources = self.info().sources;
         f.debug_struct("Pool")
             .field("name", &self.name())
-            .field("policy", &self.policy())
-            .field("workers", &self.workers())
+            .field("policy", &format_args!("{} ({})", self.policy(), sources.policy))
+            .field(
+                "workers",
+                &format_args!("{} ({})", self.workers(), sources.workers),
+            )
             .field("capacity", &self.capacity())
             .field("closed", &self.is_closed())
             .finish()
