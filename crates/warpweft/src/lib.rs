@@ -41,7 +41,8 @@
 //!
 //! # What is promised
 //!
-//! - A task that panics harms no other task. Its joiner gets [`JoinError::Panicked`].
+//! - A task that panics harms no other task. Its joiner gets [`JoinError::Panicked`], and no panic is lost with
+//!   a dropped handle: see [`Builder::on_panic`] and [`Builder::panic_policy`].
 //! - Dropping a handle detaches its task. Dropping the runtime ends every task, and no joiner waits for ever.
 //!   The drop waits for closures that are running, without a time limit: see [`Runtime::shutdown`].
 //! - A task from outside the pool, or one that yielded, runs after a bounded number of others, whatever the
@@ -128,10 +129,10 @@ pub use fork_join::{
 pub use io::Io;
 pub use observe::PoolCounters;
 pub use runtime::{
-    Admission, BlockingError, BuildError, Builder, EnteredThread, EnvironmentError, Pin, PinError,
-    PoolThread, Priority, PriorityError, Refused, Runtime, SpawnBlocking, SpawnError, Stall, TaskBuilder,
-    Threads, YieldNow, blocking, default_runtime, spawn, spawn_blocking, spawn_detached, spawn_job,
-    try_default_runtime, try_spawn_blocking, yield_hard, yield_now, yield_soft,
+    Admission, BlockingError, BuildError, Builder, EnteredThread, EnvironmentError, PanicPolicy, PanicReport,
+    Pin, PinError, PoolThread, Priority, PriorityError, Refused, Runtime, SpawnBlocking, SpawnError, Stall,
+    TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn, spawn_blocking, spawn_detached,
+    spawn_job, try_default_runtime, try_spawn_blocking, yield_hard, yield_now, yield_soft,
 };
 #[cfg(feature = "macros")]
 pub use warpweft_macros::{cooperate, cooperative, main, test};
@@ -139,7 +140,7 @@ pub use warpweft_platform::thread_state::ThreadState;
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec, Preset};
 pub use warpweft_queue as queue;
-pub use warpweft_task::{JoinError, JoinHandle, TaskInfo};
+pub use warpweft_task::{JoinError, JoinHandle, TaskInfo, TaskKind, TaskPanic};
 
 /// The macros' expansions use this module. It is not part of the stable interface.
 #[doc(hidden)]

@@ -1,6 +1,7 @@
 //! [`Builder`]: the settings of a runtime, and its start.
 
 mod launch;
+mod panics;
 mod threads;
 
 use super::build_error::{BuildError, unique};
@@ -11,6 +12,7 @@ use super::small_stack;
 use crate::coroutine::stack::USUAL_BYTES;
 use crate::io::Io;
 use crate::pool::info::{Order, Source, Sources};
+use crate::pool::panics::{CloseAll, Panics};
 use crate::threads::affinity::Pin;
 use crate::threads::monitor::{Stall, Watch};
 use crate::threads::pool_thread::ThreadHooks;
@@ -105,6 +107,7 @@ impl Builder {
                 index: 0,
             },
             hooks: ThreadHooks::default(),
+            panics: Panics::default(),
         };
         Self {
             config,
@@ -372,11 +375,13 @@ impl Builder {
             })
             .collect::<Result<Vec<_>, BuildError>>()?;
         let runtime = Arc::new(());
+        let close_all = Arc::new(CloseAll::new());
         let mut pools = Vec::new();
         for (index, (mut config, launch)) in described.into_iter().enumerate() {
             let name = config.name.clone();
             let runtime = Arc::clone(&runtime);
             config.order = Order { runtime, index };
+            config.panics.close_all = Arc::clone(&close_all);
             // Unwind: if building a policy panics, the threads of the pools before it are ended, too.
             let launched = catch_unwind(AssertUnwindSafe(|| launch(config))).unwrap_or_else(|panic| {
                 if index > 0 {
@@ -400,6 +405,7 @@ impl Builder {
                 }
             }
         }
+        panics::set_close_all(&close_all, &pools);
         Ok(Runtime::new(pools, silos))
     }
 }
@@ -433,6 +439,7 @@ impl fmt::Debug for Builder {
             .field("quantum", &self.config.quantum)
             .field("policy", &format_args!("{policy}"))
             .field("capacity", &self.config.capacity)
+            .field("panic_policy", &self.config.panics.policy)
             .field("pools_behind", &self.next.len())
             .finish()
     }

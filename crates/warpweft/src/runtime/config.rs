@@ -4,6 +4,7 @@ use super::build_error::BuildError;
 use super::pool::Pool;
 use crate::driver::Io;
 use crate::pool::info::{Order, Sources};
+use crate::pool::panics::Panics;
 use crate::threads::affinity::Pin;
 use crate::threads::monitor::Watch;
 use crate::threads::pool_thread::ThreadHooks;
@@ -35,4 +36,5 @@ pub(crate) struct Config {
     pub(crate) capacity: Option<usize>,
     pub(crate) order: Order,
     pub(crate) hooks: ThreadHooks,
+    pub(crate) panics: Panics,
 }

@@ -12,14 +12,15 @@ use crate::execution::fork_cx::{ForkCx, with_forks};
 use crate::execution::listen;
 use crate::execution::stack_context;
 use crate::pool::current::with_current;
-use std::panic::resume_unwind;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use warpweft_task::block_on;
 use warpweft_task::{JoinError, JoinHandle};
 
 /// What the caller's frame lends to the job.
 struct BorrowedCall<F, R> {
     body: Option<F>,
-    result: Option<R>,
+    result: Option<Result<R, Box<dyn Any + Send>>>,
 }
 
 /// The address of that frame, for the job.
@@ -32,7 +33,9 @@ impl<F: FnOnce(ForkCx<'_>) -> R, R> Borrowed<F, R> {
     fn run(self) {
         // SAFETY: `lend` waits for the end of the job, so the frame is there.
         let loan = unsafe { &mut *self.0 };
-        loan.result = loan.body.take().map(with_forks);
+        // Unwind: the panic continues in the frame of `lend`, as if the closure had been called there.
+        let call = |body| catch_unwind(AssertUnwindSafe(|| with_forks(body)));
+        loan.result = loan.body.take().map(call);
     }
 }
 
@@ -73,7 +76,7 @@ pub(crate) fn broadcast<R: Send>(
     for end in ends {
         match end {
             Ok(()) => {}
-            Err(JoinError::Panicked(panic)) => resume_unwind(panic),
+            Err(JoinError::Panicked(panic)) => resume_unwind(panic.into_payload()),
             Err(JoinError::Forked) => return Err(SpawnError::Forked),
             Err(_) => return Err(SpawnError::Closed),
         }
@@ -133,8 +136,9 @@ fn lend<R: Send>(
     let end = builder.spawn_job(job).wait();
     stay.end();
     match (end, loan.result) {
-        (Ok(()), Some(result)) => Ok(result),
-        (Err(JoinError::Panicked(panic)), _) => resume_unwind(panic),
+        (Ok(()), Some(Ok(result))) => Ok(result),
+        (Ok(()), Some(Err(panic))) => resume_unwind(panic),
+        (Err(JoinError::Panicked(panic)), _) => resume_unwind(panic.into_payload()),
         (Err(JoinError::Forked), _) => Err(SpawnError::Forked),
         _ => Err(SpawnError::Closed),
     }

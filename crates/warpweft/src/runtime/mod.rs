@@ -43,6 +43,7 @@ pub(crate) mod spawn_in_pool;
 pub(crate) mod yields;
 
 pub use crate::execution::blocking::blocking;
+pub use crate::pool::panics::{PanicPolicy, PanicReport};
 pub use crate::threads::affinity::{Pin, PinError};
 pub use crate::threads::monitor::Stall;
 pub use crate::threads::pool_thread::{EnteredThread, PoolThread};

@@ -64,7 +64,8 @@ where
 /// Spawns a closure without a handle, on the pool of the calling task, or outside of any pool on the [default
 /// runtime](default_runtime).
 ///
-/// This is the cheapest form: its end costs no atomic read-modify-write. The panic hook reports its panics.
+/// This is the cheapest form: its end costs no atomic read-modify-write. Its panics are
+/// told to the function of [`Builder::on_panic`](crate::Builder::on_panic), or written to the standard error.
 ///
 /// # Panics
 ///
@@ -126,8 +127,8 @@ impl<'a> TaskBuilder<'a> {
     /// Names the task. Costs one more allocation, and two short locks.
     ///
     /// The name appears in [`JoinHandle::info`], in the policy's [`TaskInfo`](crate::TaskInfo), in the
-    /// reports of [stuck workers](crate::Stall), and in the report of an overflow of a fiber's stack. A
-    /// [`JoinError`](crate::JoinError) does not carry it.
+    /// reports of [stuck workers](crate::Stall) and of [panics](crate::PanicReport), in the text of the
+    /// [`JoinError`](crate::JoinError) of a panic, and in the report of an overflow of a fiber's stack.
     pub fn name(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         self.name = Some(name.into());
         self

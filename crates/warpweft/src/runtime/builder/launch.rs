@@ -143,6 +143,7 @@ impl Setup {
             monitor: Monitor::new(config.watch, workers, slots),
             stacks: Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks),
             driver: DriverOwner::new(config.io, config.name.clone()),
+            panics: config.panics,
             info: PoolInfo {
                 name: config.name,
                 policy: config.policy,
