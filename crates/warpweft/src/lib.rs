@@ -24,6 +24,7 @@
 //! | you have | call | its result |
 //! |---|---|---|
 //! | a future | [`spawn`] | by awaiting the handle |
+//! | a future that is not `Send` | [`spawn_local`] | by awaiting the handle |
 //! | a closure that computes | [`spawn_job`] | by awaiting the handle |
 //! | a closure that waits, in direct style | [`fiber::spawn`] | by awaiting the handle |
 //! | a closure whose result you do not need | [`spawn_detached`] | none; the cheapest |
@@ -131,8 +132,9 @@ pub use observe::PoolCounters;
 pub use runtime::{
     Admission, BlockingError, BuildError, Builder, EnteredThread, EnvironmentError, PanicPolicy, PanicReport,
     Pin, PinError, PoolThread, Priority, PriorityError, Refused, Runtime, SpawnBlocking, SpawnError, Stall,
-    TaskBuilder, Threads, YieldNow, blocking, default_runtime, spawn, spawn_blocking, spawn_detached,
-    spawn_job, try_default_runtime, try_spawn_blocking, yield_hard, yield_now, yield_soft,
+    TaskBuilder, Threads, YieldNow, blocking, current_worker, default_runtime, spawn, spawn_blocking,
+    spawn_detached, spawn_job, spawn_local, try_default_runtime, try_spawn_blocking, yield_hard, yield_now,
+    yield_soft,
 };
 #[cfg(feature = "macros")]
 pub use warpweft_macros::{cooperate, cooperative, main, test};

@@ -14,7 +14,7 @@
 
 use super::scoped_handle::{FutureScope, PanicLocation, ScopedHandle, answered, caught};
 use crate::fork::jobs::FirstPanic;
-use crate::runtime::spawn::TaskBuilder;
+use crate::runtime::task_builder::TaskBuilder;
 use crate::sync::oneshot;
 use std::collections::HashMap;
 use std::fmt;

@@ -255,6 +255,19 @@ impl Pool {
     }
 }
 
+/// Returns the number of the worker that the calling thread carries: the same as [`Pool::current_worker`].
+///
+/// ```
+/// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+/// assert_eq!(runtime.spawn_job(warpweft::current_worker).wait().ok(), Some(Some(0)));
+/// assert_eq!(warpweft::current_worker(), None);
+/// # Ok::<(), warpweft::BuildError>(())
+/// ```
+#[must_use]
+pub fn current_worker() -> Option<usize> {
+    Pool::current_worker()
+}
+
 impl PartialEq for Pool {
     fn eq(&self, other: &Self) -> bool {
         self.header() == other.header()

@@ -1,6 +1,7 @@
 //! What is written to the standard error, and what aborts. Each case is a child process.
 #![allow(clippy::disallowed_methods, reason = "child processes are what is tested")]
 
+use crate::eventually::eventually;
 use crate::kinds::{KINDS, Kind, PanicBy, WAYS};
 use std::process::{Command, ExitStatus};
 use warpweft::{Builder, PanicPolicy, Runtime};
@@ -50,14 +51,12 @@ fn cases() {
                     .expect("room")
                     .wait()
                     .expect("no panic");
-                warpweft_ended(&runtime);
+                wait_until_idle(&runtime);
             };
             match (case, handle) {
                 ("kept", Some(handle)) => drop(handle.wait()),
                 ("dropped later", Some(handle)) => {
-                    while !handle.is_finished() {
-                        std::thread::yield_now();
-                    }
+                    eventually("it ends", || handle.is_finished());
                 }
                 (_, handle) => {
                     drop(handle);
@@ -87,10 +86,8 @@ fn cases() {
 }
 
 /// Waits until the runtime is idle: what was spawned has ended.
-fn warpweft_ended(runtime: &Runtime) {
-    while runtime.idle_workers().1 == 0 {
-        std::thread::yield_now();
-    }
+fn wait_until_idle(runtime: &Runtime) {
+    eventually("the worker sleeps", || runtime.idle_workers().1 == 1);
 }
 
 fn lines(text: &str) -> Vec<&str> {
