@@ -7,6 +7,7 @@ use crate::outcome;
 use crate::pool::PoolHeader;
 use crate::runnable;
 use crate::state::{Completed, End, State};
+use crate::task_panic::{TaskKind, TaskPanic};
 use crate::waker;
 use crate::{JoinError, kinds::Work};
 use std::any::Any;
@@ -121,7 +122,8 @@ unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
             });
             outcome::RETURNED
         }
-        Poll::Ready(Err(payload)) => outcome::panicked(payload),
+        // SAFETY: the runnable is ours, and the work is gone.
+        Poll::Ready(Err(payload)) => unsafe { panicked(header, W::KIND, payload) },
     };
     // SAFETY: the caller passed its runnable on. The work is gone, and the result is in its place, or the
     // outcome says why not.
@@ -178,7 +180,8 @@ unsafe fn run<W: Work>(
             Err(payload)
         }
         (Err(first), Err(second)) => {
-            contain(|| drop(second));
+            // SAFETY: the runnable is the caller's.
+            unsafe { panicked_in_drop(header, W::KIND, second) };
             Err(first)
         }
         (outcome, Ok(())) => outcome,
@@ -188,12 +191,73 @@ unsafe fn run<W: Work>(
 /// Calls `f`, which drops or wakes something of the user's. A panic ends here; the panic hook has reported
 /// it.
 fn contain(f: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(f))
-        // Unwind: the payload of a panic may panic in its own `Drop`. The payload of that second panic is
-        // leaked.
-        && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
-    {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
+        drop_payload(payload);
+    }
+}
+
+fn drop_payload(payload: Box<dyn Any + Send>) {
+    // Unwind: the payload of a panic may panic in its own `Drop`. The payload of that second panic is leaked.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         mem::forget(payload);
+    }
+}
+
+/// Returns the outcome of a task that was unwound with `payload`, and tells its pool if that was a panic.
+///
+/// # Safety
+///
+/// The caller holds the runnable of the task, which is alive.
+#[cold]
+#[inline(never)]
+unsafe fn panicked(header: NonNull<Header>, kind: TaskKind, payload: Box<dyn Any + Send>) -> usize {
+    if let Some(outcome) = outcome::unwound(&*payload) {
+        return outcome;
+    }
+    // SAFETY: by contract.
+    let task = unsafe { header.as_ref() };
+    let origin = &task.origin;
+    let mut panic = TaskPanic::new(kind, origin.owned_name(), Some(origin.location()), payload);
+    // SAFETY: by contract.
+    let told = unsafe { tell(task, &panic) };
+    panic.set_told(told);
+    outcome::panicked(panic)
+}
+
+/// Tells the task's pool of a panic. Returns true if somebody was told.
+///
+/// # Safety
+///
+/// The caller holds the runnable of the task.
+unsafe fn tell(task: &Header, panic: &TaskPanic) -> bool {
+    let pool = task.pool.with(|pool| {
+        // SAFETY: only the holder of the runnable changes the field.
+        unsafe { *pool }
+    });
+    // SAFETY: a pool outlives its unfinished tasks, and this one has not ended.
+    let vtable = unsafe { pool.as_ref() }.vtable;
+    // SAFETY: the pool is of this table, and alive as above.
+    unsafe { (vtable.panicked)(pool, panic) }
+}
+
+/// Tells the task's pool of a panic of the work's `Drop`, which is not the outcome of the task.
+///
+/// # Safety
+///
+/// As for [`panicked`].
+#[cold]
+#[inline(never)]
+unsafe fn panicked_in_drop(header: NonNull<Header>, kind: TaskKind, payload: Box<dyn Any + Send>) {
+    if outcome::unwound(&*payload).is_none() {
+        // SAFETY: by contract.
+        let task = unsafe { header.as_ref() };
+        let origin = &task.origin;
+        let panic = TaskPanic::new(kind, origin.owned_name(), Some(origin.location()), payload);
+        // SAFETY: by contract.
+        if !unsafe { tell(task, &panic) } {
+            contain(|| panic.write_unless_told());
+        }
+        drop_payload(panic.into_payload());
     }
 }
 
@@ -204,11 +268,16 @@ unsafe fn abandon<W: Work>(header: NonNull<Header>, outcome: usize) {
     // SAFETY: the runnable keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
     let work = stage.with_mut(<*mut Stage<W>>::cast::<W>);
-    contain(|| {
+    // Unwind: the task ends in any case.
+    let dropped = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: an unfinished task has its work in place. Only the holder of the runnable touches it, and
         // no thread does afterwards.
         unsafe { work.drop_in_place() };
-    });
+    }));
+    if let Err(payload) = dropped {
+        // SAFETY: the runnable is ours.
+        unsafe { panicked_in_drop(header, W::KIND, payload) };
+    }
     // SAFETY: the caller passed its runnable on, and the work is gone.
     unsafe { finish::<W>(header, outcome) };
 }
@@ -246,7 +315,21 @@ unsafe fn drop_result<W: Work>(header: NonNull<Header>) {
     unsafe { take::<W>(header, outcome.as_mut_ptr().cast()) };
     // SAFETY: `take` has written it.
     let outcome = unsafe { outcome.assume_init() };
-    contain(|| drop(outcome));
+    match outcome {
+        Ok(result) => contain(|| drop(result)),
+        Err(error) => drop_error(error),
+    }
+}
+
+/// Drops the error of a task that no joiner gets. A panic that nobody was told of is written to the standard
+/// error.
+#[cold]
+#[inline(never)]
+fn drop_error(error: JoinError) {
+    if let JoinError::Panicked(panic) = error {
+        contain(|| panic.write_unless_told());
+        drop_payload(panic.into_payload());
+    }
 }
 
 /// # Safety

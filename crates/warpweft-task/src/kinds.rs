@@ -3,6 +3,7 @@
 use crate::header::Header;
 use crate::on_stack::{OnStackJob, StackRunner};
 use crate::running::{JobRuns, Running};
+use crate::task_panic::TaskKind;
 use crate::waker::BorrowedWaker;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -12,6 +13,9 @@ use std::task::{Context, Poll};
 /// Work that runs in steps until it has a result.
 pub(crate) trait Work: Send + 'static {
     type Output: Send + 'static;
+
+    /// What a report calls it.
+    const KIND: TaskKind;
 
     /// True if the last step, which returns `Ready` or panics, moves the work out of its place. If not, the
     /// caller drops the work in place.
@@ -38,11 +42,17 @@ pub(crate) trait Work: Send + 'static {
     }
 }
 
-/// A closure. With `HANDLE` it has a handle, through which it may be cancelled while it runs.
-pub(crate) struct Job<F, const HANDLE: bool>(pub(crate) F);
+/// A closure. With `HANDLE` it has a handle, through which it may be cancelled while it runs. With `BLOCKS` it
+/// may block.
+pub(crate) struct Job<F, const HANDLE: bool, const BLOCKS: bool>(pub(crate) F);
 
-impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static, const HANDLE: bool> Work for Job<F, HANDLE> {
+impl<T, F, const HANDLE: bool, const BLOCKS: bool> Work for Job<F, HANDLE, BLOCKS>
+where
+    T: Send + 'static,
+    F: FnOnce() -> T + Send + 'static,
+{
     type Output = T;
+    const KIND: TaskKind = if BLOCKS { TaskKind::Blocking } else { TaskKind::Job };
     const CONSUMED: bool = true;
 
     unsafe fn step(this: *mut Self, header: NonNull<Header>) -> Poll<T> {
@@ -63,6 +73,7 @@ pub(crate) struct OnStack<F, H> {
 
 impl<T: Send + 'static, F: FnOnce() -> T + Send + 'static, H: StackRunner> Work for OnStack<F, H> {
     type Output = T;
+    const KIND: TaskKind = TaskKind::Fiber;
     const CONSUMED: bool = true;
     const ON_STACK: bool = true;
 
@@ -95,6 +106,7 @@ pub(crate) struct Async<F>(pub(crate) F);
 
 impl<F: Future<Output: Send + 'static> + Send + 'static> Work for Async<F> {
     type Output = F::Output;
+    const KIND: TaskKind = TaskKind::Future;
     const CONSUMED: bool = false;
 
     unsafe fn step(this: *mut Self, header: NonNull<Header>) -> Poll<F::Output> {

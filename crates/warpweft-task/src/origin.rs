@@ -110,6 +110,11 @@ impl Origin {
         self.named().map(|named| &*named.name)
     }
 
+    /// Returns a copy of the name.
+    pub(crate) fn owned_name(&self) -> Option<Cow<'static, str>> {
+        self.named().map(|named| named.name.clone())
+    }
+
     pub(crate) fn location(&self) -> &'static Location<'static> {
         match self.named() {
             Some(named) => named.location,

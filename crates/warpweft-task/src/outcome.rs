@@ -1,5 +1,6 @@
 //! How a task ended: as one word, and as the error that its joiner gets.
 
+use crate::task_panic::{ALIGNMENT, TaskPanic};
 use std::any::Any;
 use std::fmt;
 use std::io;
@@ -8,8 +9,8 @@ use warpweft_platform::process::note_panic;
 /// Why a task has no result.
 #[non_exhaustive]
 pub enum JoinError {
-    /// It panicked, with this payload.
-    Panicked(Box<dyn Any + Send>),
+    /// It panicked. [`into_panic`](Self::into_panic) returns the payload.
+    Panicked(TaskPanic),
     /// It was cancelled, through its handle or because nothing was left that could wake it. A closure may
     /// still have run to its end; then its value was dropped.
     Cancelled,
@@ -41,7 +42,7 @@ impl JoinError {
     #[must_use]
     pub fn into_panic(self) -> Option<Box<dyn Any + Send>> {
         match self {
-            Self::Panicked(payload) => Some(payload),
+            Self::Panicked(panic) => Some(panic.into_payload()),
             _ => None,
         }
     }
@@ -59,20 +60,10 @@ impl JoinError {
     }
 }
 
-fn message(payload: &(dyn Any + Send)) -> &str {
-    if let Some(text) = payload.downcast_ref::<&'static str>() {
-        text
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        text
-    } else {
-        "(a payload that is not text)"
-    }
-}
-
 impl fmt::Debug for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Panicked(payload) => write!(f, "Panicked({:?})", message(&**payload)),
+            Self::Panicked(panic) => write!(f, "Panicked({panic:?})"),
             Self::Cancelled => f.write_str("Cancelled"),
             Self::Shutdown => f.write_str("Shutdown"),
             Self::Forked => f.write_str("Forked"),
@@ -86,7 +77,7 @@ impl fmt::Debug for JoinError {
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Panicked(payload) => write!(f, "the task panicked: {}", message(&**payload)),
+            Self::Panicked(panic) => panic.fmt(f),
             Self::Cancelled => f.write_str("the task was cancelled"),
             Self::Shutdown => f.write_str("the pool shut down before the task ended"),
             Self::Forked => f.write_str(
@@ -110,21 +101,24 @@ pub(crate) const SHUTDOWN: usize = 2;
 pub(crate) const DROPPED: usize = 3;
 pub(crate) const FORKED: usize = 4;
 pub(crate) const NO_STACK: usize = 5;
-// Anything else is the address of a boxed panic payload, and those are aligned to more than 5.
-const _: () = assert!(align_of::<Payload>() > NO_STACK);
+// Anything else is a panic, in a word that is a multiple of its alignment.
+const _: () = assert!(ALIGNMENT > NO_STACK);
 
-type Payload = Box<dyn Any + Send>;
-
-/// The outcome of a task that panicked with `payload`, or was unwound.
-pub(crate) fn panicked(payload: Payload) -> usize {
+/// The outcome of a task that was unwound, if `payload` says so.
+pub(crate) fn unwound(payload: &(dyn Any + Send)) -> Option<usize> {
     if payload.is::<Unwound>() {
-        return SHUTDOWN;
+        Some(SHUTDOWN)
+    } else if payload.is::<Cancelled>() {
+        Some(CANCELLED)
+    } else {
+        None
     }
-    if payload.is::<Cancelled>() {
-        return CANCELLED;
-    }
+}
+
+/// The outcome of a task that panicked.
+pub(crate) fn panicked(panic: TaskPanic) -> usize {
     note_panic();
-    Box::into_raw(Box::new(payload)).expose_provenance()
+    panic.into_raw()
 }
 
 /// The error that `outcome` means; `None` if the result is in its place.
@@ -140,10 +134,7 @@ pub(crate) unsafe fn into_error(outcome: usize) -> Option<JoinError> {
         DROPPED => Some(JoinError::Dropped),
         FORKED => Some(JoinError::Forked),
         NO_STACK => Some(JoinError::NoStack),
-        address => {
-            let payload = std::ptr::with_exposed_provenance_mut::<Payload>(address);
-            // SAFETY: every other value was made by `panicked` from a box; by contract it is taken back once.
-            Some(JoinError::Panicked(*unsafe { Box::from_raw(payload) }))
-        }
+        // SAFETY: every other value was made by `panicked`; by contract it is given here once.
+        word => Some(JoinError::Panicked(unsafe { TaskPanic::from_raw(word) })),
     }
 }

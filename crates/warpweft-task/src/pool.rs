@@ -5,6 +5,7 @@
 
 use crate::header::Header;
 use crate::runnable::Runnable;
+use crate::task_panic::TaskPanic;
 use crate::why::Why;
 use std::ptr::NonNull;
 
@@ -40,6 +41,16 @@ pub struct PoolVtable {
     /// The header belongs to a pool of this table, whose memory is still there; the pool may have ended. The
     /// pool has handed the task to its policy by [`Runnable::into_task_ref`].
     pub dropped: unsafe fn(NonNull<PoolHeader>, Runnable),
+    /// Tells the pool that a task of it has panicked, on the thread that runs or ends the task, before its
+    /// joiner is woken. Returns true if somebody was told. Otherwise the panic is written to the standard
+    /// error if no joiner gets it.
+    ///
+    /// It does not unwind.
+    ///
+    /// # Safety
+    ///
+    /// As for `push`.
+    pub panicked: unsafe fn(NonNull<PoolHeader>, &TaskPanic) -> bool,
     /// Removes an ended task from the set of tasks that were once suspended.
     ///
     /// # Safety

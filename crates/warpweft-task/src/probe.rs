@@ -160,6 +160,7 @@ static POOL: PoolHeader = PoolHeader {
         push,
         woken: |pool, token| push(pool, token, Why::Woken),
         dropped,
+        panicked: |_, _| false,
         unregister,
     },
 };

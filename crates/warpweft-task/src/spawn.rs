@@ -17,7 +17,20 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    with_handle(Job::<_, true>(closure), info)
+    with_handle(Job::<_, true, false>(closure), info)
+}
+
+/// As [`job`], for a closure that may block: a report of its panic says so.
+///
+/// # Safety
+///
+/// As for [`job`].
+pub unsafe fn blocking_job<T, F>(closure: F, info: impl TaskAlloc) -> (Runnable, JoinHandle<T>)
+where
+    T: Send + 'static,
+    F: FnOnce() -> T + Send + 'static,
+{
+    with_handle(Job::<_, true, true>(closure), info)
 }
 
 /// A task that calls `closure` once and has no handle. Its end costs no atomic read-modify-write.
@@ -30,7 +43,7 @@ pub unsafe fn detached_job<F>(closure: F, info: impl TaskAlloc) -> Runnable
 where
     F: FnOnce() + Send + 'static,
 {
-    detached(Job::<_, false>(closure), info)
+    detached(Job::<_, false, false>(closure), info)
 }
 
 /// A task that drives `future` to its end.

@@ -24,6 +24,7 @@
 //! | you have | call | its result |
 //! |---|---|---|
 //! | a future | [`spawn`] | by awaiting the handle |
+//! | a future that is not `Send` | [`spawn_local`] | by awaiting the handle |
 //! | a closure that computes | [`spawn_job`] | by awaiting the handle |
 //! | a closure that waits, in direct style | [`fiber::spawn`] | by awaiting the handle |
 //! | a closure whose result you do not need | [`spawn_detached`] | none; the cheapest |
@@ -41,7 +42,8 @@
 //!
 //! # What is promised
 //!
-//! - A task that panics harms no other task. Its joiner gets [`JoinError::Panicked`].
+//! - A task that panics harms no other task. Its joiner gets [`JoinError::Panicked`], and no panic is lost with
+//!   a dropped handle: see [`Builder::on_panic`] and [`Builder::panic_policy`].
 //! - Dropping a handle detaches its task. Dropping the runtime ends every task, and no joiner waits for ever.
 //!   The drop waits for closures that are running, without a time limit: see [`Runtime::shutdown`].
 //! - A task from outside the pool, or one that yielded, runs after a bounded number of others, whatever the
@@ -128,10 +130,11 @@ pub use fork_join::{
 pub use io::Io;
 pub use observe::PoolCounters;
 pub use runtime::{
-    Admission, BlockingError, BuildError, Builder, EnteredThread, Pin, PinError, PoolThread, Priority,
-    PriorityError, Refused, Runtime, SpawnBlocking, SpawnError, Stall, TaskBuilder, Threads, YieldNow,
-    blocking, default_runtime, spawn, spawn_blocking, spawn_detached, spawn_job, try_default_runtime,
-    try_spawn_blocking, yield_hard, yield_now, yield_soft,
+    Admission, BlockingError, BuildError, Builder, EnteredThread, EnvironmentError, PanicPolicy, PanicReport,
+    Pin, PinError, PoolThread, Priority, PriorityError, Refused, Runtime, SpawnBlocking, SpawnError, Stall,
+    TaskBuilder, Threads, YieldNow, blocking, current_worker, default_runtime, spawn, spawn_blocking,
+    spawn_detached, spawn_job, spawn_local, try_default_runtime, try_spawn_blocking, yield_hard, yield_now,
+    yield_soft,
 };
 #[cfg(feature = "macros")]
 pub use warpweft_macros::{cooperate, cooperative, main, test};
@@ -139,7 +142,7 @@ pub use warpweft_platform::thread_state::ThreadState;
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec, Preset};
 pub use warpweft_queue as queue;
-pub use warpweft_task::{JoinError, JoinHandle, TaskInfo};
+pub use warpweft_task::{JoinError, JoinHandle, TaskInfo, TaskKind, TaskPanic};
 
 /// The macros' expansions use this module. It is not part of the stable interface.
 #[doc(hidden)]

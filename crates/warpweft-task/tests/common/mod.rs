@@ -128,6 +128,7 @@ static VTABLE: PoolVtable = PoolVtable {
     // SAFETY: the contracts are the same.
     woken: |header, token| unsafe { push(header, token, Why::Woken) },
     dropped,
+    panicked: |_, _| false,
     unregister,
 };
 

@@ -85,6 +85,7 @@ static VTABLE: PoolVtable = PoolVtable {
     push,
     woken,
     dropped,
+    panicked: |_, _| false,
     unregister,
 };
 

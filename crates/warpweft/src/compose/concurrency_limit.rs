@@ -1,8 +1,12 @@
 //! A limit of concurrent tasks on the workers of a pool.
 
+use crate::execution::listen::block_on;
+use crate::runtime::TaskBuilder;
 use crate::runtime::pool::Pool;
 use crate::runtime::pool_error::ConcurrencyLimitError;
-use crate::sync::semaphore::Semaphore;
+use crate::runtime::priority::Priority;
+use crate::runtime::spawn_error::SpawnError;
+use crate::sync::semaphore::{Semaphore, TryAcquireError};
 use std::sync::Arc;
 use warpweft_task::JoinHandle;
 
@@ -24,6 +28,9 @@ impl Pool {
 /// bounds what is open at a time, such as connections. Clones share the limit. Waiting tasks use memory, but
 /// none of their code has run.
 ///
+/// It spawns as its [pool](Self::pool) does. `install` and `broadcast` are the pool's alone: they make no
+/// tasks that could be counted.
+///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(4).build()?;
 /// let two = runtime.first().concurrency_limit(2)?;
@@ -36,6 +43,16 @@ pub struct ConcurrencyLimit {
     pool: Pool,
     places: Arc<Semaphore>,
     limit: usize,
+    priority: Option<Priority>,
+}
+
+/// The place of one task, which has been admitted.
+struct Place(Arc<Semaphore>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.add(1);
+    }
 }
 
 impl ConcurrencyLimit {
@@ -45,7 +62,50 @@ impl ConcurrencyLimit {
         }
         // There cannot be more tasks than `MAX_PERMITS`.
         let places = Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
-        Ok(Self { pool, places, limit })
+        Ok(Self {
+            pool,
+            places,
+            limit,
+            priority: None,
+        })
+    }
+
+    /// Returns the same limit, whose further tasks have that priority. It does not change the order in which
+    /// they are admitted. A priority of another pool is ignored.
+    ///
+    /// ```
+    /// use warpweft::{Runtime, policy::Negele};
+    /// let runtime = Runtime::builder().workers(1).policy(Negele::new()).build()?;
+    /// let two = runtime.first().concurrency_limit(2)?;
+    /// let urgent = two.with_priority(runtime.priority(0)?);
+    /// assert_eq!(urgent.spawn(async { 42 }).wait()?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_priority(&self, priority: Priority) -> Self {
+        let mut limit = self.clone();
+        limit.priority = Some(priority);
+        limit
+    }
+
+    #[track_caller]
+    fn builder(&self) -> TaskBuilder<'_> {
+        let builder = TaskBuilder::new().on_pool(&self.pool);
+        match self.priority {
+            Some(priority) => builder.priority(priority),
+            None => builder,
+        }
+    }
+
+    /// Takes a place, if one is free.
+    fn try_place(&self) -> Result<Place, SpawnError> {
+        self.pool.check()?;
+        let permit = self.places.try_acquire(1).map_err(|error| match error {
+            TryAcquireError::Closed => SpawnError::Closed,
+            TryAcquireError::NoPermits => SpawnError::Full,
+        })?;
+        permit.forget();
+        Ok(Place(Arc::clone(&self.places)))
     }
 
     /// Spawns a future, which begins when the limit admits it. Dropping the handle detaches the task.
@@ -57,9 +117,28 @@ impl ConcurrencyLimit {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let places = Arc::clone(&self.places);
-        self.pool.spawn(async move {
+        self.builder().spawn(async move {
             // The semaphore is never closed, so this is a permit.
             let _place = places.acquire(1).await;
+            future.await
+        })
+    }
+
+    /// Spawns a future that is admitted at once, or fails. It also takes a permit if the pool is
+    /// [bounded](crate::Builder::capacity).
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError::Full`] if the limit or the pool has no place, or another [`SpawnError`]; the future was
+    /// dropped.
+    #[track_caller]
+    pub fn try_spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, SpawnError>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let place = self.try_place()?;
+        self.builder().try_spawn(async move {
+            let _place = place;
             future.await
         })
     }
@@ -74,6 +153,106 @@ impl ConcurrencyLimit {
         F: FnOnce() -> T + Send + 'static,
     {
         self.spawn(async move { job() })
+    }
+
+    /// Spawns a closure that is admitted at once, or fails as [`try_spawn`](Self::try_spawn) does.
+    ///
+    /// # Errors
+    ///
+    /// As `try_spawn`; the closure was dropped.
+    #[track_caller]
+    pub fn try_spawn_job<T, F>(&self, job: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let place = self.try_place()?;
+        self.builder().try_spawn_job(move || {
+            let _place = place;
+            job()
+        })
+    }
+
+    /// Spawns a closure without a handle, which is called when the limit admits it. If the pool is shutting
+    /// down, the closure is dropped.
+    #[track_caller]
+    pub fn spawn_detached<F>(&self, job: F)
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        self.spawn_job(job).detach();
+    }
+
+    /// Spawns a [fiber](crate::fiber), whose closure is called when the limit admits it. A fiber that waits for
+    /// that has a stack already. Dropping the handle detaches it.
+    ///
+    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown); if
+    /// there is no stack for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
+    #[track_caller]
+    pub fn spawn_fiber<T, F>(&self, body: F) -> JoinHandle<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let places = Arc::clone(&self.places);
+        self.builder().spawn_fiber(move || {
+            // The semaphore is never closed, so this is a permit.
+            let _place = block_on(places.acquire(1));
+            body()
+        })
+    }
+
+    /// Spawns a [fiber](crate::fiber) that is admitted at once and has its stack, or fails as
+    /// [`try_spawn`](Self::try_spawn) does.
+    ///
+    /// # Errors
+    ///
+    /// As `try_spawn`, and [`SpawnError::NoStack`]; `body` was dropped.
+    #[track_caller]
+    pub fn try_spawn_fiber<T, F>(&self, body: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let place = self.try_place()?;
+        self.builder().try_spawn_fiber(move || {
+            let _place = place;
+            body()
+        })
+    }
+
+    /// Spawns a future that is not `Send`, which is made when the limit admits it: see the free
+    /// [`spawn_local`](crate::spawn_local).
+    #[track_caller]
+    pub fn spawn_local<M, F>(&self, make: M) -> JoinHandle<F::Output>
+    where
+        M: FnOnce() -> F + Send + 'static,
+        F: Future<Output: Send + 'static> + 'static,
+    {
+        let places = Arc::clone(&self.places);
+        self.builder().spawn_local(move || async move {
+            // The semaphore is never closed, so this is a permit.
+            let _place = places.acquire(1).await;
+            make().await
+        })
+    }
+
+    /// Spawns a future that is not `Send`, or fails as [`try_spawn_fiber`](Self::try_spawn_fiber) does.
+    ///
+    /// # Errors
+    ///
+    /// As `try_spawn_fiber`; `make` was dropped.
+    #[track_caller]
+    pub fn try_spawn_local<M, F>(&self, make: M) -> Result<JoinHandle<F::Output>, SpawnError>
+    where
+        M: FnOnce() -> F + Send + 'static,
+        F: Future<Output: Send + 'static> + 'static,
+    {
+        let place = self.try_place()?;
+        self.builder().try_spawn_local(move || async move {
+            let _place = place;
+            make().await
+        })
     }
 
     /// Returns the pool on whose workers the tasks run.

@@ -61,8 +61,8 @@ pub use scope::{Scope, scope};
 
 use crate::execution::listen::block_on;
 use crate::execution::stack_context;
-use crate::runtime::spawn::TaskBuilder;
 use crate::runtime::spawn_error::SpawnError;
+use crate::runtime::task_builder::TaskBuilder;
 use warpweft_task::JoinHandle;
 
 /// Spawns a fiber on the pool of the calling task, or outside of any pool on the [default

@@ -72,3 +72,54 @@ struct ScopeEscapes;
 /// });
 /// ```
 struct BothWrite;
+
+/// The maker of a local future may start on another thread: it captures no `Rc`.
+///
+/// ```compile_fail,E0277
+/// let shared = std::rc::Rc::new(1);
+/// let _ = warpweft::spawn_local(move || async move { drop(shared) });
+/// ```
+///
+/// Nor does a pinned one: the caller is not that worker.
+///
+/// ```compile_fail,E0277
+/// let shared = std::rc::Rc::new(1);
+/// let _ = warpweft::TaskBuilder::new().spawn_pinned_local(0, move || async move { drop(shared) });
+/// ```
+///
+/// What it makes may hold one, over its waits:
+///
+/// ```
+/// let local = warpweft::spawn_local(|| async {
+///     let shared = std::rc::Rc::new(1);
+///     warpweft::yield_now().await;
+///     *shared
+/// });
+/// assert_eq!(local.wait().ok(), Some(1));
+/// ```
+///
+/// A future that is spawned as such may not: it moves between threads.
+///
+/// ```compile_fail
+/// let _ = warpweft::spawn(async {
+///     let shared = std::rc::Rc::new(1);
+///     warpweft::yield_now().await;
+///     *shared
+/// });
+/// ```
+struct RcIntoALocalFuture;
+
+/// The result of a local future leaves its thread.
+///
+/// ```compile_fail,E0277
+/// let _ = warpweft::spawn_local(|| async { std::rc::Rc::new(1) });
+/// ```
+struct RcOutOfALocalFuture;
+
+/// A local future may outlive this frame, so it cannot borrow from it.
+///
+/// ```compile_fail,E0373
+/// let word = String::from("short-lived");
+/// let _ = warpweft::spawn_local(|| async { word.len() });
+/// ```
+struct LocalFutureThatBorrows;

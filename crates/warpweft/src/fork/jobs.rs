@@ -12,7 +12,6 @@ use super::stealable_job::StealableJob;
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
@@ -25,19 +24,16 @@ pub(crate) type Panic = Box<dyn Any + Send>;
 /// The first panic of a scope that has not been collected yet.
 pub(crate) type FirstPanic = Mutex<Option<Panic>>;
 
-/// Keeps a panic, unless there is one already.
-pub(crate) fn note(place: &FirstPanic, panic: Panic) {
-    let second = {
-        let mut first = place.lock();
-        if first.is_none() {
-            *first = Some(panic);
-            None
-        } else {
-            Some(panic)
-        }
-    };
-    // Unwind: the payload of the second panic may panic in its own `Drop`.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(second)));
+/// Keeps a panic, or returns it if there is one already.
+#[must_use = "a panic that has no place is reported"]
+pub(crate) fn note(place: &FirstPanic, panic: Panic) -> Option<Panic> {
+    let mut first = place.lock();
+    if first.is_none() {
+        *first = Some(panic);
+        None
+    } else {
+        Some(panic)
+    }
 }
 
 /// The jobs of an open scope, for the stack that opened it.
@@ -99,7 +95,8 @@ impl Jobs {
         self.given.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    pub(crate) fn note(&self, panic: Panic) {
-        note(&self.panic, panic);
+    #[must_use = "a panic that has no place is reported"]
+    pub(crate) fn note(&self, panic: Panic) -> Option<Panic> {
+        note(&self.panic, panic)
     }
 }

@@ -4,7 +4,7 @@
 //! runs it. This costs a few stores and two branches: no atomic read-modify-write, no fence, no allocation.
 
 use super::latent_fork::LatentFork;
-use crate::effect::Discontinued;
+use super::panics::{is_end, report_displaced};
 use crate::execution::fiber::Fiber;
 use crate::execution::fork_cx::ForkCx;
 use crate::execution::stack_context::{self, StackContext};
@@ -12,12 +12,11 @@ use crate::fork::list::TakenBack;
 use crate::fork::record::Record;
 use crate::runtime::install::install_here;
 use std::any::Any;
-use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::thread::yield_now;
 use warpweft_platform::{clock, delay};
-use warpweft_task::{Cancelled, Latch, Unwound};
+use warpweft_task::Latch;
 
 impl<'stack> ForkCx<'stack> {
     /// Calls `body` with the right to fork on this stack. On a thread of no pool it runs on a worker of the
@@ -202,20 +201,14 @@ where
         }
     }));
     if let Ok(Err(second)) | Err(second) = second {
-        // Unwind: a panic's payload may panic in its own `Drop`. The payload of that panic is leaked.
-        if let Err(third) = catch_unwind(AssertUnwindSafe(|| drop(second))) {
-            mem::forget(third);
-        }
+        report_displaced(second);
     }
     resume_unwind(panic)
 }
 
 /// Returns true if the stack unwinds with `panic` because it must end. Then nothing more begins on it.
 fn is_told_to_end(context: &StackContext, panic: &(dyn Any + Send)) -> bool {
-    panic.is::<Unwound>()
-        || panic.is::<Cancelled>()
-        || panic.is::<Discontinued>()
-        || context.fiber().is_some_and(Fiber::is_unwinding)
+    is_end(panic) || context.fiber().is_some_and(Fiber::is_unwinding)
 }
 
 /// Runs both closures, in parallel if a worker is free, and returns when both have ended. This is

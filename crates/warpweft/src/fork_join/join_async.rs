@@ -16,6 +16,7 @@
 
 use super::abort_on_drop::AbortOnDrop;
 use super::latent_fork::Outcome;
+use super::panics::report_displaced;
 use crate::execution::fork_cx::ForkCx;
 use crate::execution::stack_context;
 use std::any::Any;
@@ -162,9 +163,13 @@ where
         let first = mem::replace(&mut self.first, First::Given);
         match (first, mem::replace(&mut self.second, Second::Given)) {
             (First::Done(Ok(first)), Second::Done(Ok(second))) => (first, second),
-            (First::Done(Err(panic)), _) | (First::Done(Ok(_)), Second::Done(Err(panic))) => {
+            (First::Done(Err(panic)), second) => {
+                if let Second::Done(Err(second)) = second {
+                    report_displaced(second);
+                }
                 resume_unwind(panic)
             }
+            (First::Done(Ok(_)), Second::Done(Err(panic))) => resume_unwind(panic),
             _ => panic!("a join was polled after it had given its results"),
         }
     }
@@ -239,7 +244,7 @@ fn with_end<T>(outcome: Outcome<T>, drop_it: impl FnOnce()) -> Outcome<T> {
 /// Returns the payload with which the join panics if its second half has no result.
 fn raised(error: JoinError) -> Box<dyn Any + Send> {
     match error {
-        JoinError::Panicked(panic) => panic,
+        JoinError::Panicked(panic) => panic.into_payload(),
         error => Box::new(format!("the second half of a join has no result: {error}")),
     }
 }

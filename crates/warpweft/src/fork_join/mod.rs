@@ -6,6 +6,7 @@
 //! | `latent_fork` | the second half of a join, in the frame of the first |
 //! | `join_async` | the form of `join` for futures |
 //! | `abort_on_drop` | a task that is cancelled with its handle |
+//! | `panics` | reports of panics that end in a frame or a promise |
 //! | `ranges` | loops in parallel |
 //! | `scope` | any number of jobs that borrow |
 //! | `scope_future` | futures that borrow, as tasks of a scope |
@@ -20,6 +21,7 @@ pub(crate) mod join_async;
 pub(crate) mod latent_fork;
 #[cfg(doctest)]
 mod must_not_compile;
+pub(crate) mod panics;
 pub(crate) mod ranges;
 pub(crate) mod scope;
 pub(crate) mod scope_async;

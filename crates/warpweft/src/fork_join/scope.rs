@@ -13,6 +13,7 @@
 //!   jobs. The thread that brings it to zero sets `done`, and touches nothing of the scope afterwards.
 //! - Each job has its own box, which the thread that runs the job frees.
 
+use super::panics::report_displaced;
 use crate::execution::fiber_start::Start;
 use crate::execution::fork_cx::ForkCx;
 use crate::execution::stack_context::{self, StackContext};
@@ -89,7 +90,7 @@ impl<F: FnOnce()> Job<F> {
         let jobs = unsafe { scope.as_ref() };
         // Unwind: the panic continues in the scope's frame.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
-            jobs.note(panic);
+            jobs.note(panic).into_iter().for_each(report_displaced);
         }
         if by == By::Taker && jobs.end_one() {
             jobs.done.set_and_take().into_iter().for_each(wait::resume);
@@ -116,7 +117,10 @@ impl RemoteJob {
     /// Keeps a panic of the job for the scope.
     pub(crate) fn note(&self, panic: Panic) {
         // SAFETY: the scope waits for this job.
-        unsafe { self.0.as_ref() }.note(panic);
+        unsafe { self.0.as_ref() }
+            .note(panic)
+            .into_iter()
+            .for_each(report_displaced);
     }
 
     /// Reports that the job has ended and is dropped.
@@ -134,7 +138,8 @@ impl Drop for RemoteJob {
     fn drop(&mut self) {
         // SAFETY: the scope waits for this job.
         let jobs = unsafe { self.0.as_ref() };
-        jobs.note(Box::new(
+        // If a job has panicked, that is the better reason.
+        let _ = jobs.note(Box::new(
             "the pool was shut down before every job of a scope had run",
         ));
         if jobs.end_one() {
@@ -260,7 +265,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// Returns the place for the first panic.
-    pub(crate) fn first_panic(&self) -> &FirstPanic {
+    pub(crate) fn panic_place(&self) -> &FirstPanic {
         &self.jobs.panic
     }
 }
@@ -317,7 +322,11 @@ impl ForkCx<'_> {
         finish(&scope.jobs, forks, context);
         let panic = scope.jobs.panic.lock().take();
         match (outcome, panic) {
-            (Err(panic), _) | (Ok(_), Some(panic)) => resume_unwind(panic),
+            (Err(panic), second) => {
+                second.into_iter().for_each(report_displaced);
+                resume_unwind(panic)
+            }
+            (Ok(_), Some(panic)) => resume_unwind(panic),
             (Ok(value), None) => value,
         }
     }

@@ -12,9 +12,9 @@
 //!   task is inside.
 //! - Handles are cancelled and dropped outside of the lock.
 
-use super::scoped_handle::{PanicLocation, ScopedHandle, answered, caught};
+use super::scoped_handle::{FutureScope, PanicLocation, ScopedHandle, answered, caught};
 use crate::fork::jobs::FirstPanic;
-use crate::runtime::spawn::TaskBuilder;
+use crate::runtime::task_builder::TaskBuilder;
 use crate::sync::oneshot;
 use std::collections::HashMap;
 use std::fmt;
@@ -37,7 +37,18 @@ struct State {
 
 struct Shared {
     state: Mutex<State>,
-    panic: Arc<FirstPanic>,
+    panic: FirstPanic,
+}
+
+impl FutureScope for Shared {
+    fn first_panic(&self) -> &FirstPanic {
+        &self.panic
+    }
+
+    fn cancel_others(&self) {
+        // The one that panicked is among them, and has ended.
+        self.cancel();
+    }
 }
 
 impl Shared {
@@ -134,13 +145,14 @@ impl AsyncScope {
                 number,
                 scope: Arc::clone(&self.0),
             };
-            let blamed = PanicLocation::Shared(Arc::clone(&self.0.panic));
+            let blamed = PanicLocation::Shared(Arc::clone(&self.0) as _);
+            let site = Location::caller();
             let task = async move {
                 // It is dropped after the future.
                 let _inside = inside;
-                answered(future, sender, blamed).await;
+                answered(future, sender, blamed, site).await;
             };
-            self.register(number, TaskBuilder::at(Location::caller()).spawn(task));
+            self.register(number, TaskBuilder::at(site).spawn(task));
         }
         ScopedHandle::new(receiver)
     }
@@ -197,10 +209,12 @@ impl fmt::Debug for AsyncScope {
 /// If the body panics, its tasks are cancelled, and the panic continues when all have ended. If a task panics
 /// whose handle was dropped before it returned a result, the scope panics when all have ended, with the first
 /// such panic.
+///
+/// With [`PanicPolicy::CancelScope`](crate::PanicPolicy::CancelScope) the panic of one task cancels the others.
 pub async fn scope_async<F: Future>(body: impl FnOnce(AsyncScope) -> F) -> F::Output {
     let shared = Arc::new(Shared {
         state: Mutex::new(State::default()),
-        panic: Arc::new(FirstPanic::new(None)),
+        panic: FirstPanic::new(None),
     });
     let ending = Ending(Arc::clone(&shared));
     let outcome = caught(body(AsyncScope(Arc::clone(&shared)))).await;

@@ -14,10 +14,11 @@
 //! - The result is in a promise, which borrows what the future borrows.
 
 use super::scope::{RemoteJob, Scope};
-use super::scoped_handle::{PanicLocation, ScopedHandle, answered};
+use super::scoped_handle::{FutureScope, PanicLocation, ScopedHandle, answered};
+use crate::fork::jobs::FirstPanic;
 use crate::sync::oneshot;
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_task::Why;
@@ -57,6 +58,16 @@ impl Future for Borrowing {
             pinned.end();
         }
         Poll::Ready(())
+    }
+}
+
+impl FutureScope for Scope<'_, '_> {
+    fn first_panic(&self) -> &FirstPanic {
+        self.panic_place()
+    }
+
+    fn cancel_others(&self) {
+        // They borrow from the frame, and are promised to run.
     }
 }
 
@@ -102,7 +113,8 @@ impl<'scope> Scope<'scope, '_> {
         let lent: Borrowed<'scope> = Box::pin(answered(
             future,
             sender,
-            PanicLocation::Borrowed(self.first_panic()),
+            PanicLocation::Borrowed(self),
+            Location::caller(),
         ));
         // SAFETY: only the lifetime changes. The future is dropped before its pinned task ends, and the scope
         // waits for that.

@@ -6,35 +6,70 @@
 //!   scope's. So it is in one place, or has been raised.
 
 use super::latent_fork::Outcome;
+use super::panics::{of_future, report_displaced};
 use crate::execution::listen::block_on;
 use crate::fork::jobs::{FirstPanic, Panic, note};
 use crate::sync::oneshot;
 use std::fmt;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use warpweft_task::JoinError;
+use warpweft_task::{JoinError, TaskPanic};
+
+/// A scope of futures, as it is told of their panics.
+pub(crate) trait FutureScope {
+    /// Returns the place for the first panic that no handle takes.
+    fn first_panic(&self) -> &FirstPanic;
+    /// Cancels the other futures, if they can be cancelled.
+    fn cancel_others(&self);
+}
 
 /// The scope that receives a panic of its futures.
 pub(crate) enum PanicLocation<'scope> {
-    Borrowed(&'scope FirstPanic),
-    Shared(Arc<FirstPanic>),
+    Borrowed(&'scope (dyn FutureScope + Sync)),
+    Shared(Arc<dyn FutureScope + Send + Sync>),
+}
+
+impl PanicLocation<'_> {
+    fn scope(&self) -> &dyn FutureScope {
+        match self {
+            Self::Borrowed(scope) => *scope,
+            Self::Shared(scope) => &**scope,
+        }
+    }
 }
 
 /// A panic on its way to the handle.
 pub(crate) struct PanicOfFuture<'scope> {
-    panic: Option<Panic>,
+    panic: Option<TaskPanic>,
     scope: PanicLocation<'scope>,
+}
+
+impl<'scope> PanicOfFuture<'scope> {
+    /// Reports the panic of a future that was spawned at `site`.
+    #[cold]
+    #[inline(never)]
+    fn new(payload: Panic, scope: PanicLocation<'scope>, site: &'static Location<'static>) -> Self {
+        let (panic, cancels) = of_future(payload, site);
+        if cancels {
+            scope.scope().cancel_others();
+        }
+        let panic = Some(panic);
+        Self { panic, scope }
+    }
 }
 
 impl Drop for PanicOfFuture<'_> {
     fn drop(&mut self) {
         if let Some(panic) = self.panic.take() {
-            match &self.scope {
-                PanicLocation::Borrowed(place) => note(place, panic),
-                PanicLocation::Shared(place) => note(place, panic),
+            let told = panic.is_told();
+            match note(self.scope.scope().first_panic(), panic.into_payload()) {
+                // Unwind: a panic's payload may panic in its own `Drop`.
+                Some(second) if told => drop(catch_unwind(AssertUnwindSafe(|| drop(second)))),
+                Some(second) => report_displaced(second),
+                None => {}
             }
         }
     }
@@ -56,11 +91,11 @@ pub(crate) async fn answered<'scope, F: Future>(
     future: F,
     sender: oneshot::Sender<Result<F::Output, PanicOfFuture<'scope>>>,
     scope: PanicLocation<'scope>,
+    site: &'static Location<'static>,
 ) {
-    let outcome = caught(future).await.map_err(|panic| PanicOfFuture {
-        panic: Some(panic),
-        scope,
-    });
+    let outcome = caught(future)
+        .await
+        .map_err(|payload| PanicOfFuture::new(payload, scope, site));
     // If the handle was dropped, a value is dropped here, and a panic becomes the scope's.
     drop(sender.send(outcome));
 }

@@ -21,7 +21,7 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
 ) -> io::Result<T> {
     match spawn_blocking(operation).await {
         Ok(result) => result,
-        Err(JoinError::Panicked(panic)) => resume_unwind(panic),
+        Err(JoinError::Panicked(panic)) => resume_unwind(panic.into_payload()),
         Err(JoinError::Shutdown) => Err(crate::driver::shut_down()),
         Err(JoinError::Forked) => Err(crate::driver::forked()),
         Err(error) => Err(io::Error::other(error.to_string())),

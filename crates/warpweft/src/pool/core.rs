@@ -11,6 +11,7 @@ use super::info::PoolInfo;
 use super::ledger::Ledger;
 use super::lifecycle::Lifecycle;
 use super::owned_tasks::OwnedTasks;
+use super::panics::Panics;
 use crate::coroutine::stack::Stacks;
 use crate::driver::core::Driver;
 use crate::driver::forked;
@@ -50,6 +51,7 @@ pub(crate) struct PoolCore {
     pub(crate) ledger: Ledger,
     /// The fault of the policy, if the pool closed for one, or the policy kept tasks beyond the end.
     pub(crate) fault: OnceLock<String>,
+    pub(crate) panics: Panics,
     /// What external threads counted.
     pub(crate) outside: Counters,
     /// The generation of the process that the workers run in.
@@ -64,6 +66,7 @@ pub(crate) struct Parts {
     pub(crate) monitor: Monitor,
     pub(crate) stacks: Stacks,
     pub(crate) driver: DriverOwner,
+    pub(crate) panics: Panics,
 }
 
 impl PoolCore {
@@ -86,6 +89,7 @@ impl PoolCore {
             lost: Locked::new(),
             ledger: Ledger::new(),
             fault: OnceLock::new(),
+            panics: parts.panics,
             outside: Counters::default(),
             generation: process::generation(),
             _listed: process::Listed::new(address),

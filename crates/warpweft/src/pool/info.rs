@@ -24,8 +24,35 @@ pub(crate) struct PoolInfo {
     pub(crate) workers: usize,
     /// The largest number of workers, compensating workers included.
     pub(crate) slots: usize,
+    pub(crate) sources: Sources,
     pub(crate) order: Order,
     pub(crate) places: Option<Box<dyn Places>>,
+}
+
+/// Where a setting comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Program,
+    /// This environment variable.
+    Environment(&'static str),
+    Default,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program => f.write_str("set by the program"),
+            Self::Environment(variable) => write!(f, "from {variable}"),
+            Self::Default => f.write_str("the default"),
+        }
+    }
+}
+
+/// Where the settings come from that the environment may replace.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sources {
+    pub(crate) workers: Source,
+    pub(crate) policy: Source,
 }
 
 /// The position of a pool in its runtime.

@@ -8,6 +8,7 @@
 //! | `info` | the name of a pool, and its admission if it is bounded |
 //! | `lifecycle` | open, closing, closed |
 //! | `owned_tasks` | the tasks that sleep |
+//! | `panics` | what happens when a task panics |
 //! | `ledger` | for how long a pool's memory stays if its policy keeps tasks |
 //! | `transfer_request` | a task's request to continue in another pool |
 
@@ -18,4 +19,5 @@ pub(crate) mod info;
 pub(crate) mod ledger;
 pub(crate) mod lifecycle;
 pub(crate) mod owned_tasks;
+pub(crate) mod panics;
 pub(crate) mod transfer_request;

@@ -2,10 +2,11 @@
 
 use crate::threads::affinity::PinError;
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use warpweft_platform::thread::available_cpus;
-use warpweft_policy::PolicyError;
+use warpweft_policy::{ParsePolicyError, PolicyError};
 
 /// The reason why a runtime was not built.
 #[derive(Debug)]
@@ -87,6 +88,16 @@ pub enum BuildError {
         /// The name of the group.
         silos: String,
     },
+    /// An environment variable that replaces a default has a text that means nothing. See
+    /// [`Builder`](crate::Builder#environment).
+    Environment {
+        /// The name of the variable.
+        variable: &'static str,
+        /// Its text.
+        text: OsString,
+        /// What is wrong with it.
+        error: EnvironmentError,
+    },
     /// One of several pools was not built.
     Pool {
         /// The name of the pool.
@@ -94,6 +105,44 @@ pub enum BuildError {
         /// Its error.
         error: Box<BuildError>,
     },
+}
+
+/// What is wrong with the text of an environment variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EnvironmentError {
+    /// It is not Unicode.
+    NotUnicode,
+    /// It is not a number of workers.
+    Workers {
+        /// The largest number allowed.
+        most: usize,
+    },
+    /// It is not a policy, or this build lacks the feature for it.
+    Policy(ParsePolicyError),
+}
+
+impl fmt::Display for EnvironmentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotUnicode => f.write_str("which is not Unicode"),
+            Self::Workers { most } => write!(
+                f,
+                "which is no number of workers: a pool may have 1 to {most} (this process may use {} CPUs)",
+                available_cpus()
+            ),
+            Self::Policy(error) => write!(f, "which is no policy of this build: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for EnvironmentError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Policy(error) => Some(error),
+            Self::NotUnicode | Self::Workers { .. } => None,
+        }
+    }
 }
 
 impl BuildError {
@@ -172,6 +221,15 @@ impl fmt::Display for BuildError {
                 "two pools of one runtime are called `{name}`: each is found by its name, so give them different ones"
             ),
             Self::NoSilos { silos } => write!(f, "0 silos called `{silos}`: there must be 1 at least"),
+            Self::Environment {
+                variable,
+                text,
+                error,
+            } => write!(
+                f,
+                "the environment variable {variable} is `{}`, {error}; without the variable it is the default",
+                text.display()
+            ),
             Self::Pool { name, error } => write!(f, "pool `{name}`: {error}"),
         }
     }
@@ -182,6 +240,7 @@ impl std::error::Error for BuildError {
         match self {
             Self::Policy(error) => Some(error),
             Self::Pin(error) => Some(error),
+            Self::Environment { error, .. } => Some(error),
             Self::Pool { error, .. } => Some(&**error),
             Self::Thread { source, .. } | Self::Build { source } | Self::Monitor { source } => Some(source),
             _ => None,

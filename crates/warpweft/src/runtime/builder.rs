@@ -1,15 +1,18 @@
 //! [`Builder`]: the settings of a runtime, and its start.
 
 mod launch;
+mod panics;
 mod threads;
 
 use super::build_error::{BuildError, unique};
 use super::config::{Config, Launch};
+use super::environment::{self, Unset};
 use super::handle::Runtime;
 use super::small_stack;
 use crate::coroutine::stack::USUAL_BYTES;
 use crate::io::Io;
-use crate::pool::info::Order;
+use crate::pool::info::{Order, Source, Sources};
+use crate::pool::panics::{CloseAll, Panics};
 use crate::threads::affinity::Pin;
 use crate::threads::monitor::{Stall, Watch};
 use crate::threads::pool_thread::ThreadHooks;
@@ -27,6 +30,21 @@ const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// Configures and builds a [`Runtime`].
 ///
+/// # Environment
+///
+/// Two variables replace the defaults of [`build`](Self::build):
+///
+/// | variable | its text |
+/// |---|---|
+/// | `WARPWEFT_WORKERS` | a number of workers, as for [`workers`](Self::workers) |
+/// | `WARPWEFT_POLICY` | a policy as text, as for [`policy_spec`](Self::policy_spec) |
+///
+/// So a program that sets neither is tried with other policies without a change. A value that the program
+/// sets wins, and then the variable is not read. With several pools, the variables count for **each** pool
+/// for which the program has not set the value. A text that means nothing is an error of `build`,
+/// [`BuildError::Environment`]. The `Debug` output of a builder, of a runtime and of a pool says which value
+/// it is, and where it comes from.
+///
 /// ```
 /// use warpweft::{PolicySpec, Runtime};
 /// let runtime = Runtime::builder()
@@ -40,9 +58,10 @@ const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(10);
 #[must_use = "a builder builds nothing until `build`"]
 pub struct Builder {
     config: Config,
-    launch: Box<Launch>,
+    /// `None` if the program has not set the policy.
+    launch: Option<Box<Launch>>,
     /// The other pools, if there are several.
-    next: Vec<(Config, Box<Launch>)>,
+    next: Vec<(Config, Option<Box<Launch>>)>,
     /// The name of each group of silos, and the indices of its pools.
     silos: Vec<(String, Vec<usize>)>,
 }
@@ -61,7 +80,8 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Returns the default settings: the FIFO policy, and one worker for each CPU that this process may use.
+    /// Returns the default settings: the FIFO policy, and one worker for each CPU that this process may use,
+    /// unless the [environment](Self#environment) says otherwise.
     pub fn new() -> Self {
         let config = Config {
             workers: None,
@@ -77,17 +97,21 @@ impl Builder {
             watch: Watch::default(),
             quantum: Quantum::USUAL,
             policy: String::new(),
+            sources: Sources {
+                workers: Source::Default,
+                policy: Source::Default,
+            },
             capacity: None,
             order: Order {
                 runtime: Arc::new(()),
                 index: 0,
             },
             hooks: ThreadHooks::default(),
+            panics: Panics::default(),
         };
-        let default = PolicySpec::default();
         Self {
             config,
-            launch: Box::new(|config| launch_spec(default, config)),
+            launch: None,
             next: Vec::new(),
             silos: Vec::new(),
         }
@@ -95,7 +119,8 @@ impl Builder {
 
     /// Sets the number of workers, from 1 to 4096. The default is the number of CPUs that this process may
     /// use, limited by its affinity mask and its cgroup quota. It is neither the number of threads nor a
-    /// bound on worker numbers: see [`Runtime`](Runtime#workers-and-threads).
+    /// bound on worker numbers: see [`Runtime`](Runtime#workers-and-threads). `WARPWEFT_WORKERS` replaces the
+    /// default: see [above](Self#environment).
     pub fn workers(mut self, workers: usize) -> Self {
         self.config.workers = Some(workers);
         self
@@ -223,10 +248,10 @@ impl Builder {
         self
     }
 
-    /// Sets the scheduling policy by type: one of ours or your own.
+    /// Sets the scheduling policy by type: one of ours or your own. `WARPWEFT_POLICY` has no effect then.
     pub fn policy<P: Policy>(mut self, policy: P) -> Self {
         self.config.policy = String::from(std::any::type_name::<P>());
-        self.launch = Box::new(move |config| launch(&policy, config));
+        self.launch = Some(Box::new(move |config| launch(&policy, config)));
         self
     }
 
@@ -234,7 +259,7 @@ impl Builder {
     /// loop compiled for its type.
     pub fn policy_spec(mut self, spec: PolicySpec) -> Self {
         self.config.policy = spec.to_string();
-        self.launch = Box::new(|config| launch_spec(spec, config));
+        self.launch = Some(by_spec(spec));
         self
     }
 
@@ -317,7 +342,8 @@ impl Builder {
     /// # Errors
     ///
     /// The number of workers is out of range, the policy cannot be built, the system starts no more threads,
-    /// or two pools have the same name. Whatever was started is ended again.
+    /// two pools have the same name, or a variable of the [environment](Self#environment) has a text that means
+    /// nothing. Whatever was started is ended again.
     pub fn build(self) -> Result<Runtime, BuildError> {
         if small_stack::is_here() {
             return small_stack::on_own_thread(|| self.build());
@@ -339,12 +365,23 @@ impl Builder {
         )?;
         unique(silos.iter().map(|(name, _)| name))?;
         let several = !next.is_empty();
+        // Before any pool starts: a wrong variable concerns the runtime, and no thread need be ended for it.
+        let described = std::iter::once((config, launch))
+            .chain(next)
+            .map(|(mut config, launch)| {
+                environment::complete_workers(&mut config)?;
+                let launch = environment::complete_policy(&mut config, launch, by_spec)?;
+                Ok((config, launch))
+            })
+            .collect::<Result<Vec<_>, BuildError>>()?;
         let runtime = Arc::new(());
+        let close_all = Arc::new(CloseAll::new());
         let mut pools = Vec::new();
-        for (index, (mut config, launch)) in std::iter::once((config, launch)).chain(next).enumerate() {
+        for (index, (mut config, launch)) in described.into_iter().enumerate() {
             let name = config.name.clone();
             let runtime = Arc::clone(&runtime);
             config.order = Order { runtime, index };
+            config.panics.close_all = Arc::clone(&close_all);
             // Unwind: if building a policy panics, the threads of the pools before it are ended, too.
             let launched = catch_unwind(AssertUnwindSafe(|| launch(config))).unwrap_or_else(|panic| {
                 if index > 0 {
@@ -368,14 +405,28 @@ impl Builder {
                 }
             }
         }
+        panics::set_close_all(&close_all, &pools);
         Ok(Runtime::new(pools, silos))
     }
 }
 
+fn by_spec(spec: PolicySpec) -> Box<Launch> {
+    Box::new(|config| launch_spec(spec, config))
+}
+
+/// The number of workers and the policy are followed by where they come from.
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let workers = match self.config.workers {
+            Some(workers) => format!("{workers} ({})", Source::Program),
+            None => Unset::WORKERS.to_string(),
+        };
+        let policy = match self.launch {
+            Some(_) => format!("{} ({})", self.config.policy, Source::Program),
+            None => Unset::POLICY.to_string(),
+        };
         f.debug_struct("Builder")
-            .field("workers", &self.config.workers)
+            .field("workers", &format_args!("{workers}"))
             .field("name", &self.config.name)
             .field("stack_size", &self.config.stack_bytes)
             .field("max_threads", &self.config.max_threads)
@@ -386,8 +437,9 @@ impl fmt::Debug for Builder {
             .field("pin", &self.config.pin)
             .field("stuck_after", &self.config.watch.stuck_after)
             .field("quantum", &self.config.quantum)
-            .field("policy", &self.config.policy)
+            .field("policy", &format_args!("{policy}"))
             .field("capacity", &self.config.capacity)
+            .field("panic_policy", &self.config.panics.policy)
             .field("pools_behind", &self.next.len())
             .finish()
     }

@@ -3,11 +3,15 @@
 use super::build_error::BuildError;
 use super::pool::Pool;
 use crate::driver::Io;
-use crate::pool::info::Order;
+use crate::pool::info::{Order, Sources};
+use crate::pool::panics::Panics;
 use crate::threads::affinity::Pin;
 use crate::threads::monitor::Watch;
 use crate::threads::pool_thread::ThreadHooks;
 use std::time::Duration;
+
+/// The largest number of workers of a pool.
+pub(crate) const MOST_WORKERS: usize = 4096;
 
 /// Starts a pool. The function knows the type of the policy.
 pub(crate) type Launch = dyn FnOnce(Config) -> Result<Pool, BuildError> + Send;
@@ -27,7 +31,10 @@ pub(crate) struct Config {
     pub(crate) watch: Watch,
     pub(crate) quantum: u32,
     pub(crate) policy: String,
+    /// Where the number of workers and the policy come from; known when the runtime is built.
+    pub(crate) sources: Sources,
     pub(crate) capacity: Option<usize>,
     pub(crate) order: Order,
     pub(crate) hooks: ThreadHooks,
+    pub(crate) panics: Panics,
 }

@@ -24,7 +24,8 @@ impl Builder {
 }
 
 /// Returns the runtime that free functions use outside of any pool. It has one worker per CPU and the default
-/// policy, and is built at its first use, unless [`Builder::build_default`] has built another one.
+/// policy, unless the [environment](Builder#environment) says otherwise. It is built at its first use, unless
+/// [`Builder::build_default`] has built another one.
 ///
 /// # Panics
 ///

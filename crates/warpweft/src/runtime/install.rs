@@ -4,22 +4,23 @@ use super::default::default_runtime;
 use super::handle::Runtime;
 use super::pool::Pool;
 use super::pool_error::EnterError;
-use super::spawn::TaskBuilder;
 use super::spawn_error::SpawnError;
+use super::task_builder::TaskBuilder;
 use crate::execution::enter_guard::EnterGuard;
 use crate::execution::fiber_start::NoUnwindGuard;
 use crate::execution::fork_cx::{ForkCx, with_forks};
 use crate::execution::listen;
-use crate::execution::stack_context;
+use crate::execution::stack_context::{self, StackContext};
 use crate::pool::current::with_current;
-use std::panic::resume_unwind;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use warpweft_task::block_on;
 use warpweft_task::{JoinError, JoinHandle};
 
 /// What the caller's frame lends to the job.
 struct BorrowedCall<F, R> {
     body: Option<F>,
-    result: Option<R>,
+    result: Option<Result<R, Box<dyn Any + Send>>>,
 }
 
 /// The address of that frame, for the job.
@@ -32,7 +33,9 @@ impl<F: FnOnce(ForkCx<'_>) -> R, R> Borrowed<F, R> {
     fn run(self) {
         // SAFETY: `lend` waits for the end of the job, so the frame is there.
         let loan = unsafe { &mut *self.0 };
-        loan.result = loan.body.take().map(with_forks);
+        // Unwind: the panic continues in the frame of `lend`, as if the closure had been called there.
+        let call = |body| catch_unwind(AssertUnwindSafe(|| with_forks(body)));
+        loan.result = loan.body.take().map(call);
     }
 }
 
@@ -46,56 +49,93 @@ unsafe fn unbound<'a>(job: Box<dyn FnOnce() + Send + 'a>) -> Box<dyn FnOnce() + 
     unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + 'a>, Box<dyn FnOnce() + Send>>(job) }
 }
 
-/// The body of [`Runtime::broadcast`].
-pub(crate) fn broadcast<R: Send>(
-    pool: &Pool,
-    body: impl Fn(usize) -> R + Sync,
-) -> Result<Vec<R>, SpawnError> {
+fn assert_may_wait() {
     assert!(
-        !stack_context::here().is_some_and(stack_context::StackContext::is_in_policy),
+        !stack_context::here().is_some_and(StackContext::is_in_policy),
         "a hook of a policy cannot wait for a runtime"
     );
-    let mut results: Vec<_> = (0..pool.workers()).map(|_| None).collect();
-    let body = &body;
-    let stay = NoUnwindGuard::new();
-    let jobs: Vec<_> = results
-        .iter_mut()
-        .enumerate()
-        .map(|(worker, result)| {
-            let job = move || *result = Some(body(worker));
-            // SAFETY: each job is run or dropped before its `wait` below returns, and nothing unwinds before.
-            let job = unsafe { unbound(Box::new(job)) };
-            TaskBuilder::new().on_pool(pool).spawn_pinned(worker, job)
-        })
-        .collect();
-    let ends: Vec<_> = jobs.into_iter().map(JoinHandle::wait).collect();
-    stay.end();
-    for end in ends {
-        match end {
-            Ok(()) => {}
-            Err(JoinError::Panicked(panic)) => resume_unwind(panic),
-            Err(JoinError::Forked) => return Err(SpawnError::Forked),
-            Err(_) => return Err(SpawnError::Closed),
-        }
-    }
-    Ok(results.into_iter().flatten().collect())
 }
 
-pub(crate) fn install<R: Send>(
-    pool: &Pool,
-    body: impl FnOnce(ForkCx<'_>) -> R + Send,
-) -> Result<R, SpawnError> {
-    if let Some(context) = stack_context::here() {
-        assert!(
-            !context.is_in_policy(),
-            "a hook of a policy cannot wait for a runtime"
-        );
+impl TaskBuilder<'_> {
+    /// Calls `body` once on each worker of the chosen pool, or of the one that free functions use here: see
+    /// [`Runtime::broadcast`]. Each call has the builder's name and spawn site, and no priority.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runtime::broadcast`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Runtime::broadcast`].
+    pub fn broadcast<R: Send>(self, body: impl Fn(usize) -> R + Sync) -> Result<Vec<R>, SpawnError> {
+        assert_may_wait();
+        let pool = self.pool_or_here();
+        pool.check()?;
+        let mut results: Vec<_> = (0..pool.workers()).map(|_| None).collect();
+        let body = &body;
+        let stay = NoUnwindGuard::new();
+        let jobs: Vec<_> = results
+            .iter_mut()
+            .enumerate()
+            .map(|(worker, result)| {
+                let job = move || *result = Some(body(worker));
+                // SAFETY: each job is run or dropped before its `wait` below returns, and nothing unwinds
+                // before.
+                let job = unsafe { unbound(Box::new(job)) };
+                self.copy_on(&pool).spawn_pinned(worker, job)
+            })
+            .collect();
+        let ends: Vec<_> = jobs.into_iter().map(JoinHandle::wait).collect();
+        stay.end();
+        for end in ends {
+            match end {
+                Ok(()) => {}
+                Err(JoinError::Panicked(panic)) => resume_unwind(panic.into_payload()),
+                Err(JoinError::Forked) => return Err(SpawnError::Forked),
+                Err(_) => return Err(SpawnError::Closed),
+            }
+        }
+        Ok(results.into_iter().flatten().collect())
+    }
+
+    /// Runs `body` on a worker of the chosen pool, or of the one that free functions use here, with the right
+    /// to fork there: see [`Runtime::install`]. On one of its own workers it calls `body` at once, and the
+    /// name and the priority have no effect.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runtime::install`].
+    ///
+    /// # Panics
+    ///
+    /// If `body` does.
+    pub fn install<R: Send>(self, body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
+        assert_may_wait();
+        if let Some(pool) = self.chosen() {
+            pool.check()?;
+        }
         // Inside `blocking` a thread carries no worker, and is like any other thread.
-        if context.is_of(pool.header()) && context.worker_ref().is_some() {
-            return Ok(body(ForkCx::new(context)));
+        let here = stack_context::here().filter(|context| {
+            let is_here = self
+                .chosen()
+                .map_or_else(|| context.is_in_own_pool(), |pool| context.is_of(pool.header()));
+            is_here && context.worker_ref().is_some()
+        });
+        match here {
+            Some(context) => Ok(body(ForkCx::new(context))),
+            None => lend(self.or_default(), body),
         }
     }
-    lend(TaskBuilder::new().on_pool(pool), body)
+
+    /// Chooses the default runtime, if no pool is chosen and none is here.
+    fn or_default(self) -> Self {
+        let has_pool = self.chosen().is_some() || with_current(|worker_ref| worker_ref.is_some());
+        if has_pool {
+            self
+        } else {
+            self.on(default_runtime())
+        }
+    }
 }
 
 /// Runs `body` on a worker of the pool that this thread has entered, or else of the default runtime. The
@@ -109,12 +149,8 @@ pub(crate) fn install<R: Send>(
 ///
 /// As [`Runtime::install`], and if the default runtime cannot be built.
 pub(crate) fn install_here<R: Send>(body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
-    // The builder is made before anything is lent: from then on a panic could not leave this frame.
-    let builder = match with_current(|worker_ref| worker_ref.is_some()) {
-        true => TaskBuilder::new(),
-        false => TaskBuilder::new().on(default_runtime()),
-    };
-    lend(builder, body)
+    // The default runtime is built before anything is lent: from then on a panic could not leave this frame.
+    lend(TaskBuilder::new().or_default(), body)
 }
 
 /// Lends `body` to a job, and waits for it. Aborts if the pool of `builder` is missing, so find that before.
@@ -133,8 +169,9 @@ fn lend<R: Send>(
     let end = builder.spawn_job(job).wait();
     stay.end();
     match (end, loan.result) {
-        (Ok(()), Some(result)) => Ok(result),
-        (Err(JoinError::Panicked(panic)), _) => resume_unwind(panic),
+        (Ok(()), Some(Ok(result))) => Ok(result),
+        (Ok(()), Some(Err(panic))) => resume_unwind(panic),
+        (Err(JoinError::Panicked(panic)), _) => resume_unwind(panic.into_payload()),
         (Err(JoinError::Forked), _) => Err(SpawnError::Forked),
         _ => Err(SpawnError::Closed),
     }
@@ -165,6 +202,7 @@ impl Runtime {
     /// # Panics
     ///
     /// If `body` does.
+    #[track_caller]
     pub fn install<R: Send>(&self, body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
         self.first().install(body)
     }
@@ -186,6 +224,7 @@ impl Runtime {
     /// assert_eq!(runtime.broadcast(|worker| 10 * worker)?, [0, 10, 20]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn broadcast<R: Send>(&self, body: impl Fn(usize) -> R + Sync) -> Result<Vec<R>, SpawnError> {
         self.first().broadcast(body)
     }
@@ -201,9 +240,9 @@ impl Pool {
     /// # Panics
     ///
     /// As [`Runtime::broadcast`].
+    #[track_caller]
     pub fn broadcast<R: Send>(&self, body: impl Fn(usize) -> R + Sync) -> Result<Vec<R>, SpawnError> {
-        self.check()?;
-        broadcast(self, body)
+        TaskBuilder::new().on_pool(self).broadcast(body)
     }
 
     /// Runs `body` on a worker of this pool, with the right to fork there: see [`Runtime::install`]. Unlike
@@ -216,9 +255,9 @@ impl Pool {
     /// # Panics
     ///
     /// If `body` does.
+    #[track_caller]
     pub fn install<R: Send>(&self, body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
-        self.check()?;
-        install(self, body)
+        TaskBuilder::new().on_pool(self).install(body)
     }
 
     /// Calls `closure` on a worker of this pool, and returns its result. It may borrow, because the caller
@@ -235,6 +274,7 @@ impl Pool {
     /// # Panics
     ///
     /// If `closure` panics, or in a hook of a policy, which must not wait.
+    #[track_caller]
     pub fn run<R: Send>(&self, closure: impl FnOnce() -> R + Send) -> Result<R, EnterError> {
         self.check().map_err(EnterError::of)?;
         if self.is_here() {
@@ -245,6 +285,6 @@ impl Pool {
             Some(claim) => Some(listen::block_on(claim).map_err(|_| EnterError::Closed)?),
             None => None,
         };
-        install(self, |_| closure()).map_err(EnterError::of)
+        self.install(|_| closure()).map_err(EnterError::of)
     }
 }

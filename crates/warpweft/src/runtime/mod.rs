@@ -4,13 +4,17 @@
 //! |---|---|
 //! | `builder` | `Builder`: the settings of a runtime, and its start |
 //! | `config` | the settings of one pool |
+//! | `environment` | the defaults that environment variables replace |
 //! | `build_error` | the error of building a runtime |
 //! | `handle` | `Runtime`: its pools, its state, its end |
 //! | `default` | the runtime that free functions use outside of any pool |
 //! | `pool` | `Pool`: one of its pools |
 //! | `places` | the permits of a bounded pool |
 //! | `pool_error` | the errors of entering a pool |
-//! | `spawn` | spawning from inside and outside |
+//! | `task_builder` | spawning: all other ways to spawn a task come here |
+//! | `spawn` | the free functions that spawn |
+//! | `spawn_on_runtime` | spawning on a runtime |
+//! | `local` | futures that stay on their thread |
 //! | `spawn_in_pool` | spawning into a pool, with a permit if it is bounded |
 //! | `spawn_error` | the error of spawning a task |
 //! | `spawn_blocking` | spawning a closure that blocks |
@@ -27,8 +31,10 @@ pub(crate) mod config;
 pub(crate) mod current_driver;
 pub(crate) mod default;
 pub(crate) mod entry;
+pub(crate) mod environment;
 pub(crate) mod handle;
 pub(crate) mod install;
+pub(crate) mod local;
 pub(crate) mod places;
 pub(crate) mod pool;
 pub(crate) mod pool_error;
@@ -38,22 +44,27 @@ pub(crate) mod spawn;
 pub(crate) mod spawn_blocking;
 pub(crate) mod spawn_error;
 pub(crate) mod spawn_in_pool;
+pub(crate) mod spawn_on_runtime;
+pub(crate) mod task_builder;
 pub(crate) mod yields;
 
 pub use crate::execution::blocking::blocking;
+pub use crate::pool::panics::{PanicPolicy, PanicReport};
 pub use crate::threads::affinity::{Pin, PinError};
 pub use crate::threads::monitor::Stall;
 pub use crate::threads::pool_thread::{EnteredThread, PoolThread};
 pub use crate::threads::thread_set::Threads;
-pub use build_error::BuildError;
+pub use build_error::{BuildError, EnvironmentError};
 pub use builder::Builder;
 pub use default::{default_runtime, try_default_runtime};
 pub use entry::enter;
 pub use handle::Runtime;
+pub use pool::current_worker;
 pub use priority::{Priority, PriorityError};
-pub use spawn::{TaskBuilder, spawn, spawn_detached, spawn_job};
+pub use spawn::{spawn, spawn_detached, spawn_job, spawn_local};
 pub use spawn_blocking::{
     Admission, BlockingError, Refused, SpawnBlocking, spawn_blocking, try_spawn_blocking,
 };
 pub use spawn_error::SpawnError;
+pub use task_builder::TaskBuilder;
 pub use yields::{YieldNow, yield_hard, yield_now, yield_soft};

@@ -255,6 +255,19 @@ impl Pool {
     }
 }
 
+/// Returns the number of the worker that the calling thread carries: the same as [`Pool::current_worker`].
+///
+/// ```
+/// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+/// assert_eq!(runtime.spawn_job(warpweft::current_worker).wait().ok(), Some(Some(0)));
+/// assert_eq!(warpweft::current_worker(), None);
+/// # Ok::<(), warpweft::BuildError>(())
+/// ```
+#[must_use]
+pub fn current_worker() -> Option<usize> {
+    Pool::current_worker()
+}
+
 impl PartialEq for Pool {
     fn eq(&self, other: &Self) -> bool {
         self.header() == other.header()
@@ -263,12 +276,18 @@ impl PartialEq for Pool {
 
 impl Eq for Pool {}
 
+/// The number of workers and the policy are followed by where they come from: the program, an
+/// [environment variable](crate::Builder#environment), or the default.
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sources = self.info().sources;
         f.debug_struct("Pool")
             .field("name", &self.name())
-            .field("policy", &self.policy())
-            .field("workers", &self.workers())
+            .field("policy", &format_args!("{} ({})", self.policy(), sources.policy))
+            .field(
+                "workers",
+                &format_args!("{} ({})", self.workers(), sources.workers),
+            )
             .field("capacity", &self.capacity())
             .field("closed", &self.is_closed())
             .finish()

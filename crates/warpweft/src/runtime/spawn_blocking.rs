@@ -396,7 +396,7 @@ where
         name: None,
     };
     // SAFETY: the threads end every admitted closure before they end, and keep the pool alive until then.
-    let (task, handle) = unsafe { tasks::job(closure, info) };
+    let (task, handle) = unsafe { tasks::blocking_job(closure, info) };
     place.put(task);
     Ok(handle)
 }

@@ -26,9 +26,9 @@ impl fmt::Display for SpawnError {
             Self::Forked => f.write_str(
                 "the pool's workers stayed in the parent of this forked process: build a runtime here",
             ),
-            Self::Full => {
-                f.write_str("all places of the bounded pool are taken: wait for one, or spawn fewer")
-            }
+            Self::Full => f.write_str(
+                "all places of the bounded pool, or of the limit, are taken: wait for one, or spawn fewer",
+            ),
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Spawning into a pool, with a permit if it is bounded.
+//! Spawning into a pool. Each function is that of [`TaskBuilder`]; one waits for a permit before.
 
 use super::pool::Pool;
 use super::pool_error::EnterError;
-use super::spawn::TaskBuilder;
 use super::spawn_error::SpawnError;
+use super::task_builder::TaskBuilder;
 use crate::pool::transfer_request::Destination;
 use std::panic::Location;
 use std::sync::Arc;
-use warpweft_task::spawn::{self as tasks, SpawnInfo};
-use warpweft_task::{JoinHandle, Runnable, Why};
+use warpweft_task::JoinHandle;
+use warpweft_task::spawn as tasks;
 
 impl Pool {
-    /// Spawns a future on this pool, from wherever the caller is. Dropping the handle detaches the task.
-    /// Takes no permit of a bounded pool.
+    /// Spawns a future on this pool. Dropping the handle detaches the task. Takes no permit of a
+    /// bounded pool.
     ///
     /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     #[track_caller]
@@ -23,8 +23,21 @@ impl Pool {
         TaskBuilder::new().on_pool(self).spawn(future)
     }
 
-    /// Spawns a closure on this pool, from wherever the caller is. Dropping the handle detaches the task.
-    /// Takes no permit of a bounded pool.
+    /// Spawns a future on this pool, unless it is shutting down, or [bounded](crate::Builder::capacity) and full.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]; the future was dropped.
+    #[track_caller]
+    pub fn try_spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, SpawnError>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        TaskBuilder::new().on_pool(self).try_spawn(future)
+    }
+
+    /// Spawns a closure on this pool. Dropping the handle detaches the task. Takes no permit of a
+    /// bounded pool.
     ///
     /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     #[track_caller]
@@ -36,37 +49,83 @@ impl Pool {
         TaskBuilder::new().on_pool(self).spawn_job(job)
     }
 
-    /// Spawns a future on this pool, with a permit if it is bounded, or fails.
+    /// Spawns a closure on this pool, unless it is shutting down, or [bounded](crate::Builder::capacity) and full.
     ///
     /// # Errors
     ///
-    /// The pool is shutting down or full; the future was dropped.
-    #[track_caller]
-    pub fn try_spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, SpawnError>
-    where
-        F: Future<Output: Send + 'static> + Send + 'static,
-    {
-        let destination = self.try_ticket()?;
-        let site = Location::caller();
-        // SAFETY: a runtime's pool ends its tasks before itself.
-        Ok(self.place(site, destination, |info| unsafe { tasks::future(future, info) }))
-    }
-
-    /// Spawns a closure on this pool, with a permit if it is bounded, or fails.
-    ///
-    /// # Errors
-    ///
-    /// The pool is shutting down or full; the closure was dropped.
+    /// [`SpawnError`]; the closure was dropped.
     #[track_caller]
     pub fn try_spawn_job<T, F>(&self, job: F) -> Result<JoinHandle<T>, SpawnError>
     where
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let destination = self.try_ticket()?;
-        let site = Location::caller();
-        // SAFETY: a runtime's pool ends its tasks before itself.
-        Ok(self.place(site, destination, |info| unsafe { tasks::job(job, info) }))
+        TaskBuilder::new().on_pool(self).try_spawn_job(job)
+    }
+
+    /// Spawns a closure without a handle on this pool: the cheapest form. If it is shutting down, the closure is
+    /// dropped. Takes no permit of a
+    /// bounded pool.
+    #[track_caller]
+    pub fn spawn_detached<F>(&self, job: F)
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        TaskBuilder::new().on_pool(self).spawn_detached(job);
+    }
+
+    /// Spawns a [fiber](crate::fiber) on this pool. Dropping the handle detaches it. Takes no permit of a
+    /// bounded pool.
+    ///
+    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown); if there
+    /// is no stack for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
+    #[track_caller]
+    pub fn spawn_fiber<T, F>(&self, body: F) -> JoinHandle<T>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        TaskBuilder::new().on_pool(self).spawn_fiber(body)
+    }
+
+    /// Spawns a [fiber](crate::fiber) on this pool, unless it is shutting down, or [bounded](crate::Builder::capacity) and
+    /// full, or there is no stack.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]; `body` was dropped.
+    #[track_caller]
+    pub fn try_spawn_fiber<T, F>(&self, body: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        TaskBuilder::new().on_pool(self).try_spawn_fiber(body)
+    }
+
+    /// Spawns a future that is not `Send` on this pool: see the free [`spawn_local`](crate::spawn_local). Takes no permit of a
+    /// bounded pool.
+    #[track_caller]
+    pub fn spawn_local<M, F>(&self, make: M) -> JoinHandle<F::Output>
+    where
+        M: FnOnce() -> F + Send + 'static,
+        F: Future<Output: Send + 'static> + 'static,
+    {
+        TaskBuilder::new().on_pool(self).spawn_local(make)
+    }
+
+    /// Spawns a future that is not `Send` on this pool, or fails as [`try_spawn_fiber`](Self::try_spawn_fiber) does.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]; `make` was dropped.
+    #[track_caller]
+    pub fn try_spawn_local<M, F>(&self, make: M) -> Result<JoinHandle<F::Output>, SpawnError>
+    where
+        M: FnOnce() -> F + Send + 'static,
+        F: Future<Output: Send + 'static> + 'static,
+    {
+        TaskBuilder::new().on_pool(self).try_spawn_local(make)
     }
 
     /// Spawns a future on this pool, after waiting for a permit if the pool is bounded. So a producer that is
@@ -107,30 +166,9 @@ impl Pool {
                 }
                 None => Destination::new(Arc::clone(self.any()), false),
             };
+            let builder = TaskBuilder::at(site).on_pool(self);
             // SAFETY: a runtime's pool ends its tasks before itself.
-            Ok(self.place(site, destination, |info| unsafe { tasks::future(future, info) }))
+            Ok(builder.admit(self, destination, |info| unsafe { tasks::future(future, info) }))
         }
-    }
-
-    /// Creates the task with `make`, and pushes it with its permit.
-    fn place<H>(
-        &self,
-        location: &'static Location<'static>,
-        destination: Destination,
-        make: impl FnOnce(SpawnInfo) -> (Runnable, H),
-    ) -> H {
-        let (task, handle) = make(SpawnInfo {
-            pool: self.header(),
-            location,
-            name: None,
-        });
-        // SAFETY: `make` has just made it, so no other thread has seen it.
-        let task = unsafe { destination.settle_fresh(task) };
-        task.push(if self.is_here() {
-            Why::Spawned
-        } else {
-            Why::Injected
-        });
-        handle
     }
 }

@@ -41,7 +41,7 @@ use warpweft_platform::{CachePadded, thread_word};
 use warpweft_policy::{Clock, Count, Cx, Policy};
 use warpweft_queue::Locked;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
-use warpweft_task::{Abandon, Header, Runnable, TaskRef, Why};
+use warpweft_task::{Abandon, Header, Runnable, TaskPanic, TaskRef, Why};
 
 // True while a push from outside, into any pool, is on the thread's stack.
 thread_word!(static IN_EXTERNAL_PUSH: bool = false);
@@ -78,6 +78,7 @@ impl<P: Policy> Pool<P> {
         push: Self::push_any,
         woken: Self::woken::<false>,
         dropped: Self::dropped,
+        panicked: Self::panicked,
         unregister: Self::unregister,
     };
     /// The table of a pool whose policy [keeps](Policy::is_fast_path) woken tasks.
@@ -266,6 +267,14 @@ impl<P: Policy> Pool<P> {
         unsafe { pool.as_ref() }.lose(task);
         // SAFETY: by contract the policy was given the `TaskRef`; it is counted once, here.
         unsafe { Self::release_one(pool) };
+    }
+
+    /// # Safety
+    ///
+    /// As [`PoolVtable::panicked`].
+    unsafe fn panicked(pool: NonNull<PoolHeader>, panic: &TaskPanic) -> bool {
+        // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
+        unsafe { pool.cast::<Self>().as_ref() }.core.panicked(panic)
     }
 
     /// # Safety

@@ -17,6 +17,7 @@
 use super::ordered::ParBuffered;
 use super::{NoRoom, ParStream, next};
 use crate::fork_join::abort_on_drop::AbortOnDrop;
+use crate::fork_join::panics::of_future;
 use crate::sync::channel;
 use crate::sync::channel::incoming::Incoming;
 use futures_core::Stream;
@@ -73,12 +74,13 @@ pub struct Run<T>(Flow<T>);
 /// Nothing runs before the first poll. From then on the stages run independently, as far as their capacities
 /// allow. A panic of the source ends it: earlier items come out first, then the panic as a
 /// [`JoinError::Panicked`].
+#[track_caller]
 pub fn pipeline<S>(source: S) -> Pipeline<S::Item>
 where
     S: Stream<Item: Send + 'static> + Unpin + Send + 'static,
 {
     Pipeline {
-        flow: Box::pin(Source(Some(source))),
+        flow: Box::pin(Source(Some(source), Location::caller())),
         stages: 0,
         fault: None,
     }
@@ -104,7 +106,8 @@ impl<T: Send + 'static> Pipeline<T> {
             let begun = item.and_then(|item| {
                 // Unwind: the closure may be called again, for the next item, and is responsible for its
                 // captures.
-                catch_unwind(AssertUnwindSafe(|| f(item))).map_err(JoinError::Panicked)
+                catch_unwind(AssertUnwindSafe(|| f(item)))
+                    .map_err(|payload| JoinError::Panicked(of_future(payload, site).0))
             });
             async move {
                 match begun {
@@ -155,8 +158,8 @@ impl<T: Send + 'static, E: Send + 'static> Pipeline<Result<T, E>> {
     }
 }
 
-/// The source, until it ends or panics.
-struct Source<S>(Option<S>);
+/// The source, until it ends or panics, and where the pipeline was made.
+struct Source<S>(Option<S>, &'static Location<'static>);
 
 impl<S: Stream + Unpin> Stream for Source<S> {
     type Item = Result<S::Item, JoinError>;
@@ -168,7 +171,7 @@ impl<S: Stream + Unpin> Stream for Source<S> {
         // Unwind: a source that has panicked is dropped, and not polled again.
         let item = match catch_unwind(AssertUnwindSafe(|| Pin::new(source).poll_next(cx))) {
             Ok(item) => ready!(item).map(Ok),
-            Err(panic) => Some(Err(JoinError::Panicked(panic))),
+            Err(payload) => Some(Err(JoinError::Panicked(of_future(payload, self.1).0))),
         };
         if !matches!(item, Some(Ok(_))) {
             self.0 = None;

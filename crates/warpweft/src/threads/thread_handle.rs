@@ -108,6 +108,7 @@ impl ThreadHandle {
         push: |_, wake, _| drop(wake.run()),
         woken: |_, wake| drop(wake.run()),
         dropped: |_, wake| wake.abandon(Abandon::Dropped),
+        panicked: |_, _| false,
         unregister: |_, _, _| unreachable!("a wake-up is a closure, and in no register"),
     };
 

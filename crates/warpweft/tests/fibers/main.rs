@@ -8,5 +8,6 @@ mod everywhere;
 
 mod fast_paths;
 mod in_turn;
+mod local_futures;
 mod spawn_local;
 mod waiting;

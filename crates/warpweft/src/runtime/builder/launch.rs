@@ -7,7 +7,7 @@ use crate::pool::core::Parts;
 use crate::pool::dyn_pool::DynPool;
 use crate::pool::info::PoolInfo;
 use crate::runtime::build_error::BuildError;
-use crate::runtime::config::Config;
+use crate::runtime::config::{Config, MOST_WORKERS};
 use crate::runtime::places::Places;
 use crate::runtime::pool as handle;
 use crate::scheduler::pool::Pool;
@@ -22,8 +22,6 @@ use std::sync::Arc;
 use warpweft_platform::topology::Topology;
 use warpweft_policy::{Policy, PolicySpec, PolicyVisitor, PoolEnv};
 
-/// The largest number of workers of a pool.
-const MOST_WORKERS: usize = 4096;
 /// The smallest size of a thread's stack, in bytes: a worker's loop and a panic in it, with a margin.
 const LEAST_STACK: usize = 64 << 10;
 
@@ -145,9 +143,11 @@ impl Setup {
             monitor: Monitor::new(config.watch, workers, slots),
             stacks: Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks),
             driver: DriverOwner::new(config.io, config.name.clone()),
+            panics: config.panics,
             info: PoolInfo {
                 name: config.name,
                 policy: config.policy,
+                sources: config.sources,
                 priorities,
                 workers,
                 slots,

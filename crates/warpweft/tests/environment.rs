@@ -1,0 +1,270 @@
+//! The environment variables that replace a builder's defaults: what wins, where it is printed, and what a
+//! wrong text gets. Each case is a child process, because the environment belongs to the whole process.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![allow(clippy::disallowed_methods, reason = "child processes are what is tested")]
+
+use std::ffi::OsStr;
+use std::process::Command;
+use warpweft::{BuildError, Lifo, Runtime};
+
+/// Set in a child: the case that it is.
+const CASE: &str = "WARPWEFT_TEST_CASE";
+const WORKERS: &str = "WARPWEFT_WORKERS";
+const POLICY: &str = "WARPWEFT_POLICY";
+
+/// Runs this very test in a child process, and returns what the case has printed there.
+fn child(case: &str, variables: &[(&str, &OsStr)]) -> String {
+    let executable = std::env::current_exe().expect("a test executable");
+    let output = Command::new(executable)
+        .args(["--exact", "cases", "--nocapture"])
+        .env_remove(WORKERS)
+        .env_remove(POLICY)
+        .envs(variables.iter().copied())
+        .env(CASE, case)
+        .output()
+        .expect("a child process");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{case}: {text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    text
+}
+
+fn with(case: &str, variables: &[(&str, &str)]) -> String {
+    let variables: Vec<_> = variables
+        .iter()
+        .map(|&(name, text)| (name, OsStr::new(text)))
+        .collect();
+    child(case, &variables)
+}
+
+#[track_caller]
+fn says(text: &str, what: &[&str]) {
+    for what in what {
+        assert!(text.contains(what), "`{what}` is missing in: {text}");
+    }
+}
+
+#[track_caller]
+fn print_built(builder: warpweft::Builder) {
+    println!("{builder:?}");
+    match builder.build() {
+        Ok(runtime) => {
+            for pool in runtime.pools() {
+                println!("{} has {} x {}", pool.name(), pool.workers(), pool.policy());
+            }
+            println!("{runtime:?}");
+        }
+        Err(error) => {
+            let wrapped = matches!(error, BuildError::Environment { .. });
+            println!("environment {wrapped}: {error}");
+            let mut source = std::error::Error::source(&error);
+            while let Some(error) = source {
+                println!("source: {error}");
+                source = error.source();
+            }
+        }
+    }
+}
+
+/// Does nothing but in a child.
+#[test]
+fn cases() {
+    let Some(case) = std::env::var_os(CASE) else {
+        return;
+    };
+    match case.to_str().expect("a case") {
+        "plain" => print_built(Runtime::builder()),
+        "explicit" => print_built(
+            Runtime::builder()
+                .workers(2)
+                .policy_spec("fifo".parse().expect("a policy")),
+        ),
+        "own policy" => print_built(Runtime::builder().policy(Lifo::new())),
+        "pools" => print_built(
+            Runtime::builder()
+                .name("a")
+                .then("b", Runtime::builder().workers(1))
+                .then("c", Runtime::builder().policy(Lifo::new()))
+                .silos("s", 1, |_| Runtime::builder()),
+        ),
+        "default runtime" => match warpweft::try_default_runtime() {
+            Ok(runtime) => println!("{} x {}", runtime.workers(), runtime.policy()),
+            Err(error) => println!("no default: {error}"),
+        },
+        #[cfg(feature = "macros")]
+        "main" => {
+            fn print(who: &str) {
+                let pool = warpweft::Pool::current().expect("it is entered");
+                println!("{who} {} x {}", pool.workers(), pool.policy());
+            }
+            {
+                #[warpweft::main]
+                async fn main() {
+                    print("plain");
+                }
+                main();
+            }
+            {
+                #[warpweft::main(workers = 1, policy = "fifo+steal=one")]
+                async fn main() {
+                    print("explicit");
+                }
+                main();
+            }
+        }
+        other => unreachable!("no case {other}"),
+    }
+}
+
+#[test]
+fn variables_replace_defaults_and_say_so() {
+    let text = with("plain", &[(WORKERS, " 3 "), (POLICY, "fifo+steal=one")]);
+    says(
+        &text,
+        &[
+            "workers:  3  (from WARPWEFT_WORKERS)",
+            "policy: fifo+steal=one (from WARPWEFT_POLICY)",
+            "warpweft has 3 x fifo+steal=one",
+            "policy: fifo+steal=one+overflow=grow+capacity=256+yield=local (from WARPWEFT_POLICY)",
+            "workers: 3 (from WARPWEFT_WORKERS)",
+        ],
+    );
+    let text = with("plain", &[]);
+    says(&text, &["workers: (the default)", "policy: (the default)"]);
+    says(&text, &["(the default), capacity: None, closed: false"]);
+    assert!(!text.contains("WARPWEFT_"), "{text}");
+}
+
+#[test]
+fn a_value_that_the_program_sets_wins() {
+    // The variables are wrong, and nobody reads them.
+    let text = with("explicit", &[(WORKERS, "0"), (POLICY, "nonsense")]);
+    says(
+        &text,
+        &[
+            "workers: 2 (set by the program)",
+            "yield=local (set by the program)",
+            "warpweft has 2 x fifo",
+        ],
+    );
+    let text = with("own policy", &[(WORKERS, "2"), (POLICY, "nonsense")]);
+    says(
+        &text,
+        &["workers: 2 (from WARPWEFT_WORKERS)", "(set by the program)"],
+    );
+}
+
+#[test]
+fn each_pool_that_sets_nothing_follows() {
+    let text = with("pools", &[(WORKERS, "2"), (POLICY, "fifo+steal=one")]);
+    says(
+        &text,
+        &[
+            "a has 2 x fifo+steal=one",
+            "b has 1 x fifo+steal=one",
+            "s-0 has 2 x fifo+steal=one",
+        ],
+    );
+    says(&text, &["c has 2 x warpweft_policy::"]);
+}
+
+#[test]
+fn the_default_runtime_follows() {
+    let text = with("default runtime", &[(WORKERS, "3"), (POLICY, "fifo+steal=one")]);
+    says(&text, &["3 x fifo+steal=one"]);
+    let text = with("default runtime", &[(WORKERS, "many")]);
+    says(
+        &text,
+        &["no default: the environment variable WARPWEFT_WORKERS is `many`"],
+    );
+}
+
+#[cfg(feature = "macros")]
+#[test]
+fn the_attributes_follow_but_for_what_they_say() {
+    let text = with("main", &[(WORKERS, "3"), (POLICY, "fifo+capacity=64")]);
+    says(
+        &text,
+        &[
+            "plain 3 x fifo+steal=half+overflow=grow+capacity=64",
+            "explicit 1 x fifo+steal=one",
+        ],
+    );
+}
+
+#[test]
+fn a_wrong_number_of_workers_is_an_error_that_names_the_variable() {
+    for wrong in [
+        "0",
+        "abc",
+        "",
+        "-1",
+        "4097",
+        "99999999999999999999999",
+        "2.5",
+        "0x2",
+    ] {
+        let text = with("plain", &[(WORKERS, wrong)]);
+        says(
+            &text,
+            &[
+                &format!("environment true: the environment variable WARPWEFT_WORKERS is `{wrong}`"),
+                "a pool may have 1 to 4096 (this process may use ",
+                "source: which is no number of workers",
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_wrong_policy_is_an_error_with_the_policys_own_reason() {
+    for (wrong, reason) in [
+        ("", "the order is missing"),
+        ("fifoo", "`fifoo` is not an order"),
+        ("fifo+stael=one", "at position 5"),
+        ("fifo+steal=two", "steal= takes one of: one, half"),
+    ] {
+        let text = with("plain", &[(POLICY, wrong)]);
+        let name = format!("environment true: the environment variable WARPWEFT_POLICY is `{wrong}`");
+        says(&text, &[&name, reason, "source: policy `"]);
+    }
+    // A wrong variable concerns no pool in particular.
+    let text = with("pools", &[(POLICY, "fifoo")]);
+    says(
+        &text,
+        &["environment true: the environment variable WARPWEFT_POLICY is `fifoo`"],
+    );
+}
+
+#[test]
+fn a_policy_whose_feature_is_off_is_an_error_that_names_the_feature() {
+    // Which features the policies of this build have depends on the whole build, so it is found by parsing.
+    for name in ["lifo", "go"] {
+        let text = with("plain", &[(POLICY, name)]);
+        match name.parse::<warpweft::PolicySpec>() {
+            Ok(spec) => says(&text, &["warpweft has", &spec.to_string()]),
+            Err(error) => says(
+                &text,
+                &["WARPWEFT_POLICY", "needs the feature", &error.to_string()],
+            ),
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_text_that_is_not_unicode_is_an_error() {
+    use std::os::unix::ffi::OsStrExt;
+    for variable in [WORKERS, POLICY] {
+        let text = child("plain", &[(variable, OsStr::from_bytes(b"4\xff"))]);
+        says(
+            &text,
+            &[&format!(
+                "environment true: the environment variable {variable} is `4\u{fffd}`, which is not Unicode"
+            )],
+        );
+    }
+}
