@@ -129,7 +129,7 @@ pub use io::Io;
 pub use observe::PoolCounters;
 pub use runtime::{
     Admission, BlockingError, BuildError, Builder, EnteredThread, Pin, PinError, PoolThread, Priority,
-    PriorityError, Refused, Runtime, SpawnBlocking, SpawnError, Stall, TaskBuilder, Threads, YieldNow,
+    PriorityError, Refused, Runtime, SpawnBlocking, SpawnError, Stall, TaskBuilder, ThreadRole, Threads, YieldNow,
     blocking, default_runtime, spawn, spawn_blocking, spawn_detached, spawn_job, try_default_runtime,
     try_spawn_blocking, yield_hard, yield_now, yield_soft,
 };

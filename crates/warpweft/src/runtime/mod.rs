@@ -44,6 +44,7 @@ pub use crate::execution::blocking::blocking;
 pub use crate::threads::affinity::{Pin, PinError};
 pub use crate::threads::monitor::Stall;
 pub use crate::threads::pool_thread::{EnteredThread, PoolThread};
+pub use crate::threads::thread_context::ThreadRole;
 pub use crate::threads::thread_set::Threads;
 pub use build_error::BuildError;
 pub use builder::Builder;
