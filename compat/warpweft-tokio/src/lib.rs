@@ -74,9 +74,13 @@
 //! See [`TokioContext`] for its costs and limits.
 
 mod context;
+mod from_tokio;
 mod io;
+mod pool_context;
 mod rt;
 
 pub use context::{InTokio, InTokioExt, TokioContext};
+pub use from_tokio::FromTokio;
 pub use io::Io;
+pub use pool_context::BuilderExt;
 pub use rt::{WarpweftExecutor, WarpweftSleep, WarpweftTimer};
