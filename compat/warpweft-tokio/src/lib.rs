@@ -76,11 +76,19 @@
 mod context;
 mod from_tokio;
 mod io;
+#[cfg(feature = "serve")]
+mod listener;
 mod pool_context;
 mod rt;
+#[cfg(feature = "serve")]
+mod serve;
 
 pub use context::{InTokio, InTokioExt, TokioContext};
 pub use from_tokio::FromTokio;
 pub use io::Io;
+#[cfg(feature = "serve")]
+pub use listener::Listener;
 pub use pool_context::BuilderExt;
 pub use rt::{WarpweftExecutor, WarpweftSleep, WarpweftTimer};
+#[cfg(feature = "serve")]
+pub use serve::{Peer, Serve, ServeError, serve, serve_hyper};
