@@ -3,7 +3,7 @@
 use crate::counts::Tests;
 use crate::models::{self, Checker};
 use crate::repo::Repo;
-use crate::{asm, check, mutants, publish, rayon, rules, run};
+use crate::{asm, check, ecosystem, mutants, publish, rayon, rules, run};
 use anyhow::{Result, ensure};
 use std::time::Instant;
 
@@ -66,6 +66,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         ("packages", publish::package as fn(&Repo) -> Result<String>),
         ("oldest rustc", publish::msrv),
         ("rayon-core", rayon::ours),
+        ("tokio crates", ecosystem::run),
     ] {
         step(name, &mut || match work(repo) {
             Ok(count) => (count, Ok(())),

@@ -12,6 +12,7 @@
 //!  widths     lines that are too wide    tests_index  the index of the tests
 //!  adversary  hostile programs under sanitizers
 //!  rayon      rayon's tests on our rayon-core
+//!  tokio      crates of tokio's ecosystem on our workers
 //!  publish    the packages, and the oldest compiler that builds them
 //!  counts     tests that passed and failed
 //!  ci, deep   all of it, short and long
@@ -25,6 +26,7 @@ mod check;
 mod ci;
 mod counts;
 mod deep;
+mod ecosystem;
 mod graph;
 mod models;
 mod mutants;
@@ -89,6 +91,8 @@ enum Command {
     Msrv,
     /// Run rayon's own tests, and rayon-core's, on `compat/rayon-core`.
     Rayon,
+    /// Run unmodified crates of tokio's ecosystem on our workers: `compat/ecosystem`.
+    Tokio,
     /// Write `docs/TESTS.md`: the tests by feature, what they test, and which mutants they find.
     TestsIndex,
     /// Count the uses of each word that `xtask/words.toml` retires, and the lines of prose that are too wide.
@@ -129,6 +133,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Package => publish::package(&repo).map(|count| println!("{count}")),
         Command::Msrv => publish::msrv(&repo).map(|outcome| println!("{outcome}")),
         Command::Rayon => rayon::run(&repo).map(|outcome| println!("{outcome}")),
+        Command::Tokio => ecosystem::run(&repo).map(|outcome| println!("{outcome}")),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),
     }

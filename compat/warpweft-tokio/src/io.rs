@@ -12,12 +12,12 @@ use tokio::io::ReadBuf;
 /// streams of a TLS crate.
 ///
 /// These are hyper's [`Read`] and [`Write`], and tokio's [`AsyncRead`](tokio::io::AsyncRead) and
-/// [`AsyncWrite`](tokio::io::AsyncWrite). None of them needs a runtime of tokio. [`FromTokio`](crate::FromTokio)
-/// is the other direction.
+/// [`AsyncWrite`](tokio::io::AsyncWrite). None of them needs a runtime of tokio.
+/// [`FromTokio`](crate::FromTokio) is the other direction.
 ///
 /// Bytes go directly between the reader's buffer and the transport. `futures-io` reads into initialised
-/// memory, so a read offers only as much as it is likely to need, a kilobyte at first, and zeroes that before.
-/// A shutdown is the transport's `poll_close`.
+/// memory, so a read offers only as much as it is likely to need, a kilobyte at first, and zeroes that
+/// before. A shutdown is the transport's `poll_close`.
 ///
 /// ```
 /// use std::os::unix::net::UnixStream as StdStream;

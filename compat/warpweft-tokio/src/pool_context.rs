@@ -40,8 +40,8 @@ const LOOKS: u8 = 2;
 
 /// Adds [`tokio_context`](Self::tokio_context) to the builder of a runtime.
 pub trait BuilderExt: Sized {
-    /// Puts all code of this pool into a context of tokio: tasks, fibers and closures on its workers, closures
-    /// of [`spawn_blocking`](warpweft::spawn_blocking), and futures in
+    /// Puts all code of this pool into a context of tokio: tasks, fibers and closures on its workers,
+    /// closures of [`spawn_blocking`](warpweft::spawn_blocking), and futures in
     /// [`block_on`](warpweft::Runtime::block_on). So crates that need tokio work without a wrapper, and child
     /// tasks inherit the context.
     ///

@@ -71,7 +71,9 @@ type OnError<A> = Arc<dyn Fn(&ServeError<A>) + Send + Sync>;
 /// let server = async move {
 ///     let listener = TcpListener::bind(([127, 0, 0, 1], 0))?;
 ///     warpweft_tokio::serve(listener, service)
-///         .with_graceful_shutdown(async { drop(stopped.await) })
+///         .with_graceful_shutdown(async {
+///             let _ = stopped.await;
+///         })
 ///         .await
 /// };
 /// let server = runtime.spawn(server);

@@ -126,7 +126,9 @@ impl Server {
         let (stop, stopped) = oneshot::channel();
         let inside = gate.clone();
         let service = tower::service_fn(move |request| answer(request, inside.clone()));
-        let server = serve(listener, service).with_graceful_shutdown(async { drop(stopped.await) });
+        let server = serve(listener, service).with_graceful_shutdown(async {
+            let _ = stopped.await;
+        });
         let task = warpweft::spawn(async move { server.await });
         Ok(Self {
             address,
@@ -367,14 +369,19 @@ fn a_unix_socket_is_served_with_a_service_of_hyper() {
             .configure(|http| {
                 http.http1().keep_alive(false);
             })
-            .with_graceful_shutdown(async { drop(stopped.await) });
+            .with_graceful_shutdown(async {
+                let _ = stopped.await;
+            });
         let server = warpweft::spawn(async move { server.await });
         let io = Io::vectored(UnixStream::connect(&path).await?);
         let (mut sender, connection) = http1::handshake(io).await?;
         warpweft::spawn(connection).detach();
         let response = sender.send_request(request(Method::GET, "/peer", b"")).await?;
         assert_eq!(
-            response.headers().get(CONNECTION).map(|value| value.as_bytes()),
+            response
+                .headers()
+                .get(CONNECTION)
+                .map(hyper::http::HeaderValue::as_bytes),
             Some(&b"close"[..])
         );
         let body = response.into_body().collect().await?.to_bytes();

@@ -129,9 +129,9 @@ pub use io::Io;
 pub use observe::PoolCounters;
 pub use runtime::{
     Admission, BlockingError, BuildError, Builder, EnteredThread, Pin, PinError, PoolThread, Priority,
-    PriorityError, Refused, Runtime, SpawnBlocking, SpawnError, Stall, TaskBuilder, ThreadRole, Threads, YieldNow,
-    blocking, default_runtime, spawn, spawn_blocking, spawn_detached, spawn_job, try_default_runtime,
-    try_spawn_blocking, yield_hard, yield_now, yield_soft,
+    PriorityError, Refused, Runtime, SpawnBlocking, SpawnError, Stall, TaskBuilder, ThreadRole, Threads,
+    YieldNow, blocking, default_runtime, spawn, spawn_blocking, spawn_detached, spawn_job,
+    try_default_runtime, try_spawn_blocking, yield_hard, yield_now, yield_soft,
 };
 #[cfg(feature = "macros")]
 pub use warpweft_macros::{cooperate, cooperative, main, test};

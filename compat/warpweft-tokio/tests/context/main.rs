@@ -121,38 +121,34 @@ fn timers_and_sockets_wake_our_tasks_where_they_run() {
     }
 }
 
+/// Waits a few times, and returns the number and how often a worker went on with it.
+async fn theirs(n: usize) -> (usize, usize) {
+    let mut on_workers = 0;
+    for _ in 0..4 {
+        tokio::time::sleep(TICK).await;
+        assert_eq!(pool_name().as_deref(), Some("theirs"));
+        let name = thread_name();
+        if Pool::current_worker().is_some() {
+            on_workers += 1;
+            assert!(name.starts_with("theirs-"), "{name}");
+        } else {
+            assert_eq!(name, "warpweft-tokio");
+        }
+        // Both use the pool.
+        assert_eq!(join(pool_name, pool_name).1.as_deref(), Some("theirs"));
+        let child = spawn(async { (pool_name(), thread_name()) });
+        let (pool, thread) = child.await.expect("no panic");
+        assert!(pool.as_deref() == Some("theirs") && thread.starts_with("theirs-"));
+    }
+    (n, on_workers)
+}
+
 /// Most polls are on a worker. The others are on the context's thread, which is inside the pool.
 #[test]
 fn tasks_of_tokio_run_on_our_workers() {
     for workers in [1, 2, 4] {
         let runtime = with_context("theirs", workers);
-        let tasks: Vec<_> = (0..50)
-            .map(|n| {
-                runtime.block_on(async move {
-                    tokio::spawn(async move {
-                        let mut on_workers = 0;
-                        for _ in 0..4 {
-                            tokio::time::sleep(TICK).await;
-                            assert_eq!(pool_name().as_deref(), Some("theirs"));
-                            let name = thread_name();
-                            match Pool::current_worker() {
-                                Some(_) => {
-                                    on_workers += 1;
-                                    assert!(name.starts_with("theirs-"), "{name}");
-                                }
-                                None => assert_eq!(name, "warpweft-tokio"),
-                            }
-                            // Both use the pool.
-                            assert_eq!(join(pool_name, pool_name).1.as_deref(), Some("theirs"));
-                            let child = spawn(async { (pool_name(), thread_name()) });
-                            let (pool, thread) = child.await.expect("no panic");
-                            assert!(pool.as_deref() == Some("theirs") && thread.starts_with("theirs-"));
-                        }
-                        (n, on_workers)
-                    })
-                })
-            })
-            .collect();
+        let tasks = runtime.block_on(async { (0..50).map(|n| tokio::spawn(theirs(n))).collect::<Vec<_>>() });
         let mut on_workers = 0;
         for (n, task) in tasks.into_iter().enumerate() {
             let (own, count) = runtime.block_on(task).expect("no panic");
