@@ -1,4 +1,4 @@
-//! An axum server whose handlers compute on all workers and use a timer of tokio, and which ends gracefully at
+//! An axum server whose handlers compute on all workers and use a timer of tokio. It ends gracefully at
 //! Ctrl-C: `cargo run --release --bin axum_server -- 127.0.0.1:7080`, in `compat/ecosystem`.
 
 use axum::extract::Path;

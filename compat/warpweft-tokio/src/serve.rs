@@ -419,9 +419,20 @@ where
                 connection.as_mut().graceful_shutdown();
             }
         }
-        connection.as_mut().poll(cx)
+        // A client that has said nothing is told by hyper that its connection is cancelled: this is the end
+        // that was asked for.
+        connection.as_mut().poll(cx).map_err(|error| {
+            let was_cancelled = ends && is_interrupted(&*error);
+            (!was_cancelled).then_some(error)
+        })
     })
     .await
+    .or_else(|error| error.map_or(Ok(()), Err))
+}
+
+fn is_interrupted(error: &(dyn Error + 'static)) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::Interrupted)
 }
 
 /// Adds the peer to each request.

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use warpweft::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use warpweft::sync::{Semaphore, oneshot};
+use warpweft::sync::{Semaphore, channel, oneshot};
 use warpweft::time::{sleep, timeout};
 use warpweft::{JoinHandle, Pool, Runtime};
 use warpweft_tokio::{Io, Listener, Peer, ServeError, WarpweftExecutor, serve, serve_hyper};
@@ -116,6 +116,7 @@ struct Server {
     address: SocketAddr,
     gate: Gate,
     stop: oneshot::Sender<()>,
+    errors: channel::Receiver<String>,
     task: JoinHandle<io::Result<()>>,
 }
 
@@ -126,7 +127,12 @@ impl Server {
         let (stop, stopped) = oneshot::channel();
         let inside = gate.clone();
         let service = tower::service_fn(move |request| answer(request, inside.clone()));
-        let server = serve(listener, service).with_graceful_shutdown(async {
+        let (tell, errors) = channel::unbounded();
+        let server = serve(listener, service).on_error(move |error| {
+            eprintln!("{error}");
+            let _ = tell.try_send(error.to_string());
+        });
+        let server = server.with_graceful_shutdown(async {
             let _ = stopped.await;
         });
         let task = warpweft::spawn(async move { server.await });
@@ -134,6 +140,7 @@ impl Server {
             address,
             gate,
             stop,
+            errors,
             task,
         })
     }
@@ -274,7 +281,7 @@ fn a_graceful_end_waits_for_requests_and_for_nothing_else() {
             .expect("workers");
         let program = async {
             let server = Server::start()?;
-            let (address, gate) = (server.address, server.gate.clone());
+            let (address, gate, errors) = (server.address, server.gate.clone(), server.errors.clone());
             let mut idle = Client::connect(address, second).await?;
             assert_eq!(idle.get("/").await?, "hello");
             // This one has said nothing yet.
@@ -289,13 +296,22 @@ fn a_graceful_end_waits_for_requests_and_for_nothing_else() {
             }
             let mut byte = [0];
             assert_eq!(silent.read(&mut byte).await?, 0);
-            assert!(!stopping.is_finished(), "a request is under way");
+            assert!(
+                !stopping.is_finished(),
+                "a request is under way: {workers} workers, HTTP/2: {second}"
+            );
             while TcpStream::connect(address).await.is_ok() {
                 sleep(Duration::from_millis(1)).await;
             }
             gate.open.add(1);
             assert_eq!(waiting.await.expect("no panic")?, "late");
             stopping.await.expect("no panic")?;
+            while let Ok(error) = errors.try_recv() {
+                assert!(
+                    !error.contains("Cancelled"),
+                    "the end of a silent one is no error: {error}"
+                );
+            }
             Ok::<_, Error>(())
         };
         runtime
@@ -522,7 +538,7 @@ fn an_error_of_a_connection_names_its_peer() {
     let program = async {
         let listener = TcpListener::bind(([127, 0, 0, 1], 0))?;
         let address = listener.local_addr()?;
-        let (told, tells) = warpweft::sync::channel::unbounded();
+        let (told, tells) = channel::unbounded();
         let server = serve_hyper(listener, service_fn(|request| answer(request, Gate::new()))).on_error(
             move |error| {
                 let _ = told.try_send(error.to_string());

@@ -11,7 +11,7 @@ use warpweft::{
 };
 use warpweft_tokio::{BuilderExt as _, InTokioExt as _, TokioContext};
 
-#[path = "../../../../crates/warpweft/tests/support/eventually.rs"]
+#[path = "../../../crates/warpweft/tests/support/eventually.rs"]
 mod eventually;
 use eventually::eventually;
 
