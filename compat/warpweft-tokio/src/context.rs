@@ -11,7 +11,8 @@ use tokio::runtime::{Builder, EnterGuard, Handle};
 use tokio::sync::oneshot;
 
 /// A tokio runtime for crates that need one: one thread, which polls for its sockets and timers and runs the
-/// tasks of [`tokio::spawn`].
+/// tasks of [`tokio::spawn`]. Where all tasks of a pool need one, use
+/// [`tokio_context`](crate::BuilderExt::tokio_context) instead.
 ///
 /// ```text
 ///   a worker of Warpweft                       the thread of tokio
