@@ -2,14 +2,12 @@
 //! `cargo run --release --bin http_server -- 127.0.0.1:7080`.
 
 use bytes::Bytes;
-use futures_lite::future::or;
 use http_body_util::Full;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode, body::Incoming, server::conn::http1};
-use std::{convert::Infallible, io, net::SocketAddr, pin::pin, time::Duration};
-use warpweft::net::{TcpListener, TcpStream};
-use warpweft::{AsyncScope, Runtime, scope_async, signal, sync::watch, time::sleep};
-use warpweft_tokio::{Io, WarpweftTimer};
+use hyper::{Request, Response, StatusCode, body::Incoming};
+use std::{convert::Infallible, error::Error, net::SocketAddr};
+use warpweft::{Runtime, net::TcpListener, signal};
+use warpweft_tokio::serve_hyper;
 
 /// `/` says hello, and `/sum/N` computes on all workers beside other connections.
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
@@ -32,47 +30,22 @@ fn sum(from: u64, to: u64) -> u64 {
     left + right
 }
 
-/// Serves one connection. When the server stops, it answers the request under way and closes the connection.
-async fn serve(stream: TcpStream, mut stopped: watch::Receiver<()>) -> hyper::Result<()> {
-    let mut http = http1::Builder::new();
-    http.timer(WarpweftTimer::new())
-        .header_read_timeout(Duration::from_secs(30));
-    let mut connection = pin!(http.serve_connection(Io::vectored(stream), service_fn(answer)));
-    let stop = async {
-        let _closed = stopped.changed().await;
-        None
-    };
-    if let Some(ended) = or(async { Some(connection.as_mut().await) }, stop).await {
-        return ended;
-    }
-    connection.as_mut().graceful_shutdown();
-    connection.await
-}
-
-/// Accepts connections until Ctrl-C. The scope ends when its last connection has ended.
-async fn run(scope: AsyncScope, address: SocketAddr) -> io::Result<()> {
-    let listener = TcpListener::bind(address)?;
-    let (_stop, stopped) = watch::channel(());
-    println!("listening at http://{}; Ctrl-C ends", listener.local_addr()?);
-    let mut ended = pin!(signal::ctrl_c());
-    loop {
-        let signal = async { Err(ended.as_mut().await) };
-        match or(signal, async { Ok(listener.accept().await) }).await {
-            Err(signal) => return signal,
-            Ok(Ok((stream, _peer))) => drop(scope.spawn(serve(stream, stopped.clone()))),
-            // If no descriptor is left, a client that leaves gives one back.
-            Ok(Err(_)) => sleep(Duration::from_millis(100)).await,
-        }
-    }
-}
-
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
     let text = std::env::args().nth(1);
-    let address = text.as_deref().unwrap_or("127.0.0.1:7080").parse()?;
-    Runtime::builder()
-        .name("http")
-        .build()?
-        .block_on(scope_async(|scope| run(scope, address)))?;
+    let address: SocketAddr = text.as_deref().unwrap_or("127.0.0.1:7080").parse()?;
+    let runtime = Runtime::builder().name("http").build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind(address)?;
+        println!("listening at http://{}; Ctrl-C ends", listener.local_addr()?);
+        // Each connection is a task. At Ctrl-C, requests under way are answered, and idle connections closed.
+        serve_hyper(listener, service_fn(answer))
+            .on_error(|error| eprintln!("{error}"))
+            .with_graceful_shutdown(async {
+                // If there is no signal to be had, the server ends at once.
+                let _ = signal::ctrl_c().await;
+            })
+            .await
+    })?;
     println!("all requests are answered");
     Ok(())
 }

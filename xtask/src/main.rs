@@ -13,6 +13,7 @@
 //!  adversary  hostile programs under sanitizers
 //!  targets    the library on other systems, compiled
 //!  rayon      rayon's tests and programs on our rayon-core
+//!  tokio      crates of tokio's ecosystem on our workers
 //!  publish    the packages, and the oldest compiler that builds them
 //!  counts     tests that passed and failed
 //!  ci, deep   all of it, short and long
@@ -26,6 +27,7 @@ mod check;
 mod ci;
 mod counts;
 mod deep;
+mod ecosystem;
 mod graph;
 mod models;
 mod mutants;
@@ -94,6 +96,8 @@ enum Command {
     /// Run rayon's own tests and rayon-core's on `compat/rayon-core`, the programs of its incidents, and
     /// compare programs with the original.
     Rayon(rayon::Options),
+    /// Run unmodified crates of tokio's ecosystem on our workers: `compat/ecosystem`.
+    Tokio,
     /// Write `docs/TESTS.md`: the tests by feature, what they test, and which mutants they find.
     TestsIndex,
     /// Count the uses of each word that `xtask/words.toml` retires, and the lines of prose that are too wide.
@@ -135,6 +139,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Msrv => publish::msrv(&repo).map(|outcome| println!("{outcome}")),
         Command::Targets => targets::run(&repo).map(|outcome| println!("{outcome}")),
         Command::Rayon(options) => rayon::run(&repo, &options).map(|outcome| println!("{outcome}")),
+        Command::Tokio => ecosystem::run(&repo).map(|outcome| println!("{outcome}")),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),
     }

@@ -6,11 +6,13 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
-use tokio::runtime::{Builder, Handle};
+use std::time::Duration;
+use tokio::runtime::{Builder, EnterGuard, Handle};
 use tokio::sync::oneshot;
 
 /// A tokio runtime for crates that need one: one thread, which polls for its sockets and timers and runs the
-/// tasks of [`tokio::spawn`].
+/// tasks of [`tokio::spawn`]. Where all tasks of a pool need one, use
+/// [`tokio_context`](crate::BuilderExt::tokio_context) instead.
 ///
 /// ```text
 ///   a worker of Warpweft                       the thread of tokio
@@ -72,7 +74,7 @@ impl Own {
         let (started, starts) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name(String::from("warpweft-tokio"))
-            .spawn(move || match Builder::new_current_thread().enable_all().build() {
+            .spawn(move || match small_runtime().build() {
                 Ok(runtime) => {
                     // The thread that starts this one waits for it below.
                     let _ = started.send(Ok(runtime.handle().clone()));
@@ -167,15 +169,58 @@ impl TokioContext {
     }
 }
 
+/// The largest number of threads that a runtime of ours starts for closures that block.
+const BLOCKING_THREADS: usize = 16;
+/// How long such a thread lives without one.
+const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(1);
+
+/// Returns the settings of a runtime without threads for tasks, and with few for closures that block.
+pub(crate) fn small_runtime() -> Builder {
+    let mut builder = Builder::new_current_thread();
+    builder
+        .enable_all()
+        .thread_name("warpweft-tokio-blocking")
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_keep_alive(BLOCKING_KEEP_ALIVE);
+    builder
+}
+
+/// The calling thread is inside the context of a runtime while this lives.
+pub(crate) struct Entered {
+    /// It refers to the handle below, and is dropped first.
+    _guard: EnterGuard<'static>,
+    _handle: Box<Handle>,
+}
+
+impl Entered {
+    pub(crate) fn new(handle: Handle) -> Self {
+        let handle = Box::new(handle);
+        // SAFETY: the guard lives no longer than the handle, which stays in its box: both are private, and
+        // dropped in the order of the fields.
+        let guard = unsafe { std::mem::transmute::<EnterGuard<'_>, EnterGuard<'static>>(handle.enter()) };
+        Self {
+            _guard: guard,
+            _handle: handle,
+        }
+    }
+}
+
 /// Adds `future.in_tokio()?.await` to futures.
 pub trait InTokioExt: Future + Sized {
-    /// Polls the future inside the [shared](TokioContext::shared) context.
+    /// Polls the future inside the context of the calling thread, or inside the
+    /// [shared](TokioContext::shared) one if the thread has none.
+    ///
+    /// A pool with [`tokio_context`](crate::BuilderExt::tokio_context) needs no wrapper. There this keeps the
+    /// context of that pool if the future is sent to another one.
     ///
     /// # Errors
     ///
     /// As [`TokioContext::shared`].
     fn in_tokio(self) -> io::Result<InTokio<Self>> {
-        TokioContext::shared().map(|context| context.wrap(self))
+        match Handle::try_current() {
+            Ok(handle) => Ok(TokioContext::from_handle(handle).wrap(self)),
+            Err(_) => TokioContext::shared().map(|context| context.wrap(self)),
+        }
     }
 }
 

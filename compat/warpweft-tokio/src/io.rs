@@ -1,18 +1,23 @@
-//! The transport of hyper's connections.
+//! Transports of `futures-io` with the traits of hyper and of tokio.
 
 use futures_io::{AsyncRead, AsyncWrite};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use tokio::io::ReadBuf;
 
-/// hyper's [`Read`] and [`Write`] over any transport of `futures-io`: a
-/// [`TcpStream`](warpweft::net::TcpStream), a [`UnixStream`](warpweft::net::UnixStream), or the streams of a
-/// TLS crate.
+/// The reading and writing traits of hyper and of tokio over any transport of `futures-io`: a
+/// [`TcpStream`](warpweft::net::TcpStream), a [`UnixStream`](warpweft::net::UnixStream), their halves, or the
+/// streams of a TLS crate.
 ///
-/// Bytes go directly between hyper's buffer and the transport. `futures-io` reads into initialised memory, so
-/// a read offers only as much as it is likely to need, a kilobyte at first, and zeroes that before. hyper's
-/// shutdown is the transport's `poll_close`.
+/// These are hyper's [`Read`] and [`Write`], and tokio's [`AsyncRead`](tokio::io::AsyncRead) and
+/// [`AsyncWrite`](tokio::io::AsyncWrite). None of them needs a runtime of tokio.
+/// [`FromTokio`](crate::FromTokio) is the other direction.
+///
+/// Bytes go directly between the reader's buffer and the transport. `futures-io` reads into initialised
+/// memory, so a read offers only as much as it is likely to need, a kilobyte at first, and zeroes that
+/// before. A shutdown is the transport's `poll_close`.
 ///
 /// ```
 /// use std::os::unix::net::UnixStream as StdStream;
@@ -24,6 +29,27 @@ use std::task::{Context, Poll, ready};
 ///     let (ours, _theirs) = StdStream::pair()?;
 ///     let io = Io::vectored(UnixStream::from_std(ours)?);
 ///     assert!(io.get_ref().get_ref().peer_addr().is_ok());
+///     Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Lines, by the methods of tokio:
+///
+/// ```
+/// use std::os::unix::net::UnixStream as StdStream;
+/// use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+/// use warpweft::net::UnixStream;
+/// use warpweft_tokio::Io;
+///
+/// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+/// runtime.block_on(async {
+///     let (ours, theirs) = StdStream::pair()?;
+///     let mut writer = Io::vectored(UnixStream::from_std(theirs)?);
+///     writer.write_all(b"warp\nweft\n").await?;
+///     let mut lines = BufReader::new(Io::new(UnixStream::from_std(ours)?)).lines();
+///     assert_eq!(lines.next_line().await?.as_deref(), Some("warp"));
+///     assert_eq!(lines.next_line().await?.as_deref(), Some("weft"));
 ///     Ok::<(), std::io::Error>(())
 /// })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -81,21 +107,68 @@ impl<T: AsyncRead + Unpin> Read for Io<T> {
         mut cursor: ReadBufCursor<'_>,
     ) -> Poll<Result<()>> {
         let room = cursor.remaining().min(self.offer);
-        let free = cursor.initialize_unfilled_to(room);
+        let read = ready!(self.fill(cx, cursor.initialize_unfilled_to(room)))?;
+        // SAFETY: the `room` bytes after the cursor have been initialised above, and `read` is at most
+        // `room`.
+        unsafe { cursor.advance(read) };
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncRead + Unpin> Io<T> {
+    /// Reads into `free`, which is no larger than the offer, and chooses the next offer.
+    fn fill(&mut self, cx: &mut Context<'_>, free: &mut [u8]) -> Poll<Result<usize>> {
+        let room = free.len();
         let read = ready!(Pin::new(&mut self.inner).poll_read(cx, free))?;
         if read > room {
             let text = format!("the transport says it read {read} bytes into a buffer of {room}");
             return Poll::Ready(Err(Error::new(ErrorKind::InvalidData, text)));
         }
-        // SAFETY: the `room` bytes after the cursor have been initialised above, and `read` is at most
-        // `room`.
-        unsafe { cursor.advance(read) };
         if read == self.offer {
             self.offer = (self.offer * 2).min(MOST);
         } else if read < self.offer / 4 {
             self.offer = (self.offer / 2).max(LEAST);
         }
+        Poll::Ready(Ok(read))
+    }
+}
+
+impl<T: AsyncRead + Unpin> tokio::io::AsyncRead for Io<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<Result<()>> {
+        let room = buffer.remaining().min(self.offer);
+        let read = ready!(self.fill(cx, buffer.initialize_unfilled_to(room)))?;
+        buffer.advance(read);
         Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> tokio::io::AsyncWrite for Io<T> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
+        Write::poll_write(self, cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<Result<usize>> {
+        Write::poll_write_vectored(self, cx, buffers)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.vectored
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        Write::poll_flush(self, cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        Write::poll_shutdown(self, cx)
     }
 }
 

@@ -1,6 +1,66 @@
-//! HTTP by [hyper], and crates that need [tokio], inside Warpweft's tasks.
+//! HTTP by [hyper], and the crates of [tokio]'s ecosystem, on Warpweft's workers.
 //!
-//! # HTTP
+//! | you use | you write |
+//! |---|---|
+//! | axum, tonic, tower services | [`serve`]`(listener, router).await`, on a pool with a context |
+//! | hyper's services | [`serve_hyper`]`(listener, service_fn(handler)).await` |
+//! | reqwest, sqlx, redis, tokio's sockets and timers |
+//! [`Runtime::builder().tokio_context()?`](BuilderExt::tokio_context), then nothing more |
+//! | one of these for one future only | `future.`[`in_tokio`](InTokioExt::in_tokio)`()?.await` |
+//! | `axum::serve`, tonic's `Server`, `tokio::spawn` | the same as on tokio, on a pool with a context: they
+//! take turns on its workers |
+//! | tokio-util's codecs, TLS crates for tokio | [`Io`]`::vectored(stream)` around a stream of ours |
+//! | crates for `futures-io` with streams of tokio | [`FromTokio`]`::new(stream)` |
+//! | hyper's connections yourself | [`Io`], [`WarpweftExecutor`], [`WarpweftTimer`] |
+//! | tokio's channels, locks, `select!`, `join!` | the same as on tokio; no context is needed |
+//!
+//! # Crates that need tokio
+//!
+//! They look for a runtime of tokio on their thread. Without one they panic:
+//!
+//! ```text
+//! there is no reactor running, must be called from the context of a Tokio 1.x runtime
+//! ```
+//!
+//! [`tokio_context`](BuilderExt::tokio_context) puts all threads of a pool into a context. Child tasks
+//! inherit it, and tasks of `tokio::spawn` run on the pool's workers:
+//!
+//! ```
+//! use std::time::Duration;
+//! use warpweft_tokio::BuilderExt as _;
+//!
+//! let runtime = warpweft::Runtime::builder().workers(2).tokio_context()?.build()?;
+//! runtime.block_on(async {
+//!     let child = warpweft::spawn(async { tokio::time::sleep(Duration::from_millis(1)).await });
+//!     child.await
+//! })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! For one future, on any pool, there is [`in_tokio`](InTokioExt::in_tokio). Its context is a thread that the
+//! whole process shares, and child tasks do not inherit it:
+//!
+//! ```
+//! use std::time::Duration;
+//! use warpweft_tokio::InTokioExt as _;
+//!
+//! let runtime = warpweft::Runtime::builder().workers(1).build()?;
+//! runtime.block_on(async {
+//!     async { tokio::time::sleep(Duration::from_millis(1)).await }.in_tokio()?.await;
+//!     Ok::<(), std::io::Error>(())
+//! })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The documentation of both says what they cost, and where their limits are.
+//!
+//! # Servers
+//!
+//! [`serve`] accepts connections, and makes each a task of the pool. So handlers run on all workers, and may
+//! [`join`](warpweft::join), [`block_on`](warpweft::block_on) and lock. A panic in one ends only its
+//! connection. `compat/ecosystem/axum_server.rs` is a whole program with axum.
+//!
+//! # hyper by hand
 //!
 //! hyper needs four things of a runtime:
 //!
@@ -8,12 +68,10 @@
 //! |---|---|
 //! | [`Executor`](hyper::rt::Executor) | [`WarpweftExecutor`]: tasks of the pool in which it is called |
 //! | [`Timer`](hyper::rt::Timer) | [`WarpweftTimer`] |
-//! | [`Read`](hyper::rt::Read), [`Write`](hyper::rt::Write) | [`Io`] around a [`TcpStream`](warpweft::net::TcpStream), or anything of `futures-io` |
+//! | [`Read`](hyper::rt::Read), [`Write`](hyper::rt::Write) | [`Io`] around a
+//! [`TcpStream`](warpweft::net::TcpStream), or anything of `futures-io` |
 //!
-//! A server. The handler runs in the task of its connection, where it may [`join`](warpweft::join),
-//! [`block_on`](warpweft::block_on) and lock as anywhere else in the pool. A panic in it ends only its
-//! connection. `examples/server` has the whole server, with a graceful end, and `examples/client.rs` the
-//! client.
+//! A server and a client without [`serve`]:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -53,30 +111,28 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Crates that need tokio
+//! # Features
 //!
-//! They look for a tokio runtime on their thread, and panic if there is none.
-//! [`in_tokio`](InTokioExt::in_tokio) provides one:
-//!
-//! ```
-//! use std::time::Duration;
-//! use warpweft_tokio::InTokioExt as _;
-//!
-//! let runtime = warpweft::Runtime::builder().workers(1).build()?;
-//! runtime.block_on(async {
-//!     // Outside of a context of tokio, this panics.
-//!     async { tokio::time::sleep(Duration::from_millis(1)).await }.in_tokio()?.await;
-//!     Ok::<(), std::io::Error>(())
-//! })?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! See [`TokioContext`] for its costs and limits.
+//! | feature | default | what it adds | what it costs |
+//! |---|---|---|---|
+//! | `serve` | on | [`serve`] and [`serve_hyper`], for HTTP/1 and HTTP/2 | `hyper-util`, `h2` |
 
 mod context;
+mod from_tokio;
 mod io;
+#[cfg(feature = "serve")]
+mod listener;
+mod pool_context;
 mod rt;
+#[cfg(feature = "serve")]
+mod serve;
 
 pub use context::{InTokio, InTokioExt, TokioContext};
+pub use from_tokio::FromTokio;
 pub use io::Io;
+#[cfg(feature = "serve")]
+pub use listener::Listener;
+pub use pool_context::BuilderExt;
 pub use rt::{WarpweftExecutor, WarpweftSleep, WarpweftTimer};
+#[cfg(feature = "serve")]
+pub use serve::{Peer, Serve, ServeError, serve, serve_hyper};

@@ -132,9 +132,9 @@ pub use observe::PoolCounters;
 pub use runtime::{
     Admission, BlockingError, BuildError, Builder, EnteredThread, EnvironmentError, PanicPolicy, PanicReport,
     Pin, PinError, PoolThread, Priority, PriorityError, Refused, Runtime, SpawnBlocking, SpawnError, Stall,
-    TaskBuilder, Threads, YieldNow, blocking, current_worker, default_runtime, spawn, spawn_blocking,
-    spawn_detached, spawn_job, spawn_local, try_default_runtime, try_spawn_blocking, yield_hard, yield_now,
-    yield_soft,
+    TaskBuilder, ThreadRole, Threads, YieldNow, blocking, current_worker, default_runtime, spawn,
+    spawn_blocking, spawn_detached, spawn_job, spawn_local, try_default_runtime, try_spawn_blocking,
+    yield_hard, yield_now, yield_soft,
 };
 #[cfg(feature = "macros")]
 pub use warpweft_macros::{cooperate, cooperative, main, test};

@@ -12,6 +12,7 @@ use crate::execution::fork_cx::{ForkCx, with_forks};
 use crate::execution::listen;
 use crate::execution::stack_context::{self, StackContext};
 use crate::pool::current::with_current;
+use crate::threads::thread_context::ThreadRole;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use warpweft_task::block_on;
@@ -185,10 +186,7 @@ impl Runtime {
     /// runtime calls this, its thread releases its worker while the future waits: see
     /// [`block_on`](crate::block_on).
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let worker_ref = self.any().external();
-        // SAFETY: `self` keeps the pool alive, and the value is dropped at the end of this function.
-        let _visiting = unsafe { EnterGuard::new(&worker_ref) };
-        block_on(future)
+        self.first().block_on(future)
     }
 
     /// Runs `body` on a worker, with the right to fork there, and returns its result. On one of this
@@ -231,6 +229,31 @@ impl Runtime {
 }
 
 impl Pool {
+    /// Runs `future` on the calling thread until it has a result. Its spawns run on this pool's workers: see
+    /// [`Runtime::block_on`].
+    ///
+    /// ```
+    /// use warpweft::{Pool, Runtime};
+    /// let runtime = Runtime::builder().workers(1).then("index", Runtime::builder().workers(1)).build()?;
+    /// let name = runtime.pool("index")?.block_on(async {
+    ///     warpweft::spawn(async { Pool::current().map(|pool| pool.name().to_owned()) }).await
+    /// })?;
+    /// assert_eq!(name.as_deref(), Some("index"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let worker_ref = self.any().external();
+        // SAFETY: `self` keeps the pool alive, and the value is dropped at the end of this function.
+        let _visiting = unsafe { EnterGuard::new(&worker_ref) };
+        // A thread of the pool has entered already. A fiber may be left in the middle, with the contexts of
+        // its thread as they are then.
+        let enters = stack_context::here()
+            .is_none_or(|context| !context.is_of(self.header()) && context.fiber().is_none());
+        let contexts = &self.any().core().threads.hooks().contexts;
+        let _contexts = enters.then(|| contexts.enter(ThreadRole::BlockOn));
+        block_on(future)
+    }
+
     /// Calls `body` once on each worker of this pool: see [`Runtime::broadcast`].
     ///
     /// # Errors

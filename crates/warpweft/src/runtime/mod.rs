@@ -53,6 +53,7 @@ pub use crate::pool::panics::{PanicPolicy, PanicReport};
 pub use crate::threads::affinity::{Pin, PinError};
 pub use crate::threads::monitor::Stall;
 pub use crate::threads::pool_thread::{EnteredThread, PoolThread};
+pub use crate::threads::thread_context::ThreadRole;
 pub use crate::threads::thread_set::Threads;
 pub use build_error::{BuildError, EnvironmentError};
 pub use builder::Builder;

@@ -28,6 +28,7 @@ use crate::pool::current::{WorkerRef, WorkerVtable, with_current, with_taker};
 use crate::pool::dyn_pool::DynPool;
 use crate::pool::owned_tasks::OwnedTasks;
 use crate::threads::pool_ref::PoolRef;
+use crate::threads::thread_context::ThreadRole;
 use crate::threads::thread_handle::ThreadHandle;
 use std::cell::{Cell, UnsafeCell};
 use std::io;
@@ -343,9 +344,9 @@ impl<P: Policy> PoolRef for Pool<P> {
         // SAFETY: the fibers belong to this thread, and outlive the context: they are kept below.
         let context = Box::new(unsafe { StackContext::new(NonNull::from(&*fibers), std::ptr::null()) });
         let occupied = context.occupy();
-        enter(&*self, &context);
+        let contexts = enter(&*self, &context);
         Box::new(move || {
-            exit(&self, &context);
+            exit(&self, &context, contexts);
             drop(occupied);
             // Frames of this thread may still refer to them: nothing keeps a program from leaving the pool inside
             // of a fork. The context is dropped first.
@@ -360,6 +361,7 @@ impl<P: Policy> PoolRef for Pool<P> {
         let external = self.external();
         // SAFETY: the thread keeps the pool alive, and the value is dropped at the end of this function.
         let _entered = unsafe { EnterGuard::new(&external) };
+        let _contexts = threads.hooks().contexts.enter(ThreadRole::Blocking(number));
         threads.blocking().run_thread(&*self, number);
     }
 

@@ -15,6 +15,7 @@ use super::pool::Pool;
 use super::worker::{Work, Worker};
 use crate::execution::stack_context::StackContext;
 use crate::threads::pool_ref::PoolRef;
+use crate::threads::thread_context::{EnteredContexts, ThreadRole};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use warpweft_platform::process::end_child_if;
@@ -239,17 +240,23 @@ pub(crate) unsafe fn leave<P: Policy>(pool: &Pool<P>, context: &StackContext) {
 
 /// Gives the calling thread the worker that it was assigned. It runs no loop: what it runs by itself counts
 /// as a task of that worker.
-pub(crate) fn enter<P: Policy>(pool: &Pool<P>, context: &StackContext) {
+pub(crate) fn enter<P: Policy>(pool: &Pool<P>, context: &StackContext) -> EnteredContexts {
     let carried = context.thread_handle().handoff.wait();
     context.acquire_worker(carried);
-    if let Some(worker) = carried {
-        pool.core.threads.hooks().on_start(worker);
-    }
+    carried.map_or_else(EnteredContexts::none, |worker| start(pool, worker))
+}
+
+/// Enters the contexts of the pool on a thread that has got its first worker, and tells the program.
+fn start<P: Policy>(pool: &Pool<P>, worker: usize) -> EnteredContexts {
+    let hooks = pool.core.threads.hooks();
+    let contexts = hooks.contexts.enter(ThreadRole::Worker(worker));
+    hooks.on_start(worker);
+    contexts
 }
 
 /// Takes the worker from a thread that has [entered](enter) the pool: another thread continues it. If there
-/// is none, the pool closes.
-pub(crate) fn exit<P: Policy>(pool: &Arc<Pool<P>>, context: &StackContext) {
+/// is none, the pool closes. At last it leaves `contexts`.
+pub(crate) fn exit<P: Policy>(pool: &Arc<Pool<P>>, context: &StackContext, contexts: EnteredContexts) {
     if let Some(worker) = context.worker_ref().and_then(|worker_ref| worker_ref.worker) {
         let any: Arc<dyn PoolRef> = Arc::clone(pool) as _;
         let is_closing = pool.core.lifecycle.is_closing();
@@ -266,6 +273,7 @@ pub(crate) fn exit<P: Policy>(pool: &Arc<Pool<P>>, context: &StackContext) {
         pool.core.threads.hooks().on_stop(worker);
     }
     context.fibers().unwind_all(context);
+    drop(contexts);
     if pool.core.lifecycle.is_closing() {
         pool.core.lifecycle.wait_for_accesses();
     }
@@ -276,11 +284,10 @@ pub(crate) fn exit<P: Policy>(pool: &Arc<Pool<P>>, context: &StackContext) {
 pub(crate) fn run_thread<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     let mut assigned = Some(context.thread_handle().handoff.wait());
     let mut started = None;
-    let hooks = pool.core.threads.hooks();
     while let Some(carried) = assigned {
         context.acquire_worker(carried);
         if started.is_none() {
-            started = carried.inspect(|&worker| hooks.on_start(worker));
+            started = carried.map(|worker| (worker, start(pool, worker)));
         }
         work(pool, context);
         end_child_if(pool.core.is_forked());
@@ -296,7 +303,10 @@ pub(crate) fn run_thread<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     }
     // No thread gives this one a worker any more: the pool has ended, or it has no fibers.
     context.fibers().unwind_all(context);
-    started.inspect(|&worker| hooks.on_stop(worker));
+    if let Some((worker, contexts)) = started {
+        pool.core.threads.hooks().on_stop(worker);
+        drop(contexts);
+    }
     // An external thread that has sent this one to its end may still be inside the pool.
     if pool.core.lifecycle.is_closing() {
         pool.core.lifecycle.wait_for_accesses();

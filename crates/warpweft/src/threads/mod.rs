@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `pool_ref` | what a thread needs of its pool |
 //! | `pool_thread` | what a program decides about threads: names, start, what runs as they start and end |
+//! | `thread_context` | values that each thread has while it runs code of the pool |
 //! | `thread_set` | all threads of a pool, and the spares |
 //! | `thread_handle` | a thread's address: its worker, and the wake-ups of its fibers |
 //! | `handoff` | the word through which a thread without a worker is given one |
@@ -21,5 +22,6 @@ pub(crate) mod pool_ref;
 pub(crate) mod pool_thread;
 pub(crate) mod quantum;
 pub(crate) mod sleep_flag;
+pub(crate) mod thread_context;
 pub(crate) mod thread_handle;
 pub(crate) mod thread_set;

@@ -2,6 +2,7 @@
 //! they are started.
 
 use super::pool_ref::PoolRef;
+use super::thread_context::ThreadContexts;
 use super::thread_handle::ThreadHandle;
 use std::fmt;
 use std::io;
@@ -18,8 +19,9 @@ pub(crate) type Starter = dyn Fn(PoolThread) -> io::Result<()> + Send + Sync;
 /// The functions that the program has set.
 #[derive(Clone, Default)]
 pub(crate) struct ThreadHooks {
-    pub(crate) on_start: Option<Arc<Hook>>,
-    pub(crate) on_stop: Option<Arc<Hook>>,
+    pub(crate) on_start: Vec<Arc<Hook>>,
+    pub(crate) on_stop: Vec<Arc<Hook>>,
+    pub(crate) contexts: ThreadContexts,
     pub(crate) name: Option<Arc<dyn Fn(usize) -> String + Send + Sync>>,
     pub(crate) starter: Option<Arc<Starter>>,
 }
@@ -33,20 +35,18 @@ impl fmt::Debug for ThreadHooks {
 impl ThreadHooks {
     /// Tells the program that a thread has started, with that worker.
     pub(crate) fn on_start(&self, worker: usize) {
-        call(self.on_start.as_deref(), worker);
+        self.on_start.iter().for_each(|hook| call(&**hook, worker));
     }
 
     /// Tells the program that a thread is about to end, which had that worker first.
     pub(crate) fn on_stop(&self, worker: usize) {
-        call(self.on_stop.as_deref(), worker);
+        self.on_stop.iter().rev().for_each(|hook| call(&**hook, worker));
     }
 }
 
-fn call(hook: Option<&Hook>, worker: usize) {
-    if let Some(hook) = hook {
-        // Unwind: the panic hook has reported the panic, and the thread is needed.
-        let _ = catch_unwind(AssertUnwindSafe(|| hook(worker)));
-    }
+fn call(hook: &Hook, worker: usize) {
+    // Unwind: the panic hook has reported the panic, and the thread is needed.
+    let _ = catch_unwind(AssertUnwindSafe(|| hook(worker)));
 }
 
 /// A thread of a pool that has not been started: see

@@ -2,13 +2,18 @@
 
 use super::Builder;
 use crate::threads::pool_thread::PoolThread;
+use crate::threads::thread_context::ThreadRole;
 use std::io;
 use std::sync::Arc;
 
 impl Builder {
-    /// Sets a function that each thread of this pool calls before its first task, with the number of the
+    /// Adds a function that each thread of this pool calls before its first task, with the number of the
     /// worker that it carries then. The first threads carry workers 0, 1, 2 and so on; a thread that takes a
     /// worker over from one that waits may have any number. If the function panics, the thread continues.
+    ///
+    /// Several functions are called in the order in which they were added. Threads of
+    /// [`spawn_blocking`](crate::spawn_blocking) carry no worker, and call none:
+    /// [`thread_context`](Self::thread_context) is for all threads.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,15 +29,61 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn on_thread_start(mut self, hook: impl Fn(usize) + Send + Sync + 'static) -> Self {
-        self.config.hooks.on_start = Some(Arc::new(hook));
+        self.config.hooks.on_start.push(Arc::new(hook));
         self
     }
 
-    /// Sets a function that each thread of this pool calls after its last task, with the number that it has
+    /// Adds a function that each thread of this pool calls after its last task, with the number that it has
     /// called the function of [`on_thread_start`](Self::on_thread_start) with. If the function panics,
-    /// nothing else happens.
+    /// nothing else happens. Several functions are called in the reverse order.
     pub fn on_thread_stop(mut self, hook: impl Fn(usize) + Send + Sync + 'static) -> Self {
-        self.config.hooks.on_stop = Some(Arc::new(hook));
+        self.config.hooks.on_stop.push(Arc::new(hook));
+        self
+    }
+
+    /// Adds a context: a value that each thread has while it runs code of this pool, such as the guard of
+    /// another runtime, of a profiler, or of a logger's span. The thread calls `enter` before its first task,
+    /// and drops the result after its last one.
+    ///
+    /// These threads are the workers', those of [`spawn_blocking`](crate::spawn_blocking), and others for the
+    /// time of a [`Runtime::block_on`](crate::Runtime::block_on): [`ThreadRole`] says which one calls.
+    /// `block_on` does not enter in a task of this pool, whose thread has the context, nor in a fiber of
+    /// another pool, which may be left in the middle of it.
+    ///
+    /// Several contexts are entered in the order in which they were added, and left in the reverse order.
+    /// Functions of [`on_thread_start`](Self::on_thread_start) and
+    /// [`on_thread_stop`](Self::on_thread_stop) are called inside of them, wherever they were added. If
+    /// `enter` or the drop of its result panics, the thread continues.
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    /// thread_local!(static INSIDE: Cell<bool> = const { Cell::new(false) });
+    ///
+    /// struct Inside;
+    /// impl Drop for Inside {
+    ///     fn drop(&mut self) {
+    ///         INSIDE.set(false);
+    ///     }
+    /// }
+    ///
+    /// let runtime = warpweft::Runtime::builder()
+    ///     .workers(1)
+    ///     .thread_context(|_role| {
+    ///         INSIDE.set(true);
+    ///         Inside
+    ///     })
+    ///     .build()?;
+    /// assert!(runtime.spawn_job(|| INSIDE.get()).wait()?);
+    /// assert!(runtime.block_on(async { warpweft::spawn_blocking(|| INSIDE.get()).await })?);
+    /// assert!(runtime.block_on(async { INSIDE.get() }));
+    /// assert!(!INSIDE.get());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn thread_context<C: 'static>(
+        mut self,
+        enter: impl Fn(ThreadRole) -> C + Send + Sync + 'static,
+    ) -> Self {
+        self.config.hooks.contexts.add(enter);
         self
     }
 

@@ -1,0 +1,78 @@
+//! Contexts: values that a program wants on each thread while it runs code of a pool.
+//!
+//! # Invariants
+//!
+//! - A thread enters the contexts before it runs code of the pool, in the order in which they were added, and
+//!   leaves them after that code, in the reverse order.
+//! - A context is made, kept and dropped on one thread, below all frames that run in it. So it need not be
+//!   `Send`, and those that are entered meanwhile have been left before it is.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// What a thread does for a pool: see [`Builder::thread_context`](crate::Builder::thread_context).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ThreadRole {
+    /// It carries workers, and has the one of this number first.
+    Worker(usize),
+    /// It runs closures of [`spawn_blocking`](crate::spawn_blocking). These threads are counted from 1, and
+    /// share their numbers with the closures that wait for one.
+    Blocking(usize),
+    /// It is not of the pool, and runs a future in [`Runtime::block_on`](crate::Runtime::block_on) or
+    /// [`Pool::block_on`](crate::Pool::block_on).
+    BlockOn,
+}
+
+/// Enters a context, and returns what leaves it when it is dropped.
+type Enter = dyn Fn(ThreadRole) -> Box<dyn Any> + Send + Sync;
+
+/// The contexts of a pool.
+#[derive(Clone, Default)]
+pub(crate) struct ThreadContexts(Vec<Arc<Enter>>);
+
+impl ThreadContexts {
+    pub(crate) fn add<C: 'static>(&mut self, enter: impl Fn(ThreadRole) -> C + Send + Sync + 'static) {
+        self.0.push(Arc::new(move |role| Box::new(enter(role))));
+    }
+
+    /// Enters all of them on the calling thread. Costs nothing if there are none.
+    pub(crate) fn enter(&self, role: ThreadRole) -> EnteredContexts {
+        let mut entered = EnteredContexts(Vec::new());
+        for enter in &self.0 {
+            // Unwind: the panic hook has reported the panic, and the thread is needed.
+            entered
+                .0
+                .extend(catch_unwind(AssertUnwindSafe(|| enter(role))).ok());
+        }
+        entered
+    }
+}
+
+impl fmt::Debug for ThreadContexts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ThreadContexts").field(&self.0.len()).finish()
+    }
+}
+
+/// The contexts that the calling thread has entered. Dropping it leaves them.
+#[must_use = "dropping it leaves the contexts"]
+pub(crate) struct EnteredContexts(Vec<Box<dyn Any>>);
+
+impl EnteredContexts {
+    /// No context.
+    pub(crate) fn none() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl Drop for EnteredContexts {
+    fn drop(&mut self) {
+        while let Some(context) = self.0.pop() {
+            // Unwind: as above, and the contexts below must be left, too.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(context)));
+        }
+    }
+}
