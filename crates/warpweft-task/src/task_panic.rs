@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
+use std::io::{self, Write as _};
 use std::panic::Location;
 
 /// The kind of a task.
@@ -114,7 +115,8 @@ impl TaskPanic {
     #[cold]
     pub fn write_unless_told(&self) {
         if !self.0.told {
-            eprintln!("{self}");
+            // Without a standard error nobody can be told.
+            drop(writeln!(io::stderr(), "{self}"));
         }
     }
 
