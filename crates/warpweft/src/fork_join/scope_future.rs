@@ -15,13 +15,13 @@
 
 use super::scope::{RemoteJob, Scope};
 use super::scoped_handle::{PanicLocation, ScopedHandle, answered};
+use crate::observe::tasks;
 use crate::sync::oneshot;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_task::Why;
-use warpweft_task::spawn as tasks;
 
 type Borrowed<'scope> = Pin<Box<dyn Future<Output = ()> + Send + 'scope>>;
 

@@ -7,11 +7,12 @@ use super::priority::Priority;
 use super::spawn_error::SpawnError;
 use crate::execution::fiber_start::{Start, StartOn};
 use crate::execution::stack_context;
+use crate::observe::tasks;
 use crate::pool::current::Spawner;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::panic::Location;
-use warpweft_task::spawn::{self as tasks, SpawnInfo, TaskAlloc};
+use warpweft_task::spawn::{SpawnInfo, TaskAlloc};
 use warpweft_task::{JoinHandle, Runnable};
 
 /// Spawns a future on the pool of the calling task, or outside of any pool on the [default
@@ -351,6 +352,10 @@ impl TaskAlloc for PoolAlloc<'_> {
             location,
             name,
         }
+    }
+
+    fn site(&self) -> (Option<&str>, &'static Location<'static>) {
+        (self.builder.name.as_deref(), self.builder.location)
     }
 }
 

@@ -4,10 +4,11 @@ use super::pool::Pool;
 use super::pool_error::EnterError;
 use super::spawn::TaskBuilder;
 use super::spawn_error::SpawnError;
+use crate::observe::tasks;
 use crate::pool::transfer_request::Destination;
 use std::panic::Location;
 use std::sync::Arc;
-use warpweft_task::spawn::{self as tasks, SpawnInfo};
+use warpweft_task::spawn::SpawnInfo;
 use warpweft_task::{JoinHandle, Runnable, Why};
 
 impl Pool {
