@@ -116,6 +116,29 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
         &["test", "--package", "xtask"],
         // By itself it is without its features, which the lab switches on for the whole workspace.
         &["test", "--package", "warpweft-policy", "--lib", "spec::"],
+        // A feature that nothing in the workspace switches on: the lab measures without it.
+        &[
+            "test",
+            "--package",
+            "warpweft",
+            "--features",
+            "tracing",
+            "--test",
+            "spans",
+            "--test",
+            "fibers",
+            "--test",
+            "effects",
+        ],
+        &[
+            "test",
+            "--package",
+            "warpweft",
+            "--features",
+            "tracing",
+            "--doc",
+            "src/lib.rs",
+        ],
     ] {
         let mut command = run::cargo(&repo.root);
         // The hostile programs with each number of workers; `cargo test` alone runs them with 2.

@@ -34,12 +34,19 @@ pub struct SpawnInfo {
 pub trait TaskAlloc {
     /// Returns the origin of the task.
     fn info(self) -> SpawnInfo;
+
+    /// Returns the task's name, and its spawn site.
+    fn site(&self) -> (Option<&str>, &'static Location<'static>);
 }
 
 impl TaskAlloc for SpawnInfo {
     #[inline]
     fn info(self) -> SpawnInfo {
         self
+    }
+
+    fn site(&self) -> (Option<&str>, &'static Location<'static>) {
+        (self.name.as_deref(), self.location)
     }
 }
 

@@ -63,6 +63,7 @@
 //! | `net` | on | [`net`], sockets | `socket2` |
 //! | `signal` | on | [`signal`], Ctrl-C | `signal-hook-registry` |
 //! | `policies` | on | texts of the policies `lifo`, `slot` and `priority`, beside `fifo` | code of a pool for each |
+//! | `tracing` | off | tasks and fibers carry spans of the crate `tracing` | `tracing`; see "Spans" below |
 //! | `all-policies` | off | texts of all policies: `chain`, `adaptive`, `cforall`, `negele`, `go`, `tokio`, … | code of ten more pools |
 //!
 //! The types of all policies are there without these features: `Runtime::builder().policy(policy::Go)`.
@@ -93,6 +94,7 @@
 //!
 //! Children of `vfork`, `clone` and `posix_spawn`, which [`Command`](std::process::Command) uses, run a new
 //! program and are not affected.
+#![cfg_attr(feature = "tracing", doc = include_str!("observe/tracing.md"))]
 #![deny(missing_docs)]
 
 pub mod compose;

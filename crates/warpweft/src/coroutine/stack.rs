@@ -336,7 +336,7 @@ impl Drop for Stack {
     }
 }
 
-#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+#[cfg(all(test, unix, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
     use super::*;
 

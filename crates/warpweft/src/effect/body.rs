@@ -24,6 +24,7 @@ use crate::coroutine::switch::{RawCoroutine, Switch};
 use crate::execution::bodies;
 use crate::execution::body_link::{self, BodyLink};
 use crate::execution::stack_context::{self, StackContext};
+use crate::observe::spans::LeftSpans;
 use crate::pool::current;
 use crate::pool::current::WorkerRef;
 use std::any::TypeId;
@@ -176,6 +177,7 @@ impl HandledBody {
             context.mount(host);
             self.carried.set(host.worker_ref().is_some());
         }
+        let spans = LeftSpans::leave();
         // SAFETY: it changes only below, when the body has ended.
         let coroutine = unsafe { &*self.coroutine.get() };
         let ended = coroutine.as_ref().is_none_or(|coroutine| coroutine.resume(input));
@@ -184,6 +186,7 @@ impl HandledBody {
             _ => body_link::set_outside(outer),
         }
         current::set(before.unwrap_or_else(bodies::found_here));
+        spans.come_back();
         // SAFETY: the caller owns the body, which does not run.
         if let Some(coroutine) = unsafe { &mut *self.coroutine.get() }.take_if(|_| ended) {
             let stack = coroutine.into_stack();
@@ -206,6 +209,7 @@ impl HandledBody {
 
     /// Switches from this body's stack, and from those of the bodies on top of it, to the runner.
     fn switch_away(&self) {
+        let spans = LeftSpans::leave();
         let (top, before) = (bodies::innermost(), visited_here());
         // SAFETY: the switch is at the base of this body's stack, and was set when it began.
         let switch = unsafe { &*self.switch.get() };
@@ -221,6 +225,7 @@ impl HandledBody {
             }
         };
         current::set(before.unwrap_or_else(bodies::found_here));
+        spans.come_back();
         if input == Input::Unwind {
             resume_unwind(Box::new(Discontinued(())));
         }

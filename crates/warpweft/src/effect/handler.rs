@@ -5,6 +5,7 @@ use super::{Discontinued, Effect, Exchange};
 use crate::coroutine::Input;
 use crate::coroutine::stack::{Reserved, Stacks, USUAL_BYTES};
 use crate::execution::stack_context;
+use crate::observe::spans::SpawnSpan;
 use crate::runtime::spawn_error::SpawnError;
 use std::any::{Any, TypeId, type_name};
 use std::cell::Cell;
@@ -50,6 +51,8 @@ impl<T: 'static> Coroutine<T> {
     pub fn new(body: impl FnOnce() -> T + 'static) -> Self {
         let outcome = Rc::new(Cell::new(None));
         let result = Rc::clone(&outcome);
+        let span = SpawnSpan::current();
+        let body = move || span.run(body);
         // Unwind: the handler that runs the body resumes the panic.
         let body = move || result.set(Some(catch_unwind(AssertUnwindSafe(body))));
         Self {

@@ -7,6 +7,7 @@
 
 use super::fiber::{Fiber, MustWait};
 use super::stack_context::{StackContext, here};
+use crate::observe::spans::LeftSpans;
 use crate::pool::current::{self, WorkerRef};
 use std::pin::pin;
 use std::task::{Context, Poll};
@@ -22,7 +23,10 @@ impl StackContext {
     pub(crate) fn give_way(&self) -> bool {
         match self.plain_fiber() {
             Some((fiber, worker_ref)) => {
-                if fiber.give_way_plainly(worker_ref) {
+                let spans = LeftSpans::leave();
+                let unwinds = fiber.give_way_plainly(worker_ref);
+                spans.come_back();
+                if unwinds {
                     fiber.unwind();
                 }
                 true
@@ -41,7 +45,9 @@ impl StackContext {
             // The worker is inside its policy, and would call it once more; or it is about to continue.
             return false;
         }
+        let spans = LeftSpans::leave();
         self.switch_away(fiber, MustWait::No, |must_wait| fiber.give_way(must_wait));
+        spans.come_back();
         true
     }
 
@@ -125,11 +131,14 @@ fn drive_on<T>(fiber: &Fiber, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>)
         if let Poll::Ready(output) = poll(&mut cx) {
             return output;
         }
+        // Before the last look at the waker, which a subscriber may notify.
+        let spans = LeftSpans::leave();
         if fiber.notifications() == notifications
             && let Some(context) = here()
         {
             context.listen(fiber);
         }
+        spans.come_back();
     }
 }
 

@@ -12,6 +12,7 @@
 use super::fiber::{Fiber, MustWait};
 use super::listen::drive;
 use super::stack_context::{StackContext, give_to, here, with_stack_context};
+use crate::observe::spans::LeftSpans;
 use crate::pool::current::{self, WorkerRef};
 use crate::threads::thread_handle::ThreadHandle;
 use crate::threads::thread_set::ThreadEvent;
@@ -159,7 +160,9 @@ impl StackContext {
             return false;
         }
         if let Some(fiber) = self.fiber().filter(|fiber| fiber.may_switch()) {
+            let spans = LeftSpans::leave();
             self.switch_away(fiber, held, |held| fiber.wait(latch, held));
+            spans.come_back();
             return true;
         }
         let Some(worker_ref) = self.worker_ref() else {
@@ -275,6 +278,7 @@ impl StackContext {
             thread_handle.ask_unless_told(thread_handle.is_called_in_vain(), told);
             self.acquire_worker(thread_handle.handoff.wait());
             if self.fiber().is_none() {
+                let spans = LeftSpans::leave();
                 if self.worker_ref().is_some() {
                     self.run_fibers(thread_handle);
                 } else if pool.is_closing() {
@@ -283,6 +287,7 @@ impl StackContext {
                     self.fibers().unwind_ready(self);
                     told = true;
                 }
+                spans.come_back();
                 // A fiber that forked has ended, on top of this frame of another task.
                 end_child_if(self.stayed_in_parent());
             }
@@ -334,6 +339,8 @@ impl StackContext {
     /// the last resort where no spare thread is available. It is counted, because it may deadlock where a
     /// task needs what a frame below it holds.
     fn work_meanwhile(&self, over: impl Fn() -> bool) {
+        // Those of this frame, which do not concern the others: entered again when this returns.
+        let _spans = LeftSpans::leave();
         while !over() {
             let Some(worker_ref) = self.worker_ref() else {
                 return;

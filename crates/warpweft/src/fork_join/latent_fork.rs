@@ -9,6 +9,7 @@ use crate::execution::fork_cx::{ForkCx, with_forks};
 use crate::execution::wait::resume;
 use crate::fork::record::Record;
 use crate::fork::stealable_job::{By, StealableJob};
+use crate::observe::spans::SpawnSpan;
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -24,6 +25,8 @@ pub(crate) type Outcome<R> = Result<R, Box<dyn Any + Send>>;
 pub(crate) struct LatentFork<B, R> {
     pub(crate) record: Record,
     body: UnsafeCell<ManuallyDrop<B>>,
+    /// In which a thief runs it. The owner is there.
+    span: SpawnSpan,
     result: UnsafeCell<MaybeUninit<Outcome<R>>>,
 }
 
@@ -33,6 +36,7 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
         Self {
             record: Record::new(Self::run),
             body: UnsafeCell::new(ManuallyDrop::new(body)),
+            span: SpawnSpan::current(),
             result: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
@@ -53,7 +57,7 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
         // SAFETY: by contract the body was taken by this call alone.
         let body = unsafe { fork.take() };
         // Unwind: the panic continues in the owner's frame.
-        let outcome = catch_unwind(AssertUnwindSafe(|| with_forks(body)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| fork.span.run(|| with_forks(body))));
         // SAFETY: only the thief writes the result until `done` is set.
         unsafe { (*fork.result.get()).write(outcome) };
         // SAFETY: the fork was taken by the thief that runs this.

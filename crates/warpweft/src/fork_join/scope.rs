@@ -21,6 +21,8 @@ use crate::execution::wait;
 use crate::fork::jobs::{FirstPanic, Jobs, Panic};
 use crate::fork::list::List;
 use crate::fork::stealable_job::{By, StealableJob, Stolen};
+use crate::observe::spans::SpawnSpan;
+use crate::observe::tasks;
 use crate::runtime::pool::Pool;
 use std::cell::RefCell;
 use std::fmt;
@@ -30,7 +32,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::AtomicUsize;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::spawn::{self as tasks, SpawnInfo};
+use warpweft_task::spawn::{SpawnInfo, detached_job};
 use warpweft_task::{Latch, Why};
 
 /// Ends the scope after its body: runs the jobs that no thread has taken, youngest first, and waits for the
@@ -184,9 +186,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     where
         F: FnOnce(&'scope Scope<'scope, 'env>) + Send + 'scope,
     {
+        let span = SpawnSpan::current();
+        let job = move || span.run(|| job(self));
         match stack_context::here() {
             Some(context) if std::ptr::eq(context, self.owner) => {
-                let job = boxed(&self.jobs, move || job(self));
+                let job = boxed(&self.jobs, job);
                 self.jobs.latent.borrow_mut().push_back(job);
                 // SAFETY: a stack context's list is attached for as long as its thread runs tasks.
                 if unsafe { context.forks().is_free() } {
@@ -194,9 +198,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 }
             }
             _ => {
-                let (run, info) = self.pinned(Box::new(move || job(self)));
+                let (run, info) = self.pinned(Box::new(job));
                 // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
-                unsafe { tasks::detached_job(move || run.go(), info) }.push(Why::Spawned);
+                unsafe { detached_job(move || run.go(), info) }.push(Why::Spawned);
             }
         }
     }
@@ -214,9 +218,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     {
         let pool = self.pool();
         pool.assert_has(worker);
-        let (run, info) = self.pinned(Box::new(move || job(self)));
+        let span = SpawnSpan::current();
+        let (run, info) = self.pinned(Box::new(move || span.run(|| job(self))));
         // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
-        let task = unsafe { tasks::detached_job(move || run.go(), info) };
+        let task = unsafe { detached_job(move || run.go(), info) };
         pool.any().push_pinned(worker, task);
     }
 

@@ -16,13 +16,13 @@
 use super::scope::{RemoteJob, Scope};
 use super::scoped_handle::{FutureScope, PanicLocation, ScopedHandle, answered};
 use crate::fork::jobs::FirstPanic;
+use crate::observe::tasks;
 use crate::sync::oneshot;
 use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_task::Why;
-use warpweft_task::spawn as tasks;
 
 type Borrowed<'scope> = Pin<Box<dyn Future<Output = ()> + Send + 'scope>>;
 

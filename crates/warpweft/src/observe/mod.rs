@@ -1,4 +1,9 @@
-//! The counters that a pool reports about itself.
+//! What a program can see of a pool: its counters, and the spans in which its tasks run.
+
+#[cfg_attr(not(feature = "tracing"), path = "no_spans.rs")]
+pub(crate) mod spans;
+#[cfg_attr(not(feature = "tracing"), path = "plain_tasks.rs")]
+pub(crate) mod tasks;
 
 use warpweft_policy::CounterSet;
 

@@ -186,7 +186,8 @@ impl Runtime {
     ///
     /// **It waits without a time limit, and prints nothing**, for each closure that runs at this moment:
     ///
-    /// - a job, or one poll of a future, that does not return;
+    /// - a job, or one poll of a future, that does not return, be it that it waits in direct style for what
+    ///   never comes (a fiber that waits is unwound);
     /// - a closure in [`blocking`](crate::blocking()), even one that waits in the system for ever;
     /// - a closure that [`spawn_blocking`](Runtime::spawn_blocking) has begun, even if its handle was
     ///   dropped. Closures that still wait for a thread are dropped.

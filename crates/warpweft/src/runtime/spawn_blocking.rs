@@ -3,6 +3,7 @@
 use super::default::default_runtime;
 use super::handle::Runtime;
 use crate::execution::listen::block_on;
+use crate::observe::tasks;
 use crate::pool::current::with_current;
 use crate::pool::dyn_pool::DynPool;
 use crate::threads::blocking_threads::{RejectReason, Waiter};
@@ -12,7 +13,7 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use warpweft_task::spawn::{self as tasks, SpawnInfo};
+use warpweft_task::spawn::SpawnInfo;
 use warpweft_task::{JoinError, JoinHandle};
 
 /// Calls `closure`, which may block in the system, on a thread that carries no worker. Await the returned

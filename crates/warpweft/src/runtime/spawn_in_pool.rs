@@ -4,11 +4,11 @@ use super::pool::Pool;
 use super::pool_error::EnterError;
 use super::spawn_error::SpawnError;
 use super::task_builder::TaskBuilder;
+use crate::observe::tasks;
 use crate::pool::transfer_request::Destination;
 use std::panic::Location;
 use std::sync::Arc;
 use warpweft_task::JoinHandle;
-use warpweft_task::spawn as tasks;
 
 impl Pool {
     /// Spawns a future on this pool. Dropping the handle detaches the task. Takes no permit of a

@@ -9,12 +9,13 @@ use super::priority::Priority;
 use super::spawn_error::SpawnError;
 use crate::execution::fiber_start::{Start, StartOn};
 use crate::execution::stack_context;
+use crate::observe::tasks;
 use crate::pool::current::Spawner;
 use crate::pool::transfer_request::Destination;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::panic::Location;
-use warpweft_task::spawn::{self as tasks, SpawnInfo, TaskAlloc};
+use warpweft_task::spawn::{SpawnInfo, TaskAlloc};
 use warpweft_task::{JoinHandle, Runnable, Why};
 
 /// Spawns tasks with a name, on a chosen runtime, or with a [priority](Runtime::priority).
@@ -430,5 +431,9 @@ impl TaskAlloc for PoolAlloc<'_> {
             location,
             name,
         }
+    }
+
+    fn site(&self) -> (Option<&str>, &'static Location<'static>) {
+        (self.builder.name.as_deref(), self.builder.location)
     }
 }
