@@ -46,6 +46,9 @@ fn shut_down_ends_all_pools_and_waits_for_nothing() {
                     Some(handle) if keeps => assert_panicked(handle.wait()),
                     handle => drop(handle),
                 }
+                // A pool that stays open is found here: a wait for its task would have no end.
+                let closed = || runtime.pools().iter().all(warpweft::Pool::is_closed);
+                eventually("all pools close", closed);
                 for task in [waits, fiber, below] {
                     let end = task.wait();
                     assert!(
@@ -53,7 +56,6 @@ fn shut_down_ends_all_pools_and_waits_for_nothing() {
                         "{kind:?} {way:?}: {end:?}"
                     );
                 }
-                assert!(runtime.pools().iter().all(warpweft::Pool::is_closed));
                 assert!(matches!(runtime.try_spawn_job(|| 1), Err(SpawnError::Closed)));
                 assert!(matches!(runtime.spawn_job(|| 1).wait(), Err(JoinError::Shutdown)));
                 assert_eq!(log.messages(), ["beans"], "{kind:?}");
@@ -160,6 +162,7 @@ fn cancel_scope_cancels_those_that_wait_and_those_that_have_not_started() {
             assert!(matches!(scope.spawn(async {}).await, Err(JoinError::Cancelled)));
             "the body goes on"
         }));
+        eventually("the scope ends", || task.is_finished());
         assert_eq!(
             task.wait().expect("the handle has taken the panic"),
             "the body goes on"
@@ -174,6 +177,7 @@ fn cancel_scope_cancels_those_that_wait_and_those_that_have_not_started() {
             drop(scope.spawn(std::future::pending::<()>()));
             drop(scope.spawn(async move { way.panic() }));
         }));
+        eventually("the scope ends", || task.is_finished());
         assert_panicked(task.wait());
     }
 }
