@@ -243,7 +243,7 @@ fn a_pool_that_has_ended_refuses_each() {
     refused(call_all!(runtime));
     refused(call_all!(runtime.pools()[1]));
     refused(call_all!(limit));
-    assert_eq!(limit.free(), 9, "what was refused has given its place back");
+    assert_eq!(limit.free(), 9, "what is refused takes no place");
     assert_eq!(runtime.install(|_| ()), Err(SpawnError::Closed));
     assert_eq!(runtime.broadcast(|_| ()), Err(SpawnError::Closed));
     assert_eq!(
