@@ -1,5 +1,6 @@
 //! Programs and libraries of other people that use rayon, each with a digest of what it returns and its time.
 
+#[cfg(feature = "polars")]
 use polars::prelude::{DataFrame, IntoLazy as _, col, df};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -18,18 +19,19 @@ type Answer = Result<u64, Box<dyn Error + Send + Sync>>;
 type Program = (&'static str, fn(&Path) -> Answer);
 
 /// The programs, by their names.
-const PROGRAMS: [Program; 5] = [
+const PROGRAMS: &[Program] = &[
     ("oxipng", image),
     ("tokei", lines),
     ("jwalk", walk),
     ("tokenizers", tokens),
+    #[cfg(feature = "polars")]
     ("polars", query),
 ];
 
 /// Runs each on `folder`, and prints its name, its time in milliseconds and its digest.
 pub(crate) fn run(folder: &Path) -> ExitCode {
     let mut is_fine = true;
-    for (name, program) in PROGRAMS {
+    for &(name, program) in PROGRAMS {
         let start = Instant::now();
         match program(folder) {
             Ok(digest) => println!("{name} {:.1} {digest:x}", start.elapsed().as_secs_f64() * 1e3),
@@ -136,6 +138,7 @@ fn tokens(folder: &Path) -> Answer {
 }
 
 /// polars: a query that filters, groups, joins and sorts a million rows.
+#[cfg(feature = "polars")]
 fn query(_: &Path) -> Answer {
     let mut random = fastrand::Rng::with_seed(7);
     let rows = 1_000_000;

@@ -23,7 +23,7 @@ use tokio::io::ReadBuf;
 /// runtime.block_on(async {
 ///     let (ours, _theirs) = StdStream::pair()?;
 ///     // An adapter of tokio's around a socket of ours, for a crate that wants `futures-io`.
-///     let buffered = tokio::io::BufStream::new(Io::new(UnixStream::from_std(ours)?));
+///     let buffered = tokio::io::BufReader::new(Io::new(UnixStream::from_std(ours)?));
 ///     let stream = FromTokio::new(buffered);
 ///     assert!(stream.get_ref().buffer().is_empty());
 ///     Ok::<(), std::io::Error>(())

@@ -73,7 +73,7 @@ pub(super) fn threads(repo: &Repo) -> Result<()> {
 
 /// Other people's programs, whose results must be equal.
 pub(super) fn real(repo: &Repo) -> Result<String> {
-    let twins = build(repo, "real", &["--features", "real"])?;
+    let twins = build(repo, "real", &["--features", "polars"])?;
     let folder = repo.root.join("crates");
     let folder = folder.to_str().context("the path of the tree is not text")?;
     let original = rows(&output(&twins.original, &["real", folder], None)?)?;
