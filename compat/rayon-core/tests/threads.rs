@@ -176,3 +176,23 @@ fn a_runtimes_task_is_in_a_pool() {
         .expect("it is open");
     assert!(names.iter().all(|name| name.starts_with("mine-")), "{names:?}");
 }
+
+/// Threads that never ran call no handler and keep none.
+#[test]
+fn a_build_that_fails_lets_its_handlers_go() {
+    let starts = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&starts);
+    let built = ThreadPoolBuilder::new()
+        .num_threads(10)
+        .stack_size(isize::MAX as usize)
+        .start_handler(move |_| drop(counted.fetch_add(1, Ordering::SeqCst)))
+        .build();
+    assert!(built.is_err());
+    let mut looks = 0;
+    while Arc::strong_count(&starts) > 1 {
+        looks += 1;
+        assert!(looks < 1000, "the handler lives on");
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(starts.load(Ordering::SeqCst), 0);
+}

@@ -14,7 +14,7 @@
 mod ending;
 
 use super::worker::Worker;
-use super::worker_loop::{enter, exit, leave, run_thread};
+use super::worker_loop::{abandon, enter, exit, leave, run_thread};
 use crate::driver::core::Driver;
 use crate::execution::enter_guard::EnterGuard;
 use crate::execution::forked;
@@ -353,6 +353,18 @@ impl<P: Policy> PoolRef for Pool<P> {
             keep_until_exit(Box::new((context, fibers)));
             self.core.threads.retire(&thread);
         })
+    }
+
+    fn abandon_thread(self: Arc<Self>, thread: &Arc<ThreadHandle>) {
+        let pool: Arc<dyn DynPool> = Arc::clone(&self) as _;
+        let fibers = ThreadFibers::new(pool, Arc::clone(thread), &BLOCKING_HOOKS);
+        // SAFETY: the fibers belong to this thread, and outlive the context here.
+        let context = unsafe { StackContext::new(NonNull::from(&fibers), std::ptr::null()) };
+        let occupied = context.occupy();
+        abandon(&self, &context);
+        drop(occupied);
+        drop(fibers);
+        self.core.threads.retire(thread);
     }
 
     fn run_blocking_thread(self: Arc<Self>, number: usize) {

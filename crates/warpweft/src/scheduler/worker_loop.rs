@@ -279,6 +279,16 @@ pub(crate) fn exit<P: Policy>(pool: &Arc<Pool<P>>, context: &StackContext, conte
     }
 }
 
+/// Closes the pool, and ends the worker that the calling thread is assigned.
+pub(crate) fn abandon<P: Policy>(pool: &Pool<P>, context: &StackContext) {
+    pool.core.close();
+    let assigned = context.thread_handle().handoff.wait();
+    context.acquire_worker(assigned);
+    // SAFETY: this thread occupies `context`, and no hook is on its stack.
+    unsafe { leave(pool, context) };
+    pool.core.lifecycle.wait_for_accesses();
+}
+
 /// Runs a thread of the pool. It waits for a worker, carries it until it gives it away or the pool closes,
 /// and becomes a spare.
 pub(crate) fn run_thread<P: Policy>(pool: &Pool<P>, context: &StackContext) {

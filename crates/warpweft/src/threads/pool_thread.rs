@@ -52,7 +52,7 @@ fn call(hook: &Hook, worker: usize) {
 /// A thread of a pool that has not been started: see
 /// [`Builder::start_threads`](crate::Builder::start_threads).
 ///
-/// If it is dropped without having run, its pool closes.
+/// If it is dropped without having run, its pool closes, and no hook is called for it.
 pub struct PoolThread {
     name: String,
     stack_bytes: Option<usize>,
@@ -105,7 +105,8 @@ impl PoolThread {
 
     /// Makes the calling thread the thread: it carries its worker, as in a task, until the result is dropped.
     /// It runs other tasks only while it waits. When the result is dropped, another thread continues the
-    /// worker; if none can be started, the pool closes.
+    /// worker; if none can be started, the pool closes. The calling thread keeps the memory of the pool and
+    /// the hooks of its builder until it ends: its frames may be inside of a fork when it leaves.
     ///
     /// # Panics
     ///
@@ -170,10 +171,8 @@ impl Drop for PoolThread {
         if let Some(body) = self.body.take()
             && body.ended.is_relied_on()
         {
-            // The pool has given it a worker, which would be missed. If the pool closes, that one just
-            // leaves.
-            body.pool.close();
-            body.enter()();
+            // The pool has given it a worker, which would be missed.
+            body.abandon();
         }
     }
 }
@@ -219,6 +218,11 @@ impl Body {
         handle.set_os_thread();
         pool.run_thread(handle);
         ended.set(Stage::Over);
+    }
+
+    fn abandon(self) {
+        self.pool.abandon_thread(&self.handle);
+        self.ended.set(Stage::Over);
     }
 
     fn enter(self) -> Box<dyn FnOnce()> {
