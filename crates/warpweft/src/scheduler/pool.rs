@@ -310,10 +310,6 @@ impl<P: Policy> PoolRef for Pool<P> {
         self.core.lifecycle.is_closing()
     }
 
-    fn close(&self) {
-        self.core.close();
-    }
-
     fn is_entered(&self) -> bool {
         stack_context::here().is_some()
     }

@@ -12,7 +12,6 @@ pub(crate) trait PoolRef: Send + Sync {
     /// Returns true in a forked child of the process that the workers run in.
     fn is_forked(&self) -> bool;
     fn is_closing(&self) -> bool;
-    fn close(&self);
     /// Returns true if the calling thread belongs to a pool.
     fn is_entered(&self) -> bool;
     /// Wakes the worker for something visible that only the thread that carries it looks at.
