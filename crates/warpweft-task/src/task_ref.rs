@@ -116,6 +116,14 @@ impl TaskRef {
         self.header().origin.word()
     }
 
+    /// Returns the address of the task's header. It identifies the task while it exists; later another task may
+    /// have it.
+    #[inline]
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.0.addr().get()
+    }
+
     /// Returns true if its cancellation was requested. Then it will not run, and a queue need not keep it.
     /// Costs one load.
     #[inline]
@@ -172,7 +180,7 @@ impl Drop for TaskRef {
     fn drop(&mut self) {
         let pool = self.pool();
         // SAFETY: the pool counts this task as held by its policy, and its memory stays until then.
-        let vtable = unsafe { pool.as_ref() }.vtable;
+        let vtable = unsafe { pool.as_ref() }.vtable();
         // SAFETY: this value is not used again, so the runnable is passed on.
         let task = unsafe { Runnable::from_header(self.0) };
         // SAFETY: the pool is of this table, and its memory is there as above; its policy held the task.

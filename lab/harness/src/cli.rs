@@ -13,6 +13,7 @@ use crate::explore::{self, ExploreArgs};
 use crate::lab::Lab;
 use crate::results::{self, ResultsArgs};
 use crate::session::Job;
+use crate::trace::{self, TraceArgs};
 use crate::workload::Files;
 use crate::{isolate, list};
 
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Measure the lines of the results document and write their tables into it
     Results(ResultsArgs),
+    /// Look at a trace of the flight recorder
+    Trace(TraceArgs),
     /// List the workloads, their parameters, the runtimes and the policies
     List,
     /// One run, asked for as JSON on standard input: how the others make their runs
@@ -50,7 +53,7 @@ impl Default for Command {
 }
 
 /// The commands that are not hidden.
-const COMMANDS: [&str; 5] = ["explore", "bench", "compare", "results", "list"];
+const COMMANDS: [&str; 6] = ["explore", "bench", "compare", "results", "trace", "list"];
 
 /// Reads the command line and does what it says.
 pub(crate) fn run(lab: &Lab) -> Result<(), LabError> {
@@ -62,6 +65,7 @@ pub(crate) fn run(lab: &Lab) -> Result<(), LabError> {
         Command::Bench(arguments) => bench::run(lab, &arguments),
         Command::Compare(arguments) => compare::run(lab, &arguments),
         Command::Results(arguments) => results::run(lab, &arguments, plan),
+        Command::Trace(arguments) => trace::run(&arguments),
         Command::List => list::run(lab),
         Command::RunOne => isolate::answer(lab),
     }

@@ -68,6 +68,13 @@ impl Label {
         }
     }
 
+    /// Returns name and spawn site of its last task.
+    pub(crate) fn site(&self) -> (Option<Box<str>>, Option<&'static Location<'static>>) {
+        let name = self.name.get();
+        let name = name[..self.length.get()].utf8_chunks().next();
+        (name.map(|chunk| Box::from(chunk.valid())), self.location.get())
+    }
+
     fn report(&self, to: &mut Message) -> fmt::Result {
         let name = self.name.get();
         let name = name[..self.length.get()].utf8_chunks().next();

@@ -159,6 +159,11 @@ impl Driver {
         Some(token)
     }
 
+    /// Returns the numbers of sources and of timers.
+    pub(crate) fn lens(&self) -> (usize, usize) {
+        (self.sources.len(), self.timers.len())
+    }
+
     pub(crate) fn timers(&self) -> &Timers {
         &self.timers
     }

@@ -22,6 +22,7 @@ use super::stack_context::StackContext;
 use crate::coroutine::Input;
 use crate::coroutine::stack::{Claim, NoStack, Reserved, Stack};
 use crate::coroutine::switch::SWITCHES_DIRECTLY;
+use crate::observe::recorder::sites::TaskSite;
 use crate::pool::current::WorkerRef;
 use crate::pool::dyn_pool::DynPool;
 use crate::threads::quantum::Quantum;
@@ -450,6 +451,19 @@ impl ThreadFibers {
             }
         }
         most - self.turns_left.replace(0)
+    }
+
+    /// Returns what identifies the stack of the last turn, and where its task was spawned.
+    pub(crate) fn last_turn(&self) -> (usize, Option<TaskSite>) {
+        let on = self.on.get();
+        // SAFETY: it came back last, and is there until the thread's next turn.
+        let (name, spawned_at) = unsafe { on.as_ref() }
+            .map(|fiber| fiber.label().site())
+            .unwrap_or_default();
+        (
+            on.addr(),
+            spawned_at.map(|spawned_at| TaskSite { name, spawned_at }),
+        )
     }
 
     /// Counts a turn. The monitor sees it as a step of the worker.

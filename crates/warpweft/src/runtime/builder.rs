@@ -11,6 +11,7 @@ use super::handle::Runtime;
 use super::small_stack;
 use crate::coroutine::stack::USUAL_BYTES;
 use crate::io::Io;
+use crate::observe::recorder::Settings;
 use crate::pool::info::{Order, Source, Sources};
 use crate::pool::panics::{CloseAll, Panics};
 use crate::threads::affinity::Pin;
@@ -57,7 +58,7 @@ const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// ```
 #[must_use = "a builder builds nothing until `build`"]
 pub struct Builder {
-    config: Config,
+    pub(super) config: Config,
     /// `None` if the program has not set the policy.
     launch: Option<Box<Launch>>,
     /// The other pools, if there are several.
@@ -108,6 +109,7 @@ impl Builder {
             },
             hooks: ThreadHooks::default(),
             panics: Panics::default(),
+            recorder: Settings::default(),
         };
         Self {
             config,

@@ -3,6 +3,7 @@
 
 use super::pool::Pool;
 use crate::driver::standby::TICK_NS;
+use crate::observe::recorder::event::Kind;
 use crate::threads::monitor::{QUIET_TICKS, Stall};
 use crate::threads::pool_ref::PoolRef;
 use std::sync::Arc;
@@ -97,6 +98,7 @@ impl<P: Policy> Pool<P> {
     }
 
     fn tell(&self, worker: usize, ns: u64) {
+        self.core.recorder.note_outside(Kind::Stall, worker as u64);
         self.core.monitor.report(|| {
             let (name, spawned_at) = self.workers[worker].running().unzip();
             Stall {
@@ -126,6 +128,7 @@ impl<P: Policy> Pool<P> {
             return false;
         };
         self.workers[id].set_carried(true);
+        self.core.recorder.note_outside(Kind::Compensate, id as u64);
         spare.handoff.assign(Some(id));
         true
     }
@@ -134,6 +137,7 @@ impl<P: Policy> Pool<P> {
     pub(crate) fn retire_compensating(&self, id: usize) {
         self.core.driver.standby.discharge(id);
         self.workers[id].set_carried(false);
+        self.core.recorder.note_outside(Kind::Retire, id as u64);
         self.core.monitor.put_back(id);
         self.leave(1);
     }

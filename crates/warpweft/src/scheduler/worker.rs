@@ -14,6 +14,7 @@ use crate::execution::stack_context::{self, StackContext};
 use crate::fork::offer_board::OfferView;
 use crate::fork::stealable_job::Stolen;
 use crate::idle::Waited;
+use crate::observe::recorder::event::Kind;
 use crate::pool::current::{WorkerRef, WorkerVtable};
 use crate::threads::pool_ref::PoolRef as _;
 use crate::threads::thread_handle::ThreadHandle;
@@ -78,14 +79,9 @@ impl<P: Policy> Worker<P> {
         keeps_spawned: bool,
         local: P::Local,
     ) -> Self {
-        let spawned = if keeps_spawned {
-            Self::spawned::<true>
-        } else {
-            Self::spawned::<false>
-        };
         let cancelled = cancellations();
         Self {
-            worker_ref: WorkerRef::new(pool, Self::OPS, spawned, Some(id)),
+            worker_ref: WorkerRef::new(pool, Self::OPS, Self::spawner(keeps_spawned, false), Some(id)),
             id: WorkerId(id),
             workers,
             local: UnsafeCell::new(ManuallyDrop::new(local)),
@@ -291,7 +287,7 @@ impl<P: Policy> Worker<P> {
         worker.counters().add(Count::Stacked, 1);
         let run = |context: &StackContext| {
             // SAFETY: as above.
-            let step = || unsafe { worker.run(worker.pool(), task, context) };
+            let step = || unsafe { worker.run::<false>(worker.pool(), task, context) };
             // SAFETY: a frame that works meanwhile is on the thread's own stack, or on that of a fiber that
             // must not switch.
             unsafe { apart_from_job(step) };
@@ -365,29 +361,58 @@ impl<P: Policy> Worker<P> {
         }
     }
 
+    /// Runs a fork of another worker.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call), and the thread occupies `context`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn run_fork(&self, fork: Stolen, context: &StackContext) {
+    pub(crate) unsafe fn run_fork(&self, fork: Stolen, context: &StackContext) {
         self.counters().add(Count::ForksTaken, 1);
         // The fork belongs to a task elsewhere.
         self.running.store(std::ptr::null_mut(), Ordering::Relaxed);
         let start = clock::now_ns();
-        fork.run();
+        let recorder = &self.pool().core.recorder;
+        let run = || {
+            fork.run();
+            Some((FORK, None))
+        };
+        let is_still = || context.carries(&self.worker_ref);
+        if recorder.mode().has_steps() {
+            // SAFETY: the caller runs the loop of this worker, which its thread carries.
+            unsafe {
+                recorder
+                    .worker(self.id())
+                    .around(recorder, Kind::BeginFork, run, is_still);
+            }
+        } else {
+            run();
+        }
         if context.carries(&self.worker_ref) {
             self.seen.learn(start);
         }
     }
 
-    /// Runs a step of `task`. Afterwards the worker puts the task where it belongs; another worker may do so,
-    /// if the task waited.
+    /// Runs a step of `task`, and records it if `RECORDED` is true. Afterwards the worker puts the task where
+    /// it belongs; another worker may do so, if the task waited.
     ///
     /// # Safety
     ///
     /// As [`call`](Self::call), and the thread occupies `context`.
     #[allow(clippy::inline_always, reason = "out of line it costs 5 %")]
     #[inline(always)]
-    pub(crate) unsafe fn run(&self, pool: &Pool<P>, task: TaskRef, context: &StackContext) {
+    pub(crate) unsafe fn run<const RECORDED: bool>(
+        &self,
+        pool: &Pool<P>,
+        task: TaskRef,
+        context: &StackContext,
+    ) {
         let task = pool.take(task);
+        if RECORDED {
+            // SAFETY: by contract.
+            unsafe { self.begin_recorded(pool, &task) };
+        }
         self.counters().add(Count::Ran, 1);
         self.running
             .store(task.origin_word().cast_mut(), Ordering::Relaxed);
@@ -402,6 +427,10 @@ impl<P: Policy> Worker<P> {
         };
         // SAFETY: the stack context's worker references are its pool's workers, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
+        if RECORDED {
+            // SAFETY: the stack context says that this thread carries the worker.
+            unsafe { worker.end_recorded(pool, &ran, std::ptr::eq(worker, self)) };
+        }
         match ran {
             // SAFETY: the stack context says that this thread carries the worker, and no hook is on its
             // stack.
@@ -446,6 +475,9 @@ impl<P: Policy> Worker<P> {
     }
 }
 
+/// What a fork is recorded as, instead of a task.
+const FORK: usize = 8;
+
 /// The most tasks that a compensating worker gives back before it runs some of them itself.
 const GIVEN_BACK: u32 = 1024;
 
@@ -460,6 +492,8 @@ pub(crate) enum Work {
     Fiber,
     /// Its own queues may have tasks: sockets or timers have woken some.
     Woken,
+    /// Steps are recorded from now on, or not any more.
+    Turned,
 }
 
 /// Closes the worker's pool if a hook of its policy panics.

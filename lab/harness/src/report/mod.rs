@@ -21,3 +21,5 @@ mod plane;
 mod speed_up;
 mod svg;
 mod tables;
+
+pub(crate) use svg::escape;
