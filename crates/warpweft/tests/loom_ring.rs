@@ -15,12 +15,10 @@ fn read_beside(bytes: usize, before: u64, more: u64, young: bool) {
     model.preemption_bound.get_or_insert(3);
     model.check(move || {
         let ring = Arc::new(Ring::new(bytes));
-        // SAFETY: one thread at a time writes: this one, and then the one that it starts.
-        let write = |ring: &Ring, number: u64| unsafe { ring.write([number, !number], |_| young) };
-        (1..=before).for_each(|number| write(&ring, number));
+        (1..=before).for_each(|number| write(&ring, number, young));
         let writer = {
             let ring = Arc::clone(&ring);
-            thread::spawn(move || (before + 1..=before + more).for_each(|number| write(&ring, number)))
+            thread::spawn(move || (before + 1..=before + more).for_each(|number| write(&ring, number, young)))
         };
         let seen = check(&ring);
         // What was there before has not vanished, but for what was overwritten.
@@ -28,6 +26,12 @@ fn read_beside(bytes: usize, before: u64, more: u64, young: bool) {
         writer.join().expect("no panic");
         assert_eq!(check(&ring), Some(before + more));
     });
+}
+
+/// Writes a record. One thread at a time does so: that of the model, and then the one that it starts.
+fn write(ring: &Ring, number: u64, young: bool) {
+    // SAFETY: as above.
+    unsafe { ring.write([number, !number], |_| young) };
 }
 
 /// Checks that the records are whole and in order. Returns the last one.

@@ -13,6 +13,7 @@
 //! - A fiber in the table has started and not ended. The thread does not end before the table is empty.
 
 pub(crate) mod ending;
+pub(crate) mod recorded;
 pub(crate) mod stacks;
 pub(crate) mod starting;
 
@@ -22,7 +23,6 @@ use super::stack_context::StackContext;
 use crate::coroutine::Input;
 use crate::coroutine::stack::{Claim, NoStack, Reserved, Stack};
 use crate::coroutine::switch::SWITCHES_DIRECTLY;
-use crate::observe::recorder::sites::TaskSite;
 use crate::pool::current::WorkerRef;
 use crate::pool::dyn_pool::DynPool;
 use crate::threads::quantum::Quantum;
@@ -60,7 +60,7 @@ pub(crate) struct ThreadFibers {
     /// is empty.
     first: Cell<*const Fiber>,
     last: Cell<*const Fiber>,
-    /// The fiber that runs, or the last that came back.
+    /// The fiber that runs, or the last that came back; null if that one is gone.
     on: Cell<*const Fiber>,
     /// The number of turns that fibers may still take before the loop runs.
     turns_left: Cell<u32>,
@@ -300,6 +300,7 @@ impl ThreadFibers {
             warm.push(fiber);
         } else {
             drop(warm);
+            self.on.set(ptr::null());
             // SAFETY: it has ended, and no other code knows it.
             unsafe { clear_away(fiber) };
         }
@@ -451,19 +452,6 @@ impl ThreadFibers {
             }
         }
         most - self.turns_left.replace(0)
-    }
-
-    /// Returns what identifies the stack of the last turn, and where its task was spawned.
-    pub(crate) fn last_turn(&self) -> (usize, Option<TaskSite>) {
-        let on = self.on.get();
-        // SAFETY: it came back last, and is there until the thread's next turn.
-        let (name, spawned_at) = unsafe { on.as_ref() }
-            .map(|fiber| fiber.label().site())
-            .unwrap_or_default();
-        (
-            on.addr(),
-            spawned_at.map(|spawned_at| TaskSite { name, spawned_at }),
-        )
     }
 
     /// Counts a turn. The monitor sees it as a step of the worker.

@@ -168,9 +168,7 @@ impl<P: Policy> Pool<P> {
         let pushed = catch_unwind(AssertUnwindSafe(|| P::push(self.shared(), None, task, why, &cx)));
         IN_EXTERNAL_PUSH.with(|inside| inside.set(outer));
         match pushed {
-            Ok(wake) => {
-                self.core.wake(wake, None);
-            }
+            Ok(wake) => drop(self.core.wake(wake, None)),
             Err(_) => self.core.close_for(&"a hook of its policy panicked"),
         }
     }

@@ -4,11 +4,15 @@
 use super::pool::Pool;
 use super::worker::{Work, Worker};
 use crate::execution::stack_context::StackContext;
+use crate::fork::stealable_job::Stolen;
 use crate::observe::recorder::event::{Kind, Push, StepEnd};
 use crate::pool::core::worker_word;
 use crate::pool::current::WorkerRef;
 use warpweft_policy::{Policy, Wake};
 use warpweft_task::{Ran, Runnable, TaskRef};
+
+/// What a fork is recorded as, instead of a task.
+const FORK: usize = 8;
 
 impl<P: Policy> Worker<P> {
     /// Wakes the worker that the policy named.
@@ -129,6 +133,7 @@ impl<P: Policy> Worker<P> {
         }
         match work {
             Some(Work::Task(task)) => {
+                Self::adapt_to_recorder(pool, context);
                 // SAFETY: by contract.
                 unsafe { self.run_turned::<RECORDED>(pool, task, context) };
                 Some(Work::Turned)
@@ -150,6 +155,31 @@ impl<P: Policy> Worker<P> {
         } else {
             // SAFETY: by contract.
             unsafe { self.run::<true>(pool, task, context) };
+        }
+    }
+
+    /// Runs a fork of another worker, and records it if steps are recorded.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call), and the thread occupies `context`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn run_fork_recorded(&self, fork: Stolen, context: &StackContext) {
+        let recorder = &self.pool().core.recorder;
+        if !recorder.mode().has_steps() {
+            return self.run_fork(fork, context);
+        }
+        let run = || {
+            self.run_fork(fork, context);
+            Some((FORK, None))
+        };
+        let is_still = || context.carries(self.worker_ref());
+        // SAFETY: by contract the calling thread carries the worker.
+        unsafe {
+            recorder
+                .worker(self.id())
+                .around(recorder, Kind::BeginFork, run, is_still);
         }
     }
 

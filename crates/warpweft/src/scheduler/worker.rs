@@ -14,7 +14,6 @@ use crate::execution::stack_context::{self, StackContext};
 use crate::fork::offer_board::OfferView;
 use crate::fork::stealable_job::Stolen;
 use crate::idle::Waited;
-use crate::observe::recorder::event::Kind;
 use crate::pool::current::{WorkerRef, WorkerVtable};
 use crate::threads::pool_ref::PoolRef as _;
 use crate::threads::thread_handle::ThreadHandle;
@@ -361,34 +360,14 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// Runs a fork of another worker.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call), and the thread occupies `context`.
     #[cold]
     #[inline(never)]
-    pub(crate) unsafe fn run_fork(&self, fork: Stolen, context: &StackContext) {
+    pub(crate) fn run_fork(&self, fork: Stolen, context: &StackContext) {
         self.counters().add(Count::ForksTaken, 1);
         // The fork belongs to a task elsewhere.
         self.running.store(std::ptr::null_mut(), Ordering::Relaxed);
         let start = clock::now_ns();
-        let recorder = &self.pool().core.recorder;
-        let run = || {
-            fork.run();
-            Some((FORK, None))
-        };
-        let is_still = || context.carries(&self.worker_ref);
-        if recorder.mode().has_steps() {
-            // SAFETY: the caller runs the loop of this worker, which its thread carries.
-            unsafe {
-                recorder
-                    .worker(self.id())
-                    .around(recorder, Kind::BeginFork, run, is_still);
-            }
-        } else {
-            run();
-        }
+        fork.run();
         if context.carries(&self.worker_ref) {
             self.seen.learn(start);
         }
@@ -474,9 +453,6 @@ impl<P: Policy> Worker<P> {
         }
     }
 }
-
-/// What a fork is recorded as, instead of a task.
-const FORK: usize = 8;
 
 /// The most tasks that a compensating worker gives back before it runs some of them itself.
 const GIVEN_BACK: u32 = 1024;

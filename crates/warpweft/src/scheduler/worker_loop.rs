@@ -123,7 +123,7 @@ unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &Pool<P>, context: &St
                 Some(Work::Task(task)) => task,
                 Some(Work::Fork(fork)) => {
                     // SAFETY: as above.
-                    unsafe { worker.run_fork(fork, context) };
+                    unsafe { worker.run_fork_recorded(fork, context) };
                     continue 'turns;
                 }
                 Some(Work::Lost(task)) => {

@@ -44,15 +44,23 @@ fn a_worker_that_sleeps_records_its_next_task() {
     for _ in 0..50 {
         eventually("the worker sleeps", || runtime.idle_workers().1 == 1);
         runtime.recorder().record_steps(true);
-        TaskBuilder::new()
-            .on(&runtime)
-            .name("first")
-            .spawn_job(|| ())
-            .wait()
-            .expect("no panic");
+        let builder = TaskBuilder::new().on(&runtime).name("first");
+        let child = builder.spawn_job(|| spawn_job(|| ())).wait().expect("no panic");
+        child.wait().expect("no panic");
         runtime.recorder().record_steps(false);
     }
-    assert_eq!(steps(&runtime.recorder().snapshot()).get("first"), Some(&50));
+    let snapshot = runtime.recorder().snapshot();
+    assert_eq!(steps(&snapshot).get("first"), Some(&50));
+    let spawned = |kind: &EventKind| {
+        matches!(
+            kind,
+            EventKind::Push {
+                why: Push::Spawned,
+                ..
+            }
+        )
+    };
+    assert_eq!(snapshot.events().filter(|event| spawned(&event.kind)).count(), 50);
 }
 
 #[test]
@@ -128,6 +136,30 @@ fn a_fibers_turns_are_recorded_with_its_site() {
     let is_turn = |kind: &EventKind| matches!(kind, EventKind::Begin { what: StepKind::Fiber, site: Some(site), .. } if here(site));
     let turns = snapshot.events().filter(|event| is_turn(&event.kind)).count();
     assert!((20..=60).contains(&turns), "{turns} turns");
+}
+
+/// More fibers end than the thread keeps stacks: the last one's stack is gone when its turn is recorded.
+#[test]
+fn the_turn_of_a_fiber_whose_stack_is_gone_is_recorded() {
+    const FIBERS: usize = 200;
+    let runtime = runtime(1);
+    runtime.recorder().record_steps(true);
+    let root = runtime.spawn_fiber(|| {
+        let fibers: Vec<_> = (0..FIBERS).map(|_| fiber::spawn(fiber::yield_now)).collect();
+        fibers.into_iter().for_each(|fiber| assert!(fiber.wait().is_ok()));
+    });
+    root.wait().expect("no panic");
+    let snapshot = runtime.recorder().snapshot();
+    let is_turn = |kind: &EventKind| {
+        matches!(
+            kind,
+            EventKind::Begin {
+                what: StepKind::Fiber,
+                ..
+            }
+        )
+    };
+    assert!(snapshot.events().filter(|event| is_turn(&event.kind)).count() >= FIBERS);
 }
 
 #[test]

@@ -1,4 +1,8 @@
 //! The numbers of a runtime.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the test's own thread sleeps, and no worker"
+)]
 
 use crate::eventually::eventually;
 use std::time::Duration;

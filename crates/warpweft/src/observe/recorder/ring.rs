@@ -78,12 +78,10 @@ impl Ring {
             return self.write_first(record);
         };
         let head = buffer.head.load(Ordering::Relaxed);
-        let slot = buffer.slot(head);
-        if head >= buffer.slots.len() as u64
-            && head.trailing_zeros() >= buffer.slots.len().trailing_zeros()
-            && is_young([slot[0].load(Ordering::Relaxed), slot[1].load(Ordering::Relaxed)])
-            && self.grow(buffer, record)
-        {
+        // Once in a lap, and before the last slot is used: so no slot of a buffer that is left was overwritten
+        // while a reader was there.
+        let is_lap = buffer.is_first(head + 1);
+        if is_lap && is_young(buffer.get(head + 1)) && self.grow(buffer, record) {
             return;
         }
         buffer.write(head, record);
@@ -99,8 +97,13 @@ impl Ring {
     #[inline(never)]
     fn write_first(&self, record: Record) {
         if self.most > 0 {
-            self.add(0, FIRST.min(largest_power(self.most)), record);
+            self.add(0, self.first(), record);
         }
+    }
+
+    /// Returns the number of records of the first buffer, if there is one.
+    fn first(&self) -> usize {
+        FIRST.min(largest_power(self.most))
     }
 
     /// Continues in a buffer of twice the size with `record`, if there is room for it.
@@ -112,8 +115,8 @@ impl Ring {
             return false;
         };
         let length = present.slots.len() * 2;
-        // All buffers until now have `length - FIRST` records together.
-        let fits = length * 2 <= self.most + FIRST;
+        // All buffers until now have `length - first` records together, and with the new one `2 * length - first`.
+        let fits = length * 2 <= self.most + self.first();
         if fits {
             self.add(index, length, record);
         }
@@ -132,7 +135,7 @@ impl Ring {
         self.buffers[index].store(buffer, Ordering::Release);
     }
 
-    /// Returns copies of the records that are there, from old to new. From any thread, at any time.
+    /// Returns copies of the latest records, from old to new, without a gap. From any thread, at any time.
     pub(crate) fn read(&self) -> Vec<Record> {
         let mut records = Vec::new();
         // Ordering: Acquire pairs with `add`.
@@ -143,9 +146,8 @@ impl Ring {
             let Some(present) = next else {
                 break;
             };
-            // Before the records are read: if there is a later buffer, this one is not written to any more.
             next = buffer(at);
-            present.read(&mut records, next.is_some());
+            present.read(&mut records);
         }
         records
     }
@@ -158,6 +160,19 @@ impl Buffer {
         &self.slots[at as usize & (self.slots.len() - 1)]
     }
 
+    /// Returns true if record `at` has the first slot.
+    #[inline]
+    fn is_first(&self, at: u64) -> bool {
+        at as usize & (self.slots.len() - 1) == 0
+    }
+
+    /// Returns what is in the slot of record `at`.
+    #[inline]
+    fn get(&self, at: u64) -> Record {
+        let slot = self.slot(at);
+        [slot[0].load(Ordering::Relaxed), slot[1].load(Ordering::Relaxed)]
+    }
+
     #[inline]
     fn write(&self, head: u64, record: Record) {
         let slot = self.slot(head);
@@ -168,26 +183,24 @@ impl Buffer {
         self.head.store(head + 1, Ordering::Release);
     }
 
-    /// Appends copies of the records. `is_left` is true if the writer has left this buffer.
-    fn read(&self, records: &mut Vec<Record>, is_left: bool) {
+    /// Appends copies of the records. If some were overwritten, what was there before is discarded: it does not
+    /// join up with the rest.
+    fn read(&self, records: &mut Vec<Record>) {
         let length = self.slots.len() as u64;
         // Ordering: Acquire pairs with the store of the head: each record before it is there.
         let head = self.head.load(Ordering::Acquire);
         let first = head.saturating_sub(length);
         let base = records.len();
-        records.extend((first..head).map(|at| {
-            let slot = self.slot(at);
-            [slot[0].load(Ordering::Relaxed), slot[1].load(Ordering::Relaxed)]
-        }));
+        records.extend((first..head).map(|at| self.get(at)));
         delay::point("ring.read: copied");
         // Ordering: the fence pairs with the stores of the slots. If the copy has a part of a later record,
         // the head is seen at that record or later.
         fence(Ordering::Acquire);
         let later = self.head.load(Ordering::Relaxed);
         // The record at `later` may be half written, in the place of `later - length`.
-        let written = later + u64::from(!is_left);
-        let valid = written.saturating_sub(length).clamp(first, head);
-        records.drain(base..base + (valid - first) as usize);
+        let valid = (later + 1).saturating_sub(length).clamp(first, head);
+        let kept = base + (valid - first) as usize;
+        records.drain(if valid > 0 { 0 } else { base }..kept);
     }
 }
 
@@ -256,22 +269,15 @@ mod tests {
     fn a_ring_grows_while_its_records_are_young_and_within_its_bytes() {
         let bytes = FIRST * 16 * 7;
         let ring = Ring::new(bytes);
-        let first = FIRST as u64;
-        write(&ring, 1..first * 7 + 1, true);
-        // But for the one whose place is next.
-        let all: Vec<_> = (1..first * 7 + 1)
-            .filter(|&number| number != first * 3 + 1)
-            .collect();
-        assert_eq!(read(&ring), all);
-        write(&ring, first * 7 + 1..first * 100, true);
-        let all = read(&ring);
-        // Buffers of 1, 2 and 4 times the first one's size. Two are full for ever.
-        assert!(
-            all.len() < FIRST * 7 && all.len() > FIRST * 5,
-            "{} records",
-            all.len()
-        );
-        assert!(all.is_sorted() && all.last() == Some(&(FIRST as u64 * 100 - 1)));
+        // Buffers of 1, 2 and 4 times the first one's size. One slot of each is not used before it overwrites.
+        let (full, end) = (FIRST as u64 * 7 - 2, FIRST as u64 * 100);
+        for number in 1..full {
+            write(&ring, number..number + 1, true);
+            assert_eq!(read(&ring).len() as u64, number);
+        }
+        write(&ring, full..end, true);
+        // Only the last buffer has what joins up.
+        assert_eq!(read(&ring), (end - FIRST as u64 * 4 + 1..end).collect::<Vec<_>>());
         let small = Ring::new(100);
         write(&small, 1..10, true);
         assert_eq!(read(&small), [7, 8, 9]);
